@@ -1,0 +1,1 @@
+"""TensorFlow and Keras on one side, the converter's graph on the other. Only this package imports TensorFlow."""

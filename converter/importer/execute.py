@@ -1,0 +1,81 @@
+"""TensorFlow's own operators put to use while converting: to fold constants, and to infer shapes anew."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
+
+from litecl.converter.graph import Function, Node, Value
+from litecl.converter.importer.types import dims, tf_type
+from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.graph import Array
+from litecl.interpreter.schema import TensorType
+
+# TensorFlow evaluates what shapes hang on; nothing of this size is a shape.
+_LARGEST_SHAPE_OPERAND = 1024
+
+
+def evaluate(node: Node, inputs: Sequence[Array]) -> list[Array]:
+    """Runs one TensorFlow operator on constants."""
+    with tf.device("CPU:0"):
+        return [result.numpy() for result in _apply(node, [tf.constant(x) for x in inputs])]
+
+
+def infer_shapes(function: Function) -> None:
+    """Gives every value of a function the shape that follows from the shapes of the function's inputs."""
+    with tf.Graph().as_default():
+        tensors = {value: tf.compat.v1.placeholder(tf_type(value.type), value.shape) for value in function.inputs}
+        for node in function.nodes:
+            try:
+                results = _apply(node, [_symbolic(value, tensors) for value in node.inputs if value is not None])
+            except (ValueError, TypeError) as error:
+                raise ConversionError(f"{node} does not fit the given input shapes: {error}") from error
+            for value, tensor in zip(node.outputs, results, strict=True):
+                tensors[value] = tensor
+                value.shape = dims(tensor.shape)
+
+
+def _symbolic(value: Value, tensors: dict[Value, Any]) -> Any:
+    if value not in tensors:
+        small = value.data is not None and value.data.size <= _LARGEST_SHAPE_OPERAND
+        tensors[value] = (
+            tf.constant(value.data) if small else tf.compat.v1.placeholder(tf_type(value.type), value.shape)
+        )
+    return tensors[value]
+
+
+def _apply(node: Node, inputs: Sequence[Any]) -> list[Any]:
+    """Calls a TensorFlow operator on tensors, eager or symbolic, with the attributes of ``node``."""
+    definition = op_def_registry.get(node.op)
+    arguments: dict[str, Any] = {}
+    inferred: set[str] = set()
+    rest = list(inputs)
+    for argument in definition.input_arg:
+        inferred |= {argument.type_attr, argument.number_attr, argument.type_list_attr}
+        count = _count(argument, node)
+        taken, rest = rest[:count], rest[count:]
+        is_list = bool(argument.number_attr or argument.type_list_attr)
+        arguments[argument.name] = taken if is_list else taken[0]
+    for attribute in definition.attr:
+        if attribute.name not in inferred and node.attrs.get(attribute.name) is not None:
+            arguments[attribute.name] = _raw(node.attrs[attribute.name])
+    results = getattr(tf.raw_ops, definition.name)(**arguments)
+    if results is None or isinstance(results, tf.Operation):
+        return []
+    return list(results) if isinstance(results, list | tuple) else [results]
+
+
+def _count(argument: Any, node: Node) -> int:
+    if argument.type_list_attr:
+        return len(node.attrs[argument.type_list_attr])
+    return int(node.attrs[argument.number_attr]) if argument.number_attr else 1
+
+
+def _raw(value: Any) -> Any:
+    if isinstance(value, TensorType):
+        return tf_type(value)
+    if isinstance(value, tuple):
+        return [_raw(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value

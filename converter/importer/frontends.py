@@ -1,0 +1,150 @@
+"""What a user may hand over, each brought to a ConcreteFunction and from there to a module."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from litecl.converter.graph import Dims, Module
+from litecl.converter.importer.graphdef import import_function
+from litecl.converter.importer.keras_lstm import whole_lstms
+from litecl.interpreter.errors import ConversionError
+
+Shapes = Mapping[str, Sequence[int | None]]
+
+
+def from_keras_model(model: Any, input_shapes: Shapes | None = None) -> Module:
+    """A Keras 3 model in inference mode: Sequential, functional, or subclassed and called once."""
+    if not isinstance(model, keras.Model):
+        raise ConversionError(f"expected a keras.Model (Keras 3), got {type(model).__module__}.{type(model).__name__}")
+    if keras.config.backend() != "tensorflow":
+        raise ConversionError(f"Keras runs on {keras.config.backend()}: set KERAS_BACKEND=tensorflow before importing it")
+    overrides = _Overrides(input_shapes)
+    specs = tf.nest.map_structure(overrides.spec, _keras_inputs(model))
+    overrides.all_used()
+    takes_training = "training" in inspect.signature(model.call).parameters
+    extra = {"training": False} if takes_training else {}
+    traced = tf.function(lambda *arguments: model(*arguments, **extra), autograph=False)
+    with whole_lstms():
+        concrete = traced.get_concrete_function(*specs)
+    return _module(concrete)
+
+
+def from_saved_model(
+    path: str | Path, signature_key: str = "serving_default", tags: Sequence[str] | None = None,
+    input_shapes: Shapes | None = None,
+) -> Module:
+    """One signature of a SavedModel, as ``model.export`` and ``tf.saved_model.save`` write it."""
+    loaded = tf.saved_model.load(str(path), tags=list(tags) if tags else None)
+    if signature_key not in loaded.signatures:
+        raise ConversionError(f"{path}: no signature {signature_key!r}; there are {sorted(loaded.signatures)}")
+    return from_concrete_function(loaded.signatures[signature_key], input_shapes)
+
+
+def from_concrete_function(concrete: Any, input_shapes: Shapes | None = None) -> Module:
+    """A ConcreteFunction, as ``tf.function(...).get_concrete_function(...)`` gives it."""
+    if not hasattr(concrete, "graph"):
+        raise ConversionError(
+            f"expected a ConcreteFunction, got {type(concrete).__name__}; call get_concrete_function() on a tf.function"
+        )
+    module = _module(concrete)
+    overrides = _Overrides(input_shapes)
+    for name, value in zip(module.input_names, module.main.inputs, strict=True):
+        shape = overrides.shape(name, value.shape)
+        module.reshaped |= shape != value.shape
+        value.shape = shape
+    overrides.all_used()
+    return module
+
+
+def from_frozen_graph(
+    graph_def: Any, input_arrays: Sequence[str], output_arrays: Sequence[str], input_shapes: Shapes | None = None
+) -> Module:
+    """A GraphDef without variables, between the named tensors."""
+    wrapped = tf.compat.v1.wrap_function(lambda: tf.graph_util.import_graph_def(graph_def, name=""), [])
+    inputs, outputs = (
+        [wrapped.graph.as_graph_element(name if ":" in name else f"{name}:0") for name in names]
+        for names in (input_arrays, output_arrays)
+    )
+    module = from_concrete_function(wrapped.prune(inputs, outputs), dict(input_shapes or {}))
+    module.input_names, module.output_names = list(input_arrays), list(output_arrays)
+    return module
+
+
+class _Overrides:
+    """Shapes that the user gives by input name; each must be used."""
+
+    def __init__(self, shapes: Shapes | None) -> None:
+        self._shapes = dict(shapes or {})
+        self._seen: list[str] = []
+
+    def shape(self, name: str, default: Dims | None) -> Dims | None:
+        """The shape that an input has from now on."""
+        self._seen.append(name)
+        if name not in self._shapes:
+            return default
+        shape = tuple(None if d is None or d < 0 else int(d) for d in self._shapes[name])
+        fits = default is None or (
+            len(shape) == len(default) and all(a in (b, None) or b is None for a, b in zip(default, shape, strict=True))
+        )
+        if not fits:
+            raise ConversionError(f"input_shapes: {name!r} has shape {default}, which {shape} does not fit")
+        return shape
+
+    def spec(self, tensor: Any) -> Any:
+        """The spec of a Keras input."""
+        shape = self.shape(tensor.name, tuple(tensor.shape))
+        return tf.TensorSpec(shape, tensor.dtype, name=tensor.name)
+
+    def all_used(self) -> None:
+        """Raises ConversionError where a shape names no input."""
+        unknown = set(self._shapes) - set(self._seen)
+        if unknown:
+            raise ConversionError(f"input_shapes names {sorted(unknown)}; the inputs are {self._seen}")
+
+
+def _keras_inputs(model: Any) -> Sequence[Any]:
+    """The positional arguments of a call, as nested symbolic tensors or TensorSpecs."""
+    if getattr(model, "inputs", None) is not None:
+        structure = model.input
+        return [structure[0] if isinstance(structure, list) and len(structure) == 1 else structure]
+    recorded = model.get_build_config() if model.built else None
+    if not recorded:
+        raise ConversionError(f"the model {model.name!r} has no inputs yet: call it once on data, or build it")
+    shapes = recorded.get("shapes_dict") or {"args_0": recorded["input_shape"]}
+    return [_specs(shape, key.removesuffix("_shape"), model.input_dtype) for key, shape in shapes.items()]
+
+
+def _specs(shape: Any, name: str, dtype: str) -> Any:
+    """TensorSpecs for recorded shapes, nested as these are. The batch that happened to be seen is left open."""
+    if isinstance(shape, Mapping):
+        return {key: _specs(item, key, dtype) for key, item in shape.items()}
+    if all(d is None or isinstance(d, int) for d in shape):
+        return tf.TensorSpec((None, *shape[1:]), dtype, name=name)
+    return [_specs(item, f"{name}_{i}", dtype) for i, item in enumerate(shape)]
+
+
+def _module(concrete: Any) -> Module:
+    return import_function(concrete, _input_names(concrete), _output_names(concrete))
+
+
+def _input_names(concrete: Any) -> list[str]:
+    """The names that callers use: of the arguments, where these are known, else of the placeholders."""
+    captured = {id(inner) for _, inner in concrete.graph.captures}
+    placeholders = [tensor.name.split(":")[0] for tensor in concrete.graph.inputs if id(tensor) not in captured]
+    signature = concrete.structured_input_signature
+    specs = [s for s in tf.nest.flatten(signature) if isinstance(s, tf.TensorSpec)] if signature else []
+    if len(specs) != len(placeholders):
+        return placeholders
+    return [spec.name or name for spec, name in zip(specs, placeholders, strict=True)]
+
+
+def _output_names(concrete: Any) -> list[str]:
+    count = len(concrete.graph.outputs)
+    structure = concrete.structured_outputs
+    if isinstance(structure, Mapping) and len(structure) == count:
+        return sorted(structure)
+    return [f"output_{i}" for i in range(count)]

@@ -1,0 +1,82 @@
+"""Keeps a Keras 3 LSTM layer in one piece while a model is traced.
+
+Keras asks its backend for an optimised inner loop (``keras.src.backend.lstm``, which is cuDNN's on a GPU) before it
+builds a loop out of single steps. Here the answer is one call of a function marked ``litecl.lstm``, with attributes
+``activation`` and ``go_backwards``, from (x [B,T,F], h [B,U], c [B,U], kernel [F,4U], recurrent kernel [U,4U],
+bias [4U]) to (sequence [B,T,U], final h, final c). Gates lie in Keras's order: input, forget, cell, output.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from litecl.converter.composites import KERAS_LSTM
+
+_ARGUMENTS = {"inputs", "initial_state_h", "initial_state_c", "mask", "kernel", "recurrent_kernel", "bias"}
+
+
+@contextmanager
+def whole_lstms() -> Iterator[None]:
+    """While this lasts, LSTM layers that a fused operator can express are traced as one call.
+
+    The hook is private to Keras; where a version has it not, or another one, loops are traced instead.
+    """
+    backend = getattr(getattr(keras, "src", None), "backend", None)
+    original = getattr(backend, "lstm", None)
+    if original is None or not set(inspect.signature(original).parameters) >= _ARGUMENTS:
+        yield
+        return
+    backend.lstm = _lstm
+    try:
+        yield
+    finally:
+        backend.lstm = original
+
+
+def _lstm(
+    inputs: Any,
+    initial_state_h: Any,
+    initial_state_c: Any,
+    mask: Any,
+    kernel: Any,
+    recurrent_kernel: Any,
+    bias: Any,
+    activation: Callable[[Any], Any],
+    recurrent_activation: Callable[[Any], Any],
+    return_sequences: bool = False,
+    go_backwards: bool = False,
+    unroll: bool = False,
+    time_major: bool = False,
+) -> tuple[Any, Any, list[Any]]:
+    """What Keras expects of its backend; NotImplementedError is how it is told to trace a loop."""
+    name = {keras.activations.tanh: "tanh", keras.activations.relu: "relu"}.get(activation)
+    if name is None or recurrent_activation is not keras.activations.sigmoid or mask is not None or time_major:
+        raise NotImplementedError("no fused operator computes this LSTM")
+    units = recurrent_kernel.shape[0]
+    sequence, h, c = _composite(name, go_backwards)(
+        inputs,
+        initial_state_h,
+        initial_state_c,
+        tf.convert_to_tensor(kernel),
+        tf.convert_to_tensor(recurrent_kernel),
+        tf.zeros(4 * units, inputs.dtype) if bias is None else tf.convert_to_tensor(bias),
+    )
+    return h, sequence if return_sequences else tf.expand_dims(h, 1), [h, c]
+
+
+def _composite(activation: str, go_backwards: bool) -> Callable[..., Any]:
+    implements = (
+        f'name: "{KERAS_LSTM}" attr {{ key: "activation" value {{ s: "{activation}" }} }} '
+        f'attr {{ key: "go_backwards" value {{ b: {str(bool(go_backwards)).lower()} }} }}'
+    )
+    return tf.function(_signature, experimental_implements=implements, autograph=False)  # type: ignore[no-any-return]
+
+
+def _signature(x: Any, h: Any, c: Any, kernel: Any, recurrent_kernel: Any, bias: Any) -> tuple[Any, Any, Any]:
+    """The shapes of the results. The body is never run: the converter replaces the call."""
+    sequence = tf.zeros(tf.concat([tf.shape(x)[:2], tf.shape(h)[1:]], 0), x.dtype)
+    return tf.ensure_shape(sequence, (*x.shape[:2], h.shape[1])), tf.zeros_like(h), tf.zeros_like(c)

@@ -1,0 +1,119 @@
+"""Finds activations that TensorFlow writes as arithmetic and TFLite has as one operator."""
+
+import math
+from collections.abc import Mapping
+from typing import Any as Anything
+
+from litecl.converter.graph import Function, Node, Value
+from litecl.converter.passes.match import Any, Bindings, Constant, Number, Pattern, Tree, match
+
+_X = Any("x")
+_SQRT_HALF = math.sqrt(0.5)
+
+
+def _mul(*operands: Tree) -> Pattern:
+    return Pattern("Mul", operands)
+
+
+def _add(*operands: Tree) -> Pattern:
+    return Pattern("AddV2", operands)
+
+
+def _relu6_of_x_plus_3() -> Pattern:
+    return Pattern("Relu6", [_add(_X, Number(3.0))])
+
+
+_ERF = (
+    Pattern("Erf", [_mul(_X, Number(_SQRT_HALF))]),
+    Pattern("Erf", [Pattern("RealDiv", [_X, Number(math.sqrt(2.0))])]),
+)
+_ERFC = (
+    Pattern("Erfc", [_mul(Pattern("Neg", [_X]), Number(_SQRT_HALF))]),
+    Pattern("Erfc", [_mul(_X, Number(-_SQRT_HALF))]),
+)
+# https://arxiv.org/abs/1606.08415: sqrt(2 / pi) * (x + 0.044715 * x ** 3)
+_CUBES = (
+    Pattern("Pow", [_X, Number(3.0)]),
+    _mul(_X, Pattern("Square", [_X])),
+    _mul(_X, _mul(_X, _X)),
+)
+_TANH = tuple(
+    Pattern("Tanh", [_mul(Number(math.sqrt(2.0 / math.pi)), _add(_X, _mul(Number(0.044715), cube)))]) for cube in _CUBES
+)
+
+
+def _half_x_times(factor: Tree) -> tuple[Pattern, ...]:
+    return (
+        _mul(_mul(Number(0.5), _X), factor),
+        _mul(Number(0.5), _mul(_X, factor)),
+        _mul(_X, _mul(Number(0.5), factor)),
+    )
+
+
+def _one_plus(trees: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
+    return tuple(_add(Number(1.0), tree) for tree in trees)
+
+
+# The operators on the right are the converter's own names; ``lower/activations.py`` knows them.
+_PATTERNS: tuple[tuple[str, Mapping[str, Anything], tuple[Pattern, ...]], ...] = (
+    ("litecl.gelu", {"approximate": False}, tuple(p for e in (*_ERFC, *_one_plus(_ERF)) for p in _half_x_times(e))),
+    ("litecl.gelu", {"approximate": True}, tuple(p for t in _one_plus(_TANH) for p in _half_x_times(t))),
+    (
+        "litecl.hard_swish",
+        {},
+        (
+            _mul(_X, Pattern("RealDiv", [_relu6_of_x_plus_3(), Number(6.0)])),
+            _mul(_X, _mul(_relu6_of_x_plus_3(), Number(1 / 6))),
+            _mul(_mul(_X, _relu6_of_x_plus_3()), Number(1 / 6)),
+            Pattern("RealDiv", [_mul(_X, _relu6_of_x_plus_3()), Number(6.0)]),
+        ),
+    ),
+    (
+        "litecl.prelu",
+        {},
+        (
+            _add(
+                Pattern("Relu", [_X]),
+                _mul(Constant("slope"), Pattern("Relu", [Pattern("Neg", [_X])])),
+            ),
+        ),
+    ),
+    (
+        "Relu6",
+        {},
+        (
+            Pattern("Minimum", [Pattern("Maximum", [_X, Number(0.0)]), Number(6.0)]),
+            Pattern("Minimum", [Pattern("Relu", [_X]), Number(6.0)]),
+            Pattern("Relu6", [Pattern("Relu", [_X])]),
+        ),
+    ),
+    ("Relu", {}, (Pattern("Maximum", [_X, Number(0.0)]),)),
+)
+
+
+def fuse_activations(function: Function) -> None:
+    """Replaces arithmetic that computes GELU, HARD_SWISH, PRELU, RELU6 or RELU by one operator."""
+    for node in list(function.nodes):
+        if len(node.outputs) == 1 and node.inputs:
+            _fuse(function, node)
+    function.tidy()
+
+
+def _fuse(function: Function, node: Node) -> None:
+    for op, attrs, patterns in _PATTERNS:
+        for pattern in patterns:
+            bound = match(pattern, node.output)
+            if bound is not None and _same_size(bound["x"], node.output):
+                function.add(_fused(op, attrs, bound, node))
+                function.replace_node(node, [function.nodes[-1].output])
+                return
+
+
+def _fused(op: str, attrs: Mapping[str, Anything], bound: Bindings, node: Node) -> Node:
+    old = node.output
+    inputs = [bound["x"], bound["slope"]] if "slope" in bound else [bound["x"]]
+    return Node(op, inputs, [Value(old.type, old.shape, old.name)], attrs, node.name)
+
+
+def _same_size(x: Value, result: Value) -> bool:
+    return x.rank == result.rank

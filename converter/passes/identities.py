@@ -1,0 +1,51 @@
+"""Takes out operators that hand their operand on unchanged when a model is not trained."""
+
+from litecl.converter.graph import Function, Node, Value
+
+_PASS_THROUGH = frozenset(
+    {"Identity", "IdentityN", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics", "EnsureShape",
+     "PlaceholderWithDefault", "OptimizationBarrier", "ReadVariableXlaSplitND"}
+)
+
+
+def remove_identities(function: Function) -> None:
+    """Lets readers of identities read what these read; reshapes, transposes and casts that change nothing go too."""
+    for node in function.nodes:
+        if node.op in _PASS_THROUGH:
+            _forward(function, node)
+        elif node.op in _UNCHANGED and _UNCHANGED[node.op](node):
+            _forward(function, node, 1)
+    function.tidy()
+
+
+def _forward(function: Function, node: Node, count: int | None = None) -> None:
+    values = [value for value in node.inputs[:count] if value is not None]
+    for old, new in zip(node.outputs, values, strict=True):
+        if new.shape is None or (old.shape is not None and old.rank == new.rank and None in new.shape):
+            new.shape = _merged(new, old)
+    function.replace_node(node, values)
+
+
+def _merged(known: Value, other: Value) -> tuple[int | None, ...] | None:
+    """The shape of a tensor of which two things are known."""
+    if known.shape is None or other.shape is None:
+        return known.shape if other.shape is None else other.shape
+    return tuple(b if a is None else a for a, b in zip(known.shape, other.shape, strict=True))
+
+
+def _same_shape(node: Node) -> bool:
+    """Whether a reshape leaves the shape alone: static shapes that agree, or agree but for one dimension."""
+    before, after = node.input(0).shape, node.output.shape
+    return before is not None and before == after and before.count(None) <= 1
+
+
+def _same_order(node: Node) -> bool:
+    order = node.input(1).data
+    return order is not None and order.tolist() == sorted(order.tolist())
+
+
+def _same_type(node: Node) -> bool:
+    return node.input(0).type == node.output.type
+
+
+_UNCHANGED = {"Reshape": _same_shape, "Squeeze": _same_shape, "Transpose": _same_order, "Cast": _same_type}

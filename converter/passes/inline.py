@@ -1,0 +1,61 @@
+"""Puts the bodies of called functions in place of their calls; functions that stand for an operation stay whole."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from litecl.converter.composites import composite_of
+from litecl.converter.graph import Callee, Function, Module, Node, Value
+from litecl.interpreter.errors import ConversionError
+
+_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+_MAX_DEPTH = 100
+
+
+def inline_calls(module: Module) -> None:
+    """Inlines every call in every function; a composite becomes a node whose operator is the composite's name."""
+    for function in module.all_functions():
+        _inline(function, module.functions, 0)
+
+
+def _inline(function: Function, library: Mapping[str, Function], depth: int) -> None:
+    if depth > _MAX_DEPTH:
+        raise ConversionError(f"function {function.name!r} calls itself, which a .tflite file cannot express")
+    nodes, function.nodes = function.nodes, []
+    for node in nodes:
+        callee = _callee(node, library)
+        if callee is None:
+            function.add(node)
+            continue
+        composite = composite_of(callee)
+        if composite is not None:
+            node.op, node.options = composite.name, composite.attrs
+            function.add(node)
+            continue
+        _inline(callee, library, depth + 1)
+        _splice(function, node, callee)
+
+
+def _callee(node: Node, library: Mapping[str, Function]) -> Function | None:
+    if node.op in _CALLS:
+        target = node.attrs["f"]
+        assert isinstance(target, Callee)
+        return library[target.name]
+    return library.get(node.op) if isinstance(node.op, str) else None
+
+
+def _splice(function: Function, call: Node, callee: Function) -> None:
+    """Copies the callee's nodes into the caller, its arguments replaced by the call's operands."""
+    values: dict[Value, Value] = {}
+    for argument, value in zip(callee.inputs, call.inputs, strict=True):
+        assert value is not None
+        values[argument] = value
+    for node in callee.nodes:
+        outputs = [replace(value, name=_within(call, value.name), producer=None, users=[]) for value in node.outputs]
+        inputs = [None if value is None else values.get(value, value) for value in node.inputs]
+        function.add(Node(node.op, inputs, outputs, node.options, _within(call, node.name)))
+        values.update(zip(node.outputs, outputs, strict=True))
+    function.replace_node(call, [values.get(value, value) for value in callee.outputs])
+
+
+def _within(call: Node, name: str) -> str:
+    return f"{call.name}/{name}"

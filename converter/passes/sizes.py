@@ -1,0 +1,180 @@
+"""Follows dimensions that are unknown through the arithmetic that models do on shapes.
+
+``Flatten`` on an unknown batch is traced as SHAPE, a slice of it, and a pack of that with a number. Followed with a
+symbol for the batch, the pack is ``[batch, 192]``, and the reshape that uses it needs only the constant ``[-1, 192]``.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Union
+
+import numpy as np
+
+from litecl.converter.graph import Function, Node, Value, constant
+from litecl.interpreter.graph import Array
+from litecl.interpreter.schema import TensorType
+
+# What is longer than this is data, not a shape.
+_LONGEST = 64
+
+
+@dataclass(frozen=True)
+class Size:
+    """A product of unknown factors, ``scale * a * b * ...``; a factor is any hashable thing that names a number."""
+
+    scale: int
+    factors: tuple[Any, ...]
+
+    def __mul__(self, other: "Count") -> "Count":
+        if isinstance(other, Size):
+            return Size(self.scale * other.scale, tuple(sorted(self.factors + other.factors, key=repr)))
+        return Size(self.scale * int(other), self.factors) if other else 0
+
+    def __floordiv__(self, other: "Count") -> "Count":
+        if other == self:
+            return 1
+        if not isinstance(other, Size) and self.scale % int(other) == 0:
+            return Size(self.scale // int(other), self.factors)
+        return _unknown("//", self, other)
+
+    def __add__(self, other: "Count") -> "Count":
+        return self if not isinstance(other, Size) and other == 0 else _unknown("+", self, other)
+
+    def __sub__(self, other: "Count") -> "Count":
+        return 0 if other == self else self if other == 0 else _unknown("-", self, other)
+
+    def __rsub__(self, other: int) -> "Count":
+        return _unknown("-", other, self)
+
+    __rmul__ = __mul__
+    __radd__ = __add__
+
+
+Count = Union[int, Size]  # noqa: UP007 (a forward reference cannot be joined with |)
+
+
+def _unknown(*what: Any) -> Size:
+    return Size(1, (what,))
+
+
+def resolve_sizes(function: Function) -> None:
+    """Makes constants of shape arithmetic that has a known result, and of reshape targets with one unknown dimension."""
+    sizes = Sizes()
+    for node in function.nodes:
+        if node.op in _RULES and node.output.type in (TensorType.INT32, TensorType.INT64):
+            _compute(function, node, sizes)
+        elif node.op == "Reshape":
+            _resolve_reshape(node, sizes)
+    function.tidy()
+
+
+class Sizes:
+    """What is known of integer tensors and of dimensions, as numbers and symbols."""
+
+    def __init__(self) -> None:
+        self.values: dict[Value, Array] = {}
+
+    def of(self, value: Value) -> Array | None:
+        """The elements of an integer tensor, as objects that are int or Size."""
+        if value in self.values:
+            return self.values[value]
+        integral = value.data is not None and value.data.dtype.kind == "i" and value.data.size <= _LONGEST
+        return value.data.astype(object) if integral and value.data is not None else None
+
+    def dimension(self, value: Value, axis: int) -> Count:
+        """The size of a dimension; the same symbol for dimensions that are certainly equal."""
+        assert value.shape is not None
+        known = value.shape[axis]
+        if known is not None:
+            return known
+        node = value.producer
+        if node is None:
+            return _unknown(value.name, axis)
+        if node.op in _ELEMENTWISE and node.input(0).rank == value.rank:
+            return self.dimension(node.input(0), axis)
+        if axis == 0 and node.op in _KEEPS_BATCH and not node.attrs.get("transpose_a"):
+            return self.dimension(node.input(0), 0)
+        target = self.of(node.input(1)) if node.op == "Reshape" else None
+        if target is not None and isinstance(target[axis], Size):
+            return target[axis]  # type: ignore[no-any-return]
+        return _unknown(value.name, axis)
+
+
+def _compute(function: Function, node: Node, sizes: Sizes) -> None:
+    if node.op == "Shape":
+        shape = node.input(0).shape
+        operands = None if shape is None else [np.array([sizes.dimension(node.input(0), i) for i in range(len(shape))],
+                                                        dtype=object)]
+    else:
+        found = [sizes.of(value) for value in node.inputs if value is not None]
+        operands = [value for value in found if value is not None]
+        operands = operands if len(operands) == len(found) else None
+    if operands is None:
+        return
+    try:
+        result = np.asarray(_RULES[str(node.op)](node.attrs, operands), dtype=object)
+    except (TypeError, ValueError, IndexError, ZeroDivisionError):
+        return  # symbols have no order and no truth: what needs it is computed when the model runs
+    if any(isinstance(item, Size) for item in result.flat):
+        sizes.values[node.output] = result
+    else:
+        data = result.astype(node.output.type.dtype)
+        function.replace_node(node, [constant(data, node.output.name)])
+
+
+def _resolve_reshape(node: Node, sizes: Sizes) -> None:
+    target = sizes.of(node.input(1))
+    if target is None:
+        return
+    unknown = sum(isinstance(item, Size) for item in target)
+    if unknown == 1 and -1 not in target.tolist():
+        data = np.array([-1 if isinstance(item, Size) else item for item in target], np.int32)
+        node.rewire([node.input(0), constant(data, node.input(1).name)])
+
+
+def _strided_slice(attrs: Mapping[str, Any], operands: list[Array]) -> Any:
+    x, begin, end, stride = operands
+    if len(begin) != 1 or attrs.get("ellipsis_mask") or attrs.get("new_axis_mask"):
+        raise ValueError("not a plain slice of a vector")
+    first, last, step = begin[0], end[0], stride[0]
+    if attrs.get("shrink_axis_mask"):
+        return x[first]
+    return x[None if attrs.get("begin_mask") else first : None if attrs.get("end_mask") else last : step]
+
+
+def _gather(attrs: Mapping[str, Any], operands: list[Array]) -> Any:
+    x, indices, *axis = operands
+    return np.take(x, indices.astype(np.int64), int(axis[0]) if axis else 0)
+
+
+def _concat(attrs: Mapping[str, Any], operands: list[Array]) -> Any:
+    return np.concatenate(operands[:-1], int(operands[-1]))
+
+
+_Rule = Callable[[Mapping[str, Any], list[Array]], Any]
+_RULES: dict[str, _Rule] = {
+    "Shape": lambda attrs, v: v[0],
+    "Size": lambda attrs, v: np.prod(v[0]),
+    "StridedSlice": _strided_slice,
+    "Pack": lambda attrs, v: np.stack(v, attrs["axis"]),
+    "ConcatV2": _concat,
+    "GatherV2": _gather,
+    "Prod": lambda attrs, v: np.multiply.reduce(v[0], axis=None, keepdims=attrs["keep_dims"]),
+    "Mul": lambda attrs, v: v[0] * v[1],
+    "AddV2": lambda attrs, v: v[0] + v[1],
+    "Sub": lambda attrs, v: v[0] - v[1],
+    "FloorDiv": lambda attrs, v: v[0] // v[1],
+    "Cast": lambda attrs, v: v[0],
+    "Reshape": lambda attrs, v: v[0].reshape(v[1].astype(np.int64)),
+    "ExpandDims": lambda attrs, v: np.expand_dims(v[0], int(v[1])),
+    "Squeeze": lambda attrs, v: np.squeeze(v[0]),
+    "Slice": lambda attrs, v: v[0][int(v[1][0]) :][: None if int(v[2][0]) < 0 else int(v[2][0])],
+}
+_ELEMENTWISE = frozenset(
+    {"Relu", "Relu6", "Sigmoid", "Tanh", "Softmax", "BiasAdd", "Neg", "Exp", "Sqrt", "Rsqrt", "Cast", "Elu", "Selu",
+     "LeakyRelu", "Softplus", "Softsign", "Erf", "Erfc", "Square", "Abs", "Log", "LogSoftmax"}
+)
+_KEEPS_BATCH = frozenset(
+    {"Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool", "MatMul", "FusedBatchNormV3", "Conv3D", "ResizeBilinear",
+     "ResizeNearestNeighbor"}
+)

@@ -1,0 +1,167 @@
+"""What a device operator is: a claim (can it run there?) and a lowering (which kernels are launched, on what).
+
+Nothing here touches OpenCL: a lowering returns launches as data, which ``plan`` strings together, ``memory`` places and
+``runner`` binds to a device.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Op
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a node stays on the CPU, in words for the delegation report."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a lowering may know of the device.
+
+    kind: "cpu" wants few work-items that each own a register tile, "gpu" wants many with coalesced access.
+    vector_width: floats in a native vector (1 on a GPU, 8 with AVX2, 16 with AVX-512).
+    compute_units: how many work-groups run at once.
+    """
+
+    kind: Literal["cpu", "gpu"]
+    vector_width: int
+    compute_units: int
+    max_work_group_size: int = 1
+    local_mem_bytes: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """A tensor in device memory, dense and row-major as TFLite lays it out. Constants have ``spec.data``."""
+
+    spec: TensorSpec
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape, which is always known on the device."""
+        return self.spec.static_shape
+
+    @property
+    def data(self) -> Array | None:
+        """The value of a constant."""
+        return self.spec.data
+
+
+@dataclass(frozen=True, eq=False)
+class Const:
+    """An array uploaded once, when the program is built: packed weights, a table."""
+
+    data: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Scratch:
+    """Device memory that lives from the first to the last launch that names it."""
+
+    size_bytes: int
+
+
+Arg = Operand | Const | Scratch | np.generic
+
+
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """One kernel launch.
+
+    kernel: the file, ``kernels_cl/<kernel>.cl``. entry: the ``__kernel`` function in it.
+    args: in the order of the kernel's parameters; scalars are numpy scalars of the parameter's exact type
+        (``np.int32(3)``, ``np.float32(0.5)``). global_size is a multiple of local_size in every dimension.
+    defines: ``-D`` macros. Every distinct set is a program of its own to build: pass dimensions as arguments instead.
+    flops: arithmetic operations, for the report.
+    """
+
+    kernel: str
+    entry: str
+    args: tuple[Arg, ...]
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...] = (1,)
+    defines: Mapping[str, str | int | float] = field(default_factory=dict)
+    flops: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Alias:
+    """``output`` is ``source`` under another shape: no launch, no copy."""
+
+    output: Operand
+    source: Operand
+
+
+Step = Launch | Alias
+
+
+@dataclass(frozen=True)
+class Activation:
+    """What a producer applies to its result before it stores it.
+
+    ``function`` is a macro of common.h's ACTIVATION family: CLAMP (to [low, high], which are run-time arguments, so
+    that NONE, RELU, RELU6, RELU_N1_TO_1 and RELU_0_TO_1 share one program), TANH, LOGISTIC, HARD_SWISH, GELU, ...
+    """
+
+    function: str = "CLAMP"
+    low: float = -np.inf
+    high: float = np.inf
+
+    @property
+    def defines(self) -> dict[str, str]:
+        """The macro that selects the function."""
+        return {"ACTIVATION": f"ACTIVATION_{self.function}"}
+
+    @property
+    def bounds(self) -> tuple[np.float32, np.float32]:
+        """The two run-time arguments."""
+        return np.float32(self.low), np.float32(self.high)
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A node to be lowered.
+
+    inputs: one operand a position, None where absent. outputs: the node's outputs, then one operand for every entry of
+    ``op.states``, the state after the node (never the memory that the state is read from).
+    activation: the operator's fused activation, or the one of the node that follows it.
+    residual: a tensor of the output's shape, added before the activation (only where ``ClOp.fuses_residual``).
+    """
+
+    options: Any
+    inputs: Sequence[Operand | None]
+    outputs: Sequence[Operand]
+    target: Target
+    activation: Activation = Activation()
+    residual: Operand | None = None
+
+    def input(self, position: int) -> Operand:
+        """An operand that the claim has made sure of."""
+        operand = self.inputs[position]
+        assert operand is not None, f"input {position} is absent"
+        return operand
+
+
+@dataclass(frozen=True, eq=False)
+class ClOp:
+    """A device operator.
+
+    claim: options, input specs (all shapes known), output specs -> a Refusal, or None for "I run this".
+    lower: a Call -> its steps.
+    activates: the Activation that this operator is (with the node's options), if a producer may apply it instead.
+    fuses_activation, fuses_residual: whether ``lower`` honours ``Call.activation`` beyond CLAMP, and ``Call.residual``.
+    """
+
+    op: Op
+    claim: Callable[[Any, Sequence[TensorSpec | None], Sequence[TensorSpec]], Refusal | None]
+    lower: Callable[[Call], list[Step]]
+    activates: Callable[[Any], Activation | None] | None = None
+    fuses_activation: bool = False
+    fuses_residual: bool = False

@@ -1,0 +1,30 @@
+"""A rough count of a model's arithmetic, to choose a device by."""
+
+from collections.abc import Sequence
+
+from litecl.interpreter.graph import ABSENT, Model, TensorSpec
+
+
+def work_flops(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> float:
+    """Floating-point operations of one pass through every subgraph, from weights and output sizes.
+
+    A node with a constant of rank 2 or more does two operations for each of its weights and output positions (output
+    elements over the largest constant's output channels); any other node one for each output element.
+    """
+    return sum(
+        _node(node.inputs, node.outputs, known)
+        for graph, known in zip(model.subgraphs, specs, strict=True)
+        for node in graph.nodes
+    )
+
+
+def _node(inputs: Sequence[int], outputs: Sequence[int], known: Sequence[TensorSpec]) -> float:
+    sizes = [known[t].size for t in outputs if known[t].shape is not None]
+    weights = [
+        spec for t in inputs if t != ABSENT and (spec := known[t]).data is not None and len(spec.static_shape) >= 2
+    ]
+    if not weights or not sizes:
+        return float(sum(sizes))
+    largest = max(weights, key=lambda spec: spec.size)
+    channels = known[outputs[0]].static_shape[-1:] or (1,)
+    return 2.0 * largest.size * sizes[0] / max(1, channels[0])

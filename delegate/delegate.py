@@ -1,0 +1,235 @@
+"""The public delegate: claims what an OpenCL device can run and leaves the rest, with reasons, to the CPU."""
+
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from litecl.delegate.cost import work_flops
+from litecl.delegate.device import Device, choose
+from litecl.delegate.options import CLOptions, Precision, node_set
+from litecl.delegate.partition import FOLDED, Partitioning, Region, partition
+from litecl.delegate.plan import plan
+from litecl.delegate.report import Counters, DelegationReport, NodeRow, PartitionRow
+from litecl.delegate.runner import Program
+from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.executor import Frame
+from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
+from litecl.interpreter.op import ControlOp, Inputs, NoOptions
+
+_DEVICES: dict[tuple[int, bool, Path | None], Device] = {}
+
+
+class CLDelegate:
+    """Runs parts of a model on an OpenCL device; pass it as ``Interpreter(model, delegates=[CLDelegate()])``.
+
+    device: a pyopencl Device, a fragment of its name or its index; None picks a GPU if there is one, else the CPU
+        device that suits the model. num_threads: on a CPU device, 1 picks the one that runs in the calling thread.
+    precision: of the arithmetic; "fp32".
+    max_delegated_partitions: keep only so many regions, the largest; None keeps all. min_nodes_per_partition: leave
+        smaller regions to the CPU. allow_ops, deny_ops: operator names; deny_nodes: node positions of subgraph 0, or
+        (subgraph, node) pairs.
+    cache_dir: where program binaries are kept: "auto" is ``~/.cache/litecl``, None keeps none.
+    profile: take device times of every launch. strict: raise DelegateError where the device fails, instead of
+        leaving the region to the CPU. Refusing an operator is no failure.
+    """
+
+    def __init__(
+        self,
+        device: Any = None,
+        *,
+        num_threads: int | None = None,
+        precision: Precision = "fp32",
+        max_delegated_partitions: int | None = None,
+        min_nodes_per_partition: int = 1,
+        allow_ops: Collection[str] | None = None,
+        deny_ops: Collection[str] | None = None,
+        deny_nodes: Collection[int | tuple[int, int]] | None = None,
+        cache_dir: str | PathLike[str] | None = "auto",
+        profile: bool = False,
+        strict: bool = False,
+    ) -> None:
+        self.options = CLOptions(
+            device=device,
+            num_threads=num_threads,
+            precision=precision,
+            max_delegated_partitions=max_delegated_partitions,
+            min_nodes_per_partition=min_nodes_per_partition,
+            allow_ops=None if allow_ops is None else frozenset(allow_ops),
+            deny_ops=frozenset(deny_ops or ()),
+            deny_nodes=node_set(deny_nodes or ()),
+            cache_dir=cache_dir,
+            profile=profile,
+            strict=strict,
+        )
+
+    def apply(
+        self, model: Model, specs: Sequence[Sequence[TensorSpec]], *, preserve_all_tensors: bool = False
+    ) -> "CLDelegation":
+        """Partitions, plans and builds; see ``Delegate.apply``. Raises DelegateError only if ``strict``."""
+        delegation = CLDelegation(model, specs, self.options, preserve_all_tensors)
+        delegation.prepare()
+        return delegation
+
+
+@dataclass
+class CLDelegation:
+    """One model with its regions on one device."""
+
+    original: Model
+    specs: Sequence[Sequence[TensorSpec]]
+    options: CLOptions
+    preserve: bool
+    model: Model = field(init=False)
+    counters: Counters = field(default_factory=Counters)
+    failures: list[str] = field(default_factory=list)
+    _device: Device | None = None
+    _programs: dict[int, Program] = field(default_factory=dict)
+    _rows: list[NodeRow] = field(default_factory=list)
+    _build_s: float = 0.0
+    _cache_hits: int = 0
+
+    def prepare(self) -> None:
+        """Rewrites the model, subgraph by subgraph."""
+        start_s = time.perf_counter()
+        try:
+            self._device = _open(self.options, work_flops(self.original, self.specs))
+            hits_before = self._device.cache_hits
+        except DelegateError as error:
+            self._fail(error)
+        self.model = replace(
+            self.original, subgraphs=tuple(self._subgraph(i, g) for i, g in enumerate(self.original.subgraphs))
+        )
+        self._build_s = time.perf_counter() - start_s
+        if self._device is not None:
+            self._cache_hits = self._device.cache_hits - hits_before
+
+    def report(self) -> DelegationReport:
+        """What ran where and why."""
+        programs = self._programs.items()
+        return DelegationReport(
+            device="none" if self._device is None else self._device.name,
+            nodes=tuple(self._rows),
+            partitions=tuple(_partition_row(number, program) for number, program in programs),
+            counters=replace(self.counters),
+            build_s=self._build_s,
+            cache_hits=self._cache_hits,
+            kernels=tuple(row for _, program in programs for row in program.kernel_rows()),
+            failures=tuple(self.failures),
+        )
+
+    def _subgraph(self, index: int, graph: Subgraph) -> Subgraph:
+        parts = partition(index, graph, self.specs[index], self.options, preserve=self.preserve)
+        if self._device is None:
+            parts = Partitioning((), dict.fromkeys(range(len(graph.nodes)), self.failures[-1]), ())
+        built = {region.nodes: node for region in parts.regions if (node := self._build(region, graph, parts))}
+        self._report(index, graph, parts)
+        if not built:
+            return graph
+        nodes = [n for run in parts.order for n in ([built[run]] if run in built else [graph.nodes[i] for i in run])]
+        return replace(graph, nodes=tuple(nodes))
+
+    def _build(self, region: Region, graph: Subgraph, parts: Partitioning) -> Node | None:
+        """The node that runs a region, or None where the device fails to build it."""
+        assert self._device is not None
+        number = len(self._programs)
+        try:
+            planned = plan(region, graph, self.specs[region.subgraph], self._device.target, self._device.alignment)
+            program = Program(planned, self._device, number)
+        except DelegateError as error:
+            self._fail(error)
+            parts.reasons.update(dict.fromkeys(region.nodes, f"device failure: {_first_line(error)}"))
+            return None
+        self._programs[number] = program
+        runner = _RegionRunner(self, program, tuple(graph.nodes[i] for i in region.nodes))
+        op = ControlOp("CL_REGION", NoOptions, _keep_declared, runner.run)
+        return Node(op, region.inputs, region.outputs, NoOptions())
+
+    def _report(self, index: int, graph: Subgraph, parts: Partitioning) -> None:
+        regions = {number: program.plan.region for number, program in self._programs.items()}
+        numbers = {i: n for n, region in regions.items() if region.subgraph == index for i in region.nodes}
+        for i, node in enumerate(graph.nodes):
+            reason = parts.reasons.get(i, "")
+            claimed = i in numbers or (reason == FOLDED and bool(numbers))
+            self._rows.append(NodeRow(index, i, node.op.name, claimed, numbers.get(i), reason))
+
+    def _fail(self, error: DelegateError) -> None:
+        if self.options.strict:
+            raise error
+        self.failures.append(_first_line(error))
+
+    def run_failed(self, program: Program, error: DelegateError) -> None:
+        """A region failed at run time: it goes back to the CPU for good."""
+        self._fail(error)
+        self._programs.pop(program.partition, None)
+        region = program.plan.region
+        nodes = {(region.subgraph, i) for i in region.nodes}
+        reason = f"device failure: {_first_line(error)}"
+        self._rows = [
+            replace(row, claimed=False, partition=None, reason=reason) if (row.subgraph, row.node) in nodes else row
+            for row in self._rows
+        ]
+
+
+class _RegionRunner:
+    """Runs a region's program, and its nodes on the CPU once the device has failed."""
+
+    def __init__(self, delegation: CLDelegation, program: Program, nodes: tuple[Node, ...]) -> None:
+        self._delegation = delegation
+        self._program: Program | None = program
+        self._nodes = nodes
+        self._outputs = program.plan.region.outputs
+        self._states = tuple((program.plan.region.subgraph, state.tensor) for state in program.plan.states)
+
+    def run(self, options: NoOptions, inputs: Inputs, context: Any) -> list[Array]:
+        frame: Frame = context
+        if self._program is not None:
+            counters = self._delegation.counters
+            counters.begin(frame.invocation)
+            arrays = [value for value in inputs if value is not None]
+            try:
+                return self._program.run(arrays, frame.variables, self._states, counters)
+            except DelegateError as error:
+                self._delegation.run_failed(self._program, error)
+                self._program = None
+        frame.run_nodes(self._nodes)
+        return [frame.values[t] for t in self._outputs]
+
+
+def _open(options: CLOptions, flops: float) -> Device:
+    """The device for these options; contexts and programs are shared between models."""
+    chosen = choose(options.device, options.num_threads, flops)
+    directory = _cache_directory(options)
+    key = (chosen.int_ptr, options.profile, directory)
+    if key not in _DEVICES:
+        _DEVICES[key] = Device(chosen, options.profile, directory)
+    return _DEVICES[key]
+
+
+def _cache_directory(options: CLOptions) -> Path | None:
+    if options.cache_dir == "auto":
+        return Path.home() / ".cache" / "litecl"
+    return None if options.cache_dir is None else Path(options.cache_dir)
+
+
+def _keep_declared(options: NoOptions, inputs: Any) -> list[TensorSpec]:
+    return []
+
+
+def _partition_row(number: int, program: Program) -> PartitionRow:
+    region = program.plan.region
+    return PartitionRow(
+        partition=number,
+        subgraph=region.subgraph,
+        nodes=region.nodes,
+        launches=len(program.plan.works),
+        arena_bytes=program.plan.arena.size_bytes,
+        constant_bytes=program.constant_bytes,
+        flops=sum(work.launch.flops for work in program.plan.works),
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]

@@ -1,0 +1,40 @@
+"""What a user may ask of the delegate."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, Literal
+
+from litecl.interpreter.errors import DelegateError
+
+Precision = Literal["fp32"]
+
+
+@dataclass(frozen=True)
+class CLOptions:
+    """The keywords of ``CLDelegate``, checked. See there for what they mean."""
+
+    device: Any = None
+    num_threads: int | None = None
+    precision: Precision = "fp32"
+    max_delegated_partitions: int | None = None
+    min_nodes_per_partition: int = 1
+    allow_ops: frozenset[str] | None = None
+    deny_ops: frozenset[str] = frozenset()
+    deny_nodes: frozenset[tuple[int, int]] = frozenset()
+    cache_dir: str | PathLike[str] | None = "auto"
+    profile: bool = False
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        if self.precision != "fp32":
+            raise DelegateError(f"precision: expected 'fp32', got {self.precision!r}")
+        for name in ("num_threads", "max_delegated_partitions", "min_nodes_per_partition"):
+            value = getattr(self, name)
+            if value is not None and value < (0 if name == "max_delegated_partitions" else 1):
+                raise DelegateError(f"{name}: expected a positive number, got {value}")
+
+
+def node_set(nodes: Collection[int | tuple[int, int]]) -> frozenset[tuple[int, int]]:
+    """``deny_nodes`` as (subgraph, node) pairs; a bare number is a node of subgraph 0."""
+    return frozenset((0, node) if isinstance(node, int) else node for node in nodes)

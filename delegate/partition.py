@@ -1,0 +1,173 @@
+"""Which nodes go to the device, in which regions, and why the others do not. A pure function of data."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from litecl.delegate.cl_op import ClOp
+from litecl.delegate.ops import CL_OPS
+from litecl.delegate.options import CLOptions
+from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec
+from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.schema import TensorType
+
+FOLDED = "constant: computed at preparation"
+
+_DEVICE_TYPES = frozenset(
+    {TensorType.FLOAT32, TensorType.INT32, TensorType.INT64, TensorType.BOOL, TensorType.INT8, TensorType.UINT8}
+)
+
+
+@dataclass(frozen=True)
+class Region:
+    """Nodes of one subgraph that run on the device together: node positions in running order, tensors in and out."""
+
+    subgraph: int
+    nodes: tuple[int, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Partitioning:
+    """The regions of one subgraph, and for every node that is in none of them the reason."""
+
+    regions: tuple[Region, ...]
+    reasons: dict[int, str]
+    order: tuple[tuple[int, ...], ...]  # runs of nodes in a valid order; a region's nodes are one run
+
+
+def partition(
+    index: int, graph: Subgraph, specs: Sequence[TensorSpec], options: CLOptions, *, preserve: bool = False
+) -> Partitioning:
+    """Partitions one subgraph. With ``preserve`` every tensor that a region computes is one of its outputs."""
+    reasons = {
+        i: reason
+        for i, node in enumerate(graph.nodes)
+        if (reason := why_not(index, i, node, specs, options)) is not None
+    }
+    runs = _cluster(graph, reasons)
+    candidates = [run for run in runs if run[0] not in reasons]
+    for run, reason in _too_small(candidates, options):
+        reasons |= dict.fromkeys(run, reason)
+    regions = tuple(
+        _region(index, graph, specs, run, preserve) for run in runs if run[0] not in reasons
+    )
+    return Partitioning(regions, reasons, tuple(runs))
+
+
+def why_not(index: int, position: int, node: Node, specs: Sequence[TensorSpec], options: CLOptions) -> str | None:
+    """The reason why a node stays on the CPU, or None if the device takes it."""
+    outputs = [specs[t] for t in node.outputs]
+    if outputs and all(spec.data is not None for spec in outputs):
+        return FOLDED
+    if (index, position) in options.deny_nodes:
+        return "denied by deny_nodes"
+    if node.op.name in options.deny_ops:
+        return "denied by deny_ops"
+    if options.allow_ops is not None and node.op.name not in options.allow_ops:
+        return "not in allow_ops"
+    if isinstance(node.op, ControlOp):
+        return f"{node.op.name} runs on the CPU; static parts of its subgraphs are claimed as regions of their own"
+    cl_op = CL_OPS.get(node.op)
+    if cl_op is None:
+        return f"no device kernel for {node.op.name}"
+    inputs = [None if t == ABSENT else specs[t] for t in node.inputs]
+    return _unfit(inputs, outputs) or _refusal(cl_op, node, inputs, outputs)
+
+
+def _unfit(inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]) -> str | None:
+    for kind, specs in (("input", inputs), ("output", outputs)):
+        for i, spec in enumerate(specs):
+            if spec is None:
+                continue
+            if spec.shape is None:
+                return f"{kind} {i} has a shape that is known only at run time"
+            if spec.type not in _DEVICE_TYPES:
+                return f"{kind} {i} has type {spec.type.name}"
+            if spec.size == 0:
+                return f"{kind} {i} has no elements"
+            if spec.quantization is not None and spec.data is None and spec.type in (TensorType.INT8, TensorType.UINT8):
+                return f"{kind} {i} is quantized"
+    return None
+
+
+def _refusal(
+    cl_op: ClOp, node: Node, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]
+) -> str | None:
+    refusal = cl_op.claim(node.options, inputs, outputs)
+    return None if refusal is None else refusal.reason
+
+
+def _dependencies(graph: Subgraph) -> list[set[int]]:
+    """The nodes that each node must follow: producers of its inputs, and side effects in their order."""
+    producer: dict[int, int] = {}
+    result: list[set[int]] = []
+    previous_effect: int | None = None
+    for i, node in enumerate(graph.nodes):
+        follows = {producer[t] for t in node.inputs if t in producer}
+        if isinstance(node.op, ControlOp) or not node.op.pure:
+            follows |= set() if previous_effect is None else {previous_effect}
+            previous_effect = i
+        result.append(follows)
+        producer |= dict.fromkeys(node.outputs, i)
+    return result
+
+
+def _cluster(graph: Subgraph, refused: dict[int, str]) -> list[tuple[int, ...]]:
+    """Runs of nodes of one side each, in an order that respects dependencies, as few as greed finds.
+
+    TFLite's epochs (graph_info.cc): the first ready node sets the side, then every ready node of that side joins.
+    Folded nodes belong to neither side: they are never run.
+    """
+    dependencies = _dependencies(graph)
+    done = {i for i, reason in refused.items() if reason == FOLDED}
+    waiting = [i for i in range(len(graph.nodes)) if i not in done]
+    runs: list[tuple[int, ...]] = []
+    while waiting:
+        first = next(i for i in waiting if dependencies[i] <= done)
+        on_cpu = first in refused
+        run: list[int] = []
+        for i in waiting:  # one pass suffices: nodes are listed in topological order
+            if (i in refused) == on_cpu and dependencies[i] <= done:
+                run.append(i)
+                done.add(i)
+        taken = set(run)
+        waiting = [i for i in waiting if i not in taken]
+        runs.append(tuple(run))
+    return runs
+
+
+def _too_small(
+    candidates: Sequence[tuple[int, ...]], options: CLOptions
+) -> list[tuple[tuple[int, ...], str]]:
+    """The candidate regions that the options rule out, with the reason."""
+    least, most = options.min_nodes_per_partition, options.max_delegated_partitions
+    small = [run for run in candidates if len(run) < least]
+    dropped = [(run, f"a partition of {len(run)} nodes, min_nodes_per_partition is {least}") for run in small]
+    if most is None or most <= 0:
+        return dropped
+    largest_first = sorted((run for run in candidates if len(run) >= least), key=len, reverse=True)
+    return dropped + [(run, f"not among the {most} largest partitions") for run in largest_first[most:]]
+
+
+def _region(
+    index: int, graph: Subgraph, specs: Sequence[TensorSpec], run: tuple[int, ...], preserve: bool
+) -> Region:
+    inside = set(run)
+    made = {t for i in run for t in graph.nodes[i].outputs}
+    read = {t for i in run for t in graph.nodes[i].inputs if t != ABSENT}
+    needed = {t for i, node in enumerate(graph.nodes) if i not in inside for t in node.inputs} | set(graph.outputs)
+    inputs = sorted(t for t in read - made if specs[t].data is None and not is_state(graph, specs, t))
+    outputs = sorted(made if preserve else made & needed)
+    return Region(index, run, tuple(inputs), tuple(outputs))
+
+
+def is_state(graph: Subgraph, specs: Sequence[TensorSpec], tensor: int) -> bool:
+    """Whether a tensor is a variable that lives in the state store (not one that a node produces)."""
+    return specs[tensor].is_variable and all(tensor not in node.outputs for node in graph.nodes)
+
+
+def states_of(node: Node, graph: Subgraph, specs: Sequence[TensorSpec]) -> tuple[int, ...]:
+    """The variable tensors that a node updates, in the order of ``op.states``; ABSENT where one is not given."""
+    assert isinstance(node.op, Op)
+    return tuple(node.inputs[p] if p < len(node.inputs) else ABSENT for p in node.op.states)

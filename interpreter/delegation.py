@@ -1,0 +1,26 @@
+"""What an interpreter asks of a delegate: to rewrite a model, and to say afterwards what it did."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from litecl.interpreter.graph import Model, TensorSpec
+
+
+class Delegation(Protocol):
+    """The outcome of applying a delegate to one model with one set of shapes."""
+
+    @property
+    def model(self) -> Model:
+        """The model with claimed regions replaced by nodes that run them; tensor indices stay what they were."""
+
+    def report(self) -> Any:
+        """What ran where and why, including the counters of the last invoke."""
+
+
+class Delegate(Protocol):
+    """Claims parts of a model."""
+
+    def apply(
+        self, model: Model, specs: Sequence[Sequence[TensorSpec]], *, preserve_all_tensors: bool = False
+    ) -> Delegation:
+        """Rewrites a model whose tensors are known as far as ``specs`` (a sequence a subgraph) tells."""

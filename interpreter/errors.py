@@ -1,0 +1,48 @@
+"""The errors that litecl raises.
+
+::
+
+    LiteclError
+    ├── ModelError              the model, or what is fed to it, is wrong
+    │   ├── ShapeError          shapes, types or axes that do not fit together
+    │   └── UnsupportedOp       an operator, version or type that has no kernel
+    ├── ConversionError         a TensorFlow graph that cannot be expressed as a .tflite file
+    └── DelegateError           an OpenCL device that cannot do what was asked of it
+        ├── KernelBuildError    a kernel that does not compile there
+        └── OutOfDeviceMemory   an allocation that the device refuses
+
+An error is raised where the fault is seen, saying what was expected and what was got; each level above adds where it
+happened with ``add_note``.
+"""
+
+
+class LiteclError(Exception):
+    """The base of every error that litecl raises on purpose."""
+
+
+class ModelError(LiteclError, ValueError):
+    """A model is malformed, or what is fed to it does not fit it."""
+
+
+class ShapeError(ModelError):
+    """Shapes, types or axes do not fit together."""
+
+
+class UnsupportedOp(ModelError):
+    """An operator, one of its versions or one of its types has no kernel."""
+
+
+class ConversionError(LiteclError):
+    """A TensorFlow graph cannot be expressed as a .tflite file."""
+
+
+class DelegateError(LiteclError, RuntimeError):
+    """An OpenCL device cannot do what was asked of it."""
+
+
+class KernelBuildError(DelegateError):
+    """A kernel does not compile for a device; the message holds the build log."""
+
+
+class OutOfDeviceMemory(DelegateError):
+    """A device refuses an allocation."""

@@ -1,0 +1,229 @@
+"""Runs a model: nodes in order, subgraphs by reference, each value dropped after its last use."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from litecl.interpreter.errors import LiteclError, ModelError
+from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec
+from litecl.interpreter.op import ControlOp, Inputs, Op
+
+VariableKey = tuple[int, int]
+
+
+class Listener(Protocol):
+    """Is told of every node that has run. Times are ``time.perf_counter`` seconds."""
+
+    def ran(self, subgraph: int, node: int, op: str, start_s: float, end_s: float) -> None:
+        """A node has run; nodes inside a called subgraph are told before the caller."""
+
+
+class Held(Protocol):
+    """A variable whose newest value lies elsewhere, on a device."""
+
+    def fetch(self) -> Array:
+        """The newest value."""
+
+
+class Variables:
+    """The state store: variable tensors by (subgraph, tensor), and resources by name."""
+
+    def __init__(self) -> None:
+        self._values: dict[VariableKey, Array | Held] = {}
+        self.resources: dict[str, Any] = {}
+
+    def get(self, key: VariableKey, spec: TensorSpec) -> Array:
+        """The value of a variable tensor, zeros if it was never written."""
+        value = self._values.get(key)
+        if value is None:
+            value = np.zeros(spec.static_shape, spec.dtype)
+        elif not isinstance(value, np.ndarray):
+            value = value.fetch()
+        self._values[key] = value
+        return value
+
+    def set(self, key: VariableKey, value: Array | Held) -> None:
+        """Stores a value, or who holds it."""
+        self._values[key] = value
+
+    def held_by(self, key: VariableKey, holder: Held) -> bool:
+        """Whether nobody wrote the variable since ``holder`` took it."""
+        return self._values.get(key) is holder
+
+    def reset(self) -> None:
+        """Sets every variable tensor back to zeros; resources stay."""
+        self._values.clear()
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    index: int
+    node: Node
+    run: Callable[..., list[Array]]
+    checked: bool  # shapes were checked at preparation
+    drop: tuple[int, ...]
+
+
+class Frame:
+    """One run of one subgraph: the context that its operators see."""
+
+    def __init__(self, executor: "Executor", subgraph: int, values: dict[int, Array]) -> None:
+        self._executor = executor
+        self.subgraph = subgraph
+        self.values = values
+
+    @property
+    def invocation(self) -> int:
+        """The number of the invoke that this run belongs to."""
+        return self._executor.invocation
+
+    @property
+    def variables(self) -> Variables:
+        """The state store of the model."""
+        return self._executor.variables
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """Resource variables and tables by name, shared by all subgraphs."""
+        return self._executor.variables.resources
+
+    def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
+        """Runs a subgraph on arrays, which are passed by reference, and returns its outputs."""
+        return self._executor.call(subgraph, inputs)
+
+    def run_nodes(self, nodes: Sequence[Node]) -> None:
+        """Runs nodes of this subgraph here and now, on the values of this frame (a region's fallback)."""
+        for node in nodes:
+            self._executor.run_node(self, node)
+
+
+class Executor:
+    """A model prepared for given shapes.
+
+    model: as rewritten by delegates. specs: what shape propagation found, per subgraph.
+    variables: the state store, which outlives the executor. preserve: keep every value (``values`` after a call).
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        specs: Sequence[Sequence[TensorSpec]],
+        variables: Variables,
+        *,
+        preserve: bool = False,
+        listeners: Iterable[Listener] = (),
+    ) -> None:
+        self.variables = variables
+        self._model = model
+        self._specs = specs
+        self._preserve = preserve
+        self._listeners = tuple(listeners)
+        self._produced = [{t for node in graph.nodes for t in node.outputs} for graph in model.subgraphs]
+        self._steps = [self._prepare(index) for index in range(len(model.subgraphs))]
+        self.values: dict[int, dict[int, Array]] = {}
+        self.invocation = 0
+        self._depth = 0
+        self._replaced: dict[int, _Step] = {}
+
+    def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
+        """Runs a subgraph and returns its outputs. Errors carry a note that names the node."""
+        graph = self._model.subgraphs[subgraph]
+        values = {t: x for t, x in zip(graph.inputs, inputs, strict=True) if x is not None}
+        frame = Frame(self, subgraph, values)
+        self.invocation += self._depth == 0
+        self._depth += 1
+        try:
+            for step in self._steps[subgraph]:
+                self._run(frame, step)
+        finally:
+            self._depth -= 1
+        outputs = [self._value(frame, t) for t in graph.outputs]
+        if self._preserve:
+            self.values[subgraph] = frame.values
+        return outputs
+
+    def run_node(self, frame: Frame, node: Node) -> None:
+        """Runs a node that is not in the subgraph's list (it was replaced by a region)."""
+        if id(node) not in self._replaced:
+            self._replaced[id(node)] = self._step(frame.subgraph, -1, node, ())
+        self._run(frame, self._replaced[id(node)])
+
+    def _prepare(self, index: int) -> tuple[_Step, ...]:
+        graph = self._model.subgraphs[index]
+        folded = {t for t, spec in enumerate(self._specs[index]) if spec.data is not None}
+        nodes = [
+            (i, node) for i, node in enumerate(graph.nodes) if not node.outputs or not folded.issuperset(node.outputs)
+        ]
+        last = {t: i for i, node in nodes for t in (*node.inputs, *node.outputs)}
+        keep = {ABSENT, *graph.outputs}
+        drops: dict[int, list[int]] = {}
+        for tensor, i in last.items():
+            if tensor not in keep and not self._preserve:
+                drops.setdefault(i, []).append(tensor)
+        return tuple(self._step(index, i, node, tuple(drops.get(i, ()))) for i, node in nodes)
+
+    def _step(self, subgraph: int, index: int, node: Node, drop: tuple[int, ...]) -> _Step:
+        specs = self._specs[subgraph]
+        inputs = [None if t == ABSENT else specs[t] for t in node.inputs]
+        outputs = [specs[t] for t in node.outputs]
+        checked = isinstance(node.op, ControlOp) or all(
+            spec is None or spec.shape is not None for spec in (*inputs, *outputs)
+        )
+        run: Callable[..., list[Array]] = node.op.run
+        if isinstance(node.op, Op) and node.op.bind is not None:
+            run = node.op.bind(node.options, inputs, outputs) or node.op.run
+        return _Step(index, node, run, checked, drop)
+
+    def _run(self, frame: Frame, step: _Step) -> None:
+        node = step.node
+        start_s = time.perf_counter()
+        try:
+            outputs = self._outputs(frame, step)
+        except LiteclError as error:
+            error.add_note(f"while running {node.op.name} (subgraph {frame.subgraph}, node {step.index})")
+            raise
+        for tensor, value in zip(node.outputs, outputs, strict=True):
+            frame.values[tensor] = value
+        for listener in self._listeners:
+            listener.ran(frame.subgraph, step.index, node.op.name, start_s, time.perf_counter())
+        for tensor in step.drop:
+            frame.values.pop(tensor, None)
+
+    def _outputs(self, frame: Frame, step: _Step) -> list[Array]:
+        node = step.node
+        inputs = [None if t == ABSENT else self._value(frame, t) for t in node.inputs]
+        if isinstance(node.op, ControlOp):
+            return step.run(node.options, inputs, frame)
+        if not step.checked:
+            self._check(frame.subgraph, node, inputs)
+        results = step.run(node.options, inputs)
+        if node.op.states:
+            count = len(node.outputs)
+            for position, state in zip(node.op.states, results[count:], strict=True):
+                if node.inputs[position] != ABSENT:
+                    self.variables.set((frame.subgraph, node.inputs[position]), state)
+            results = results[:count]
+        return results
+
+    def _check(self, subgraph: int, node: Node, inputs: Inputs) -> None:
+        """The checks of shape inference, on the shapes and values that have turned out."""
+        specs = self._specs[subgraph]
+        actual = [
+            None if x is None else TensorSpec(specs[t].type, x.shape, specs[t].name, x, specs[t].quantization)
+            for t, x in zip(node.inputs, inputs, strict=True)
+        ]
+        node.op.infer(node.options, actual)
+
+    def _value(self, frame: Frame, tensor: int) -> Array:
+        value = frame.values.get(tensor)
+        if value is not None:
+            return value
+        spec = self._specs[frame.subgraph][tensor]
+        if spec.data is not None:
+            return spec.data
+        if spec.is_variable and tensor not in self._produced[frame.subgraph]:
+            return self.variables.get((frame.subgraph, tensor), spec)
+        raise ModelError(f"tensor {tensor} ({spec.name!r}) has no value: nothing produces it")

@@ -1,0 +1,274 @@
+"""The public interpreter, a drop-in for ``tf.lite.Interpreter`` and ``ai_edge_litert.interpreter.Interpreter``."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from litecl.interpreter.custom import CustomOp, with_custom_ops
+from litecl.interpreter.delegation import Delegate, Delegation
+from litecl.interpreter.details import tensor_details
+from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.executor import Executor, Listener, Variables
+from litecl.interpreter.graph import Array, Model, Shape, TensorSpec
+from litecl.interpreter.reader import read
+from litecl.interpreter.schema import TensorType
+from litecl.interpreter.shapes import Known, propagate
+from litecl.interpreter.signature import SignatureRunner
+
+Source = str | PathLike[str] | bytes | bytearray | memoryview | Model
+
+
+class Interpreter:
+    """Runs a TensorFlow Lite model.
+
+    model_path: a path, or the bytes of a file, or a ``Model``. model_content: the bytes, under TFLite's name.
+    delegates: objects that claim parts of the model, such as ``CLDelegate()`` (``experimental_delegates`` is TFLite's
+        name for it). custom_ops: custom operators by name: an ``Op``, or a callable that takes the custom options
+        (bytes) and a list of arrays and returns a list of arrays.
+    experimental_preserve_all_tensors: keep intermediate tensors, also those of subgraphs, for ``get_tensor``.
+    num_threads, experimental_op_resolver_type and the other experimental keywords are accepted for compatibility:
+        numpy chooses its own threads, and there is one set of kernels.
+
+    Raises ModelError for a malformed model and UnsupportedOp for an operator that has no kernel.
+    """
+
+    def __init__(
+        self,
+        model_path: Source | None = None,
+        model_content: bytes | None = None,
+        experimental_delegates: Sequence[Delegate] | None = None,
+        num_threads: int | None = None,
+        experimental_op_resolver_type: object = None,
+        experimental_preserve_all_tensors: bool = False,
+        experimental_disable_delegate_clustering: bool = False,
+        experimental_default_delegate_latest_features: bool = False,
+        *,
+        delegates: Sequence[Delegate] | None = None,
+        custom_ops: Mapping[str, CustomOp] | None = None,
+        listeners: Sequence[Listener] = (),
+    ) -> None:
+        if (model_path is None) == (model_content is None):
+            raise ModelError("give a model by `model_path` or by `model_content`, one of the two")
+        if num_threads is not None and num_threads < 1:
+            raise ModelError(f"num_threads: expected at least 1, got {num_threads}")
+        source = model_content if model_path is None else model_path
+        assert source is not None
+        self._model = with_custom_ops(read(source), custom_ops or {})
+        if not self._model.subgraphs:
+            raise ModelError("the model has no subgraph")
+        self._delegates = (*(experimental_delegates or ()), *(delegates or ()))
+        self._preserve = experimental_preserve_all_tensors
+        self._listeners = tuple(listeners)
+        self._variables = Variables()
+        self._entries = self._entry_shapes()
+        self._specs: tuple[Known, ...] = tuple(graph.tensors for graph in self._model.subgraphs)
+        self._executor: Executor | None = None
+        self._delegations: list[Delegation] = []
+        self._inputs: dict[int, dict[int, Array]] = {}
+        self._values: dict[int, dict[int, Array]] = {}
+
+    # Shapes and memory
+
+    def resize_tensor_input(
+        self, input_index: int, tensor_size: npt.ArrayLike, strict: bool = False, *, subgraph_index: int = 0
+    ) -> None:
+        """Gives an input another shape; call ``allocate_tensors`` afterwards.
+
+        With ``strict`` only the dimensions that the signature leaves open (-1) may change.
+        Raises ShapeError for a tensor that is no input, a negative dimension or, if strict, a fixed dimension.
+        """
+        graph = self._model.subgraphs[subgraph_index]
+        if input_index not in graph.inputs:
+            raise ShapeError(f"resize: tensor {input_index} is not an input; inputs are {list(graph.inputs)}")
+        shape = tuple(int(d) for d in np.asarray(tensor_size).reshape(-1))
+        if any(d < 0 for d in shape):
+            raise ShapeError(f"resize: dimensions must not be negative, got {list(shape)}")
+        spec = graph.tensors[input_index]
+        if strict:
+            _check_strict(spec, shape)
+        shapes = self._entries[subgraph_index]
+        position = graph.inputs.index(input_index)
+        if shapes[position] == shape:
+            return
+        self._entries[subgraph_index] = (*shapes[:position], shape, *shapes[position + 1 :])
+        self._executor = None
+
+    def allocate_tensors(self) -> None:
+        """Propagates shapes, lets the delegates claim their parts and resets variables; a no-op if nothing changed."""
+        if self._executor is not None:
+            return
+        self._specs = propagate(self._model, self._entries)
+        model = self._model
+        self._delegations = []
+        for delegate in self._delegates:
+            delegation = delegate.apply(model, self._specs, preserve_all_tensors=self._preserve)
+            self._delegations.append(delegation)
+            model = delegation.model
+        self._variables.reset()
+        self._executor = Executor(
+            model, self._specs, self._variables, preserve=self._preserve, listeners=self._listeners
+        )
+        self._values = {}
+        before = self._inputs
+        self._inputs = {index: self._input_arrays(index, before.get(index, {})) for index in self._entries}
+
+    def reset_all_variables(self) -> None:
+        """Sets variable tensors (LSTM state) back to zeros."""
+        self._variables.reset()
+
+    # Running
+
+    def invoke(self) -> None:
+        """Runs the model on the inputs that were set."""
+        self._invoke(0)
+
+    def _invoke(self, subgraph: int) -> None:
+        if self._executor is None:
+            raise ModelError("the model is not ready: call allocate_tensors() before invoke()")
+        graph = self._model.subgraphs[subgraph]
+        inputs = [self._inputs[subgraph][t] for t in graph.inputs]
+        outputs = self._executor.call(subgraph, inputs)
+        self._values = dict(self._executor.values) if self._preserve else {}
+        values = self._values.setdefault(subgraph, {})
+        values.update(zip(graph.outputs, outputs, strict=True))
+
+    # Tensors
+
+    def set_tensor(self, tensor_index: int, value: npt.ArrayLike, *, subgraph_index: int = 0) -> None:
+        """Copies a value into an input or a variable tensor. Raises ShapeError unless shape and type fit exactly."""
+        if self._executor is None:
+            raise ModelError("the model is not ready: call allocate_tensors() before set_tensor()")
+        spec = self._spec(tensor_index, subgraph_index)
+        array = _checked(tensor_index, spec, value)
+        if tensor_index in self._inputs.get(subgraph_index, {}):
+            self._inputs[subgraph_index][tensor_index] = array
+        elif spec.is_variable:
+            self._variables.set((subgraph_index, tensor_index), array)
+        else:
+            raise ModelError(f"set_tensor: tensor {tensor_index} ({spec.name!r}) is neither an input nor a variable")
+
+    def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Array:
+        """A copy of a tensor's value: outputs, inputs, constants, variables and, if preserved, intermediates."""
+        return np.array(self._value(tensor_index, subgraph_index))
+
+    def tensor(self, tensor_index: int) -> Callable[[], Array]:
+        """A function that returns the tensor's current value without a copy; write into an input through it."""
+        return lambda: self._value(tensor_index, 0)
+
+    def _value(self, tensor: int, subgraph: int) -> Array:
+        spec = self._spec(tensor, subgraph)
+        for values in (self._inputs.get(subgraph, {}), self._values.get(subgraph, {})):
+            if tensor in values:
+                return values[tensor]
+        if spec.data is not None:
+            return spec.data
+        if spec.is_variable:
+            return self._variables.get((subgraph, tensor), spec)
+        raise ModelError(
+            f"tensor {tensor} ({spec.name!r}) has no value: invoke() first, and for an intermediate tensor "
+            "construct the interpreter with experimental_preserve_all_tensors=True"
+        )
+
+    def _spec(self, tensor: int, subgraph: int) -> TensorSpec:
+        if not 0 <= subgraph < len(self._specs):
+            raise ModelError(f"subgraph {subgraph} out of range for {len(self._specs)} subgraphs")
+        specs = self._specs[subgraph]
+        if not 0 <= tensor < len(specs):
+            raise ModelError(f"tensor {tensor} out of range for {len(specs)} tensors")
+        return specs[tensor]
+
+    # What the model is
+
+    def get_input_details(self) -> list[dict[str, Any]]:
+        """Name, index, shape, shape signature, dtype and quantization of every input, in TFLite's dictionaries."""
+        return [self._details(t) for t in self._model.subgraphs[0].inputs]
+
+    def get_output_details(self) -> list[dict[str, Any]]:
+        """The same for every output; a shape not known before run time is the declared one until then."""
+        return [self._details(t) for t in self._model.subgraphs[0].outputs]
+
+    def get_tensor_details(self, subgraph_index: int = 0) -> list[dict[str, Any]]:
+        """The same for every tensor of a subgraph."""
+        return [self._details(t, subgraph_index) for t in range(len(self._specs[subgraph_index]))]
+
+    def _details(self, tensor: int, subgraph: int = 0) -> dict[str, Any]:
+        spec = self._specs[subgraph][tensor]
+        value = self._values.get(subgraph, {}).get(tensor)
+        shape = value.shape if value is not None else spec.shape
+        if shape is None:
+            shape = self._model.subgraphs[subgraph].tensors[tensor].static_shape
+        return tensor_details(tensor, replace(spec, shape=shape))
+
+    def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
+        """The names of inputs and outputs by signature key."""
+        return {s.key: {"inputs": sorted(s.inputs), "outputs": sorted(s.outputs)} for s in self._model.signatures}
+
+    def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
+        """A callable that takes a signature's inputs by name and returns its outputs by name."""
+        signatures = {s.key: s for s in self._model.signatures}
+        if signature_key is None and len(signatures) != 1:
+            raise ModelError(f"signature_key: the model has {len(signatures)} signatures: {sorted(signatures)}")
+        key = next(iter(signatures)) if signature_key is None else signature_key
+        if key not in signatures:
+            raise ModelError(f"signature {key!r} not found; the model has {sorted(signatures)}")
+        return SignatureRunner(self, signatures[key])
+
+    def delegation_report(self) -> Any:
+        """What the delegate claimed and why not the rest, with the counters of the last invoke.
+
+        Raises ModelError where there is no delegate or tensors have not been allocated.
+        """
+        if not self._delegations:
+            raise ModelError("no delegation to report: pass delegates=[...] and call allocate_tensors()")
+        return self._delegations[-1].report()
+
+    @property
+    def model(self) -> Model:
+        """The model as loaded."""
+        return self._model
+
+    # Preparation
+
+    def _entry_shapes(self) -> dict[int, tuple[Shape, ...]]:
+        entries = {0, *(signature.subgraph for signature in self._model.signatures)}
+        graphs = {index: self._model.subgraphs[index] for index in sorted(entries)}
+        return {
+            index: tuple(graph.tensors[t].static_shape for t in graph.inputs) for index, graph in graphs.items()
+        }
+
+    def _input_arrays(self, subgraph: int, before: Mapping[int, Array]) -> dict[int, Array]:
+        """Arrays for the inputs: what was set before where the shape is the same, else zeros."""
+        arrays: dict[int, Array] = {}
+        for tensor in self._model.subgraphs[subgraph].inputs:
+            spec = self._specs[subgraph][tensor]
+            old = before.get(tensor)
+            arrays[tensor] = old if old is not None and old.shape == spec.shape else _blank(spec)
+        return arrays
+
+
+def _blank(spec: TensorSpec) -> Array:
+    if spec.type == TensorType.STRING:
+        return np.full(spec.static_shape, b"", np.object_)
+    return np.zeros(spec.static_shape, spec.dtype)
+
+
+def _check_strict(spec: TensorSpec, shape: Shape) -> None:
+    signature = spec.static_shape if spec.shape_signature is None else spec.shape_signature
+    if len(shape) != len(signature) or any(a not in (-1, b) for a, b in zip(signature, shape, strict=False)):
+        raise ShapeError(f"resize: {spec.name!r} has the signature {list(signature)}, got {list(shape)}")
+
+
+def _checked(index: int, spec: TensorSpec, value: npt.ArrayLike) -> Array:
+    array = np.array(value, dtype=np.object_ if spec.type == TensorType.STRING else None)
+    if array.dtype != spec.dtype:
+        raise ShapeError(f"set_tensor: tensor {index} ({spec.name!r}): expected {spec.dtype}, got {array.dtype}")
+    if array.shape != spec.shape:
+        raise ShapeError(
+            f"set_tensor: tensor {index} ({spec.name!r}): expected shape {list(spec.static_shape)}, "
+            f"got {list(array.shape)}"
+        )
+    return array

@@ -1,0 +1,82 @@
+"""What an operator is: a record with its name, its options, its shape inference and its numpy kernel.
+
+``interpreter/ops/<name>.py`` defines one or a family of them; ``interpreter/ops/__init__.py`` lists them all. Other
+parts (a device kernel, a lowering, a test case) refer to the record itself, never to its name.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from litecl.interpreter.graph import TensorSpec
+
+Array = npt.NDArray[Any]
+Inputs = Sequence[Array | None]
+Specs = Sequence["TensorSpec | None"]
+
+Infer = Callable[[Any, Specs], "list[TensorSpec]"]
+Run = Callable[[Any, Inputs], list[Array]]
+Bind = Callable[[Any, Specs, "Sequence[TensorSpec]"], "Run | None"]
+
+
+@dataclass(frozen=True, eq=False)
+class NoOptions:
+    """The options of an operator that has none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """An operator that computes its outputs from its inputs.
+
+    name: the BuiltinOperator name of the schema, or the custom code of a custom operator (``custom=True``).
+    options: the dataclass of its options, named after its schema table, its fields named after the table's.
+    infer: options, input specs -> output specs (type and shape; ``shape=None`` where it hangs on values that are not
+        constant; ``data`` where the value is known, as SHAPE's is). Called only when all input shapes are known.
+        Raises ShapeError where the inputs do not fit.
+    run: options, input arrays -> output arrays, followed by one array for every entry of ``states``.
+    bind: options, input specs, output specs -> a ``run`` made for those types and quantization, or None for ``run``.
+        This is how integer and hybrid kernels get their scales: once, at preparation.
+    states: positions of the inputs that are variable tensors, which ``run`` returns anew.
+    pure: False where the result does not follow from the inputs alone (random numbers), so it is never folded.
+    """
+
+    name: str
+    options: type
+    infer: Infer
+    run: Run
+    bind: Bind | None = None
+    states: tuple[int, ...] = ()
+    versions: range = range(1, 2)
+    pure: bool = True
+    custom: bool = False
+
+
+class Context(Protocol):
+    """What a running operator may ask of the executor besides its inputs."""
+
+    def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
+        """Runs a subgraph on arrays, which are passed by reference, and returns its outputs."""
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """Resource variables and tables by name, shared by all subgraphs."""
+
+
+@dataclass(frozen=True, eq=False)
+class ControlOp:
+    """An operator that runs subgraphs or touches state that outlives it.
+
+    ``run`` gets the executor's ``Context`` besides options and inputs. ``callees`` names the subgraphs that it may run.
+    ``infer`` takes what ``Op.infer`` takes and may answer ``shape=None``.
+    """
+
+    name: str
+    options: type
+    infer: Infer
+    run: Callable[[Any, Inputs, Context], list[Array]]
+    callees: Callable[[Any], tuple[int, ...]] = lambda options: ()
+    versions: range = range(1, 2)
+    custom: bool = False

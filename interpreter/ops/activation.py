@@ -1,0 +1,25 @@
+"""The activations that an operator may fuse to its result (``fused_activation_function``)."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from litecl.interpreter.errors import UnsupportedOp
+from litecl.interpreter.graph import Array
+from litecl.interpreter.schema import ActivationFunctionType
+
+_FUNCTIONS: dict[ActivationFunctionType, Callable[[Array], Array]] = {
+    ActivationFunctionType.NONE: lambda x: x,
+    ActivationFunctionType.RELU: lambda x: np.maximum(x, x.dtype.type(0)),
+    ActivationFunctionType.RELU_N1_TO_1: lambda x: np.clip(x, x.dtype.type(-1), x.dtype.type(1)),
+    ActivationFunctionType.RELU6: lambda x: np.clip(x, x.dtype.type(0), x.dtype.type(6)),
+    ActivationFunctionType.TANH: np.tanh,
+    ActivationFunctionType.SIGN_BIT: lambda x: np.signbit(x).astype(x.dtype),
+}
+
+
+def apply(function: ActivationFunctionType, x: Array) -> Array:
+    """``function`` of every element, in the type of ``x``. Raises UnsupportedOp for a code that the schema has not."""
+    if function not in _FUNCTIONS:
+        raise UnsupportedOp(f"expected a fused activation of 0 to {max(_FUNCTIONS)}, got {function}")
+    return _FUNCTIONS[ActivationFunctionType(function)](x)

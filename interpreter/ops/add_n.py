@@ -1,0 +1,28 @@
+"""ADD_N: the sum of any number of tensors of one shape."""
+
+from functools import reduce
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
+from litecl.interpreter.ops import require, types
+
+
+def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    terms = require.present("ADD_N", inputs, max(1, len(inputs)))
+    require.types("ADD_N", terms[0], types.REAL)
+    require.same_type("ADD_N", *terms)
+    for term in terms[1:]:
+        if term.shape != terms[0].shape:
+            raise ShapeError(f"ADD_N: shapes differ: {terms[0].shape} and {term.shape}")
+    return [TensorSpec(terms[0].type, terms[0].shape)]
+
+
+def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
+    terms = require.arrays(inputs, len(inputs))
+    return [np.asarray(reduce(np.add, terms))]
+
+
+ADD_N = Op("ADD_N", options=NoOptions, infer=_infer, run=_run)

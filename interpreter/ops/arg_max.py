@@ -1,0 +1,48 @@
+"""ARG_MAX and ARG_MIN: the first position of the largest or smallest element along one axis."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Specs
+from litecl.interpreter.ops import require, types
+from litecl.interpreter.schema import TensorType
+
+_TYPES = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.INT32, TensorType.BOOL)
+
+
+@dataclass(frozen=True)
+class ArgMaxOptions:
+    output_type: TensorType = TensorType.FLOAT32
+
+
+@dataclass(frozen=True)
+class ArgMinOptions:
+    output_type: TensorType = TensorType.FLOAT32
+
+
+def _arg(name: str, options: type, function: Callable[..., Any]) -> Op:
+    def infer(options: Any, inputs: Specs) -> list[TensorSpec]:
+        x, axis = require.present(name, inputs, 2)
+        require.types(name, x, _TYPES)
+        if options.output_type not in types.INDEX:
+            raise ShapeError(f"{name}: expected output_type INT32 or INT64, got {options.output_type.name}")
+        value = require.integer(name, axis)
+        if value is None:
+            return [TensorSpec(options.output_type, None)]
+        dropped = require.axis(name, value, require.rank(name, x, at_least=1))
+        return [TensorSpec(options.output_type, x.static_shape[:dropped] + x.static_shape[dropped + 1 :])]
+
+    def run(options: Any, inputs: Inputs) -> list[Array]:
+        x, axis = require.arrays(inputs, 2)
+        return [np.asarray(function(x, axis=int(axis.item())), options.output_type.dtype)]
+
+    return Op(name, options=options, infer=infer, run=run, versions=range(1, 4))
+
+
+ARG_MAX = _arg("ARG_MAX", ArgMaxOptions, np.argmax)
+ARG_MIN = _arg("ARG_MIN", ArgMinOptions, np.argmin)

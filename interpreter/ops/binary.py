@@ -1,0 +1,137 @@
+"""Operators of two inputs that broadcast, every pair of elements by itself."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
+from litecl.interpreter.ops import activation, require, types
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
+
+Function = Callable[[Array, Array], Array]
+
+
+@dataclass(frozen=True)
+class AddOptions:
+    fused_activation_function: ActivationFunctionType = ActivationFunctionType.NONE
+    pot_scale_int16: bool = True
+
+
+@dataclass(frozen=True)
+class SubOptions:
+    fused_activation_function: ActivationFunctionType = ActivationFunctionType.NONE
+    pot_scale_int16: bool = True
+
+
+@dataclass(frozen=True)
+class MulOptions:
+    fused_activation_function: ActivationFunctionType = ActivationFunctionType.NONE
+
+
+@dataclass(frozen=True)
+class DivOptions:
+    fused_activation_function: ActivationFunctionType = ActivationFunctionType.NONE
+
+
+def binary(
+    name: str,
+    function: Function,
+    allowed: Collection[TensorType] = types.FLOAT,
+    versions: range = range(1, 2),
+    result: TensorType | None = None,
+) -> Op:
+    """The operator without options that applies ``function``; ``result`` is its type, None for that of the inputs."""
+
+    def infer(options: Any, inputs: Specs) -> list[TensorSpec]:
+        a, b = require.present(name, inputs, 2)
+        require.types(name, a, allowed)
+        type_ = require.same_type(name, a, b)
+        return [TensorSpec(type_ if result is None else result, require.broadcast(name, a, b))]
+
+    def run(options: Any, inputs: Inputs) -> list[Array]:
+        a, b = require.arrays(inputs, 2)
+        with np.errstate(all="ignore"):
+            return [np.asarray(function(a, b), a.dtype if result is None else result.dtype)]
+
+    return Op(name, options=NoOptions, infer=infer, run=run, versions=versions)
+
+
+def _arithmetic(
+    name: str, options: type, function: Function, allowed: Collection[TensorType], versions: range
+) -> Op:
+    """The operator whose options name an activation that follows it."""
+    plain = binary(name, function, allowed)
+
+    def run(options: Any, inputs: Inputs) -> list[Array]:
+        (result,) = plain.run(NoOptions(), inputs)
+        return [activation.apply(options.fused_activation_function, result)]
+
+    return Op(name, options=options, infer=plain.infer, run=run, versions=versions)
+
+
+def _nonzero(name: str, divisor: Array) -> None:
+    if not np.all(divisor):
+        raise ModelError(f"{name}: division by 0")
+
+
+def _divide(a: Array, b: Array) -> Array:
+    if a.dtype.kind == "f":
+        return a / b
+    _nonzero("DIV", b)
+    quotient = np.floor_divide(a, b)
+    # C truncates where floor rounds down: one more if the signs differ and something is left over.
+    return quotient + ((quotient < 0) & (quotient * b != a))
+
+
+def _power(a: Array, b: Array) -> Array:
+    if a.dtype.kind == "i" and np.any(b < 0):
+        raise ModelError("POW: negative exponent of an integer")
+    return np.power(a, b)
+
+
+def _floor_divide(a: Array, b: Array) -> Array:
+    _nonzero("FLOOR_DIV", b)
+    return np.floor(a / b) if a.dtype.kind == "f" else np.floor_divide(a, b)
+
+
+def _floor_modulo(a: Array, b: Array) -> Array:
+    if a.dtype.kind != "f":
+        _nonzero("FLOOR_MOD", b)
+        return np.remainder(a, b)
+    rest = np.fmod(a, b)
+    return np.where((rest != 0) & ((b < 0) != (rest < 0)), rest + b, rest)
+
+
+def _shift_right(a: Array, b: Array) -> Array:
+    # A shift past the width leaves the sign, as a shift by width - 1 does.
+    width = a.dtype.itemsize * 8
+    return np.right_shift(a, np.clip(b, 0, width - 1).astype(a.dtype))
+
+
+ADD = _arithmetic("ADD", AddOptions, np.add, (*types.NUMBER, TensorType.INT16), range(1, 6))
+SUB = _arithmetic("SUB", SubOptions, np.subtract, types.NUMBER, range(1, 6))
+MUL = _arithmetic(
+    "MUL",
+    MulOptions,
+    np.multiply,
+    (*types.NUMBER, TensorType.INT16, TensorType.UINT32, TensorType.COMPLEX64),
+    range(1, 8),
+)
+DIV = _arithmetic("DIV", DivOptions, _divide, types.REAL, range(1, 3))
+
+# A comparison with NaN is false, so NaN in either input leaves the second one.
+MAXIMUM = binary("MAXIMUM", lambda a, b: np.where(a > b, a, b), (*types.NUMBER, *types.BITS), range(1, 5))
+MINIMUM = binary("MINIMUM", lambda a, b: np.where(a < b, a, b), (*types.NUMBER, *types.BITS), range(1, 5))
+POW = binary("POW", _power, types.REAL)
+SQUARED_DIFFERENCE = binary("SQUARED_DIFFERENCE", lambda a, b: np.square(a - b), types.REAL, range(1, 3))
+FLOOR_DIV = binary("FLOOR_DIV", _floor_divide, (*types.REAL, TensorType.INT8, TensorType.INT16), range(1, 4))
+FLOOR_MOD = binary("FLOOR_MOD", _floor_modulo, (*types.NUMBER, TensorType.INT8, TensorType.INT16), range(1, 3))
+ATAN2 = binary("ATAN2", np.arctan2, (TensorType.FLOAT32, TensorType.FLOAT64))
+LOGICAL_AND = binary("LOGICAL_AND", np.logical_and, types.BOOL)
+LOGICAL_OR = binary("LOGICAL_OR", np.logical_or, types.BOOL)
+BITWISE_XOR = binary("BITWISE_XOR", np.bitwise_xor, types.BITS)
+RIGHT_SHIFT = binary("RIGHT_SHIFT", _shift_right, types.BITS)

@@ -1,0 +1,44 @@
+"""BROADCAST_TO and BROADCAST_ARGS: a tensor repeated to a shape, and the shape that two shapes broadcast to."""
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
+from litecl.interpreter.ops import require, types
+
+
+def _infer_to(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    x, shape = require.present("BROADCAST_TO", inputs, 2)
+    require.rank("BROADCAST_TO", shape, exactly=1)
+    values = require.integers("BROADCAST_TO", shape)
+    if values is None:
+        return [TensorSpec(x.type, None)]
+    wanted = tuple(values)
+    if require.broadcast("BROADCAST_TO", x, TensorSpec(x.type, wanted)) != wanted:
+        raise ShapeError(f"BROADCAST_TO: shape {list(x.static_shape)} does not broadcast to {values}")
+    return [TensorSpec(x.type, wanted)]
+
+
+def _run_to(options: NoOptions, inputs: Inputs) -> list[Array]:
+    x, shape = require.arrays(inputs, 2)
+    return [np.broadcast_to(x, shape.tolist()).copy()]
+
+
+def _infer_args(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    a, b = require.present("BROADCAST_ARGS", inputs, 2)
+    type_ = require.types("BROADCAST_ARGS", a, types.INDEX)
+    require.same_type("BROADCAST_ARGS", a, b)
+    require.rank("BROADCAST_ARGS", a, exactly=1)
+    require.rank("BROADCAST_ARGS", b, exactly=1)
+    return [TensorSpec(type_, (max(a.size, b.size),))]
+
+
+def _run_args(options: NoOptions, inputs: Inputs) -> list[Array]:
+    a, b = require.arrays(inputs, 2)
+    shapes = [TensorSpec(types.INDEX[0], tuple(shape.tolist())) for shape in (a, b)]
+    return [np.array(require.broadcast("BROADCAST_ARGS", *shapes), a.dtype)]
+
+
+BROADCAST_TO = Op("BROADCAST_TO", options=NoOptions, infer=_infer_to, run=_run_to, versions=range(2, 4))
+BROADCAST_ARGS = Op("BROADCAST_ARGS", options=NoOptions, infer=_infer_args, run=_run_args)

@@ -1,0 +1,79 @@
+"""CONV_2D: a bank of filters slid over an image, in groups of channels."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Specs
+from litecl.interpreter.ops import activation, require, window
+from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
+
+OPERAND_TYPES = (TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8, TensorType.INT16)
+
+
+@dataclass(frozen=True)
+class Conv2DOptions:
+    padding: Padding = Padding.SAME
+    stride_w: int = 0
+    stride_h: int = 0
+    fused_activation_function: ActivationFunctionType = ActivationFunctionType.NONE
+    dilation_w_factor: int = 1
+    dilation_h_factor: int = 1
+    quantized_bias_type: TensorType = TensorType.FLOAT32
+
+
+def windows(options: Conv2DOptions, x: Shape, filter_: Shape) -> tuple[window.Window, window.Window]:
+    """The window along height and along width, for an input [n, h, w, c] and a filter [out, h, w, c / groups]."""
+    o = options
+    return (
+        window.fit("CONV_2D", o.padding, x[1], filter_[1], o.stride_h, o.dilation_h_factor),
+        window.fit("CONV_2D", o.padding, x[2], filter_[2], o.stride_w, o.dilation_w_factor),
+    )
+
+
+def check_bias(op: str, inputs: Specs, position: int, channels: int) -> None:
+    """Makes sure that a bias, if it is given, has one element an output channel."""
+    bias = inputs[position] if position < len(inputs) else None
+    if bias is not None and bias.size != channels:
+        raise ShapeError(f"{op}: expected a bias of {channels} elements, got {list(bias.static_shape)}")
+
+
+def finish(result: Array, inputs: Inputs, position: int, function: ActivationFunctionType) -> Array:
+    """Adds the bias, if it is given, and applies the fused activation."""
+    bias = inputs[position] if position < len(inputs) else None
+    if bias is not None:
+        result += bias.reshape(-1)
+    return activation.apply(function, result)
+
+
+def _infer(options: Conv2DOptions, inputs: Specs) -> list[TensorSpec]:
+    x, filter_ = require.present("CONV_2D", inputs, 2)
+    require.types("CONV_2D", x, OPERAND_TYPES)
+    require.rank("CONV_2D", x, exactly=4)
+    require.rank("CONV_2D", filter_, exactly=4)
+    channels, (outputs, *_, depth) = x.static_shape[3], filter_.static_shape
+    if depth < 1 or channels % depth or outputs % (channels // depth):
+        raise ShapeError(
+            f"CONV_2D: expected input channels a multiple of the filter's, and filters one of the groups, "
+            f"got {channels} channels and filters {list(filter_.static_shape)}"
+        )
+    check_bias("CONV_2D", inputs, 2, outputs)
+    height, width = windows(options, x.static_shape, filter_.static_shape)
+    return [TensorSpec(x.type, (x.static_shape[0], height.output, width.output, outputs))]
+
+
+def _run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
+    x, filter_ = require.arrays(inputs, 2)
+    sizes = windows(options, x.shape, filter_.shape)
+    groups = x.shape[3] // filter_.shape[3]
+    parts = [
+        window.convolve(part, bank.reshape(len(bank), -1).T, sizes)
+        for part, bank in zip(np.split(x, groups, axis=3), np.split(filter_, groups), strict=True)
+    ]
+    result = parts[0] if groups == 1 else np.concatenate(parts, axis=3)
+    return [finish(result, inputs, 2, options.fused_activation_function)]
+
+
+CONV_2D = Op("CONV_2D", versions=range(1, 9), options=Conv2DOptions, infer=_infer, run=_run)

@@ -1,0 +1,38 @@
+"""CUMSUM: running sums along one axis."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Specs
+from litecl.interpreter.ops import require, types
+
+
+@dataclass(frozen=True)
+class CumsumOptions:
+    exclusive: bool = False
+    reverse: bool = False
+
+
+def _infer(options: CumsumOptions, inputs: Specs) -> list[TensorSpec]:
+    x, axis = require.present("CUMSUM", inputs, 2)
+    require.types("CUMSUM", x, types.NUMBER)
+    value = require.integer("CUMSUM", axis)
+    if value is not None:
+        require.axis("CUMSUM", value, require.rank("CUMSUM", x, at_least=1))
+    return [TensorSpec(x.type, x.shape)]
+
+
+def _run(options: CumsumOptions, inputs: Inputs) -> list[Array]:
+    x, axis_ = require.arrays(inputs, 2)
+    axis = require.axis("CUMSUM", int(axis_.item()), x.ndim)
+    terms = np.flip(x, axis) if options.reverse else x
+    sums = np.cumsum(terms, axis, dtype=x.dtype)
+    if options.exclusive:
+        zero = np.zeros_like(sums[(slice(None),) * axis + (slice(0, 1),)])
+        sums = np.concatenate([zero, sums], axis)[(slice(None),) * axis + (slice(0, x.shape[axis]),)]
+    return [np.flip(sums, axis) if options.reverse else sums]
+
+
+CUMSUM = Op("CUMSUM", options=CumsumOptions, infer=_infer, run=_run)

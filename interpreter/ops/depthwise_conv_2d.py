@@ -1,0 +1,71 @@
+"""DEPTHWISE_CONV_2D: filters of one channel each, ``multiplier`` of them for every input channel."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Specs
+from litecl.interpreter.ops import require, window
+from litecl.interpreter.ops.conv_2d import OPERAND_TYPES, check_bias, finish
+from litecl.interpreter.schema import ActivationFunctionType, Padding
+
+
+@dataclass(frozen=True)
+class DepthwiseConv2DOptions:
+    padding: Padding = Padding.SAME
+    stride_w: int = 0
+    stride_h: int = 0
+    depth_multiplier: int = 0
+    fused_activation_function: ActivationFunctionType = ActivationFunctionType.NONE
+    dilation_w_factor: int = 1
+    dilation_h_factor: int = 1
+
+
+def windows(options: DepthwiseConv2DOptions, x: Shape, filter_: Shape) -> tuple[window.Window, window.Window]:
+    """The window along height and along width, for an input [n, h, w, c] and a filter [1, h, w, c * multiplier]."""
+    o = options
+    return (
+        window.fit("DEPTHWISE_CONV_2D", o.padding, x[1], filter_[1], o.stride_h, o.dilation_h_factor),
+        window.fit("DEPTHWISE_CONV_2D", o.padding, x[2], filter_[2], o.stride_w, o.dilation_w_factor),
+    )
+
+
+def _infer(options: DepthwiseConv2DOptions, inputs: Specs) -> list[TensorSpec]:
+    x, filter_ = require.present("DEPTHWISE_CONV_2D", inputs, 2)
+    require.types("DEPTHWISE_CONV_2D", x, OPERAND_TYPES)
+    require.rank("DEPTHWISE_CONV_2D", x, exactly=4)
+    require.rank("DEPTHWISE_CONV_2D", filter_, exactly=4)
+    channels, (one, _, _, outputs) = x.static_shape[3], filter_.static_shape
+    # The multiplier follows from the shapes: the option is not always set.
+    if one != 1 or channels < 1 or outputs % channels:
+        raise ShapeError(
+            f"DEPTHWISE_CONV_2D: expected a filter [1, h, w, a multiple of {channels}], "
+            f"got {list(filter_.static_shape)}"
+        )
+    check_bias("DEPTHWISE_CONV_2D", inputs, 2, outputs)
+    height, width = windows(options, x.static_shape, filter_.static_shape)
+    return [TensorSpec(x.type, (x.static_shape[0], height.output, width.output, outputs))]
+
+
+def _run(options: DepthwiseConv2DOptions, inputs: Inputs) -> list[Array]:
+    x, filter_ = require.arrays(inputs, 2)
+    height, width = windows(options, x.shape, filter_.shape)
+    return [finish(correlate(x, filter_, height, width), inputs, 2, options.fused_activation_function)]
+
+
+def correlate(x: Array, filter_: Array, height: window.Window, width: window.Window) -> Array:
+    """The sums over the taps, [n, height.output, width.output, c * multiplier], in the type of ``x``."""
+    channels = x.shape[3]
+    taps = filter_.reshape(height.size, width.size, channels, -1)
+    padded = window.pad(x, (height, width))[..., None]
+    result = np.zeros((len(x), height.output, width.output, *taps.shape[2:]), x.dtype)
+    for i, j in np.ndindex(height.size, width.size):
+        result += padded[:, height.tap(i), width.tap(j)] * taps[i, j]
+    return result.reshape(*result.shape[:3], -1)
+
+
+DEPTHWISE_CONV_2D = Op(
+    "DEPTHWISE_CONV_2D", versions=range(1, 8), options=DepthwiseConv2DOptions, infer=_infer, run=_run
+)

@@ -1,0 +1,35 @@
+"""DYNAMIC_UPDATE_SLICE: a tensor with a box of it replaced."""
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
+from litecl.interpreter.ops import require, types
+
+
+def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    x, update, start = require.present("DYNAMIC_UPDATE_SLICE", inputs, 3)
+    require.same_type("DYNAMIC_UPDATE_SLICE", x, update)
+    require.types("DYNAMIC_UPDATE_SLICE", start, types.INDEX)
+    rank = require.rank("DYNAMIC_UPDATE_SLICE", x)
+    require.rank("DYNAMIC_UPDATE_SLICE", update, exactly=rank)
+    if start.static_shape != (rank,):
+        raise ShapeError(f"DYNAMIC_UPDATE_SLICE: expected {rank} start indices, got shape {list(start.static_shape)}")
+    if any(new > old for new, old in zip(update.static_shape, x.static_shape, strict=True)):
+        raise ShapeError(
+            f"DYNAMIC_UPDATE_SLICE: update {list(update.static_shape)} is larger than {list(x.static_shape)}"
+        )
+    return [TensorSpec(x.type, x.shape)]
+
+
+def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
+    x, update, start = require.arrays(inputs, 3)
+    # A box that would reach past an edge is moved back inside.
+    first = np.clip(start, 0, np.array(x.shape, np.int64) - update.shape).tolist()
+    result = x.copy()
+    result[tuple(slice(f, f + size) for f, size in zip(first, update.shape, strict=True))] = update
+    return [result]
+
+
+DYNAMIC_UPDATE_SLICE = Op("DYNAMIC_UPDATE_SLICE", options=NoOptions, infer=_infer, run=_run, versions=range(1, 6))

@@ -1,0 +1,51 @@
+"""EMBEDDING_LOOKUP: rows of a table, by index."""
+
+import numpy as np
+
+from litecl.interpreter.errors import ModelError, UnsupportedOp
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
+from litecl.interpreter.ops import require
+from litecl.interpreter.schema import TensorType
+
+
+def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    lookup, table = require.present("EMBEDDING_LOOKUP", inputs, 2)
+    require.types("EMBEDDING_LOOKUP", lookup, (TensorType.INT32,))
+    require.rank("EMBEDDING_LOOKUP", lookup, exactly=1)
+    require.rank("EMBEDDING_LOOKUP", table, at_least=2)
+    return [TensorSpec(table.type, (*lookup.static_shape, *table.static_shape[1:]))]
+
+
+def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
+    lookup, table = require.arrays(inputs, 2)
+    if lookup.size and not 0 <= lookup.min() <= lookup.max() < len(table):
+        raise ModelError(f"EMBEDDING_LOOKUP: expected indices of 0 to {len(table) - 1}, got {lookup.tolist()}")
+    return [table[lookup]]
+
+
+def _bind(options: NoOptions, inputs: Specs, outputs: Specs) -> Run | None:
+    _, table = require.present("EMBEDDING_LOOKUP", inputs, 2)
+    (output,) = require.present("EMBEDDING_LOOKUP", outputs, 1)
+    if output.type != TensorType.FLOAT32 or table.type == TensorType.FLOAT32:
+        return None
+    quantization = table.quantization
+    if quantization is None:
+        raise UnsupportedOp(f"EMBEDDING_LOOKUP: expected a quantized table, got {table.type.name} without scales")
+    scales = np.asarray(quantization.scale, np.float32)
+    row_scales = np.broadcast_to(scales.reshape(-1), (table.static_shape[0],)) if not quantization.block_size else None
+
+    def run(options: NoOptions, inputs: Inputs) -> list[Array]:
+        lookup, values = require.arrays(inputs, 2)
+        (rows,) = _run(options, inputs)
+        if row_scales is None:
+            blocks = rows.reshape(len(lookup), -1, quantization.block_size).astype(np.float32)
+            return [(blocks * scales.reshape(len(values), -1, 1)[lookup]).reshape(rows.shape)]
+        return [rows.astype(np.float32) * row_scales[lookup].reshape(-1, *(1,) * (rows.ndim - 1))]
+
+    return run
+
+
+EMBEDDING_LOOKUP = Op(
+    "EMBEDDING_LOOKUP", versions=range(1, 6), options=NoOptions, infer=_infer, run=_run, bind=_bind
+)

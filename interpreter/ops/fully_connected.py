@@ -1,0 +1,85 @@
+"""FULLY_CONNECTED: rows times the transpose of a weight matrix, with a bias."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError, UnsupportedOp
+from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Run, Specs
+from litecl.interpreter.ops import hybrid, require
+from litecl.interpreter.ops.conv_2d import OPERAND_TYPES, check_bias, finish
+from litecl.interpreter.schema import ActivationFunctionType, FullyConnectedOptionsWeightsFormat, TensorType
+
+_HYBRID_WEIGHTS = (TensorType.INT8, TensorType.INT4, TensorType.INT2)
+
+
+@dataclass(frozen=True)
+class FullyConnectedOptions:
+    fused_activation_function: ActivationFunctionType = ActivationFunctionType.NONE
+    weights_format: FullyConnectedOptionsWeightsFormat = FullyConnectedOptionsWeightsFormat.DEFAULT
+    keep_num_dims: bool = False
+    asymmetric_quantize_inputs: bool = False
+    quantized_bias_type: TensorType = TensorType.FLOAT32
+
+
+def output_shape(options: FullyConnectedOptions, x: Shape, weights: Shape) -> Shape:
+    """The output's shape for an input of any rank and weights [units, depth]."""
+    units, depth = weights
+    size = int(np.prod(x, dtype=np.int64))
+    if options.keep_num_dims:
+        if not x or x[-1] != depth:
+            raise ShapeError(f"FULLY_CONNECTED: expected a last dimension of {depth}, got shape {list(x)}")
+        return (*x[:-1], units)
+    if depth == 0 or size % depth:
+        raise ShapeError(f"FULLY_CONNECTED: expected a multiple of {depth} elements, got shape {list(x)}")
+    return size // depth, units
+
+
+def _infer(options: FullyConnectedOptions, inputs: Specs) -> list[TensorSpec]:
+    x, weights = require.present("FULLY_CONNECTED", inputs, 2)
+    require.types("FULLY_CONNECTED", x, OPERAND_TYPES)
+    require.rank("FULLY_CONNECTED", weights, exactly=2)
+    check_bias("FULLY_CONNECTED", inputs, 2, weights.static_shape[0])
+    return [TensorSpec(x.type, output_shape(options, x.static_shape, weights.static_shape))]
+
+
+def _run(options: FullyConnectedOptions, inputs: Inputs) -> list[Array]:
+    x, weights = require.arrays(inputs, 2)
+    return [_finish(options, inputs, x.reshape(-1, weights.shape[1]) @ weights.T)]
+
+
+def _finish(options: FullyConnectedOptions, inputs: Inputs, rows: Array) -> Array:
+    x, weights = require.arrays(inputs, 2)
+    rows = finish(rows, inputs, 2, options.fused_activation_function)
+    return rows.reshape(output_shape(options, x.shape, weights.shape))
+
+
+def _bind(options: FullyConnectedOptions, inputs: Specs, outputs: Specs) -> Run | None:
+    x, weights = require.present("FULLY_CONNECTED", inputs, 2)
+    if x.type == TensorType.FLOAT32 and weights.type in _HYBRID_WEIGHTS:
+        return _hybrid(weights)
+    return None
+
+
+def _hybrid(weights: TensorSpec) -> Run:
+    quantization = weights.quantization
+    if quantization is None:
+        raise UnsupportedOp(f"FULLY_CONNECTED: expected quantized weights, got {weights.type.name} without scales")
+
+    def run(options: FullyConnectedOptions, inputs: Inputs) -> list[Array]:
+        x, matrix = require.arrays(inputs, 2)
+        rows = x.reshape(-1, matrix.shape[1])
+        if quantization.block_size:
+            result = hybrid.blockwise_matmul(rows, matrix, quantization)
+        else:
+            scales = hybrid.row_scales(quantization)
+            result = hybrid.matmul(rows, matrix, scales, options.asymmetric_quantize_inputs)
+        return [_finish(options, inputs, result)]
+
+    return run
+
+
+FULLY_CONNECTED = Op(
+    "FULLY_CONNECTED", versions=range(1, 15), options=FullyConnectedOptions, infer=_infer, run=_run, bind=_bind
+)

@@ -1,0 +1,28 @@
+"""LEAKY_RELU: the input, negative elements times a constant slope."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.graph import Array
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops import types
+from litecl.interpreter.ops.unary import each, like_input
+
+
+@dataclass(frozen=True)
+class LeakyReluOptions:
+    alpha: float = 0.0
+
+
+def _leaky_relu(options: LeakyReluOptions, x: Array) -> Array:
+    return np.where(x > 0, x, x * np.float32(options.alpha))
+
+
+LEAKY_RELU = Op(
+    "LEAKY_RELU",
+    options=LeakyReluOptions,
+    infer=like_input("LEAKY_RELU", types.FLOAT),
+    run=each(_leaky_relu),
+    versions=range(1, 3),
+)

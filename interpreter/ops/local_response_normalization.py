@@ -1,0 +1,44 @@
+"""LOCAL_RESPONSE_NORMALIZATION: each element against the squares of the channels around it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Specs
+from litecl.interpreter.ops import require
+from litecl.interpreter.schema import TensorType
+
+
+@dataclass(frozen=True)
+class LocalResponseNormalizationOptions:
+    radius: int = 0
+    bias: float = 0.0
+    alpha: float = 0.0
+    beta: float = 0.0
+
+
+def _infer(options: LocalResponseNormalizationOptions, inputs: Specs) -> list[TensorSpec]:
+    (x,) = require.present("LOCAL_RESPONSE_NORMALIZATION", inputs, 1)
+    require.types("LOCAL_RESPONSE_NORMALIZATION", x, (TensorType.FLOAT32,))
+    require.rank("LOCAL_RESPONSE_NORMALIZATION", x, exactly=4)
+    return [TensorSpec(x.type, x.shape)]
+
+
+def _run(options: LocalResponseNormalizationOptions, inputs: Inputs) -> list[Array]:
+    """x * (bias + alpha * sum of the squares within ``radius`` channels) ** -beta."""
+    (x,) = require.arrays(inputs, 1)
+    channels = x.shape[-1]
+    reach = min(options.radius, channels - 1)
+    squares = np.square(x)
+    sums = squares.copy()
+    for shift in range(1, reach + 1):
+        sums[..., shift:] += squares[..., :-shift]
+        sums[..., :-shift] += squares[..., shift:]
+    scale = np.float32(options.bias) + np.float32(options.alpha) * sums
+    return [x * scale ** np.float32(-options.beta)]
+
+
+LOCAL_RESPONSE_NORMALIZATION = Op(
+    "LOCAL_RESPONSE_NORMALIZATION", options=LocalResponseNormalizationOptions, infer=_infer, run=_run
+)

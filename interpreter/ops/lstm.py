@@ -1,0 +1,78 @@
+"""LSTM: one step of an LSTM cell, in the FULL form of 20 or 24 operands and the BASIC one of 5."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Specs
+from litecl.interpreter.ops import lstm_cell, require
+from litecl.interpreter.ops.lstm_cell import FULL
+from litecl.interpreter.schema import ActivationFunctionType, LSTMKernelType
+
+
+@dataclass(frozen=True)
+class LSTMOptions:
+    fused_activation_function: ActivationFunctionType = ActivationFunctionType.NONE
+    cell_clip: float = 0.0
+    proj_clip: float = 0.0
+    kernel_type: LSTMKernelType = LSTMKernelType.FULL
+    asymmetric_quantize_inputs: bool = False
+
+
+def _infer(options: LSTMOptions, inputs: Specs) -> list[TensorSpec]:
+    if options.kernel_type == LSTMKernelType.BASIC:
+        return _infer_basic(inputs)
+    if len(inputs) not in (20, 24):
+        raise ShapeError(f"LSTM: expected 20 or 24 inputs, got {len(inputs)}")
+    (x,) = require.present("LSTM", inputs, 1)
+    require.rank("LSTM", x, exactly=2)
+    batch, depth = x.static_shape
+    return [TensorSpec(x.type, (batch, lstm_cell.check("LSTM", inputs, depth, batch)))]
+
+
+def _run(options: LSTMOptions, inputs: Inputs) -> list[Array]:
+    if options.kernel_type == LSTMKernelType.BASIC:
+        return _run_basic(inputs)
+    (x,) = require.arrays(inputs, 1)
+    h, c = lstm_cell.states(inputs, FULL, len(x))
+    (output,), h_new, c_new = lstm_cell.cell(options, inputs).run(x[None], None, h, c)
+    return [output, *lstm_cell.like_states(inputs, FULL, h_new, c_new)]
+
+
+def _infer_basic(inputs: Specs) -> list[TensorSpec]:
+    """Operands: input, previous activation, weights, bias, previous state."""
+    x, h, weights, bias, c = require.present("LSTM", inputs, 5)
+    for spec in (x, h, weights, c):
+        require.rank("LSTM", spec, exactly=2)
+    (batch, depth), (_, units) = x.static_shape, h.static_shape
+    expected = {1: (batch, units), 2: (4 * units, depth + units), 3: (4 * units,), 4: (batch, units)}
+    for position, spec in enumerate((h, weights, bias, c), start=1):
+        if spec.static_shape != expected[position]:
+            raise ShapeError(
+                f"LSTM: expected input {position} of shape {list(expected[position])}, got {list(spec.static_shape)}"
+            )
+    state, joined, gates = (batch, units), (batch, depth + units), (batch, 4 * units)
+    return [TensorSpec(h.type, state), TensorSpec(c.type, state), TensorSpec(x.type, joined), TensorSpec(c.type, gates)]
+
+
+def _run_basic(inputs: Inputs) -> list[Array]:
+    """Outputs: activation, state, the joined input and activation, the gates before their activations."""
+    x, h, weights, bias, c = require.arrays(inputs, 5)
+    joined = np.concatenate([x, h], axis=1)
+    gates = joined @ weights.T + bias
+    accept, candidate, forget, output = np.split(gates, 4, axis=1)
+    c = lstm_cell.sigmoid(accept) * np.tanh(candidate) + lstm_cell.sigmoid(forget) * c
+    h = lstm_cell.sigmoid(output) * np.tanh(c)
+    return [h, c, joined, gates]
+
+
+LSTM = Op(
+    "LSTM",
+    versions=range(1, 5),
+    options=LSTMOptions,
+    infer=_infer,
+    run=_run,
+    states=(FULL.output_state, FULL.cell_state),
+)

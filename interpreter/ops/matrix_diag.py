@@ -1,0 +1,44 @@
+"""MATRIX_DIAG and MATRIX_SET_DIAG: matrices with a given diagonal, zero or given elsewhere."""
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
+from litecl.interpreter.ops import require
+
+
+def _infer_diag(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    (x,) = require.present("MATRIX_DIAG", inputs, 1)
+    require.rank("MATRIX_DIAG", x, at_least=1)
+    return [TensorSpec(x.type, (*x.static_shape, x.static_shape[-1]))]
+
+
+def _run_diag(options: NoOptions, inputs: Inputs) -> list[Array]:
+    (x,) = require.arrays(inputs, 1)
+    matrix = np.zeros((*x.shape, x.shape[-1]), x.dtype)
+    places = np.arange(x.shape[-1])
+    matrix[..., places, places] = x
+    return [matrix]
+
+
+def _infer_set(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    x, diagonal = require.present("MATRIX_SET_DIAG", inputs, 2)
+    require.rank("MATRIX_SET_DIAG", x, at_least=2)
+    require.same_type("MATRIX_SET_DIAG", x, diagonal)
+    *outer, rows, columns = x.static_shape
+    if diagonal.static_shape != (*outer, min(rows, columns)):
+        raise ShapeError(f"MATRIX_SET_DIAG: diagonal {list(diagonal.static_shape)} for {list(x.static_shape)}")
+    return [TensorSpec(x.type, x.shape)]
+
+
+def _run_set(options: NoOptions, inputs: Inputs) -> list[Array]:
+    x, diagonal = require.arrays(inputs, 2)
+    matrix = x.copy()
+    places = np.arange(diagonal.shape[-1])
+    matrix[..., places, places] = diagonal
+    return [matrix]
+
+
+MATRIX_DIAG = Op("MATRIX_DIAG", options=NoOptions, infer=_infer_diag, run=_run_diag)
+MATRIX_SET_DIAG = Op("MATRIX_SET_DIAG", options=NoOptions, infer=_infer_set, run=_run_set)

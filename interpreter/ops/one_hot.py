@@ -1,0 +1,35 @@
+"""ONE_HOT: for every index a vector that is ``on`` there and ``off`` elsewhere, along a new axis."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Specs
+from litecl.interpreter.ops import require, types
+
+
+@dataclass(frozen=True)
+class OneHotOptions:
+    axis: int = 0
+
+
+def _infer(options: OneHotOptions, inputs: Specs) -> list[TensorSpec]:
+    indices, depth, on, off = require.present("ONE_HOT", inputs, 4)
+    require.types("ONE_HOT", indices, types.INDEX)
+    require.same_type("ONE_HOT", on, off)
+    count = require.integer("ONE_HOT", depth)
+    shape = indices.static_shape
+    axis = require.axis("ONE_HOT", options.axis, len(shape) + 1)
+    return [TensorSpec(on.type, None if count is None else (*shape[:axis], count, *shape[axis:]))]
+
+
+def _run(options: OneHotOptions, inputs: Inputs) -> list[Array]:
+    indices, depth, on, off = require.arrays(inputs, 4)
+    axis = require.axis("ONE_HOT", options.axis, indices.ndim + 1)
+    places = np.arange(depth.item()).reshape([-1] + [1] * (indices.ndim - axis))
+    hot = np.expand_dims(indices, axis) == places
+    return [np.where(hot, on.reshape(()), off.reshape(()))]
+
+
+ONE_HOT = Op("ONE_HOT", options=OneHotOptions, infer=_infer, run=_run)

@@ -1,0 +1,59 @@
+"""PACK and UNPACK: tensors of one shape stacked along a new axis, and back."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Specs
+from litecl.interpreter.ops import require
+
+
+@dataclass(frozen=True)
+class PackOptions:
+    values_count: int = 0
+    axis: int = 0
+
+
+@dataclass(frozen=True)
+class UnpackOptions:
+    num: int = 0
+    axis: int = 0
+
+
+def _infer_pack(options: PackOptions, inputs: Specs) -> list[TensorSpec]:
+    if len(inputs) != options.values_count:
+        raise ShapeError(f"PACK: expected {options.values_count} inputs, got {len(inputs)}")
+    parts = require.present("PACK", inputs, max(1, len(inputs)))
+    type_ = require.same_type("PACK", *parts)
+    shape = parts[0].static_shape
+    for part in parts[1:]:
+        if part.static_shape != shape:
+            raise ShapeError(f"PACK: shapes differ: {list(shape)} and {list(part.static_shape)}")
+    axis = require.axis("PACK", options.axis, len(shape) + 1)
+    return [TensorSpec(type_, (*shape[:axis], len(parts), *shape[axis:]))]
+
+
+def _run_pack(options: PackOptions, inputs: Inputs) -> list[Array]:
+    return [np.stack(require.arrays(inputs, len(inputs)), options.axis)]
+
+
+def _infer_unpack(options: UnpackOptions, inputs: Specs) -> list[TensorSpec]:
+    (x,) = require.present("UNPACK", inputs, 1)
+    shape = x.static_shape
+    axis = require.axis("UNPACK", options.axis, require.rank("UNPACK", x, at_least=1))
+    if shape[axis] != options.num:
+        raise ShapeError(f"UNPACK: expected {options.num} along axis {axis}, got shape {list(shape)}")
+    return [TensorSpec(x.type, shape[:axis] + shape[axis + 1 :])] * options.num
+
+
+def _run_unpack(options: UnpackOptions, inputs: Inputs) -> list[Array]:
+    (x,) = require.arrays(inputs, 1)
+    parts = np.moveaxis(x, options.axis, 0)
+    # With the ellipsis an element of a vector stays an array.
+    return [parts[i, ...].copy() for i in range(len(parts))]
+
+
+PACK = Op("PACK", options=PackOptions, infer=_infer_pack, run=_run_pack, versions=range(1, 5))
+UNPACK = Op("UNPACK", options=UnpackOptions, infer=_infer_unpack, run=_run_unpack, versions=range(1, 5))

@@ -1,0 +1,99 @@
+"""PAD, PADV2 and MIRROR_PAD: a border around a tensor, constant or mirrored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
+from litecl.interpreter.ops import require
+from litecl.interpreter.schema import MirrorPadMode
+
+Borders = list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class MirrorPadOptions:
+    mode: MirrorPadMode = MirrorPadMode.REFLECT
+
+
+def _borders(name: str, x: TensorSpec, paddings: TensorSpec) -> Borders | None:
+    """Elements before and after, for every dimension; None where they are not constant."""
+    rank = require.rank(name, x)
+    if paddings.static_shape != (rank, 2):
+        raise ShapeError(f"{name}: expected paddings of shape [{rank}, 2], got {list(paddings.static_shape)}")
+    values = require.integers(name, paddings)
+    if values is None:
+        return None
+    if any(value < 0 for value in values):
+        raise ShapeError(f"{name}: paddings must not be negative, got {values}")
+    return list(zip(values[::2], values[1::2], strict=True))
+
+
+def _padded(x: TensorSpec, borders: Borders | None) -> list[TensorSpec]:
+    if borders is None:
+        return [TensorSpec(x.type, None)]
+    sizes = (before + size + after for size, (before, after) in zip(x.static_shape, borders, strict=True))
+    return [TensorSpec(x.type, tuple(sizes))]
+
+
+def _infer_pad(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    x, paddings = require.present("PAD", inputs, 2)
+    return _padded(x, _borders("PAD", x, paddings))
+
+
+def _infer_padv2(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    x, paddings, value = require.present("PADV2", inputs, 3)
+    require.same_type("PADV2", x, value)
+    if value.size != 1:
+        raise ShapeError(f"PADV2: expected one padding value, got shape {list(value.static_shape)}")
+    return _padded(x, _borders("PADV2", x, paddings))
+
+
+def _infer_mirror(options: MirrorPadOptions, inputs: Specs) -> list[TensorSpec]:
+    x, paddings = require.present("MIRROR_PAD", inputs, 2)
+    borders = _borders("MIRROR_PAD", x, paddings)
+    inset = 1 if options.mode == MirrorPadMode.REFLECT else 0
+    for size, border in zip(x.static_shape, borders or (), strict=False):
+        if max(border) > size - inset:
+            raise ShapeError(f"MIRROR_PAD: {options.mode.name} border {border} is wider than a dimension of {size} has")
+    return _padded(x, borders)
+
+
+def _pad_with(value: int) -> Run:
+    def run(options: NoOptions, inputs: Inputs) -> list[Array]:
+        x, paddings = require.arrays(inputs, 2)
+        return [np.pad(x, paddings.astype(np.int64), constant_values=value)]
+
+    return run
+
+
+def _bind_pad(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+    """Quantized tensors are padded with what stands for zero."""
+    quantization = outputs[0].quantization
+    if quantization is None or quantization.zero_point.size != 1:
+        return None
+    return _pad_with(int(quantization.zero_point.item()))
+
+
+def _run_padv2(options: NoOptions, inputs: Inputs) -> list[Array]:
+    x, paddings, value = require.arrays(inputs, 3)
+    return [np.pad(x, paddings.astype(np.int64), constant_values=value.item())]
+
+
+def _run_mirror(options: MirrorPadOptions, inputs: Inputs) -> list[Array]:
+    x, paddings = require.arrays(inputs, 2)
+    mode: Any = "reflect" if options.mode == MirrorPadMode.REFLECT else "symmetric"
+    return [np.pad(x, paddings.astype(np.int64), mode=mode)]
+
+
+PAD = Op(
+    "PAD", options=NoOptions, infer=_infer_pad, run=_pad_with(0), bind=_bind_pad, versions=range(1, 6)
+)
+PADV2 = Op("PADV2", options=NoOptions, infer=_infer_padv2, run=_run_padv2, versions=range(1, 6))
+MIRROR_PAD = Op(
+    "MIRROR_PAD", options=MirrorPadOptions, infer=_infer_mirror, run=_run_mirror, versions=range(1, 4)
+)

@@ -1,0 +1,68 @@
+"""AVERAGE_POOL_2D, MAX_POOL_2D, L2_POOL_2D: each window of an image reduced to one element a channel."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Specs
+from litecl.interpreter.ops import activation, require, window
+from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
+
+Windows = tuple[window.Window, window.Window]
+
+_TYPES = (TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8, TensorType.INT16)
+
+
+@dataclass(frozen=True)
+class Pool2DOptions:
+    padding: Padding = Padding.SAME
+    stride_w: int = 0
+    stride_h: int = 0
+    filter_width: int = 0
+    filter_height: int = 0
+    fused_activation_function: ActivationFunctionType = ActivationFunctionType.NONE
+
+
+def windows(op: str, options: Pool2DOptions, x: Shape) -> Windows:
+    """The window along height and along width of an input [n, h, w, c]."""
+    o = options
+    return (
+        window.fit(op, o.padding, x[1], o.filter_height, o.stride_h),
+        window.fit(op, o.padding, x[2], o.filter_width, o.stride_w),
+    )
+
+
+def mean(x: Array, sizes: Windows) -> Array:
+    """The mean of each window, over the elements that are not padding."""
+    return window.reduce(x, sizes, np.add, 0.0) / window.counts(sizes, x.shape[1:3])
+
+
+def _maximum(x: Array, sizes: Windows) -> Array:
+    return window.reduce(x, sizes, np.maximum, -np.inf)
+
+
+def _root_mean_square(x: Array, sizes: Windows) -> Array:
+    return np.sqrt(mean(np.square(x), sizes))
+
+
+def _pool(name: str, kernel: Callable[[Array, Windows], Array], last_version: int) -> Op:
+    def infer(options: Pool2DOptions, inputs: Specs) -> list[TensorSpec]:
+        (x,) = require.present(name, inputs, 1)
+        require.types(name, x, _TYPES)
+        require.rank(name, x, exactly=4)
+        height, width = windows(name, options, x.static_shape)
+        return [TensorSpec(x.type, (x.static_shape[0], height.output, width.output, x.static_shape[3]))]
+
+    def run(options: Pool2DOptions, inputs: Inputs) -> list[Array]:
+        (x,) = require.arrays(inputs, 1)
+        result = kernel(x, windows(name, options, x.shape))
+        return [activation.apply(options.fused_activation_function, result)]
+
+    return Op(name, versions=range(1, last_version + 1), options=Pool2DOptions, infer=infer, run=run)
+
+
+AVERAGE_POOL_2D = _pool("AVERAGE_POOL_2D", mean, 3)
+MAX_POOL_2D = _pool("MAX_POOL_2D", _maximum, 3)
+L2_POOL_2D = _pool("L2_POOL_2D", _root_mean_square, 1)

@@ -1,0 +1,92 @@
+"""Guards that operators share: each returns what it checked, or raises ShapeError naming operator, expected and got."""
+
+from collections.abc import Collection
+
+import numpy as np
+
+from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.op import Inputs, Specs
+from litecl.interpreter.schema import TensorType
+
+
+def present(op: str, inputs: Specs, count: int) -> list[TensorSpec]:
+    """The first ``count`` specs, none of them absent."""
+    if len(inputs) < count:
+        raise ShapeError(f"{op}: expected {count} inputs, got {len(inputs)}")
+    specs = [spec for spec in inputs[:count] if spec is not None]
+    if len(specs) < count:
+        missing = [i for i, spec in enumerate(inputs[:count]) if spec is None]
+        raise ShapeError(f"{op}: input {missing[0]} is required and absent")
+    return specs
+
+
+def arrays(inputs: Inputs, count: int) -> list[Array]:
+    """The first ``count`` arrays, none of them absent (inference has made sure of that)."""
+    values = [value for value in inputs[:count] if value is not None]
+    if len(values) < count:
+        raise ShapeError(f"expected {count} inputs, got {len(values)}")
+    return values
+
+
+def rank(op: str, spec: TensorSpec, *, at_least: int = 0, at_most: int = 8, exactly: int | None = None) -> int:
+    """The rank of a tensor, within bounds."""
+    got = len(spec.static_shape)
+    low, high = (at_least, at_most) if exactly is None else (exactly, exactly)
+    if not low <= got <= high:
+        expected = f"rank {low}" if low == high else f"rank {low} to {high}"
+        raise ShapeError(f"{op}: expected {expected}, got {got} (shape {list(spec.static_shape)})")
+    return got
+
+
+def types(op: str, spec: TensorSpec, allowed: Collection[TensorType]) -> TensorType:
+    """The type of a tensor, one of ``allowed``."""
+    if spec.type not in allowed:
+        names = ", ".join(t.name for t in allowed)
+        raise ShapeError(f"{op}: expected type {names}, got {spec.type.name}")
+    return spec.type
+
+
+def same_type(op: str, *specs: TensorSpec) -> TensorType:
+    """The one type that all of the tensors have."""
+    found = {spec.type for spec in specs}
+    if len(found) > 1:
+        raise ShapeError(f"{op}: types differ: {', '.join(spec.type.name for spec in specs)}")
+    return specs[0].type
+
+
+def axis(op: str, value: int, rank_: int) -> int:
+    """An axis counted from the front, given one that may be negative."""
+    if not -rank_ <= value < rank_:
+        raise ShapeError(f"{op}: axis {value} out of range for rank {rank_}")
+    return value + rank_ if value < 0 else value
+
+
+def broadcast(op: str, *specs: TensorSpec) -> Shape:
+    """The shape that the tensors broadcast to."""
+    try:
+        return tuple(np.broadcast_shapes(*(spec.static_shape for spec in specs)))
+    except ValueError:
+        shapes = ", ".join(str(list(spec.static_shape)) for spec in specs)
+        raise ShapeError(f"{op}: shapes {shapes} do not broadcast") from None
+
+
+def integers(op: str, spec: TensorSpec) -> list[int] | None:
+    """The elements of an operand that gives a shape, an axis or a count; None where they are not constant."""
+    types(op, spec, (TensorType.INT32, TensorType.INT64, TensorType.INT16))
+    return None if spec.data is None else [int(value) for value in spec.data.ravel()]
+
+
+def integer(op: str, spec: TensorSpec) -> int | None:
+    """The one element of such an operand; None where it is not constant."""
+    if spec.size != 1:
+        raise ShapeError(f"{op}: expected one element, got shape {list(spec.static_shape)}")
+    values = integers(op, spec)
+    return None if values is None else values[0]
+
+
+def indices(op: str, values: Array, limit: int) -> Array:
+    """Indices of a dimension, none of them negative or past its end."""
+    if values.size and not 0 <= values.min() <= values.max() < limit:
+        raise ModelError(f"{op}: index {values.min()} to {values.max()} out of range for dimension {limit}")
+    return values

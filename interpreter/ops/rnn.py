@@ -1,0 +1,152 @@
+"""RNN, UNIDIRECTIONAL_SEQUENCE_RNN, BIDIRECTIONAL_SEQUENCE_RNN: h = activation(W x + W_aux aux + R h + b)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Specs
+from litecl.interpreter.ops import activation, require
+from litecl.interpreter.schema import ActivationFunctionType
+
+
+@dataclass(frozen=True)
+class RNNOptions:
+    fused_activation_function: ActivationFunctionType = ActivationFunctionType.NONE
+    asymmetric_quantize_inputs: bool = False
+
+
+@dataclass(frozen=True)
+class SequenceRNNOptions:
+    time_major: bool = False
+    fused_activation_function: ActivationFunctionType = ActivationFunctionType.NONE
+    asymmetric_quantize_inputs: bool = False
+
+
+@dataclass(frozen=True)
+class BidirectionalSequenceRNNOptions:
+    time_major: bool = False
+    fused_activation_function: ActivationFunctionType = ActivationFunctionType.NONE
+    merge_outputs: bool = False
+    asymmetric_quantize_inputs: bool = False
+
+
+# Positions of a cell's weights, recurrent weights, bias and state, and of the auxiliary input's weights.
+_FORWARD, _BACKWARD = slice(1, 5), slice(5, 9)
+_AUX, _AUX_WEIGHTS = 9, (10, 11)
+
+
+def _check(name: str, operands: Specs, depth: int, batch: int) -> int:
+    weights, recurrent, bias, state = require.present(name, operands, 4)
+    units = weights.static_shape[0]
+    expected = ((units, depth), (units, units), (units,), (batch, units))
+    for what, spec, shape in zip(
+        ("weights", "recurrent weights", "a bias", "a state"), (weights, recurrent, bias, state), expected, strict=True
+    ):
+        if spec.static_shape != shape:
+            raise ShapeError(f"{name}: expected {what} of shape {list(shape)}, got {list(spec.static_shape)}")
+    return units
+
+
+def _walk(
+    of_input: Array, operands: Inputs, function: ActivationFunctionType, reverse: bool = False
+) -> tuple[Array, Array]:
+    """Outputs [time, batch, units] and the last state, given what the inputs add to every step."""
+    _, recurrent, bias, h = require.arrays(operands, 4)
+    outputs = np.empty_like(of_input)
+    steps = range(len(of_input))
+    for t in reversed(steps) if reverse else steps:
+        h = activation.apply(function, of_input[t] + h @ recurrent.T + bias)
+        outputs[t] = h
+    return outputs, h
+
+
+def _infer_rnn(options: RNNOptions, inputs: Specs) -> list[TensorSpec]:
+    (x,) = require.present("RNN", inputs, 1)
+    require.rank("RNN", x, exactly=2)
+    batch, depth = x.static_shape
+    return [TensorSpec(x.type, (batch, _check("RNN", inputs[_FORWARD], depth, batch)))]
+
+
+def _run_rnn(options: RNNOptions, inputs: Inputs) -> list[Array]:
+    x, weights = require.arrays(inputs, 2)
+    (output,), h = _walk((x @ weights.T)[None], inputs[_FORWARD], options.fused_activation_function)
+    return [output, h]
+
+
+def _infer_sequence(options: SequenceRNNOptions, inputs: Specs) -> list[TensorSpec]:
+    name = "UNIDIRECTIONAL_SEQUENCE_RNN"
+    (x,) = require.present(name, inputs, 1)
+    require.rank(name, x, exactly=3)
+    lead = x.static_shape[:2]
+    units = _check(name, inputs[_FORWARD], x.static_shape[2], lead[1 if options.time_major else 0])
+    return [TensorSpec(x.type, (*lead, units))]
+
+
+def _run_sequence(options: SequenceRNNOptions, inputs: Inputs) -> list[Array]:
+    x, weights = require.arrays(inputs, 2)
+    steps = _time_major(options.time_major, x)
+    outputs, h = _walk(steps @ weights.T, inputs[_FORWARD], options.fused_activation_function)
+    return [_time_major(options.time_major, outputs), h]
+
+
+def _infer_bidirectional(options: BidirectionalSequenceRNNOptions, inputs: Specs) -> list[TensorSpec]:
+    name = "BIDIRECTIONAL_SEQUENCE_RNN"
+    if len(inputs) != 12:
+        raise ShapeError(f"{name}: expected 12 inputs, got {len(inputs)}")
+    (x,) = require.present(name, inputs, 1)
+    require.rank(name, x, exactly=3)
+    lead, depth, aux = x.static_shape[:2], x.static_shape[2], inputs[_AUX]
+    batch = lead[1 if options.time_major else 0]
+    if aux is not None and aux.static_shape[:-1] != lead:
+        raise ShapeError(f"{name}: expected an auxiliary input {[*lead, 'n']}, got {list(aux.static_shape)}")
+    linked = inputs[_AUX_WEIGHTS[0]] is not None
+    backward_depth = depth if aux is None or linked else aux.static_shape[2]
+    forward = _check(name, inputs[_FORWARD], depth, batch)
+    backward = _check(name, inputs[_BACKWARD], backward_depth, batch)
+    sizes = [forward + backward] if options.merge_outputs else [forward, backward]
+    return [TensorSpec(x.type, (*lead, size)) for size in sizes]
+
+
+def _run_bidirectional(options: BidirectionalSequenceRNNOptions, inputs: Inputs) -> list[Array]:
+    """An auxiliary input with weights adds to both directions; without, the backward one reads it instead."""
+    x, forward_weights = require.arrays(inputs, 2)
+    (backward_weights,) = require.arrays(inputs[_BACKWARD], 1)
+    aux, forward_aux, backward_aux = inputs[_AUX], inputs[_AUX_WEIGHTS[0]], inputs[_AUX_WEIGHTS[1]]
+    forward = _time_major(options.time_major, x)
+    backward = forward if aux is None or forward_aux is not None else _time_major(options.time_major, aux)
+    forward, backward = forward @ forward_weights.T, backward @ backward_weights.T
+    if aux is not None and forward_aux is not None and backward_aux is not None:
+        steps = _time_major(options.time_major, aux)
+        forward, backward = forward + steps @ forward_aux.T, backward + steps @ backward_aux.T
+
+    function = options.fused_activation_function
+    forward, forward_state = _walk(forward, inputs[_FORWARD], function)
+    backward, backward_state = _walk(backward, inputs[_BACKWARD], function, reverse=True)
+    outputs = [_time_major(options.time_major, y) for y in (forward, backward)]
+    return [*([np.concatenate(outputs, axis=2)] if options.merge_outputs else outputs), forward_state, backward_state]
+
+
+def _time_major(already: bool, x: Array) -> Array:
+    """From the model's order of dimensions to [time, batch, n], or back."""
+    return x if already else x.swapaxes(0, 1)
+
+
+RNN = Op("RNN", versions=range(1, 4), options=RNNOptions, infer=_infer_rnn, run=_run_rnn, states=(4,))
+UNIDIRECTIONAL_SEQUENCE_RNN = Op(
+    "UNIDIRECTIONAL_SEQUENCE_RNN",
+    versions=range(1, 4),
+    options=SequenceRNNOptions,
+    infer=_infer_sequence,
+    run=_run_sequence,
+    states=(4,),
+)
+BIDIRECTIONAL_SEQUENCE_RNN = Op(
+    "BIDIRECTIONAL_SEQUENCE_RNN",
+    versions=range(1, 4),
+    options=BidirectionalSequenceRNNOptions,
+    infer=_infer_bidirectional,
+    run=_run_bidirectional,
+    states=(4, 8),
+)

@@ -1,0 +1,74 @@
+"""SEGMENT_SUM and UNSORTED_SEGMENT_*: rows combined by the segment that each belongs to."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
+from litecl.interpreter.ops import require, types
+
+
+def _check_sorted(ids: Array) -> int:
+    """The number of segments, whose ids must count up from 0 without a gap."""
+    if ids.size and (ids[0] != 0 or not np.isin(np.diff(ids), (0, 1)).all()):
+        raise ModelError("SEGMENT_SUM: expected segment ids that count up from 0 without a gap")
+    return int(ids[-1]) + 1 if ids.size else 0
+
+
+def _infer_sum(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    x, ids = require.present("SEGMENT_SUM", inputs, 2)
+    require.types("SEGMENT_SUM", x, types.REAL)
+    require.rank("SEGMENT_SUM", x, at_least=1)
+    require.rank("SEGMENT_SUM", ids, exactly=1)
+    if ids.size != x.static_shape[0]:
+        raise ShapeError(f"SEGMENT_SUM: {ids.size} segment ids for shape {list(x.static_shape)}")
+    if ids.data is None:
+        return [TensorSpec(x.type, None)]
+    return [TensorSpec(x.type, (_check_sorted(ids.data), *x.static_shape[1:]))]
+
+
+def _run_sum(options: NoOptions, inputs: Inputs) -> list[Array]:
+    x, ids = require.arrays(inputs, 2)
+    result = np.zeros((_check_sorted(ids), *x.shape[1:]), x.dtype)
+    np.add.at(result, ids, x)
+    return [result]
+
+
+def _unsorted(name: str, ufunc: np.ufunc, start: Callable[[np.dtype[Any]], Any]) -> Op:
+    """The operator that combines rows with ``ufunc``; ``start`` is the value of an empty segment."""
+
+    def infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+        x, ids, count = require.present(name, inputs, 3)
+        require.types(name, x, types.REAL)
+        rank = len(ids.static_shape)
+        if x.static_shape[:rank] != ids.static_shape:
+            raise ShapeError(f"{name}: segment ids {list(ids.static_shape)} for shape {list(x.static_shape)}")
+        segments = require.integer(name, count)
+        return [TensorSpec(x.type, None if segments is None else (segments, *x.static_shape[rank:]))]
+
+    def run(options: NoOptions, inputs: Inputs) -> list[Array]:
+        x, ids, count = require.arrays(inputs, 3)
+        result = np.full((int(count.item()), *x.shape[ids.ndim :]), start(x.dtype), x.dtype)
+        counted = ids >= 0  # rows of a negative id are left out
+        ufunc.at(result, require.indices(name, ids[counted], len(result)), x[counted])
+        return [result]
+
+    return Op(name, options=NoOptions, infer=infer, run=run)
+
+
+def _lowest(dtype: np.dtype[Any]) -> Any:
+    return np.finfo(dtype).min if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+def _highest(dtype: np.dtype[Any]) -> Any:
+    return np.finfo(dtype).max if dtype.kind == "f" else np.iinfo(dtype).max
+
+
+SEGMENT_SUM = Op("SEGMENT_SUM", options=NoOptions, infer=_infer_sum, run=_run_sum)
+UNSORTED_SEGMENT_SUM = _unsorted("UNSORTED_SEGMENT_SUM", np.add, lambda dtype: 0)
+UNSORTED_SEGMENT_PROD = _unsorted("UNSORTED_SEGMENT_PROD", np.multiply, lambda dtype: 1)
+UNSORTED_SEGMENT_MAX = _unsorted("UNSORTED_SEGMENT_MAX", np.maximum, _lowest)
+UNSORTED_SEGMENT_MIN = _unsorted("UNSORTED_SEGMENT_MIN", np.minimum, _highest)

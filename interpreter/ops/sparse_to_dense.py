@@ -1,0 +1,45 @@
+"""SPARSE_TO_DENSE: a tensor of a default value with values put in by index."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Specs
+from litecl.interpreter.ops import require
+
+
+@dataclass(frozen=True)
+class SparseToDenseOptions:
+    validate_indices: bool = False
+
+
+def _infer(options: SparseToDenseOptions, inputs: Specs) -> list[TensorSpec]:
+    indices, shape, values, default = require.present("SPARSE_TO_DENSE", inputs, 4)
+    require.rank("SPARSE_TO_DENSE", indices, at_most=2)
+    require.rank("SPARSE_TO_DENSE", shape, exactly=1)
+    require.rank("SPARSE_TO_DENSE", values, at_most=1)
+    type_ = require.same_type("SPARSE_TO_DENSE", values, default)
+    require.integers("SPARSE_TO_DENSE", indices)
+    dims = require.integers("SPARSE_TO_DENSE", shape)
+    rows = indices.static_shape
+    if values.static_shape not in ((), rows[:1]):
+        raise ShapeError(f"SPARSE_TO_DENSE: values {list(values.static_shape)} for indices {list(rows)}")
+    return [TensorSpec(type_, None if dims is None else tuple(dims))]
+
+
+def _run(options: SparseToDenseOptions, inputs: Inputs) -> list[Array]:
+    indices, shape, values, default = require.arrays(inputs, 4)
+    result = np.full(shape.tolist(), default.reshape(()), values.dtype)
+    table = indices.reshape(-1, 1) if indices.ndim < 2 else indices
+    if table.shape[1] != result.ndim:
+        raise ShapeError(f"SPARSE_TO_DENSE: {table.shape[1]} indices for rank {result.ndim}")
+    places = [require.indices("SPARSE_TO_DENSE", table[:, i], size) for i, size in enumerate(result.shape)]
+    result[tuple(places)] = values
+    return [result]
+
+
+SPARSE_TO_DENSE = Op(
+    "SPARSE_TO_DENSE", options=SparseToDenseOptions, infer=_infer, run=_run, versions=range(1, 4)
+)

@@ -1,0 +1,46 @@
+"""TOPK_V2: the k largest elements of the last axis in descending order, and where they stand."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
+from litecl.interpreter.ops import require
+from litecl.interpreter.schema import TensorType
+
+
+def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    x, k = require.present("TOPK_V2", inputs, 2)
+    require.rank("TOPK_V2", x, at_least=1)
+    count = require.integer("TOPK_V2", k)
+    if count is None:
+        return [TensorSpec(x.type, None), TensorSpec(TensorType.INT32, None)]
+    *outer, size = x.static_shape
+    if not 0 <= count <= size:
+        raise ShapeError(f"TOPK_V2: k {count} out of range for dimension {size}")
+    return [TensorSpec(x.type, (*outer, count)), TensorSpec(TensorType.INT32, (*outer, count))]
+
+
+def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
+    x, k = require.arrays(inputs, 2)
+    # Sorted stably backwards, so that of equal elements the first comes first.
+    backwards = np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+    order = (x.shape[-1] - 1 - backwards)[..., : int(k.item())]
+    return [np.take_along_axis(x, order, -1), order.astype(np.int32)]
+
+
+def _bind(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+    """Positions may be declared as int16."""
+    if len(outputs) < 2 or outputs[1].type == TensorType.INT32:
+        return None
+
+    def run(options: NoOptions, inputs: Inputs) -> list[Array]:
+        values, places = _run(options, inputs)
+        return [values, places.astype(outputs[1].dtype)]
+
+    return run
+
+
+TOPK_V2 = Op("TOPK_V2", options=NoOptions, infer=_infer, run=_run, bind=_bind, versions=range(1, 4))

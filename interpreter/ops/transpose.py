@@ -1,0 +1,33 @@
+"""TRANSPOSE: dimensions in another order."""
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
+from litecl.interpreter.ops import require
+
+
+def permutation(values: list[int], rank: int) -> list[int]:
+    """The permutation with its axes counted from the front."""
+    axes = [require.axis("TRANSPOSE", value, rank) for value in values]
+    if sorted(axes) != list(range(rank)):
+        raise ShapeError(f"TRANSPOSE: expected a permutation of {rank} axes, got {values}")
+    return axes
+
+
+def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    x, perm = require.present("TRANSPOSE", inputs, 2)
+    values = require.integers("TRANSPOSE", perm)
+    if values is None:
+        return [TensorSpec(x.type, None)]
+    axes = permutation(values, require.rank("TRANSPOSE", x))
+    return [TensorSpec(x.type, tuple(x.static_shape[axis] for axis in axes))]
+
+
+def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
+    x, perm = require.arrays(inputs, 2)
+    return [np.transpose(x, perm.tolist()).copy()]
+
+
+TRANSPOSE = Op("TRANSPOSE", options=NoOptions, infer=_infer, run=_run, versions=range(1, 8))

@@ -1,0 +1,130 @@
+"""TRANSPOSE_CONV, and MediaPipe's custom Convolution2DTransposeBias: each input element scatters a filter."""
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Specs
+from litecl.interpreter.ops import require, window
+from litecl.interpreter.ops.conv_2d import OPERAND_TYPES, check_bias, finish
+from litecl.interpreter.options import CustomOptions
+from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
+
+
+@dataclass(frozen=True)
+class TransposeConvOptions:
+    padding: Padding = Padding.SAME
+    stride_w: int = 0
+    stride_h: int = 0
+    fused_activation_function: ActivationFunctionType = ActivationFunctionType.NONE
+    quantized_bias_type: TensorType = TensorType.FLOAT32
+
+
+def offset(options: TransposeConvOptions, output: Shape, filter_: Shape) -> tuple[int, int]:
+    """Rows and columns cut off before the output: the padding of the convolution that this one transposes."""
+    o = options
+    return (
+        window.fit("TRANSPOSE_CONV", o.padding, output[1], filter_[1], o.stride_h).before,
+        window.fit("TRANSPOSE_CONV", o.padding, output[2], filter_[2], o.stride_w).before,
+    )
+
+
+def scatter(x: Array, filter_: Array, strides: tuple[int, int], offsets: tuple[int, int], output: Shape) -> Array:
+    """Sums ``x[n, y, v] @ filter[:, i, j].T`` at row ``y * stride + i - offset``, and so for columns."""
+    outputs, height, width, channels = filter_.shape
+    (rows, columns), (down, right) = x.shape[1:3], strides
+    full = ((rows - 1) * down + height, (columns - 1) * right + width)
+    bounds = [max(f, o + n) for f, o, n in zip(full, offsets, output[1:3], strict=True)]
+    result = np.zeros((len(x), *bounds, outputs), x.dtype)
+    flat = x.reshape(-1, channels)
+    for i, j in np.ndindex(height, width):
+        part = (flat @ filter_[:, i, j].T).reshape(*x.shape[:3], outputs)
+        result[:, i : i + (rows - 1) * down + 1 : down, j : j + (columns - 1) * right + 1 : right] += part
+    (top, left) = offsets
+    return result[:, top : top + output[1], left : left + output[2]]
+
+
+def _check(name: str, x: TensorSpec, filter_: TensorSpec, inputs: Specs, bias: int) -> None:
+    require.types(name, x, OPERAND_TYPES)
+    require.rank(name, x, exactly=4)
+    require.rank(name, filter_, exactly=4)
+    if x.static_shape[3] != filter_.static_shape[3]:
+        raise ShapeError(f"{name}: expected filters of {x.static_shape[3]} channels, got {list(filter_.static_shape)}")
+    check_bias(name, inputs, bias, filter_.static_shape[0])
+
+
+def _infer(options: TransposeConvOptions, inputs: Specs) -> list[TensorSpec]:
+    size, filter_, x = require.present("TRANSPOSE_CONV", inputs, 3)
+    require.rank("TRANSPOSE_CONV", size, exactly=1)
+    _check("TRANSPOSE_CONV", x, filter_, inputs, 3)
+    if size.data is None:
+        return [TensorSpec(x.type, None)]
+    output = tuple(int(n) for n in size.data)
+    if len(output) != 4 or (output[0], output[3]) != (x.static_shape[0], filter_.static_shape[0]):
+        raise ShapeError(
+            f"TRANSPOSE_CONV: expected an output shape [{x.static_shape[0]}, h, w, {filter_.static_shape[0]}], "
+            f"got {list(output)}"
+        )
+    offset(options, output, filter_.static_shape)
+    return [TensorSpec(x.type, output)]
+
+
+def _run(options: TransposeConvOptions, inputs: Inputs) -> list[Array]:
+    size, filter_, x = require.arrays(inputs, 3)
+    output = tuple(int(n) for n in size)
+    strides = (options.stride_h, options.stride_w)
+    result = scatter(x, filter_, strides, offset(options, output, filter_.shape), output)
+    return [finish(result, inputs, 3, options.fused_activation_function)]
+
+
+TRANSPOSE_CONV = Op("TRANSPOSE_CONV", versions=range(1, 6), options=TransposeConvOptions, infer=_infer, run=_run)
+
+
+@dataclass(frozen=True)
+class _Geometry:
+    strides: tuple[int, int]
+    offsets: tuple[int, int]
+    output: Shape
+
+
+def geometry(options: CustomOptions, x: Shape, filter_: Shape) -> _Geometry:
+    """Strides, cut-off rows and columns, and output shape (mediapipe/util/tflite/operations/transpose_conv_bias.cc).
+
+    The custom options are the bytes of a TfLiteTransposeConvParams, whose padding is 1 for SAME and 2 for VALID.
+    """
+    if len(options.data) < 12:
+        raise ModelError(f"Convolution2DTransposeBias: expected 12 bytes of options, got {len(options.data)}")
+    padding, stride_w, stride_h = struct.unpack("<3i", options.data[:12])
+    strides = (stride_h, stride_w)
+    if min(strides) < 1:
+        raise ShapeError(f"Convolution2DTransposeBias: expected strides of at least 1, got {strides}")
+    cut = [
+        max(0, size - (length - 1) % stride - 1) if padding == 1 else 0
+        for size, length, stride in zip(filter_[1:3], x[1:3], strides, strict=True)
+    ]
+    height, width = (
+        stride * (length - 1) + size - less
+        for size, length, stride, less in zip(filter_[1:3], x[1:3], strides, cut, strict=True)
+    )
+    return _Geometry(strides, (cut[0] // 2, cut[1] // 2), (x[0], height, width, filter_[0]))
+
+
+def _infer_bias(options: CustomOptions, inputs: Specs) -> list[TensorSpec]:
+    x, filter_, _ = require.present("Convolution2DTransposeBias", inputs, 3)
+    _check("Convolution2DTransposeBias", x, filter_, inputs, 2)
+    return [TensorSpec(x.type, geometry(options, x.static_shape, filter_.static_shape).output)]
+
+
+def _run_bias(options: CustomOptions, inputs: Inputs) -> list[Array]:
+    x, filter_, _ = require.arrays(inputs, 3)
+    shape = geometry(options, x.shape, filter_.shape)
+    result = scatter(x, filter_, shape.strides, shape.offsets, shape.output)
+    return [finish(result, inputs, 2, ActivationFunctionType.NONE)]
+
+
+CONVOLUTION_2D_TRANSPOSE_BIAS = Op(
+    "Convolution2DTransposeBias", options=CustomOptions, infer=_infer_bias, run=_run_bias, custom=True
+)

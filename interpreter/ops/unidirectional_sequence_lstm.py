@@ -1,0 +1,50 @@
+"""UNIDIRECTIONAL_SEQUENCE_LSTM: an LSTM cell along the time dimension."""
+
+from dataclasses import dataclass
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Specs
+from litecl.interpreter.ops import lstm_cell, require
+from litecl.interpreter.ops.lstm_cell import FULL
+from litecl.interpreter.schema import ActivationFunctionType
+
+
+@dataclass(frozen=True)
+class UnidirectionalSequenceLSTMOptions:
+    fused_activation_function: ActivationFunctionType = ActivationFunctionType.NONE
+    cell_clip: float = 0.0
+    proj_clip: float = 0.0
+    time_major: bool = False
+    asymmetric_quantize_inputs: bool = False
+    diagonal_recurrent_tensors: bool = False
+
+
+def _infer(options: UnidirectionalSequenceLSTMOptions, inputs: Specs) -> list[TensorSpec]:
+    name = "UNIDIRECTIONAL_SEQUENCE_LSTM"
+    if len(inputs) not in (20, 24):
+        raise ShapeError(f"{name}: expected 20 or 24 inputs, got {len(inputs)}")
+    (x,) = require.present(name, inputs, 1)
+    require.rank(name, x, exactly=3)
+    batch, depth = x.static_shape[1 if options.time_major else 0], x.static_shape[2]
+    outputs = lstm_cell.check(name, inputs, depth, batch)
+    return [TensorSpec(x.type, (*x.static_shape[:2], outputs))]
+
+
+def _run(options: UnidirectionalSequenceLSTMOptions, inputs: Inputs) -> list[Array]:
+    (x,) = require.arrays(inputs, 1)
+    steps = x if options.time_major else x.swapaxes(0, 1)
+    h, c = lstm_cell.states(inputs, FULL, steps.shape[1])
+    outputs, h, c = lstm_cell.cell(options, inputs).run(steps, None, h, c)
+    outputs = outputs if options.time_major else outputs.swapaxes(0, 1)
+    return [outputs, *lstm_cell.like_states(inputs, FULL, h, c)]
+
+
+UNIDIRECTIONAL_SEQUENCE_LSTM = Op(
+    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    versions=range(1, 5),
+    options=UnidirectionalSequenceLSTMOptions,
+    infer=_infer,
+    run=_run,
+    states=(FULL.output_state, FULL.cell_state),
+)

@@ -1,0 +1,32 @@
+"""UNIQUE: the distinct elements of a vector in order of appearance, and for every element which of them it is."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Specs
+from litecl.interpreter.ops import require
+from litecl.interpreter.schema import TensorType
+
+
+@dataclass(frozen=True)
+class UniqueOptions:
+    idx_out_type: TensorType = TensorType.INT32
+
+
+def _infer(options: UniqueOptions, inputs: Specs) -> list[TensorSpec]:
+    (x,) = require.present("UNIQUE", inputs, 1)
+    require.rank("UNIQUE", x, exactly=1)
+    return [TensorSpec(x.type, None), TensorSpec(options.idx_out_type, x.shape)]
+
+
+def _run(options: UniqueOptions, inputs: Inputs) -> list[Array]:
+    (x,) = require.arrays(inputs, 1)
+    _, first, which = np.unique(x, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.argsort(order)
+    return [x[first[order]], place[which].astype(options.idx_out_type.dtype)]
+
+
+UNIQUE = Op("UNIQUE", options=UniqueOptions, infer=_infer, run=_run)

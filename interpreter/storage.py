@@ -1,0 +1,89 @@
+"""How the elements of a tensor are stored in a ``.tflite`` buffer: packed small integers, strings, plain numbers."""
+
+import math
+
+import numpy as np
+
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.graph import Array, Shape
+from litecl.interpreter.schema import TensorType
+
+_BITS = {TensorType.INT4: 4, TensorType.UINT4: 4, TensorType.INT2: 2}
+
+
+def stored_bytes(type_: TensorType, count: int) -> int | None:
+    """Bytes that ``count`` elements take, None where that hangs on their values (strings)."""
+    if type_ == TensorType.STRING:
+        return None
+    return -(-count * _BITS[type_] // 8) if type_ in _BITS else count * type_.dtype.itemsize
+
+
+def stored_elements(type_: TensorType, size_bytes: int) -> int:
+    """How many whole elements ``size_bytes`` hold."""
+    return size_bytes * 8 // _BITS[type_] if type_ in _BITS else size_bytes // type_.dtype.itemsize
+
+
+def load(raw: Array, type_: TensorType, shape: Shape) -> Array:
+    """The elements of a buffer of bytes: a view of it, or a new array where they are packed or strings.
+
+    Raises ModelError where the bytes do not hold exactly ``shape``.
+    """
+    count = math.prod(shape)
+    if type_ == TensorType.STRING:
+        return _strings(raw, count).reshape(shape)
+    expected = stored_bytes(type_, count)
+    if raw.nbytes != expected:
+        raise ModelError(f"buffer: expected {expected} bytes for {type_.name}{list(shape)}, got {raw.nbytes}")
+    if type_ in _BITS:
+        return _unpacked(raw, _BITS[type_], type_.dtype)[:count].reshape(shape)
+    return raw.view(type_.dtype).reshape(shape)
+
+
+def store(values: Array, type_: TensorType) -> Array:
+    """The bytes that hold the elements, a view of ``values`` where they are stored as they are."""
+    if type_ == TensorType.STRING:
+        return _string_buffer(values)
+    if type_ in _BITS:
+        return _packed(values, _BITS[type_])
+    if values.dtype != type_.dtype:
+        raise ModelError(f"constant: expected {type_.dtype} for {type_.name}, got {values.dtype}")
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+
+
+def _unpacked(raw: Array, bits: int, dtype: np.dtype[np.generic]) -> Array:
+    """One element a byte, from packed ones of which the first takes the lowest bits; signed types extend their sign."""
+    high = 8 - bits
+    columns = [(raw << (high - shift)).astype(np.uint8).view(dtype) >> high for shift in range(0, 8, bits)]
+    return np.stack(columns, axis=-1).reshape(-1)
+
+
+def _packed(values: Array, bits: int) -> Array:
+    per_byte = 8 // bits
+    flat = values.reshape(-1).astype(np.uint8) & (2**bits - 1)
+    columns = np.pad(flat, (0, -flat.size % per_byte)).reshape(-1, per_byte)
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    return np.asarray(np.bitwise_or.reduce(columns << shifts, axis=1), np.uint8)
+
+
+def _strings(raw: Array, count: int) -> Array:
+    """Strings as bytes objects. The buffer holds a count, count + 1 offsets from its start, and the characters."""
+    if raw.nbytes < 4:
+        raise ModelError(f"string buffer of {raw.nbytes} bytes has no count")
+    stored = int(raw[:4].view("<i4")[0])
+    header = 4 * (stored + 2)
+    if stored != count or raw.nbytes < header:
+        raise ModelError(f"string buffer of {raw.nbytes} bytes: expected {count} strings, got {stored}")
+    offsets = raw[4:header].view("<i4")
+    if offsets[0] < header or offsets[-1] > raw.nbytes or np.any(np.diff(offsets) < 0):
+        raise ModelError(f"string buffer of {raw.nbytes} bytes: offsets out of order or out of range")
+    text = raw.tobytes()
+    strings = np.empty(count, np.object_)
+    strings[:] = [text[a:b] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
+    return strings
+
+
+def _string_buffer(values: Array) -> Array:
+    strings = [s.encode() if isinstance(s, str) else bytes(s) for s in values.reshape(-1).tolist()]
+    ends = np.cumsum([4 * (len(strings) + 2), *map(len, strings)])
+    header = np.concatenate([[len(strings)], ends]).astype("<i4")
+    return np.frombuffer(header.tobytes() + b"".join(strings), np.uint8)

@@ -1,0 +1,185 @@
+// The prelude of every kernel: vectors of the device's width, loads and stores, elementary functions, activations.
+//
+// Some OpenCL runtimes for CPUs call their builtins instead of inlining them, and spill every vector register around
+// each call. So what a hot loop needs is written out here: x * w + c contracts to one fused multiply-add, ternaries
+// stand for min, max and clamp, and the elementary functions are polynomials on whole vectors.
+//
+// Macro: VW, floats in a vector: 16 with AVX-512, 8 with AVX2, 4 or 1 elsewhere. For every function f_v of vectors
+// there is a scalar f_s, which takes the first lane of f_v.
+
+#ifndef VW
+#define VW 1
+#endif
+
+#pragma OPENCL FP_CONTRACT ON
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+#if VW == 1
+typedef float floatv;
+typedef int intv;
+typedef uint uintv;
+typedef float floatv_u;
+typedef int intv_u;
+#define LANE0(x) (x)
+#define AS_INTV(x) as_int(x)
+#define AS_FLOATV(x) as_float(x)
+#define CONVERT_FLOATV(x) ((float)(x))
+#else
+typedef JOIN(float, VW) floatv;
+typedef JOIN(int, VW) intv;
+typedef JOIN(uint, VW) uintv;
+typedef floatv floatv_u __attribute__((aligned(4)));  // at any address of a float
+typedef intv intv_u __attribute__((aligned(4)));
+#define LANE0(x) ((x).s0)
+#define AS_INTV(x) JOIN(as_int, VW)(x)
+#define AS_FLOATV(x) JOIN(as_float, VW)(x)
+#define CONVERT_FLOATV(x) __builtin_convertvector(x, floatv)
+#endif
+
+// VW floats at a __global pointer of any float's alignment.
+#define LOAD(p) (*(__global const floatv_u *)(p))
+#define STORE(p, x) (*(__global floatv_u *)(p) = (x))
+
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+inline floatv min_v(floatv a, floatv b) { return a < b ? a : b; }
+inline floatv max_v(floatv a, floatv b) { return a > b ? a : b; }
+
+// NaN passes through, as it does in TFLite's clamps.
+inline floatv clamp_v(floatv x, floatv low, floatv high) { return x < low ? low : (x > high ? high : x); }
+
+inline floatv abs_v(floatv x) { return AS_FLOATV(AS_INTV(x) & 0x7fffffff); }
+
+// The magnitude of x with the sign of y.
+inline floatv copysign_v(floatv x, floatv y) {
+    return AS_FLOATV((AS_INTV(x) & 0x7fffffff) | (AS_INTV(y) & (int)0x80000000));
+}
+
+// x = n ln 2 + r with |r| <= ln 2 / 2: returns r, writes n. Adding 1.5 * 2^23 rounds to the nearest integer.
+inline floatv reduce_exp_v(floatv x, intv *n) {
+    const floatv shifted = x * 1.44269504f + 12582912.0f;
+    const floatv whole = shifted - 12582912.0f;
+    *n = AS_INTV(shifted) - 0x4b400000;
+    return x - whole * 0.693359375f + whole * 2.12194440e-4f;
+}
+
+// (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2, relative error of e^r 3e-9.
+inline floatv exp_tail_v(floatv r) {
+    floatv q = r * 1.381446475e-3f + 8.368780622e-3f;
+    q = q * r + 4.166839426e-2f;
+    q = q * r + 1.666652011e-1f;
+    return q * r + 4.999999341e-1f;
+}
+
+// e^x: subnormal results, 0 and infinity included. 2^n is applied in two halves, each of which is a normal number.
+inline floatv exp_v(floatv x) {
+    intv n;
+    const floatv r = reduce_exp_v(clamp_v(x, -105.0f, 89.0f), &n);
+    const intv half_n = n >> 1;
+    const floatv p = exp_tail_v(r) * (r * r) + r + 1.0f;
+    return p * AS_FLOATV((half_n + 127) << 23) * AS_FLOATV((n - half_n + 127) << 23);
+}
+
+// e^x - 1, without cancellation near 0: 2^n (e^r - 1) + (2^n - 1).
+inline floatv expm1_v(floatv x) {
+    intv n;
+    const floatv r = reduce_exp_v(x, &n);
+    const floatv scale = AS_FLOATV((n + 127) << 23);
+    const floatv near = (exp_tail_v(r) * (r * r) + r) * scale + (scale - 1.0f);
+    const floatv far = exp_v(x) - 1.0f;
+    return abs_v(x) < 2.0f ? near : far;
+}
+
+// Natural logarithm: x = 2^e m with m in [2/3, 4/3), and a polynomial of log(m) - r + r^2 / 2, r = m - 1.
+inline floatv log_v(floatv x) {
+    const intv tiny = x < 1.17549435e-38f;
+    const intv bits = AS_INTV(tiny ? x * 8388608.0f : x) - 0x3f2aaaab;
+    const floatv r = AS_FLOATV((bits & 0x007fffff) + 0x3f2aaaab) - 1.0f;
+    const floatv e = CONVERT_FLOATV((bits >> 23) - (tiny ? (intv)23 : (intv)0));
+    floatv q = r * -1.289160091e-1f + 1.398446719e-1f;
+    q = q * r - 1.218427781e-1f;
+    q = q * r + 1.400586253e-1f;
+    q = q * r - 1.668048642e-1f;
+    q = q * r + 2.001040633e-1f;
+    q = q * r - 2.499979768e-1f;
+    q = q * r + 3.333321598e-1f;
+    const floatv square = r * r;
+    const floatv tail = q * r * square - 0.5f * square - e * 2.12194440e-4f;
+    const floatv y = e * 0.693359375f + (r + tail);
+    const floatv edge = x == 0.0f ? (floatv)(-INFINITY) : (floatv)(NAN);
+    return x > 0.0f ? (x == (floatv)(INFINITY) ? x : y) : edge;
+}
+
+// 1 / (1 + e^-x), from e^-|x|, which never overflows.
+inline floatv sigmoid_v(floatv x) {
+    const floatv e = exp_v(-abs_v(x));
+    return (x < 0.0f ? e : (floatv)(1.0f)) / (1.0f + e);
+}
+
+// An odd polynomial for |x| < 0.625, 1 - 2 / (e^2|x| + 1) beyond.
+inline floatv tanh_v(floatv x) {
+    const floatv a = abs_v(x);
+    const floatv z = x * x;
+    floatv q = z * -5.717036561e-3f + 2.065057900e-2f;
+    q = q * z - 5.374349526e-2f;
+    q = q * z + 1.333149125e-1f;
+    q = q * z - 3.333328392e-1f;
+    const floatv near = q * z * x + x;
+    const floatv far = 1.0f - 2.0f / (exp_v(a + a) + 1.0f);
+    return a < 0.625f ? near : copysign_v(far, x);
+}
+
+// An odd polynomial for |x| < 0.9, 1 - e^p(|x|) beyond, where p fits log(erfc).
+inline floatv erf_v(floatv x) {
+    const floatv a = abs_v(x);
+    const floatv z = x * x;
+    floatv q = z * 8.538839266e-5f - 8.181927308e-4f;
+    q = q * z + 5.204436028e-3f;
+    q = q * z - 2.686075281e-2f;
+    q = q * z + 1.128371972e-1f;
+    q = q * z - 3.761263531e-1f;
+    const floatv near = (q * z + 1.283791671e-1f) * x + x;
+    const floatv b = clamp_v(a, 0.0f, 4.0f);
+    floatv p = b * 1.982207064e-4f - 3.065499815e-3f;
+    p = p * b + 2.231524802e-2f;
+    p = p * b - 1.041137455e-1f;
+    p = p * b - 6.369760132e-1f;
+    p = p * b - 1.127797281f;
+    p = p * b - 1.664390812e-4f;
+    return a < 0.9f ? near : copysign_v(1.0f - exp_v(p), x);
+}
+
+inline floatv gelu_v(floatv x) { return 0.5f * x * (1.0f + erf_v(x * 0.707106781f)); }
+
+// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), by 1 + tanh(u) = 2 sigmoid(2 u).
+inline floatv gelu_approximate_v(floatv x) { return x * sigmoid_v(x * (x * x * 0.0713548162f + 1.59576912f)); }
+
+inline floatv hard_swish_v(floatv x) { return x * clamp_v(x + 3.0f, 0.0f, 6.0f) * 0.166666667f; }
+inline floatv elu_v(floatv x) { return x < 0.0f ? expm1_v(x) : x; }
+inline floatv leaky_relu_v(floatv x, floatv slope) { return x < 0.0f ? x * slope : x; }
+
+inline float exp_s(float x) { return LANE0(exp_v((floatv)(x))); }
+inline float expm1_s(float x) { return LANE0(expm1_v((floatv)(x))); }
+inline float log_s(float x) { return LANE0(log_v((floatv)(x))); }
+inline float sigmoid_s(float x) { return LANE0(sigmoid_v((floatv)(x))); }
+inline float tanh_s(float x) { return LANE0(tanh_v((floatv)(x))); }
+inline float erf_s(float x) { return LANE0(erf_v((floatv)(x))); }
+
+// What a kernel applies to its result before it stores it: one of these, chosen by -D ACTIVATION=ACTIVATION_<name>.
+// low and high are run-time floats: the bounds of CLAMP, the slope of LEAKY_RELU (in low), of no account elsewhere.
+#define ACTIVATION_CLAMP(x, low, high) clamp_v(x, low, high)
+#define ACTIVATION_TANH(x, low, high) tanh_v(x)
+#define ACTIVATION_LOGISTIC(x, low, high) sigmoid_v(x)
+#define ACTIVATION_HARD_SWISH(x, low, high) hard_swish_v(x)
+#define ACTIVATION_GELU(x, low, high) gelu_v(x)
+#define ACTIVATION_GELU_APPROXIMATE(x, low, high) gelu_approximate_v(x)
+#define ACTIVATION_ELU(x, low, high) elu_v(x)
+#define ACTIVATION_LEAKY_RELU(x, low, high) leaky_relu_v(x, low)
+
+#ifndef ACTIVATION
+#define ACTIVATION ACTIVATION_CLAMP
+#endif
+#define ACTIVATION_S(x, low, high) LANE0(ACTIVATION((floatv)(x), low, high))

@@ -1,0 +1,1 @@
+"""Measuring and looking: the ``litecl`` command, benchmarks, traces, and the demonstration."""

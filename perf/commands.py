@@ -1,0 +1,163 @@
+"""What each subcommand of ``litecl`` does: arguments in, data and a view of it out."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from litecl.delegate import CLDelegate
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.graph import Array
+from litecl.interpreter.reader import read
+from litecl.perf import bench as benchmark
+from litecl.perf import report
+from litecl.perf.devices import device_rows
+from litecl.perf.feeds import load_inputs, outputs_of, prepare, random_inputs, save_outputs
+from litecl.perf.measure import Tick
+from litecl.perf.summary import node_lines, summarize
+
+_PROFILE_RUNS = 10
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a command has found: for programs, and for people."""
+
+    data: Any
+    view: Sequence[RenderableType]
+    exit_code: int = 0
+
+
+def devices(args: argparse.Namespace) -> Output:
+    """The OpenCL devices."""
+    rows = device_rows()
+    return Output({"devices": [asdict(row) for row in rows]}, [report.devices_table(rows)])
+
+
+def inspect(args: argparse.Namespace) -> Output:
+    """The contents of a model, and what the delegate makes of it."""
+    model = read(args.model)
+    summary = summarize(model)
+    data: dict[str, Any] = {"model": str(args.model), **asdict(summary)}
+    view = [report.summary_view(args.model.name, summary)]
+    delegation = None
+    if args.delegate:
+        interpreter = Interpreter(model, delegates=[CLDelegate(args.device, num_threads=args.threads)])
+        interpreter.allocate_tensors()
+        delegation = interpreter.delegation_report()
+        data["delegation"] = report.report_data(delegation)
+    if args.nodes:
+        lines = node_lines(model)
+        data["nodes"] = [asdict(line) for line in lines]
+        view.append(report.nodes_table(lines, () if delegation is None else delegation.nodes))
+    if delegation is not None:
+        view.append(Text(str(delegation)))
+    return Output(data, view)
+
+
+def convert(args: argparse.Namespace) -> Output:
+    """Converts a Keras file or a SavedModel folder."""
+    with _progress("converting", None):
+        content = _converter(args.source, dict(args.input_shape)).convert()
+        args.output.write_bytes(content)
+    summary = summarize(read(content))
+    data = {"output": str(args.output), "size_bytes": len(content), **asdict(summary)}
+    line = Text(f"{args.output}: {report.size(len(content))}")
+    return Output(data, [line, report.summary_view(args.output.name, summary)])
+
+
+def run(args: argparse.Namespace) -> Output:
+    """Runs a model once."""
+    interpreter = Interpreter(args.model, delegates=[] if args.cpu else [_delegate(args)])
+    with _progress("preparing and running", None):
+        prepare(interpreter, _inputs(args, interpreter))
+        interpreter.invoke()
+    names = [details["name"] for details in interpreter.get_output_details()]
+    values = [report.value_data(n, value) for n, value in zip(names, outputs_of(interpreter), strict=True)]
+    data: dict[str, Any] = {"model": str(args.model), "outputs": values, "delegation": None, "files": []}
+    view = [report.values_table("outputs", values)]
+    if args.output is not None:
+        data["files"] = [str(path) for path in save_outputs(interpreter, args.output)]
+        view += [Text(path) for path in data["files"]]
+    if not args.cpu:
+        delegation = interpreter.delegation_report()
+        data["delegation"] = report.report_data(delegation)
+        view.append(Text(str(delegation)))
+    return Output(data, view)
+
+
+def bench(args: argparse.Namespace) -> Output:
+    """Measures a model."""
+    content = args.model.read_bytes()
+    inputs = _inputs(args, Interpreter(content))
+    options = benchmark.BenchOptions(
+        device=args.device,
+        num_threads=args.threads,
+        cpu=args.cpu,
+        runs=args.runs,
+        warmup=args.warmup,
+        against=args.against,
+    )
+    with _progress("measuring", args.runs + args.warmup) as tick:
+        result = benchmark.bench(content, inputs, options, tick)
+    profile = None
+    if args.profile:
+        with _progress("profiling", _PROFILE_RUNS) as tick:
+            profile = benchmark.profile(content, inputs, options, _PROFILE_RUNS, tick)
+    view = [report.bench_view(result)]
+    view += [] if profile is None else [report.profile_view(profile)]
+    view += [] if result.report is None else [Text(str(result.report))]
+    return Output({"model": str(args.model), **report.bench_data(result, profile)}, view)
+
+
+def _delegate(args: argparse.Namespace) -> CLDelegate:
+    return CLDelegate(args.device, num_threads=args.threads)
+
+
+def _inputs(args: argparse.Namespace, interpreter: Interpreter) -> dict[str, Array]:
+    details = interpreter.get_input_details()
+    return random_inputs(details, args.random) | load_inputs(args.input, details)
+
+
+def _converter(source: Path, input_shapes: dict[str, tuple[int, ...]]) -> Any:
+    """The converter for a source. Raises ConversionError where TensorFlow is not installed."""
+    try:
+        from litecl.converter import Converter
+
+        if source.is_dir():
+            return Converter.from_saved_model(str(source), input_shapes=input_shapes)
+        if source.suffix not in (".keras", ".h5", ".hdf5"):
+            raise ConversionError(f"{source}: expected a .keras or .h5 file, or a SavedModel folder")
+        return Converter.from_keras_model(_keras_model(source), input_shapes=input_shapes)
+    except ModuleNotFoundError as error:
+        raise ConversionError(f"converting needs TensorFlow ({error}): pip install 'litecl[convert]'") from error
+
+
+def _keras_model(path: Path) -> Any:
+    import keras
+
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file")
+    try:
+        return keras.models.load_model(path, compile=False)
+    except (ValueError, TypeError) as error:
+        raise ConversionError(f"{path}: Keras does not load it: {error}") from error
+
+
+@contextmanager
+def _progress(doing: str, total: int | None) -> Iterator[Tick]:
+    """A bar on stderr; the function that it yields moves it on by one."""
+    console = Console(stderr=True)
+    columns = [TextColumn("{task.description}"), BarColumn(), *([MofNCompleteColumn()] if total else [])]
+    with Progress(
+        *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        task = progress.add_task(doing, total=total)
+        yield lambda: progress.advance(task)

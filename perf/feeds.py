@@ -1,0 +1,143 @@
+"""What is fed to a model and what comes out of it, through the interface that TFLite's interpreter and ours share."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from litecl.interpreter.errors import LiteclError, ModelError
+from litecl.interpreter.graph import Array
+
+Details = dict[str, Any]
+
+
+class Runtime(Protocol):
+    """An interpreter: ours, or TFLite's."""
+
+    def allocate_tensors(self) -> None:
+        """Prepares the model for the shapes of its inputs."""
+
+    def get_input_details(self) -> list[Details]:
+        """Name, index, shape and dtype of every input."""
+
+    def get_output_details(self) -> list[Details]:
+        """The same for every output."""
+
+    def resize_tensor_input(self, input_index: int, tensor_size: npt.ArrayLike, /) -> None:
+        """Gives an input another shape."""
+
+    def set_tensor(self, tensor_index: int, value: Array, /) -> None:
+        """Sets an input."""
+
+    def get_tensor(self, tensor_index: int, /) -> Array:
+        """A copy of an output."""
+
+    def invoke(self) -> None:
+        """Runs the model."""
+
+
+def random_inputs(details: Sequence[Details], seed: int) -> dict[str, Array]:
+    """A value for every input, the same for the same seed.
+
+    Floats are standard normal; 8- and 16-bit integers use their whole range, as quantized values do; wider integers
+    are 0 or 1, so that they may serve as indices; strings are empty.
+    """
+    rng = np.random.default_rng(seed)
+    return {d["name"]: _random(rng, tuple(int(n) for n in d["shape"]), np.dtype(d["dtype"])) for d in details}
+
+
+def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    if dtype.kind == "f":
+        return rng.standard_normal(shape).astype(dtype)
+    if dtype.kind == "c":
+        return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        low, high = (info.min, info.max + 1) if dtype.itemsize <= 2 else (0, 2)
+        return rng.integers(low, high, shape).astype(dtype)
+    if dtype.kind == "b":
+        return rng.random(shape) < 0.5
+    return np.full(shape, b"", np.object_)
+
+
+def load_inputs(assignments: Sequence[str], details: Sequence[Details]) -> dict[str, Array]:
+    """Arrays from ``name=file.npy`` arguments. Raises ModelError for an unknown name or an unreadable file."""
+    names = [d["name"] for d in details]
+    inputs: dict[str, Array] = {}
+    for assignment in assignments:
+        name, separator, file = assignment.rpartition("=")
+        if not separator:
+            raise ModelError(f"--input: expected NAME=FILE.npy, got {assignment!r}")
+        if name not in names:
+            raise ModelError(f"--input: no input is named {name!r}; the model has {names}")
+        inputs[name] = _load(Path(file))
+    return inputs
+
+
+def _load(path: Path) -> Array:
+    try:
+        value = np.load(path, allow_pickle=False)
+    except ValueError as error:
+        raise ModelError(f"{path}: not a .npy file: {error}") from error
+    if not isinstance(value, np.ndarray):
+        raise ModelError(f"{path}: expected one array (.npy), got an archive of several")
+    return value
+
+
+def prepare(runtime: Runtime, inputs: Mapping[str, Array]) -> None:
+    """Gives the inputs their shapes and values; inputs that are not named keep theirs."""
+    for details in runtime.get_input_details():
+        value = inputs.get(details["name"])
+        if value is not None and value.shape != tuple(details["shape"]):
+            runtime.resize_tensor_input(details["index"], value.shape)
+    runtime.allocate_tensors()
+    for details in runtime.get_input_details():
+        if details["name"] in inputs:
+            runtime.set_tensor(details["index"], inputs[details["name"]])
+
+
+def outputs_of(runtime: Runtime) -> list[Array]:
+    """The outputs in the model's order."""
+    return [runtime.get_tensor(d["index"]) for d in runtime.get_output_details()]
+
+
+def difference(got: Sequence[Array], expected: Sequence[Array]) -> float:
+    """The largest difference of any element, relative to the largest magnitude in its expected tensor.
+
+    Infinite where shapes differ, where an integer-like tensor that is not numeric differs, or where one of the two is
+    not finite and the other is something else.
+    """
+    return max((_difference(a, b) for a, b in zip(got, expected, strict=True)), default=0.0)
+
+
+def _difference(got: Array, expected: Array) -> float:
+    if got.shape != expected.shape:
+        return float("inf")
+    if got.dtype.kind not in "fciu" or expected.dtype.kind not in "fciu":
+        return 0.0 if np.array_equal(got, expected) else float("inf")
+    wide = np.complex128 if "c" in (got.dtype.kind, expected.dtype.kind) else np.float64
+    a, b = got.astype(wide), expected.astype(wide)
+    apart = ~((a == b) | (np.isnan(a) & np.isnan(b)))
+    if not apart.any():
+        return 0.0
+    if not (np.isfinite(a[apart]).all() and np.isfinite(b[apart]).all()):
+        return float("inf")
+    magnitude = float(np.abs(b[np.isfinite(b)]).max(initial=0.0))
+    return float(np.abs(a - b)[apart].max()) / (magnitude or 1.0)
+
+
+def save_outputs(runtime: Runtime, folder: Path) -> list[Path]:
+    """Writes every output as a .npy file named after it, and returns the paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths: list[Path] = []
+    for position, details in enumerate(runtime.get_output_details()):
+        value = runtime.get_tensor(details["index"])
+        if value.dtype == np.object_:
+            raise LiteclError(f"output {details['name']!r} holds strings, which .npy files do not store")
+        safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in details["name"])
+        path = folder / f"{position}_{safe}.npy"
+        np.save(path, value)
+        paths.append(path)
+    return paths

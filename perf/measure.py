@@ -1,0 +1,83 @@
+"""Timing things side by side, in one process, in turns."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+# XNNPACK's and OpenBLAS's threads spin for a while after a call and slow down whatever is timed next.
+PAUSE_S = 0.02
+
+Tick = Callable[[], None]
+
+
+def no_tick() -> None:
+    """Progress for those who do not watch."""
+
+
+@dataclass(frozen=True)
+class Stats:
+    """The times of repeated runs, in milliseconds, in the order in which they were taken."""
+
+    times_ms: tuple[float, ...]
+
+    @property
+    def min_ms(self) -> float:
+        """The shortest: what the code takes when nothing disturbs it."""
+        return min(self.times_ms)
+
+    @property
+    def median_ms(self) -> float:
+        """Half of the runs took no longer."""
+        return self.percentile_ms(50)
+
+    @property
+    def p10_ms(self) -> float:
+        """A tenth of the runs took no longer."""
+        return self.percentile_ms(10)
+
+    @property
+    def p90_ms(self) -> float:
+        """Nine tenths of the runs took no longer."""
+        return self.percentile_ms(90)
+
+    def percentile_ms(self, percent: float) -> float:
+        """The time that ``percent`` per cent of the runs did not exceed, interpolated."""
+        return float(np.percentile(self.times_ms, percent))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures under their names."""
+        return {
+            "runs": len(self.times_ms),
+            "median_ms": self.median_ms,
+            "min_ms": self.min_ms,
+            "p10_ms": self.p10_ms,
+            "p90_ms": self.p90_ms,
+        }
+
+
+def elapsed_ms(run: Callable[[], object]) -> float:
+    """How long one call takes."""
+    start_s = time.perf_counter()
+    run()
+    return (time.perf_counter() - start_s) * 1e3
+
+
+def in_turns(
+    runs: Sequence[Callable[[], object]], rounds: int, *, pause_s: float | None = None, tick: Tick = no_tick
+) -> list[Stats]:
+    """Times each of ``runs`` once a round, so that whatever disturbs the machine disturbs all of them alike.
+
+    pause_s: rest before every timed call; None rests for ``PAUSE_S`` where there is more than one, else not at all.
+    """
+    rest_s = (PAUSE_S if len(runs) > 1 else 0.0) if pause_s is None else pause_s
+    times: list[list[float]] = [[] for _ in runs]
+    for _ in range(rounds):
+        for run, taken in zip(runs, times, strict=True):
+            if rest_s:
+                time.sleep(rest_s)
+            taken.append(elapsed_ms(run))
+        tick()
+    return [Stats(tuple(taken)) for taken in times]

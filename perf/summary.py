@@ -1,0 +1,124 @@
+"""What is in a model, counted."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from litecl.interpreter.graph import ABSENT, Model, Subgraph, TensorSpec
+
+
+@dataclass(frozen=True)
+class TensorLine:
+    """A tensor as a reader of the model wants to see it; ``shape`` has -1 where a caller may resize."""
+
+    name: str
+    type: str
+    shape: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class NodeLine:
+    """A node with its tensors in words and its options without the ones that have no value."""
+
+    subgraph: int
+    node: int
+    op: str
+    version: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    options: str
+
+
+@dataclass(frozen=True)
+class GraphSummary:
+    """One subgraph: its interface, its operators and its tensors by type."""
+
+    name: str
+    inputs: tuple[TensorLine, ...]
+    outputs: tuple[TensorLine, ...]
+    operators: dict[str, int]
+    tensors: dict[str, int]
+
+
+@dataclass(frozen=True)
+class SignatureSummary:
+    """A named entry point with the names of its arguments and results."""
+
+    key: str
+    subgraph: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    """A whole model. ``constant_bytes`` counts shared buffers once, as they are held in memory."""
+
+    description: str
+    subgraphs: tuple[GraphSummary, ...]
+    signatures: tuple[SignatureSummary, ...]
+    operators: dict[str, int]
+    constant_bytes: int
+    metadata: tuple[str, ...]
+
+
+def summarize(model: Model) -> ModelSummary:
+    """Counts what is in a model."""
+    constants = {id(t.data): t.data for g in model.subgraphs for t in g.tensors if t.data is not None}
+    return ModelSummary(
+        description=model.description,
+        subgraphs=tuple(_graph(graph) for graph in model.subgraphs),
+        signatures=tuple(
+            SignatureSummary(s.key, s.subgraph, tuple(s.inputs), tuple(s.outputs)) for s in model.signatures
+        ),
+        operators=_counted(node.op.name for graph in model.subgraphs for node in graph.nodes),
+        constant_bytes=sum(data.nbytes for data in constants.values()),
+        metadata=tuple(model.metadata),
+    )
+
+
+def node_lines(model: Model) -> tuple[NodeLine, ...]:
+    """Every node of every subgraph."""
+    return tuple(
+        NodeLine(
+            index,
+            position,
+            node.op.name,
+            node.version,
+            tuple("-" if t == ABSENT else describe(t, graph.tensors[t]) for t in node.inputs),
+            tuple(describe(t, graph.tensors[t]) for t in node.outputs),
+            _options(node.options),
+        )
+        for index, graph in enumerate(model.subgraphs)
+        for position, node in enumerate(graph.nodes)
+    )
+
+
+def describe(index: int, spec: TensorSpec) -> str:
+    """A tensor in a few characters: ``7:FLOAT32[1,8,8,16]``, with ``=`` after a constant's index."""
+    shape = "?" if spec.shape is None else ",".join(map(str, spec.shape))
+    return f"{index}{'=' if spec.data is not None else ':'}{spec.type.name}[{shape}]"
+
+
+def _graph(graph: Subgraph) -> GraphSummary:
+    return GraphSummary(
+        name=graph.name,
+        inputs=tuple(_tensor(graph.tensors[t]) for t in graph.inputs),
+        outputs=tuple(_tensor(graph.tensors[t]) for t in graph.outputs),
+        operators=_counted(node.op.name for node in graph.nodes),
+        tensors=_counted(spec.type.name for spec in graph.tensors),
+    )
+
+
+def _tensor(spec: TensorSpec) -> TensorLine:
+    return TensorLine(spec.name, spec.type.name, spec.shape if spec.shape_signature is None else spec.shape_signature)
+
+
+def _counted(names: Iterable[str]) -> dict[str, int]:
+    """Names with their counts, the commonest first."""
+    return dict(sorted(Counter(names).items(), key=lambda item: (-item[1], item[0])))
+
+
+def _options(options: object) -> str:
+    values = vars(options) if hasattr(options, "__dict__") else {}
+    return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in values.items())

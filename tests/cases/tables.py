@@ -1,0 +1,7 @@
+"""The tables of cases, one module a line."""
+
+from cases import softmax
+
+TABLES = (
+    softmax,
+)

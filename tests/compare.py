@@ -1,0 +1,25 @@
+"""When two arrays count as equal: one table of tolerances by element type."""
+
+import numpy as np
+
+from litecl.interpreter.graph import Array
+
+INTERPRETER = {"float16": 1e-3, "float32": 1e-5, "float64": 1e-6, "complex64": 1e-5, "complex128": 1e-6}
+DEVICE = INTERPRETER | {"float32": 1e-4}
+"""Largest difference by element type, relative to the expected output's largest magnitude; 0 for all others."""
+
+
+def assert_close(got: Array, expected: Array, tolerance: float) -> None:
+    """Equal shape and type, equal infinities, NaN where NaN is expected, and values within the relative tolerance."""
+    assert got.shape == expected.shape
+    assert got.dtype == expected.dtype
+    if not tolerance:
+        np.testing.assert_array_equal(got, expected)
+        return
+    wide = np.complex128 if got.dtype.kind == "c" else np.float64
+    got, expected = got.astype(wide), expected.astype(wide)
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(got[~finite], expected[~finite])
+    allowed = tolerance * np.max(np.abs(expected[finite]), initial=0.0)
+    worst = np.max(np.abs(got[finite] - expected[finite]), initial=0.0)
+    assert worst <= allowed, f"largest difference {worst:.3g}, allowed {allowed:.3g}"

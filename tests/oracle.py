@@ -1,0 +1,28 @@
+"""What is expected: the outputs of ai_edge_litert's reference kernels, an implementation that is not litecl's."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+from litecl.interpreter.graph import Array
+
+
+def run(
+    content: bytes, feeds: Sequence[Array], resolver: OpResolverType = OpResolverType.BUILTIN_REF
+) -> list[Array]:
+    """Feeds a model's inputs in order, resizing those whose shape differs, and returns its outputs in order."""
+    interpreter = Interpreter(model_content=content, num_threads=1, experimental_op_resolver_type=resolver)
+    details = interpreter.get_input_details()
+    for detail, feed in zip(details, feeds, strict=True):
+        if tuple(detail["shape"]) != feed.shape:
+            interpreter.resize_tensor_input(detail["index"], feed.shape)
+    interpreter.allocate_tensors()
+    for detail, feed in zip(details, feeds, strict=True):
+        interpreter.set_tensor(detail["index"], feed)
+    interpreter.invoke()
+    return [np.array(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
+
+
+WITH_OPTIMISED_KERNELS = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+"""For the few operators that have no reference kernel."""

@@ -1,0 +1,104 @@
+"""Recurrent operators against the inputs and outputs published in TFLite's kernel tests."""
+
+import json
+import re
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+from litecl.interpreter import Interpreter
+from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph, TensorSpec
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops import BUILTINS
+from litecl.interpreter.schema import ActivationFunctionType, LSTMKernelType, TensorType
+
+from shared import GOLDEN, needs_shared
+
+_RECURRENT = re.compile(r"(lstm|uni_lstm|bidi_lstm|rnn|uni_rnn|bidi_rnn|svdf)_")
+_ENUMS = {"fused_activation_function": ActivationFunctionType, "kernel_type": LSTMKernelType}
+
+
+def _goldens() -> list[tuple[str, float]]:
+    """Names of the goldens that have a float variant, with its tolerance."""
+    found = []
+    for path in sorted(GOLDEN.glob("*.json")):
+        if _RECURRENT.match(path.name):
+            variants = json.loads(path.read_text())["variants"]
+            found += [(path.stem, v["tolerance"]) for v in variants if v["name"] == "float"]
+    return found
+
+
+GOLDENS = _goldens()
+each_golden = pytest.mark.parametrize(("name", "tolerance"), GOLDENS, ids=[name for name, _ in GOLDENS])
+pytestmark = needs_shared
+
+
+def test_goldens_are_there() -> None:
+    assert len(GOLDENS) >= 30
+
+
+@each_golden
+def test_graph(name: str, tolerance: float) -> None:
+    golden = json.loads((GOLDEN / f"{name}.json").read_text())
+    _check(Interpreter(_model(golden)), golden, tolerance)
+
+
+@each_golden
+def test_file(name: str, tolerance: float) -> None:
+    golden = json.loads((GOLDEN / f"{name}.json").read_text())
+    _check(Interpreter(GOLDEN / "models" / f"{name}__float.tflite"), golden, tolerance)
+
+
+def _check(interpreter: Interpreter, golden: dict[str, Any], tolerance: float) -> None:
+    """Runs every step, with the states of the step before, and then the first one again after a reset."""
+    interpreter.allocate_tensors()
+    for step in golden["steps"]:
+        _step(interpreter, golden, step, tolerance)
+    interpreter.reset_all_variables()
+    _step(interpreter, golden, golden["steps"][0], tolerance)
+
+
+def _step(interpreter: Interpreter, golden: dict[str, Any], step: dict[str, Any], tolerance: float) -> None:
+    names = [operand["name"] for operand in golden["op_inputs"] if operand and operand["kind"] == "input"]
+    for name, detail in zip(names, interpreter.get_input_details(), strict=True):
+        interpreter.set_tensor(detail["index"], np.array(step["feed"][name], np.float32).reshape(detail["shape"]))
+    interpreter.invoke()
+    outputs = {
+        output["name"]: interpreter.get_tensor(detail["index"])
+        for output, detail in zip(golden["op_outputs"], interpreter.get_output_details(), strict=True)
+    }
+    for name, expected in step["expect"].items():
+        actual = _sum(outputs) if name == "_sum" else outputs[name].ravel()
+        np.testing.assert_allclose(actual, np.array(expected, np.float32).ravel(), rtol=0, atol=tolerance)
+
+
+def _sum(outputs: dict[str, Array]) -> Array:
+    """What some tests compare: the two directions added up."""
+    return np.sum(list(outputs.values()), axis=0, dtype=np.float32).ravel()
+
+
+def _model(golden: dict[str, Any]) -> Model:
+    op = BUILTINS[golden["op"]]
+    assert isinstance(op, Op)
+    operands = [operand for operand in golden["op_inputs"] if operand]
+    tensors = [_tensor(operand) for operand in operands]
+    feeds = tuple(i for i, operand in enumerate(operands) if operand["kind"] == "input")
+    position = {operand["name"]: i for i, operand in enumerate(operands)}
+    inputs = tuple(ABSENT if operand is None else position[operand["name"]] for operand in golden["op_inputs"])
+    outputs = tuple(range(len(tensors), len(tensors) + len(golden["op_outputs"])))
+    tensors += [TensorSpec(TensorType[o["dtype"]], tuple(o["shape"]), o["name"]) for o in golden["op_outputs"]]
+    node = Node(op, inputs, outputs, _options(op, golden["attributes"]))
+    return Model((Subgraph(tuple(tensors), feeds, outputs, (node,)),))
+
+
+def _tensor(operand: dict[str, Any]) -> TensorSpec:
+    type_, shape = TensorType[operand["dtype"]], tuple(operand["shape"])
+    data = np.array(operand["data"], type_.dtype).reshape(shape) if operand["kind"] == "const" else None
+    return TensorSpec(type_, shape, operand["name"], data, is_variable=operand["kind"] == "state")
+
+
+def _options(op: Op, attributes: dict[str, Any]) -> Any:
+    values = {re.sub(r"(?=[A-Z])", "_", key).lower(): value for key, value in attributes.items()}
+    assert values.keys() <= {field.name for field in fields(op.options)}
+    return op.options(**{key: _ENUMS[key][value] if key in _ENUMS else value for key, value in values.items()})

@@ -1,0 +1,76 @@
+"""Partitioning: reasons, clustering and options, with no device."""
+
+import numpy as np
+from litecl.delegate.options import CLOptions, node_set
+from litecl.delegate.partition import FOLDED, Partitioning, partition
+from litecl.interpreter.graph import Model
+from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
+from litecl.interpreter.ops.unary import EXP
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.shapes import propagate
+
+from build import Graph, model, randn
+
+RNG = np.random.default_rng(5)
+
+
+def diamond() -> Model:
+    """x -> ADD -> EXP -> MUL <- ADD: the EXP can be kept from the device."""
+    g = Graph()
+    x = g.input((2, 3))
+    first = g.op(ADD, [x, g.const(randn(RNG, 3))], AddOptions())
+    middle = g.op(EXP, [first], NoOptions())
+    side = g.op(ADD, [first, first], AddOptions())
+    return model(g.build(g.op(MUL, [middle, side], MulOptions())))
+
+
+def parts(model_: Model, options: CLOptions = CLOptions(), preserve: bool = False) -> Partitioning:  # noqa: B008
+    graph = model_.subgraphs[0]
+    specs = propagate(model_, {0: [graph.tensors[t].static_shape for t in graph.inputs]})
+    return partition(0, graph, specs[0], options, preserve=preserve)
+
+
+def test_all_claimed_is_one_region() -> None:
+    found = parts(diamond())
+    (region,) = found.regions
+    assert region.nodes == (0, 1, 2, 3)
+    assert region.inputs == (0,)
+    assert len(region.outputs) == 1
+    assert found.reasons == {}
+
+
+def test_a_refused_node_splits_and_its_neighbours_cluster() -> None:
+    found = parts(diamond(), CLOptions(deny_ops=frozenset({"EXP"})))
+    assert [r.nodes for r in found.regions] == [(0, 2), (3,)]
+    assert found.reasons == {1: "denied by deny_ops"}
+    assert sorted(i for run in found.order for i in run) == [0, 1, 2, 3]
+
+
+def test_deny_nodes_and_allow_ops() -> None:
+    assert parts(diamond(), CLOptions(deny_nodes=node_set([1]))).reasons == {1: "denied by deny_nodes"}
+    found = parts(diamond(), CLOptions(allow_ops=frozenset({"ADD"})))
+    assert found.reasons == {1: "not in allow_ops", 3: "not in allow_ops"}
+
+
+def test_small_partitions_are_left_to_the_cpu() -> None:
+    found = parts(diamond(), CLOptions(deny_ops=frozenset({"EXP"}), min_nodes_per_partition=2))
+    assert [r.nodes for r in found.regions] == [(0, 2)]
+    assert "min_nodes_per_partition is 2" in found.reasons[3]
+    found = parts(diamond(), CLOptions(deny_ops=frozenset({"EXP"}), max_delegated_partitions=1))
+    assert [r.nodes for r in found.regions] == [(0, 2)]
+    assert found.reasons[3] == "not among the 1 largest partitions"
+
+
+def test_constant_nodes_are_folded() -> None:
+    g = Graph()
+    x = g.input((3,))
+    folded = g.op(EXP, [g.const(randn(RNG, 3))], NoOptions())
+    found = parts(model(g.build(g.op(ADD, [x, folded], AddOptions()))))
+    assert found.reasons == {0: FOLDED}
+    assert found.regions[0].nodes == (1,)
+    assert found.regions[0].inputs == (x,)
+
+
+def test_preserved_tensors_are_all_outputs() -> None:
+    (region,) = parts(diamond(), preserve=True).regions
+    assert len(region.outputs) == 4

@@ -1,0 +1,119 @@
+"""Real models that nobody here wrote, on the interpreter and on the device, against ai_edge_litert."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from litecl.delegate import CLDelegate, DelegationReport
+from litecl.interpreter import Interpreter
+from rich.console import Console
+from rich.table import Table
+
+import oracle
+from shared import RealModel, invoked, needs_shared
+
+pytestmark = needs_shared
+
+MODELS = invoked("float32", "float16-weights")
+INTERPRETER, DEVICE = 1e-5, 1e-4
+
+# Whole float networks that the device must claim as one partition.
+ONE_PARTITION = (
+    "mlcommons-tiny/ad01_fp32", "mlcommons-tiny/pretrainedResnet.", "mlcommons-tiny/vww_96_float", "trained_lstm",
+    "conv_fc_mnist.", "mobilenet_v1_0.25_224_1_default_1", "planestrike", "face_detection_front", "face_landmark",
+    "mnist_resnet_f", "fizzbuzz", "iris", "keypoint_classifier", "portrait_segmentation", "DTLN/model_1",
+    "selfie_segmenter",
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table that this module prints."""
+
+    model: str
+    interpreter: float
+    device: float
+    report: DelegationReport
+
+
+_rows: list[Row] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def table() -> object:
+    """Prints what was measured when the module is done."""
+    yield
+    table = Table("model", "nodes", "claimed", "partitions", "interpreter", "device", "on the CPU because")
+    for row in _rows:
+        reasons = sorted({f"{n.op}: {n.reason}" for n in row.report.nodes if not n.claimed})
+        table.add_row(
+            row.model, str(len(row.report.nodes)), str(row.report.claimed), str(len(row.report.partitions)),
+            f"{row.interpreter:.1e}", f"{row.device:.1e}", "\n".join(reasons),
+        )
+    Console(width=200).print(table)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: Path(m.file).name)
+def test_outputs_equal_litert(model: RealModel) -> None:
+    plain = Interpreter(str(model.path))
+    feeds = [_feed(detail, model) for detail in plain.get_input_details()]
+    expected = oracle.run(model.path.read_bytes(), feeds, oracle.WITH_OPTIMISED_KERNELS)
+    delegated = Interpreter(str(model.path), delegates=[CLDelegate()])
+    interpreter = _largest_difference(_run(plain, feeds), expected)
+    device = _largest_difference(_run(delegated, feeds), expected)
+    report = delegated.delegation_report()
+    _rows.append(Row(model.file, interpreter, device, report))
+    assert interpreter <= INTERPRETER
+    assert device <= DEVICE
+    assert not report.failures
+    if any(name in model.file for name in ONE_PARTITION):
+        assert (report.claimed, len(report.partitions)) == (len(report.nodes), 1), str(report)
+
+
+def _feed(spec: dict[str, object], model: RealModel) -> np.ndarray:
+    """Random values of a type and shape; open dimensions take the size at which LiteRT was seen to run."""
+    rng = np.random.default_rng(7)
+    size = int(found.group(1)) if (found := re.search(r"mode r(\d+)", model.note)) else None
+    shape = [size if size and s < 0 else d for d, s in zip(spec["shape"], spec["shape_signature"], strict=True)]
+    dtype = np.dtype(spec["dtype"])
+    if dtype.kind in "SO":
+        return np.full(shape, b"text", np.object_)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype.kind in "iu":
+        return rng.integers(1, 3, shape).astype(dtype)
+    values = rng.standard_normal(shape, np.float32)
+    return np.abs(values) if "positive" in model.note and "mode p" in model.note else values
+
+
+def _run(interpreter: Interpreter, feeds: list[np.ndarray]) -> list[np.ndarray]:
+    details = interpreter.get_input_details()
+    for detail, value in zip(details, feeds, strict=True):
+        interpreter.resize_tensor_input(detail["index"], value.shape)
+    interpreter.allocate_tensors()
+    for detail, value in zip(details, feeds, strict=True):
+        interpreter.set_tensor(detail["index"], value)
+    interpreter.invoke()
+    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+
+
+def _largest_difference(got: list[np.ndarray], expected: list[np.ndarray]) -> float:
+    """Relative to each output's largest magnitude; infinite where types, shapes, integers or NaNs differ."""
+    assert len(got) == len(expected)
+    return max((_difference(a, b) for a, b in zip(got, expected, strict=True)), default=0.0)
+
+
+def _difference(got: np.ndarray, expected: np.ndarray) -> float:
+    if got.shape != expected.shape or (got.dtype != expected.dtype and got.dtype.kind != "O"):
+        return float("inf")
+    if got.dtype.kind != "f":
+        return 0.0 if np.array_equal(got, expected) else float("inf")
+    if not np.array_equal(np.isnan(got), np.isnan(expected)):
+        return float("inf")
+    finite = np.isfinite(expected)
+    if not np.array_equal(got[~finite], expected[~finite], equal_nan=True):
+        return float("inf")
+    scale = np.max(np.abs(expected[finite]), initial=1e-30)
+    return float(np.max(np.abs(got[finite].astype(np.float64) - expected[finite]), initial=0.0) / scale)
