@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -96,16 +97,17 @@ def typed_errors(doing: str) -> Iterator[None]:
         raise kind(f"{doing}: {error}") from error
 
 
+_INCLUDE = re.compile(r'#include "(\w+\.h)"')
+
+
 @cache
 def _source(name: str) -> str:
-    return (_KERNELS / name).read_text()
-
-
-def _with_prelude(source: str) -> str:
-    """The source with common.h in place of its #include, and line numbers that stay true."""
-    before, include, after = source.partition('#include "common.h"\n')
-    line = before.count("\n") + 2
-    return f"{before}{_source('common.h')}\n#line {line}\n{after}" if include else source
+    """A kernel file with every header in place of its #include, and line numbers that stay true."""
+    lines = [f'#line 1 "{name}"']
+    for number, line in enumerate((_KERNELS / name).read_text().splitlines(), start=1):
+        header = _INCLUDE.fullmatch(line)
+        lines.append(f'{_source(header[1])}#line {number + 1} "{name}"' if header else line)
+    return "\n".join(lines) + "\n"
 
 
 @dataclass
@@ -173,13 +175,13 @@ class Device:
         platform = self.device.platform
         parts = (
             platform.name, platform.version, self.device.name, self.device.driver_version, self.device.version,
-            _source("common.h"), _source(f"{name}.cl"), *options,
+            _source(f"{name}.cl"), *options,
         )
         digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
         return f"{name}-{digest[:32]}"
 
     def _compile(self, key: str, name: str, options: tuple[str, ...]) -> Any:
-        source = _with_prelude(_source(f"{name}.cl"))
+        source = _source(f"{name}.cl")
         try:
             program = cl.Program(self.context, source).build(list(options), devices=[self.device], cache_dir=False)
         except cl.Error as error:

@@ -17,8 +17,10 @@ from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.tables import SCALARS, TABLES, UNIONS, Field
 
-# Tables may be shared, so a small file can spell an enormous tree; FlatBuffers' own verifier has this limit.
-MAX_TABLES = 1_000_000
+# Parts of a file may be shared, so a small one can spell an enormous tree. A file that shares nothing stays below its
+# own size; tables are counted by the least size that one has.
+_MAX_SHARING = 16
+_TABLE_BYTES = 4
 
 _STRUCTS = {type_: struct.Struct("<" + letter) for type_, letter in SCALARS.items()}
 _DTYPES = {type_: np.dtype(letter if letter == "?" else "<" + np.dtype(letter).str[1:])
@@ -85,7 +87,7 @@ class _Decoder:
         self._data = data
         self._size = len(data)
         self._vtables: dict[int, tuple[int, ...]] = {}
-        self._tables = 0
+        self._left = _MAX_SHARING * len(data)
 
     def scalar(self, position: int, type_: str) -> Any:
         self._check(position, _STRUCTS[type_].size, type_)
@@ -96,9 +98,7 @@ class _Decoder:
         return position + int(self.scalar(position, "uint"))
 
     def table(self, name: str, position: int) -> Record:
-        self._tables += 1
-        if self._tables > MAX_TABLES:
-            raise _Malformed(f"more than {MAX_TABLES} tables")
+        self._spend(_TABLE_BYTES)
         vtable = self._vtable(position)
         record = Record(name)
         for field in TABLES[name]:
@@ -116,6 +116,11 @@ class _Decoder:
     def _check(self, position: int, size: int, what: str) -> None:
         if position < 0 or position + size > self._size:
             raise _Malformed(f"{what} of {size} bytes at {position} is outside the file of {self._size} bytes")
+
+    def _spend(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise _Malformed("tables or vectors overlap so that they add up to many times the size of the file")
 
     def _vtable(self, position: int) -> tuple[int, ...]:
         """Where a table's fields lie, relative to it, by slot; 0 for an absent one."""
@@ -156,6 +161,7 @@ class _Decoder:
         if field.type in SCALARS:
             dtype = _DTYPES[field.type]
             self._check(start, count * dtype.itemsize, f"vector of {count} elements")
+            self._spend(count)
             return np.frombuffer(self._data, dtype, count, start) if count else np.zeros(0, dtype)
         self._check(start, count * 4, f"vector of {count} offsets")
         items = []
@@ -171,6 +177,7 @@ class _Decoder:
     def _string(self, position: int) -> str:
         length = int(self.scalar(position, "uint"))
         self._check(position + 4, length, "string")
+        self._spend(length)
         return str(self._data[position + 4 : position + 4 + length], "utf-8", "replace")
 
 

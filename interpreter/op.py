@@ -41,6 +41,9 @@ class Op:
         This is how integer and hybrid kernels get their scales: once, at preparation.
     states: positions of the inputs that are variable tensors, which ``run`` returns anew.
     pure: False where the result does not follow from the inputs alone (random numbers), so it is never folded.
+    declared_types: True where a model chooses the types of the outputs (CAST, QUANTIZE), so that the declared ones
+        count and those of ``infer`` are a default.
+    select: options -> the record to use, where one name stands for operators of different operands.
     """
 
     name: str
@@ -52,6 +55,8 @@ class Op:
     versions: range = range(1, 2)
     pure: bool = True
     custom: bool = False
+    declared_types: bool = False
+    select: "Callable[[Any], Op] | None" = None
 
 
 class Context(Protocol):
@@ -70,7 +75,7 @@ class ControlOp:
     """An operator that runs subgraphs or touches state that outlives it.
 
     ``run`` gets the executor's ``Context`` besides options and inputs. ``callees`` names the subgraphs that it may run.
-    ``infer`` takes what ``Op.infer`` takes and may answer ``shape=None``.
+    ``infer`` takes what ``Op.infer`` takes and may answer ``shape=None``. ``declared_types`` is ``Op``'s.
     """
 
     name: str
@@ -80,3 +85,4 @@ class ControlOp:
     callees: Callable[[Any], tuple[int, ...]] = lambda options: ()
     versions: range = range(1, 2)
     custom: bool = False
+    declared_types: bool = False

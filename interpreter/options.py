@@ -61,12 +61,10 @@ def decode_options(op: Op | ControlOp, table: Record | None) -> Any:
     """The options of a builtin, from its table; schema defaults where the file has none, or one of another operator."""
     if op.options is RawOptions:
         return RawOptions() if table is None else RawOptions(table.table, table.fields)
-    known = TABLES.get(op.options.__name__)
-    if op.options is NoOptions or known is None:
-        return op.options()
-    values = {f.name: f.default for f in known}
-    if table is not None and table.table == op.options.__name__:
-        values = table.fields
+    if op.options is NoOptions:
+        return NoOptions()
+    given = table is not None and table.table == op.options.__name__
+    values = table.fields if table and given else {f.name: f.default for f in TABLES[op.options.__name__]}
     hints = _hints(op.options)
     return op.options(**{f.name: _decoded(op, f.name, hints[f.name], values) for f in fields(op.options)})
 
@@ -78,10 +76,9 @@ def encode_options(options: object) -> Record | None:
     if isinstance(options, RawOptions):
         return Record(options.table, **options.values) if options.table else None
     table = type(options).__name__
-    known = {f.name for f in TABLES.get(table, ())}
     if table not in TABLES:
-        return None
-    return Record(table, **{k: _encoded(v) for k, v in vars(options).items() if k in known})
+        raise ModelError(f"options {table} are not a table of the schema")
+    return Record(table, **{name: _encoded(value) for name, value in vars(options).items()})
 
 
 def decode_custom_options(op: Op | ControlOp, data: bytes) -> Any:
@@ -102,7 +99,7 @@ def encode_custom_options(options: object) -> bytes:
         return options.data
     if isinstance(options, bytes):
         return options
-    return bytes(flexbuffers.Dumps({k: _encoded(v) for k, v in sorted(vars(options).items())}))
+    return bytes(flexbuffers.Dumps(dict(sorted(vars(options).items()))))
 
 
 @cache
@@ -112,8 +109,6 @@ def _hints(options: type) -> dict[str, Any]:
 
 def _decoded(op: Op | ControlOp, name: str, hint: Any, values: Mapping[str, Any]) -> Any:
     """A field's value as the dataclass declares it: an enumeration, a tuple, an array, text, a number."""
-    if name not in values:
-        raise ModelError(f"{op.name}: options have no field {name!r}")
     value = values[name]
     if isinstance(hint, type) and issubclass(hint, IntEnum):
         return _enumerated(op, name, hint, value)
@@ -136,6 +131,8 @@ def _enumerated(op: Op | ControlOp, name: str, kind: type[IntEnum], value: int) 
 
 
 def _encoded(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return np.frombuffer(value, np.uint8)
     return int(value) if isinstance(value, IntEnum) else value
 
 

@@ -122,6 +122,8 @@ class _Reader:
         options = (
             decode_custom_options(op, self._custom_options(operator)) if op.custom else decode_options(op, table)
         )
+        if isinstance(op, Op) and op.select is not None:
+            op = op.select(options)
         return Node(
             op=op,
             inputs=_ints(operator.inputs),

@@ -46,6 +46,8 @@ def outputs_of(node: Node, inputs: Sequence[TensorSpec | None], declared: Sequen
     inferred = node.op.infer(node.options, inputs)[: len(declared)]
     if len(inferred) < len(declared):
         raise ModelError(f"{node.op.name}: the node has {len(declared)} outputs, expected {len(inferred)}")
+    if node.op.declared_types:
+        inferred = [replace(known, type=spec.type) for known, spec in zip(inferred, declared, strict=True)]
     results = [_merge_declared(known, spec) for known, spec in zip(inferred, declared, strict=True)]
     return _fold(node, inputs, results)
 

@@ -5,7 +5,7 @@ Every fault is a ModelError that names subgraph, operator or tensor by index.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,25 @@ from litecl.interpreter.tables import BUILTIN_OPERATORS
 
 _MAX_RANK = 32  # numpy 1's; models stay below 8
 _MAX_BYTES = 2**63 - 1
+
+# Operators that mean nothing without the subgraphs that their options name.
+_CALLERS = {
+    "IF": "IfOptions",
+    "WHILE": "WhileOptions",
+    "CALL": "CallOptions",
+    "CALL_ONCE": "CallOnceOptions",
+    "STABLEHLO_COMPOSITE": "StableHLOCompositeOptions",
+}
+# How many inputs and outputs a called subgraph has, given those of its caller.
+_ARITY: dict[tuple[str, str], Callable[[int, int], tuple[int, int]]] = {
+    ("IfOptions", "then_subgraph_index"): lambda inputs, outputs: (inputs - 1, outputs),
+    ("IfOptions", "else_subgraph_index"): lambda inputs, outputs: (inputs - 1, outputs),
+    ("WhileOptions", "cond_subgraph_index"): lambda inputs, outputs: (inputs, 1),
+    ("WhileOptions", "body_subgraph_index"): lambda inputs, outputs: (inputs, outputs),
+    ("CallOnceOptions", "init_subgraph_index"): lambda inputs, outputs: (0, 0),
+    ("CallOptions", "subgraph"): lambda inputs, outputs: (inputs, outputs),
+    ("StableHLOCompositeOptions", "decomposition_subgraph_index"): lambda inputs, outputs: (inputs, outputs),
+}
 
 
 def verify(model: Record, size_bytes: int) -> None:
@@ -43,16 +62,21 @@ def builtin_code(code: Record) -> int:
     return max(int(code.deprecated_builtin_code), int(code.builtin_code))
 
 
-def callees(operator: Record) -> Iterator[int]:
-    """The subgraphs that an operator's options name."""
-    options = operator.builtin_options or operator.builtin_options2
+def _options(operator: Record) -> Record | None:
+    found: Record | None = operator.builtin_options or operator.builtin_options2
+    return found
+
+
+def _callees(operator: Record) -> Iterator[tuple[tuple[str, str], int]]:
+    """The subgraphs that an operator's options name, each with the table and the field that does."""
+    options = _options(operator)
     if options is None:
         return
     for name, value in options.fields.items():
         if name.endswith("subgraph_index") or (options.table, name) == ("CallOptions", "subgraph"):
-            yield int(value)
+            yield (options.table, name), int(value)
         elif name == "branch_subgraph_indices":
-            yield from _ints(value)
+            yield from (((options.table, name), index) for index in _ints(value))
 
 
 def _operator_code(where: str, code: Record) -> None:
@@ -172,9 +196,25 @@ def _operator(where: str, operator: Record, model: Record, tensors: Sequence[Rec
     both = set(_ints(operator.inputs)) & set(_ints(operator.outputs)) - {ABSENT}
     if both:
         raise ModelError(f"{where}: tensor {min(both)} is both input and output")
-    for callee in callees(operator):
+    name, options = BUILTIN_OPERATORS[builtin_code(model.operator_codes[operator.opcode_index])], _options(operator)
+    if name in _CALLERS and (options is None or options.table != _CALLERS[name]):
+        raise ModelError(f"{where}: {name} without {_CALLERS[name]}")
+    for field, callee in _callees(operator):
         _index(where, "subgraph", callee, "subgraphs", model.subgraphs)
+        _arity(where, operator, field, callee, model.subgraphs[callee])
     _span(where, operator.large_custom_options_offset, operator.large_custom_options_size, size_bytes)
+
+
+def _arity(where: str, operator: Record, field: tuple[str, str], index: int, callee: Record) -> None:
+    if field not in _ARITY:
+        return
+    expected = _ARITY[field](len(_ints(operator.inputs)), len(_ints(operator.outputs)))
+    got = (len(_ints(callee.inputs)), len(_ints(callee.outputs)))
+    if got != expected:
+        raise ModelError(
+            f"{where}: subgraph {index}, its {field[1]}, has {got[0]} inputs and {got[1]} outputs, "
+            f"expected {expected[0]} and {expected[1]}"
+        )
 
 
 def _origins(where: str, subgraph: Record, model: Record) -> None:
@@ -208,7 +248,7 @@ def _has_value(tensor: Record, model: Record) -> bool:
 def _no_recursion(subgraphs: Sequence[Record]) -> None:
     """A subgraph that calls itself, through others or not, would never end."""
     calls = [
-        {callee for operator in subgraph.operators or [] for callee in callees(operator)} for subgraph in subgraphs
+        {callee for operator in subgraph.operators or [] for _, callee in _callees(operator)} for subgraph in subgraphs
     ]
     left = set(range(len(calls)))
     while left:

@@ -22,25 +22,64 @@ typedef int intv;
 typedef uint uintv;
 typedef float floatv_u;
 typedef int intv_u;
+#define VECTOR(type) type
 #define LANE0(x) (x)
 #define AS_INTV(x) as_int(x)
 #define AS_FLOATV(x) as_float(x)
-#define CONVERT_FLOATV(x) ((float)(x))
 #else
 typedef JOIN(float, VW) floatv;
 typedef JOIN(int, VW) intv;
 typedef JOIN(uint, VW) uintv;
 typedef floatv floatv_u __attribute__((aligned(4)));  // at any address of a float
 typedef intv intv_u __attribute__((aligned(4)));
+#define VECTOR(type) JOIN(type, VW)
 #define LANE0(x) ((x).s0)
 #define AS_INTV(x) JOIN(as_int, VW)(x)
 #define AS_FLOATV(x) JOIN(as_float, VW)(x)
-#define CONVERT_FLOATV(x) __builtin_convertvector(x, floatv)
+#endif
+
+// A vector converted to another element type, as C converts each element.
+#if VW == 1
+#define CONVERT(x, type) ((type)(x))
+#elif defined(__has_builtin)
+#if __has_builtin(__builtin_convertvector)
+#define CONVERT(x, type) __builtin_convertvector(x, VECTOR(type))
+#endif
+#endif
+#ifndef CONVERT
+#define CONVERT(x, type) JOIN(convert_, VECTOR(type))(x)
 #endif
 
 // VW floats at a __global pointer of any float's alignment.
 #define LOAD(p) (*(__global const floatv_u *)(p))
 #define STORE(p, x) (*(__global floatv_u *)(p) = (x))
+
+// A work-item's share of n items that are dealt out in runs of per_item: [start, end).
+#define SHARE(n, per_item)                          \
+    const int start = get_global_id(0) * (per_item); \
+    const int end = MIN(start + (per_item), (n))
+
+// Offset of the index-th row of an array: index in row-major order of dims, strides in elements.
+inline int row_offset(__global const int *dims, __global const int *strides, int rank, int index) {
+    int offset = 0;
+    for (int d = rank - 1; d >= 0; --d) {
+        const int outer = index / dims[d];
+        offset += (index - outer * dims[d]) * strides[d];
+        index = outer;
+    }
+    return offset;
+}
+
+// The first count lanes from p, the others rest; and back. For the ends of rows.
+inline floatv load_part(__global const float *p, int count, float rest) {
+    floatv x = rest;
+    for (int i = 0; i < count; ++i) ((float *)&x)[i] = p[i];
+    return x;
+}
+
+inline void store_part(__global float *p, floatv x, int count) {
+    for (int i = 0; i < count; ++i) p[i] = ((float *)&x)[i];
+}
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -98,7 +137,7 @@ inline floatv log_v(floatv x) {
     const intv tiny = x < 1.17549435e-38f;
     const intv bits = AS_INTV(tiny ? x * 8388608.0f : x) - 0x3f2aaaab;
     const floatv r = AS_FLOATV((bits & 0x007fffff) + 0x3f2aaaab) - 1.0f;
-    const floatv e = CONVERT_FLOATV((bits >> 23) - (tiny ? (intv)23 : (intv)0));
+    const floatv e = CONVERT((bits >> 23) - (tiny ? (intv)23 : (intv)0), float);
     floatv q = r * -1.289160091e-1f + 1.398446719e-1f;
     q = q * r - 1.218427781e-1f;
     q = q * r + 1.400586253e-1f;
@@ -160,6 +199,18 @@ inline floatv gelu_approximate_v(floatv x) { return x * sigmoid_v(x * (x * x * 0
 inline floatv hard_swish_v(floatv x) { return x * clamp_v(x + 3.0f, 0.0f, 6.0f) * 0.166666667f; }
 inline floatv elu_v(floatv x) { return x < 0.0f ? expm1_v(x) : x; }
 inline floatv leaky_relu_v(floatv x, floatv slope) { return x < 0.0f ? x * slope : x; }
+
+inline float sum_lanes(floatv x) {
+    float sum = 0.0f;
+    for (int i = 0; i < VW; ++i) sum += ((float *)&x)[i];
+    return sum;
+}
+
+inline float max_lanes(floatv x) {
+    float most = LANE0(x);
+    for (int i = 1; i < VW; ++i) most = MAX(most, ((float *)&x)[i]);
+    return most;
+}
 
 inline float exp_s(float x) { return LANE0(exp_v((floatv)(x))); }
 inline float expm1_s(float x) { return LANE0(expm1_v((floatv)(x))); }

@@ -152,11 +152,17 @@ class _Contender:
 def _start(
     name: str, num_threads: int | None, load: Callable[[], Runtime], inputs: Mapping[str, Array]
 ) -> _Contender:
+    """Loads, prepares and runs once. Raises LiteclError where the runtime cannot run the model."""
     start_s = time.perf_counter()
-    runtime = load()
-    prepare(runtime, inputs)
-    prepare_ms = (time.perf_counter() - start_s) * 1e3
-    return _Contender(name, num_threads, runtime, prepare_ms, elapsed_ms(runtime.invoke))
+    try:
+        runtime = load()
+        prepare(runtime, inputs)
+        prepare_ms = (time.perf_counter() - start_s) * 1e3
+        return _Contender(name, num_threads, runtime, prepare_ms, elapsed_ms(runtime.invoke))
+    except LiteclError:
+        raise
+    except (ValueError, RuntimeError) as error:  # LiteRT's errors
+        raise LiteclError(f"{name} cannot run the model: {error}") from error
 
 
 def _litecl(
@@ -171,14 +177,11 @@ def _litert(content: bytes, num_threads: int) -> Runtime:
         from ai_edge_litert.interpreter import Interpreter as LiteRt
     except ModuleNotFoundError as error:
         raise LiteclError("comparing with LiteRT needs its package: pip install ai-edge-litert") from error
-    try:
-        runtime: Runtime = LiteRt(model_content=content, num_threads=num_threads)
-    except (ValueError, RuntimeError) as error:
-        raise LiteclError(f"LiteRT does not load the model: {error}") from error
+    runtime: Runtime = LiteRt(model_content=content, num_threads=num_threads)
     return runtime
 
 
-PEERS: Mapping[str, Callable[[bytes, int], Runtime]] = {"litert": _litert}
+PEERS: dict[str, Callable[[bytes, int], Runtime]] = {"litert": _litert}
 
 
 def _compare(contenders: Sequence[_Contender]) -> float:

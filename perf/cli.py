@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
 import litecl
 from litecl.interpreter.errors import LiteclError
@@ -15,12 +16,14 @@ from litecl.perf import commands
 from litecl.perf.bench import PEERS
 from litecl.perf.report import to_json
 
+_PIPED_WIDTH = 160  # where no terminal tells
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one subcommand and returns the exit code: 0, 1 for an error (told on stderr), 130 when interrupted."""
     args = _parser().parse_args(arguments)
     try:
-        output = args.command(args)
+        output: commands.Output = args.command(args)
     except (LiteclError, OSError) as error:
         _tell(error)
         return 1
@@ -29,15 +32,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if args.json:
         print(to_json(output.data))
         return output.exit_code
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH)
     for part in output.view:
-        console.print(part, markup=False, highlight=False)
+        console.print(part, markup=False, highlight=False, soft_wrap=isinstance(part, Text))
     return output.exit_code
 
 
 def _tell(error: Exception) -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(f"[bold red]{type(error).__name__}[/]: {escape(str(error))}")
+    message = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+    console.print(f"[bold red]{type(error).__name__}[/]: {escape(message)}")
     for note in getattr(error, "__notes__", ()):
         console.print(f"  {note}", markup=False)
 
@@ -79,7 +83,10 @@ def _convert(subparsers: Any) -> None:
         default=[],
         type=_named_shape,
         metavar="NAME=D,D,...",
-        help="the shape of an input, such as image=1,224,224,3; once for each input to be fixed",
+        help="the shape of an input, such as image=1,224,224,3, with -1 for an open dimension; once for each input",
+    )
+    parser.add_argument(
+        "--signature", action="append", metavar="KEY", help="a signature of a SavedModel (default: serving_default)"
     )
 
 
@@ -163,7 +170,7 @@ def _count(text: str) -> int:
 def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
     name, separator, dimensions = text.rpartition("=")
     parts = [part for part in dimensions.split(",") if part]
-    if not (separator and name) or not all(part.isdecimal() for part in parts):
+    if not (separator and name) or not all(part.isdecimal() or part == "-1" for part in parts):
         raise argparse.ArgumentTypeError(f"expected NAME=D,D,... with numbers for D, got {text!r}")
     return name, tuple(int(part) for part in parts)
 

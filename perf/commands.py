@@ -65,7 +65,7 @@ def inspect(args: argparse.Namespace) -> Output:
 def convert(args: argparse.Namespace) -> Output:
     """Converts a Keras file or a SavedModel folder."""
     with _progress("converting", None):
-        content = _converter(args.source, dict(args.input_shape)).convert()
+        content = _converted(args.source, dict(args.input_shape), args.signature)
         args.output.write_bytes(content)
     summary = summarize(read(content))
     data = {"output": str(args.output), "size_bytes": len(content), **asdict(summary)}
@@ -126,29 +126,21 @@ def _inputs(args: argparse.Namespace, interpreter: Interpreter) -> dict[str, Arr
     return random_inputs(details, args.random) | load_inputs(args.input, details)
 
 
-def _converter(source: Path, input_shapes: dict[str, tuple[int, ...]]) -> Any:
-    """The converter for a source. Raises ConversionError where TensorFlow is not installed."""
+def _converted(source: Path, input_shapes: dict[str, tuple[int, ...]], signatures: list[str] | None) -> bytes:
+    """The .tflite file of a source. Raises ConversionError where TensorFlow is not installed."""
+    if not source.exists():
+        raise FileNotFoundError(f"{source}: no such file or folder")
+    if source.is_file() and source.suffix not in (".keras", ".h5", ".hdf5"):
+        raise ConversionError(f"{source}: expected a .keras or .h5 file, or a SavedModel folder")
     try:
         from litecl.converter import Converter
+        from litecl.perf.keras_models import load
 
         if source.is_dir():
-            return Converter.from_saved_model(str(source), input_shapes=input_shapes)
-        if source.suffix not in (".keras", ".h5", ".hdf5"):
-            raise ConversionError(f"{source}: expected a .keras or .h5 file, or a SavedModel folder")
-        return Converter.from_keras_model(_keras_model(source), input_shapes=input_shapes)
+            return Converter.from_saved_model(source, signatures, input_shapes=input_shapes).convert()
+        return Converter.from_keras_model(load(source), input_shapes=input_shapes).convert()
     except ModuleNotFoundError as error:
         raise ConversionError(f"converting needs TensorFlow ({error}): pip install 'litecl[convert]'") from error
-
-
-def _keras_model(path: Path) -> Any:
-    import keras
-
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file")
-    try:
-        return keras.models.load_model(path, compile=False)
-    except (ValueError, TypeError) as error:
-        raise ConversionError(f"{path}: Keras does not load it: {error}") from error
 
 
 @contextmanager

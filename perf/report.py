@@ -96,13 +96,13 @@ def nodes_table(lines: Sequence[NodeLine], rows: Sequence[NodeRow] = ()) -> Rend
 
 def values_table(title: str, values: Sequence[dict[str, Any]]) -> RenderableType:
     """Tensors as ``value_data`` describes them."""
-    table = _table("name", "type", "shape", "min", "max", "mean", "first", title=title)
+    table = _table("name", "type", "shape", "min", "max", "mean", "first")
     for value in values:
         table.add_row(
             value["name"], value["dtype"], _shape(value["shape"]), _number(value["min"]), _number(value["max"]),
             _number(value["mean"]), " ".join(_number(x) for x in value["first"]),
         )
-    return table
+    return _titled(title, table)
 
 
 def bench_view(result: BenchResult) -> RenderableType:
@@ -140,36 +140,36 @@ def size(size_bytes: int) -> str:
     return f"{value:.0f} {units[0]}" if units[0] == "B" else f"{value:.1f} {units[0]}"
 
 
-def _kernels_by_op(profile: Profile) -> Table:
+def _kernels_by_op(profile: Profile) -> RenderableType:
     groups: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for k in profile.kernels:
         groups[k.op].append((k.duration_ms, k.flops))
     total_ms = sum(k.duration_ms for k in profile.kernels)
-    table = _table("operator", "launches", "device ms", "%", "GFLOP/s", title=f"device, {total_ms:.3f} ms by operator")
+    table = _table("operator", "launches", "device ms", "%", "GFLOP/s")
     for op, launches in sorted(groups.items(), key=lambda item: -sum(ms for ms, _ in item[1])):
         ms, flops = sum(ms for ms, _ in launches), sum(f for _, f in launches)
         table.add_row(op, str(len(launches)), f"{ms:.3f}", f"{_percent(ms, total_ms):.1f}", _rate(flops, ms))
-    return table
+    return _titled(f"device, {total_ms:.3f} ms by operator", table)
 
 
-def _kernels_by_node(profile: Profile) -> Table:
-    table = _table("subgraph", "node", "operator", "kernel", "device ms", "GFLOP/s", title="device, by launch")
+def _kernels_by_node(profile: Profile) -> RenderableType:
+    table = _table("subgraph", "node", "operator", "kernel", "device ms", "GFLOP/s")
     for k in profile.kernels:
         name = k.kernel if k.kernel == k.entry else f"{k.kernel}:{k.entry}"
         table.add_row(str(k.subgraph), str(k.node), k.op, name, f"{k.duration_ms:.4f}", _rate(k.flops, k.duration_ms))
-    return table
+    return _titled("device, by launch", table)
 
 
-def _host(profile: Profile) -> Table:
+def _host(profile: Profile) -> RenderableType:
     total_ms = sum(row.total_ms for row in profile.host) / profile.runs
-    table = _table("operator", "calls", "host ms", "%", title=f"host, {total_ms:.3f} ms by operator (per invoke)")
+    table = _table("operator", "calls", "host ms", "%")
     groups: dict[str, list[tuple[int, float]]] = defaultdict(list)
     for row in profile.host:
         groups[row.op].append((row.calls, row.total_ms))
     for op, rows in sorted(groups.items(), key=lambda item: -sum(ms for _, ms in item[1])):
         calls, ms = sum(c for c, _ in rows) / profile.runs, sum(ms for _, ms in rows) / profile.runs
         table.add_row(op, f"{calls:g}", f"{ms:.3f}", f"{_percent(ms, total_ms):.1f}")
-    return table
+    return _titled(f"host, {total_ms:.3f} ms by operator (per invoke)", table)
 
 
 def _signature(signature: SignatureSummary) -> Text:
@@ -178,17 +178,23 @@ def _signature(signature: SignatureSummary) -> Text:
 
 
 def _graph(index: int, graph: GraphSummary) -> RenderableType:
-    table = _table("", "name", "type", "shape", title=f"subgraph {index} {graph.name}")
-    for kind, tensors in (("input", graph.inputs), ("output", graph.outputs)):
-        for tensor in tensors:
+    table = _table("", "name", "type", "shape")
+    for kind, lines in (("input", graph.inputs), ("output", graph.outputs)):
+        for tensor in lines:
             table.add_row(kind, tensor.name, tensor.type, _tensor_shape(tensor))
     operators = ", ".join(f"{count} {name}" for name, count in graph.operators.items()) or "none"
-    tensors_ = ", ".join(f"{count} {name}" for name, count in graph.tensors.items())
-    return Group(table, Text(f"operators: {operators}"), Text(f"tensors: {tensors_}"))
+    tensors = ", ".join(f"{count} {name}" for name, count in graph.tensors.items())
+    counts = Text(f"operators: {operators}\ntensors: {tensors}")
+    return Group(Text(f"subgraph {index} {graph.name}"), table, counts)
 
 
-def _table(*columns: str, title: str | None = None) -> Table:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+def _titled(title: str, table: Table) -> RenderableType:
+    """A title of its own, which a narrow table does not break."""
+    return Group(Text(title), table)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
     for column in columns:
         numeric = column == "%" or column.endswith((" ms", "/s")) or column in ("index", "node", "calls", "launches")
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")

@@ -2,7 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
 
 from litecl.interpreter.graph import ABSENT, Model, Subgraph, TensorSpec
 
@@ -18,7 +21,7 @@ class TensorLine:
 
 @dataclass(frozen=True)
 class NodeLine:
-    """A node with its tensors in words and its options without the ones that have no value."""
+    """A node with its tensors in words and those of its options that differ from the schema's defaults."""
 
     subgraph: int
     node: int
@@ -120,5 +123,13 @@ def _counted(names: Iterable[str]) -> dict[str, int]:
 
 
 def _options(options: object) -> str:
-    values = vars(options) if hasattr(options, "__dict__") else {}
-    return ", ".join(f"{name}={getattr(value, 'name', value)}" for name, value in values.items())
+    """The options that differ from the schema's defaults."""
+    if not is_dataclass(options):
+        return ""
+    values = {field.name: getattr(options, field.name) for field in fields(options)}
+    defaults: dict[str, Any] = {field.name: field.default for field in fields(options)}
+    return ", ".join(
+        f"{name}={getattr(value, 'name', value)}"
+        for name, value in values.items()
+        if not np.array_equal(value, defaults[name])
+    )

@@ -26,3 +26,10 @@ def run(
 
 WITH_OPTIMISED_KERNELS = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
 """For the few operators that have no reference kernel."""
+
+RESOLVERS = {
+    "reference": OpResolverType.BUILTIN_REF,
+    "optimised": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    "default": OpResolverType.BUILTIN,
+}
+"""LiteRT's sets of kernels by name; the default one has XNNPACK, which brings operators of its own."""

@@ -29,11 +29,16 @@ class RealModel:
         return MODELS / self.file
 
 
-def invoked(*kinds: str) -> list[RealModel]:
-    """The models of some kinds that LiteRT loads and invokes; none where ``../shared`` is absent."""
+def rows() -> list[dict[str, str]]:
+    """MODELS.csv, empty where ``../shared`` is absent."""
     table = MODELS / "MODELS.csv"
     if not table.is_file():
         return []
     with table.open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["litert_invokes"] == "True" and row["kind"] in kinds]
-    return [RealModel(row["file"], row["kind"], row["litert_note"]) for row in rows]
+        return list(csv.DictReader(file))
+
+
+def invoked(*kinds: str) -> list[RealModel]:
+    """The models of some kinds that LiteRT loads and invokes."""
+    wanted = [row for row in rows() if row["litert_invokes"] == "True" and row["kind"] in kinds]
+    return [RealModel(row["file"], row["kind"], row["litert_note"]) for row in wanted]

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from shared import GOLDEN, needs_shared
+
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import BUILTINS
 from litecl.interpreter.schema import ActivationFunctionType, LSTMKernelType, TensorType
-
-from shared import GOLDEN, needs_shared
 
 _RECURRENT = re.compile(r"(lstm|uni_lstm|bidi_lstm|rnn|uni_rnn|bidi_rnn|svdf)_")
 _ENUMS = {"fused_activation_function": ActivationFunctionType, "kernel_type": LSTMKernelType}

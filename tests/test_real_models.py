@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ai_edge_litert.interpreter import OpResolverType
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.interpreter import Interpreter
 from rich.console import Console
@@ -59,7 +60,7 @@ def table() -> object:
 def test_outputs_equal_litert(model: RealModel) -> None:
     plain = Interpreter(str(model.path))
     feeds = [_feed(detail, model) for detail in plain.get_input_details()]
-    expected = oracle.run(model.path.read_bytes(), feeds, oracle.WITH_OPTIMISED_KERNELS)
+    expected = oracle.run(model.path.read_bytes(), feeds, _resolver(model))
     delegated = Interpreter(str(model.path), delegates=[CLDelegate()])
     interpreter = _largest_difference(_run(plain, feeds), expected)
     device = _largest_difference(_run(delegated, feeds), expected)
@@ -72,6 +73,11 @@ def test_outputs_equal_litert(model: RealModel) -> None:
         assert (report.claimed, len(report.partitions)) == (len(report.nodes), 1), str(report)
 
 
+def _resolver(model: RealModel) -> OpResolverType:
+    """LiteRT as a user gets it, but for models on which its own default delegate fails."""
+    return oracle.WITH_OPTIMISED_KERNELS if "mode n" in model.note else OpResolverType.BUILTIN
+
+
 def _feed(spec: dict[str, object], model: RealModel) -> np.ndarray:
     """Random values of a type and shape; open dimensions take the size at which LiteRT was seen to run."""
     rng = np.random.default_rng(7)
@@ -82,6 +88,8 @@ def _feed(spec: dict[str, object], model: RealModel) -> np.ndarray:
         return np.full(shape, b"text", np.object_)
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
+    if "while_op_with_forwarding_input" in model.file and dtype.kind == "i":
+        return np.ones(shape, dtype)  # after a second trip LiteRT cannot read back the string that it forwarded
     if dtype.kind in "iu":
         return rng.integers(1, 3, shape).astype(dtype)
     values = rng.standard_normal(shape, np.float32)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.framework import op_def_registry
+from tensorflow.python.framework import op_def_library, op_def_registry
 
 from litecl.converter.graph import Function, Node, Value
 from litecl.converter.importer.types import dims, tf_type
@@ -17,10 +17,22 @@ from litecl.interpreter.schema import TensorType
 _LARGEST_SHAPE_OPERAND = 1024
 
 
-def evaluate(node: Node, inputs: Sequence[Array]) -> list[Array]:
-    """Runs one TensorFlow operator on constants."""
-    with tf.device("CPU:0"):
-        return [result.numpy() for result in _apply(node, [tf.constant(x) for x in inputs])]
+def evaluate(nodes: Sequence[Node], wanted: Sequence[Value]) -> list[Array]:
+    """Runs nodes that depend on nothing but constants and each other, and gives the values that are wanted."""
+    with tf.Graph().as_default(), tf.device("CPU:0"):
+        tensors: dict[Value, Any] = {}
+        feeds: dict[Any, Array] = {}
+        for value in dict.fromkeys(v for node in nodes for v in node.inputs if v is not None and v.data is not None):
+            tensors[value] = tf.compat.v1.placeholder(tf_type(value.type), value.shape)
+            feeds[tensors[value]] = value.data
+        for node in nodes:
+            tensors.update(zip(node.outputs, _apply(node, [tensors[v] for v in node.inputs]), strict=True))
+        with tf.compat.v1.Session(config=tf.compat.v1.ConfigProto(device_count={"GPU": 0})) as session:
+            try:
+                results = session.run([tensors[value] for value in wanted], feeds)
+            except tf.errors.OpError as error:
+                raise ConversionError(f"a part of the model that is constant fails: {error.message}") from error
+    return [np.asarray(result) for result in results]
 
 
 def infer_shapes(function: Function) -> None:
@@ -28,16 +40,14 @@ def infer_shapes(function: Function) -> None:
     with tf.Graph().as_default():
         tensors = {value: tf.compat.v1.placeholder(tf_type(value.type), value.shape) for value in function.inputs}
         for node in function.nodes:
-            try:
-                results = _apply(node, [_symbolic(value, tensors) for value in node.inputs if value is not None])
-            except (ValueError, TypeError) as error:
-                raise ConversionError(f"{node} does not fit the given input shapes: {error}") from error
+            results = _apply(node, [_symbolic(value, tensors) for value in node.inputs])
             for value, tensor in zip(node.outputs, results, strict=True):
                 tensors[value] = tensor
                 value.shape = dims(tensor.shape)
 
 
-def _symbolic(value: Value, tensors: dict[Value, Any]) -> Any:
+def _symbolic(value: Value | None, tensors: dict[Value, Any]) -> Any:
+    assert value is not None
     if value not in tensors:
         small = value.data is not None and value.data.size <= _LARGEST_SHAPE_OPERAND
         tensors[value] = (
@@ -47,7 +57,7 @@ def _symbolic(value: Value, tensors: dict[Value, Any]) -> Any:
 
 
 def _apply(node: Node, inputs: Sequence[Any]) -> list[Any]:
-    """Calls a TensorFlow operator on tensors, eager or symbolic, with the attributes of ``node``."""
+    """Adds a TensorFlow operator with the attributes of ``node`` to the graph at hand."""
     definition = op_def_registry.get(node.op)
     arguments: dict[str, Any] = {}
     inferred: set[str] = set()
@@ -61,7 +71,10 @@ def _apply(node: Node, inputs: Sequence[Any]) -> list[Any]:
     for attribute in definition.attr:
         if attribute.name not in inferred and node.attrs.get(attribute.name) is not None:
             arguments[attribute.name] = _raw(node.attrs[attribute.name])
-    results = getattr(tf.raw_ops, definition.name)(**arguments)
+    try:
+        results = op_def_library.apply_op(definition.name, **arguments)
+    except (ValueError, TypeError) as error:
+        raise ConversionError(f"{node} does not fit its operands: {error}") from error
     if results is None or isinstance(results, tf.Operation):
         return []
     return list(results) if isinstance(results, list | tuple) else [results]

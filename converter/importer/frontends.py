@@ -7,6 +7,8 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from google.protobuf import text_format
+from google.protobuf.message import DecodeError
 
 from litecl.converter.graph import Dims, Module
 from litecl.converter.importer.graphdef import import_function
@@ -34,22 +36,37 @@ def from_keras_model(model: Any, input_shapes: Shapes | None = None) -> Module:
 
 
 def from_saved_model(
-    path: str | Path, signature_key: str = "serving_default", tags: Sequence[str] | None = None,
+    path: str | Path,
+    signature_keys: Sequence[str],
+    tags: Sequence[str] | None = None,
     input_shapes: Shapes | None = None,
-) -> Module:
-    """One signature of a SavedModel, as ``model.export`` and ``tf.saved_model.save`` write it."""
-    loaded = tf.saved_model.load(str(path), tags=list(tags) if tags else None)
-    if signature_key not in loaded.signatures:
-        raise ConversionError(f"{path}: no signature {signature_key!r}; there are {sorted(loaded.signatures)}")
-    return from_concrete_function(loaded.signatures[signature_key], input_shapes)
+) -> dict[str, Module]:
+    """Signatures of a SavedModel, as ``model.export`` and ``tf.saved_model.save`` write it."""
+    try:
+        loaded = tf.saved_model.load(str(path), tags=list(tags) if tags else None)
+    except OSError as error:
+        raise ConversionError(f"{path} is no SavedModel that TensorFlow can load: {error}") from error
+    missing = [key for key in signature_keys if key not in loaded.signatures]
+    if missing:
+        raise ConversionError(f"{path}: no signature {missing[0]!r}; there are {sorted(loaded.signatures)}")
+    return {key: _from_concrete(loaded.signatures[key], input_shapes) for key in signature_keys}
 
 
-def from_concrete_function(concrete: Any, input_shapes: Shapes | None = None) -> Module:
-    """A ConcreteFunction, as ``tf.function(...).get_concrete_function(...)`` gives it."""
-    if not hasattr(concrete, "graph"):
-        raise ConversionError(
-            f"expected a ConcreteFunction, got {type(concrete).__name__}; call get_concrete_function() on a tf.function"
-        )
+def from_concrete_functions(functions: Sequence[Any], input_shapes: Shapes | None = None) -> dict[str, Module]:
+    """ConcreteFunctions by name; one alone is ``serving_default``."""
+    for function in functions:
+        if not hasattr(function, "graph"):
+            raise ConversionError(
+                f"expected a ConcreteFunction, got {type(function).__name__}: call get_concrete_function() on it"
+            )
+    if len(functions) == 1:
+        return {"serving_default": _from_concrete(functions[0], input_shapes)}
+    names = [function.structured_name if hasattr(function, "structured_name") else function.name.decode()
+             for function in functions]
+    return {name: _from_concrete(f, input_shapes) for name, f in zip(names, functions, strict=True)}
+
+
+def _from_concrete(concrete: Any, input_shapes: Shapes | None) -> Module:
     module = _module(concrete)
     overrides = _Overrides(input_shapes)
     for name, value in zip(module.input_names, module.main.inputs, strict=True):
@@ -61,17 +78,36 @@ def from_concrete_function(concrete: Any, input_shapes: Shapes | None = None) ->
 
 
 def from_frozen_graph(
-    graph_def: Any, input_arrays: Sequence[str], output_arrays: Sequence[str], input_shapes: Shapes | None = None
+    path: str | Path, input_arrays: Sequence[str], output_arrays: Sequence[str], input_shapes: Shapes | None = None
 ) -> Module:
     """A GraphDef without variables, between the named tensors."""
+    graph_def = _read_graph_def(Path(path))
     wrapped = tf.compat.v1.wrap_function(lambda: tf.graph_util.import_graph_def(graph_def, name=""), [])
-    inputs, outputs = (
-        [wrapped.graph.as_graph_element(name if ":" in name else f"{name}:0") for name in names]
-        for names in (input_arrays, output_arrays)
-    )
-    module = from_concrete_function(wrapped.prune(inputs, outputs), dict(input_shapes or {}))
+    try:
+        inputs, outputs = (
+            [wrapped.graph.as_graph_element(name if ":" in name else f"{name}:0") for name in names]
+            for names in (input_arrays, output_arrays)
+        )
+    except (KeyError, ValueError) as error:
+        raise ConversionError(f"{path}: {error}") from error
+    by_tensor = {name if ":" in name else f"{name}:0": shape for name, shape in (input_shapes or {}).items()}
+    shapes = {tensor.name.split(":")[0]: by_tensor[tensor.name] for tensor in inputs if tensor.name in by_tensor}
+    module = _from_concrete(wrapped.prune(inputs, outputs), shapes)
     module.input_names, module.output_names = list(input_arrays), list(output_arrays)
     return module
+
+
+def _read_graph_def(path: Path) -> Any:
+    graph_def = tf.compat.v1.GraphDef()
+    content = path.read_bytes()
+    try:
+        if path.suffix == ".pbtxt":
+            text_format.Parse(content, graph_def)
+        else:
+            graph_def.ParseFromString(content)
+    except (DecodeError, text_format.ParseError) as error:
+        raise ConversionError(f"{path} is no GraphDef: {error}") from error
+    return graph_def
 
 
 class _Overrides:
@@ -109,7 +145,7 @@ class _Overrides:
 def _keras_inputs(model: Any) -> Sequence[Any]:
     """The positional arguments of a call, as nested symbolic tensors or TensorSpecs."""
     if getattr(model, "inputs", None) is not None:
-        structure = model.input
+        structure = model.inputs if isinstance(model, keras.Sequential) else model.input
         return [structure[0] if isinstance(structure, list) and len(structure) == 1 else structure]
     recorded = model.get_build_config() if model.built else None
     if not recorded:

@@ -5,47 +5,44 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from litecl.converter.graph import Function, Node, Value, constant
-from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
 
-Evaluate = Callable[[Node, Sequence[Array]], list[Array]]
+# Runs nodes that read nothing but constants and each other, and gives the wanted results.
+Evaluate = Callable[[Sequence[Node], Sequence[Value]], list[Array]]
 
 # Results far larger than what they are made of (a Fill, a Tile) are left to be computed when the model runs.
 _LARGE_BYTES = 1 << 16
 _GROWTH = 8
-_NEVER_PREFIXES = ("Random", "Stateless", "Stateful", "TensorList", "TensorArray", "Assign", "Var", "Print", "Assert")
+_NEVER_PREFIXES = ("Random", "Stateless", "Stateful", "TensorList", "TensorArray", "Assign", "Var", "Print", "Assert",
+                   "litecl.", "While", "If", "Case", "PartitionedCall")
 
 
 def fold_constants(function: Function, evaluate: Evaluate) -> None:
     """Replaces the results of operators on constants by constants."""
+    nodes: list[Node] = []
+    folded: set[Value] = set()
     for node in function.nodes:
-        known = _constants(node)
-        if known is None or not isinstance(node.op, str) or node.op.startswith(_NEVER_PREFIXES):
-            continue
-        if _too_large(node, known):
-            continue
-        try:
-            results = evaluate(node, known)
-        except Exception as error:
-            raise ConversionError(f"{node} fails on its constant operands: {error}") from error
-        values = [constant(np.asarray(result), value.name) for result, value in zip(results, node.outputs, strict=True)]
-        function.replace_node(node, values)
+        if _is_foldable(node, folded):
+            nodes.append(node)
+            folded.update(node.outputs)
+    wanted = [v for v in folded if function.is_output(v) or any(user not in nodes for user in v.users)]
+    if not wanted:
+        return
+    for value, data in zip(wanted, evaluate(nodes, wanted), strict=True):
+        function.replace(value, constant(data, value.name))
     function.tidy()
 
 
-def _constants(node: Node) -> list[Array] | None:
-    """The operands' values, if there are operands and all are constants that numpy can hold."""
-    values: list[Array] = []
-    for value in node.inputs:
-        if value is None or value.data is None:
-            return None
-        values.append(value.data)
-    return values or None
+def _is_foldable(node: Node, folded: set[Value]) -> bool:
+    if not isinstance(node.op, str) or node.op.startswith(_NEVER_PREFIXES) or not node.inputs or not node.outputs:
+        return False
+    known = all(value is not None and (value.data is not None or value in folded) for value in node.inputs)
+    return known and not _is_too_large(node)
 
 
-def _too_large(node: Node, operands: Sequence[Array]) -> bool:
+def _is_too_large(node: Node) -> bool:
     size = sum(_size_bytes(value) for value in node.outputs)
-    return size > _LARGE_BYTES and size > _GROWTH * sum(operand.nbytes for operand in operands)
+    return size > _LARGE_BYTES and size > _GROWTH * sum(_size_bytes(v) for v in node.inputs if v is not None)
 
 
 def _size_bytes(value: Value) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import require
+from litecl.interpreter.ops import hybrid, require
 from litecl.interpreter.schema import TensorType
 
 _TYPES = (TensorType.FLOAT32, TensorType.INT8, TensorType.INT16)
@@ -46,8 +46,28 @@ def _infer(options: BatchMatMulOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _run(options: BatchMatMulOptions, inputs: Inputs) -> list[Array]:
+    x, y = operands(options, inputs)
+    return [np.matmul(x, y)]
+
+
+def operands(options: BatchMatMulOptions, inputs: Inputs) -> tuple[Array, Array]:
+    """The two factors, [..., rows, depth] and [..., depth, columns]."""
     x, y = require.arrays(inputs, 2)
-    return [np.matmul(x.swapaxes(-1, -2) if options.adj_x else x, y.swapaxes(-1, -2) if options.adj_y else y)]
+    return x.swapaxes(-1, -2) if options.adj_x else x, y.swapaxes(-1, -2) if options.adj_y else y
 
 
-BATCH_MATMUL = Op("BATCH_MATMUL", versions=range(1, 5), options=BatchMatMulOptions, infer=_infer, run=_run)
+def _run_scaled(options: BatchMatMulOptions, inputs: Inputs, scales: hybrid.Scales) -> list[Array]:
+    x, y = operands(options, inputs)
+    rows, scale = hybrid.quantize(x.reshape(-1, x.shape[-1]), options.asymmetric_quantize_inputs)
+    products = np.matmul(rows.reshape(x.shape), hybrid.integers(y)).astype(np.float32)
+    return [products * scale.reshape(*x.shape[:-1], 1) * scales[1]]
+
+
+BATCH_MATMUL = Op(
+    "BATCH_MATMUL",
+    versions=range(1, 5),
+    options=BatchMatMulOptions,
+    infer=_infer,
+    run=_run,
+    bind=hybrid.bind("BATCH_MATMUL", _run_scaled),
+)

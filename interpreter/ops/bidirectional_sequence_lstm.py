@@ -12,7 +12,8 @@ import numpy as np
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import lstm_cell, require
+from litecl.interpreter.ops import hybrid, lstm_cell, require
+from litecl.interpreter.ops.hybrid import NO_SCALES, Scales
 from litecl.interpreter.ops.lstm_cell import Layout
 from litecl.interpreter.schema import ActivationFunctionType
 
@@ -83,7 +84,7 @@ def _check_aux_weights(name: str, inputs: Specs) -> None:
             )
 
 
-def _run(options: BidirectionalSequenceLSTMOptions, inputs: Inputs) -> list[Array]:
+def _run(options: BidirectionalSequenceLSTMOptions, inputs: Inputs, scales: Scales = NO_SCALES) -> list[Array]:
     (x,) = require.arrays(inputs, 1)
     aux = inputs[_AUX]
     steps = _time_major(options, x)
@@ -95,7 +96,7 @@ def _run(options: BidirectionalSequenceLSTMOptions, inputs: Inputs) -> list[Arra
     outputs, states = [], []
     for layout, sequence in ((FORWARD, steps), (BACKWARD, backward_steps)):
         h, c = lstm_cell.states(inputs, layout, steps.shape[1])
-        cell = lstm_cell.cell(options, inputs, layout)
+        cell = lstm_cell.cell(options, inputs, layout, scales)
         output, h, c = cell.run(sequence, linked_aux, h, c, reverse=layout is BACKWARD)
         outputs.append(_time_major(options, output))
         states += lstm_cell.like_states(inputs, layout, h, c)
@@ -113,5 +114,6 @@ BIDIRECTIONAL_SEQUENCE_LSTM = Op(
     options=BidirectionalSequenceLSTMOptions,
     infer=_infer,
     run=_run,
+    bind=hybrid.bind("BIDIRECTIONAL_SEQUENCE_LSTM", _run),
     states=(FORWARD.output_state, FORWARD.cell_state, BACKWARD.output_state, BACKWARD.cell_state),
 )

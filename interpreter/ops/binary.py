@@ -43,13 +43,19 @@ def binary(
     allowed: Collection[TensorType] = types.FLOAT,
     versions: range = range(1, 2),
     result: TensorType | None = None,
+    quantized: bool = False,
 ) -> Op:
-    """The operator without options that applies ``function``; ``result`` is its type, None for that of the inputs."""
+    """The operator without options that applies ``function``.
+
+    result: its type, None for that of the inputs. quantized: whether quantized inputs may be taken as they are.
+    """
 
     def infer(options: Any, inputs: Specs) -> list[TensorSpec]:
         a, b = require.present(name, inputs, 2)
         require.types(name, a, allowed)
         type_ = require.same_type(name, a, b)
+        if not quantized:
+            require.plain(name, a, b)
         return [TensorSpec(type_ if result is None else result, require.broadcast(name, a, b))]
 
     def run(options: Any, inputs: Inputs) -> list[Array]:
@@ -80,11 +86,11 @@ def _nonzero(name: str, divisor: Array) -> None:
 
 def _divide(a: Array, b: Array) -> Array:
     if a.dtype.kind == "f":
-        return a / b
+        return np.asarray(a / b)
     _nonzero("DIV", b)
     quotient = np.floor_divide(a, b)
     # C truncates where floor rounds down: one more if the signs differ and something is left over.
-    return quotient + ((quotient < 0) & (quotient * b != a))
+    return np.asarray(quotient + ((quotient < 0) & (quotient * b != a)))
 
 
 def _power(a: Array, b: Array) -> Array:
@@ -95,7 +101,7 @@ def _power(a: Array, b: Array) -> Array:
 
 def _floor_divide(a: Array, b: Array) -> Array:
     _nonzero("FLOOR_DIV", b)
-    return np.floor(a / b) if a.dtype.kind == "f" else np.floor_divide(a, b)
+    return np.asarray(np.floor(a / b) if a.dtype.kind == "f" else np.floor_divide(a, b))
 
 
 def _floor_modulo(a: Array, b: Array) -> Array:
@@ -109,7 +115,7 @@ def _floor_modulo(a: Array, b: Array) -> Array:
 def _shift_right(a: Array, b: Array) -> Array:
     # A shift past the width leaves the sign, as a shift by width - 1 does.
     width = a.dtype.itemsize * 8
-    return np.right_shift(a, np.clip(b, 0, width - 1).astype(a.dtype))
+    return np.asarray(np.right_shift(a, np.clip(b, 0, width - 1).astype(a.dtype)))
 
 
 ADD = _arithmetic("ADD", AddOptions, np.add, (*types.NUMBER, TensorType.INT16), range(1, 6))
@@ -124,8 +130,9 @@ MUL = _arithmetic(
 DIV = _arithmetic("DIV", DivOptions, _divide, types.REAL, range(1, 3))
 
 # A comparison with NaN is false, so NaN in either input leaves the second one.
-MAXIMUM = binary("MAXIMUM", lambda a, b: np.where(a > b, a, b), (*types.NUMBER, *types.BITS), range(1, 5))
-MINIMUM = binary("MINIMUM", lambda a, b: np.where(a < b, a, b), (*types.NUMBER, *types.BITS), range(1, 5))
+_EXTREMES = (*types.NUMBER, *types.BITS)
+MAXIMUM = binary("MAXIMUM", lambda a, b: np.where(a > b, a, b), _EXTREMES, range(1, 5), quantized=True)
+MINIMUM = binary("MINIMUM", lambda a, b: np.where(a < b, a, b), _EXTREMES, range(1, 5), quantized=True)
 POW = binary("POW", _power, types.REAL)
 SQUARED_DIFFERENCE = binary("SQUARED_DIFFERENCE", lambda a, b: np.square(a - b), types.REAL, range(1, 3))
 FLOOR_DIV = binary("FLOOR_DIV", _floor_divide, (*types.REAL, TensorType.INT8, TensorType.INT16), range(1, 4))

@@ -1,13 +1,14 @@
 """CONV_2D: a bank of filters slid over an image, in groups of channels."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import activation, require, window
+from litecl.interpreter.op import Inputs, Op, Run, Specs
+from litecl.interpreter.ops import activation, hybrid, require, window
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 
 OPERAND_TYPES = (TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8, TensorType.INT16)
@@ -66,14 +67,36 @@ def _infer(options: Conv2DOptions, inputs: Specs) -> list[TensorSpec]:
 
 def _run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
     x, filter_ = require.arrays(inputs, 2)
+    return [finish(correlate(options, x, filter_), inputs, 2, options.fused_activation_function)]
+
+
+def correlate(options: Conv2DOptions, x: Array, filter_: Array) -> Array:
+    """The sums over the taps, [n, height, width, outputs], in the type of the operands."""
     sizes = windows(options, x.shape, filter_.shape)
     groups = x.shape[3] // filter_.shape[3]
     parts = [
         window.convolve(part, bank.reshape(len(bank), -1).T, sizes)
         for part, bank in zip(np.split(x, groups, axis=3), np.split(filter_, groups), strict=True)
     ]
-    result = parts[0] if groups == 1 else np.concatenate(parts, axis=3)
-    return [finish(result, inputs, 2, options.fused_activation_function)]
+    return parts[0] if groups == 1 else np.concatenate(parts, axis=3)
 
 
-CONV_2D = Op("CONV_2D", versions=range(1, 9), options=Conv2DOptions, infer=_infer, run=_run)
+def _bind(options: Conv2DOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+    x, filter_ = require.present("CONV_2D", inputs, 2)
+    return _hybrid(hybrid.scales_of("CONV_2D", filter_)) if hybrid.applies(x, filter_) else None
+
+
+def _hybrid(scales: Array) -> Run:
+    # Images have a zero point of their own only where the filters' scales differ.
+    per_channel = bool((scales != scales[0]).any())
+
+    def run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
+        x, filter_ = require.arrays(inputs, 2)
+        integers, scale = hybrid.quantize(x, asymmetric=per_channel)
+        sums = correlate(options, integers, hybrid.integers(filter_))
+        return [finish(sums.astype(np.float32) * (scale * scales), inputs, 2, options.fused_activation_function)]
+
+    return run
+
+
+CONV_2D = Op("CONV_2D", versions=range(1, 9), options=Conv2DOptions, infer=_infer, run=_run, bind=_bind)

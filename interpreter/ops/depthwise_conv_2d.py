@@ -1,13 +1,14 @@
 """DEPTHWISE_CONV_2D: filters of one channel each, ``multiplier`` of them for every input channel."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import require, window
+from litecl.interpreter.op import Inputs, Op, Run, Specs
+from litecl.interpreter.ops import hybrid, require, window
 from litecl.interpreter.ops.conv_2d import OPERAND_TYPES, check_bias, finish
 from litecl.interpreter.schema import ActivationFunctionType, Padding
 
@@ -51,12 +52,12 @@ def _infer(options: DepthwiseConv2DOptions, inputs: Specs) -> list[TensorSpec]:
 
 def _run(options: DepthwiseConv2DOptions, inputs: Inputs) -> list[Array]:
     x, filter_ = require.arrays(inputs, 2)
+    return [finish(correlate(options, x, filter_), inputs, 2, options.fused_activation_function)]
+
+
+def correlate(options: DepthwiseConv2DOptions, x: Array, filter_: Array) -> Array:
+    """The sums over the taps, [n, height, width, c * multiplier], in the type of ``x``."""
     height, width = windows(options, x.shape, filter_.shape)
-    return [finish(correlate(x, filter_, height, width), inputs, 2, options.fused_activation_function)]
-
-
-def correlate(x: Array, filter_: Array, height: window.Window, width: window.Window) -> Array:
-    """The sums over the taps, [n, height.output, width.output, c * multiplier], in the type of ``x``."""
     channels = x.shape[3]
     taps = filter_.reshape(height.size, width.size, channels, -1)
     padded = window.pad(x, (height, width))[..., None]
@@ -66,6 +67,21 @@ def correlate(x: Array, filter_: Array, height: window.Window, width: window.Win
     return result.reshape(*result.shape[:3], -1)
 
 
+def _bind(options: DepthwiseConv2DOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+    x, filter_ = require.present("DEPTHWISE_CONV_2D", inputs, 2)
+    return _hybrid(hybrid.scales_of("DEPTHWISE_CONV_2D", filter_)) if hybrid.applies(x, filter_) else None
+
+
+def _hybrid(scales: Array) -> Run:
+    def run(options: DepthwiseConv2DOptions, inputs: Inputs) -> list[Array]:
+        x, filter_ = require.arrays(inputs, 2)
+        integers, scale = hybrid.quantize(x, asymmetric=True)
+        sums = correlate(options, integers, hybrid.integers(filter_))
+        return [finish(sums.astype(np.float32) * (scale * scales), inputs, 2, options.fused_activation_function)]
+
+    return run
+
+
 DEPTHWISE_CONV_2D = Op(
-    "DEPTHWISE_CONV_2D", versions=range(1, 8), options=DepthwiseConv2DOptions, infer=_infer, run=_run
+    "DEPTHWISE_CONV_2D", versions=range(1, 8), options=DepthwiseConv2DOptions, infer=_infer, run=_run, bind=_bind
 )

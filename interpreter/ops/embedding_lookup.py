@@ -47,5 +47,11 @@ def _bind(options: NoOptions, inputs: Specs, outputs: Specs) -> Run | None:
 
 
 EMBEDDING_LOOKUP = Op(
-    "EMBEDDING_LOOKUP", versions=range(1, 6), options=NoOptions, infer=_infer, run=_run, bind=_bind
+    "EMBEDDING_LOOKUP",
+    versions=range(1, 6),
+    options=NoOptions,
+    infer=_infer,
+    run=_run,
+    bind=_bind,
+    declared_types=True,
 )

@@ -1,17 +1,16 @@
 """FULLY_CONNECTED: rows times the transpose of a weight matrix, with a bias."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.interpreter.errors import ShapeError, UnsupportedOp
+from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.ops import hybrid, require
 from litecl.interpreter.ops.conv_2d import OPERAND_TYPES, check_bias, finish
 from litecl.interpreter.schema import ActivationFunctionType, FullyConnectedOptionsWeightsFormat, TensorType
-
-_HYBRID_WEIGHTS = (TensorType.INT8, TensorType.INT4, TensorType.INT2)
 
 
 @dataclass(frozen=True)
@@ -55,17 +54,15 @@ def _finish(options: FullyConnectedOptions, inputs: Inputs, rows: Array) -> Arra
     return rows.reshape(output_shape(options, x.shape, weights.shape))
 
 
-def _bind(options: FullyConnectedOptions, inputs: Specs, outputs: Specs) -> Run | None:
+def _bind(options: FullyConnectedOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
     x, weights = require.present("FULLY_CONNECTED", inputs, 2)
-    if x.type == TensorType.FLOAT32 and weights.type in _HYBRID_WEIGHTS:
-        return _hybrid(weights)
-    return None
+    return _hybrid(weights) if hybrid.applies(x, weights) else None
 
 
 def _hybrid(weights: TensorSpec) -> Run:
+    scales = hybrid.scales_of("FULLY_CONNECTED", weights)
     quantization = weights.quantization
-    if quantization is None:
-        raise UnsupportedOp(f"FULLY_CONNECTED: expected quantized weights, got {weights.type.name} without scales")
+    assert quantization is not None
 
     def run(options: FullyConnectedOptions, inputs: Inputs) -> list[Array]:
         x, matrix = require.arrays(inputs, 2)
@@ -73,7 +70,6 @@ def _hybrid(weights: TensorSpec) -> Run:
         if quantization.block_size:
             result = hybrid.blockwise_matmul(rows, matrix, quantization)
         else:
-            scales = hybrid.row_scales(quantization)
             result = hybrid.matmul(rows, matrix, scales, options.asymmetric_quantize_inputs)
         return [_finish(options, inputs, result)]
 

@@ -31,8 +31,8 @@ def erf(x: Array) -> Array:
 
 def _gelu(options: GeluOptions, x: Array) -> Array:
     if options.approximate:
-        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-    return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))
+        return np.asarray(0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
+    return np.asarray(0.5 * x * (1 + erf(x * math.sqrt(0.5))))
 
 
 GELU = Op(

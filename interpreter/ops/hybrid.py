@@ -1,70 +1,134 @@
-"""Dynamic-range quantization: float inputs quantized row by row, multiplied with integer weights, and scaled back.
+"""Dynamic-range quantization: float inputs, quantized row by row, meet integer weights, and the products are scaled back.
 
 The formulas are TFLite's (portable_tensor_utils.cc: SymmetricQuantizeFloats, AsymmetricQuantizeFloats).
 """
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
-from litecl.interpreter.graph import Array, Quantization
+from litecl.interpreter.errors import UnsupportedOp
+from litecl.interpreter.graph import Array, Quantization, TensorSpec
+from litecl.interpreter.op import Bind, Inputs, Run, Specs
+from litecl.interpreter.schema import TensorType
 
+Scales = Mapping[int, Array]
+"""The scales of integer operands by position: one, or one a row."""
+
+NO_SCALES: Scales = {}
+
+_WEIGHTS = (TensorType.INT8, TensorType.UINT8, TensorType.INT4, TensorType.INT2)
 _LOW, _HIGH = -128, 127
 
 
-def quantize_rows(x: Array, asymmetric: bool) -> tuple[Array, Array, Array]:
-    """8-bit rows of ``x`` [rows, depth], with a scale and a zero point [rows, 1]: ``x = scale * (q - zero_point)``."""
-    return _asymmetric(x) if asymmetric else _symmetric(x)
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Weights [outputs, depth] that rows are multiplied with, float or integer; those of rank 1 are a diagonal."""
+
+    values: Array
+    scales: Array | None = None
+    asymmetric: bool = False
+
+    def __call__(self, x: Array) -> Array:
+        """``x @ values.T`` for ``x`` [..., depth]."""
+        product: Array
+        if self.values.ndim == 1:
+            product = x * (self.values if self.scales is None else dequantize(self.values, self.scales))
+        elif self.scales is None:
+            product = x @ self.values.T
+        else:
+            rows = matmul(x.reshape(-1, x.shape[-1]), self.values, self.scales, self.asymmetric)
+            product = rows.reshape(*x.shape[:-1], len(self.values))
+        return product
+
+
+def applies(x: TensorSpec, weights: TensorSpec) -> bool:
+    """Whether a float input meets integer weights."""
+    return x.type == TensorType.FLOAT32 and weights.type in _WEIGHTS
+
+
+def scales_of(op: str, weights: TensorSpec) -> Array:
+    """The scales of integer weights, [1] or one a channel."""
+    if weights.quantization is None or not weights.quantization.scale.size:
+        raise UnsupportedOp(f"{op}: expected quantized weights, got {weights.type.name} without scales")
+    return np.asarray(weights.quantization.scale, np.float32).reshape(-1)
+
+
+def bind(op: str, run: Callable[[Any, Inputs, Scales], list[Array]]) -> Bind:
+    """The ``bind`` of an operator whose ``run`` takes the scales of its integer operands."""
+
+    def bound(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+        x = inputs[0]
+        scales = {
+            position: scales_of(op, spec)
+            for position, spec in enumerate(inputs)
+            if x is not None and spec is not None and applies(x, spec)
+        }
+        return (lambda options, arrays: run(options, arrays, scales)) if scales else None
+
+    return bound
 
 
 def matmul(x: Array, weights: Array, scales: Array, asymmetric: bool) -> Array:
     """``x @ weights.T`` through 8-bit rows of ``x``; ``scales`` are the weights', one a row or one for all."""
-    rows, scale, zero_point = quantize_rows(x, asymmetric)
-    products = integer_matmul(rows - zero_point, weights.T)
-    result: Array = products.astype(np.float32) * scale * scales
+    rows, scale = quantize(x, asymmetric)
+    result: Array = (rows @ integers(weights).T).astype(np.float32) * scale * scales
     return result
 
 
 def blockwise_matmul(x: Array, weights: Array, quantization: Quantization) -> Array:
     """``x @ weights.T`` for weights whose rows have a scale for every block of their elements."""
-    rows, scale, zero_point = quantize_rows(x, asymmetric=True)
-    shape = (-1, x.shape[1] // quantization.block_size, quantization.block_size)
+    rows, scale = quantize(x, asymmetric=True)
+    blocks = (-1, x.shape[1] // quantization.block_size, quantization.block_size)
     scales = quantization.scale.reshape(len(weights), -1).astype(np.float32)
-    products = integer_matmul(
-        (rows - zero_point).reshape(shape).swapaxes(0, 1), weights.reshape(shape).transpose(1, 2, 0)
-    )
+    products = rows.reshape(blocks).swapaxes(0, 1) @ integers(weights).reshape(blocks).transpose(1, 2, 0)
     result: Array = np.einsum("bnm,mb->nm", products, scales).astype(np.float32) * scale
     return result
 
 
-def integer_matmul(a: Array, b: Array) -> Array:
-    """The product of small integers, exact: BLAS in float64 holds every sum that fits 53 bits."""
-    product: Array = np.matmul(a.astype(np.float64), b.astype(np.float64))
-    return product
+def quantize(x: Array, asymmetric: bool) -> tuple[Array, Array]:
+    """8-bit integers less their zero point, and a scale, for every ``x[i]``: ``x = scale * integers``.
+
+    The integers come as float64, whose sums of products are exact to 53 bits.
+    """
+    axes = tuple(range(1, x.ndim))
+    low = x.min(axis=axes, keepdims=True, initial=0.0)
+    high = x.max(axis=axes, keepdims=True, initial=0.0)
+    return _asymmetric(x, low, high) if asymmetric else _symmetric(x, np.maximum(-low, high))
 
 
-def row_scales(quantization: Quantization) -> Array:
-    """The scales of a weight matrix, [rows] or [1]."""
-    return np.asarray(quantization.scale, np.float32).reshape(-1)
+def integers(weights: Array) -> Array:
+    """Integer weights as float64. Old files call signed bytes UINT8."""
+    signed = weights.view(np.int8) if weights.dtype == np.uint8 else weights
+    return signed.astype(np.float64)
 
 
-def _symmetric(x: Array) -> tuple[Array, Array, Array]:
-    largest = np.abs(x).max(axis=1, keepdims=True, initial=0.0)
+def dequantize(weights: Array, scales: Array) -> Array:
+    """Integer weights as the floats that they stand for; ``scales`` are along the first dimension, or one."""
+    result: Array = integers(weights).astype(np.float32) * scales.reshape(-1, *(1,) * (weights.ndim - 1))
+    return result
+
+
+def _symmetric(x: Array, largest: Array) -> tuple[Array, Array]:
     scale = np.where(largest == 0, np.float32(1), largest / np.float32(_HIGH)).astype(np.float32)
     inverse = np.divide(np.float32(_HIGH), largest, out=np.zeros_like(largest), where=largest != 0)
-    return np.clip(_round(x * inverse), -_HIGH, _HIGH), scale, np.zeros_like(scale)
+    return np.clip(_round(x * inverse), -_HIGH, _HIGH).astype(np.float64), scale
 
 
-def _asymmetric(x: Array) -> tuple[Array, Array, Array]:
-    low = x.min(axis=1, keepdims=True, initial=0.0).astype(np.float64)
-    high = x.max(axis=1, keepdims=True, initial=0.0).astype(np.float64)
-    scale = np.where(low == high, 1.0, (high - low) / (_HIGH - _LOW))
+def _asymmetric(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    least, most = low.astype(np.float64), high.astype(np.float64)
+    flat = low == high
+    scale = np.where(flat, 1.0, (most - least) / (_HIGH - _LOW))
     # Of the two zero points that the ends of the range suggest, the one with the smaller rounding error.
-    from_low, from_high = _LOW - low / scale, _HIGH - high / scale
-    error_low, error_high = -_LOW + np.abs(low / scale), _HIGH + np.abs(high / scale)
-    nearest = np.where(error_low < error_high, from_low, from_high)
-    zero_point = np.where(low == high, 0.0, np.clip(_round(nearest), _LOW, _HIGH)).astype(np.float32)
-    scale_ = scale.astype(np.float32)
-    rows = np.clip(_round(zero_point + x * (np.float32(1) / scale_)), _LOW, _HIGH)
-    return rows, scale_, zero_point
+    from_least, from_most = _LOW - least / scale, _HIGH - most / scale
+    closer = np.abs(least / scale) - _LOW < np.abs(most / scale) + _HIGH
+    zero_point = np.clip(_round(np.where(closer, from_least, from_most)), _LOW, _HIGH).astype(np.float32)
+    zero_point[flat] = 0
+    scale = scale.astype(np.float32)
+    rows = np.clip(_round(zero_point + x * (np.float32(1) / scale)), _LOW, _HIGH)
+    return rows.astype(np.float64) - zero_point, scale
 
 
 def _round(x: Array) -> Array:

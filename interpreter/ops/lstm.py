@@ -7,7 +7,8 @@ import numpy as np
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import lstm_cell, require
+from litecl.interpreter.ops import hybrid, lstm_cell, require
+from litecl.interpreter.ops.hybrid import NO_SCALES, Scales
 from litecl.interpreter.ops.lstm_cell import FULL
 from litecl.interpreter.schema import ActivationFunctionType, LSTMKernelType
 
@@ -22,8 +23,6 @@ class LSTMOptions:
 
 
 def _infer(options: LSTMOptions, inputs: Specs) -> list[TensorSpec]:
-    if options.kernel_type == LSTMKernelType.BASIC:
-        return _infer_basic(inputs)
     if len(inputs) not in (20, 24):
         raise ShapeError(f"LSTM: expected 20 or 24 inputs, got {len(inputs)}")
     (x,) = require.present("LSTM", inputs, 1)
@@ -32,16 +31,30 @@ def _infer(options: LSTMOptions, inputs: Specs) -> list[TensorSpec]:
     return [TensorSpec(x.type, (batch, lstm_cell.check("LSTM", inputs, depth, batch)))]
 
 
-def _run(options: LSTMOptions, inputs: Inputs) -> list[Array]:
-    if options.kernel_type == LSTMKernelType.BASIC:
-        return _run_basic(inputs)
+def _run(options: LSTMOptions, inputs: Inputs, scales: Scales = NO_SCALES) -> list[Array]:
     (x,) = require.arrays(inputs, 1)
     h, c = lstm_cell.states(inputs, FULL, len(x))
-    (output,), h_new, c_new = lstm_cell.cell(options, inputs).run(x[None], None, h, c)
+    (output,), h_new, c_new = lstm_cell.cell(options, inputs, scales=scales).run(x[None], None, h, c)
     return [output, *lstm_cell.like_states(inputs, FULL, h_new, c_new)]
 
 
-def _infer_basic(inputs: Specs) -> list[TensorSpec]:
+def _select(options: LSTMOptions) -> Op:
+    return BASIC_LSTM if options.kernel_type == LSTMKernelType.BASIC else LSTM
+
+
+LSTM = Op(
+    "LSTM",
+    versions=range(1, 5),
+    options=LSTMOptions,
+    infer=_infer,
+    run=_run,
+    bind=hybrid.bind("LSTM", _run),
+    states=(FULL.output_state, FULL.cell_state),
+    select=_select,
+)
+
+
+def _infer_basic(options: LSTMOptions, inputs: Specs) -> list[TensorSpec]:
     """Operands: input, previous activation, weights, bias, previous state."""
     x, h, weights, bias, c = require.present("LSTM", inputs, 5)
     for spec in (x, h, weights, c):
@@ -57,7 +70,7 @@ def _infer_basic(inputs: Specs) -> list[TensorSpec]:
     return [TensorSpec(h.type, state), TensorSpec(c.type, state), TensorSpec(x.type, joined), TensorSpec(c.type, gates)]
 
 
-def _run_basic(inputs: Inputs) -> list[Array]:
+def _run_basic(options: LSTMOptions, inputs: Inputs) -> list[Array]:
     """Outputs: activation, state, the joined input and activation, the gates before their activations."""
     x, h, weights, bias, c = require.arrays(inputs, 5)
     joined = np.concatenate([x, h], axis=1)
@@ -65,14 +78,9 @@ def _run_basic(inputs: Inputs) -> list[Array]:
     accept, candidate, forget, output = np.split(gates, 4, axis=1)
     c = lstm_cell.sigmoid(accept) * np.tanh(candidate) + lstm_cell.sigmoid(forget) * c
     h = lstm_cell.sigmoid(output) * np.tanh(c)
-    return [h, c, joined, gates]
+    return [h, c, joined, gates, h, c]
 
 
-LSTM = Op(
-    "LSTM",
-    versions=range(1, 5),
-    options=LSTMOptions,
-    infer=_infer,
-    run=_run,
-    states=(FULL.output_state, FULL.cell_state),
+BASIC_LSTM = Op(
+    "LSTM", versions=range(1, 5), options=LSTMOptions, infer=_infer_basic, run=_run_basic, states=(1, 4), select=_select
 )

@@ -16,6 +16,7 @@ from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.op import Inputs, Specs
 from litecl.interpreter.ops import activation, require
+from litecl.interpreter.ops.hybrid import NO_SCALES, Matrix, Scales, dequantize
 from litecl.interpreter.schema import ActivationFunctionType
 
 _VARIANCE_FLOOR = np.float32(1e-8)
@@ -37,6 +38,10 @@ class CellOptions(Protocol):
     @property
     def proj_clip(self) -> float:
         """Bound of the projection, 0 for none."""
+
+    @property
+    def asymmetric_quantize_inputs(self) -> bool:
+        """Whether rows that meet integer weights get a zero point."""
 
 
 @dataclass(frozen=True)
@@ -75,26 +80,23 @@ _INPUT, _FORGET, _CELL, _OUTPUT = range(4)
 
 @dataclass(frozen=True, eq=False)
 class Gate:
-    """The weights of one gate; recurrent weights of rank 1 are a diagonal."""
+    """The weights of one gate."""
 
-    input_weights: Array
-    recurrent_weights: Array
+    input_weights: Matrix
+    recurrent_weights: Matrix
     bias: Array | None
     peephole: Array | None
     norm: Array | None
-    aux_weights: Array | None
+    aux_weights: Matrix | None
 
     def of_input(self, x: Array, aux: Array | None) -> Array:
         """The part that does not depend on the state, for all steps at once."""
-        result: Array = x @ self.input_weights.T
-        if aux is not None and self.aux_weights is not None:
-            result += aux @ self.aux_weights.T
-        return result
+        result = self.input_weights(x)
+        return result if aux is None or self.aux_weights is None else result + self.aux_weights(aux)
 
     def __call__(self, of_input: Array, h: Array, c: Array) -> Array:
         """The gate before its activation."""
-        recurrent = self.recurrent_weights
-        z: Array = of_input + (h * recurrent if recurrent.ndim == 1 else h @ recurrent.T)
+        z = of_input + self.recurrent_weights(h)
         if self.peephole is not None:
             z += c * self.peephole
         if self.norm is not None:
@@ -110,7 +112,7 @@ class Cell:
     forget: Gate
     cell: Gate
     output: Gate
-    projection_weights: Array | None
+    projection_weights: Matrix | None
     projection_bias: Array | None
     activation: ActivationFunctionType
     cell_clip: float
@@ -140,23 +142,24 @@ class Cell:
         out = sigmoid(self.output(of_output, h, c)) * activation.apply(self.activation, c)
         if self.projection_weights is None:
             return out, c
-        projected = out @ self.projection_weights.T
+        projected = self.projection_weights(out)
         if self.projection_bias is not None:
             projected += self.projection_bias
         return _clip(projected, self.proj_clip), c
 
 
-def cell(options: CellOptions, inputs: Inputs, layout: Layout = FULL) -> Cell:
-    """The cell whose weights stand in ``inputs`` at the positions of ``layout``."""
-    input_, *others = (_gate(inputs, layout, index) for index in range(4))
+def cell(options: CellOptions, inputs: Inputs, layout: Layout = FULL, scales: Scales = NO_SCALES) -> Cell:
+    """The cell whose weights stand in ``inputs`` at the positions of ``layout``; integer ones have ``scales``."""
+    operands = _Operands(inputs, scales, options.asymmetric_quantize_inputs)
+    input_, *others = (_gate(operands, layout, index) for index in range(4))
     forget, cell_gate, output = (gate for gate in others if gate is not None)
     return Cell(
         input_,
         forget,
         cell_gate,
         output,
-        _at(inputs, layout.projection),
-        _at(inputs, layout.projection + 1),
+        operands.matrix(layout.projection),
+        operands.vector(layout.projection + 1),
         options.fused_activation_function,
         options.cell_clip,
         options.proj_clip,
@@ -201,19 +204,40 @@ def check(op: str, inputs: Specs, depth: int, batch: int, layout: Layout = FULL)
     return outputs
 
 
-def _gate(inputs: Inputs, layout: Layout, index: int) -> Gate | None:
-    input_weights = _at(inputs, layout.input_weights + index)
-    recurrent_weights = _at(inputs, layout.recurrent_weights + index)
+@dataclass(frozen=True, eq=False)
+class _Operands:
+    """Operands by position, None where absent."""
+
+    inputs: Inputs
+    scales: Scales
+    asymmetric: bool
+
+    def matrix(self, position: int | None) -> Matrix | None:
+        values = None if position is None else _at(self.inputs, position)
+        if position is None or values is None:
+            return None
+        return Matrix(values, self.scales.get(position), self.asymmetric)
+
+    def vector(self, position: int | None) -> Array | None:
+        values = None if position is None else _at(self.inputs, position)
+        if position is None or values is None:
+            return None
+        return dequantize(values, self.scales[position]) if position in self.scales else values
+
+
+def _gate(operands: _Operands, layout: Layout, index: int) -> Gate | None:
+    input_weights = operands.matrix(layout.input_weights + index)
+    recurrent_weights = operands.matrix(layout.recurrent_weights + index)
     if input_weights is None or recurrent_weights is None:
         return None
     peephole = _PEEPHOLES[index]
     return Gate(
         input_weights,
         recurrent_weights,
-        bias=_at(inputs, layout.bias + index),
-        peephole=None if peephole is None else _at(inputs, layout.peephole + peephole),
-        norm=None if layout.layer_norm is None else _at(inputs, layout.layer_norm + index),
-        aux_weights=None if layout.aux_weights is None else _at(inputs, layout.aux_weights + index),
+        bias=operands.vector(layout.bias + index),
+        peephole=operands.vector(None if peephole is None else layout.peephole + peephole),
+        norm=operands.vector(None if layout.layer_norm is None else layout.layer_norm + index),
+        aux_weights=operands.matrix(None if layout.aux_weights is None else layout.aux_weights + index),
     )
 
 

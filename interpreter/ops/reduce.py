@@ -9,6 +9,7 @@ import numpy as np
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
 from litecl.interpreter.ops import require, types
+from litecl.interpreter.ops.types import limits
 from litecl.interpreter.schema import TensorType
 
 Axes = tuple[int, ...]
@@ -73,18 +74,17 @@ def _product(x: Array, axes: Axes, keep: bool) -> Any:
     return np.prod(x, axis=axes, keepdims=keep, dtype=x.dtype)
 
 
-def _limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
-    return limits.min, limits.max
+def _extreme(ufunc: Any, x: Array, axes: Axes, keep: bool, start: Any) -> Any:
+    """From the type's finite limit on, leaving NaN out; with no axis to reduce, the input as it is."""
+    return ufunc.reduce(x, axis=axes, keepdims=keep, initial=start) if axes else x
 
 
-# The kernels start from the type's finite limits and keep what they have when they meet a NaN, as fmax and fmin do.
 def _max(x: Array, axes: Axes, keep: bool) -> Any:
-    return np.fmax.reduce(x, axis=axes, keepdims=keep, initial=_limits(x.dtype)[0]) if axes else x
+    return _extreme(np.fmax, x, axes, keep, limits(x.dtype)[0])
 
 
 def _min(x: Array, axes: Axes, keep: bool) -> Any:
-    return np.fmin.reduce(x, axis=axes, keepdims=keep, initial=_limits(x.dtype)[1]) if axes else x
+    return _extreme(np.fmin, x, axes, keep, limits(x.dtype)[1])
 
 
 def _any(x: Array, axes: Axes, keep: bool) -> Any:
@@ -95,11 +95,12 @@ def _all(x: Array, axes: Axes, keep: bool) -> Any:
     return np.all(x, axis=axes, keepdims=keep)
 
 
-_EXTREMES = (*types.NUMBER, TensorType.INT8, TensorType.UINT8, TensorType.INT16)
+_SUMMED = (*types.NUMBER, TensorType.BOOL)
+_EXTREMES = (*types.NUMBER, TensorType.INT8, TensorType.UINT8, TensorType.INT16, TensorType.BOOL)
 
-SUM = _reducer("SUM", _sum, types.NUMBER, range(1, 3))
+SUM = _reducer("SUM", _sum, _SUMMED, range(1, 3))
 MEAN = _reducer("MEAN", _mean, types.NUMBER, range(1, 4))
-REDUCE_PROD = _reducer("REDUCE_PROD", _product, types.NUMBER, range(1, 3))
+REDUCE_PROD = _reducer("REDUCE_PROD", _product, _SUMMED, range(1, 3))
 REDUCE_MAX = _reducer("REDUCE_MAX", _max, _EXTREMES, range(1, 4))
 REDUCE_MIN = _reducer("REDUCE_MIN", _min, _EXTREMES, range(1, 4))
 REDUCE_ANY = _reducer("REDUCE_ANY", _any, types.BOOL)

@@ -4,9 +4,9 @@ from collections.abc import Collection
 
 import numpy as np
 
-from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.errors import ModelError, ShapeError, UnsupportedOp
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.op import Inputs, Specs
+from litecl.interpreter.op import Inputs, Run, Specs
 from litecl.interpreter.schema import TensorType
 
 
@@ -27,6 +27,13 @@ def arrays(inputs: Inputs, count: int) -> list[Array]:
     if len(values) < count:
         raise ShapeError(f"expected {count} inputs, got {len(values)}")
     return values
+
+
+def plain(op: str, *specs: TensorSpec) -> None:
+    """Refuses integers that stand for real numbers, with UnsupportedOp: arithmetic on them is not that of integers."""
+    for spec in specs:
+        if spec.quantization is not None and spec.quantization.scale.size and spec.type != TensorType.FLOAT32:
+            raise UnsupportedOp(f"{op}: no kernel for quantized {spec.type.name}")
 
 
 def rank(op: str, spec: TensorSpec, *, at_least: int = 0, at_most: int = 8, exactly: int | None = None) -> int:
@@ -90,3 +97,12 @@ def indices(op: str, values: Array, limit: int) -> Array:
     if values.size and not 0 <= values.min() <= values.max() < limit:
         raise ModelError(f"{op}: index {values.min()} to {values.max()} out of range for dimension {limit}")
     return values
+
+
+def unbound(op: str) -> Run:
+    """The ``run`` of an operator that only ``bind`` can make one for, since it hangs on types or quantization."""
+
+    def run(options: object, inputs: Inputs) -> list[Array]:
+        raise ModelError(f"{op}: runs only where it is bound to its tensors")
+
+    return run

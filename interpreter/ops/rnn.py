@@ -7,7 +7,8 @@ import numpy as np
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import activation, require
+from litecl.interpreter.ops import activation, hybrid, require
+from litecl.interpreter.ops.hybrid import NO_SCALES, Matrix, Scales
 from litecl.interpreter.schema import ActivationFunctionType
 
 
@@ -32,6 +33,8 @@ class BidirectionalSequenceRNNOptions:
     asymmetric_quantize_inputs: bool = False
 
 
+Options = RNNOptions | SequenceRNNOptions | BidirectionalSequenceRNNOptions
+
 # Positions of a cell's weights, recurrent weights, bias and state, and of the auxiliary input's weights.
 _FORWARD, _BACKWARD = slice(1, 5), slice(5, 9)
 _AUX, _AUX_WEIGHTS = 9, (10, 11)
@@ -50,14 +53,14 @@ def _check(name: str, operands: Specs, depth: int, batch: int) -> int:
 
 
 def _walk(
-    of_input: Array, operands: Inputs, function: ActivationFunctionType, reverse: bool = False
+    of_input: Array, recurrent: Matrix, operands: Inputs, function: ActivationFunctionType, reverse: bool = False
 ) -> tuple[Array, Array]:
     """Outputs [time, batch, units] and the last state, given what the inputs add to every step."""
-    _, recurrent, bias, h = require.arrays(operands, 4)
+    _, _, bias, h = require.arrays(operands, 4)
     outputs = np.empty_like(of_input)
     steps = range(len(of_input))
     for t in reversed(steps) if reverse else steps:
-        h = activation.apply(function, of_input[t] + h @ recurrent.T + bias)
+        h = activation.apply(function, of_input[t] + recurrent(h) + bias)
         outputs[t] = h
     return outputs, h
 
@@ -69,9 +72,10 @@ def _infer_rnn(options: RNNOptions, inputs: Specs) -> list[TensorSpec]:
     return [TensorSpec(x.type, (batch, _check("RNN", inputs[_FORWARD], depth, batch)))]
 
 
-def _run_rnn(options: RNNOptions, inputs: Inputs) -> list[Array]:
-    x, weights = require.arrays(inputs, 2)
-    (output,), h = _walk((x @ weights.T)[None], inputs[_FORWARD], options.fused_activation_function)
+def _run_rnn(options: RNNOptions, inputs: Inputs, scales: Scales = NO_SCALES) -> list[Array]:
+    (x,) = require.arrays(inputs, 1)
+    weights, recurrent = (_matrix(options, inputs, scales, position) for position in (1, 2))
+    (output,), h = _walk(weights(x)[None], recurrent, inputs[_FORWARD], options.fused_activation_function)
     return [output, h]
 
 
@@ -84,10 +88,11 @@ def _infer_sequence(options: SequenceRNNOptions, inputs: Specs) -> list[TensorSp
     return [TensorSpec(x.type, (*lead, units))]
 
 
-def _run_sequence(options: SequenceRNNOptions, inputs: Inputs) -> list[Array]:
-    x, weights = require.arrays(inputs, 2)
+def _run_sequence(options: SequenceRNNOptions, inputs: Inputs, scales: Scales = NO_SCALES) -> list[Array]:
+    (x,) = require.arrays(inputs, 1)
+    weights, recurrent = (_matrix(options, inputs, scales, position) for position in (1, 2))
     steps = _time_major(options.time_major, x)
-    outputs, h = _walk(steps @ weights.T, inputs[_FORWARD], options.fused_activation_function)
+    outputs, h = _walk(weights(steps), recurrent, inputs[_FORWARD], options.fused_activation_function)
     return [_time_major(options.time_major, outputs), h]
 
 
@@ -109,23 +114,30 @@ def _infer_bidirectional(options: BidirectionalSequenceRNNOptions, inputs: Specs
     return [TensorSpec(x.type, (*lead, size)) for size in sizes]
 
 
-def _run_bidirectional(options: BidirectionalSequenceRNNOptions, inputs: Inputs) -> list[Array]:
+def _run_bidirectional(
+    options: BidirectionalSequenceRNNOptions, inputs: Inputs, scales: Scales = NO_SCALES
+) -> list[Array]:
     """An auxiliary input with weights adds to both directions; without, the backward one reads it instead."""
-    x, forward_weights = require.arrays(inputs, 2)
-    (backward_weights,) = require.arrays(inputs[_BACKWARD], 1)
-    aux, forward_aux, backward_aux = inputs[_AUX], inputs[_AUX_WEIGHTS[0]], inputs[_AUX_WEIGHTS[1]]
-    forward = _time_major(options.time_major, x)
-    backward = forward if aux is None or forward_aux is not None else _time_major(options.time_major, aux)
-    forward, backward = forward @ forward_weights.T, backward @ backward_weights.T
-    if aux is not None and forward_aux is not None and backward_aux is not None:
-        steps = _time_major(options.time_major, aux)
-        forward, backward = forward + steps @ forward_aux.T, backward + steps @ backward_aux.T
+    (x,) = require.arrays(inputs, 1)
+    steps = _time_major(options.time_major, x)
+    aux = None if inputs[_AUX] is None else _time_major(options.time_major, *require.arrays(inputs[_AUX:], 1))
+    linked = inputs[_AUX_WEIGHTS[0]] is not None
+    outputs, states = [], []
+    for operands, aux_position in ((_FORWARD, _AUX_WEIGHTS[0]), (_BACKWARD, _AUX_WEIGHTS[1])):
+        reverse = operands is _BACKWARD
+        weights, recurrent = (_matrix(options, inputs, scales, operands.start + i) for i in range(2))
+        of_input = weights(aux if reverse and aux is not None and not linked else steps)
+        if aux is not None and linked:
+            of_input += _matrix(options, inputs, scales, aux_position)(aux)
+        output, h = _walk(of_input, recurrent, inputs[operands], options.fused_activation_function, reverse)
+        outputs.append(_time_major(options.time_major, output))
+        states.append(h)
+    return [*([np.concatenate(outputs, axis=2)] if options.merge_outputs else outputs), *states]
 
-    function = options.fused_activation_function
-    forward, forward_state = _walk(forward, inputs[_FORWARD], function)
-    backward, backward_state = _walk(backward, inputs[_BACKWARD], function, reverse=True)
-    outputs = [_time_major(options.time_major, y) for y in (forward, backward)]
-    return [*([np.concatenate(outputs, axis=2)] if options.merge_outputs else outputs), forward_state, backward_state]
+
+def _matrix(options: Options, inputs: Inputs, scales: Scales, position: int) -> Matrix:
+    (values,) = require.arrays(inputs[position:], 1)
+    return Matrix(values, scales.get(position), options.asymmetric_quantize_inputs)
 
 
 def _time_major(already: bool, x: Array) -> Array:
@@ -133,13 +145,22 @@ def _time_major(already: bool, x: Array) -> Array:
     return x if already else x.swapaxes(0, 1)
 
 
-RNN = Op("RNN", versions=range(1, 4), options=RNNOptions, infer=_infer_rnn, run=_run_rnn, states=(4,))
+RNN = Op(
+    "RNN",
+    versions=range(1, 4),
+    options=RNNOptions,
+    infer=_infer_rnn,
+    run=_run_rnn,
+    bind=hybrid.bind("RNN", _run_rnn),
+    states=(4,),
+)
 UNIDIRECTIONAL_SEQUENCE_RNN = Op(
     "UNIDIRECTIONAL_SEQUENCE_RNN",
     versions=range(1, 4),
     options=SequenceRNNOptions,
     infer=_infer_sequence,
     run=_run_sequence,
+    bind=hybrid.bind("UNIDIRECTIONAL_SEQUENCE_RNN", _run_sequence),
     states=(4,),
 )
 BIDIRECTIONAL_SEQUENCE_RNN = Op(
@@ -148,5 +169,6 @@ BIDIRECTIONAL_SEQUENCE_RNN = Op(
     options=BidirectionalSequenceRNNOptions,
     infer=_infer_bidirectional,
     run=_run_bidirectional,
+    bind=hybrid.bind("BIDIRECTIONAL_SEQUENCE_RNN", _run_bidirectional),
     states=(4, 8),
 )

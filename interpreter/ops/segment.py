@@ -59,16 +59,8 @@ def _unsorted(name: str, ufunc: np.ufunc, start: Callable[[np.dtype[Any]], Any])
     return Op(name, options=NoOptions, infer=infer, run=run)
 
 
-def _lowest(dtype: np.dtype[Any]) -> Any:
-    return np.finfo(dtype).min if dtype.kind == "f" else np.iinfo(dtype).min
-
-
-def _highest(dtype: np.dtype[Any]) -> Any:
-    return np.finfo(dtype).max if dtype.kind == "f" else np.iinfo(dtype).max
-
-
 SEGMENT_SUM = Op("SEGMENT_SUM", options=NoOptions, infer=_infer_sum, run=_run_sum)
 UNSORTED_SEGMENT_SUM = _unsorted("UNSORTED_SEGMENT_SUM", np.add, lambda dtype: 0)
 UNSORTED_SEGMENT_PROD = _unsorted("UNSORTED_SEGMENT_PROD", np.multiply, lambda dtype: 1)
-UNSORTED_SEGMENT_MAX = _unsorted("UNSORTED_SEGMENT_MAX", np.maximum, _lowest)
-UNSORTED_SEGMENT_MIN = _unsorted("UNSORTED_SEGMENT_MIN", np.minimum, _highest)
+UNSORTED_SEGMENT_MAX = _unsorted("UNSORTED_SEGMENT_MAX", np.maximum, lambda dtype: types.limits(dtype)[0])
+UNSORTED_SEGMENT_MIN = _unsorted("UNSORTED_SEGMENT_MIN", np.minimum, lambda dtype: types.limits(dtype)[1])

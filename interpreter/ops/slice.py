@@ -9,7 +9,7 @@ from litecl.interpreter.ops import require
 def _sizes(shape: Shape, begin: list[int], size: list[int]) -> Shape:
     """The shape of the box. Raises ShapeError where it does not lie within ``shape``."""
     result = tuple(dim - b if s == -1 else s for dim, b, s in zip(shape, begin, size, strict=True))
-    inside = (0 <= b and 0 <= s and b + s <= dim for dim, b, s in zip(shape, begin, result, strict=True))
+    inside = (b >= 0 and s >= 0 and b + s <= dim for dim, b, s in zip(shape, begin, result, strict=True))
     if not all(inside):
         raise ShapeError(f"SLICE: begin {begin} and size {size} are not within shape {list(shape)}")
     return result

@@ -7,8 +7,9 @@ import numpy as np
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import require
+from litecl.interpreter.ops import hybrid, require
 from litecl.interpreter.ops.conv_2d import check_bias, finish
+from litecl.interpreter.ops.hybrid import NO_SCALES, Matrix, Scales
 from litecl.interpreter.schema import ActivationFunctionType
 
 _BIAS, _STATE = 3, 4
@@ -39,15 +40,25 @@ def _infer(options: SVDFOptions, inputs: Specs) -> list[TensorSpec]:
     return [TensorSpec(x.type, (batch, units))]
 
 
-def _run(options: SVDFOptions, inputs: Inputs) -> list[Array]:
+def _run(options: SVDFOptions, inputs: Inputs, scales: Scales = NO_SCALES) -> list[Array]:
     x, features, time = require.arrays(inputs, 3)
+    new = Matrix(features, scales.get(1), options.asymmetric_quantize_inputs)(x)
+    time = hybrid.dequantize(time, scales[2]) if 2 in scales else time
     (state,) = require.arrays(inputs[_STATE:], 1)
     filters, memory = time.shape
     remembered = state.reshape(len(x), filters, memory)
-    shifted = np.concatenate([remembered[:, :, 1:], (x @ features.T)[:, :, None]], axis=2)
+    shifted = np.concatenate([remembered[:, :, 1:], new[:, :, None]], axis=2)
     responses = np.einsum("bfm,fm->bf", shifted, time)
     result = responses.reshape(len(x), -1, options.rank).sum(axis=2)
     return [finish(result, inputs, _BIAS, options.fused_activation_function), shifted.reshape(state.shape)]
 
 
-SVDF = Op("SVDF", versions=range(1, 5), options=SVDFOptions, infer=_infer, run=_run, states=(_STATE,))
+SVDF = Op(
+    "SVDF",
+    versions=range(1, 5),
+    options=SVDFOptions,
+    infer=_infer,
+    run=_run,
+    bind=hybrid.bind("SVDF", _run),
+    states=(_STATE,),
+)

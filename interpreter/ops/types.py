@@ -1,4 +1,8 @@
-"""Sets of element types that operators accept."""
+"""Sets of element types that operators accept, and their limits."""
+
+from typing import Any
+
+import numpy as np
 
 from litecl.interpreter.schema import TensorType
 
@@ -16,3 +20,11 @@ BITS = (
     TensorType.UINT32,
 )
 ANY = tuple(TensorType)
+
+
+def limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """The smallest and the largest finite value of a numpy type."""
+    if dtype.kind == "b":
+        return False, True
+    bounds: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    return bounds.min, bounds.max

@@ -17,6 +17,7 @@ def like_input(name: str, allowed: Collection[TensorType]) -> Infer:
     def infer(options: Any, inputs: Specs) -> list[TensorSpec]:
         (x,) = require.present(name, inputs, 1)
         require.types(name, x, allowed)
+        require.plain(name, x)
         return [TensorSpec(x.type, x.shape)]
 
     return infer
@@ -65,5 +66,5 @@ RELU_0_TO_1 = unary("RELU_0_TO_1", lambda x: np.clip(x, 0, 1))
 RELU_N1_TO_1 = unary("RELU_N1_TO_1", lambda x: np.clip(x, -1, 1))
 LOGISTIC = unary("LOGISTIC", lambda x: 1 / (1 + np.exp(-x)), versions=range(1, 4))
 TANH = unary("TANH", np.tanh, versions=range(1, 4))
-HARD_SWISH = unary("HARD_SWISH", lambda x: x * np.clip(x + 3, 0, 6) / 6, versions=range(1, 4))
+HARD_SWISH = unary("HARD_SWISH", lambda x: x * np.clip(x + 3, 0, 6) / 6)
 ELU = unary("ELU", lambda x: np.where(x < 0, np.expm1(x), x))

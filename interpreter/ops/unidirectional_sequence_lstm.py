@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import lstm_cell, require
+from litecl.interpreter.ops import hybrid, lstm_cell, require
+from litecl.interpreter.ops.hybrid import NO_SCALES, Scales
 from litecl.interpreter.ops.lstm_cell import FULL
 from litecl.interpreter.schema import ActivationFunctionType
 
@@ -31,11 +32,11 @@ def _infer(options: UnidirectionalSequenceLSTMOptions, inputs: Specs) -> list[Te
     return [TensorSpec(x.type, (*x.static_shape[:2], outputs))]
 
 
-def _run(options: UnidirectionalSequenceLSTMOptions, inputs: Inputs) -> list[Array]:
+def _run(options: UnidirectionalSequenceLSTMOptions, inputs: Inputs, scales: Scales = NO_SCALES) -> list[Array]:
     (x,) = require.arrays(inputs, 1)
     steps = x if options.time_major else x.swapaxes(0, 1)
     h, c = lstm_cell.states(inputs, FULL, steps.shape[1])
-    outputs, h, c = lstm_cell.cell(options, inputs).run(steps, None, h, c)
+    outputs, h, c = lstm_cell.cell(options, inputs, scales=scales).run(steps, None, h, c)
     outputs = outputs if options.time_major else outputs.swapaxes(0, 1)
     return [outputs, *lstm_cell.like_states(inputs, FULL, h, c)]
 
@@ -46,5 +47,6 @@ UNIDIRECTIONAL_SEQUENCE_LSTM = Op(
     options=UnidirectionalSequenceLSTMOptions,
     infer=_infer,
     run=_run,
+    bind=hybrid.bind("UNIDIRECTIONAL_SEQUENCE_LSTM", _run),
     states=(FULL.output_state, FULL.cell_state),
 )

@@ -21,9 +21,11 @@ class Case:
 
     inputs: arrays, None where absent. constants: positions that the file stores as constants.
     types, quantization: of inputs, by position, where the array's own type does not tell (INT4, int8 weights).
+    outputs: type and quantization of the outputs, where they do not follow from the inputs; their shapes are inferred.
     tolerance: largest difference, relative to the expected output's largest magnitude; None takes the table's of
         ``test_ops``; a case that gives one says why in a comment.
     device: why the device is expected to refuse it; None where it must claim it.
+    kernels: which of LiteRT's answer, a key of ``oracle.RESOLVERS``; a case that gives one says why in a comment.
     """
 
     name: str
@@ -33,9 +35,11 @@ class Case:
     constants: frozenset[int] = frozenset()
     types: dict[int, TensorType] = field(default_factory=dict)
     quantization: dict[int, Quantization] = field(default_factory=dict)
+    outputs: Sequence[TensorSpec] | None = None
     version: int = 1
     tolerance: float | None = None
     device: str | None = None
+    kernels: str = "reference"
 
     def model(self) -> Model:
         """The case as a model of one node, with unit-test-sized tensors."""
@@ -58,9 +62,14 @@ class Case:
             )
         specs = [None if index == ABSENT else _with_value(tensors[index], self.inputs[i])
                  for i, index in enumerate(node_inputs)]
-        outputs = self.op.infer(self.options, specs)
+        inferred = self.op.infer(self.options, specs)
+        declared = inferred if self.outputs is None else self.outputs
         first_output = len(tensors)
-        tensors += [TensorSpec(spec.type, spec.shape, name=f"output_{i}") for i, spec in enumerate(outputs)]
+        tensors += [
+            # A shape that is known only at run time is written as a scalar's, as TFLite's converter does.
+            TensorSpec(spec.type, known.shape or (), name=f"output_{i}", quantization=spec.quantization)
+            for i, (known, spec) in enumerate(zip(inferred, declared, strict=True))
+        ]
         output_indices = tuple(range(first_output, len(tensors)))
         feeds = tuple(
             index

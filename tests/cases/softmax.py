@@ -1,9 +1,9 @@
 """Cases of SOFTMAX."""
 
 import numpy as np
-from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 
 from cases import Case, rng
+from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 
 _random = rng()
 

@@ -1,0 +1,5 @@
+"""From TensorFlow to TensorFlow Lite."""
+
+from litecl.converter.converter import Converter
+
+__all__ = ["Converter"]

@@ -1,0 +1,32 @@
+"""TensorFlow's operators as TFLite's: one table, by the name of the TensorFlow operator."""
+
+from litecl.converter.graph import Function
+from litecl.converter.lower import conv, elementwise, index, lstm, matmul, pool, resize, shape
+from litecl.converter.lower.builder import Builder, Lowering
+from litecl.interpreter.errors import ConversionError
+
+LOWERINGS: dict[str, Lowering] = {
+    **elementwise.LOWERINGS,
+    **shape.LOWERINGS,
+    **index.LOWERINGS,
+    **conv.LOWERINGS,
+    **pool.LOWERINGS,
+    **matmul.LOWERINGS,
+    **resize.LOWERINGS,
+    **lstm.LOWERINGS,
+}
+
+
+def lower(function: Function) -> None:
+    """Replaces every TensorFlow operator by TFLite's. Raises ConversionError that lists those that cannot be."""
+    unknown = {node.op: node for node in reversed(function.nodes) if node.op not in LOWERINGS}
+    if unknown:
+        places = "; ".join(f"{node}" for node in reversed(unknown.values()))
+        raise ConversionError(
+            f"no TFLite operator computes {places}. Express it with other operators, or keep it out of the model and "
+            "run it before or after"
+        )
+    for node in list(function.nodes):
+        results = LOWERINGS[str(node.op)](Builder(function, node))
+        function.replace_node(node, [results] if not isinstance(results, (list, tuple)) else results)
+    function.tidy()

@@ -1,0 +1,111 @@
+"""What a lowering works with: it turns one TensorFlow node into TFLite nodes."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from litecl.converter.graph import Dims, Function, Node, Value, constant
+from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.graph import Array
+from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.ops.cast import CAST, CastOptions
+from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.ops.transpose import TRANSPOSE
+from litecl.interpreter.schema import TensorType
+
+_LIKE_NODE: Dims = (-1,)
+
+
+class Builder:
+    """Adds TFLite nodes to a function in the name of a TensorFlow node, whose attributes and operands it knows."""
+
+    def __init__(self, function: Function, node: Node) -> None:
+        self._function = function
+        self.node = node
+
+    def op(
+        self,
+        op: Op | ControlOp,
+        inputs: Sequence[Value | None],
+        options: Any = None,
+        *,
+        type: TensorType | None = None,
+        shape: Dims | None = _LIKE_NODE,
+    ) -> Value:
+        """The one result of a new node; type and shape are those of the TensorFlow node's first, if not given."""
+        return self.ops(op, inputs, options, [self.value(type, shape)])[0]
+
+    def ops(
+        self, op: Op | ControlOp, inputs: Sequence[Value | None], options: Any, outputs: Sequence[Value]
+    ) -> Sequence[Value]:
+        """The results of a new node."""
+        node = Node(op, inputs, outputs, op.options() if options is None else options, self.node.name)
+        return self._function.add(node).outputs
+
+    def value(self, type: TensorType | None = None, shape: Dims | None = _LIKE_NODE) -> Value:
+        """A new value, like the TensorFlow node's first result where not told otherwise."""
+        like = self.node.output
+        return Value(
+            like.type if type is None else type, like.shape if shape is _LIKE_NODE else shape, self.node.name
+        )
+
+    def like(self) -> list[Value]:
+        """New values like the results of the TensorFlow node."""
+        return [Value(value.type, value.shape, value.name) for value in self.node.outputs]
+
+    def const(self, data: npt.ArrayLike, dtype: npt.DTypeLike = None) -> Value:
+        """A constant."""
+        return constant(np.asarray(data, dtype), self.node.name)
+
+    def scalar(self, number: float) -> Value:
+        """A constant of the type of the TensorFlow node's first operand."""
+        return self.const(number, self.node.input(0).type.dtype)
+
+    def cast(self, value: Value, to: TensorType) -> Value:
+        """The value in another type."""
+        if value.type == to:
+            return value
+        if value.data is not None:
+            return constant(value.data.astype(to.dtype), value.name)
+        return self.op(CAST, [value], CastOptions(value.type, to), type=to, shape=value.shape)
+
+    def int32(self, value: Value) -> Value:
+        """A shape, axis or index operand as TFLite wants it."""
+        return self.cast(value, TensorType.INT32)
+
+    def reshape(self, value: Value, shape: Sequence[int], result: Dims | None = _LIKE_NODE) -> Value:
+        """The value under a shape in which -1 may stand once."""
+        target = tuple(int(d) for d in shape)
+        return self.op(RESHAPE, [value, self.const(target, np.int32)], ReshapeOptions(target), type=value.type,
+                       shape=result)
+
+    def transpose(self, value: Value, order: Sequence[int]) -> Value:
+        """The value with its dimensions in another order."""
+        if list(order) == sorted(order):
+            return value
+        if value.data is not None:
+            return constant(np.ascontiguousarray(value.data.transpose(order)), value.name)
+        shape = None if value.shape is None else tuple(value.shape[i] for i in order)
+        return self.op(TRANSPOSE, [value, self.const(order, np.int32)], type=value.type, shape=shape)
+
+    def known(self, position: int, what: str) -> Array:
+        """An operand that TFLite wants as a constant."""
+        data = self.node.input(position).data
+        if data is None:
+            raise self.error(f"its {what} must be constant when the model is converted, and is computed")
+        return data
+
+    def shape(self, value: Value, what: str = "operand") -> Dims:
+        """The shape of a value, which must have a known rank."""
+        if value.shape is None:
+            raise self.error(f"the rank of its {what} is not known; give the model inputs of known rank")
+        return value.shape
+
+    def error(self, why: str) -> ConversionError:
+        """An error that names the node."""
+        return ConversionError(f"{self.node}: {why}")
+
+
+Lowering = Callable[[Builder], Value | Sequence[Value]]

@@ -1,0 +1,140 @@
+"""Convolutions. TensorFlow's filters are [h, w, in, out]; TFLite's are [out, h, w, in], depthwise [1, h, w, in * multiplier]."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.converter.graph import Dims, Value
+from litecl.converter.lower.builder import Builder, Lowering
+from litecl.interpreter.graph import Array
+from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
+from litecl.interpreter.ops.conv_3d import CONV_3D, Conv3DOptions
+from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
+from litecl.interpreter.ops.pad import PAD
+from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV, TransposeConvOptions
+from litecl.interpreter.schema import Padding
+
+
+@dataclass(frozen=True)
+class _Geometry:
+    x: Value
+    padding: Padding
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+
+
+def geometry(b: Builder, x: Value) -> _Geometry:
+    """Strides, dilations and padding along the spatial dimensions; explicit padding becomes a PAD in front."""
+    attrs = b.node.attrs
+    if attrs.get("data_format") in ("NCHW", "NCDHW"):
+        raise b.error(f"its data_format is {attrs['data_format']}; build the model with channels last")
+    strides = tuple(attrs["strides"][1:-1])
+    dilations = tuple(attrs.get("dilations") or (1,) * (len(strides) + 2))[1:-1]
+    if attrs["padding"] != "EXPLICIT":
+        return _Geometry(x, Padding[attrs["padding"]], strides, dilations)
+    pads = np.array(attrs["explicit_paddings"], np.int32).reshape(-1, 2)
+    return _Geometry(_pad(b, x, pads), Padding.VALID, strides, dilations)
+
+
+def _pad(b: Builder, x: Value, pads: Array) -> Value:
+    shape: Dims = tuple(
+        None if size is None else size + int(before + after)
+        for size, (before, after) in zip(b.shape(x), pads, strict=True)
+    )
+    return b.op(PAD, [x, b.const(pads)], type=x.type, shape=shape)
+
+
+def zero_bias(b: Builder, weights: Value, axis: int) -> Value | None:
+    """Kernels want a bias even where there is none."""
+    channels = b.shape(weights, "weights")[axis]
+    return None if channels is None else b.const(np.zeros(channels, np.float32))
+
+
+def _conv_2d(b: Builder) -> Value:
+    g = geometry(b, b.node.input(0))
+    filters = b.transpose(b.node.input(1), (3, 0, 1, 2))
+    return b.op(
+        CONV_2D,
+        [g.x, filters, zero_bias(b, filters, 0)],
+        Conv2DOptions(
+            padding=g.padding,
+            stride_h=g.strides[0],
+            stride_w=g.strides[1],
+            dilation_h_factor=g.dilations[0],
+            dilation_w_factor=g.dilations[1],
+        ),
+    )
+
+
+def _depthwise_conv_2d(b: Builder) -> Value:
+    g = geometry(b, b.node.input(0))
+    height, width, channels, multiplier = b.shape(b.node.input(1), "filter")
+    if height is None or width is None or channels is None or multiplier is None:
+        raise b.error("the shape of its filter must be known")
+    filters = b.node.input(1)
+    shape = (1, height, width, channels * multiplier)
+    filters = b.reshape(filters, shape, shape) if filters.data is None else b.const(filters.data.reshape(shape))
+    return b.op(
+        DEPTHWISE_CONV_2D,
+        [g.x, filters, zero_bias(b, filters, 3)],
+        DepthwiseConv2DOptions(
+            padding=g.padding,
+            stride_h=g.strides[0],
+            stride_w=g.strides[1],
+            depth_multiplier=multiplier,
+            dilation_h_factor=g.dilations[0],
+            dilation_w_factor=g.dilations[1],
+        ),
+    )
+
+
+def _conv_3d(b: Builder) -> Value:
+    g = geometry(b, b.node.input(0))
+    return b.op(
+        CONV_3D,
+        [g.x, b.node.input(1)],
+        Conv3DOptions(
+            padding=g.padding,
+            stride_d=g.strides[0],
+            stride_h=g.strides[1],
+            stride_w=g.strides[2],
+            dilation_d_factor=g.dilations[0],
+            dilation_h_factor=g.dilations[1],
+            dilation_w_factor=g.dilations[2],
+        ),
+    )
+
+
+def _transpose_conv(b: Builder) -> Value:
+    """The gradient of a convolution: its filters are [h, w, out, in]."""
+    attrs = b.node.attrs
+    if attrs["padding"] == "EXPLICIT" or attrs["data_format"] != "NHWC":
+        raise b.error("TFLite transposes only convolutions of SAME or VALID padding, channels last")
+    filters = b.node.input(1)
+    dilations = tuple(attrs["dilations"])[1:3]
+    if dilations != (1, 1):
+        filters = b.const(_dilated(b.known(1, "filter, as it is dilated,"), dilations))
+    size = b.int32(b.node.input(0))
+    if size.data is None and b.node.output.static_shape is not None:
+        size = b.const(b.node.output.static_shape, np.int32)
+    return b.op(
+        TRANSPOSE_CONV,
+        [size, b.transpose(filters, (2, 0, 1, 3)), b.node.input(2)],
+        TransposeConvOptions(Padding[attrs["padding"]], stride_h=attrs["strides"][1], stride_w=attrs["strides"][2]),
+    )
+
+
+def _dilated(filters: Array, dilations: tuple[int, int]) -> Array:
+    """The filters with zeros between their elements."""
+    height, width = ((size - 1) * by + 1 for size, by in zip(filters.shape[:2], dilations, strict=True))
+    result = np.zeros((height, width, *filters.shape[2:]), filters.dtype)
+    result[:: dilations[0], :: dilations[1]] = filters
+    return result
+
+
+LOWERINGS: dict[str, Lowering] = {
+    "Conv2D": _conv_2d,
+    "DepthwiseConv2dNative": _depthwise_conv_2d,
+    "Conv3D": _conv_3d,
+    "Conv2DBackpropInput": _transpose_conv,
+}

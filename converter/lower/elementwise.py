@@ -1,0 +1,200 @@
+"""Arithmetic, comparisons and functions of single elements."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from litecl.converter.graph import Value
+from litecl.converter.lower.builder import Builder, Lowering
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops import binary, compare, unary
+from litecl.interpreter.ops.add_n import ADD_N
+from litecl.interpreter.ops.cast import CAST, CastOptions
+from litecl.interpreter.ops.gelu import GELU, GeluOptions
+from litecl.interpreter.ops.leaky_relu import LEAKY_RELU, LeakyReluOptions
+from litecl.interpreter.ops.prelu import PRELU
+from litecl.interpreter.ops.select import SELECT, SELECT_V2, WHERE
+from litecl.interpreter.schema import TensorType
+
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # https://arxiv.org/abs/1706.02515
+
+# TensorFlow's operators that are one of TFLite's on the same operands.
+_SAME: Mapping[str, Op] = {
+    "Abs": unary.ABS,
+    "Neg": unary.NEG,
+    "Sign": unary.SIGN,
+    "Square": unary.SQUARE,
+    "Sqrt": unary.SQRT,
+    "Rsqrt": unary.RSQRT,
+    "Exp": unary.EXP,
+    "Log": unary.LOG,
+    "Sin": unary.SIN,
+    "Cos": unary.COS,
+    "Ceil": unary.CEIL,
+    "Floor": unary.FLOOR,
+    "Round": unary.ROUND,
+    "LogicalNot": unary.LOGICAL_NOT,
+    "Relu": unary.RELU,
+    "Relu6": unary.RELU6,
+    "Sigmoid": unary.LOGISTIC,
+    "Tanh": unary.TANH,
+    "Elu": unary.ELU,
+    "litecl.hard_swish": unary.HARD_SWISH,
+    "Add": binary.ADD,
+    "AddV2": binary.ADD,
+    "BiasAdd": binary.ADD,
+    "BiasAddV1": binary.ADD,
+    "Sub": binary.SUB,
+    "Mul": binary.MUL,
+    "Maximum": binary.MAXIMUM,
+    "Minimum": binary.MINIMUM,
+    "Pow": binary.POW,
+    "SquaredDifference": binary.SQUARED_DIFFERENCE,
+    "FloorDiv": binary.FLOOR_DIV,
+    "FloorMod": binary.FLOOR_MOD,
+    "Atan2": binary.ATAN2,
+    "LogicalAnd": binary.LOGICAL_AND,
+    "LogicalOr": binary.LOGICAL_OR,
+    "BitwiseXor": binary.BITWISE_XOR,
+    "RightShift": binary.RIGHT_SHIFT,
+    "Equal": compare.EQUAL,
+    "NotEqual": compare.NOT_EQUAL,
+    "Greater": compare.GREATER,
+    "GreaterEqual": compare.GREATER_EQUAL,
+    "Less": compare.LESS,
+    "LessEqual": compare.LESS_EQUAL,
+    "Select": SELECT,
+    "SelectV2": SELECT_V2,
+    "Where": WHERE,
+    "AddN": ADD_N,
+}
+
+
+def _same(op: Op) -> Lowering:
+    def lower(b: Builder) -> Value:
+        if b.node.attrs.get("data_format") == "NCHW":
+            raise b.error("its data_format is NCHW; build the model with channels last")
+        return b.op(op, b.node.inputs)
+
+    return lower
+
+
+def _divide(b: Builder) -> Value:
+    x, y = b.node.input(0), b.node.input(1)
+    if y.data is not None and y.type == TensorType.FLOAT32 and np.all(y.data != 0):
+        return b.op(binary.MUL, [x, b.const(1 / y.data.astype(np.float64), np.float32)])
+    return b.op(binary.DIV, [x, y])
+
+
+def _divide_no_nan(b: Builder) -> Value:
+    x, y = b.node.input(0), b.node.input(1)
+    zero = b.scalar(0)
+    is_zero = b.op(compare.EQUAL, [y, zero], type=TensorType.BOOL, shape=y.shape)
+    divisor = b.op(SELECT_V2, [is_zero, b.scalar(1), y], shape=y.shape)
+    return b.op(SELECT_V2, [is_zero, zero, b.op(binary.DIV, [x, divisor])])
+
+
+def _cast(b: Builder) -> Value:
+    x = b.node.input(0)
+    to = b.node.output.type
+    return b.op(CAST, [x], CastOptions(x.type, to))
+
+
+def _leaky_relu(b: Builder) -> Value:
+    return b.op(LEAKY_RELU, b.node.inputs, LeakyReluOptions(float(b.node.attrs["alpha"])))
+
+
+def _gelu(b: Builder) -> Value:
+    return b.op(GELU, b.node.inputs, GeluOptions(bool(b.node.attrs["approximate"])))
+
+
+def _prelu(b: Builder) -> Value:
+    # relu(x) + c * relu(-x), as it was written, is -c * x where x is negative.
+    return b.op(PRELU, [b.node.input(0), b.const(-b.known(1, "slope"))])
+
+
+def _softplus(b: Builder) -> Value:
+    # log(1 + exp(x)) without overflow: max(x, 0) + log(1 + exp(-|x|)).
+    x = b.node.input(0)
+    exp = b.op(unary.EXP, [b.op(unary.NEG, [b.op(unary.ABS, [x])])])
+    return b.op(binary.ADD, [b.op(unary.RELU, [x]), b.op(unary.LOG, [b.op(binary.ADD, [exp, b.scalar(1)])])])
+
+
+def _softsign(b: Builder) -> Value:
+    x = b.node.input(0)
+    return b.op(binary.DIV, [x, b.op(binary.ADD, [b.op(unary.ABS, [x]), b.scalar(1)])])
+
+
+def _selu(b: Builder) -> Value:
+    # ELU is negative only where its operand is, and there SELU is alpha times it.
+    elu = b.op(unary.ELU, b.node.inputs)
+    return b.op(binary.MUL, [b.op(LEAKY_RELU, [elu], LeakyReluOptions(_SELU_ALPHA)), b.scalar(_SELU_SCALE)])
+
+
+def _plus(number: float, then: Op) -> Lowering:
+    return lambda b: b.op(then, [b.op(binary.ADD, [b.node.input(0), b.scalar(number)])])
+
+
+def _expm1(b: Builder) -> Value:
+    return b.op(binary.SUB, [b.op(unary.EXP, b.node.inputs), b.scalar(1)])
+
+
+def _reciprocal(b: Builder) -> Value:
+    return b.op(binary.DIV, [b.scalar(1), b.node.input(0)])
+
+
+def _tan(b: Builder) -> Value:
+    return b.op(binary.DIV, [b.op(unary.SIN, b.node.inputs), b.op(unary.COS, b.node.inputs)])
+
+
+def _clip(b: Builder) -> Value:
+    x, low, high = (b.node.input(i) for i in range(3))
+    return b.op(binary.MINIMUM, [b.op(binary.MAXIMUM, [x, low]), high])
+
+
+def _is_nan(b: Builder) -> Value:
+    return b.op(compare.NOT_EQUAL, [b.node.input(0), b.node.input(0)])
+
+
+def _exclusive_or(b: Builder) -> Value:
+    return b.op(compare.NOT_EQUAL, b.node.inputs)
+
+
+def _erf(b: Builder) -> Value:
+    """2 * gelu(x * sqrt 2) / (x * sqrt 2) - 1, where the quotient is kept from being 0 / 0."""
+    scaled = b.op(binary.MUL, [b.node.input(0), b.scalar(math.sqrt(2.0))])
+    is_zero = b.op(compare.EQUAL, [scaled, b.scalar(0)], type=TensorType.BOOL)
+    divisor = b.op(SELECT_V2, [is_zero, b.scalar(1e-20), scaled])
+    half = b.op(binary.DIV, [b.op(GELU, [divisor], GeluOptions(False)), divisor])
+    return b.op(binary.SUB, [b.op(binary.MUL, [half, b.scalar(2)]), b.scalar(1)])
+
+
+def _erfc(b: Builder) -> Value:
+    return b.op(binary.SUB, [b.scalar(1), _erf(b)])
+
+
+LOWERINGS: dict[str, Lowering] = {name: _same(op) for name, op in _SAME.items()} | {
+    "RealDiv": _divide,
+    "Div": _divide,
+    "DivNoNan": _divide_no_nan,
+    "Cast": _cast,
+    "LeakyRelu": _leaky_relu,
+    "litecl.gelu": _gelu,
+    "litecl.prelu": _prelu,
+    "Softplus": _softplus,
+    "Softsign": _softsign,
+    "Selu": _selu,
+    "Log1p": _plus(1, unary.LOG),
+    "Expm1": _expm1,
+    "Reciprocal": _reciprocal,
+    "Inv": _reciprocal,
+    "Tan": _tan,
+    "ClipByValue": _clip,
+    "IsNan": _is_nan,
+    "LogicalXor": _exclusive_or,
+    "Erf": _erf,
+    "Erfc": _erfc,
+}
+

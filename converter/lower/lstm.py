@@ -1,0 +1,80 @@
+"""A Keras LSTM layer, as ``importer.keras_lstm`` traces it, into one fused operator.
+
+TFLite's kernel keeps its state in variable tensors from one invoke to the next, which is wrong for a layer that starts
+anew on every sequence. A variable tensor may also be the result of a node: then that node writes it before the LSTM
+reads and overwrites it. So the initial state is written by FILL where it is zero, else by TILE, which (unlike ADD or
+RESHAPE) no common delegate claims, and which never shares memory with its operand.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from litecl.converter.graph import Value
+from litecl.converter.lower.builder import Builder, Lowering
+from litecl.converter.composites import KERAS_LSTM
+from litecl.interpreter.ops.broadcast_to import BROADCAST_TO
+from litecl.interpreter.ops.fill import FILL
+from litecl.interpreter.ops.reverse import REVERSE_V2
+from litecl.interpreter.ops.shape import SHAPE, ShapeOptions
+from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOptions
+from litecl.interpreter.ops.tile import TILE
+from litecl.interpreter.ops.unidirectional_sequence_lstm import (
+    UNIDIRECTIONAL_SEQUENCE_LSTM,
+    UnidirectionalSequenceLSTMOptions,
+)
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
+
+_ACTIVATIONS = {"tanh": ActivationFunctionType.TANH, "relu": ActivationFunctionType.RELU}
+
+
+def _lstm(b: Builder) -> Sequence[Value]:
+    x, h, c, *_ = (b.node.input(i) for i in range(len(b.node.inputs)))
+    if b.node.attrs["go_backwards"]:
+        x = b.op(REVERSE_V2, [x, b.const([1], np.int32)], type=x.type, shape=x.shape)
+    state, cell = _initial(b, h), _initial(b, c)
+    absent = [None] * 3
+    options = UnidirectionalSequenceLSTMOptions(_ACTIVATIONS[b.node.attrs["activation"]])
+    weights = _per_gate(b, 3, "kernel") + _per_gate(b, 4, "recurrent kernel")
+    operands = [x, *weights, *absent, *_per_gate(b, 5, "bias"), None, None, state, cell, *absent, None]
+    sequence = b.op(UNIDIRECTIONAL_SEQUENCE_LSTM, operands, options)
+    last = _last(b, sequence)
+    return sequence, last, _after(b, cell, last)
+
+
+def _per_gate(b: Builder, position: int, what: str) -> list[Value]:
+    """Input, forget, cell and output gate, which Keras keeps side by side; matrices are transposed."""
+    return [b.const(np.ascontiguousarray(part.T)) for part in np.split(b.known(position, what), 4, axis=-1)]
+
+
+def _initial(b: Builder, value: Value) -> Value:
+    """A variable tensor that is set to ``value`` whenever the model runs."""
+    state = Value(value.type, value.shape, f"{b.node.name}/state", is_state=True)
+    fill = value.producer if value.producer is not None and value.producer.op is FILL else None
+    if value.data is not None and not value.data.any():
+        dims = b.const(value.data.shape, np.int32)
+        b.ops(FILL, [dims, b.const(0, value.data.dtype)], None, [state])
+    elif fill is not None:
+        b.ops(FILL, fill.inputs, None, [state])
+    else:
+        b.ops(TILE, [value, b.const([1, 1], np.int32)], None, [state])
+    return state
+
+
+def _last(b: Builder, sequence: Value) -> Value:
+    """The last step of [B, T, U]."""
+    bounds = [b.const(bound, np.int32) for bound in ([0, -1, 0], [0, 0, 0], [1, 1, 1])]
+    options = StridedSliceOptions(begin_mask=0b101, end_mask=0b111, shrink_axis_mask=0b010)
+    return b.op(STRIDED_SLICE, [sequence, *bounds], options, shape=b.node.outputs[1].shape)
+
+
+def _after(b: Builder, state: Value, result: Value) -> Value:
+    """A copy of a state as the LSTM leaves it.
+
+    Reading it by way of the shape of the LSTM's result keeps every runtime from reading it before the LSTM has run.
+    """
+    shape = b.op(SHAPE, [result], ShapeOptions(TensorType.INT32), type=TensorType.INT32, shape=(2,))
+    return b.op(BROADCAST_TO, [state, shape], shape=b.node.outputs[2].shape)
+
+
+LOWERINGS: dict[str, Lowering] = {KERAS_LSTM: _lstm}

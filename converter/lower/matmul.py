@@ -1,0 +1,153 @@
+"""Products of matrices and tensors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.converter.graph import Dims, Value
+from litecl.converter.lower.builder import Builder, Lowering
+from litecl.converter.lower.conv import zero_bias
+from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.reduce import SUM, ReducerOptions
+
+
+def _matmul(b: Builder) -> Value:
+    attrs = b.node.attrs
+    return _product(b, b.node.input(0), b.node.input(1), bool(attrs["transpose_a"]), bool(attrs["transpose_b"]))
+
+
+def _batch_matmul(b: Builder) -> Value:
+    attrs = b.node.attrs
+    return _product(b, b.node.input(0), b.node.input(1), bool(attrs["adj_x"]), bool(attrs["adj_y"]))
+
+
+def _product(b: Builder, x: Value, y: Value, adj_x: bool, adj_y: bool, shape: Dims | None = None) -> Value:
+    """x @ y: FULLY_CONNECTED with weights [out, in] where y is a constant matrix, else BATCH_MATMUL."""
+    result = b.node.output.shape if shape is None else shape
+    if y.data is None or y.rank != 2 or x.data is not None:
+        return b.op(BATCH_MATMUL, [x, y], BatchMatMulOptions(adj_x, adj_y), shape=result)
+    if adj_x:
+        rank = len(b.shape(x))
+        x = b.transpose(x, (*range(rank - 2), rank - 1, rank - 2))
+    weights = y if adj_y else b.transpose(y, (1, 0))
+    operands = [x, weights, zero_bias(b, weights, 0)]
+    return b.op(FULLY_CONNECTED, operands, FullyConnectedOptions(keep_num_dims=x.rank != 2), shape=result)
+
+
+@dataclass(frozen=True)
+class _Einsum:
+    x: str
+    y: str
+    result: str
+
+    @property
+    def batch(self) -> str:
+        """Labels of both operands and the result, in the result's order."""
+        return "".join(c for c in self.result if c in self.x and c in self.y)
+
+    @property
+    def contracted(self) -> str:
+        """Labels of both operands that are summed over."""
+        return "".join(c for c in self.x if c in self.y and c not in self.result)
+
+    def free(self, operand: str) -> str:
+        """Labels of one operand and the result, in the result's order."""
+        other = self.y if operand is self.x else self.x
+        return "".join(c for c in self.result if c in operand and c not in other)
+
+
+def _einsum(b: Builder) -> Value:
+    """One BATCH_MATMUL (or FULLY_CONNECTED) between transposes and reshapes that gather labels."""
+    left, right = b.node.attrs["equation"].replace(" ", "").split("->")
+    labels = [_without_dots(b, part, value) for part, value in zip(left.split(","), b.node.inputs, strict=True)]
+    result = _without_dots(b, right, b.node.output)
+    if any(len(set(part)) != len(part) for part in (*labels, result)):
+        raise b.error(f"{b.node.attrs['equation']!r} takes a diagonal, which TFLite cannot; write it with other operators")
+    if len(labels) == 1:
+        return _reduced(b, b.node.input(0), labels[0], result)
+    if len(labels) != 2:
+        raise b.error(f"{b.node.attrs['equation']!r} has {len(labels)} operands; write it as products of two")
+    operands = []
+    for own, other, value in ((labels[0], labels[1], b.node.input(0)), (labels[1], labels[0], b.node.input(1))):
+        kept = "".join(c for c in own if c in other or c in result)
+        operands.append((_reduced(b, value, own, kept), kept))
+    (x, x_labels), (y, y_labels) = operands
+    return _contract(b, x, y, _Einsum(x_labels, y_labels, result))
+
+
+def _contract(b: Builder, x: Value, y: Value, e: _Einsum) -> Value:
+    if e.result == e.batch + e.free(e.y) + e.free(e.x):
+        x, y, e = y, x, _Einsum(e.y, e.x, e.result)
+    sizes = _sizes(x, e.x, y, e.y)
+    free_x, free_y, depth = e.free(e.x), e.free(e.y), e.contracted
+    is_dense = y.data is not None and not e.batch
+    # FULLY_CONNECTED keeps the dimensions of x; BATCH_MATMUL has one of each.
+    kept = [*e.batch, *(free_x if is_dense else [free_x])]
+    left = _grouped(b, x, e.x, [*kept, depth], sizes)
+    right = _grouped(b, y, e.y, [*e.batch, free_y, depth], sizes)
+    shape = tuple(_size_of(group, sizes) for group in (*kept, free_y))
+    product = _product(b, left, right, False, True, shape)
+    order = e.batch + free_x + free_y
+    if len(shape) != len(order):
+        product = _reshaped(b, product, tuple(sizes[c] for c in order))
+    return b.transpose(product, [order.index(c) for c in e.result])
+
+
+def _grouped(b: Builder, value: Value, labels: str, groups: Sequence[str], sizes: dict[str, int | None]) -> Value:
+    """The operand with its labels in the order of the groups, each group merged to one dimension."""
+    order = "".join(groups)
+    moved = b.transpose(value, [labels.index(c) for c in order])
+    if all(len(group) == 1 for group in groups):
+        return moved
+    return _reshaped(b, moved, tuple(_size_of(group, sizes) for group in groups))
+
+
+def _reshaped(b: Builder, value: Value, shape: Dims) -> Value:
+    target = [-1 if d is None else d for d in shape]
+    if value.data is not None:
+        return b.const(value.data.reshape(target))
+    if target.count(-1) > 1:
+        raise b.error(
+            f"{b.node.attrs['equation']!r} on more than one dimension of unknown size; give input_shapes with fixed sizes"
+        )
+    return b.reshape(value, target, shape)
+
+
+def _size_of(labels: str, sizes: dict[str, int | None]) -> int | None:
+    found = [sizes[c] for c in labels]
+    return None if None in found else int(np.prod([n for n in found if n is not None], dtype=np.int64))
+
+
+def _sizes(x: Value, x_labels: str, y: Value, y_labels: str) -> dict[str, int | None]:
+    pairs = [*zip(x_labels, x.shape or (), strict=True), *zip(y_labels, y.shape or (), strict=True)]
+    return dict(pairs) | {label: size for label, size in pairs if size is not None}
+
+
+def _reduced(b: Builder, value: Value, labels: str, kept: str) -> Value:
+    """The sum over the labels that are not kept, in the order of those that are."""
+    axes = [i for i, c in enumerate(labels) if c not in kept]
+    if axes:
+        shape = tuple(size for i, size in enumerate(b.shape(value)) if i not in axes)
+        value = b.op(SUM, [value, b.const(axes, np.int32)], ReducerOptions(False), shape=shape)
+    left = "".join(c for c in labels if c in kept)
+    return b.transpose(value, [left.index(c) for c in kept])
+
+
+def _without_dots(b: Builder, labels: str, value: Value | None) -> str:
+    """The labels with capitals for the dimensions that an ellipsis stands for."""
+    if "..." not in labels or value is None:
+        return labels
+    count = len(b.shape(value)) - len(labels.replace("...", ""))
+    spare = [c for c in "ZYXWVUTSRQPONMLKJIHGFEDCBA" if c not in b.node.attrs["equation"]]
+    return labels.replace("...", "".join(reversed(spare[:count])))
+
+
+LOWERINGS: dict[str, Lowering] = {
+    "MatMul": _matmul,
+    "BatchMatMul": _batch_matmul,
+    "BatchMatMulV2": _batch_matmul,
+    "BatchMatMulV3": _batch_matmul,
+    "Einsum": _einsum,
+}

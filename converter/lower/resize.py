@@ -1,0 +1,35 @@
+"""Images to another size."""
+
+from collections.abc import Callable
+
+from litecl.converter.graph import Value
+from litecl.converter.lower.builder import Builder, Lowering
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops.resize import (
+    RESIZE_BILINEAR,
+    RESIZE_NEAREST_NEIGHBOR,
+    ResizeBilinearOptions,
+    ResizeNearestNeighborOptions,
+)
+
+_Options = Callable[[bool, bool], ResizeBilinearOptions | ResizeNearestNeighborOptions]
+
+
+def _resize(op: Op, options: _Options) -> Lowering:
+    def lower(b: Builder) -> Value:
+        # TensorFlow interpolates integers in float32 too, and gives float32.
+        images = b.cast(b.node.input(0), b.node.output.type)
+        attrs = b.node.attrs
+        return b.op(
+            op,
+            [images, b.int32(b.node.input(1))],
+            options(bool(attrs["align_corners"]), bool(attrs["half_pixel_centers"])),
+        )
+
+    return lower
+
+
+LOWERINGS: dict[str, Lowering] = {
+    "ResizeBilinear": _resize(RESIZE_BILINEAR, ResizeBilinearOptions),
+    "ResizeNearestNeighbor": _resize(RESIZE_NEAREST_NEIGHBOR, ResizeNearestNeighborOptions),
+}

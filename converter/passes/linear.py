@@ -1,0 +1,142 @@
+"""Folds additions and products with one constant a channel into the convolution or matrix product before them.
+
+This is what removes batch normalisation: per channel, scale * (w * x + b) + offset = (scale * w) * x + (scale * b + offset).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from litecl.converter.graph import Function, Node, Value, constant
+from litecl.interpreter.graph import Array
+from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.ops.binary import ADD, MUL, SUB
+from litecl.interpreter.ops.conv_2d import CONV_2D
+from litecl.interpreter.ops.conv_3d import CONV_3D
+from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
+from litecl.interpreter.ops.reshape import RESHAPE
+from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV
+from litecl.interpreter.ops.unary import RELU, RELU6
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where an operator has its weights and bias, and which axis of the weights is the output channel."""
+
+    weights: int
+    channel_axis: int
+    bias: int
+
+
+_LAYOUTS: dict[str | Op | ControlOp, _Layout] = {
+    CONV_2D: _Layout(1, 0, 2),
+    DEPTHWISE_CONV_2D: _Layout(1, 3, 2),
+    FULLY_CONNECTED: _Layout(1, 0, 2),
+    TRANSPOSE_CONV: _Layout(1, 0, 3),
+    CONV_3D: _Layout(1, 4, 2),
+}
+_ELEMENTWISE = (ADD, SUB, MUL, RELU, RELU6)
+
+
+def fold_linear(function: Function) -> bool:
+    """Folds what can be folded; says whether anything was."""
+    changed = False
+    for node in list(function.nodes):
+        changed |= _fold(function, node) or _sink_reshape(function, node)
+    function.tidy()
+    return changed
+
+
+def _fold(function: Function, node: Node) -> bool:
+    """conv(x) + c, conv(x) - c and conv(x) * c become conv'(x)."""
+    found = _operands(node)
+    if found is None:
+        return False
+    value, per_channel = found
+    producer = value.producer
+    layout = None if producer is None else _LAYOUTS.get(producer.op)
+    if producer is None or layout is None or function.only_user(value) is not node or _is_activated(producer):
+        return False
+    weights = producer.input(layout.weights)
+    if weights.data is None or weights.type != TensorType.FLOAT32:
+        return False
+    channels = weights.data.shape[layout.channel_axis]
+    if per_channel.size not in (1, channels):
+        return False
+    vector = np.broadcast_to(per_channel.reshape(-1), (channels,)).astype(np.float64)
+    inputs = list(producer.inputs) + [None] * (layout.bias + 1 - len(producer.inputs))
+    bias = inputs[layout.bias]
+    if bias is not None and bias.data is None:
+        return False
+    before = np.zeros(channels) if bias is None or bias.data is None else bias.data.astype(np.float64).reshape(-1)
+    after, scaled = _FOLDS[node.op](before, vector)
+    if scaled:
+        axes = [-1 if axis == layout.channel_axis else 1 for axis in range(weights.data.ndim)]
+        data = (weights.data * vector.reshape(axes)).astype(np.float32)
+        inputs[layout.weights] = constant(data, weights.name)
+    inputs[layout.bias] = constant(after.astype(np.float32), f"{producer.name}/bias")
+    producer.rewire(inputs)
+    producer.options = _with_activation(producer, node)
+    function.replace_node(node, [value])
+    return True
+
+
+_FOLDS: dict[str | Op | ControlOp, Callable[[Array, Array], tuple[Array, bool]]] = {
+    ADD: lambda bias, c: (bias + c, False),
+    SUB: lambda bias, c: (bias - c, False),
+    MUL: lambda bias, c: (bias * c, True),
+}
+
+
+def _operands(node: Node) -> tuple[Value, Array] | None:
+    """The computed operand and the constant one, which has one element or one a channel."""
+    if node.op not in _FOLDS:
+        return None
+    a, b = node.input(0), node.input(1)
+    if a.data is not None and node.op is not SUB:
+        a, b = b, a
+    if b.data is None or a.data is not None or b.type != TensorType.FLOAT32 or a.rank is None or not _fits(a, b.data):
+        return None
+    return a, b.data
+
+
+def _fits(value: Value, data: Array) -> bool:
+    """Whether a constant has one element a channel of the value, or one altogether, and does not broadcast it."""
+    if value.shape is None or data.ndim > len(value.shape) or not value.shape:
+        return False
+    return data.size == 1 or (data.shape[-1] == data.size and value.shape[-1] == data.size)
+
+
+def _is_activated(node: Node) -> bool:
+    return node.options.fused_activation_function != ActivationFunctionType.NONE  # type: ignore[no-any-return]
+
+
+def _sink_reshape(function: Function, node: Node) -> bool:
+    """f(reshape(conv(x))) becomes reshape(f(conv(x))) where f works on channels and the reshape keeps them."""
+    if node.op not in _ELEMENTWISE:
+        return False
+    found = _operands(node) if node.op in _FOLDS else (node.input(0), np.zeros(1))
+    reshape = None if found is None else found[0].producer
+    if found is None or reshape is None or reshape.op is not RESHAPE or function.only_user(found[0]) is not node:
+        return False
+    inner = reshape.input(0)
+    producer = inner.producer
+    if producer is None or producer.op not in _LAYOUTS or function.only_user(inner) is not reshape:
+        return False
+    if _is_activated(producer) or not _fits(inner, found[1]) or (inner.shape or ())[-1] != (found[0].shape or ())[-1]:
+        return False
+    computed = Value(inner.type, inner.shape, node.output.name)
+    # A constant of several dimensions, one of them the channels, would broadcast against another rank.
+    others = [constant(v.data.reshape(-1), v.name) for v in node.inputs if v is not None and v.data is not None]
+    function.add(Node(node.op, [inner, *others], [computed], node.options, node.name))
+    result = Value(node.output.type, node.output.shape, node.output.name)
+    function.add(Node(RESHAPE, [computed, *reshape.inputs[1:]], [result], reshape.options, reshape.name))
+    function.replace_node(node, [result])
+    return True
+
+
+def _with_activation(producer: Node, node: Node) -> object:
+    return replace(producer.options, fused_activation_function=node.options.fused_activation_function)

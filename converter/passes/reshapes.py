@@ -1,0 +1,92 @@
+"""Joins reshapes and transposes in a row, and drops those that change nothing."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from litecl.converter.graph import Dims, Function, Node, Value, constant
+from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
+from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.ops.transpose import TRANSPOSE
+
+
+def join_reshapes(function: Function) -> bool:
+    """Applies the rules below; says whether one did something."""
+    changed = False
+    for node in list(function.nodes):
+        rule = _RULES.get(node.op)
+        changed |= rule is not None and bool(node.inputs) and rule(function, node)
+    function.tidy()
+    return changed
+
+
+def _reshape(function: Function, node: Node) -> bool:
+    x, result = node.input(0), node.output
+    if _certainly_equal(x.shape, result.shape):
+        function.replace_node(node, [x])
+        return True
+    if _keeps_dimensions(function, node):
+        return True
+    before = x.producer
+    if before is not None and before.op is RESHAPE and node.input(1).data is not None:
+        node.rewire([before.input(0), *node.inputs[1:]])
+        return True
+    return False
+
+
+def _keeps_dimensions(function: Function, node: Node) -> bool:
+    """reshape(dense(reshape(x))) that only flattens and restores the leading dimensions is one dense with keep_num_dims."""
+    dense = node.input(0).producer
+    if dense is None or dense.op is not FULLY_CONNECTED or function.only_user(node.input(0)) is not node:
+        return False
+    flatten = dense.input(0).producer
+    if flatten is None or flatten.op is not RESHAPE or dense.options.keep_num_dims:
+        return False
+    x, units = flatten.input(0), dense.input(1).shape
+    if x.shape is None or units is None or x.shape[-1] != units[1]:
+        return False
+    if not _certainly_equal((*x.shape[:-1], units[0]), node.output.shape):
+        return False
+    result = Value(node.output.type, node.output.shape, node.output.name)
+    options = replace(dense.options, keep_num_dims=True)
+    function.add(Node(FULLY_CONNECTED, [x, *dense.inputs[1:]], [result], options, dense.name))
+    function.replace_node(node, [result])
+    return True
+
+
+def _transpose(function: Function, node: Node) -> bool:
+    x, order = node.input(0), node.input(1).data
+    if order is None:
+        return False
+    if order.tolist() == sorted(order.tolist()):
+        function.replace_node(node, [x])
+        return True
+    before = x.producer
+    if before is not None and before.op is TRANSPOSE and before.input(1).data is not None:
+        joined = before.input(1).data[order]  # type: ignore[index]
+        node.rewire([before.input(0), constant(joined.astype(np.int32), node.input(1).name)])
+        return True
+    if _moves_only_ones(x.shape, order.tolist()) and node.output.shape is not None:
+        target = tuple(-1 if d is None else d for d in node.output.shape)
+        node.op, node.options = RESHAPE, ReshapeOptions(target)
+        node.rewire([x, constant(np.array(target, np.int32), node.input(1).name)])
+        return True
+    return False
+
+
+def _moves_only_ones(shape: Dims | None, order: list[int]) -> bool:
+    """Whether the dimensions other than 1 stay in their order, so that no element moves."""
+    if shape is None or shape.count(None) > 1:
+        return False
+    moved = [axis for axis in order if shape[axis] != 1]
+    return moved == sorted(moved)
+
+
+def _certainly_equal(a: Dims | None, b: Dims | None) -> bool:
+    """Whether shapes of as many elements are equal: they are if they agree and at most one dimension is unknown."""
+    return a is not None and a == b and a.count(None) <= 1
+
+
+_RULES: dict[str | Op | ControlOp, Callable[[Function, Node], bool]] = {RESHAPE: _reshape, TRANSPOSE: _transpose}

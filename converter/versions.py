@@ -1,0 +1,113 @@
+"""The lowest version of an operator that has what a node uses.
+
+Source: tensorflow/lite/tools/versioning/op_version.cc, as far as a converter of unquantized models meets it.
+"""
+
+from collections.abc import Callable, Sequence
+
+from litecl.interpreter.graph import Node, TensorSpec
+from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.ops.binary import ADD, DIV, FLOOR_DIV, MAXIMUM, MINIMUM, MUL, SUB
+from litecl.interpreter.ops.broadcast_to import BROADCAST_TO
+from litecl.interpreter.ops.compare import EQUAL, NOT_EQUAL
+from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D
+from litecl.interpreter.ops.fill import FILL
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
+from litecl.interpreter.ops.gather import GATHER, GATHER_ND
+from litecl.interpreter.ops.pack import UNPACK
+from litecl.interpreter.ops.pad import PAD, PADV2
+from litecl.interpreter.ops.resize import RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR
+from litecl.interpreter.ops.reverse import REVERSE_V2
+from litecl.interpreter.ops.slice import SLICE
+from litecl.interpreter.ops.space_to_batch_nd import BATCH_TO_SPACE_ND, SPACE_TO_BATCH_ND
+from litecl.interpreter.ops.split import SPLIT
+from litecl.interpreter.ops.strided_slice import STRIDED_SLICE
+from litecl.interpreter.ops.transpose import TRANSPOSE
+from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV
+from litecl.interpreter.schema import TensorType
+
+Specs = Sequence[TensorSpec | None]
+_Rule = Callable[[Node, Specs], int]
+
+
+def version_of(node: Node, inputs: Specs) -> int:
+    """The version to write, for a node whose operands are ``inputs``."""
+    rule = _RULES.get(node.op)
+    return node.op.versions.start if rule is None else rule(node, inputs)
+
+
+def _type(inputs: Specs, position: int = 0) -> TensorType | None:
+    spec = inputs[position] if position < len(inputs) else None
+    return None if spec is None else spec.type
+
+
+def _rank(inputs: Specs) -> int:
+    return max((len(spec.shape) for spec in inputs if spec is not None and spec.shape is not None), default=0)
+
+
+def _by_type(versions: dict[TensorType, int], position: int = 0) -> _Rule:
+    return lambda node, inputs: versions.get(_type(inputs, position) or TensorType.FLOAT32, 1)
+
+
+def _broadcast_beyond_4(version: int, versions: dict[TensorType, int] | None = None) -> _Rule:
+    def rule(node: Node, inputs: Specs) -> int:
+        a, b = inputs[0], inputs[1]
+        assert a is not None and b is not None
+        typed = (versions or {}).get(a.type, 1)
+        return max(typed, version) if a.shape != b.shape and _rank(inputs) > 4 else typed
+
+    return rule
+
+
+def _beyond_4(version: int, versions: dict[TensorType, int] | None = None) -> _Rule:
+    def rule(node: Node, inputs: Specs) -> int:
+        return version if _rank(inputs[:1]) > 4 else (versions or {}).get(_type(inputs) or TensorType.FLOAT32, 1)
+
+    return rule
+
+
+def _fully_connected(node: Node, inputs: Specs) -> int:
+    if len(inputs) == 2:
+        return 6
+    return 5 if node.options.keep_num_dims else 1
+
+
+def _depthwise(node: Node, inputs: Specs) -> int:
+    return 2 if (node.options.dilation_w_factor, node.options.dilation_h_factor) != (1, 1) else 1
+
+
+def _resize(node: Node, inputs: Specs) -> int:
+    aligned = node.op is RESIZE_NEAREST_NEIGHBOR and node.options.align_corners
+    return 3 if node.options.half_pixel_centers or aligned else 1
+
+
+_RULES: dict[Op | ControlOp, _Rule] = {
+    FULLY_CONNECTED: _fully_connected,
+    DEPTHWISE_CONV_2D: _depthwise,
+    RESIZE_BILINEAR: _resize,
+    RESIZE_NEAREST_NEIGHBOR: _resize,
+    TRANSPOSE_CONV: lambda node, inputs: 3 if len(inputs) == 4 else 1,
+    GATHER: lambda node, inputs: 5 if node.options.batch_dims else 3 if _type(inputs) == TensorType.BOOL else 1,
+    GATHER_ND: _by_type({TensorType.STRING: 2}),
+    BROADCAST_TO: lambda node, inputs: 2,
+    MUL: _by_type({TensorType.INT64: 5}),
+    ADD: _by_type({TensorType.INT64: 4}),
+    SUB: _broadcast_beyond_4(3, {TensorType.INT64: 4}),
+    DIV: _broadcast_beyond_4(2),
+    MAXIMUM: _broadcast_beyond_4(3),
+    MINIMUM: _broadcast_beyond_4(3),
+    FLOOR_DIV: _by_type({TensorType.FLOAT32: 2}),
+    SPLIT: _by_type({TensorType.INT32: 3}, 1),
+    SLICE: _beyond_4(5, {TensorType.STRING: 3}),
+    STRIDED_SLICE: _beyond_4(4, {TensorType.BOOL: 3, TensorType.STRING: 5}),
+    TRANSPOSE: _beyond_4(4, {TensorType.BOOL: 3}),
+    PAD: _beyond_4(4),
+    PADV2: _beyond_4(4),
+    UNPACK: _by_type({TensorType.BOOL: 3}),
+    REVERSE_V2: _by_type({TensorType.BOOL: 2}),
+    FILL: _by_type({TensorType.BOOL: 2, TensorType.STRING: 2}, 1),
+    EQUAL: _by_type({TensorType.STRING: 3}),
+    NOT_EQUAL: _by_type({TensorType.STRING: 3}),
+    SPACE_TO_BATCH_ND: lambda node, inputs: 1 if _rank(inputs[:1]) == 4 else 3,
+    BATCH_TO_SPACE_ND: lambda node, inputs: 1 if _rank(inputs[:1]) == 4 else 3,
+}

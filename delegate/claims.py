@@ -1,0 +1,83 @@
+"""What claims have in common: each check answers with a Refusal, or None where it has no objection."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from litecl.delegate.cl_op import Refusal
+from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
+
+Specs = Sequence[TensorSpec | None]
+Claim = Callable[[Any, Specs, Sequence[TensorSpec]], Refusal | None]
+
+FLOAT = (TensorType.FLOAT32,)
+NUMBERS = (TensorType.FLOAT32, TensorType.INT32, TensorType.INT64)
+
+C_TYPES = {
+    TensorType.FLOAT32: "float",
+    TensorType.INT32: "int",
+    TensorType.INT64: "long",
+    TensorType.BOOL: "uchar",
+    TensorType.UINT8: "uchar",
+    TensorType.INT8: "char",
+}
+"""OpenCL C's names of the types that tensors have on the device."""
+
+BITS = {1: "uchar", 4: "int", 8: "long"}
+"""For kernels that only move elements: an integer type by the size of an element in bytes."""
+
+
+def bits(spec: TensorSpec) -> str:
+    """The integer type as which the elements of a tensor are moved."""
+    return BITS[spec.dtype.itemsize]
+
+
+def given(inputs: Specs, position: int) -> TensorSpec:
+    """An input that shape inference has made sure of."""
+    spec = inputs[position]
+    assert spec is not None, f"input {position} is absent"
+    return spec
+
+
+def typed(specs: Specs, allowed: Collection[TensorType]) -> Refusal | None:
+    """All of the tensors have one of these types."""
+    wrong = [spec.type.name for spec in specs if spec is not None and spec.type not in allowed]
+    return Refusal(f"type {wrong[0]}") if wrong else None
+
+
+def constant(inputs: Specs, **positions: int) -> Refusal | None:
+    """The named inputs are constants."""
+    unknown = [name for name, position in positions.items() if given(inputs, position).data is None]
+    return Refusal(f"{unknown[0]} is not a constant") if unknown else None
+
+
+def activated(options: Any, type_: TensorType) -> Refusal | None:
+    """The fused activation is one that the device applies to elements of this type."""
+    function = options.fused_activation_function
+    if function == ActivationFunctionType.SIGN_BIT:
+        return Refusal("fused activation SIGN_BIT")
+    if function == ActivationFunctionType.TANH and type_ != TensorType.FLOAT32:
+        return Refusal(f"fused activation TANH of {type_.name}")
+    return None
+
+
+def takes(*allowed: TensorType) -> Claim:
+    """The claim of an operator that runs whenever its inputs have one of these types."""
+    return lambda options, inputs, outputs: typed(inputs, allowed)
+
+
+def moves(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    """The claim of an operator that moves elements of any type that the device holds."""
+    return typed(outputs, C_TYPES)
+
+
+def moves_by(**positions: int) -> Claim:
+    """The claim of an operator that moves elements, as constants say."""
+    return lambda options, inputs, outputs: constant(inputs, **positions) or moves(options, inputs, outputs)
+
+
+def integers(data: Any) -> list[int]:
+    """The elements of a constant."""
+    return [int(value) for value in np.ravel(data)]

@@ -1,0 +1,71 @@
+"""BATCH_MATMUL on the device: operands that are not in a product's layout are packed first."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Scratch, Step
+from litecl.delegate.gemm import Product, gemm
+from litecl.delegate.ops import float_only
+from litecl.delegate.packing import Strided, pack, packed_bias, panels
+from litecl.delegate.tile import Tile, tile_for
+from litecl.interpreter.graph import Shape, TensorSpec
+from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
+
+
+def _claim(
+    options: BatchMatMulOptions, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]
+) -> Refusal | None:
+    return float_only.refusal(inputs, 0, 1)
+
+
+def _lower(call: Call) -> list[Step]:
+    options: BatchMatMulOptions = call.options
+    x, y, out = call.input(0), call.input(1), call.outputs[0]
+    batch, (rows, columns) = out.shape[:-2], out.shape[-2:]
+    depth = x.shape[-2] if options.adj_x else x.shape[-1]
+    x_batch, y_batch = x.shape[:-2], y.shape[:-2]
+    if np.prod(y_batch) == 1:  # one y for all: the rows of all products are rows of one
+        batch, x_batch, y_batch, rows = (), (), (), out.spec.size // columns
+    tile = tile_for(call.target, rows, columns)
+    left, transposing = _rows_first(call, depth)
+    right, packing = _panels(call, tile, depth, columns)
+    bias, _ = packed_bias(None, columns, 1, tile.panel, call.target)
+    padded = -(-columns // tile.panel) * tile.panel
+    offsets = zip(_offsets(x_batch, batch, rows * depth), _offsets(y_batch, batch, depth * padded), strict=True)
+    product = Product(rows, columns, depth, tuple(offsets))
+    launch = gemm(product, tile, call.target, left, right, bias, out, call.activation, call.residual)
+    return [*transposing, *packing, launch]
+
+
+def _rows_first(call: Call, depth: int) -> tuple[Operand | Scratch, list[Launch]]:
+    """``x`` with its depth innermost."""
+    x = call.input(0)
+    if not call.options.adj_x:
+        return x, []
+    rows = x.shape[-1]
+    # One panel as wide as the depth: its lines are the rows of the transpose.
+    source = Strided(x.spec.size // (rows * depth), rows, depth, rows * depth, 1, rows)
+    transposed, launch = pack(x, source, depth, call.target)
+    return transposed, [launch]
+
+
+def _panels(call: Call, tile: Tile, depth: int, columns: int) -> tuple[Arg, list[Launch]]:
+    """``y`` packed for the tile."""
+    y = call.input(1)
+    if y.data is not None:
+        matrices = y.data if call.options.adj_y else y.data.swapaxes(-1, -2)
+        return Const(panels(matrices, tile.panel)), []
+    row_step, column_step = (1, depth) if call.options.adj_y else (columns, 1)
+    source = Strided(y.spec.size // (depth * columns), depth, columns, depth * columns, row_step, column_step)
+    packed, launch = pack(y, source, tile.panel, call.target)
+    return packed, [launch]
+
+
+def _offsets(own: Shape, batch: Shape, size: int) -> list[int]:
+    """Where the matrix of an operand begins for every product, the operand's batch broadcast to ``batch``."""
+    indices = np.arange(np.prod(own, dtype=np.int64)).reshape(own) * size
+    return [int(i) for i in np.broadcast_to(indices, batch).reshape(-1)]
+
+
+BATCH_MATMUL_CL = ClOp(BATCH_MATMUL, claim=_claim, lower=_lower, fuses_activation=True, fuses_residual=True)

@@ -1,0 +1,119 @@
+"""Functions of two inputs that broadcast: arithmetic, comparisons, logic; and ADD_N, a chain of additions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from litecl.delegate.cl_op import Activation, Call, ClOp, Launch, Operand, Refusal, Step
+from litecl.delegate.claims import C_TYPES, NUMBERS, Claim, Specs, activated, given, takes, typed
+from litecl.delegate.launch import elements
+from litecl.delegate.strided import view, walk
+from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops import binary, compare
+from litecl.interpreter.ops.add_n import ADD_N
+from litecl.interpreter.ops.prelu import PRELU
+from litecl.interpreter.schema import TensorType
+
+_FLOAT, _INT, _LONG, _BOOL = TensorType.FLOAT32, TensorType.INT32, TensorType.INT64, TensorType.BOOL
+
+
+def _launch(call: Call, function: str, a: Operand, b: Operand, c: Operand, activation: Activation) -> Launch:
+    path = walk(*(np.broadcast_to(view(x.shape), c.shape) for x in (a, b)))
+    share = elements(c.spec.size, call.target)
+    args = (a, b, c, path.table, *share.args, *path.arguments, *_bounds(a.spec.type, activation))
+    return share.launch("binary", "binary", args, _defines(function, a.spec, c.spec, activation), c.spec.size)
+
+
+def _bounds(type_: TensorType, activation: Activation) -> tuple[np.generic, np.generic]:
+    if type_ == _FLOAT:
+        return activation.bounds
+    dtype = np.dtype(np.uint8) if type_ == _BOOL else type_.dtype
+    limits = np.iinfo(dtype)
+    return dtype.type(max(activation.low, limits.min)), dtype.type(min(activation.high, limits.max))
+
+
+def _defines(function: str, a: TensorSpec, c: TensorSpec, activation: Activation) -> dict[str, str | int]:
+    defines: dict[str, str | int] = {"T": C_TYPES[a.type], "R": C_TYPES[c.type], "OP": function}
+    if c.type == _BOOL:
+        return defines | {"FINISH": "TRUTH"} | ({"FLOATING": 1} if a.type == _FLOAT else {})
+    if a.type == _FLOAT:
+        return defines | {"FINISH": "ACTIVATE", "FLOATING": 1} | activation.defines
+    return defines | {"FINISH": "BOUND"}
+
+
+def _cl_op(op: Op, claim: Claim, of_integers: str | None = None) -> ClOp:
+    """An operator that binary.cl knows by its name, and for integers by ``of_integers``."""
+
+    def lower(call: Call) -> list[Step]:
+        a, b = call.input(0), call.input(1)
+        function = op.name if a.spec.type == _FLOAT or of_integers is None else of_integers
+        return [_launch(call, function, a, b, call.outputs[0], call.activation)]
+
+    return ClOp(op, claim=claim, lower=lower, fuses_activation=op not in _WITHOUT_ACTIVATION)
+
+
+def _arithmetic(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    return typed(inputs, NUMBERS) or activated(options, given(inputs, 0).type)
+
+
+def _division(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    """Integers only by constants without a zero: a division by zero may end the process."""
+    a, b = given(inputs, 0), given(inputs, 1)
+    if refusal := typed(inputs, NUMBERS):
+        return refusal
+    if a.type != _FLOAT and (b.data is None or not np.all(b.data)):
+        return Refusal(f"{a.type.name} divisor that is not a constant without zeros")
+    return activated(options, a.type) if hasattr(options, "fused_activation_function") else None
+
+
+_WITHOUT_ACTIVATION = frozenset(
+    {
+        compare.EQUAL,
+        compare.NOT_EQUAL,
+        compare.LESS,
+        compare.LESS_EQUAL,
+        compare.GREATER,
+        compare.GREATER_EQUAL,
+        binary.LOGICAL_AND,
+        binary.LOGICAL_OR,
+    }
+)
+_NUMBER, _COMPARABLE = takes(*NUMBERS), takes(*NUMBERS, _BOOL, TensorType.INT8, TensorType.UINT8)
+
+
+def _add_n(call: Call) -> list[Step]:
+    """Additions one after another, the sum so far in the output."""
+    (y,) = call.outputs
+    terms = [call.input(i) for i in range(len(call.inputs))]
+    if len(terms) == 1:
+        zero = Operand(TensorSpec(y.spec.type, (), data=np.zeros((), y.spec.dtype)))
+        return [_launch(call, "ADD", terms[0], zero, y, Activation())]
+    sums: list[Step] = [_launch(call, "ADD", terms[0], terms[1], y, Activation())]
+    return sums + [_launch(call, "ADD", y, term, y, Activation()) for term in terms[2:]]
+
+
+CL_OPS = (
+    _cl_op(binary.ADD, _arithmetic),
+    _cl_op(binary.SUB, _arithmetic),
+    _cl_op(binary.MUL, _arithmetic),
+    _cl_op(binary.DIV, _division, of_integers="DIV_INT"),
+    _cl_op(binary.MAXIMUM, _NUMBER),
+    _cl_op(binary.MINIMUM, _NUMBER),
+    _cl_op(binary.SQUARED_DIFFERENCE, _NUMBER),
+    _cl_op(binary.FLOOR_DIV, _division, of_integers="FLOOR_DIV_INT"),
+    _cl_op(binary.FLOOR_MOD, _division, of_integers="FLOOR_MOD_INT"),
+    _cl_op(binary.POW, takes(_FLOAT)),
+    _cl_op(binary.ATAN2, takes(_FLOAT)),
+    _cl_op(PRELU, takes(_FLOAT)),
+    _cl_op(binary.LOGICAL_AND, takes(_BOOL)),
+    _cl_op(binary.LOGICAL_OR, takes(_BOOL)),
+    _cl_op(compare.EQUAL, _COMPARABLE),
+    _cl_op(compare.NOT_EQUAL, _COMPARABLE),
+    _cl_op(compare.LESS, _COMPARABLE),
+    _cl_op(compare.LESS_EQUAL, _COMPARABLE),
+    _cl_op(compare.GREATER, _COMPARABLE),
+    _cl_op(compare.GREATER_EQUAL, _COMPARABLE),
+    ClOp(ADD_N, claim=takes(_FLOAT, _INT), lower=_add_n),
+)

@@ -1,0 +1,157 @@
+"""CONV_2D on the device: a matrix product for 1x1 filters, a convolution that gathers its rows for all others."""
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Const, Launch, Operand, Refusal, Step, Target
+from litecl.delegate.gemm import Product, gemm
+from litecl.delegate.ops import float_only
+from litecl.delegate.packing import packed_bias, packed_rows
+from litecl.delegate.tile import Tile, flops, grid_for, tile_for
+from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions, windows
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The struct of this name in kernels_cl/conv_2d.cl, field by field."""
+
+    height: int
+    width: int
+    channels: int
+    group_channels: int
+    kernel_height: int
+    kernel_width: int
+    stride_y: int
+    stride_x: int
+    dilation_y: int
+    dilation_x: int
+    pad_y: int
+    pad_x: int
+    pixels: int
+    grid_height: int
+    grid_width: int
+    out_height: int
+    out_width: int
+    step_y: int
+    step_x: int
+    first_y: int
+    first_x: int
+    columns: int
+    group_columns: int
+    item_rows: int = 0
+    item_columns: int = 0
+
+    @property
+    def depth(self) -> int:
+        """Length of the dot product that an output element is."""
+        return self.kernel_height * self.kernel_width * self.group_channels
+
+
+def convolution(
+    geometry: Geometry,
+    tile: Tile,
+    target: Target,
+    x: Operand,
+    weights: Arg,
+    bias: Arg,
+    out: Operand,
+    activation: Activation,
+    residual: Operand | None = None,
+) -> Launch:
+    """The launch of conv_2d.cl, for weights and bias packed for ``tile``."""
+    g = geometry
+    groups = g.columns // g.group_columns
+    grid = grid_for(tile, target, g.pixels, g.group_columns, g.depth, groups)
+    shape = astuple(replace(g, item_rows=grid.item_rows, item_columns=grid.item_columns))
+    zeros = np.zeros(max(1, g.kernel_width * g.group_channels), np.float32)
+    operands = (x, weights, bias, Const(zeros), bias if residual is None else residual, out)
+    return Launch(
+        "conv_2d",
+        "conv_2d",
+        (*operands, Const(np.array(shape, np.int32)), np.int32(residual is not None), *activation.bounds),
+        grid.global_size,
+        grid.local_size,
+        tile.defines | activation.defines,
+        flops(g.pixels, g.columns, g.depth),
+    )
+
+
+def _claim(
+    options: Conv2DOptions, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]
+) -> Refusal | None:
+    return float_only.refusal(inputs, 0, 1, 2)
+
+
+def _lower(call: Call) -> list[Step]:
+    options: Conv2DOptions = call.options
+    x, filter_, out = call.input(0), call.input(1), call.outputs[0]
+    columns, kernel_height, kernel_width, _ = filter_.shape
+    if (kernel_height, kernel_width, options.stride_h, options.stride_w) == (1, 1, 1, 1) and _groups(x, filter_) == 1:
+        return _product(call)
+    geometry = of_conv_2d(options, x.shape, filter_.shape, out.shape)
+    tile = tile_for(call.target, geometry.pixels, geometry.group_columns)
+    weights, packing = packed_rows(filter_, _groups(x, filter_), tile.panel, call.target)
+    bias, padding = _bias(call, geometry.group_columns, columns // geometry.group_columns, tile)
+    launch = convolution(
+        geometry, tile, call.target, x, weights, bias, out, call.activation, call.residual
+    )
+    return [*packing, *padding, launch]
+
+
+def of_conv_2d(options: Any, x: tuple[int, ...], filter_: tuple[int, ...], out: tuple[int, ...]) -> Geometry:
+    """The geometry of a plain convolution, whose output is the whole grid."""
+    vertical, horizontal = windows(options, x, filter_)
+    return Geometry(
+        height=x[1],
+        width=x[2],
+        channels=x[3],
+        group_channels=filter_[3],
+        kernel_height=filter_[1],
+        kernel_width=filter_[2],
+        stride_y=vertical.stride,
+        stride_x=horizontal.stride,
+        dilation_y=vertical.dilation,
+        dilation_x=horizontal.dilation,
+        pad_y=vertical.before,
+        pad_x=horizontal.before,
+        pixels=out[0] * out[1] * out[2],
+        grid_height=out[1],
+        grid_width=out[2],
+        out_height=out[1],
+        out_width=out[2],
+        step_y=1,
+        step_x=1,
+        first_y=0,
+        first_x=0,
+        columns=filter_[0],
+        group_columns=filter_[0] * filter_[3] // x[3],
+    )
+
+
+def _product(call: Call) -> list[Step]:
+    """A 1x1 convolution: the pixels are the rows of a matrix."""
+    x, filter_, out = call.input(0), call.input(1), call.outputs[0]
+    columns, depth = filter_.shape[0], filter_.shape[3]
+    rows = x.spec.size // depth
+    tile = tile_for(call.target, rows, columns)
+    weights, packing = packed_rows(filter_, 1, tile.panel, call.target)
+    bias, padding = _bias(call, columns, 1, tile)
+    product = Product(rows, columns, depth)
+    launch = gemm(product, tile, call.target, x, weights, bias, out, call.activation, call.residual)
+    return [*packing, *padding, launch]
+
+
+def _bias(call: Call, columns: int, groups: int, tile: Tile) -> tuple[Arg, list[Launch]]:
+    bias = call.inputs[2] if len(call.inputs) > 2 else None
+    return packed_bias(bias, columns, groups, tile.panel, call.target)
+
+
+def _groups(x: Operand, filter_: Operand) -> int:
+    return x.shape[3] // filter_.shape[3]
+
+
+CONV_2D_CL = ClOp(CONV_2D, claim=_claim, lower=_lower, fuses_activation=True, fuses_residual=True)

@@ -1,0 +1,155 @@
+"""DEPTHWISE_CONV_2D on the device."""
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Step, Target
+from litecl.delegate.ops import float_only
+from litecl.delegate.packing import Strided, pack
+from litecl.delegate.tile import flops
+from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions, windows
+
+_PIXELS = 4  # columns of the output that a piece computes
+_WIDEST_UNROLLED = 7
+_CACHE_BYTES = 24576  # rows of a block of channels that stay in the first-level cache from one output row to the next
+_LEAST_BLOCK = 64  # channels: shorter runs of memory cost more than the cache gains
+_ITEM_FLOPS = 3e5
+_ITEMS_PER_UNIT = 4
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The struct of this name in kernels_cl/depthwise_conv_2d.cl, field by field."""
+
+    height: int
+    width: int
+    channels: int
+    multiplier: int
+    kernel_height: int
+    kernel_width: int
+    stride_y: int
+    stride_x: int
+    dilation_y: int
+    dilation_x: int
+    pad_y: int
+    pad_x: int
+    rows: int
+    out_height: int
+    out_width: int
+    item_rows: int
+    item_pixels: int
+    item_channels: int
+
+
+def _claim(
+    options: DepthwiseConv2DOptions, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]
+) -> Refusal | None:
+    return float_only.refusal(inputs, 0, 1, 2)
+
+
+def _lower(call: Call) -> list[Step]:
+    x, filter_, out = call.input(0), call.input(1), call.outputs[0]
+    channels = x.shape[3]
+    multiplier = filter_.shape[3] // channels
+    taps = filter_.shape[1] * filter_.shape[2]
+    weights, packing = _by_multiplier(filter_, taps, channels, multiplier, call.target)
+    bias, padding = _bias(call, channels, multiplier)
+    work = 2 * out.spec.size * taps
+    items = _items(call, work)
+    geometry = _geometry(call, multiplier, items)
+    launch = Launch(
+        "depthwise_conv_2d",
+        "depthwise_conv_2d",
+        (x, weights, bias, out, Const(np.array(astuple(geometry), np.int32)), *call.activation.bounds),
+        *_grid(geometry, call.target),
+        _defines(geometry, call.target) | call.activation.defines,
+        flops(out.spec.size, taps),
+    )
+    return [*packing, *padding, launch]
+
+
+def _by_multiplier(
+    values: Operand, taps: int, channels: int, multiplier: int, target: Target
+) -> tuple[Arg, list[Launch]]:
+    """[taps, channels * multiplier] as [multiplier, taps, channels]."""
+    if multiplier == 1:
+        return values, []
+    if values.data is not None:
+        split = values.data.reshape(taps, channels, multiplier)
+        return Const(np.ascontiguousarray(split.transpose(2, 0, 1))), []
+    source = Strided(multiplier, taps, channels, 1, channels * multiplier, multiplier)
+    packed, launch = pack(values, source, channels, target)
+    return packed, [launch]
+
+
+def _bias(call: Call, channels: int, multiplier: int) -> tuple[Arg, list[Launch]]:
+    bias = call.inputs[2] if len(call.inputs) > 2 else None
+    if bias is None:
+        return Const(np.zeros(channels * multiplier, np.float32)), []
+    return _by_multiplier(bias, 1, channels, multiplier, call.target)
+
+
+def _items(call: Call, work: int) -> tuple[int, int, int]:
+    """Output rows, output columns and channels of a work-item."""
+    x, filter_, out = call.input(0), call.input(1), call.outputs[0]
+    rows, width, channels = out.shape[0] * out.shape[1], out.shape[2], x.shape[3]
+    if call.target.kind == "gpu":
+        return 1, _PIXELS, call.target.vector_width
+    fits = _CACHE_BYTES // (4 * filter_.shape[1] * x.shape[2])
+    block = fits // call.target.vector_width * call.target.vector_width
+    if block < _LEAST_BLOCK:
+        block = channels
+    blocks = -(-channels // block)
+    wanted = min(_ITEM_FLOPS, work / (call.target.compute_units * _ITEMS_PER_UNIT))
+    return max(1, min(rows, round(rows * blocks * wanted / work))), width, min(block, channels)
+
+
+def _geometry(call: Call, multiplier: int, items: tuple[int, int, int]) -> Geometry:
+    x, filter_, out = call.input(0).shape, call.input(1).shape, call.outputs[0].shape
+    vertical, horizontal = windows(call.options, x, filter_)
+    return Geometry(
+        height=x[1],
+        width=x[2],
+        channels=x[3],
+        multiplier=multiplier,
+        kernel_height=filter_[1],
+        kernel_width=filter_[2],
+        stride_y=vertical.stride,
+        stride_x=horizontal.stride,
+        dilation_y=vertical.dilation,
+        dilation_x=horizontal.dilation,
+        pad_y=vertical.before,
+        pad_x=horizontal.before,
+        rows=out[0] * out[1],
+        out_height=out[1],
+        out_width=out[2],
+        item_rows=items[0],
+        item_pixels=items[1],
+        item_channels=items[2],
+    )
+
+
+def _grid(g: Geometry, target: Target) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Global and local size (tile.h says which dimension is which)."""
+    rows, pixels = -(-g.rows // g.item_rows), -(-g.out_width // g.item_pixels)
+    blocks = -(-g.channels // g.item_channels)
+    if target.kind == "cpu":
+        return (rows, blocks, pixels), (1, 1, 1)
+    wide = min(64, target.max_work_group_size, 1 << (blocks - 1).bit_length())
+    tall = max(1, min(64, target.max_work_group_size) // wide)
+    return (-(-blocks // wide) * wide, -(-rows // tall) * tall, pixels), (wide, tall, 1)
+
+
+def _defines(g: Geometry, target: Target) -> dict[str, str | int | float]:
+    defines: dict[str, str | int | float] = {"PIXELS": _PIXELS}
+    if g.dilation_x == 1 and g.kernel_width <= _WIDEST_UNROLLED and g.stride_x <= 2:
+        defines |= {"KERNEL_WIDTH": g.kernel_width, "STRIDE_X": g.stride_x}
+    if g.channels < target.vector_width:
+        defines |= {"NARROW": 1}
+    return defines
+
+
+DEPTHWISE_CONV_2D_CL = ClOp(DEPTHWISE_CONV_2D, claim=_claim, lower=_lower, fuses_activation=True)

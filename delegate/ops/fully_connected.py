@@ -1,0 +1,61 @@
+"""FULLY_CONNECTED on the device: dot products with one row, a matrix product with several."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Refusal, Step
+from litecl.delegate.gemm import Product, gemm
+from litecl.delegate.launch import chunks
+from litecl.delegate.ops import float_only
+from litecl.delegate.packing import packed_bias, packed_rows
+from litecl.delegate.tile import flops, tile_for
+from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
+
+_DOTS_AT_ONCE = 4
+
+
+def _claim(
+    options: FullyConnectedOptions, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]
+) -> Refusal | None:
+    if options.weights_format != FullyConnectedOptionsWeightsFormat.DEFAULT:
+        return Refusal(f"weights are stored as {options.weights_format.name}")
+    return float_only.refusal(inputs, 0, 1, 2)
+
+
+def _lower(call: Call) -> list[Step]:
+    x, weights = call.input(0), call.input(1)
+    columns, depth = weights.shape
+    rows = x.spec.size // depth
+    if rows == 1 and call.target.kind == "cpu":
+        return [_dots(call, columns, depth)]
+    tile = tile_for(call.target, rows, columns)
+    packed, packing = packed_rows(weights, 1, tile.panel, call.target)
+    bias, padding = packed_bias(_bias(call), columns, 1, tile.panel, call.target)
+    product = Product(rows, columns, depth)
+    launch = gemm(product, tile, call.target, x, packed, bias, call.outputs[0], call.activation, call.residual)
+    return [*packing, *padding, launch]
+
+
+def _dots(call: Call, columns: int, depth: int) -> Launch:
+    bias = _bias(call)
+    share = chunks(columns, call.target, step=_DOTS_AT_ONCE, work=depth)
+    nothing = Const(np.zeros(1, np.float32))
+    operands = (call.input(0), call.input(1), bias or nothing, call.residual or nothing, call.outputs[0])
+    flags = (np.int32(bias is not None), np.int32(call.residual is not None))
+    return share.launch(
+        "fully_connected",
+        "fully_connected",
+        (*operands, *share.args, np.int32(depth), *flags, *call.activation.bounds),
+        {"MR": _DOTS_AT_ONCE} | call.activation.defines,
+        flops(columns, depth),
+    )
+
+
+def _bias(call: Call) -> Operand | None:
+    return call.inputs[2] if len(call.inputs) > 2 else None
+
+
+FULLY_CONNECTED_CL = ClOp(FULLY_CONNECTED, claim=_claim, lower=_lower, fuses_activation=True, fuses_residual=True)

@@ -1,0 +1,35 @@
+"""SELECT and SELECT_V2: elements of one tensor or another, by a condition."""
+
+import numpy as np
+
+from litecl.delegate.cl_op import Call, ClOp, Step
+from litecl.delegate.claims import bits, moves
+from litecl.delegate.launch import elements
+from litecl.delegate.strided import view, walk
+from litecl.interpreter.graph import Array
+from litecl.interpreter.ops.select import SELECT, SELECT_V2
+
+
+def _launch(call: Call, condition: Array) -> list[Step]:
+    (y,) = call.outputs
+    views = (condition, view(call.input(1).shape), view(call.input(2).shape))
+    path = walk(*(np.broadcast_to(v, y.shape) for v in views))
+    share = elements(y.spec.size, call.target)
+    args = (*(call.input(i) for i in range(3)), y, path.table, *share.args, *path.arguments)
+    return [share.launch("select", "choose", args, {"T": bits(y.spec)})]
+
+
+def _lower_select(call: Call) -> list[Step]:
+    """A condition of rank 1 chooses whole rows."""
+    shape = call.input(0).shape
+    return _launch(call, view(shape + (1,) * (len(call.outputs[0].shape) - len(shape))))
+
+
+def _lower_select_v2(call: Call) -> list[Step]:
+    return _launch(call, view(call.input(0).shape))
+
+
+CL_OPS = (
+    ClOp(SELECT, claim=moves, lower=_lower_select),
+    ClOp(SELECT_V2, claim=moves, lower=_lower_select_v2),
+)

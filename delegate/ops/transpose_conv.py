@@ -1,0 +1,135 @@
+"""TRANSPOSE_CONV and Convolution2DTransposeBias on the device.
+
+With strides s the output pixels of one phase, those at y = s q + p, meet every s-th tap only: each phase is a
+convolution of stride 1 with the taps that it meets, reversed, whose results land s pixels apart.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Refusal, Step
+from litecl.delegate.ops import float_only
+from litecl.delegate.ops.conv_2d import Geometry, convolution
+from litecl.delegate.packing import packed_bias, panels
+from litecl.delegate.tile import tile_for
+from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.ops.transpose_conv import (
+    CONVOLUTION_2D_TRANSPOSE_BIAS,
+    TRANSPOSE_CONV,
+    TransposeConvOptions,
+    geometry,
+    offset,
+)
+from litecl.interpreter.options import CustomOptions
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """Output pixels ``first``, ``first + stride``, .. along one dimension: how many, which taps, what padding."""
+
+    first: int
+    stride: int
+    count: int
+    taps: tuple[int, ...]
+    pad: int
+
+
+def _phases(kernel: int, stride: int, cut: int, length: int) -> list[_Phase]:
+    """The phases of ``length`` output pixels, of which ``cut`` were cut off before the first."""
+    phases = []
+    for first in range(min(stride, length)):
+        start = (first + cut) % stride
+        taps = tuple(reversed(range(start, kernel, stride)))
+        pad = len(taps) - 1 - (first + cut) // stride
+        phases.append(_Phase(first, stride, -(-(length - first) // stride), taps, pad))
+    return phases
+
+
+def _lower(call: Call, x: Operand, bias: Operand | None, strides: tuple[int, int], cut: tuple[int, int]) -> list[Step]:
+    filter_, out = call.input(1), call.outputs[0]
+    assert filter_.data is not None
+    columns, kernel_height, kernel_width, _ = filter_.shape
+    vertical = _phases(kernel_height, strides[0], cut[0], out.shape[1])
+    horizontal = _phases(kernel_width, strides[1], cut[1], out.shape[2])
+    tile = tile_for(call.target, out.shape[0] * vertical[0].count * horizontal[0].count, columns)
+    padded, steps = packed_bias(bias, columns, 1, tile.panel, call.target)
+    launches: list[Step] = [*steps]
+    for v, h in product(vertical, horizontal):
+        taps = filter_.data[:, v.taps][:, :, h.taps].reshape(columns, -1)
+        weights = Const(panels(taps, tile.panel) if taps.size else np.zeros(1, np.float32))
+        shape = _geometry(x, out, v, h)
+        launches.append(convolution(shape, tile, call.target, x, weights, padded, out, call.activation))
+    return launches
+
+
+def _geometry(x: Operand, out: Operand, v: _Phase, h: _Phase) -> Geometry:
+    return Geometry(
+        height=x.shape[1],
+        width=x.shape[2],
+        channels=x.shape[3],
+        group_channels=x.shape[3],
+        kernel_height=len(v.taps),
+        kernel_width=len(h.taps),
+        stride_y=1,
+        stride_x=1,
+        dilation_y=1,
+        dilation_x=1,
+        pad_y=v.pad,
+        pad_x=h.pad,
+        pixels=x.shape[0] * v.count * h.count,
+        grid_height=v.count,
+        grid_width=h.count,
+        out_height=out.shape[1],
+        out_width=out.shape[2],
+        step_y=v.stride,
+        step_x=h.stride,
+        first_y=v.first,
+        first_x=h.first,
+        columns=out.shape[3],
+        group_columns=out.shape[3],
+    )
+
+
+def _claim_transpose_conv(
+    options: TransposeConvOptions, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]
+) -> Refusal | None:
+    return _not_constant(inputs) or float_only.refusal(inputs, 1, 2, 3)
+
+
+def _claim_transpose_conv_bias(
+    options: CustomOptions, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]
+) -> Refusal | None:
+    return _not_constant(inputs) or float_only.refusal(inputs, 0, 1, 2)
+
+
+def _not_constant(inputs: Sequence[TensorSpec | None]) -> Refusal | None:
+    filter_ = inputs[1]
+    return Refusal("weights are not constant") if filter_ is None or filter_.data is None else None
+
+
+def _transpose_conv(call: Call) -> list[Step]:
+    options: TransposeConvOptions = call.options
+    filter_, x, out = call.input(1), call.input(2), call.outputs[0]
+    bias = call.inputs[3] if len(call.inputs) > 3 else None
+    cut = offset(options, out.shape, filter_.shape)
+    return _lower(call, x, bias, (options.stride_h, options.stride_w), cut)
+
+
+def _transpose_conv_bias(call: Call) -> list[Step]:
+    x, filter_ = call.input(0), call.input(1)
+    shape = geometry(call.options, x.shape, filter_.shape)
+    return _lower(call, x, call.inputs[2], shape.strides, shape.offsets)
+
+
+TRANSPOSE_CONV_CL = ClOp(
+    TRANSPOSE_CONV, claim=_claim_transpose_conv, lower=_transpose_conv, fuses_activation=True
+)
+CONVOLUTION_2D_TRANSPOSE_BIAS_CL = ClOp(
+    CONVOLUTION_2D_TRANSPOSE_BIAS,
+    claim=_claim_transpose_conv_bias,
+    lower=_transpose_conv_bias,
+    fuses_activation=True,
+)

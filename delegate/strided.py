@@ -1,0 +1,132 @@
+"""Strided views of dense arrays, and the launches that copy between them.
+
+A view is a numpy array that is never read: slicing, transposing, flipping and broadcasting it gives the place of every
+element of the result.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Scratch, Target
+from litecl.delegate.launch import Chunks, elements
+from litecl.interpreter.graph import Array, Shape
+
+Strides = tuple[int, ...]
+Memory = Operand | Scratch
+
+_ORIGIN = np.zeros(1, np.int8)
+
+
+def view(shape: Sequence[int]) -> Array:
+    """A dense array of ``shape`` as a view: one byte stands for an element, so strides count elements."""
+    return np.lib.stride_tricks.as_strided(_ORIGIN, tuple(shape), dense(shape), writeable=False)
+
+
+def offset(array: Array) -> int:
+    """Where a view's first element lies in the dense array that the view is of."""
+    address: int = array.__array_interface__["data"][0]
+    return address - int(_ORIGIN.__array_interface__["data"][0])
+
+
+def dense(shape: Sequence[int]) -> Strides:
+    """Strides of a row-major array."""
+    strides: list[int] = []
+    stride = 1
+    for size in reversed(shape):
+        strides.append(stride)
+        stride *= size
+    return tuple(reversed(strides))
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Several arrays walked together: rows of ``row`` elements, one for every index of ``dims``.
+
+    strides: of each array, over ``dims``. steps: of each array, from one element of a row to the next.
+    """
+
+    row: int
+    dims: Shape
+    strides: tuple[Strides, ...]
+    steps: tuple[int, ...]
+
+    @property
+    def table(self) -> Const:
+        """``dims`` and the strides as a kernel reads them: rank, dims, then the strides of each array."""
+        return Const(np.array([len(self.dims), *self.dims, *(s for array in self.strides for s in array)], np.int32))
+
+    @property
+    def arguments(self) -> tuple[np.int32, ...]:
+        """``row`` and the steps as a kernel takes them."""
+        return tuple(np.int32(value) for value in (self.row, *self.steps))
+
+
+def walk(*views: Array) -> Walk:
+    """The walk over views of one shape in the fewest dimensions: size 1 goes, what no view tells apart merges."""
+    merged: list[tuple[int, Strides]] = []
+    for size, *strides in zip(views[0].shape, *(v.strides for v in views), strict=True):
+        if size == 1:
+            continue
+        if merged and merged[-1][1] == tuple(size * stride for stride in strides):
+            merged[-1] = (merged[-1][0] * size, tuple(strides))
+        else:
+            merged.append((size, tuple(strides)))
+    if not merged:
+        return Walk(1, (), ((),) * len(views), (1,) * len(views))
+    *outer, (row, steps) = merged
+    by_view = tuple(tuple(strides[i] for _, strides in outer) for i in range(len(views)))
+    return Walk(row, tuple(size for size, _ in outer), by_view, steps)
+
+
+def _copy_args(
+    source: Memory, at: Array, into: Memory, to: Array, target: Target
+) -> tuple[tuple[Arg, ...], Chunks]:
+    path = walk(at, to)
+    share = elements(at.size, target)
+    offsets = np.int32(offset(at)), np.int32(offset(to))
+    return (source, into, path.table, *share.args, *path.arguments, *offsets), share
+
+
+def copy(source: Memory, at: Array, into: Memory, to: Array, bits: str, target: Target) -> Launch:
+    """Copies the elements of ``source`` that the view ``at`` names to the places in ``into`` that ``to`` names.
+
+    bits: the integer type of the elements' size (``claims.bits``).
+    """
+    args, share = _copy_args(source, at, into, to, target)
+    return share.launch("copy", "copy", args, {"T": bits})
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """One coordinate of a box that is given on the device: ``index`` in the tensor of positions, the ``most`` that it
+    may be, what is added to a negative one (``wrap``), and the ``stride`` of its dimension."""
+
+    index: int
+    most: int
+    wrap: int
+    stride: int
+
+
+def copy_box(
+    entry: str,
+    source: Memory,
+    at: Array,
+    into: Memory,
+    to: Array,
+    positions: Operand,
+    places: Sequence[Place],
+    defines: Mapping[str, str],
+    target: Target,
+) -> Launch:
+    """``copy`` where the box in ``source`` (entry copy_from_box) or in ``into`` (copy_to_box) lies at ``positions``."""
+    args, share = _copy_args(source, at, into, to, target)
+    table = np.array([len(places), *(v for p in places for v in (p.index, p.most, p.wrap, p.stride))], np.int32)
+    return share.launch("copy", entry, (*args, positions, Const(table)), defines)
+
+
+def fill(into: Memory, count: int, value: Arg, bits: str, target: Target) -> Launch:
+    """Writes one element, which lies on the device, ``count`` times."""
+    share = elements(count, target)
+    return share.launch("copy", "fill", (into, value, *share.args), {"T": bits})

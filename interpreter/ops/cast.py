@@ -1,0 +1,113 @@
+"""CAST and BITCAST: elements turned into another type, by value and by bits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
+from litecl.interpreter.ops import require
+from litecl.interpreter.ops.quantize import integer_limits
+from litecl.interpreter.schema import TensorType
+
+_TYPES = (
+    TensorType.FLOAT32,
+    TensorType.FLOAT16,
+    TensorType.FLOAT64,
+    TensorType.COMPLEX64,
+    TensorType.INT4,
+    TensorType.INT8,
+    TensorType.UINT8,
+    TensorType.INT16,
+    TensorType.UINT16,
+    TensorType.INT32,
+    TensorType.UINT32,
+    TensorType.INT64,
+    TensorType.BOOL,
+)
+
+
+@dataclass(frozen=True)
+class CastOptions:
+    in_data_type: TensorType = TensorType.FLOAT32
+    out_data_type: TensorType = TensorType.FLOAT32
+
+
+def cast(x: Array, type_: TensorType) -> Array:
+    """``x`` as another type: floats are truncated and saturate (NaN is the largest integer), integers wrap."""
+    real = x.real if x.dtype.kind == "c" and type_.dtype.kind != "c" else x
+    if type_ == TensorType.BOOL:
+        return np.asarray(real != 0)
+    if real.dtype.kind != "f" or type_.dtype.kind not in "iu":
+        return real.astype(type_.dtype)
+    low, high = integer_limits(type_)
+    with np.errstate(invalid="ignore"):
+        result = real.astype(type_.dtype)
+    result = np.where(np.isnan(real) | (real >= float(high) + 1), type_.dtype.type(high), result)
+    return np.where(real <= float(low) - 1, type_.dtype.type(low), result)
+
+
+def _infer_cast(options: CastOptions, inputs: Specs) -> list[TensorSpec]:
+    (x,) = require.present("CAST", inputs, 1)
+    require.types("CAST", x, _TYPES)
+    return [TensorSpec(options.out_data_type, x.shape)]
+
+
+def _run_cast(options: CastOptions, inputs: Inputs) -> list[Array]:
+    (x,) = require.arrays(inputs, 1)
+    return [cast(x, options.out_data_type)]
+
+
+def _bind_cast(options: CastOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
+    """The output's declared type counts, options may be missing."""
+    type_ = require.types("CAST", outputs[0], _TYPES)
+
+    def run(options: CastOptions, inputs: Inputs) -> list[Array]:
+        (x,) = require.arrays(inputs, 1)
+        return [cast(x, type_)]
+
+    return run
+
+
+def _infer_bitcast(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    (x,) = require.present("BITCAST", inputs, 1)
+    return [TensorSpec(x.type, None)]
+
+
+def _bind_bitcast(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
+    """Where sizes differ, the last dimension holds the parts of one larger element."""
+    dtype = outputs[0].dtype
+
+    def run(options: NoOptions, inputs: Inputs) -> list[Array]:
+        (x,) = require.arrays(inputs, 1)
+        shape = x.shape
+        if x.itemsize > dtype.itemsize:
+            shape = (*x.shape, x.itemsize // dtype.itemsize)
+        elif x.itemsize < dtype.itemsize:
+            shape = x.shape[:-1]
+            if x.shape[-1:] != (dtype.itemsize // x.itemsize,):
+                raise ShapeError(f"BITCAST: shape {list(x.shape)} does not end in the parts of one {dtype}")
+        return [np.ascontiguousarray(x).reshape(-1).view(dtype).reshape(shape)]
+
+    return run
+
+
+CAST = Op(
+    "CAST",
+    options=CastOptions,
+    infer=_infer_cast,
+    run=_run_cast,
+    bind=_bind_cast,
+    versions=range(1, 9),
+    declared_types=True,
+)
+BITCAST = Op(
+    "BITCAST",
+    options=NoOptions,
+    infer=_infer_bitcast,
+    run=require.unbound("BITCAST"),
+    bind=_bind_bitcast,
+    declared_types=True,
+)

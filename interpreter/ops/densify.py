@@ -1,0 +1,72 @@
+"""DENSIFY: a sparse constant in full.
+
+The layout is TACO's (Chou, Kjolstad and Amarasinghe, 2018): levels are stored in ``traversal_order``, the dimensions of
+the tensor first and those of its blocks after them; ``block_map`` names the dimension that each block dimension cuts.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.graph import Array, DimensionMetadata, Shape, Sparsity, TensorSpec
+from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
+from litecl.interpreter.ops import require
+
+
+def densify(values: Array, sparsity: Sparsity, shape: Shape) -> Array:
+    """The tensor of ``shape`` whose stored values are ``values``."""
+    places = _coordinates(sparsity)
+    count = len(places[0]) if places else 1
+    if values.size != count:
+        raise ModelError(f"DENSIFY: the sparsity places {count} values, got {values.size}")
+    by_dimension = dict(zip(sparsity.traversal_order, places, strict=True))
+    sizes = dict(zip(sparsity.traversal_order, sparsity.dimensions, strict=True))
+    index = [by_dimension[axis] for axis in range(len(shape))]
+    for i, axis in enumerate(sparsity.block_map):
+        block = len(shape) + i
+        index[axis] = index[axis] * sizes[block].dense_size + by_dimension[block]
+    dense = np.zeros(shape, values.dtype)
+    dense[tuple(index)] = values.reshape(-1)
+    return dense
+
+
+def _coordinates(sparsity: Sparsity) -> list[Array]:
+    """For every level, in stored order, the coordinate of every stored value."""
+    coordinates: list[Array] = []
+    count = 1
+    for level in sparsity.dimensions:
+        parent, own = _children(level, count)
+        coordinates = [*(known[parent] for known in coordinates), own]
+        count = len(own)
+    return coordinates
+
+
+def _children(level: DimensionMetadata, parents: int) -> tuple[Array, Array]:
+    """The entries of one level under all entries of the level above: whose they are, and their coordinates."""
+    if level.segments is None or level.indices is None:
+        return np.repeat(np.arange(parents), level.dense_size), np.tile(np.arange(level.dense_size), parents)
+    if len(level.segments) != parents + 1:
+        raise ModelError(f"DENSIFY: expected {parents + 1} segments, got {len(level.segments)}")
+    return np.repeat(np.arange(parents), np.diff(level.segments)), level.indices.astype(np.int64)
+
+
+def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    (x,) = require.present("DENSIFY", inputs, 1)
+    return [TensorSpec(x.type, x.shape)]
+
+
+def _bind(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
+    (x,) = require.present("DENSIFY", inputs, 1)
+    sparsity, shape = x.sparsity, x.static_shape
+    if sparsity is None:
+        raise ModelError(f"DENSIFY: expected sparsity parameters of {x.name!r}, got none")
+
+    def run(options: NoOptions, inputs: Inputs) -> list[Array]:
+        (values,) = require.arrays(inputs, 1)
+        return [densify(values, sparsity, shape)]
+
+    return run
+
+
+DENSIFY = Op("DENSIFY", options=NoOptions, infer=_infer, run=require.unbound("DENSIFY"), bind=_bind)

@@ -1,0 +1,88 @@
+"""Hash tables: HASHTABLE, HASHTABLE_IMPORT, HASHTABLE_FIND and HASHTABLE_SIZE, between int64 and strings.
+
+``Context.resources`` keeps a table as its sorted keys and the values in their order.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Context, ControlOp, Inputs, NoOptions, Op, Specs
+from litecl.interpreter.ops import require
+from litecl.interpreter.ops.variables import handle
+from litecl.interpreter.schema import TensorType
+
+
+@dataclass(frozen=True)
+class HashtableOptions:
+    table_id: int = 0
+    key_dtype: TensorType = TensorType.FLOAT32
+    value_dtype: TensorType = TensorType.FLOAT32
+
+
+def _infer_table(options: HashtableOptions, inputs: Specs) -> list[TensorSpec]:
+    if {options.key_dtype, options.value_dtype} != {TensorType.INT64, TensorType.STRING}:
+        raise ShapeError(
+            "HASHTABLE: expected INT64 to STRING or STRING to INT64, got "
+            f"{options.key_dtype.name} to {options.value_dtype.name}"
+        )
+    return [TensorSpec(TensorType.RESOURCE, (1,))]
+
+
+def _run_table(options: HashtableOptions, inputs: Inputs) -> list[Array]:
+    return [handle(f"HASHTABLE {options.table_id}").reshape(1)]
+
+
+def _infer_import(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    _, keys, values = require.present("HASHTABLE_IMPORT", inputs, 3)
+    if keys.shape != values.shape:
+        raise ShapeError(f"HASHTABLE_IMPORT: {keys.shape} keys for {values.shape} values")
+    return []
+
+
+def _run_import(options: NoOptions, inputs: Inputs, context: Context) -> list[Array]:
+    """A table is filled once; importing again changes nothing."""
+    table, keys, values = require.arrays(inputs, 3)
+    order = np.argsort(keys.ravel(), kind="stable")
+    context.resources.setdefault(table.item(), (keys.ravel()[order], values.ravel()[order]))
+    return []
+
+
+def _content(name: str, table: Array, context: Context) -> Any:
+    if table.item() not in context.resources:
+        raise ModelError(f"{name}: {table.item()} was never imported")
+    return context.resources[table.item()]
+
+
+def _infer_find(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    _, keys, default = require.present("HASHTABLE_FIND", inputs, 3)
+    return [TensorSpec(default.type, keys.shape)]
+
+
+def _run_find(options: NoOptions, inputs: Inputs, context: Context) -> list[Array]:
+    table, wanted, default = require.arrays(inputs, 3)
+    keys, values = _content("HASHTABLE_FIND", table, context)
+    if not keys.size:
+        return [np.broadcast_to(default.reshape(()), wanted.shape).copy()]
+    places = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+    return [np.where(keys[places] == wanted, values[places], default.reshape(()))]
+
+
+def _infer_size(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    require.present("HASHTABLE_SIZE", inputs, 1)
+    return [TensorSpec(TensorType.INT64, (1,))]
+
+
+def _run_size(options: NoOptions, inputs: Inputs, context: Context) -> list[Array]:
+    (table,) = require.arrays(inputs, 1)
+    keys, _ = _content("HASHTABLE_SIZE", table, context)
+    return [np.array([np.unique(keys).size], np.int64)]
+
+
+HASHTABLE = Op("HASHTABLE", options=HashtableOptions, infer=_infer_table, run=_run_table, pure=False)
+HASHTABLE_IMPORT = ControlOp("HASHTABLE_IMPORT", options=NoOptions, infer=_infer_import, run=_run_import)
+HASHTABLE_FIND = ControlOp("HASHTABLE_FIND", options=NoOptions, infer=_infer_find, run=_run_find)
+HASHTABLE_SIZE = ControlOp("HASHTABLE_SIZE", options=NoOptions, infer=_infer_size, run=_run_size)

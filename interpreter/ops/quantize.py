@@ -1,0 +1,142 @@
+"""QUANTIZE, DEQUANTIZE and FAKE_QUANT: between real numbers and the integers that stand for them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.errors import ModelError, UnsupportedOp
+from litecl.interpreter.graph import Array, Quantization, TensorSpec
+from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
+from litecl.interpreter.ops import require, types
+from litecl.interpreter.ops.unary import each, like_input
+from litecl.interpreter.schema import TensorType
+
+_SUB_BYTE = {TensorType.INT4: (-8, 7), TensorType.UINT4: (0, 15), TensorType.INT2: (-2, 1)}
+_STORED = (TensorType.INT8, TensorType.UINT8, TensorType.INT16, TensorType.INT32, *_SUB_BYTE)
+
+
+@dataclass(frozen=True)
+class FakeQuantOptions:
+    min: float = 0.0
+    max: float = 0.0
+    num_bits: int = 0
+    narrow_range: bool = False
+
+
+def integer_limits(type_: TensorType) -> tuple[int, int]:
+    """The smallest and the largest integer of a type."""
+    return _SUB_BYTE[type_] if type_ in _SUB_BYTE else types.limits(type_.dtype)
+
+
+def affine(name: str, spec: TensorSpec) -> Quantization:
+    """The quantization that a tensor must have."""
+    if spec.quantization is None or spec.quantization.scale.size == 0:
+        raise ModelError(f"{name}: expected quantization parameters of {spec.name!r} ({spec.type.name}), got none")
+    return spec.quantization
+
+
+def spread(values: Array, quantization: Quantization, rank: int) -> Array:
+    """Scales or zero points in a shape that broadcasts to a tensor of ``rank``."""
+    if values.size == 1:
+        return values.reshape(())
+    if quantization.block_size:
+        return np.repeat(values, quantization.block_size, axis=quantization.quantized_dimension)
+    shape = [1] * rank
+    shape[quantization.quantized_dimension] = -1
+    return values.reshape(shape)
+
+
+def dequantize(x: Array, quantization: Quantization) -> Array:
+    """``scale * (q - zero_point)``, in float32."""
+    zero = spread(quantization.zero_point.astype(np.int64), quantization, x.ndim) if quantization.zero_point.size else 0
+    scale = spread(quantization.scale.astype(np.float64), quantization, x.ndim)
+    return np.asarray(scale * (x.astype(np.int64) - zero), np.float32)
+
+
+def quantize(x: Array, quantization: Quantization, type_: TensorType) -> Array:
+    """``round(x / scale) + zero_point``, halves away from zero, within the range of the type."""
+    zero = spread(quantization.zero_point.astype(np.int64), quantization, x.ndim) if quantization.zero_point.size else 0
+    steps = x / spread(quantization.scale.astype(np.float32), quantization, x.ndim)
+    low, high = integer_limits(type_)
+    rounded = np.trunc(steps.astype(np.float64) + np.copysign(0.5, steps))
+    return np.asarray(np.clip(rounded + zero, low, high), type_.dtype)
+
+
+def _infer_quantize(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    (x,) = require.present("QUANTIZE", inputs, 1)
+    return [TensorSpec(TensorType.INT8 if x.type in types.FLOAT else x.type, x.shape)]
+
+
+def _bind_quantize(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
+    (x,) = require.present("QUANTIZE", inputs, 1)
+    if x.type not in types.FLOAT:
+        raise UnsupportedOp(f"QUANTIZE: no kernel from {x.type.name} to {outputs[0].type.name}")
+    type_ = require.types("QUANTIZE", outputs[0], _STORED)
+    quantization = affine("QUANTIZE", outputs[0])
+
+    def run(options: NoOptions, inputs: Inputs) -> list[Array]:
+        (x,) = require.arrays(inputs, 1)
+        return [quantize(x, quantization, type_)]
+
+    return run
+
+
+def _infer_dequantize(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    (x,) = require.present("DEQUANTIZE", inputs, 1)
+    require.types("DEQUANTIZE", x, (*_STORED, TensorType.FLOAT16))
+    return [TensorSpec(TensorType.FLOAT32, x.shape)]
+
+
+def _run_dequantize(options: NoOptions, inputs: Inputs) -> list[Array]:
+    (x,) = require.arrays(inputs, 1)
+    return [x.astype(np.float32)]
+
+
+def _bind_dequantize(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+    (x,) = require.present("DEQUANTIZE", inputs, 1)
+    if x.type == TensorType.FLOAT16:
+        return None
+    quantization = affine("DEQUANTIZE", x)
+
+    def run(options: NoOptions, inputs: Inputs) -> list[Array]:
+        (x,) = require.arrays(inputs, 1)
+        return [dequantize(x, quantization)]
+
+    return run
+
+
+def _fake_quant(options: FakeQuantOptions, x: Array) -> Array:
+    """The range is nudged so that zero is one of its steps (Jacob et al., 2018, section 3)."""
+    low, high = int(options.narrow_range), (1 << options.num_bits) - 1
+    scale = (np.float32(options.max) - np.float32(options.min)) / np.float32(high - low)
+    zero = np.clip(np.floor(low - options.min / scale + 0.5), low, high)
+    bottom, top = np.float32((low - zero) * scale), np.float32((high - zero) * scale)
+    steps = np.floor((np.clip(x, bottom, top) - bottom) / scale + np.float32(0.5))
+    return np.asarray(steps * scale + bottom)
+
+
+QUANTIZE = Op(
+    "QUANTIZE",
+    options=NoOptions,
+    infer=_infer_quantize,
+    run=require.unbound("QUANTIZE"),
+    bind=_bind_quantize,
+    versions=range(1, 6),
+    declared_types=True,
+)
+DEQUANTIZE = Op(
+    "DEQUANTIZE",
+    options=NoOptions,
+    infer=_infer_dequantize,
+    run=_run_dequantize,
+    bind=_bind_dequantize,
+    versions=range(1, 9),
+)
+FAKE_QUANT = Op(
+    "FAKE_QUANT",
+    options=FakeQuantOptions,
+    infer=like_input("FAKE_QUANT", types.FLOAT),
+    run=each(_fake_quant),
+    versions=range(1, 3),
+)

@@ -1,0 +1,97 @@
+// A function of two arrays that broadcast against each other: c[i] = FINISH(OP(a[i'], b[i"])).
+// The arrays are walked in rows, in which each of them either advances or repeats one element (a_step, b_step: 1 or 0).
+// A work-item takes per_item consecutive elements of c.
+// walk: rank, dims[rank], strides of a[rank], strides of b[rank].
+// Macros: T, the type of a and b; R, the type of c; OP, one of the functions below; FINISH, what becomes of its result:
+// ACTIVATE (float, by ACTIVATION), BOUND (clamp to [low, high]) or TRUTH (0 or 1); FLOATING, if T is float.
+#include "common.h"
+
+typedef VECTOR(T) Tv;
+typedef VECTOR(R) Rv;
+typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
+typedef Rv Rv_u __attribute__((aligned(sizeof(R))));
+
+#define ADD(a, b) ((a) + (b))
+#define SUB(a, b) ((a) - (b))
+#define MUL(a, b) ((a) * (b))
+#define DIV(a, b) ((a) / (b))
+#define MAXIMUM(a, b) MAX(a, b)
+#define MINIMUM(a, b) MIN(a, b)
+#define SQUARED_DIFFERENCE(a, b) (((a) - (b)) * ((a) - (b)))
+#define PRELU(a, b) ((a) < 0 ? (a) * (b) : (a))
+#define POW(a, b) pow(a, b)
+#define ATAN2(a, b) atan2(a, b)
+#define EQUAL(a, b) ((a) == (b))
+#define NOT_EQUAL(a, b) ((a) != (b))
+#define LESS(a, b) ((a) < (b))
+#define LESS_EQUAL(a, b) ((a) <= (b))
+#define GREATER(a, b) ((a) > (b))
+#define GREATER_EQUAL(a, b) ((a) >= (b))
+#define LOGICAL_AND(a, b) ((a) & (b))
+#define LOGICAL_OR(a, b) ((a) | (b))
+#define FLOOR_DIV(a, b) floor_div(a, b)
+#define FLOOR_MOD(a, b) floor_mod(a, b)
+#define DIV_INT(a, b) div_int(a, b)
+#define FLOOR_DIV_INT(a, b) floor_div_int(a, b)
+#define FLOOR_MOD_INT(a, b) floor_mod_int(a, b)
+
+#ifdef FLOATING
+// The quotient may round up to a whole number that the exact one does not reach: then the remainder's sign tells.
+inline floatv floor_div(floatv a, floatv b) {
+    const floatv quotient = floor(a / b);
+    return (a - quotient * b) * b < 0.0f ? quotient - 1.0f : quotient;
+}
+
+inline floatv floor_mod(floatv a, floatv b) {
+    const floatv remainder = fmod(a, b);
+    return remainder * b < 0.0f ? remainder + b : remainder;
+}
+
+#else
+// Division by -1 is a negation: the least integer divided by -1 traps on some CPUs.
+inline Tv div_int(Tv a, Tv b) { return b == (Tv)-1 ? -a : a / (b == (Tv)-1 ? (Tv)1 : b); }
+
+inline Tv floor_mod_int(Tv a, Tv b) {
+    const Tv remainder = a % (b == (Tv)-1 ? (Tv)1 : b);
+    return remainder != (Tv)0 && (remainder ^ b) < (Tv)0 ? remainder + b : remainder;
+}
+
+inline Tv floor_div_int(Tv a, Tv b) { return div_int(a - floor_mod_int(a, b), b); }
+#endif
+
+#define ACTIVATE(x) ACTIVATION(x, low, high)
+#define BOUND(x) ((x) < (Tv)low ? (Tv)low : ((x) > (Tv)high ? (Tv)high : (x)))
+#define TRUTH(x) (CONVERT(x, R) & (Rv)1)
+
+// One row: A and B say how a vector of each array is read, a and b how an element is.
+#define ROW(A, B, a, b)                                        \
+    for (; i + VW <= count; i += VW) {                         \
+        const Tv p = (A), q = (B);                             \
+        *(__global Rv_u *)(z + i) = FINISH(OP(p, q));          \
+    }                                                          \
+    for (; i < count; ++i) {                                   \
+        const Tv p = (a), q = (b);                             \
+        z[i] = LANE0(FINISH(OP(p, q)));                        \
+    }
+
+__kernel void binary(__global const T *a, __global const T *b, __global R *c, __global const int *walk, int n,
+                     int per_item, int row, int a_step, int b_step, T low, T high) {
+    SHARE(n, per_item);
+    const int rank = walk[0];
+    __global const int *dims = walk + 1;
+    for (int at = start, count; at < end; at += count) {
+        const int line = at / row, column = at - line * row;
+        __global const T *x = a + row_offset(dims, dims + rank, rank, line) + a_step * column;
+        __global const T *y = b + row_offset(dims, dims + 2 * rank, rank, line) + b_step * column;
+        __global R *z = c + at;
+        count = MIN(row - column, end - at);
+        int i = 0;
+        if (a_step && b_step) {
+            ROW(*(__global const Tv_u *)(x + i), *(__global const Tv_u *)(y + i), x[i], y[i])
+        } else if (a_step) {
+            ROW(*(__global const Tv_u *)(x + i), (Tv)y[0], x[i], y[0])
+        } else {
+            ROW((Tv)x[0], *(__global const Tv_u *)(y + i), x[0], y[i])
+        }
+    }
+}

@@ -1,0 +1,96 @@
+// 2-D convolutions as matrix products whose rows are gathered on the way: out = activation(conv(x) + bias + residual).
+// x is [images, height, width, channels]; weights are packed in panels, [groups][columns / PANEL][kernel_height *
+// kernel_width * group_channels][PANEL]; bias is [groups][columns padded to whole panels]; zeros holds kernel_width *
+// group_channels zeros, which stand for pixels outside the image.
+// The pixels computed form a grid_height x grid_width grid in the output, every step-th from first on: all of it for a
+// convolution, one phase of a transposed convolution.
+// A work-item takes item_rows pixels x item_columns columns of one group, tile by tile.
+// Macros: MR, NV, PANEL; ACTIVATION (common.h), whose arguments are low and high.
+#include "tile.h"
+
+typedef struct {
+    int height, width, channels, group_channels;
+    int kernel_height, kernel_width, stride_y, stride_x, dilation_y, dilation_x, pad_y, pad_x;
+    int pixels, grid_height, grid_width;
+    int out_height, out_width, step_y, step_x, first_y, first_x;
+    int columns, group_columns;
+    int item_rows, item_columns;
+} Geometry;
+
+// Adds up all taps of a tile's pixels. at[r] is the offset of pixel r's first tap, (top[r], left[r]) its place, which
+// may be outside the image.
+inline void multiply_taps(floatv tile[MR][NV], __global const float *restrict x, __global const float *weights,
+                          __global const float *restrict zeros, __global const Geometry *restrict g, const int at[MR],
+                          const int top[MR], const int left[MR]) {
+    int leftmost = 0, rightmost = 0;
+    UNROLL for (int r = 0; r < MR; ++r) {
+        leftmost = MIN(leftmost, left[r]);
+        rightmost = MAX(rightmost, left[r]);
+    }
+    // The taps of one row lie side by side in memory: they are one longer tap where none is outside.
+    const int merged = g->dilation_x == 1 && g->group_channels == g->channels && leftmost >= 0 &&
+                       rightmost + g->kernel_width <= g->width;
+    const int taps = merged ? 1 : g->kernel_width;
+    const int depth = merged ? g->kernel_width * g->channels : g->group_channels;
+    for (int ky = 0; ky < g->kernel_height; ++ky) {
+        const int dy = ky * g->dilation_y;
+        for (int kx = 0; kx < taps; ++kx) {
+            const int dx = kx * g->dilation_x, tap = (dy * g->width + dx) * g->channels;
+            __global const float *rows[MR];
+            UNROLL for (int r = 0; r < MR; ++r) {
+                const int inside =
+                    (uint)(top[r] + dy) < (uint)g->height && (merged || (uint)(left[r] + dx) < (uint)g->width);
+                rows[r] = inside ? x + at[r] + tap : zeros;
+            }
+            multiply_tile(tile, rows, weights, depth);
+            weights += depth * PANEL;
+        }
+    }
+}
+
+OUT_OF_LINE WIDE void conv_tile(__global const float *restrict x, __global const float *restrict weights,
+                                __global const float *restrict bias, __global const float *restrict zeros,
+                                __global const float *restrict residual, __global float *restrict out,
+                                __global const Geometry *restrict g, const int m0, const int n0,
+                                const int has_residual, const float low, const float high) {
+    floatv tile[MR][NV];
+    int at[MR], top[MR], left[MR], to[MR];
+    const int image_pixels = g->grid_height * g->grid_width;
+    int image = m0 / image_pixels, y = m0 % image_pixels / g->grid_width, column = m0 % g->grid_width;
+    UNROLL for (int r = 0; r < MR; ++r) {
+        top[r] = y * g->stride_y - g->pad_y;
+        left[r] = column * g->stride_x - g->pad_x;
+        at[r] = ((image * g->height + top[r]) * g->width + left[r]) * g->channels;
+        const int out_y = y * g->step_y + g->first_y, out_x = column * g->step_x + g->first_x;
+        to[r] = ((image * g->out_height + out_y) * g->out_width + out_x) * g->columns + n0;
+        UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
+        // Rows past the last pixel repeat it.
+        if (m0 + r + 1 < g->pixels && ++column == g->grid_width) {
+            column = 0;
+            if (++y == g->grid_height) y = 0, ++image;
+        }
+    }
+    const int depth = g->kernel_height * g->kernel_width * g->group_channels;
+    multiply_taps(tile, x, panel_at(weights, n0, depth), zeros, g, at, top, left);
+    UNROLL for (int r = 0; r < MR; ++r)
+        if (m0 + r < g->pixels)
+            finish_row(tile[r], residual + to[r], out + to[r], g->group_columns - n0, has_residual, low, high);
+}
+
+KERNEL void conv_2d(__global const float *restrict x, __global const float *restrict weights,
+                    __global const float *restrict bias, __global const float *restrict zeros,
+                    __global const float *restrict residual, __global float *restrict out,
+                    __global const Geometry *restrict g, const int has_residual, const float low, const float high) {
+    const int m_first = ROW_ITEM * g->item_rows, m_last = MIN(m_first + g->item_rows, g->pixels);
+    const int n_first = COLUMN_ITEM * g->item_columns, n_last = MIN(n_first + g->item_columns, g->group_columns);
+    const int group = get_global_id(2);
+    const int group_panels = (g->group_columns + PANEL - 1) / PANEL * PANEL;
+    x += group * g->group_channels;
+    weights += (size_t)group * group_panels * g->kernel_height * g->kernel_width * g->group_channels;
+    bias += group * group_panels;
+    residual += group * g->group_columns;
+    out += group * g->group_columns;
+    for (int m0 = m_first; m0 < m_last; m0 += MR)
+        for (int n0 = n_first; n0 < n_last; n0 += TILE_COLUMNS)
+            conv_tile(x, weights, bias, zeros, residual, out, g, m0, n0, has_residual, low, high);
+}

@@ -1,0 +1,93 @@
+// Elements from one place to another: y[j] = x[i], where both are walked in rows (see delegate/strided.py).
+// A work-item takes per_item consecutive elements, counted in the order of the walk.
+// walk: rank, dims[rank], strides of x[rank], strides of y[rank]; row, x_step, y_step: a row's length and steps.
+// Macros: T, an integer type of the elements' size; I, the type of positions that are read on the device.
+#include "common.h"
+
+#define MOST_DIMS 16
+
+typedef VECTOR(T) Tv;
+typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
+
+inline void copy_row(__global const T *x, int x_step, __global T *y, int y_step, int count) {
+    int i = 0;
+    if (x_step == 1 && y_step == 1) {
+        for (; i + VW <= count; i += VW) *(__global Tv_u *)(y + i) = *(__global const Tv_u *)(x + i);
+    } else if (x_step == 0 && y_step == 1) {
+        const Tv v = x[0];
+        for (; i + VW <= count; i += VW) *(__global Tv_u *)(y + i) = v;
+    }
+    for (; i < count; ++i) y[i * y_step] = x[i * x_step];
+}
+
+inline void copy_rows(__global const T *x, __global T *y, __global const int *walk, int start, int end, int row,
+                      int x_step, int y_step) {
+    const int rank = walk[0];
+    __global const int *dims = walk + 1, *x_strides = dims + rank, *y_strides = x_strides + rank;
+    int index[MOST_DIMS];
+    int line = start / row, column = start - line * row;
+    for (int d = rank - 1; d >= 0; --d) {
+        const int outer = line / dims[d];
+        index[d] = line - outer * dims[d];
+        x += index[d] * x_strides[d];
+        y += index[d] * y_strides[d];
+        line = outer;
+    }
+    for (int at = start; at < end;) {
+        const int count = MIN(row - column, end - at);
+        copy_row(x + column * x_step, x_step, y + column * y_step, y_step, count);
+        at += count;
+        column = 0;
+        for (int d = rank - 1; d >= 0; --d) {
+            x += x_strides[d];
+            y += y_strides[d];
+            if (++index[d] < dims[d]) break;
+            index[d] = 0;
+            x -= dims[d] * x_strides[d];
+            y -= dims[d] * y_strides[d];
+        }
+    }
+}
+
+__kernel void copy(__global const T *x, __global T *y, __global const int *walk, int n, int per_item, int row,
+                   int x_step, int y_step, int x_offset, int y_offset) {
+    SHARE(n, per_item);
+    copy_rows(x + x_offset, y + y_offset, walk, start, end, row, x_step, y_step);
+}
+
+__kernel void fill(__global T *y, __global const T *value, int n, int per_item) {
+    SHARE(n, per_item);
+    if (start < end) copy_row(value, 0, y + start, 1, end - start);
+}
+
+#ifdef I
+// Where a box lies that is given by positions in a tensor. places: how many, then for each of them its index in the
+// tensor, the largest value, what is added to a negative one, and the stride.
+inline int box_offset(__global const I *positions, __global const int *places) {
+    int offset = 0;
+    for (int i = 0; i < places[0]; ++i) {
+        __global const int *place = places + 1 + 4 * i;
+        I position = positions[place[0]];
+        position = position < 0 ? position + place[2] : position;
+        position = position < 0 ? 0 : (position > place[1] ? place[1] : position);
+        offset += (int)position * place[3];
+    }
+    return offset;
+}
+
+__kernel void copy_from_box(__global const T *x, __global T *y, __global const int *walk, int n, int per_item, int row,
+                            int x_step, int y_step, int x_offset, int y_offset, __global const I *positions,
+                            __global const int *places) {
+    SHARE(n, per_item);
+    x_offset += box_offset(positions, places);
+    copy_rows(x + x_offset, y + y_offset, walk, start, end, row, x_step, y_step);
+}
+
+__kernel void copy_to_box(__global const T *x, __global T *y, __global const int *walk, int n, int per_item, int row,
+                          int x_step, int y_step, int x_offset, int y_offset, __global const I *positions,
+                          __global const int *places) {
+    SHARE(n, per_item);
+    y_offset += box_offset(positions, places);
+    copy_rows(x + x_offset, y + y_offset, walk, start, end, row, x_step, y_step);
+}
+#endif

@@ -1,0 +1,38 @@
+// GATHER, EMBEDDING_LOOKUP and GATHER_ND: rows of inner elements, by index. An index that is out of range is moved to
+// the nearest that is not, so that nothing outside of x is read.
+// A work-item takes per_item whole rows of y.
+// Macros: T, an integer type of the elements' size; I, the type of the indices.
+#include "common.h"
+
+typedef VECTOR(T) Tv;
+typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
+
+inline void copy_row(__global const T *x, __global T *y, int count) {
+    int i = 0;
+    for (; i + VW <= count; i += VW) *(__global Tv_u *)(y + i) = *(__global const Tv_u *)(x + i);
+    for (; i < count; ++i) y[i] = x[i];
+}
+
+inline int within(I index, int size) { return index < 0 ? 0 : (index >= size ? size - 1 : (int)index); }
+
+// x [batches, outer, size, inner], positions [batches, count], y [batches, outer, count, inner].
+__kernel void gather(__global const T *x, __global const I *positions, __global T *y, int n, int per_item, int outer,
+                     int size, int inner, int count) {
+    SHARE(n, per_item);
+    for (int row = start; row < end; ++row) {
+        const int line = row / count, k = row - line * count;
+        const int position = within(positions[line / outer * count + k], size);
+        copy_row(x + (line * size + position) * inner, y + row * inner, inner);
+    }
+}
+
+// indices [rows, depth], y [rows, inner]; dims, then strides of the first depth dimensions of x.
+__kernel void gather_nd(__global const T *x, __global const I *indices, __global T *y, __global const int *dims, int n,
+                        int per_item, int depth, int inner) {
+    SHARE(n, per_item);
+    for (int row = start; row < end; ++row) {
+        int offset = 0;
+        for (int d = 0; d < depth; ++d) offset += within(indices[row * depth + d], dims[d]) * dims[depth + d];
+        copy_row(x + offset, y + row * inner, inner);
+    }
+}

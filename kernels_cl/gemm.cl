@@ -1,0 +1,39 @@
+// Matrix products: out[b] = activation(x[b] weights[b] + bias + residual[b]), [m, depth] x [depth, n].
+// x and out are row-major, weights are packed in panels (tile.h), bias is padded to whole panels.
+// A work-item takes item_rows x item_columns of one product, tile by tile.
+// offsets: of every product's x and weights, in elements. residual is read only if has_residual.
+// Macros: MR, NV, PANEL; ACTIVATION (common.h), whose arguments are low and high.
+#include "tile.h"
+
+OUT_OF_LINE WIDE void gemm_tile(__global const float *restrict x, __global const float *restrict weights,
+                                __global const float *restrict bias, __global const float *restrict residual,
+                                __global float *restrict out, const int m0, const int n0, const int m, const int n,
+                                const int depth, const int has_residual, const float low, const float high) {
+    floatv tile[MR][NV];
+    __global const float *rows[MR];
+    UNROLL for (int r = 0; r < MR; ++r) {
+        rows[r] = x + (size_t)MIN(m0 + r, m - 1) * depth;
+        UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
+    }
+    multiply_tile(tile, rows, panel_at(weights, n0, depth), depth);
+    UNROLL for (int r = 0; r < MR; ++r) {
+        const size_t at = (size_t)(m0 + r) * n + n0;
+        if (m0 + r < m) finish_row(tile[r], residual + at, out + at, n - n0, has_residual, low, high);
+    }
+}
+
+KERNEL void gemm(__global const float *restrict x, __global const float *restrict weights,
+                 __global const float *restrict bias, __global const float *restrict residual,
+                 __global float *restrict out, __global const int *restrict offsets, const int m, const int n,
+                 const int depth, const int item_rows, const int item_columns, const int has_residual,
+                 const float low, const float high) {
+    const int product = get_global_id(2);
+    const size_t first = (size_t)product * m * n;
+    const int m_first = ROW_ITEM * item_rows, m_last = MIN(m_first + item_rows, m);
+    const int n_first = COLUMN_ITEM * item_columns, n_last = MIN(n_first + item_columns, n);
+    x += offsets[2 * product];
+    weights += offsets[2 * product + 1];
+    for (int m0 = m_first; m0 < m_last; m0 += MR)
+        for (int n0 = n_first; n0 < n_last; n0 += TILE_COLUMNS)
+            gemm_tile(x, weights, bias, residual + first, out + first, m0, n0, m, n, depth, has_residual, low, high);
+}

@@ -1,0 +1,18 @@
+// Matrices packed in panels: out[i][p][k][c] = x[i * step + k * row_step + (p * panel + c) * column_step], and 0 where
+// p * panel + c >= columns. With one panel as wide as the matrix it is transposed or copied.
+// A work-item takes per_item of the n lines of `panel` elements; there are `lines` of them in an image i.
+#include "common.h"
+
+__kernel void pack(__global const float *restrict x, __global float *restrict out, const int n, const int per_item,
+                   const int lines, const int depth, const int panel, const int columns, const int step,
+                   const int row_step, const int column_step) {
+    SHARE(n, per_item);
+    for (int line = start; line < end; ++line) {
+        const int image = line / lines, first = (line % lines) / depth * panel, k = line % lines % depth;
+        __global const float *from = x + (size_t)image * step + (size_t)k * row_step + (size_t)first * column_step;
+        __global float *to = out + (size_t)line * panel;
+        const int filled = MIN(panel, columns - first);
+        for (int c = 0; c < filled; ++c) to[c] = from[c * column_step];
+        for (int c = filled; c < panel; ++c) to[c] = 0.0f;
+    }
+}

@@ -1,0 +1,52 @@
+// AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D of x [n, height, width, channels] (NHWC): every window reduced to one
+// element a channel, over the elements that are not padding.
+// A work-item takes per_item output pixels, with all their channels.
+// Macros: OP: AVERAGE, MAXIMUM or L2; ACTIVATION, with its arguments low and high.
+#include "common.h"
+
+#define FIRST_AVERAGE 0.0f
+#define FIRST_L2 0.0f
+#define FIRST_MAXIMUM -INFINITY
+#define STEP_AVERAGE(s, x) ((s) + (x))
+#define STEP_L2(s, x) ((s) + (x) * (x))
+#define STEP_MAXIMUM(s, x) ((x) > (s) ? (x) : (s))
+#define FINISH_AVERAGE(s) ((s) / count)
+#define FINISH_L2(s) sqrt((s) / count)
+#define FINISH_MAXIMUM(s) (s)
+#define FIRST JOIN(FIRST_, OP)
+#define STEP JOIN(STEP_, OP)
+#define FINISH JOIN(FINISH_, OP)
+
+__kernel void pool_2d(__global const float *x, __global float *y, int n, int per_item, int height, int width,
+                      int channels, int out_height, int out_width, int filter_height, int filter_width, int stride_h,
+                      int stride_w, int top, int left, float low, float high) {
+    SHARE(n, per_item);
+    for (int pixel = start; pixel < end; ++pixel) {
+        const int line = pixel / out_width, out_x = pixel - line * out_width;
+        const int image = line / out_height, out_y = line - image * out_height;
+        const int y0 = MAX(out_y * stride_h - top, 0), y1 = MIN(out_y * stride_h - top + filter_height, height);
+        const int x0 = MAX(out_x * stride_w - left, 0), x1 = MIN(out_x * stride_w - left + filter_width, width);
+        const float count = (float)((y1 - y0) * (x1 - x0));
+        __global const float *p = x + image * height * width * channels;
+        __global float *q = y + pixel * channels;
+        int c = 0;
+        for (; c + VW <= channels; c += VW) {
+            floatv s = FIRST;
+            for (int i = y0; i < y1; ++i)
+                for (int j = x0; j < x1; ++j) {
+                    const floatv v = LOAD(p + (i * width + j) * channels + c);
+                    s = STEP(s, v);
+                }
+            STORE(q + c, ACTIVATION(FINISH(s), low, high));
+        }
+        for (; c < channels; ++c) {
+            float s = FIRST;
+            for (int i = y0; i < y1; ++i)
+                for (int j = x0; j < x1; ++j) {
+                    const float v = p[(i * width + j) * channels + c];
+                    s = STEP(s, v);
+                }
+            q[c] = ACTIVATION_S(FINISH(s), low, high);
+        }
+    }
+}

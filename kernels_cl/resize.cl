@@ -1,0 +1,47 @@
+// RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR of x [n, height, width, channels] (NHWC), from tables of positions.
+// A work-item takes per_item output pixels, with all their channels.
+// Macro: T, the element type: float, or for nearest an integer type of the elements' size.
+#include "common.h"
+
+typedef VECTOR(T) Tv;
+typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
+
+#define PIXEL(image, row, column) (x + (((image) * height + (row)) * width + (column)) * channels)
+
+// rows, columns: for every output position the two input positions between which it lies.
+// row_weights, column_weights: its distance from the first.
+#ifdef BILINEAR
+__kernel void bilinear(__global const float *x, __global float *y, __global const int *rows, __global const int *columns,
+                       __global const float *row_weights, __global const float *column_weights, int n, int per_item,
+                       int height, int width, int channels, int out_height, int out_width) {
+    SHARE(n, per_item);
+    for (int pixel = start; pixel < end; ++pixel) {
+        const int line = pixel / out_width, j = pixel - line * out_width;
+        const int image = line / out_height, i = line - image * out_height;
+        const int above = rows[2 * i], below = rows[2 * i + 1], left = columns[2 * j], right = columns[2 * j + 1];
+        const float v = row_weights[i], u = column_weights[j];
+        const float a = (1.0f - v) * (1.0f - u), b = (1.0f - v) * u, c = v * (1.0f - u), d = v * u;
+        __global const float *p = PIXEL(image, above, left), *q = PIXEL(image, above, right);
+        __global const float *r = PIXEL(image, below, left), *s = PIXEL(image, below, right);
+        __global float *out = y + pixel * channels;
+        int k = 0;
+        for (; k + VW <= channels; k += VW)
+            STORE(out + k, LOAD(p + k) * a + LOAD(q + k) * b + LOAD(r + k) * c + LOAD(s + k) * d);
+        for (; k < channels; ++k) out[k] = p[k] * a + q[k] * b + r[k] * c + s[k] * d;
+    }
+}
+#else
+__kernel void nearest(__global const T *x, __global T *y, __global const int *rows, __global const int *columns, int n,
+                      int per_item, int height, int width, int channels, int out_height, int out_width) {
+    SHARE(n, per_item);
+    for (int pixel = start; pixel < end; ++pixel) {
+        const int line = pixel / out_width, j = pixel - line * out_width;
+        const int image = line / out_height, i = line - image * out_height;
+        __global const T *p = PIXEL(image, rows[i], columns[j]);
+        __global T *out = y + pixel * channels;
+        int k = 0;
+        for (; k + VW <= channels; k += VW) *(__global Tv_u *)(out + k) = *(__global const Tv_u *)(p + k);
+        for (; k < channels; ++k) out[k] = p[k];
+    }
+}
+#endif

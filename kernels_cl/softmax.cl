@@ -1,0 +1,51 @@
+// SOFTMAX and LOG_SOFTMAX of rows of length elements: exponentials of beta * (x - max), over their sum.
+// A work-item takes per_item whole rows.
+#include "common.h"
+
+inline float row_max(__global const float *x, int length) {
+    floatv most = -INFINITY;
+    int i = 0;
+    for (; i + VW <= length; i += VW) most = max_v(LOAD(x + i), most);
+    if (i < length) most = max_v(load_part(x + i, length - i, -INFINITY), most);
+    return max_lanes(most);
+}
+
+__kernel void softmax(__global const float *x, __global float *y, int n, int per_item, int length, float beta) {
+    SHARE(n, per_item);
+    for (int row = start; row < end; ++row) {
+        __global const float *p = x + row * length;
+        __global float *q = y + row * length;
+        const float most = row_max(p, length);
+        floatv sum = 0.0f;
+        int i = 0;
+        for (; i + VW <= length; i += VW) {
+            const floatv e = exp_v((LOAD(p + i) - most) * beta);
+            STORE(q + i, e);
+            sum += e;
+        }
+        if (i < length) {
+            const floatv e = exp_v((load_part(p + i, length - i, -INFINITY) - most) * beta);
+            store_part(q + i, e, length - i);
+            sum += e;
+        }
+        const float scale = 1.0f / sum_lanes(sum);
+        for (i = 0; i + VW <= length; i += VW) STORE(q + i, LOAD(q + i) * scale);
+        for (; i < length; ++i) q[i] *= scale;
+    }
+}
+
+__kernel void log_softmax(__global const float *x, __global float *y, int n, int per_item, int length) {
+    SHARE(n, per_item);
+    for (int row = start; row < end; ++row) {
+        __global const float *p = x + row * length;
+        __global float *q = y + row * length;
+        const float most = row_max(p, length);
+        floatv sum = 0.0f;
+        int i = 0;
+        for (; i + VW <= length; i += VW) sum += exp_v(LOAD(p + i) - most);
+        if (i < length) sum += exp_v(load_part(p + i, length - i, -INFINITY) - most);
+        const float log_of_sum = log_s(sum_lanes(sum));
+        for (i = 0; i + VW <= length; i += VW) STORE(q + i, LOAD(p + i) - most - log_of_sum);
+        for (; i < length; ++i) q[i] = p[i] - most - log_of_sum;
+    }
+}

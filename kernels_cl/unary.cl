@@ -1,0 +1,38 @@
+// A function of every element: y[i] = OP(x[i]).
+// A work-item takes per_item elements, a whole number of vectors.
+// Macros: T, the element type; OP, one of the functions below; ACTIVATION, for OP=ACTIVATE (see common.h).
+// low and high are the activation's arguments.
+#include "common.h"
+
+typedef VECTOR(T) Tv;
+typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
+
+#define ACTIVATE(x) ACTIVATION(x, low, high)
+#define ABS(x) abs_v(x)
+#define NEG(x) (-(x))
+#define EXP(x) exp_v(x)
+#define LOG(x) log_v(x)
+#define SQRT(x) sqrt(x)
+#define RSQRT(x) (1.0f / sqrt(x))
+#define SQUARE(x) ((x) * (x))
+#define SIN(x) sin(x)
+#define COS(x) cos(x)
+#define CEIL(x) ceil(x)
+#define FLOOR(x) floor(x)
+#define ROUND(x) rint(x)
+#define SIGN(x) ((x) > (Tv)0 ? (Tv)1 : ((x) < (Tv)0 ? (Tv)(-1) : (x)))
+#define ABS_INT(x) ((x) < (Tv)0 ? -(x) : (x))
+#define LOGICAL_NOT(x) ((x) ^ (Tv)1)
+
+__kernel void unary(__global const T *x, __global T *y, int n, int per_item, float low, float high) {
+    SHARE(n, per_item);
+    int i = start;
+    for (; i + VW <= end; i += VW) {
+        const Tv v = *(__global const Tv_u *)(x + i);
+        *(__global Tv_u *)(y + i) = OP(v);
+    }
+    for (; i < end; ++i) {
+        const Tv v = x[i];
+        y[i] = LANE0(OP(v));
+    }
+}

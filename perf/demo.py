@@ -1,0 +1,159 @@
+"""``make demo``: converts a Keras model of convolutions and LSTMs, runs it on an OpenCL device, checks the answers.
+
+The same random inputs go to Keras, to the numpy reference, to LiteRT and to the device; the exit code is 0 only if all
+agree, the device took the whole model, and nothing failed there.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from litecl.delegate import CLDelegate, DelegationReport
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.graph import Array
+from litecl.perf.feeds import Runtime, difference, outputs_of, prepare
+from litecl.perf.keras_models import spectrogram_classifier
+from litecl.perf.measure import Stats, in_turns
+
+SHAPE = (1, 96, 64, 1)  # batch, time, frequency, channel
+INVOKES = 5
+ROUNDS = 40
+TOLERANCE = 1e-4  # float32 sums in another order, through two recurrent layers
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the demonstration has found: the largest differences, times by runtime, and the device's report."""
+
+    size_bytes: int
+    differences: Mapping[str, float]
+    times: Mapping[str, Stats]
+    report: DelegationReport
+
+    @property
+    def faults(self) -> list[str]:
+        """What is not as it should be; empty if all is well."""
+        found = [f"differs from {name}: {d:.1e}" for name, d in self.differences.items() if not d <= TOLERANCE]
+        on_cpu = sum(not row.claimed for row in self.report.nodes)
+        found += [f"{on_cpu} nodes stay on the CPU, for the reasons in the report"] if on_cpu else []
+        return found + [f"device failure: {failure}" for failure in self.report.failures]
+
+
+def main() -> int:
+    """Runs the demonstration; 0 if every answer agrees."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before TensorFlow is loaded
+    console = Console()
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    try:
+        with Progress(*columns, console=Console(stderr=True)) as progress:
+            findings = demonstrate(_Steps(progress).begin)
+    except LiteclError as error:
+        console.print(f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ()), sep="\n", markup=False)
+        return 1
+    _show(console, findings)
+    for fault in findings.faults:
+        console.print(f"FAULT: {fault}", style="bold red", markup=False)
+    return 1 if findings.faults else 0
+
+
+class _Steps:
+    """One progress bar a step, the last one running."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task: TaskID | None = None
+        self._total = 1
+
+    def begin(self, doing: str, total: int = 1) -> Callable[[], None]:
+        """Ends the step before; returns what moves this one on."""
+        if self._task is not None:
+            self._progress.update(self._task, total=self._total, completed=self._total)
+        task = self._progress.add_task(doing, total=total if total > 1 else None)
+        self._task, self._total = task, total
+        return lambda: self._progress.advance(task)
+
+
+def demonstrate(begin: Callable[..., Callable[[], None]]) -> Findings:
+    """Builds, converts, runs, compares and measures. ``begin`` starts a step of the progress display."""
+    rng = np.random.default_rng(7)
+    begin("loading TensorFlow, building a Keras model")
+    model = spectrogram_classifier(SHAPE, rng)
+    begin("converting it to a .tflite file")
+    content = _convert(model)
+    begin("compiling its kernels for the device")
+    device = Interpreter(content, delegates=[CLDelegate()])
+    device.allocate_tensors()
+    others: dict[str, Runtime] = {"the numpy reference": Interpreter(content)}
+    others |= _litert(content)
+    tick = begin("comparing", INVOKES)
+    inputs = [rng.standard_normal(SHAPE).astype(np.float32) for _ in range(INVOKES)]
+    differences = _compare(model, device, others, inputs, tick)
+    tick = begin("measuring, in turns", ROUNDS)
+    runtimes = {"litecl on the device": device, **others}
+    times = in_turns([runtime.invoke for runtime in runtimes.values()], ROUNDS, tick=tick)
+    begin("done")()
+    report: DelegationReport = device.delegation_report()
+    return Findings(len(content), differences, dict(zip(runtimes, times, strict=True)), report)
+
+
+def _convert(model: Any) -> bytes:
+    from litecl.converter import Converter
+
+    content: bytes = Converter.from_keras_model(model, input_shapes={"spectrogram": SHAPE}).convert()
+    return content
+
+
+def _litert(content: bytes) -> dict[str, Runtime]:
+    """LiteRT with one thread and with all, if it is installed."""
+    try:
+        from ai_edge_litert.interpreter import Interpreter as LiteRt
+    except ModuleNotFoundError:
+        return {}
+    counts = sorted({1, os.cpu_count() or 1})
+    return {f"LiteRT, {n} thread{'s' * (n > 1)}": LiteRt(model_content=content, num_threads=n) for n in counts}
+
+
+def _compare(
+    model: Any, device: Runtime, others: Mapping[str, Runtime], inputs: Sequence[Array], tick: Callable[[], None]
+) -> dict[str, float]:
+    """The largest difference of the device's answers from everybody else's, over several invokes on one interpreter."""
+    largest = dict.fromkeys(("Keras", *others), 0.0)
+    for x in inputs:
+        got = _run(device, x)
+        largest["Keras"] = max(largest["Keras"], difference(got, [np.asarray(model(x, training=False))]))
+        for name, other in others.items():
+            largest[name] = max(largest[name], difference(got, _run(other, x)))
+        tick()
+    return largest
+
+
+def _run(runtime: Runtime, x: Array) -> list[Array]:
+    prepare(runtime, {details["name"]: x for details in runtime.get_input_details()})
+    runtime.invoke()
+    return outputs_of(runtime)
+
+
+def _show(console: Console, findings: Findings) -> None:
+    title = f"answers, {INVOKES} invokes"
+    differences = Table("compared with", "largest difference", title=title, title_justify="left")
+    for name, value in findings.differences.items():
+        differences.add_row(name, f"{value:.1e} of the output's magnitude")
+    times = Table("runtime", "median ms", "min ms", title=f"times, {ROUNDS} rounds in turns", title_justify="left")
+    for name, stats in findings.times.items():
+        times.add_row(name, f"{stats.median_ms:.3f}", f"{stats.min_ms:.3f}")
+    console.print(f"a model of {findings.size_bytes / 1024:.0f} KiB: convolutions and LSTMs", highlight=False)
+    console.print(Text(str(findings.report)), soft_wrap=True)
+    console.print(differences, times)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

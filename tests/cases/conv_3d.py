@@ -1,0 +1,32 @@
+"""Cases of CONV_3D."""
+
+import numpy as np
+
+from cases import Case, rng
+from litecl.interpreter.graph import Array
+from litecl.interpreter.ops.conv_3d import CONV_3D, Conv3DOptions
+from litecl.interpreter.schema import ActivationFunctionType, Padding
+
+_random = rng(23)
+
+
+def _f(*shape: int) -> Array:
+    return _random.standard_normal(shape).astype(np.float32)
+
+
+def _case(name: str, x: tuple[int, ...], filter_: tuple[int, ...], bias: bool = True, **options: object) -> Case:
+    """A convolution with stride 1, unless it is given, and constant weights."""
+    chosen = Conv3DOptions(**{"stride_d": 1, "stride_w": 1, "stride_h": 1} | options)  # type: ignore[arg-type]
+    inputs = [_f(*x), _f(*filter_), *([_f(filter_[4])] if bias else [])]
+    return Case(name, CONV_3D, chosen, inputs, constants=frozenset({1, 2}) if bias else frozenset({1}))
+
+
+CASES = (
+    _case("1x1x1", (1, 3, 4, 5, 2), (1, 1, 1, 2, 4)),
+    _case("3x3x3 SAME", (1, 4, 5, 6, 3), (3, 3, 3, 3, 4)),
+    _case("2x3x1 VALID", (2, 4, 5, 6, 3), (2, 3, 1, 3, 4), padding=Padding.VALID),
+    _case("strides 2, 1, 3", (1, 6, 5, 8, 2), (3, 2, 2, 2, 3), stride_d=2, stride_h=1, stride_w=3),
+    _case("dilated", (1, 7, 7, 7, 2), (2, 3, 2, 2, 3), dilation_h_factor=2, dilation_w_factor=2, dilation_d_factor=2),
+    _case("no bias", (1, 3, 3, 3, 2), (2, 2, 2, 2, 2), bias=False),
+    _case("RELU", (1, 3, 3, 3, 2), (2, 2, 2, 2, 2), fused_activation_function=ActivationFunctionType.RELU),
+)

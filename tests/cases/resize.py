@@ -1,0 +1,54 @@
+"""Cases of RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR."""
+
+import numpy as np
+
+from cases import Case, rng
+from litecl.interpreter.graph import Array
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops.resize import (
+    RESIZE_BILINEAR,
+    RESIZE_NEAREST_NEIGHBOR,
+    ResizeBilinearOptions,
+    ResizeNearestNeighborOptions,
+)
+
+_random = rng(31)
+
+
+def _f(*shape: int) -> Array:
+    return _random.standard_normal(shape).astype(np.float32)
+
+
+_SIZES = (
+    ("double", (1, 4, 5, 3), (8, 10)),
+    ("half", (1, 8, 6, 3), (4, 3)),
+    ("one and a half", (2, 4, 6, 5), (6, 9)),
+    ("a third more, a third less", (1, 9, 6, 2), (6, 8)),
+    ("from one pixel", (1, 1, 1, 3), (4, 5)),
+    ("to one pixel", (1, 5, 4, 3), (1, 1)),
+    ("primes", (1, 7, 11, 2), (13, 5)),
+    ("same size", (1, 5, 4, 3), (5, 4)),
+)
+
+
+def _table(op: Op, options: type) -> tuple[Case, ...]:
+    forms = (("", {}), (", corners aligned", {"align_corners": True}), (", half pixels", {"half_pixel_centers": True}))
+    sized = tuple(
+        Case(name + form, op, options(**chosen), [_f(*x), np.array(size, np.int32)], frozenset({1}), version=3)
+        for form, chosen in forms
+        for name, x, size in _SIZES
+    )
+    unknown = Case(
+        "size known at run time",
+        op,
+        options(),
+        [_f(1, 4, 4, 2), np.array([6, 7], np.int32)],
+        device="the output's shape is known only at run time",
+    )
+    return (*sized, unknown)
+
+
+CASES = (
+    *_table(RESIZE_BILINEAR, ResizeBilinearOptions),
+    *_table(RESIZE_NEAREST_NEIGHBOR, ResizeNearestNeighborOptions),
+)
