@@ -11,8 +11,10 @@ from litecl.converter.graph import Dims, Function, Module, Value
 from litecl.converter.versions import version_of
 from litecl.interpreter import shapes
 from litecl.interpreter.errors import ConversionError, ModelError
-from litecl.interpreter.graph import ABSENT, Model, Node, Signature, Subgraph, TensorSpec
+from litecl.interpreter.graph import ABSENT, Model, Node, Shape, Signature, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
+
+_OPEN_SIZES = (1, 8, 32, 128, 256)
 
 
 def emit(modules: dict[str, Module]) -> Model:
@@ -62,7 +64,7 @@ class _Emitter:
         assert isinstance(node.op, Op | ControlOp), f"{node} was not lowered"
         inputs = tuple(ABSENT if value is None else self.index(value) for value in node.inputs)
         outputs = tuple(self.index(value) for value in node.outputs)
-        return Node(node.op, inputs, outputs, node.options)
+        return Node(node.op, inputs, outputs, node.options, version=node.op.versions.start)
 
     def _add(self, value: Value, name: str) -> int:
         count = self._names.get(name, 0)
@@ -88,18 +90,27 @@ def _signature(shape: Dims) -> tuple[int, ...]:
 
 
 def _with_shapes(model: Model) -> Model:
-    """Shapes as they are where every unknown dimension of the inputs is 1, and the versions that nodes need."""
-    entries = {
-        i: [subgraph.tensors[t].shape or () for t in subgraph.inputs] for i, subgraph in enumerate(model.subgraphs)
-    }
-    try:
-        known = shapes.propagate(model, entries)
-    except ModelError as error:
-        raise ConversionError(f"the converted model does not hold together: {error}") from error
-    subgraphs = [
-        _completed(subgraph, specs) for subgraph, specs in zip(model.subgraphs, known, strict=True)
-    ]
-    return replace(model, subgraphs=tuple(subgraphs))
+    """The model with the shapes that follow from its inputs, and the versions that its nodes need.
+
+    Open dimensions get the smallest of some sizes that the model can be run with; an open batch is 1.
+    """
+    failure: ModelError | None = None
+    for size in _OPEN_SIZES:
+        try:
+            known = shapes.propagate(model, {i: _entry(g, size) for i, g in enumerate(model.subgraphs)})
+        except ModelError as error:
+            failure = failure or error
+            continue
+        pairs = zip(model.subgraphs, known, strict=True)
+        return replace(model, subgraphs=tuple(_completed(subgraph, specs) for subgraph, specs in pairs))
+    raise ConversionError(f"the converted model does not hold together: {failure}") from failure
+
+
+def _entry(subgraph: Subgraph, size: int) -> list[Shape]:
+    """The shapes of the inputs, open dimensions other than the batch being ``size``."""
+    specs = [subgraph.tensors[t] for t in subgraph.inputs]
+    declared = [spec.shape_signature or spec.shape or () for spec in specs]
+    return [tuple(d if d >= 0 else size if axis else 1 for axis, d in enumerate(shape)) for shape in declared]
 
 
 def _completed(subgraph: Subgraph, known: Sequence[TensorSpec]) -> Subgraph:

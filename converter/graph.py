@@ -74,7 +74,12 @@ class Node:
     """
 
     def __init__(
-        self, op: str | Op | ControlOp, inputs: Sequence[Value | None], outputs: Sequence[Value], options: Any, name: str
+        self,
+        op: str | Op | ControlOp,
+        inputs: Sequence[Value | None],
+        outputs: Sequence[Value],
+        options: Any,
+        name: str,
     ) -> None:
         self.op = op
         self.options = options
@@ -155,7 +160,7 @@ class Function:
         return any(value is output for output in self.outputs)
 
     def tidy(self) -> None:
-        """Drops nodes that no output and no side effect needs, and sorts the others, keeping their order where it can."""
+        """Drops nodes that no output needs, and sorts the others, in their present order where that is one."""
         live = self._live()
         kept = [node for node in self.nodes if node in live]
         for node in self.nodes:
@@ -176,7 +181,7 @@ class Function:
 
     def check(self) -> None:
         """Raises AssertionError where the links between values and nodes do not hold together."""
-        known = {value for value in self.inputs}
+        known = set(self.inputs)
         for node in self.nodes:
             for value in node.inputs:
                 if value is None:

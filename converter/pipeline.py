@@ -13,6 +13,7 @@ from litecl.converter.passes.fused_activation import fuse_activation
 from litecl.converter.passes.identities import remove_identities
 from litecl.converter.passes.inline import inline_calls
 from litecl.converter.passes.linear import fold_linear
+from litecl.converter.passes.lstm_loops import fuse_lstm_loops
 from litecl.converter.passes.neutral import drop_neutral
 from litecl.converter.passes.padding import fold_padding
 from litecl.converter.passes.reshapes import join_reshapes
@@ -36,8 +37,10 @@ def run(module: Module, evaluate: Evaluate, infer_shapes: Callable[[Function], N
     evaluate: runs a TensorFlow operator on constants. infer_shapes: shapes of a function whose inputs' shapes changed.
     """
     inline_calls(module)
+    for function in module.all_functions():
+        remove_identities(function)
+    fuse_lstm_loops(module)
     function = module.main
-    remove_identities(function)
     freeze_variables(function)
     if module.reshaped:
         infer_shapes(function)

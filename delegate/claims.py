@@ -29,6 +29,17 @@ BITS = {1: "uchar", 4: "int", 8: "long"}
 """For kernels that only move elements: an integer type by the size of an element in bytes."""
 
 
+def stored(type_: TensorType) -> np.dtype[Any]:
+    """The numpy type of the elements on the device: a truth value is a byte."""
+    return np.dtype(np.uint8) if type_ == TensorType.BOOL else type_.dtype
+
+
+def of(type_: TensorType, value: float) -> np.generic:
+    """A number as a kernel argument of a tensor's element type."""
+    result: np.generic = stored(type_).type(value)
+    return result
+
+
 def bits(spec: TensorSpec) -> str:
     """The integer type as which the elements of a tensor are moved."""
     return BITS[spec.dtype.itemsize]

@@ -29,7 +29,7 @@ def gemm(
     bias: Arg,
     out: Operand | Scratch,
     activation: Activation,
-    residual: Operand | None = None,
+    residual: Operand | Scratch | None = None,
 ) -> Launch:
     """activation(x weights + bias + residual), for weights packed for ``tile``."""
     p = product

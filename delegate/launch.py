@@ -1,6 +1,6 @@
 """The shape of a launch: how many work-items share the work, by the kind of device."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,10 +27,10 @@ class Chunks:
         return np.int32(self.n), np.int32(self.per_item)
 
     def launch(
-        self, kernel: str, entry: str, args: tuple[Arg, ...], defines: Mapping[str, str | int | float], flops: int = 0
+        self, kernel: str, entry: str, args: Sequence[Arg], defines: Mapping[str, str | int | float], flops: int = 0
     ) -> Launch:
         """A launch of this shape."""
-        return Launch(kernel, entry, args, self.global_size, self.local_size, defines, flops)
+        return Launch(kernel, entry, tuple(args), self.global_size, self.local_size, defines, flops)
 
 
 def chunks(n: int, target: Target, *, step: int = 1, work: int = 1) -> Chunks:

@@ -84,8 +84,10 @@ def _unfit(inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]) -
                 return f"{kind} {i} has a shape that is known only at run time"
             if spec.type not in _DEVICE_TYPES:
                 return f"{kind} {i} has type {spec.type.name}"
-            if spec.size == 0:
+            if spec.size == 0 and spec.data is None:  # an empty constant gives a shape or axes
                 return f"{kind} {i} has no elements"
+            if spec.size >= 2**31:
+                return f"{kind} {i} has {spec.size} elements, more than a kernel counts"
             if spec.quantization is not None and spec.data is None and spec.type in (TensorType.INT8, TensorType.UINT8):
                 return f"{kind} {i} is quantized"
     return None

@@ -203,8 +203,11 @@ class Executor:
         if node.op.states:
             count = len(node.outputs)
             for position, state in zip(node.op.states, results[count:], strict=True):
-                if node.inputs[position] != ABSENT:
-                    self.variables.set((frame.subgraph, node.inputs[position]), state)
+                tensor = node.inputs[position]
+                if tensor in self._produced[frame.subgraph]:
+                    frame.values[tensor] = state  # a node sets it anew in every run; later readers see it updated
+                elif tensor != ABSENT:
+                    self.variables.set((frame.subgraph, tensor), state)
             results = results[:count]
         return results
 

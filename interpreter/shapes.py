@@ -8,7 +8,7 @@ Where a shape hangs on values, it is None ("known at run time"), and so is all t
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from litecl.interpreter.errors import LiteclError, ModelError
+from litecl.interpreter.errors import LiteclError, ModelError, UnsupportedOp
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Shape, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.schema import TensorType
@@ -67,6 +67,9 @@ class _Walk:
 
     def subgraph(self, index: int, given: Sequence[TensorSpec]) -> Known:
         """Walks a subgraph with inputs at least as general as all that it was walked with before."""
+        expected = len(self._model.subgraphs[index].inputs)
+        if len(given) != expected:
+            raise ModelError(f"subgraph {index}: expected {expected} inputs, got {len(given)}")
         before = self.found[index]
         inputs = tuple(given) if before is None else tuple(map(_common, before.inputs, given))
         if before is not None and all(map(_equal, before.inputs, inputs)):
@@ -94,6 +97,9 @@ class _Walk:
         return specs
 
     def _node(self, node: Node, subgraph: Subgraph, specs: list[TensorSpec]) -> None:
+        if node.version not in node.op.versions:
+            newest = node.op.versions[-1]
+            raise UnsupportedOp(f"{node.op.name}: version {node.version} is newer than {newest}, the newest known")
         inputs = [None if t == ABSENT else specs[t] for t in node.inputs]
         declared = [subgraph.tensors[t] for t in node.outputs]
         rule = _CONTROL.get(node.op.name)
@@ -175,7 +181,9 @@ def _merge_declared(known: TensorSpec, declared: TensorSpec) -> TensorSpec:
 def _fold(node: Node, inputs: Sequence[TensorSpec | None], outputs: list[TensorSpec]) -> list[TensorSpec]:
     """Runs a pure node whose inputs are all constant; a node that fails is left to fail when the model runs."""
     op = node.op
-    if not (isinstance(op, Op) and op.pure and not op.states and inputs):
+    # A variable that a node sets changes again when its owner has run.
+    changes = any(out.is_variable for out in outputs)
+    if not (isinstance(op, Op) and op.pure and not op.states and inputs) or changes:
         return outputs
     if any(spec is not None and spec.data is None for spec in inputs) or all(out.data is not None for out in outputs):
         return outputs

@@ -19,7 +19,7 @@ typedef struct {
 
 // Adds up all taps of a tile's pixels. at[r] is the offset of pixel r's first tap, (top[r], left[r]) its place, which
 // may be outside the image.
-inline void multiply_taps(floatv tile[MR][NV], __global const float *restrict x, __global const float *weights,
+INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x, __global const float *weights,
                           __global const float *restrict zeros, __global const Geometry *restrict g, const int at[MR],
                           const int top[MR], const int left[MR]) {
     int leftmost = 0, rightmost = 0;
@@ -42,7 +42,7 @@ inline void multiply_taps(floatv tile[MR][NV], __global const float *restrict x,
                     (uint)(top[r] + dy) < (uint)g->height && (merged || (uint)(left[r] + dx) < (uint)g->width);
                 rows[r] = inside ? x + at[r] + tap : zeros;
             }
-            multiply_tile(tile, rows, weights, depth);
+            multiply_tile(tile, rows, weights, depth, weights, 0);
             weights += depth * PANEL;
         }
     }

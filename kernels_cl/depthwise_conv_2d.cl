@@ -26,7 +26,7 @@ typedef struct {
     (guarded && (uint)(left + (i)) >= (uint)g->width ? (floatv)(0.0f) : LOAD_CHANNELS(x + (i) * g->channels))
 
 // sums[t] += the taps of one kernel row for PIXELS pixels side by side.
-inline void add_row(floatv sums[PIXELS], __global const float *restrict x, __global const float *restrict weights,
+INLINE void add_row(floatv sums[PIXELS], __global const float *restrict x, __global const float *restrict weights,
                     __global const Geometry *restrict g, const int left, const int guarded) {
 #ifdef KERNEL_WIDTH
     floatv pixels[(PIXELS - 1) * STRIDE_X + KERNEL_WIDTH];
@@ -44,7 +44,7 @@ inline void add_row(floatv sums[PIXELS], __global const float *restrict x, __glo
 }
 
 // Writes one pixel's channels, `multiplier` apart.
-inline void store_channels(__global float *out, const floatv y, __global const Geometry *restrict g) {
+INLINE void store_channels(__global float *out, const floatv y, __global const Geometry *restrict g) {
 #ifndef NARROW
     if (g->multiplier == 1) {
         STORE(out, y);
@@ -57,7 +57,7 @@ inline void store_channels(__global float *out, const floatv y, __global const G
 }
 
 // PIXELS pixels of one output row, for channels [c_first, c_last). x and out are at the first of the pixels.
-inline void compute_pixels(__global const float *restrict x, __global const float *restrict weights,
+INLINE void compute_pixels(__global const float *restrict x, __global const float *restrict weights,
                            __global const float *restrict bias, __global float *restrict out,
                            __global const Geometry *restrict g, const int c_first, const int c_last, const int left,
                            const int ky_first, const int ky_last, const int guarded, const float low,

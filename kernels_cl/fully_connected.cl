@@ -6,14 +6,6 @@
 #define PANEL VW
 #include "tile.h"
 
-inline float sum_lanes(const floatv x) {
-    float lanes[VW];
-    *(__private floatv_u *)lanes = x;
-    float sum = 0.0f;
-    for (int i = 0; i < VW; ++i) sum += lanes[i];
-    return sum;
-}
-
 // sums[r] = dot(x, weights[n0 + r]); rows past the last repeat it.
 OUT_OF_LINE WIDE void dot_rows(__global const float *restrict x, __global const float *restrict weights, float sums[MR],
                                const int n0, const int n, const int depth) {

@@ -10,6 +10,9 @@
 
 #define UNROLL _Pragma("unroll")
 
+// A tile stays in registers only where what works on it is part of the same function.
+#define INLINE __attribute__((always_inline)) inline
+
 // Neighbouring work-items of a GPU take neighbouring columns; those of a CPU take rows under the same panel.
 #ifdef LITECL_GPU
 #define ROW_ITEM get_global_id(1)
@@ -37,7 +40,7 @@
 #endif
 
 // The first `columns` floats at p, and zeros.
-inline floatv load_vector(__global const float *p, const int columns) {
+INLINE floatv load_vector(__global const float *p, const int columns) {
     if (columns >= VW) return LOAD(p);
     float lanes[VW];
     for (int i = 0; i < VW; ++i) lanes[i] = i < columns ? p[i] : 0.0f;
@@ -45,7 +48,7 @@ inline floatv load_vector(__global const float *p, const int columns) {
 }
 
 // Writes the first `columns` floats of x.
-inline void store_vector(__global float *p, const floatv x, const int columns) {
+INLINE void store_vector(__global float *p, const floatv x, const int columns) {
     if (columns >= VW) {
         STORE(p, x);
         return;
@@ -55,11 +58,19 @@ inline void store_vector(__global float *p, const floatv x, const int columns) {
     for (int i = 0; i < columns; ++i) p[i] = lanes[i];
 }
 
+// Fetches a line into the second-level cache.
+#if defined(LITECL_CPU) && defined(__x86_64__)
+#define PREFETCH(p) __builtin_prefetch((const void *)(size_t)(p), 0, 2)
+#else
+#define PREFETCH(p)
+#endif
+
 #ifdef MR
 // tile[r][j] += sum over k < depth of rows[r][k] * weights[k * PANEL + j * VW].
-inline void multiply_tile(floatv tile[MR][NV], __global const float *const rows[MR], __global const float *weights,
-                          const int depth) {
-    for (int k = 0; k < depth; ++k, weights += PANEL) {
+INLINE void multiply_tile(floatv tile[MR][NV], __global const float *const rows[MR], __global const float *weights,
+                          const int depth, __global const float *ahead, const int ahead_step) {
+    for (int k = 0; k < depth; ++k, weights += PANEL, ahead += ahead_step) {
+        PREFETCH(ahead);
         floatv w[NV];
         UNROLL for (int j = 0; j < NV; ++j) w[j] = LOAD(weights + j * VW);
         UNROLL for (int r = 0; r < MR; ++r) {
@@ -70,7 +81,7 @@ inline void multiply_tile(floatv tile[MR][NV], __global const float *const rows[
 }
 
 // out[0 .. columns) = activation(row + residual), for one row of a tile.
-inline void finish_row(const floatv row[NV], __global const float *residual, __global float *out, const int columns,
+INLINE void finish_row(const floatv row[NV], __global const float *residual, __global float *out, const int columns,
                        const int has_residual, const float low, const float high) {
     UNROLL for (int j = 0; j < NV; ++j) {
         floatv y = row[j];
@@ -80,7 +91,7 @@ inline void finish_row(const floatv row[NV], __global const float *residual, __g
 }
 
 // The panel that column n lies in, at that column, for weights of `depth` rows.
-inline __global const float *panel_at(__global const float *weights, const int n, const int depth) {
+INLINE __global const float *panel_at(__global const float *weights, const int n, const int depth) {
     return weights + (size_t)(n / PANEL) * PANEL * depth + n % PANEL;
 }
 #endif

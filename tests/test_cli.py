@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from build import Graph, model, randn
 
+from build import Graph, model, randn
 from litecl.converter import Converter
 from litecl.interpreter.graph import Signature
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from shared import GOLDEN, needs_shared
 
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
@@ -15,6 +14,7 @@ from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops import BUILTINS
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
+from shared import GOLDEN, needs_shared
 
 NAMES = [path.stem for path in sorted(GOLDEN.glob("cf_*.json"))]
 BACKENDS: dict[str, Callable[[Any], Interpreter]] = {

@@ -7,47 +7,48 @@ from typing import Any
 
 import numpy as np
 import pytest
-from shared import GOLDEN, needs_shared
 
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import BUILTINS
 from litecl.interpreter.schema import ActivationFunctionType, LSTMKernelType, TensorType
+from shared import GOLDEN, needs_shared
 
 _RECURRENT = re.compile(r"(lstm|uni_lstm|bidi_lstm|rnn|uni_rnn|bidi_rnn|svdf)_")
 _ENUMS = {"fused_activation_function": ActivationFunctionType, "kernel_type": LSTMKernelType}
 
 
-def _goldens() -> list[tuple[str, float]]:
-    """Names of the goldens that have a float variant, with its tolerance."""
+def _goldens() -> list[tuple[str, str, float]]:
+    """Goldens with float inputs: names, variants (float weights or integer ones), tolerances."""
     found = []
     for path in sorted(GOLDEN.glob("*.json")):
         if _RECURRENT.match(path.name):
             variants = json.loads(path.read_text())["variants"]
-            found += [(path.stem, v["tolerance"]) for v in variants if v["name"] == "float"]
+            found += [(path.stem, v["name"], v["tolerance"]) for v in variants if v["name"] != "int8"]
     return found
 
 
 GOLDENS = _goldens()
-each_golden = pytest.mark.parametrize(("name", "tolerance"), GOLDENS, ids=[name for name, _ in GOLDENS])
+FLOAT = [(name, tolerance) for name, variant, tolerance in GOLDENS if variant == "float"]
 pytestmark = needs_shared
 
 
 def test_goldens_are_there() -> None:
-    assert len(GOLDENS) >= 30
+    assert len(FLOAT) >= 30
+    assert len(GOLDENS) >= 100
 
 
-@each_golden
+@pytest.mark.parametrize(("name", "tolerance"), FLOAT)
 def test_graph(name: str, tolerance: float) -> None:
     golden = json.loads((GOLDEN / f"{name}.json").read_text())
     _check(Interpreter(_model(golden)), golden, tolerance)
 
 
-@each_golden
-def test_file(name: str, tolerance: float) -> None:
+@pytest.mark.parametrize(("name", "variant", "tolerance"), GOLDENS)
+def test_file(name: str, variant: str, tolerance: float) -> None:
     golden = json.loads((GOLDEN / f"{name}.json").read_text())
-    _check(Interpreter(GOLDEN / "models" / f"{name}__float.tflite"), golden, tolerance)
+    _check(Interpreter(GOLDEN / "models" / f"{name}__{variant}.tflite"), golden, tolerance)
 
 
 def _check(interpreter: Interpreter, golden: dict[str, Any], tolerance: float) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from build import Graph, model, randn
 
+from build import Graph, model, randn
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, ModelError
 from litecl.interpreter.graph import Model, TensorSpec

@@ -7,7 +7,9 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import op_def_library, op_def_registry
 
-from litecl.converter.graph import Function, Node, Value
+from litecl.converter.composites import KERAS_LSTM
+from litecl.converter.graph import Callee, Function, Node, Value
+from litecl.converter.importer.keras_lstm import composite_results
 from litecl.converter.importer.types import dims, tf_type
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
@@ -22,11 +24,13 @@ def evaluate(nodes: Sequence[Node], wanted: Sequence[Value]) -> list[Array]:
     with tf.Graph().as_default(), tf.device("CPU:0"):
         tensors: dict[Value, Any] = {}
         feeds: dict[Any, Array] = {}
-        for value in dict.fromkeys(v for node in nodes for v in node.inputs if v is not None and v.data is not None):
-            tensors[value] = tf.compat.v1.placeholder(tf_type(value.type), value.shape)
-            feeds[tensors[value]] = value.data
         for node in nodes:
-            tensors.update(zip(node.outputs, _apply(node, [tensors[v] for v in node.inputs]), strict=True))
+            inputs = [value for value in node.inputs if value is not None]
+            for value in inputs:
+                if value not in tensors and value.data is not None:
+                    tensors[value] = tf.compat.v1.placeholder(tf_type(value.type), value.shape)
+                    feeds[tensors[value]] = value.data
+            tensors.update(zip(node.outputs, _apply(node, [tensors[v] for v in inputs]), strict=True))
         with tf.compat.v1.Session(config=tf.compat.v1.ConfigProto(device_count={"GPU": 0})) as session:
             try:
                 results = session.run([tensors[value] for value in wanted], feeds)
@@ -58,7 +62,11 @@ def _symbolic(value: Value | None, tensors: dict[Value, Any]) -> Any:
 
 def _apply(node: Node, inputs: Sequence[Any]) -> list[Any]:
     """Adds a TensorFlow operator with the attributes of ``node`` to the graph at hand."""
+    if node.op == KERAS_LSTM:
+        return list(composite_results(*inputs))
     definition = op_def_registry.get(node.op)
+    if definition is None or any(isinstance(value, Callee) for value in node.attrs.values()):
+        raise ConversionError(f"{node}: its shapes cannot be inferred anew; build the model with the wanted shapes")
     arguments: dict[str, Any] = {}
     inferred: set[str] = set()
     rest = list(inputs)

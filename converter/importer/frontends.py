@@ -23,7 +23,7 @@ def from_keras_model(model: Any, input_shapes: Shapes | None = None) -> Module:
     if not isinstance(model, keras.Model):
         raise ConversionError(f"expected a keras.Model (Keras 3), got {type(model).__module__}.{type(model).__name__}")
     if keras.config.backend() != "tensorflow":
-        raise ConversionError(f"Keras runs on {keras.config.backend()}: set KERAS_BACKEND=tensorflow before importing it")
+        raise ConversionError(f"Keras runs on {keras.config.backend()}: set KERAS_BACKEND=tensorflow before its import")
     overrides = _Overrides(input_shapes)
     specs = tf.nest.map_structure(overrides.spec, _keras_inputs(model))
     overrides.all_used()

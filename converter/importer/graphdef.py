@@ -59,7 +59,7 @@ def _library_function(definition: Any) -> Function:
     for index, argument in enumerate(arguments):
         attrs = definition.arg_attr[index].attr if index in definition.arg_attr else {}
         shapes = attrs["_output_shapes"].list.shape if "_output_shapes" in attrs else ()
-        shape = proto_dims(shapes[0]) if len(shapes) else None
+        shape = proto_dims(next(iter(shapes))) if len(shapes) else None
         reader.values[argument.name] = Value(tensor_type(argument.type, argument.name), shape, argument.name)
     results = [definition.ret[result.name] for result in definition.signature.output_arg]
     function = reader.function([argument.name for argument in arguments], results)
@@ -113,15 +113,15 @@ class _Reader:
     def _no_cycle(self, name: str, path: Mapping[str, None]) -> None:
         if name in path:
             raise ConversionError(
-                f"{self.definitions[name].op} {name!r} is part of a loop of TensorFlow 1's control flow (Enter, Switch, "
-                "Merge, NextIteration); build the model with tf.compat.v1.enable_control_flow_v2()"
+                f"{self.definitions[name].op} {name!r} is part of a loop of TensorFlow 1's control flow (Enter, "
+                "Switch, Merge, NextIteration); build the model with tf.compat.v1.enable_control_flow_v2()"
             )
 
     def _node(self, definition: Any) -> None:
         options = {name: attribute(attr) for name, attr in definition.attr.items() if name != "_output_shapes"}
         if definition.op == "Const":
-            data = options["value"]
-            value = Value(tensor_type(definition.attr["dtype"].type, definition.name), data.shape, definition.name, data)
+            type_, data = tensor_type(definition.attr["dtype"].type, definition.name), options["value"]
+            value = Value(type_, data.shape, definition.name, data)
             self.values[definition.name] = self.values[f"{definition.name}:output:0"] = value
             return
         operands = [self.values[_tensor(name)] for name in definition.input if not name.startswith("^")]

@@ -25,7 +25,7 @@ def whole_lstms() -> Iterator[None]:
 
     The hook is private to Keras; where a version has it not, or another one, loops are traced instead.
     """
-    backend = getattr(getattr(keras, "src", None), "backend", None)
+    backend: Any = getattr(getattr(keras, "src", None), "backend", None)
     original = getattr(backend, "lstm", None)
     if original is None or not set(inspect.signature(original).parameters) >= _ARGUMENTS:
         yield
@@ -73,10 +73,10 @@ def _composite(activation: str, go_backwards: bool) -> Callable[..., Any]:
         f'name: "{KERAS_LSTM}" attr {{ key: "activation" value {{ s: "{activation}" }} }} '
         f'attr {{ key: "go_backwards" value {{ b: {str(bool(go_backwards)).lower()} }} }}'
     )
-    return tf.function(_signature, experimental_implements=implements, autograph=False)  # type: ignore[no-any-return]
+    return tf.function(composite_results, experimental_implements=implements, autograph=False)  # type: ignore[no-any-return]
 
 
-def _signature(x: Any, h: Any, c: Any, kernel: Any, recurrent_kernel: Any, bias: Any) -> tuple[Any, Any, Any]:
-    """The shapes of the results. The body is never run: the converter replaces the call."""
+def composite_results(x: Any, h: Any, c: Any, kernel: Any, recurrent_kernel: Any, bias: Any) -> tuple[Any, Any, Any]:
+    """Results of the right shapes and types. They are never computed: the converter replaces the call."""
     sequence = tf.zeros(tf.concat([tf.shape(x)[:2], tf.shape(h)[1:]], 0), x.dtype)
     return tf.ensure_shape(sequence, (*x.shape[:2], h.shape[1])), tf.zeros_like(h), tf.zeros_like(c)

@@ -1,6 +1,6 @@
 """TensorFlow's operators as TFLite's: one table, by the name of the TensorFlow operator."""
 
-from litecl.converter.graph import Function
+from litecl.converter.graph import Function, Value
 from litecl.converter.lower import conv, elementwise, index, lstm, matmul, pool, resize, shape
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.interpreter.errors import ConversionError
@@ -28,5 +28,5 @@ def lower(function: Function) -> None:
         )
     for node in list(function.nodes):
         results = LOWERINGS[str(node.op)](Builder(function, node))
-        function.replace_node(node, [results] if not isinstance(results, (list, tuple)) else results)
+        function.replace_node(node, [results] if isinstance(results, Value) else results)
     function.tidy()

@@ -55,7 +55,7 @@ class Builder:
         """New values like the results of the TensorFlow node."""
         return [Value(value.type, value.shape, value.name) for value in self.node.outputs]
 
-    def const(self, data: npt.ArrayLike, dtype: npt.DTypeLike = None) -> Value:
+    def const(self, data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> Value:
         """A constant."""
         return constant(np.asarray(data, dtype), self.node.name)
 

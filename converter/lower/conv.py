@@ -1,4 +1,7 @@
-"""Convolutions. TensorFlow's filters are [h, w, in, out]; TFLite's are [out, h, w, in], depthwise [1, h, w, in * multiplier]."""
+"""Convolutions.
+
+TensorFlow's filters are [h, w, in, out]; TFLite's are [out, h, w, in], depthwise ones [1, h, w, in * multiplier].
+"""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,6 @@
 """Operators that pick or place elements: slices, gathers, scatters."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -26,11 +26,12 @@ def _strided_slice(b: Builder) -> Value:
     x, *bounds = (b.int32(b.node.input(i)) if i else b.node.input(0) for i in range(4))
     masks = {name: int(b.node.attrs[name]) for name in _MASKS}
     if masks["ellipsis_mask"] or masks["new_axis_mask"]:
-        return _expanded(b, x, bounds, masks)
-    return b.op(STRIDED_SLICE, [x, *bounds], StridedSliceOptions(**masks))
+        return _expanded(b, x, masks)
+    options = StridedSliceOptions(masks["begin_mask"], masks["end_mask"], shrink_axis_mask=masks["shrink_axis_mask"])
+    return b.op(STRIDED_SLICE, [x, *bounds], options)
 
 
-def _expanded(b: Builder, x: Value, bounds: Sequence[Value], masks: dict[str, int]) -> Value:
+def _expanded(b: Builder, x: Value, masks: Mapping[str, int]) -> Value:
     begin, end, stride = (b.known(i, "bounds, next to ... or a new axis,") for i in (1, 2, 3))
     spec = _positions(len(begin), len(b.shape(x)), masks)
     rows = [(begin[i], end[i], stride[i]) if i is not None else (0, 0, 1) for i in spec]
@@ -50,7 +51,7 @@ def _expanded(b: Builder, x: Value, bounds: Sequence[Value], masks: dict[str, in
     return b.reshape(part, [-1 if d is None else d for d in target])
 
 
-def _positions(count: int, rank: int, masks: dict[str, int]) -> list[int | None]:
+def _positions(count: int, rank: int, masks: Mapping[str, int]) -> list[int | None]:
     """For every dimension of the operand the position in the bounds, None where an ellipsis stands for it."""
     new_axes = [i for i in range(count) if masks["new_axis_mask"] >> i & 1 and not masks["ellipsis_mask"] >> i & 1]
     result: list[int | None] = []

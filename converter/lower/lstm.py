@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from litecl.converter.composites import KERAS_LSTM
 from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
-from litecl.converter.composites import KERAS_LSTM
 from litecl.interpreter.ops.broadcast_to import BROADCAST_TO
 from litecl.interpreter.ops.fill import FILL
 from litecl.interpreter.ops.reverse import REVERSE_V2

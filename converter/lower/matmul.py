@@ -64,7 +64,7 @@ def _einsum(b: Builder) -> Value:
     labels = [_without_dots(b, part, value) for part, value in zip(left.split(","), b.node.inputs, strict=True)]
     result = _without_dots(b, right, b.node.output)
     if any(len(set(part)) != len(part) for part in (*labels, result)):
-        raise b.error(f"{b.node.attrs['equation']!r} takes a diagonal, which TFLite cannot; write it with other operators")
+        raise b.error(f"{b.node.attrs['equation']!r} takes a diagonal, which TFLite cannot; use tf.linalg.diag_part")
     if len(labels) == 1:
         return _reduced(b, b.node.input(0), labels[0], result)
     if len(labels) != 2:
@@ -110,7 +110,8 @@ def _reshaped(b: Builder, value: Value, shape: Dims) -> Value:
         return b.const(value.data.reshape(target))
     if target.count(-1) > 1:
         raise b.error(
-            f"{b.node.attrs['equation']!r} on more than one dimension of unknown size; give input_shapes with fixed sizes"
+            f"{b.node.attrs['equation']!r} merges or splits dimensions, more than one of unknown size; "
+            "give input_shapes with fixed sizes"
         )
     return b.reshape(value, target, shape)
 

@@ -9,11 +9,10 @@ from litecl.converter.lower.builder import Builder, Lowering
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.broadcast_to import BROADCAST_ARGS, BROADCAST_TO
 from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
-from litecl.interpreter.ops.fill import FILL, ZEROS_LIKE
+from litecl.interpreter.ops.fill import FILL, RANGE, ZEROS_LIKE
 from litecl.interpreter.ops.one_hot import ONE_HOT, OneHotOptions
 from litecl.interpreter.ops.pack import PACK, UNPACK, PackOptions, UnpackOptions
 from litecl.interpreter.ops.pad import MIRROR_PAD, PAD, PADV2, MirrorPadOptions
-from litecl.interpreter.ops.range import RANGE
 from litecl.interpreter.ops.reduce import REDUCE_PROD, ReducerOptions
 from litecl.interpreter.ops.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE, ReshapeOptions, SqueezeOptions
 from litecl.interpreter.ops.reverse import REVERSE_V2

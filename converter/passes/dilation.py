@@ -1,4 +1,4 @@
-"""Turns SpaceToBatchND, convolution, BatchToSpaceND, as TensorFlow runs dilated convolutions, into a dilated convolution."""
+"""Turns SpaceToBatchND, convolution, BatchToSpaceND, as TensorFlow runs dilated convolutions, into one convolution."""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,6 @@
 """Folds additions and products with one constant a channel into the convolution or matrix product before them.
 
-This is what removes batch normalisation: per channel, scale * (w * x + b) + offset = (scale * w) * x + (scale * b + offset).
+This is what removes batch normalisation, as scale * (w * x + b) + offset = (scale * w) * x + (scale * b + offset).
 """
 
 from collections.abc import Callable

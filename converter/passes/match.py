@@ -1,6 +1,6 @@
 """Patterns over TensorFlow operators: trees to be found above a value.
 
-``Pattern("Mul", [X, Pattern("Sigmoid", [X])])`` matches x * sigmoid(x) whichever way round the product is written, and binds "x".
+``Pattern("Mul", [Any("x"), Pattern("Sigmoid", [Any("x")])])`` matches x * sigmoid(x), and sigmoid(x) * x.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,10 +39,15 @@ class Constant:
 
 @dataclass(frozen=True)
 class Pattern:
-    """The result of an operator whose operands match."""
+    """A result of an operator whose operands match; ``name`` binds the value itself."""
 
     op: str
     operands: Sequence["Tree"]
+    index: int = 0
+    name: str = ""
+
+    def __hash__(self) -> int:
+        return id(self)
 
 
 Tree = Any | Number | Constant | Pattern
@@ -67,6 +72,10 @@ def _match_node(tree: Pattern, value: Value, bound: Bindings) -> Iterator[Bindin
     node = value.producer
     if node is None or node.op != tree.op or len(node.inputs) != len(tree.operands):
         return
+    if node.outputs[tree.index : tree.index + 1] != (value,):
+        return
+    if tree.name:
+        bound = bound | {tree.name: value}
     orders = permutations(node.inputs) if node.op in _COMMUTATIVE else [node.inputs]
     for operands in orders:
         yield from _match_all(tree.operands, operands, bound)

@@ -37,7 +37,7 @@ def _reshape(function: Function, node: Node) -> bool:
 
 
 def _keeps_dimensions(function: Function, node: Node) -> bool:
-    """reshape(dense(reshape(x))) that only flattens and restores the leading dimensions is one dense with keep_num_dims."""
+    """reshape(dense(reshape(x))) that flattens and restores leading dimensions is one dense with keep_num_dims."""
     dense = node.input(0).producer
     if dense is None or dense.op is not FULLY_CONNECTED or function.only_user(node.input(0)) is not node:
         return False

@@ -58,14 +58,24 @@ def _unknown(*what: Any) -> Size:
 
 
 def resolve_sizes(function: Function) -> None:
-    """Makes constants of shape arithmetic that has a known result, and of reshape targets with one unknown dimension."""
+    """Makes constants of shape arithmetic with a known result, and of reshape targets with one unknown dimension."""
+    sizes = known_sizes(function)
+    for node in function.nodes:
+        if node.op == "Reshape":
+            _resolve_reshape(node, sizes)
+    for value, items in sizes.values.items():
+        if not any(isinstance(item, Size) for item in items.flat):
+            function.replace(value, constant(items.astype(value.type.dtype), value.name))
+    function.tidy()
+
+
+def known_sizes(function: Function) -> "Sizes":
+    """Follows sizes through a function, whose nodes are in order."""
     sizes = Sizes()
     for node in function.nodes:
         if node.op in _RULES and node.output.type in (TensorType.INT32, TensorType.INT64):
-            _compute(function, node, sizes)
-        elif node.op == "Reshape":
-            _resolve_reshape(node, sizes)
-    function.tidy()
+            _compute(node, sizes)
+    return sizes
 
 
 class Sizes:
@@ -92,6 +102,8 @@ class Sizes:
             return _unknown(value.name, axis)
         if node.op in _ELEMENTWISE and node.input(0).rank == value.rank:
             return self.dimension(node.input(0), axis)
+        if node.op == "Transpose" and node.input(1).data is not None:
+            return self.dimension(node.input(0), int(node.input(1).data[axis]))
         if axis == 0 and node.op in _KEEPS_BATCH and not node.attrs.get("transpose_a"):
             return self.dimension(node.input(0), 0)
         target = self.of(node.input(1)) if node.op == "Reshape" else None
@@ -100,7 +112,7 @@ class Sizes:
         return _unknown(value.name, axis)
 
 
-def _compute(function: Function, node: Node, sizes: Sizes) -> None:
+def _compute(node: Node, sizes: Sizes) -> None:
     if node.op == "Shape":
         shape = node.input(0).shape
         operands = None if shape is None else [np.array([sizes.dimension(node.input(0), i) for i in range(len(shape))],
@@ -115,11 +127,7 @@ def _compute(function: Function, node: Node, sizes: Sizes) -> None:
         result = np.asarray(_RULES[str(node.op)](node.attrs, operands), dtype=object)
     except (TypeError, ValueError, IndexError, ZeroDivisionError):
         return  # symbols have no order and no truth: what needs it is computed when the model runs
-    if any(isinstance(item, Size) for item in result.flat):
-        sizes.values[node.output] = result
-    else:
-        data = result.astype(node.output.type.dtype)
-        function.replace_node(node, [constant(data, node.output.name)])
+    sizes.values[node.output] = result
 
 
 def _resolve_reshape(node: Node, sizes: Sizes) -> None:
@@ -147,6 +155,10 @@ def _gather(attrs: Mapping[str, Any], operands: list[Array]) -> Any:
     return np.take(x, indices.astype(np.int64), int(axis[0]) if axis else 0)
 
 
+def _not_known() -> Any:
+    raise ValueError("symbols have no order")
+
+
 def _concat(attrs: Mapping[str, Any], operands: list[Array]) -> Any:
     return np.concatenate(operands[:-1], int(operands[-1]))
 
@@ -159,6 +171,8 @@ _RULES: dict[str, _Rule] = {
     "Pack": lambda attrs, v: np.stack(v, attrs["axis"]),
     "ConcatV2": _concat,
     "GatherV2": _gather,
+    "Range": lambda attrs, v: np.arange(*(int(n) for n in v)).astype(object),
+    "Max": lambda attrs, v: v[0] if v[1].size == 0 else _not_known(),
     "Prod": lambda attrs, v: np.multiply.reduce(v[0], axis=None, keepdims=attrs["keep_dims"]),
     "Mul": lambda attrs, v: v[0] * v[1],
     "AddV2": lambda attrs, v: v[0] + v[1],
@@ -172,7 +186,7 @@ _RULES: dict[str, _Rule] = {
 }
 _ELEMENTWISE = frozenset(
     {"Relu", "Relu6", "Sigmoid", "Tanh", "Softmax", "BiasAdd", "Neg", "Exp", "Sqrt", "Rsqrt", "Cast", "Elu", "Selu",
-     "LeakyRelu", "Softplus", "Softsign", "Erf", "Erfc", "Square", "Abs", "Log", "LogSoftmax"}
+     "LeakyRelu", "ReverseV2", "Softplus", "Softsign", "Erf", "Erfc", "Square", "Abs", "Log", "LogSoftmax"}
 )
 _KEEPS_BATCH = frozenset(
     {"Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool", "MatMul", "FusedBatchNormV3", "Conv3D", "ResizeBilinear",

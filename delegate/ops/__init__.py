@@ -1,17 +1,65 @@
 """The device operators, one file an operator or a family, and the table of them all."""
 
 from litecl.delegate.cl_op import ClOp
-from litecl.delegate.ops import batch_matmul, conv_2d, depthwise_conv_2d, fully_connected, transpose_conv
+from litecl.delegate.ops import (
+    arg_max,
+    batch_matmul,
+    bidirectional_sequence_lstm,
+    binary,
+    cast,
+    concatenation,
+    conv_2d,
+    depthwise_conv_2d,
+    fill,
+    fully_connected,
+    gather,
+    lstm,
+    pad,
+    pool_2d,
+    reduce,
+    reshape,
+    resize,
+    select,
+    slice,
+    softmax,
+    space_to_batch_nd,
+    split,
+    transpose,
+    transpose_conv,
+    unary,
+    unidirectional_sequence_lstm,
+)
 from litecl.interpreter.op import Op
 
-_LIGHT: tuple[ClOp, ...] = ()
+_LIGHT: tuple[ClOp, ...] = (
+    *arg_max.CL_OPS,
+    *binary.CL_OPS,
+    *cast.CL_OPS,
+    *concatenation.CL_OPS,
+    *fill.CL_OPS,
+    *gather.CL_OPS,
+    *pad.CL_OPS,
+    *pool_2d.CL_OPS,
+    *reduce.CL_OPS,
+    *reshape.CL_OPS,
+    *resize.CL_OPS,
+    *select.CL_OPS,
+    *slice.CL_OPS,
+    *softmax.CL_OPS,
+    *space_to_batch_nd.CL_OPS,
+    *split.CL_OPS,
+    *transpose.CL_OPS,
+    *unary.CL_OPS,
+)
 _HEAVY: tuple[ClOp, ...] = (
-    batch_matmul.BATCH_MATMUL_CL,
-    conv_2d.CONV_2D_CL,
-    depthwise_conv_2d.DEPTHWISE_CONV_2D_CL,
-    fully_connected.FULLY_CONNECTED_CL,
-    transpose_conv.CONVOLUTION_2D_TRANSPOSE_BIAS_CL,
-    transpose_conv.TRANSPOSE_CONV_CL,
+    *batch_matmul.CL_OPS,
+    *bidirectional_sequence_lstm.CL_OPS,
+    *conv_2d.CL_OPS,
+    *depthwise_conv_2d.CL_OPS,
+    *fully_connected.CL_OPS,
+    *lstm.CL_OPS,
+    *transpose_conv.CL_OPS,
+    *unidirectional_sequence_lstm.CL_OPS,
 )
 
 CL_OPS: dict[Op, ClOp] = {cl_op.op: cl_op for cl_op in (*_LIGHT, *_HEAVY)}

@@ -1,22 +1,14 @@
 """BATCH_MATMUL on the device: operands that are not in a product's layout are packed first."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Scratch, Step
+from litecl.delegate import claims
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Scratch, Step
 from litecl.delegate.gemm import Product, gemm
-from litecl.delegate.ops import float_only
 from litecl.delegate.packing import Strided, pack, packed_bias, panels
 from litecl.delegate.tile import Tile, tile_for
-from litecl.interpreter.graph import Shape, TensorSpec
+from litecl.interpreter.graph import Shape
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
-
-
-def _claim(
-    options: BatchMatMulOptions, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]
-) -> Refusal | None:
-    return float_only.refusal(inputs, 0, 1)
 
 
 def _lower(call: Call) -> list[Step]:
@@ -68,4 +60,6 @@ def _offsets(own: Shape, batch: Shape, size: int) -> list[int]:
     return [int(i) for i in np.broadcast_to(indices, batch).reshape(-1)]
 
 
-BATCH_MATMUL_CL = ClOp(BATCH_MATMUL, claim=_claim, lower=_lower, fuses_activation=True, fuses_residual=True)
+CL_OPS = (
+    ClOp(BATCH_MATMUL, claim=claims.takes(*claims.FLOAT), lower=_lower, fuses_activation=True, fuses_residual=True),
+)

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Activation, Call, ClOp, Launch, Operand, Refusal, Step
-from litecl.delegate.claims import C_TYPES, NUMBERS, Claim, Specs, activated, given, takes, typed
+from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Launch, Operand, Refusal, Step
+from litecl.delegate.claims import C_TYPES, NUMBERS, Claim, Specs, activated, given, of, stored, takes, typed
 from litecl.delegate.launch import elements
 from litecl.delegate.strided import view, walk
 from litecl.interpreter.graph import TensorSpec
@@ -14,6 +14,7 @@ from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, compare
 from litecl.interpreter.ops.add_n import ADD_N
 from litecl.interpreter.ops.prelu import PRELU
+from litecl.interpreter.ops.types import limits
 from litecl.interpreter.schema import TensorType
 
 _FLOAT, _INT, _LONG, _BOOL = TensorType.FLOAT32, TensorType.INT32, TensorType.INT64, TensorType.BOOL
@@ -22,16 +23,15 @@ _FLOAT, _INT, _LONG, _BOOL = TensorType.FLOAT32, TensorType.INT32, TensorType.IN
 def _launch(call: Call, function: str, a: Operand, b: Operand, c: Operand, activation: Activation) -> Launch:
     path = walk(*(np.broadcast_to(view(x.shape), c.shape) for x in (a, b)))
     share = elements(c.spec.size, call.target)
-    args = (a, b, c, path.table, *share.args, *path.arguments, *_bounds(a.spec.type, activation))
+    args: tuple[Arg, ...] = (a, b, c, path.table, *share.args, *path.arguments, *_bounds(a.spec.type, activation))
     return share.launch("binary", "binary", args, _defines(function, a.spec, c.spec, activation), c.spec.size)
 
 
 def _bounds(type_: TensorType, activation: Activation) -> tuple[np.generic, np.generic]:
     if type_ == _FLOAT:
         return activation.bounds
-    dtype = np.dtype(np.uint8) if type_ == _BOOL else type_.dtype
-    limits = np.iinfo(dtype)
-    return dtype.type(max(activation.low, limits.min)), dtype.type(min(activation.high, limits.max))
+    least, largest = limits(stored(type_))
+    return of(type_, max(activation.low, least)), of(type_, min(activation.high, largest))
 
 
 def _defines(function: str, a: TensorSpec, c: TensorSpec, activation: Activation) -> dict[str, str | int]:
@@ -80,7 +80,8 @@ _WITHOUT_ACTIVATION = frozenset(
         binary.LOGICAL_OR,
     }
 )
-_NUMBER, _COMPARABLE = takes(*NUMBERS), takes(*NUMBERS, _BOOL, TensorType.INT8, TensorType.UINT8)
+_BYTES = (TensorType.INT8, TensorType.UINT8)
+_COMPARABLE = takes(*NUMBERS, *_BYTES, _BOOL)
 
 
 def _add_n(call: Call) -> list[Step]:
@@ -99,9 +100,9 @@ CL_OPS = (
     _cl_op(binary.SUB, _arithmetic),
     _cl_op(binary.MUL, _arithmetic),
     _cl_op(binary.DIV, _division, of_integers="DIV_INT"),
-    _cl_op(binary.MAXIMUM, _NUMBER),
-    _cl_op(binary.MINIMUM, _NUMBER),
-    _cl_op(binary.SQUARED_DIFFERENCE, _NUMBER),
+    _cl_op(binary.MAXIMUM, takes(*NUMBERS, *_BYTES)),
+    _cl_op(binary.MINIMUM, takes(*NUMBERS, *_BYTES)),
+    _cl_op(binary.SQUARED_DIFFERENCE, takes(_FLOAT, _INT)),
     _cl_op(binary.FLOOR_DIV, _division, of_integers="FLOOR_DIV_INT"),
     _cl_op(binary.FLOOR_MOD, _division, of_integers="FLOOR_MOD_INT"),
     _cl_op(binary.POW, takes(_FLOAT)),

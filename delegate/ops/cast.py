@@ -3,18 +3,18 @@
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Step
-from litecl.delegate.claims import C_TYPES, takes
+from litecl.delegate.claims import C_TYPES, of, stored, takes
 from litecl.delegate.launch import elements
 from litecl.interpreter.ops.cast import CAST
+from litecl.interpreter.ops.types import limits
 from litecl.interpreter.schema import TensorType
 
 
 def _lower(call: Call) -> list[Step]:
     x, (y,) = call.input(0), call.outputs
     share = elements(y.spec.size, call.target)
-    dtype = np.dtype(np.uint8) if y.spec.type == TensorType.BOOL else y.spec.dtype
-    least, most = (0, 0) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    args = (x, y, *share.args, np.float32(most + 1), dtype.type(least), dtype.type(most))
+    least, most = limits(stored(y.spec.type))
+    args = (x, y, *share.args, np.float32(float(most) + 1), of(y.spec.type, least), of(y.spec.type, most))
     defines = {"T": C_TYPES[x.spec.type], "R": C_TYPES[y.spec.type], "OP": _conversion(x.spec.type, y.spec.type)}
     return [share.launch("cast", "cast", args, defines)]
 

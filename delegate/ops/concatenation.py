@@ -29,6 +29,7 @@ def _lower_concatenation(call: Call) -> list[Step]:
     return [
         copy(part, view(part.shape), y, place, bits(y.spec), call.target)
         for part, place in zip(parts, places, strict=True)
+        if part.spec.size
     ]
 
 

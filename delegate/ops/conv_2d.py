@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from litecl.delegate import claims
 from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Const, Launch, Operand, Refusal, Step, Target
 from litecl.delegate.gemm import Product, gemm
-from litecl.delegate.ops import float_only
 from litecl.delegate.packing import packed_bias, packed_rows
 from litecl.delegate.tile import Tile, flops, grid_for, tile_for
 from litecl.interpreter.graph import TensorSpec
@@ -81,9 +81,9 @@ def convolution(
 
 
 def _claim(
-    options: Conv2DOptions, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]
+    options: Conv2DOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]
 ) -> Refusal | None:
-    return float_only.refusal(inputs, 0, 1, 2)
+    return claims.typed(inputs, claims.FLOAT) or claims.activated(options, outputs[0].type)
 
 
 def _lower(call: Call) -> list[Step]:
@@ -154,4 +154,6 @@ def _groups(x: Operand, filter_: Operand) -> int:
     return x.shape[3] // filter_.shape[3]
 
 
-CONV_2D_CL = ClOp(CONV_2D, claim=_claim, lower=_lower, fuses_activation=True, fuses_residual=True)
+CL_OPS = (
+    ClOp(CONV_2D, claim=_claim, lower=_lower, fuses_activation=True, fuses_residual=True),
+)

@@ -5,8 +5,8 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
+from litecl.delegate import claims
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Step, Target
-from litecl.delegate.ops import float_only
 from litecl.delegate.packing import Strided, pack
 from litecl.delegate.tile import flops
 from litecl.interpreter.graph import TensorSpec
@@ -45,9 +45,9 @@ class Geometry:
 
 
 def _claim(
-    options: DepthwiseConv2DOptions, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]
+    options: DepthwiseConv2DOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]
 ) -> Refusal | None:
-    return float_only.refusal(inputs, 0, 1, 2)
+    return claims.typed(inputs, claims.FLOAT) or claims.activated(options, outputs[0].type)
 
 
 def _lower(call: Call) -> list[Step]:
@@ -152,4 +152,6 @@ def _defines(g: Geometry, target: Target) -> dict[str, str | int | float]:
     return defines
 
 
-DEPTHWISE_CONV_2D_CL = ClOp(DEPTHWISE_CONV_2D, claim=_claim, lower=_lower, fuses_activation=True)
+CL_OPS = (
+    ClOp(DEPTHWISE_CONV_2D, claim=_claim, lower=_lower, fuses_activation=True),
+)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from litecl.delegate import claims
 from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Refusal, Step
 from litecl.delegate.gemm import Product, gemm
 from litecl.delegate.launch import chunks
-from litecl.delegate.ops import float_only
 from litecl.delegate.packing import packed_bias, packed_rows
 from litecl.delegate.tile import flops, tile_for
 from litecl.interpreter.graph import TensorSpec
@@ -18,11 +18,11 @@ _DOTS_AT_ONCE = 4
 
 
 def _claim(
-    options: FullyConnectedOptions, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]
+    options: FullyConnectedOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]
 ) -> Refusal | None:
     if options.weights_format != FullyConnectedOptionsWeightsFormat.DEFAULT:
         return Refusal(f"weights are stored as {options.weights_format.name}")
-    return float_only.refusal(inputs, 0, 1, 2)
+    return claims.typed(inputs, claims.FLOAT) or claims.activated(options, outputs[0].type)
 
 
 def _lower(call: Call) -> list[Step]:
@@ -49,7 +49,7 @@ def _dots(call: Call, columns: int, depth: int) -> Launch:
         "fully_connected",
         "fully_connected",
         (*operands, *share.args, np.int32(depth), *flags, *call.activation.bounds),
-        {"MR": _DOTS_AT_ONCE} | call.activation.defines,
+        call.activation.defines | {"MR": str(_DOTS_AT_ONCE)},
         flops(columns, depth),
     )
 
@@ -58,4 +58,6 @@ def _bias(call: Call) -> Operand | None:
     return call.inputs[2] if len(call.inputs) > 2 else None
 
 
-FULLY_CONNECTED_CL = ClOp(FULLY_CONNECTED, claim=_claim, lower=_lower, fuses_activation=True, fuses_residual=True)
+CL_OPS = (
+    ClOp(FULLY_CONNECTED, claim=_claim, lower=_lower, fuses_activation=True, fuses_residual=True),
+)

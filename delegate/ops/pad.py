@@ -1,16 +1,15 @@
 """PAD, PADV2 and MIRROR_PAD: the output filled, then the input copied into it; a mirrored border copied in pieces."""
 
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Operand, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Step
 from litecl.delegate.claims import bits, integers, moves_by
 from litecl.delegate.strided import copy, fill, view
 from litecl.interpreter.ops.pad import MIRROR_PAD, PAD, PADV2
 from litecl.interpreter.schema import MirrorPadMode
-
-Piece = tuple[slice, slice]  # of the input, of the output
 
 
 def _lower_with(call: Call, value: Arg) -> list[Step]:
@@ -31,18 +30,42 @@ def _lower_padv2(call: Call) -> list[Step]:
     return _lower_with(call, call.input(2))
 
 
-def _pieces(size: int, before: int, after: int, inset: int) -> list[Piece]:
-    """The parts of a mirrored dimension: the border before, what is inside, the border after."""
-    backwards = view((size,))[::-1]
-    first, last = size - inset - before, inset
-    parts = [
-        (slice(before - 1 + inset, inset - 1 if inset else None, -1), slice(0, before)),
-        (slice(0, size), slice(before, before + size)),
-        (slice(size - 1 - inset, size - 1 - inset - after, -1), slice(before + size, before + size + after)),
+@dataclass(frozen=True)
+class _Piece:
+    """A part of a padded dimension: which elements of the input, in which order, go where."""
+
+    source: slice
+    order: slice
+    into: slice
+
+
+def _pieces(size: int, before: int, after: int, inset: int) -> list[_Piece]:
+    """The border before, what is inside, the border after; ``inset``: elements at the edge that are not mirrored."""
+    forwards, backwards = slice(None), slice(None, None, -1)
+    end = size - inset
+    pieces = [
+        _Piece(slice(inset, inset + before), backwards, slice(0, before)),
+        _Piece(slice(0, size), forwards, slice(before, before + size)),
+        _Piece(slice(end - after, end), backwards, slice(before + size, before + size + after)),
     ]
-    return parts
+    return [piece for piece in pieces if piece.source.start < piece.source.stop]
 
 
-def _mirror(x: Operand, y: Operand, pieces: tuple[Piece, ...], call: Call) -> Step:
-    at = view(x.shape)[tuple(source for source, _ in pieces)]
-    return copy(x, at, y, view(y.shape)[tuple(into for _, into in pieces)], bits(y.spec), call.target)
+def _lower_mirror(call: Call) -> list[Step]:
+    x, (y,) = call.input(0), call.outputs
+    borders = integers(call.input(1).data)
+    inset = 1 if call.options.mode == MirrorPadMode.REFLECT else 0
+    dimensions = zip(x.shape, borders[::2], borders[1::2], strict=True)
+    steps: list[Step] = []
+    for pieces in product(*(_pieces(size, before, after, inset) for size, before, after in dimensions)):
+        source = view(x.shape)[tuple(p.source for p in pieces)][tuple(p.order for p in pieces)]
+        into = view(y.shape)[tuple(p.into for p in pieces)]
+        steps.append(copy(x, source, y, into, bits(y.spec), call.target))
+    return steps
+
+
+CL_OPS = (
+    ClOp(PAD, claim=moves_by(paddings=1), lower=_lower_pad),
+    ClOp(PADV2, claim=moves_by(paddings=1), lower=_lower_padv2),
+    ClOp(MIRROR_PAD, claim=moves_by(paddings=1), lower=_lower_mirror),
+)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Step
 from litecl.delegate.claims import bits, moves
 from litecl.delegate.launch import elements
 from litecl.delegate.strided import view, walk
@@ -15,7 +15,7 @@ def _launch(call: Call, condition: Array) -> list[Step]:
     views = (condition, view(call.input(1).shape), view(call.input(2).shape))
     path = walk(*(np.broadcast_to(v, y.shape) for v in views))
     share = elements(y.spec.size, call.target)
-    args = (*(call.input(i) for i in range(3)), y, path.table, *share.args, *path.arguments)
+    args: tuple[Arg, ...] = (*(call.input(i) for i in range(3)), y, path.table, *share.args, *path.arguments)
     return [share.launch("select", "choose", args, {"T": bits(y.spec)})]
 
 

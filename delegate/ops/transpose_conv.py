@@ -10,8 +10,8 @@ from itertools import product
 
 import numpy as np
 
+from litecl.delegate import claims
 from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Refusal, Step
-from litecl.delegate.ops import float_only
 from litecl.delegate.ops.conv_2d import Geometry, convolution
 from litecl.delegate.packing import packed_bias, panels
 from litecl.delegate.tile import tile_for
@@ -93,21 +93,13 @@ def _geometry(x: Operand, out: Operand, v: _Phase, h: _Phase) -> Geometry:
     )
 
 
-def _claim_transpose_conv(
-    options: TransposeConvOptions, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]
-) -> Refusal | None:
-    return _not_constant(inputs) or float_only.refusal(inputs, 1, 2, 3)
+def _claim(options: TransposeConvOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    wrong = claims.constant(inputs, weights=1) or claims.typed(inputs[1:], claims.FLOAT)
+    return wrong or claims.activated(options, outputs[0].type)
 
 
-def _claim_transpose_conv_bias(
-    options: CustomOptions, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]
-) -> Refusal | None:
-    return _not_constant(inputs) or float_only.refusal(inputs, 0, 1, 2)
-
-
-def _not_constant(inputs: Sequence[TensorSpec | None]) -> Refusal | None:
-    filter_ = inputs[1]
-    return Refusal("weights are not constant") if filter_ is None or filter_.data is None else None
+def _claim_bias(options: CustomOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    return claims.constant(inputs, weights=1) or claims.typed(inputs, claims.FLOAT)
 
 
 def _transpose_conv(call: Call) -> list[Step]:
@@ -124,12 +116,7 @@ def _transpose_conv_bias(call: Call) -> list[Step]:
     return _lower(call, x, call.inputs[2], shape.strides, shape.offsets)
 
 
-TRANSPOSE_CONV_CL = ClOp(
-    TRANSPOSE_CONV, claim=_claim_transpose_conv, lower=_transpose_conv, fuses_activation=True
-)
-CONVOLUTION_2D_TRANSPOSE_BIAS_CL = ClOp(
-    CONVOLUTION_2D_TRANSPOSE_BIAS,
-    claim=_claim_transpose_conv_bias,
-    lower=_transpose_conv_bias,
-    fuses_activation=True,
+CL_OPS = (
+    ClOp(TRANSPOSE_CONV, claim=_claim, lower=_transpose_conv, fuses_activation=True),
+    ClOp(CONVOLUTION_2D_TRANSPOSE_BIAS, claim=_claim_bias, lower=_transpose_conv_bias, fuses_activation=True),
 )

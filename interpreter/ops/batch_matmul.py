@@ -7,10 +7,7 @@ import numpy as np
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import hybrid, require
-from litecl.interpreter.schema import TensorType
-
-_TYPES = (TensorType.FLOAT32, TensorType.INT8, TensorType.INT16)
+from litecl.interpreter.ops import hybrid, require, types
 
 
 @dataclass(frozen=True)
@@ -39,8 +36,9 @@ def _last_two(shape: Shape, adjoint: bool) -> tuple[int, int]:
 
 def _infer(options: BatchMatMulOptions, inputs: Specs) -> list[TensorSpec]:
     x, y = require.present("BATCH_MATMUL", inputs, 2)
+    require.types("BATCH_MATMUL", x, types.FLOAT)
+    require.types("BATCH_MATMUL", y, hybrid.WEIGHTS)
     for spec in (x, y):
-        require.types("BATCH_MATMUL", spec, _TYPES)
         require.rank("BATCH_MATMUL", spec, at_least=2, at_most=5)
     return [TensorSpec(x.type, output_shape(options, x.static_shape, y.static_shape))]
 

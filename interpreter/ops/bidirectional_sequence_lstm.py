@@ -12,7 +12,7 @@ import numpy as np
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import hybrid, lstm_cell, require
+from litecl.interpreter.ops import hybrid, lstm_cell, require, types
 from litecl.interpreter.ops.hybrid import NO_SCALES, Scales
 from litecl.interpreter.ops.lstm_cell import Layout
 from litecl.interpreter.schema import ActivationFunctionType
@@ -57,6 +57,7 @@ def _infer(options: BidirectionalSequenceLSTMOptions, inputs: Specs) -> list[Ten
     if len(inputs) != 48:
         raise ShapeError(f"{name}: expected 48 inputs, got {len(inputs)}")
     (x,) = require.present(name, inputs, 1)
+    require.types(name, x, types.FLOAT)
     require.rank(name, x, exactly=3)
     lead, depth = x.static_shape[:2], x.static_shape[2]
     batch = lead[1 if options.time_major else 0]

@@ -42,6 +42,7 @@ def cast(x: Array, type_: TensorType) -> Array:
         return np.asarray(real != 0)
     if real.dtype.kind != "f" or type_.dtype.kind not in "iu":
         return real.astype(type_.dtype)
+    real = real.astype(np.float64) if real.itemsize < 4 else real  # float16 could not hold the limits
     low, high = integer_limits(type_)
     with np.errstate(invalid="ignore"):
         result = real.astype(type_.dtype)

@@ -42,7 +42,7 @@ class StableHLOCompositeOptions:
 
 
 def predicate(name: str, value: Array | None, *, grown: bool = False) -> bool:
-    """The one boolean that decides. Of a condition that has ``grown`` with its loop the first one does, as in TFLite."""
+    """The one boolean that decides; of a condition that has ``grown`` with its loop the first one, as in TFLite."""
     if value is None or value.dtype != np.bool_ or value.size == 0 or (value.size > 1 and not grown):
         got = "nothing" if value is None else f"{value.dtype}{list(value.shape)}"
         raise ShapeError(f"{name}: expected one boolean as condition, got {got}")

@@ -8,10 +8,8 @@ import numpy as np
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import activation, hybrid, require, window
+from litecl.interpreter.ops import activation, hybrid, require, types, window
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
-
-OPERAND_TYPES = (TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8, TensorType.INT16)
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,8 @@ def finish(result: Array, inputs: Inputs, position: int, function: ActivationFun
 
 def _infer(options: Conv2DOptions, inputs: Specs) -> list[TensorSpec]:
     x, filter_ = require.present("CONV_2D", inputs, 2)
-    require.types("CONV_2D", x, OPERAND_TYPES)
+    require.types("CONV_2D", x, types.FLOAT)
+    require.types("CONV_2D", filter_, hybrid.WEIGHTS)
     require.rank("CONV_2D", x, exactly=4)
     require.rank("CONV_2D", filter_, exactly=4)
     channels, (outputs, *_, depth) = x.static_shape[3], filter_.static_shape

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import require, window
+from litecl.interpreter.ops import require, types, window
 from litecl.interpreter.ops.conv_2d import check_bias, finish
-from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
+from litecl.interpreter.schema import ActivationFunctionType, Padding
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def windows(options: Conv3DOptions, x: Shape, filter_: Shape) -> tuple[window.Wi
 def _infer(options: Conv3DOptions, inputs: Specs) -> list[TensorSpec]:
     x, filter_ = require.present("CONV_3D", inputs, 2)
     for spec in (x, filter_):
-        require.types("CONV_3D", spec, (TensorType.FLOAT32,))
+        require.types("CONV_3D", spec, types.FLOAT)
         require.rank("CONV_3D", spec, exactly=5)
     channels, (*_, depth, outputs) = x.static_shape[4], filter_.static_shape
     if channels != depth:

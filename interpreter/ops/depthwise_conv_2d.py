@@ -8,8 +8,8 @@ import numpy as np
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import hybrid, require, window
-from litecl.interpreter.ops.conv_2d import OPERAND_TYPES, check_bias, finish
+from litecl.interpreter.ops import hybrid, require, types, window
+from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.schema import ActivationFunctionType, Padding
 
 
@@ -35,7 +35,8 @@ def windows(options: DepthwiseConv2DOptions, x: Shape, filter_: Shape) -> tuple[
 
 def _infer(options: DepthwiseConv2DOptions, inputs: Specs) -> list[TensorSpec]:
     x, filter_ = require.present("DEPTHWISE_CONV_2D", inputs, 2)
-    require.types("DEPTHWISE_CONV_2D", x, OPERAND_TYPES)
+    require.types("DEPTHWISE_CONV_2D", x, types.FLOAT)
+    require.types("DEPTHWISE_CONV_2D", filter_, hybrid.WEIGHTS)
     require.rank("DEPTHWISE_CONV_2D", x, exactly=4)
     require.rank("DEPTHWISE_CONV_2D", filter_, exactly=4)
     channels, (one, _, _, outputs) = x.static_shape[3], filter_.static_shape

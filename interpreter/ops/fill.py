@@ -1,4 +1,4 @@
-"""FILL and ZEROS_LIKE: tensors of one value."""
+"""FILL, ZEROS_LIKE and RANGE: tensors that follow from a few numbers."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from litecl.interpreter.ops import require, types
 from litecl.interpreter.ops.unary import unary
 
 
-def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+def _infer_fill(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
     dims, value = require.present("FILL", inputs, 2)
     require.types("FILL", dims, types.INDEX)
     require.rank("FILL", dims, exactly=1)
@@ -20,10 +20,35 @@ def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
     return [TensorSpec(value.type, None if values is None else tuple(values))]
 
 
-def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
+def _run_fill(options: NoOptions, inputs: Inputs) -> list[Array]:
     dims, value = require.arrays(inputs, 2)
     return [np.full(dims.tolist(), value, value.dtype)]
 
 
-FILL = Op("FILL", options=NoOptions, infer=_infer, run=_run, versions=range(1, 5))
+def _count(start: Array, limit: Array, delta: Array) -> int:
+    """How many numbers there are. Raises ShapeError for a step of 0 or in the wrong direction."""
+    distance, step = limit.item() - start.item(), delta.item()
+    if step == 0 or distance * step < 0:
+        raise ShapeError(f"RANGE: delta {step} does not lead from {start.item()} to {limit.item()}")
+    return int(np.ceil(distance / step)) if start.dtype.kind == "f" else -(-distance // step)
+
+
+def _infer_range(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    operands = require.present("RANGE", inputs, 3)
+    type_ = require.same_type("RANGE", *operands)
+    require.types("RANGE", operands[0], types.NUMBER)
+    for operand in operands:
+        require.rank("RANGE", operand, exactly=0)
+    known = [operand.data for operand in operands if operand.data is not None]
+    return [TensorSpec(type_, None if len(known) < 3 else (_count(*known),))]
+
+
+def _run_range(options: NoOptions, inputs: Inputs) -> list[Array]:
+    start, limit, delta = require.arrays(inputs, 3)
+    steps = np.arange(_count(start, limit, delta)).astype(start.dtype)
+    return [np.asarray(start + steps * delta, start.dtype)]
+
+
+FILL = Op("FILL", options=NoOptions, infer=_infer_fill, run=_run_fill, versions=range(1, 5))
 ZEROS_LIKE = unary("ZEROS_LIKE", np.zeros_like, types.NUMBER)
+RANGE = Op("RANGE", options=NoOptions, infer=_infer_range, run=_run_range, versions=range(1, 3))

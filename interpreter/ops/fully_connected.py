@@ -8,8 +8,8 @@ import numpy as np
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import hybrid, require
-from litecl.interpreter.ops.conv_2d import OPERAND_TYPES, check_bias, finish
+from litecl.interpreter.ops import hybrid, require, types
+from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.schema import ActivationFunctionType, FullyConnectedOptionsWeightsFormat, TensorType
 
 
@@ -37,7 +37,8 @@ def output_shape(options: FullyConnectedOptions, x: Shape, weights: Shape) -> Sh
 
 def _infer(options: FullyConnectedOptions, inputs: Specs) -> list[TensorSpec]:
     x, weights = require.present("FULLY_CONNECTED", inputs, 2)
-    require.types("FULLY_CONNECTED", x, OPERAND_TYPES)
+    require.types("FULLY_CONNECTED", x, types.FLOAT)
+    require.types("FULLY_CONNECTED", weights, hybrid.WEIGHTS)
     require.rank("FULLY_CONNECTED", weights, exactly=2)
     check_bias("FULLY_CONNECTED", inputs, 2, weights.static_shape[0])
     return [TensorSpec(x.type, output_shape(options, x.static_shape, weights.static_shape))]

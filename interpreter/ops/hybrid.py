@@ -1,4 +1,4 @@
-"""Dynamic-range quantization: float inputs, quantized row by row, meet integer weights, and the products are scaled back.
+"""Dynamic-range quantization: float inputs are quantized row by row, multiplied with integer weights and scaled back.
 
 The formulas are TFLite's (portable_tensor_utils.cc: SymmetricQuantizeFloats, AsymmetricQuantizeFloats).
 """
@@ -19,7 +19,10 @@ Scales = Mapping[int, Array]
 
 NO_SCALES: Scales = {}
 
-_WEIGHTS = (TensorType.INT8, TensorType.UINT8, TensorType.INT4, TensorType.INT2)
+INTEGERS = (TensorType.INT8, TensorType.UINT8, TensorType.INT4, TensorType.INT2)
+WEIGHTS = (TensorType.FLOAT32, *INTEGERS)
+"""Types that the weights of a float input may have."""
+
 _LOW, _HIGH = -128, 127
 
 
@@ -46,7 +49,7 @@ class Matrix:
 
 def applies(x: TensorSpec, weights: TensorSpec) -> bool:
     """Whether a float input meets integer weights."""
-    return x.type == TensorType.FLOAT32 and weights.type in _WEIGHTS
+    return x.type == TensorType.FLOAT32 and weights.type in INTEGERS
 
 
 def scales_of(op: str, weights: TensorSpec) -> Array:

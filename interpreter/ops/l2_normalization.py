@@ -6,8 +6,8 @@ import numpy as np
 
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import activation, require
-from litecl.interpreter.schema import ActivationFunctionType, TensorType
+from litecl.interpreter.ops import activation, require, types
+from litecl.interpreter.schema import ActivationFunctionType
 
 # Shorter rows are divided by this instead (reference/l2normalization.h).
 SHORTEST = np.float32(1e-6)
@@ -20,7 +20,7 @@ class L2NormOptions:
 
 def _infer(options: L2NormOptions, inputs: Specs) -> list[TensorSpec]:
     (x,) = require.present("L2_NORMALIZATION", inputs, 1)
-    require.types("L2_NORMALIZATION", x, (TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8))
+    require.types("L2_NORMALIZATION", x, types.FLOAT)
     require.rank("L2_NORMALIZATION", x, at_least=1, at_most=4)
     return [TensorSpec(x.type, x.shape)]
 

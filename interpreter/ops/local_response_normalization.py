@@ -6,8 +6,7 @@ import numpy as np
 
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import require
-from litecl.interpreter.schema import TensorType
+from litecl.interpreter.ops import require, types
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class LocalResponseNormalizationOptions:
 
 def _infer(options: LocalResponseNormalizationOptions, inputs: Specs) -> list[TensorSpec]:
     (x,) = require.present("LOCAL_RESPONSE_NORMALIZATION", inputs, 1)
-    require.types("LOCAL_RESPONSE_NORMALIZATION", x, (TensorType.FLOAT32,))
+    require.types("LOCAL_RESPONSE_NORMALIZATION", x, types.FLOAT)
     require.rank("LOCAL_RESPONSE_NORMALIZATION", x, exactly=4)
     return [TensorSpec(x.type, x.shape)]
 

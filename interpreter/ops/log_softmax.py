@@ -6,8 +6,7 @@ import numpy as np
 
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import require
-from litecl.interpreter.schema import TensorType
+from litecl.interpreter.ops import require, types
 
 
 @dataclass(frozen=True)
@@ -17,7 +16,7 @@ class LogSoftmaxOptions:
 
 def _infer(options: LogSoftmaxOptions, inputs: Specs) -> list[TensorSpec]:
     (x,) = require.present("LOG_SOFTMAX", inputs, 1)
-    require.types("LOG_SOFTMAX", x, (TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8))
+    require.types("LOG_SOFTMAX", x, types.FLOAT)
     require.rank("LOG_SOFTMAX", x, at_least=1)
     return [TensorSpec(x.type, x.shape)]
 

@@ -7,7 +7,7 @@ import numpy as np
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import hybrid, lstm_cell, require
+from litecl.interpreter.ops import hybrid, lstm_cell, require, types
 from litecl.interpreter.ops.hybrid import NO_SCALES, Scales
 from litecl.interpreter.ops.lstm_cell import FULL
 from litecl.interpreter.schema import ActivationFunctionType, LSTMKernelType
@@ -26,6 +26,7 @@ def _infer(options: LSTMOptions, inputs: Specs) -> list[TensorSpec]:
     if len(inputs) not in (20, 24):
         raise ShapeError(f"LSTM: expected 20 or 24 inputs, got {len(inputs)}")
     (x,) = require.present("LSTM", inputs, 1)
+    require.types("LSTM", x, types.FLOAT)
     require.rank("LSTM", x, exactly=2)
     batch, depth = x.static_shape
     return [TensorSpec(x.type, (batch, lstm_cell.check("LSTM", inputs, depth, batch)))]
@@ -58,6 +59,7 @@ def _infer_basic(options: LSTMOptions, inputs: Specs) -> list[TensorSpec]:
     """Operands: input, previous activation, weights, bias, previous state."""
     x, h, weights, bias, c = require.present("LSTM", inputs, 5)
     for spec in (x, h, weights, c):
+        require.types("LSTM", spec, types.FLOAT)
         require.rank("LSTM", spec, exactly=2)
     (batch, depth), (_, units) = x.static_shape, h.static_shape
     expected = {1: (batch, units), 2: (4 * units, depth + units), 3: (4 * units,), 4: (batch, units)}

@@ -75,7 +75,7 @@ FULL = Layout(
 
 # The peephole of the cell gate does not exist: input, forget, output.
 _PEEPHOLES = (0, 1, None, 2)
-_INPUT, _FORGET, _CELL, _OUTPUT = range(4)
+_FORGET, _CELL, _OUTPUT = range(1, 4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,10 +180,8 @@ def like_states(inputs: Inputs, layout: Layout, h: Array, c: Array) -> list[Arra
 
 def check(op: str, inputs: Specs, depth: int, batch: int, layout: Layout = FULL) -> int:
     """Checks the operands of a cell that reads ``batch`` rows of ``depth`` elements; returns its outputs' size."""
-    base = layout.input_weights
-    weights = require.present(op, inputs[base + _FORGET : base + 4], 3)
-    base = layout.recurrent_weights
-    recurrent = require.present(op, inputs[base + _FORGET : base + 4], 3)
+    weights = require.at(op, inputs, [layout.input_weights + gate for gate in (_FORGET, _CELL, _OUTPUT)])
+    recurrent = require.at(op, inputs, [layout.recurrent_weights + gate for gate in (_FORGET, _CELL, _OUTPUT)])
     cells, outputs = weights[-1].static_shape[0], recurrent[-1].static_shape[-1]
     expected: dict[int, Shape] = {layout.input_weights + gate: (cells, depth) for gate in range(4)}
     expected |= {layout.peephole + i: (cells,) for i in range(3)} | {layout.bias + gate: (cells,) for gate in range(4)}

@@ -7,12 +7,10 @@ import numpy as np
 
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import activation, require, window
-from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
+from litecl.interpreter.ops import activation, require, types, window
+from litecl.interpreter.schema import ActivationFunctionType, Padding
 
 Windows = tuple[window.Window, window.Window]
-
-_TYPES = (TensorType.FLOAT32, TensorType.INT8, TensorType.UINT8, TensorType.INT16)
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ def _root_mean_square(x: Array, sizes: Windows) -> Array:
 def _pool(name: str, kernel: Callable[[Array, Windows], Array], last_version: int) -> Op:
     def infer(options: Pool2DOptions, inputs: Specs) -> list[TensorSpec]:
         (x,) = require.present(name, inputs, 1)
-        require.types(name, x, _TYPES)
+        require.types(name, x, types.FLOAT)
         require.rank(name, x, exactly=4)
         height, width = windows(name, options, x.static_shape)
         return [TensorSpec(x.type, (x.static_shape[0], height.output, width.output, x.static_shape[3]))]

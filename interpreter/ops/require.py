@@ -1,6 +1,6 @@
 """Guards that operators share: each returns what it checked, or raises ShapeError naming operator, expected and got."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
@@ -18,6 +18,17 @@ def present(op: str, inputs: Specs, count: int) -> list[TensorSpec]:
     if len(specs) < count:
         missing = [i for i, spec in enumerate(inputs[:count]) if spec is None]
         raise ShapeError(f"{op}: input {missing[0]} is required and absent")
+    return specs
+
+
+def at(op: str, inputs: Specs, positions: Iterable[int]) -> list[TensorSpec]:
+    """The specs at some positions, none of them absent."""
+    specs = []
+    for position in positions:
+        spec = inputs[position] if position < len(inputs) else None
+        if spec is None:
+            raise ShapeError(f"{op}: input {position} is required and absent")
+        specs.append(spec)
     return specs
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Infer, Inputs, Op, Specs
-from litecl.interpreter.ops import require
+from litecl.interpreter.ops import require, types
 from litecl.interpreter.schema import TensorType
 
 
@@ -30,7 +30,7 @@ class ResizeNearestNeighborOptions:
 
 Options = ResizeBilinearOptions | ResizeNearestNeighborOptions
 
-_TYPES = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.INT16)
+_COPIED = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.INT16)
 
 
 def scale(options: Options, length: int, size: int) -> np.float32:
@@ -60,10 +60,10 @@ def nearest(options: Options, length: int, size: int) -> Array:
     return np.clip(whole, 0, length - 1).astype(np.intp)
 
 
-def _infer(name: str, types: Collection[TensorType]) -> Infer:
+def _infer(name: str, allowed: Collection[TensorType]) -> Infer:
     def infer(options: Options, inputs: Specs) -> list[TensorSpec]:
         x, size = require.present(name, inputs, 2)
-        require.types(name, x, types)
+        require.types(name, x, allowed)
         require.rank(name, x, exactly=4)
         require.types(name, size, (TensorType.INT32,))
         require.rank(name, size, exactly=1)
@@ -101,13 +101,13 @@ RESIZE_BILINEAR = Op(
     "RESIZE_BILINEAR",
     versions=range(1, 5),
     options=ResizeBilinearOptions,
-    infer=_infer("RESIZE_BILINEAR", _TYPES),
+    infer=_infer("RESIZE_BILINEAR", types.FLOAT),
     run=_run_bilinear,
 )
 RESIZE_NEAREST_NEIGHBOR = Op(
     "RESIZE_NEAREST_NEIGHBOR",
     versions=range(1, 5),
     options=ResizeNearestNeighborOptions,
-    infer=_infer("RESIZE_NEAREST_NEIGHBOR", _TYPES),
+    infer=_infer("RESIZE_NEAREST_NEIGHBOR", _COPIED),
     run=_run_nearest,
 )

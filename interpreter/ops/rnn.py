@@ -7,7 +7,7 @@ import numpy as np
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import activation, hybrid, require
+from litecl.interpreter.ops import activation, hybrid, require, types
 from litecl.interpreter.ops.hybrid import NO_SCALES, Matrix, Scales
 from litecl.interpreter.schema import ActivationFunctionType
 
@@ -40,8 +40,8 @@ _FORWARD, _BACKWARD = slice(1, 5), slice(5, 9)
 _AUX, _AUX_WEIGHTS = 9, (10, 11)
 
 
-def _check(name: str, operands: Specs, depth: int, batch: int) -> int:
-    weights, recurrent, bias, state = require.present(name, operands, 4)
+def _check(name: str, inputs: Specs, operands: slice, depth: int, batch: int) -> int:
+    weights, recurrent, bias, state = require.at(name, inputs, range(operands.start, operands.stop))
     units = weights.static_shape[0]
     expected = ((units, depth), (units, units), (units,), (batch, units))
     for what, spec, shape in zip(
@@ -67,9 +67,10 @@ def _walk(
 
 def _infer_rnn(options: RNNOptions, inputs: Specs) -> list[TensorSpec]:
     (x,) = require.present("RNN", inputs, 1)
+    require.types("RNN", x, types.FLOAT)
     require.rank("RNN", x, exactly=2)
     batch, depth = x.static_shape
-    return [TensorSpec(x.type, (batch, _check("RNN", inputs[_FORWARD], depth, batch)))]
+    return [TensorSpec(x.type, (batch, _check("RNN", inputs, _FORWARD, depth, batch)))]
 
 
 def _run_rnn(options: RNNOptions, inputs: Inputs, scales: Scales = NO_SCALES) -> list[Array]:
@@ -82,9 +83,10 @@ def _run_rnn(options: RNNOptions, inputs: Inputs, scales: Scales = NO_SCALES) ->
 def _infer_sequence(options: SequenceRNNOptions, inputs: Specs) -> list[TensorSpec]:
     name = "UNIDIRECTIONAL_SEQUENCE_RNN"
     (x,) = require.present(name, inputs, 1)
+    require.types(name, x, types.FLOAT)
     require.rank(name, x, exactly=3)
     lead = x.static_shape[:2]
-    units = _check(name, inputs[_FORWARD], x.static_shape[2], lead[1 if options.time_major else 0])
+    units = _check(name, inputs, _FORWARD, x.static_shape[2], lead[1 if options.time_major else 0])
     return [TensorSpec(x.type, (*lead, units))]
 
 
@@ -101,6 +103,7 @@ def _infer_bidirectional(options: BidirectionalSequenceRNNOptions, inputs: Specs
     if len(inputs) != 12:
         raise ShapeError(f"{name}: expected 12 inputs, got {len(inputs)}")
     (x,) = require.present(name, inputs, 1)
+    require.types(name, x, types.FLOAT)
     require.rank(name, x, exactly=3)
     lead, depth, aux = x.static_shape[:2], x.static_shape[2], inputs[_AUX]
     batch = lead[1 if options.time_major else 0]
@@ -108,8 +111,8 @@ def _infer_bidirectional(options: BidirectionalSequenceRNNOptions, inputs: Specs
         raise ShapeError(f"{name}: expected an auxiliary input {[*lead, 'n']}, got {list(aux.static_shape)}")
     linked = inputs[_AUX_WEIGHTS[0]] is not None
     backward_depth = depth if aux is None or linked else aux.static_shape[2]
-    forward = _check(name, inputs[_FORWARD], depth, batch)
-    backward = _check(name, inputs[_BACKWARD], backward_depth, batch)
+    forward = _check(name, inputs, _FORWARD, depth, batch)
+    backward = _check(name, inputs, _BACKWARD, backward_depth, batch)
     sizes = [forward + backward] if options.merge_outputs else [forward, backward]
     return [TensorSpec(x.type, (*lead, size)) for size in sizes]
 

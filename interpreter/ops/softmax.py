@@ -6,7 +6,7 @@ import numpy as np
 
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import require
+from litecl.interpreter.ops import require, types
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,7 @@ class SoftmaxOptions:
 
 def _infer(options: SoftmaxOptions, inputs: Specs) -> list[TensorSpec]:
     (x,) = require.present("SOFTMAX", inputs, 1)
+    require.types("SOFTMAX", x, types.FLOAT)
     require.rank("SOFTMAX", x, at_least=1)
     return [TensorSpec(x.type, x.shape)]
 

@@ -37,7 +37,7 @@ def _kind(options: StridedSliceOptions, entry: int) -> Index:
     return 0 if options.shrink_axis_mask & bit else slice(None)
 
 
-def _dimensions(options: StridedSliceOptions, shape: Shape, count: int) -> list[int]:
+def dimensions_of(options: StridedSliceOptions, shape: Shape, count: int) -> list[int]:
     """The dimension of the input that each entry reads, -1 where it reads none or several."""
     kinds = [_kind(options, i) for i in range(count)]
     if kinds.count(Ellipsis) > 1:
@@ -74,10 +74,10 @@ def _range(options: StridedSliceOptions, entry: int, size: int, values: tuple[in
     return slice(start, None if stop < 0 else stop, step)
 
 
-def _index(options: StridedSliceOptions, shape: Shape, entries: list[tuple[int, int, int]]) -> tuple[Index, ...]:
+def index_of(options: StridedSliceOptions, shape: Shape, entries: list[tuple[int, int, int]]) -> tuple[Index, ...]:
     """The index as numpy takes it."""
     result: list[Index] = []
-    for i, dimension in enumerate(_dimensions(options, shape, len(entries))):
+    for i, dimension in enumerate(dimensions_of(options, shape, len(entries))):
         kind = _kind(options, i)
         if isinstance(kind, slice):
             result.append(_range(options, i, shape[dimension], entries[i]))
@@ -100,7 +100,7 @@ def _length(options: StridedSliceOptions, entry: int, size: int, values: Entry) 
 
 def _shape(options: StridedSliceOptions, shape: Shape, entries: list[Entry]) -> Shape | None:
     """The result's shape, None if it hangs on values that are not known."""
-    dimensions = _dimensions(options, shape, len(entries))
+    dimensions = dimensions_of(options, shape, len(entries))
     read = {d for d in dimensions if d >= 0}
     result: list[int | None] = []
     for i, (dimension, entry) in enumerate(zip(dimensions, entries, strict=True)):
@@ -134,7 +134,7 @@ def _infer(options: StridedSliceOptions, inputs: Specs) -> list[TensorSpec]:
 def _run(options: StridedSliceOptions, inputs: Inputs) -> list[Array]:
     x, begin, end, strides = require.arrays(inputs, 4)
     entries = list(zip(begin.tolist(), end.tolist(), strides.tolist(), strict=True))
-    index = _index(options, x.shape, entries)
+    index = index_of(options, x.shape, entries)
     # With an ellipsis a single element stays an array.
     return [x[index if Ellipsis in index else (*index, ...)].copy()]
 

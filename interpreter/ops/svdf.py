@@ -7,7 +7,7 @@ import numpy as np
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import hybrid, require
+from litecl.interpreter.ops import hybrid, require, types
 from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.ops.hybrid import NO_SCALES, Matrix, Scales
 from litecl.interpreter.schema import ActivationFunctionType
@@ -24,6 +24,7 @@ class SVDFOptions:
 
 def _infer(options: SVDFOptions, inputs: Specs) -> list[TensorSpec]:
     x, features, time = require.present("SVDF", inputs, 3)
+    require.types("SVDF", x, types.FLOAT)
     for spec in (x, features, time):
         require.rank("SVDF", spec, exactly=2)
     (batch, depth), (filters, memory) = x.static_shape, time.static_shape

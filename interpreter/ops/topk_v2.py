@@ -43,4 +43,6 @@ def _bind(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> R
     return run
 
 
-TOPK_V2 = Op("TOPK_V2", options=NoOptions, infer=_infer, run=_run, bind=_bind, versions=range(1, 4), declared_types=True)
+TOPK_V2 = Op(
+    "TOPK_V2", options=NoOptions, infer=_infer, run=_run, bind=_bind, versions=range(1, 4), declared_types=True
+)

@@ -1,15 +1,16 @@
 """TRANSPOSE_CONV, and MediaPipe's custom Convolution2DTransposeBias: each input element scatters a filter."""
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import require, window
-from litecl.interpreter.ops.conv_2d import OPERAND_TYPES, check_bias, finish
+from litecl.interpreter.op import Inputs, Op, Run, Specs
+from litecl.interpreter.ops import hybrid, require, types, window
+from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.options import CustomOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 
@@ -32,23 +33,32 @@ def offset(options: TransposeConvOptions, output: Shape, filter_: Shape) -> tupl
     )
 
 
-def scatter(x: Array, filter_: Array, strides: tuple[int, int], offsets: tuple[int, int], output: Shape) -> Array:
-    """Sums ``x[n, y, v] @ filter[:, i, j].T`` at row ``y * stride + i - offset``, and so for columns."""
-    outputs, height, width, channels = filter_.shape
-    (rows, columns), (down, right) = x.shape[1:3], strides
-    full = ((rows - 1) * down + height, (columns - 1) * right + width)
-    bounds = [max(f, o + n) for f, o, n in zip(full, offsets, output[1:3], strict=True)]
-    result = np.zeros((len(x), *bounds, outputs), x.dtype)
-    flat = x.reshape(-1, channels)
-    for i, j in np.ndindex(height, width):
-        part = (flat @ filter_[:, i, j].T).reshape(*x.shape[:3], outputs)
-        result[:, i : i + (rows - 1) * down + 1 : down, j : j + (columns - 1) * right + 1 : right] += part
-    (top, left) = offsets
-    return result[:, top : top + output[1], left : left + output[2]]
+def scatter(
+    x: Array, taps: Array, strides: Shape, offsets: Shape, output: Shape, dilations: Shape | None = None
+) -> Array:
+    """Sums ``x[n, y, ...] @ taps[i, ...]`` at ``y * stride + i * dilation - offset``, along every spatial dimension.
+
+    x: [n, *spatial, channels]. taps: [*kernel, channels, outputs]. output: the shape of the result.
+    """
+    spatial, kernel = x.shape[1:-1], taps.shape[:-2]
+    apart = (1,) * len(kernel) if dilations is None else dilations
+    reach = [(length - 1) * stride + 1 for length, stride in zip(spatial, strides, strict=True)]
+    bounds = [
+        max(last + (size - 1) * dilation, offset + length)
+        for last, size, dilation, offset, length in zip(reach, kernel, apart, offsets, output[1:-1], strict=True)
+    ]
+    result = np.zeros((len(x), *bounds, taps.shape[-1]), x.dtype)
+    for tap in np.ndindex(*kernel):
+        starts = [i * dilation for i, dilation in zip(tap, apart, strict=True)]
+        where = (slice(i, i + n, stride) for i, n, stride in zip(starts, reach, strides, strict=True))
+        result[(slice(None), *where)] += x @ taps[tap]
+    cut = tuple(slice(offset, offset + n) for offset, n in zip(offsets, output[1:-1], strict=True))
+    return result[(slice(None), *cut)]
 
 
 def _check(name: str, x: TensorSpec, filter_: TensorSpec, inputs: Specs, bias: int) -> None:
-    require.types(name, x, OPERAND_TYPES)
+    require.types(name, x, types.FLOAT)
+    require.types(name, filter_, hybrid.WEIGHTS)
     require.rank(name, x, exactly=4)
     require.rank(name, filter_, exactly=4)
     if x.static_shape[3] != filter_.static_shape[3]:
@@ -74,13 +84,33 @@ def _infer(options: TransposeConvOptions, inputs: Specs) -> list[TensorSpec]:
 
 def _run(options: TransposeConvOptions, inputs: Inputs) -> list[Array]:
     size, filter_, x = require.arrays(inputs, 3)
+    return [finish(_transposed(options, size, filter_, x), inputs, 3, options.fused_activation_function)]
+
+
+def _transposed(options: TransposeConvOptions, size: Array, filter_: Array, x: Array) -> Array:
     output = tuple(int(n) for n in size)
     strides = (options.stride_h, options.stride_w)
-    result = scatter(x, filter_, strides, offset(options, output, filter_.shape), output)
-    return [finish(result, inputs, 3, options.fused_activation_function)]
+    return scatter(x, filter_.transpose(1, 2, 3, 0), strides, offset(options, output, filter_.shape), output)
 
 
-TRANSPOSE_CONV = Op("TRANSPOSE_CONV", versions=range(1, 6), options=TransposeConvOptions, infer=_infer, run=_run)
+def _bind(options: TransposeConvOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+    _, filter_, x = require.present("TRANSPOSE_CONV", inputs, 3)
+    return _hybrid(hybrid.scales_of("TRANSPOSE_CONV", filter_)) if hybrid.applies(x, filter_) else None
+
+
+def _hybrid(scales: Array) -> Run:
+    def run(options: TransposeConvOptions, inputs: Inputs) -> list[Array]:
+        size, filter_, x = require.arrays(inputs, 3)
+        integers, scale = hybrid.quantize(x, asymmetric=True)
+        sums = _transposed(options, size, hybrid.integers(filter_), integers)
+        return [finish(sums.astype(np.float32) * (scale * scales), inputs, 3, options.fused_activation_function)]
+
+    return run
+
+
+TRANSPOSE_CONV = Op(
+    "TRANSPOSE_CONV", versions=range(1, 6), options=TransposeConvOptions, infer=_infer, run=_run, bind=_bind
+)
 
 
 @dataclass(frozen=True)
@@ -121,7 +151,7 @@ def _infer_bias(options: CustomOptions, inputs: Specs) -> list[TensorSpec]:
 def _run_bias(options: CustomOptions, inputs: Inputs) -> list[Array]:
     x, filter_, _ = require.arrays(inputs, 3)
     shape = geometry(options, x.shape, filter_.shape)
-    result = scatter(x, filter_, shape.strides, shape.offsets, shape.output)
+    result = scatter(x, filter_.transpose(1, 2, 3, 0), shape.strides, shape.offsets, shape.output)
     return [finish(result, inputs, 2, ActivationFunctionType.NONE)]
 
 

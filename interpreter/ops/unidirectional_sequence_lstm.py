@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import hybrid, lstm_cell, require
+from litecl.interpreter.ops import hybrid, lstm_cell, require, types
 from litecl.interpreter.ops.hybrid import NO_SCALES, Scales
 from litecl.interpreter.ops.lstm_cell import FULL
 from litecl.interpreter.schema import ActivationFunctionType
@@ -26,6 +26,7 @@ def _infer(options: UnidirectionalSequenceLSTMOptions, inputs: Specs) -> list[Te
     if len(inputs) not in (20, 24):
         raise ShapeError(f"{name}: expected 20 or 24 inputs, got {len(inputs)}")
     (x,) = require.present(name, inputs, 1)
+    require.types(name, x, types.FLOAT)
     require.rank(name, x, exactly=3)
     batch, depth = x.static_shape[1 if options.time_major else 0], x.static_shape[2]
     outputs = lstm_cell.check(name, inputs, depth, batch)

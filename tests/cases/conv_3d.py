@@ -1,10 +1,11 @@
-"""Cases of CONV_3D."""
+"""Cases of CONV_3D and CONV_3D_TRANSPOSE."""
 
 import numpy as np
 
 from cases import Case, rng
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.conv_3d import CONV_3D, Conv3DOptions
+from litecl.interpreter.ops.conv_3d_transpose import CONV_3D_TRANSPOSE
 from litecl.interpreter.schema import ActivationFunctionType, Padding
 
 _random = rng(23)
@@ -21,6 +22,21 @@ def _case(name: str, x: tuple[int, ...], filter_: tuple[int, ...], bias: bool = 
     return Case(name, CONV_3D, chosen, inputs, constants=frozenset({1, 2}) if bias else frozenset({1}))
 
 
+def _transposed(
+    name: str,
+    x: tuple[int, ...],
+    filter_: tuple[int, ...],
+    size: tuple[int, ...],
+    bias: bool = False,
+    **options: object,
+) -> Case:
+    """Filters are [d, h, w, outputs, channels]; the output's shape and the weights are constants."""
+    chosen = Conv3DOptions(**{"stride_d": 1, "stride_w": 1, "stride_h": 1} | options)  # type: ignore[arg-type]
+    shape = np.array([x[0], *size, filter_[3]], np.int32)
+    inputs = [shape, _f(*filter_), _f(*x), *([_f(filter_[3])] if bias else [])]
+    return Case(name, CONV_3D_TRANSPOSE, chosen, inputs, constants=frozenset({0, 1, 3} if bias else {0, 1}))
+
+
 CASES = (
     _case("1x1x1", (1, 3, 4, 5, 2), (1, 1, 1, 2, 4)),
     _case("3x3x3 SAME", (1, 4, 5, 6, 3), (3, 3, 3, 3, 4)),
@@ -29,4 +45,10 @@ CASES = (
     _case("dilated", (1, 7, 7, 7, 2), (2, 3, 2, 2, 3), dilation_h_factor=2, dilation_w_factor=2, dilation_d_factor=2),
     _case("no bias", (1, 3, 3, 3, 2), (2, 2, 2, 2, 2), bias=False),
     _case("RELU", (1, 3, 3, 3, 2), (2, 2, 2, 2, 2), fused_activation_function=ActivationFunctionType.RELU),
+    _transposed("2x2x2, stride 2", (1, 2, 3, 2, 3), (2, 2, 2, 4, 3), (4, 6, 4), stride_d=2, stride_h=2, stride_w=2),
+    _transposed("3x3x3 SAME, stride 1", (2, 3, 4, 3, 2), (3, 3, 3, 2, 2), (3, 4, 3)),
+    _transposed("dilated", (1, 3, 3, 2, 3), (2, 2, 2, 2, 3), (3, 6, 4), stride_h=2, stride_w=2, dilation_d_factor=2,
+                dilation_h_factor=2),
+    _transposed("3x2x3 VALID, stride 2, bias", (1, 2, 2, 3, 2), (3, 2, 3, 4, 2), (5, 4, 7), bias=True,
+                padding=Padding.VALID, stride_d=2, stride_h=2, stride_w=2),
 )

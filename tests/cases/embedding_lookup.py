@@ -3,9 +3,10 @@
 import numpy as np
 
 from cases import Case, rng
-from litecl.interpreter.graph import Array
+from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
+from litecl.interpreter.schema import TensorType
 
 _random = rng(32)
 
@@ -18,7 +19,27 @@ def _indices(*values: int) -> Array:
     return np.array(values, np.int32)
 
 
+def _quantized(name: str, type_: TensorType, top: int, rows: int, scales: int) -> Case:
+    """A table of integers, looked up as floats."""
+    table = _random.integers(-top, top + 1, (rows, 6)).astype(np.int8)
+    quantization = Quantization(_random.uniform(0.01, 0.1, scales).astype(np.float32), np.zeros(scales, np.int64))
+    return Case(
+        name,
+        EMBEDDING_LOOKUP,
+        NoOptions(),
+        [_indices(2, 0, 3), table],
+        constants=frozenset({1}),
+        types={1: type_},
+        quantization={1: quantization},
+        outputs=[TensorSpec(TensorType.FLOAT32, (3, 6))],
+        version=4,
+    )
+
+
 CASES = (
+    _quantized("8 bits, one scale", TensorType.INT8, 127, 4, 1),
+    _quantized("8 bits, a scale a row", TensorType.INT8, 127, 4, 4),
+    _quantized("4 bits, a scale a row", TensorType.INT4, 7, 5, 5),
     Case("rank 2", EMBEDDING_LOOKUP, NoOptions(), [_indices(3, 0, 2, 3), _f(4, 5)], constants=frozenset({1})),
     Case("rank 4", EMBEDDING_LOOKUP, NoOptions(), [_indices(1, 2), _f(3, 2, 4, 5)], constants=frozenset({1})),
     Case("one index", EMBEDDING_LOOKUP, NoOptions(), [_indices(6), _f(7, 1)], constants=frozenset({1})),

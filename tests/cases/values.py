@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from cases import rng
 
+from cases import rng
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType
 

@@ -1,0 +1,56 @@
+"""ARG_MAX, ARG_MIN and CUMSUM: along one dimension."""
+
+import math
+
+import numpy as np
+
+from litecl.delegate.cl_op import Call, ClOp, Step
+from litecl.delegate.claims import C_TYPES, NUMBERS, Claim, constant, integers, typed
+from litecl.delegate.launch import chunks
+from litecl.interpreter.graph import Shape
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops.arg_max import ARG_MAX, ARG_MIN
+from litecl.interpreter.ops.cumsum import CUMSUM
+from litecl.interpreter.schema import TensorType
+
+_ORDERED = (*NUMBERS, TensorType.BOOL, TensorType.INT8, TensorType.UINT8)
+
+
+def _claim(*allowed: TensorType) -> Claim:
+    return lambda options, inputs, outputs: constant(inputs, axis=1) or typed(inputs[:1], allowed)
+
+
+def _sizes(shape: Shape, axis: int) -> tuple[int, int, int]:
+    """What comes before, along and after the axis, counted from the front or, negative, from the back."""
+    axis %= len(shape)
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+def _arg(op: Op, comparison: str) -> ClOp:
+    def lower(call: Call) -> list[Step]:
+        x, (y,) = call.input(0), call.outputs
+        (axis,) = integers(call.input(1).data)
+        outer, length, inner = _sizes(x.shape, axis)
+        share = chunks(outer * inner, call.target, work=length)
+        args = (x, y, *share.args, np.int32(length), np.int32(inner))
+        defines = {"T": C_TYPES[x.spec.type], "R": C_TYPES[y.spec.type], "OP": comparison}
+        return [share.launch("arg_max", "arg_max", args, defines, x.spec.size)]
+
+    return ClOp(op, claim=_claim(*_ORDERED), lower=lower)
+
+
+def _lower_cumsum(call: Call) -> list[Step]:
+    x, (y,), reverse = call.input(0), call.outputs, call.options.reverse
+    (axis,) = integers(call.input(1).data)
+    outer, length, inner = _sizes(x.shape, axis)
+    share = chunks(outer * inner, call.target, work=length)
+    first, step = (length - 1, -1) if reverse else (0, 1)
+    sizes = (np.int32(value) for value in (length, inner, first, step, call.options.exclusive))
+    return [share.launch("cumsum", "cumsum", (x, y, *share.args, *sizes), {"T": C_TYPES[x.spec.type]}, x.spec.size)]
+
+
+CL_OPS = (
+    _arg(ARG_MAX, "GREATER"),
+    _arg(ARG_MIN, "LESS"),
+    ClOp(CUMSUM, claim=_claim(*NUMBERS), lower=_lower_cumsum),
+)

@@ -1,0 +1,54 @@
+"""LSTM on the device: one step of the cell, in the full form and in the basic one."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from litecl.delegate import claims
+from litecl.delegate.cl_op import Activation, Call, ClOp, Refusal, Step
+from litecl.delegate.gemm import Product, gemm
+from litecl.delegate.launch import chunks
+from litecl.delegate.lstm_cell import cell_of, claim, run_cell, walk
+from litecl.delegate.packing import packed_bias, packed_rows
+from litecl.delegate.tile import tile_for
+from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.ops.lstm import BASIC_LSTM, LSTM, LSTMOptions
+from litecl.interpreter.ops.lstm_cell import FULL
+
+
+def _claim(options: LSTMOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    return claim(options, inputs, (FULL,), 0)
+
+
+def _lower(call: Call) -> list[Step]:
+    x, (out, *states) = call.input(0), call.outputs
+    cell = cell_of(call, FULL)
+    one_step = walk(1, x.shape[0], cell.outputs, time_major=True)
+    return [*run_cell(call, cell, FULL, one_step, [x], out, states)]
+
+
+def _lower_basic(call: Call) -> list[Step]:
+    """Outputs: activation, state, joined inputs, the gates' sums, then both again as the variables' values."""
+    x, h, weights, bias, c = (call.input(i) for i in range(5))
+    h_out, c_out, joined, sums, h_next, c_next = call.outputs
+    (batch, depth), units = x.shape, h.shape[1]
+    share = chunks(batch, call.target, work=depth + units)
+    tile = tile_for(call.target, batch, 4 * units)
+    packed, packing = packed_rows(weights, 1, tile.panel, call.target)
+    start, padding = packed_bias(bias, 4 * units, 1, tile.panel, call.target)
+    product = Product(batch, 4 * units, depth + units)
+    return [
+        share.launch("basic_lstm", "join_inputs", (x, h, joined, *share.args, np.int32(depth), np.int32(units)), {}),
+        *packing,
+        *padding,
+        gemm(product, tile, call.target, joined, packed, start, sums, Activation()),
+        share.launch(
+            "basic_lstm", "finish_step", (sums, c, h_out, c_out, h_next, c_next, *share.args, np.int32(units)), {}
+        ),
+    ]
+
+
+CL_OPS = (
+    ClOp(LSTM, claim=_claim, lower=_lower),
+    ClOp(BASIC_LSTM, claim=claims.takes(*claims.FLOAT), lower=_lower_basic),
+)

@@ -1,0 +1,139 @@
+"""Reductions over any axes: one launch for every group of adjacent axes, the innermost first."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from litecl.delegate.cl_op import Alias, Arg, Call, ClOp, Launch, Operand, Refusal, Scratch, Step, Target
+from litecl.delegate.claims import C_TYPES, NUMBERS, Specs, constant, integers, of, stored, typed
+from litecl.delegate.launch import chunks
+from litecl.interpreter.graph import Shape, TensorSpec
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops import reduce
+from litecl.interpreter.ops.types import limits
+from litecl.interpreter.schema import TensorType
+
+_FEW, _LONG_LINE = 256, 4096  # on a GPU: results too few to keep it busy, lines worth sharing out
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """[outer, length, inner] to [outer, inner]."""
+
+    outer: int
+    length: int
+    inner: int
+
+
+@dataclass(frozen=True)
+class _Reduction:
+    """What reduce.cl is told of an operator. start: zero, one, or the least or largest value of the type."""
+
+    function: str
+    start: str
+    mean: bool = False
+
+    def first(self, type_: TensorType) -> np.generic:
+        """What the accumulator starts from."""
+        least, largest = limits(stored(type_))
+        return of(type_, {"zero": 0, "one": 1, "least": least, "largest": largest}[self.start])
+
+
+def _stages(shape: Shape, axes: Sequence[int], target: Target) -> list[_Stage]:
+    """The reductions one after another that make up the whole one."""
+    groups = [
+        (reduced, math.prod(shape[axis] for axis in run))
+        for reduced, run in groupby(range(len(shape)), key=lambda axis: axis in axes)
+    ]
+    stages = []
+    while any(reduced for reduced, _ in groups):
+        at = max(i for i, (reduced, _) in enumerate(groups) if reduced)
+        outer = math.prod(size for _, size in groups[:at])
+        inner = math.prod(size for _, size in groups[at + 1 :])
+        stages += _shared_out(_Stage(outer, groups[at][1], inner), target)
+        del groups[at]
+    return stages
+
+
+def _shared_out(stage: _Stage, target: Target) -> list[_Stage]:
+    """A GPU takes a long line in two steps: parts of it, then the results of the parts."""
+    if target.kind == "cpu" or stage.outer * stage.inner > _FEW or stage.length < _LONG_LINE:
+        return [stage]
+    parts = max(part for part in range(1, 1025) if stage.length % part == 0)
+    first = _Stage(stage.outer * parts, stage.length // parts, stage.inner)
+    return [first, _Stage(stage.outer, parts, stage.inner)] if parts > 1 else [stage]
+
+
+def _accumulator(type_: TensorType, reduction: _Reduction) -> TensorType:
+    """The mean of integers is taken of a sum that does not wrap."""
+    return TensorType.INT64 if reduction.mean and type_ == TensorType.INT32 else type_
+
+
+def _lower(call: Call, reduction: _Reduction) -> list[Step]:
+    x, (y,) = call.input(0), call.outputs
+    rank = len(x.shape)
+    axes = {axis % rank for axis in integers(call.input(1).data)} if rank else set()
+    stages = _stages(x.shape, sorted(axes), call.target)
+    if not stages:
+        return [Alias(y, x)]
+    wide = _accumulator(x.spec.type, reduction)
+    count = math.prod(x.shape[axis] for axis in axes)
+    steps: list[Step] = []
+    source: Operand | Scratch = x
+    for i, stage in enumerate(stages):
+        last = i == len(stages) - 1
+        into = y if last else Scratch(stage.outer * stage.inner * wide.dtype.itemsize)
+        types = (x.spec.type if i == 0 else wide, wide, y.spec.type if last else wide)
+        divisor = count if last and reduction.mean else None
+        steps.append(_launch(source, into, stage, types, reduction, divisor, call.target))
+        source = into
+    return steps
+
+
+def _launch(
+    source: Arg,
+    into: Arg,
+    stage: _Stage,
+    types: tuple[TensorType, TensorType, TensorType],
+    reduction: _Reduction,
+    divisor: int | None,
+    target: Target,
+) -> Launch:
+    defines: dict[str, str | int] = {name: C_TYPES[type_] for name, type_ in zip("TAR", types, strict=True)}
+    defines["OP"] = reduction.function
+    if divisor is not None:
+        defines["MEAN"] = 1
+    share = chunks(
+        stage.outer * stage.inner,
+        target,
+        step=1 if stage.inner == 1 else min(stage.inner, target.vector_width),
+        work=stage.length,
+    )
+    sizes = np.int32(stage.length), np.int32(stage.inner)
+    args = (source, into, *share.args, *sizes, reduction.first(types[1]), of(types[1], divisor or 1))
+    entry = "reduce_rows" if stage.inner == 1 else "reduce_columns"
+    return share.launch("reduce", entry, args, defines, stage.outer * stage.length * stage.inner)
+
+
+def _cl_op(op: Op, reduction: _Reduction, *allowed: TensorType) -> ClOp:
+    def claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+        return constant(inputs, axis=1) or typed(inputs[:1], allowed)
+
+    return ClOp(op, claim=claim, lower=lambda call: _lower(call, reduction))
+
+
+_ORDERED = (*NUMBERS, TensorType.INT8, TensorType.UINT8)
+
+CL_OPS = (
+    _cl_op(reduce.SUM, _Reduction("ADD", "zero"), *NUMBERS),
+    _cl_op(reduce.MEAN, _Reduction("ADD", "zero", mean=True), *NUMBERS),
+    _cl_op(reduce.REDUCE_PROD, _Reduction("MULTIPLY", "one"), *NUMBERS),
+    _cl_op(reduce.REDUCE_MAX, _Reduction("MAX", "least"), *_ORDERED),
+    _cl_op(reduce.REDUCE_MIN, _Reduction("MIN", "largest"), *_ORDERED),
+    _cl_op(reduce.REDUCE_ANY, _Reduction("MAX", "zero"), TensorType.BOOL),
+    _cl_op(reduce.REDUCE_ALL, _Reduction("MIN", "one"), TensorType.BOOL),
+)

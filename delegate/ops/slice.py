@@ -1,0 +1,84 @@
+"""SLICE, STRIDED_SLICE and DYNAMIC_UPDATE_SLICE: boxes of a tensor, which may lie where a tensor on the device says."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from litecl.delegate.cl_op import Call, ClOp, Operand, Refusal, Step
+from litecl.delegate.claims import C_TYPES, Specs, bits, given, integers, moves
+from litecl.delegate.strided import Place, copy, copy_box, dense, view
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Shape, TensorSpec
+from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
+from litecl.interpreter.ops.slice import SLICE
+from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOptions, dimensions_of, index_of
+
+
+def _places(whole: Sequence[int], box: Sequence[int]) -> list[Place]:
+    """Coordinates of a box that may lie anywhere within ``whole``; a dimension of the same length needs none."""
+    dimensions = enumerate(zip(whole, box, dense(whole), strict=True))
+    return [Place(i, size - part, 0, stride) for i, (size, part, stride) in dimensions if size > part]
+
+
+def _defines(x: Operand, positions: Operand) -> dict[str, str]:
+    return {"T": bits(x.spec), "I": C_TYPES[positions.spec.type]}
+
+
+def _lower_slice(call: Call) -> list[Step]:
+    x, begin, (y,) = call.input(0), call.input(1), call.outputs
+    box = tuple(slice(0, size) for size in y.shape)
+    if begin.data is None:
+        at, places = view(x.shape)[box], _places(x.shape, y.shape)
+        defines = _defines(x, begin)
+        return [copy_box("copy_from_box", x, at, y, view(y.shape), begin, places, defines, call.target)]
+    box = tuple(slice(b, b + size) for b, size in zip(integers(begin.data), y.shape, strict=True))
+    return [copy(x, view(x.shape)[box], y, view(y.shape), bits(x.spec), call.target)]
+
+
+def _lower_update(call: Call) -> list[Step]:
+    x, update, start, (y,) = call.input(0), call.input(1), call.input(2), call.outputs
+    box = view(y.shape)[tuple(slice(0, size) for size in update.shape)]
+    places = _places(x.shape, update.shape)
+    defines = _defines(x, start)
+    return [
+        copy(x, view(x.shape), y, view(y.shape), bits(x.spec), call.target),
+        copy_box("copy_to_box", update, view(update.shape), y, box, start, places, defines, call.target),
+    ]
+
+
+def _index(options: StridedSliceOptions, shape: Shape, operands: Sequence[TensorSpec]) -> tuple[Any, ...]:
+    """The index as numpy takes it, with 0 for what is not constant: the shape does not hang on it."""
+    unknown = [0] * operands[0].size, [0] * operands[0].size, [1] * operands[0].size
+    known = [u if spec.data is None else integers(spec.data) for spec, u in zip(operands, unknown, strict=True)]
+    return index_of(options, shape, list(zip(*known, strict=True)))
+
+
+def _lower_strided(call: Call) -> list[Step]:
+    x, begin, (y,) = call.input(0), call.input(1), call.outputs
+    index = _index(call.options, x.shape, [call.input(i).spec for i in range(1, 4)])
+    at = view(x.shape)[(*index, ...)] if Ellipsis not in index else view(x.shape)[index]
+    if begin.data is not None:
+        return [copy(x, at, y, view(at.shape), bits(x.spec), call.target)]
+    dimensions, strides = dimensions_of(call.options, x.shape, len(index)), dense(x.shape)
+    places = [
+        Place(i, x.shape[d] - 1, x.shape[d], strides[d])
+        for i, (entry, d) in enumerate(zip(index, dimensions, strict=True))
+        if isinstance(entry, int) and not call.options.begin_mask & 1 << i
+    ]
+    defines = _defines(x, begin)
+    return [copy_box("copy_from_box", x, at, y, view(at.shape), begin, places, defines, call.target)]
+
+
+def _claim_strided(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    x = given(inputs, 0)
+    try:
+        _index(options, x.static_shape, [given(inputs, i) for i in range(1, 4)])
+    except ShapeError as error:
+        return Refusal(str(error))
+    return moves(options, inputs, outputs)
+
+
+CL_OPS = (
+    ClOp(SLICE, claim=moves, lower=_lower_slice),
+    ClOp(STRIDED_SLICE, claim=_claim_strided, lower=_lower_strided),
+    ClOp(DYNAMIC_UPDATE_SLICE, claim=moves, lower=_lower_update),
+)

@@ -1,0 +1,33 @@
+"""UNIDIRECTIONAL_SEQUENCE_LSTM on the device."""
+
+from collections.abc import Sequence
+
+from litecl.delegate import claims
+from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
+from litecl.delegate.lstm_cell import cell_of, claim, run_cell, walk
+from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.ops.lstm_cell import FULL
+from litecl.interpreter.ops.unidirectional_sequence_lstm import (
+    UNIDIRECTIONAL_SEQUENCE_LSTM,
+    UnidirectionalSequenceLSTMOptions,
+)
+
+
+def _claim(
+    options: UnidirectionalSequenceLSTMOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]
+) -> Refusal | None:
+    return claim(options, inputs, (FULL,), 0)
+
+
+def _lower(call: Call) -> list[Step]:
+    x, (out, *states) = call.input(0), call.outputs
+    time_major = call.options.time_major
+    steps, batch = x.shape[:2] if time_major else (x.shape[1], x.shape[0])
+    cell = cell_of(call, FULL)
+    forwards = walk(steps, batch, cell.outputs, time_major=time_major)
+    return [*run_cell(call, cell, FULL, forwards, [x], out, states)]
+
+
+CL_OPS = (
+    ClOp(UNIDIRECTIONAL_SEQUENCE_LSTM, claim=_claim, lower=_lower),
+)

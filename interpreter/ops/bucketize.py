@@ -1,0 +1,33 @@
+"""BUCKETIZE: for every element the number of boundaries that are not above it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Specs
+from litecl.interpreter.ops import require, types
+from litecl.interpreter.schema import TensorType
+
+
+@dataclass(frozen=True)
+class BucketizeOptions:
+    boundaries: tuple[float, ...] = ()
+
+
+def _infer(options: BucketizeOptions, inputs: Specs) -> list[TensorSpec]:
+    (x,) = require.present("BUCKETIZE", inputs, 1)
+    require.types("BUCKETIZE", x, (*types.NUMBER, TensorType.FLOAT64))
+    if any(a > b for a, b in zip(options.boundaries, options.boundaries[1:], strict=False)):
+        raise ShapeError(f"BUCKETIZE: boundaries must ascend, got {options.boundaries}")
+    return [TensorSpec(TensorType.INT32, x.shape)]
+
+
+def _run(options: BucketizeOptions, inputs: Inputs) -> list[Array]:
+    (x,) = require.arrays(inputs, 1)
+    boundaries = np.array(options.boundaries, np.float32)
+    return [np.asarray(np.searchsorted(boundaries, x, side="right"), np.int32)]
+
+
+BUCKETIZE = Op("BUCKETIZE", options=BucketizeOptions, infer=_infer, run=_run)

@@ -1,0 +1,54 @@
+"""CONV_3D_TRANSPOSE: each element of a volume scatters a filter."""
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Specs
+from litecl.interpreter.ops import require, types, window
+from litecl.interpreter.ops.conv_2d import check_bias, finish
+from litecl.interpreter.ops.conv_3d import Conv3DOptions
+from litecl.interpreter.ops.transpose_conv import scatter
+
+
+def offset(options: Conv3DOptions, output: Shape, filter_: Shape) -> Shape:
+    """What is cut off before the output along depth, height and width, for a filter [d, h, w, out, channels]."""
+    sizes = zip(output[1:4], filter_[:3], _strides(options), _dilations(options), strict=True)
+    return tuple(window.fit("CONV_3D_TRANSPOSE", options.padding, *size).before for size in sizes)
+
+
+def _strides(options: Conv3DOptions) -> Shape:
+    return options.stride_d, options.stride_h, options.stride_w
+
+
+def _dilations(options: Conv3DOptions) -> Shape:
+    return options.dilation_d_factor, options.dilation_h_factor, options.dilation_w_factor
+
+
+def _infer(options: Conv3DOptions, inputs: Specs) -> list[TensorSpec]:
+    name = "CONV_3D_TRANSPOSE"
+    size, filter_, x = require.present(name, inputs, 3)
+    require.rank(name, size, exactly=1)
+    for spec in (filter_, x):
+        require.types(name, spec, types.FLOAT)
+        require.rank(name, spec, exactly=5)
+    channels, (outputs, depth) = x.static_shape[4], filter_.static_shape[3:]
+    if channels != depth:
+        raise ShapeError(f"{name}: expected a filter of {channels} channels, got {list(filter_.static_shape)}")
+    check_bias(name, inputs, 3, outputs)
+    shape = require.integers(name, size)
+    if shape is None:
+        return [TensorSpec(x.type, None)]
+    if len(shape) != 5 or (shape[0], shape[4]) != (x.static_shape[0], outputs):
+        raise ShapeError(f"{name}: expected an output shape [{x.static_shape[0]}, d, h, w, {outputs}], got {shape}")
+    offset(options, tuple(shape), filter_.static_shape)
+    return [TensorSpec(x.type, tuple(shape))]
+
+
+def _run(options: Conv3DOptions, inputs: Inputs) -> list[Array]:
+    size, filter_, x = require.arrays(inputs, 3)
+    output = tuple(int(n) for n in size)
+    offsets = offset(options, output, filter_.shape)
+    result = scatter(x, filter_.swapaxes(3, 4), _strides(options), offsets, output, _dilations(options))
+    return [finish(result, inputs, 3, options.fused_activation_function)]
+
+
+CONV_3D_TRANSPOSE = Op("CONV_3D_TRANSPOSE", options=Conv3DOptions, infer=_infer, run=_run)

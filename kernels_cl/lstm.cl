@@ -1,0 +1,220 @@
+// An LSTM cell's walk along time. What the gates get from the input, and their biases, are computed beforehand for all
+// steps (a matrix product), so that a step is left with the recurrent product, the gates and the projection:
+//   z = of_input[t] + recurrent h; c = sigmoid(z_f) c + sigmoid(z_i) act(z_c); h = sigmoid(z_o) act(c), or its projection.
+// Gates stand in the order input, forget, cell, output, the input gate absent with CIFG: sigmoid(z_i) = 1 - sigmoid(z_f).
+// Units lie in blocks of VW: of_input is [rows][blocks][NV gates][VW], recurrent [blocks][outputs][NV gates][VW],
+// peephole [3][blocks][VW] for the input, forget and output gate, norm and norm_bias [NV gates][blocks][VW].
+// projection is [outputs / VW][units][VW], projection_bias [outputs / VW][VW]; padding is zeros.
+// scratch is [batch][blocks][VW], the cells' output before the projection.
+// A work-group walks MR rows of the batch, and its work-items share the blocks: on a CPU one work-item does it all.
+// Macros: MR, NV (the number of gates), PANEL = NV * VW; CIFG, PEEPHOLE, PROJECTION, LAYER_NORM where there is one;
+// ACTIVATION (common.h) of the cell gate and the cell state, whose arguments are low and high.
+#include "tile.h"
+
+#ifdef LITECL_CPU
+#define ALL_ITEMS_DONE
+#else
+#define ALL_ITEMS_DONE barrier(CLK_GLOBAL_MEM_FENCE)
+#endif
+
+#ifdef CIFG
+enum { FORGET, CELL, OUTPUT };
+#else
+enum { INPUT, FORGET, CELL, OUTPUT };
+#endif
+
+// Rows and elements are those of step 0 and of batch row 0, then the distances from step to step and from row to row.
+typedef struct {
+    int steps, batch, units, blocks, outputs;
+    int x_first, x_time, x_batch;
+    int out_first, out_time, out_batch;
+} Geometry;
+
+typedef struct {
+    __global const float *recurrent, *peephole, *norm, *norm_bias, *projection, *projection_bias;
+    float cell_clip, projection_clip, low, high;
+} Cell;
+
+INLINE floatv clip(const floatv x, const float bound) { return bound > 0.0f ? clamp_v(x, -bound, bound) : x; }
+
+// The new state of VW cells from their gates' sums.
+INLINE floatv new_state(const floatv z[NV], const floatv c, const Cell *cell) {
+    const floatv forget = sigmoid_v(z[FORGET]);
+#ifdef CIFG
+    const floatv input = 1.0f - forget;
+#else
+    const floatv input = sigmoid_v(z[INPUT]);
+#endif
+    return clip(forget * c + input * ACTIVATION(z[CELL], cell->low, cell->high), cell->cell_clip);
+}
+
+INLINE floatv peep(const floatv z, const floatv c, const Cell *cell, const int gate, const int at,
+                   __global const Geometry *g) {
+#ifdef PEEPHOLE
+    return z + c * LOAD(cell->peephole + gate * g->blocks * VW + at);
+#else
+    return z;
+#endif
+}
+
+INLINE void peep_old_state(floatv z[NV], const floatv c, const Cell *cell, const int at, __global const Geometry *g) {
+#ifndef CIFG
+    z[INPUT] = peep(z[INPUT], c, cell, 0, at, g);
+#endif
+    z[FORGET] = peep(z[FORGET], c, cell, 1, at, g);
+}
+
+#ifndef LAYER_NORM
+// One block of one row, from the sums of its gates to the new state and the cells' output.
+OUT_OF_LINE WIDE void finish_block(const floatv sums[NV], __global const float *c_old, __global float *c_new,
+                                   __global float *out, const Cell *cell, const int at, __global const Geometry *g) {
+    floatv z[NV];
+    UNROLL for (int gate = 0; gate < NV; ++gate) z[gate] = sums[gate];
+    const int count = g->units - at;
+    floatv c = load_vector(c_old + at, count);
+    peep_old_state(z, c, cell, at, g);
+    c = new_state(z, c, cell);
+    store_vector(c_new + at, c, count);
+    const floatv gate = sigmoid_v(peep(z[OUTPUT], c, cell, 2, at, g));
+    store_vector(out + at, gate * ACTIVATION(c, cell->low, cell->high), count);
+}
+#endif
+
+// The sums of one block's gates for MR rows of the batch.
+OUT_OF_LINE WIDE void sum_block(floatv sums[MR][NV], __global const float *const of_input[MR],
+                                __global const float *const h[MR], const Cell *cell, const int block,
+                                __global const Geometry *g) {
+    floatv tile[MR][NV];
+    __global const float *rows[MR];
+    UNROLL for (int r = 0; r < MR; ++r) {
+        rows[r] = h[r];
+        UNROLL for (int gate = 0; gate < NV; ++gate) tile[r][gate] = LOAD(of_input[r] + block * PANEL + gate * VW);
+    }
+    multiply_tile(tile, rows, cell->recurrent + (size_t)block * g->outputs * PANEL, g->outputs, cell->recurrent, 0);
+    UNROLL for (int r = 0; r < MR; ++r)
+        UNROLL for (int gate = 0; gate < NV; ++gate) sums[r][gate] = tile[r][gate];
+}
+
+#ifdef LAYER_NORM
+// Mean and 1 / standard deviation of one gate's sums (tflite/kernels/internal: MeanStddevNormalization).
+INLINE float2 moments(__global const float *sums, const int gate, const int units) {
+    float mean = 0.0f, square = 0.0f;
+    for (int u = 0; u < units; ++u) mean += sums[u / VW * PANEL + gate * VW + u % VW];
+    mean /= units;
+    for (int u = 0; u < units; ++u) {
+        const float d = sums[u / VW * PANEL + gate * VW + u % VW] - mean;
+        square += d * d;
+    }
+    return (float2)(mean, 1.0f / sqrt(square / units + 1e-8f));
+}
+
+INLINE floatv normalized(const floatv z, const float2 m, const Cell *cell, const int gate, const int at,
+                         __global const Geometry *g) {
+    const int from = gate * g->blocks * VW + at;
+    return (z - m.x) * m.y * LOAD(cell->norm + from) + LOAD(cell->norm_bias + from);
+}
+
+// The new states of one row; the output gate's sums get their peephole.
+OUT_OF_LINE WIDE void normalize_states(__global float *sums, __global const float *c_old, __global float *c_new,
+                                       const Cell *cell, const int first, const int step,
+                                       __global const Geometry *g) {
+    float2 m[OUTPUT];
+    for (int gate = 0; gate < OUTPUT; ++gate) m[gate] = moments(sums, gate, g->units);
+    for (int block = first; block < g->blocks; block += step) {
+        __global float *own = sums + block * PANEL;
+        const int at = block * VW, count = g->units - at;
+        floatv z[NV];
+        for (int gate = 0; gate < OUTPUT; ++gate)
+            z[gate] = normalized(LOAD(own + gate * VW), m[gate], cell, gate, at, g);
+        const floatv c = new_state(z, load_vector(c_old + at, count), cell);
+        store_vector(c_new + at, c, count);
+        STORE(own + OUTPUT * VW, peep(LOAD(own + OUTPUT * VW), c, cell, 2, at, g));
+    }
+}
+
+OUT_OF_LINE WIDE void normalize_outputs(__global const float *sums, __global const float *c, __global float *out,
+                                        const Cell *cell, const int first, const int step,
+                                        __global const Geometry *g) {
+    const float2 m = moments(sums, OUTPUT, g->units);
+    for (int block = first; block < g->blocks; block += step) {
+        const int at = block * VW, count = g->units - at;
+        const floatv z = normalized(LOAD(sums + block * PANEL + OUTPUT * VW), m, cell, OUTPUT, at, g);
+        const floatv state = load_vector(c + at, count);
+        store_vector(out + at, sigmoid_v(z) * ACTIVATION(state, cell->low, cell->high), count);
+    }
+}
+#endif
+
+#ifdef PROJECTION
+OUT_OF_LINE WIDE void project(__global const float *cells, __global float *out, const Cell *cell, const int panel,
+                              __global const Geometry *g) {
+    floatv sum = LOAD(cell->projection_bias + panel * VW);
+    __global const float *weights = cell->projection + (size_t)panel * g->units * VW;
+    for (int u = 0; u < g->units; ++u) sum = cells[u] * LOAD(weights + u * VW) + sum;
+    store_vector(out + panel * VW, clip(sum, cell->projection_clip), g->outputs - panel * VW);
+}
+#endif
+
+__kernel
+#ifdef LITECL_CPU
+    __attribute__((reqd_work_group_size(1, 1, 1))) WIDE
+#endif
+    void
+    lstm(__global float *of_input, __global const float *restrict recurrent, __global const float *restrict peephole,
+         __global const float *restrict norm, __global const float *restrict norm_bias,
+         __global const float *restrict projection, __global const float *restrict projection_bias,
+         __global const float *h_in, __global const float *c_in, __global float *h_out, __global float *c_out,
+         __global float *out, __global float *scratch, __global const Geometry *restrict g, const float cell_clip,
+         const float projection_clip, const float low, const float high) {
+    const Cell cell = {recurrent, peephole,  norm,            norm_bias, projection, projection_bias,
+                       cell_clip, projection_clip, low, high};
+    const int first = get_local_id(0), step = get_local_size(0);
+    const int b0 = get_global_id(1) * MR, rows = MIN(MR, g->batch - b0);
+    for (int t = 0; t < g->steps; ++t) {
+        __global float *sums[MR], *to[MR], *cells[MR], *c_new[MR];
+        __global const float *h[MR], *c_old[MR];
+        for (int r = 0; r < MR; ++r) {
+            const int b = MIN(b0 + r, g->batch - 1);  // rows past the last are summed, never finished
+            sums[r] = of_input + (size_t)(g->x_first + t * g->x_time + b * g->x_batch) * g->blocks * PANEL;
+            to[r] = out + g->out_first + (size_t)t * g->out_time + (size_t)b * g->out_batch;
+            h[r] = t == 0 ? h_in + b * g->outputs : to[r] - g->out_time;
+            c_old[r] = t == 0 ? c_in + b * g->units : c_out + b * g->units;
+            c_new[r] = c_out + b * g->units;
+#ifdef PROJECTION
+            cells[r] = scratch + b * g->blocks * VW;
+#else
+            cells[r] = to[r];
+#endif
+        }
+        for (int block = first; block < g->blocks; block += step) {
+            floatv z[MR][NV];
+            sum_block(z, (__global const float *const *)sums, h, &cell, block, g);
+            for (int r = 0; r < rows; ++r) {
+#ifdef LAYER_NORM
+                const int at = block * VW;
+                peep_old_state(z[r], load_vector(c_old[r] + at, g->units - at), &cell, at, g);
+                for (int gate = 0; gate < NV; ++gate) STORE(sums[r] + block * PANEL + gate * VW, z[r][gate]);
+#else
+                finish_block(z[r], c_old[r], c_new[r], cells[r], &cell, block * VW, g);
+#endif
+            }
+        }
+        ALL_ITEMS_DONE;
+#ifdef LAYER_NORM
+        for (int r = 0; r < rows; ++r) normalize_states(sums[r], c_old[r], c_new[r], &cell, first, step, g);
+        ALL_ITEMS_DONE;
+        for (int r = 0; r < rows; ++r) normalize_outputs(sums[r], c_new[r], cells[r], &cell, first, step, g);
+        ALL_ITEMS_DONE;
+#endif
+#ifdef PROJECTION
+        for (int r = 0; r < rows; ++r)
+            for (int panel = first; panel * VW < g->outputs; panel += step)
+                project(cells[r], to[r], &cell, panel, g);
+        ALL_ITEMS_DONE;
+#endif
+    }
+    for (int r = 0; r < rows; ++r) {
+        __global const float *last = out + g->out_first + (size_t)(g->steps - 1) * g->out_time + (size_t)(b0 + r) * g->out_batch;
+        for (int i = first; i < g->outputs; i += step) h_out[(b0 + r) * g->outputs + i] = last[i];
+    }
+}

@@ -1,0 +1,156 @@
+"""Cases of operators with float inputs and integer weights."""
+
+from typing import Any
+
+import numpy as np
+
+from cases import Case, rng
+from litecl.interpreter.graph import Array, Quantization
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
+from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
+from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.rnn import RNN, UNIDIRECTIONAL_SEQUENCE_RNN, RNNOptions, SequenceRNNOptions
+from litecl.interpreter.ops.svdf import SVDF, SVDFOptions
+from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV, TransposeConvOptions
+from litecl.interpreter.ops.unidirectional_sequence_lstm import (
+    UNIDIRECTIONAL_SEQUENCE_LSTM,
+    UnidirectionalSequenceLSTMOptions,
+)
+from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
+
+_random = rng(35)
+_RELU, _TANH = ActivationFunctionType.RELU, ActivationFunctionType.TANH
+
+
+def _f(*shape: int) -> Array:
+    return _random.standard_normal(shape).astype(np.float32)
+
+
+def _zeros(*shape: int) -> Array:
+    return np.zeros(shape, np.float32)
+
+
+def _integers(*shape: int, bits: int = 8) -> Array:
+    top = 2 ** (bits - 1) - 1
+    return _random.integers(-top, top + 1, shape).astype(np.int8)
+
+
+def _case(
+    name: str,
+    op: Op,
+    options: Any,
+    inputs: list[Array | None],
+    *,
+    axis: int | None = None,
+    bits: int = 8,
+    version: int,
+) -> Case:
+    """Integer inputs are weights, with one scale, or one for every index along ``axis``; the others fed or constant."""
+    weights = [i for i, value in enumerate(inputs) if value is not None and value.dtype == np.int8]
+    quantization = {}
+    for i in weights:
+        value = inputs[i]
+        assert value is not None
+        scales = _random.uniform(0.005, 0.02, 1 if axis is None else value.shape[axis]).astype(np.float32)
+        quantization[i] = Quantization(scales, np.zeros(len(scales), np.int64), axis or 0)
+    constants = frozenset(range(1, len(inputs))) - frozenset(op.states)
+    types = dict.fromkeys(weights, TensorType.INT4) if bits == 4 else {}
+    return Case(name, op, options, inputs, constants, types, quantization, version=version)
+
+
+def _fully_connected(
+    name: str, x: Array, units: int, axis: int | None = 0, bits: int = 8, bias: bool = True, **options: Any
+) -> Case:
+    inputs = [x, _integers(units, x.shape[-1], bits=bits), *([_f(units)] if bias else [])]
+    return _case(name, FULLY_CONNECTED, FullyConnectedOptions(**options), inputs, axis=axis, bits=bits, version=9)
+
+
+def _conv(name: str, x: tuple[int, ...], filter_: tuple[int, ...], axis: int | None = 0, **options: Any) -> Case:
+    chosen = Conv2DOptions(**{"stride_w": 1, "stride_h": 1} | options)
+    return _case(name, CONV_2D, chosen, [_f(*x), _integers(*filter_), _f(filter_[0])], axis=axis, version=5)
+
+
+def _depthwise(name: str, x: tuple[int, ...], filter_: tuple[int, ...], axis: int | None = 3, **options: Any) -> Case:
+    chosen = DepthwiseConv2DOptions(**{"stride_w": 1, "stride_h": 1, "depth_multiplier": filter_[3] // x[3]} | options)
+    return _case(name, DEPTHWISE_CONV_2D, chosen, [_f(*x), _integers(*filter_), _f(filter_[3])], axis=axis, version=6)
+
+
+def _transposed(name: str, x: tuple[int, ...], filter_: tuple[int, ...], size: tuple[int, int]) -> Case:
+    shape = np.array([x[0], *size, filter_[0]], np.int32)
+    scales = _random.uniform(0.005, 0.02, filter_[0]).astype(np.float32)
+    return Case(
+        name,
+        TRANSPOSE_CONV,
+        TransposeConvOptions(Padding.SAME, 2, 2),
+        [shape, _integers(*filter_), _f(*x), _f(filter_[0])],
+        constants=frozenset({0, 1, 3}),
+        quantization={1: Quantization(scales, np.zeros(len(scales), np.int64))},
+        version=3,
+    )
+
+
+def _rows_and_zeros() -> Array:
+    x = _f(4, 32)
+    x[2] = 0
+    return x
+
+
+def _lstm(name: str, time_major: bool, asymmetric: bool, projection: bool) -> Case:
+    """Peepholes have integer weights too."""
+    steps, batch, depth, cells = 5, 2, 6, 8
+    outputs = 3 if projection else cells
+    inputs: list[Array | None] = [
+        _f(*((steps, batch) if time_major else (batch, steps)), depth),
+        *(_integers(cells, depth) for _ in range(4)),
+        *(_integers(cells, outputs) for _ in range(4)),
+        *(_integers(cells) for _ in range(3)),
+        *(_f(cells) for _ in range(4)),
+        _integers(outputs, cells) if projection else None,
+        None,
+        _zeros(batch, outputs),
+        _zeros(batch, cells),
+    ]
+    options = UnidirectionalSequenceLSTMOptions(
+        _TANH, time_major=time_major, asymmetric_quantize_inputs=asymmetric
+    )
+    return _case(name, UNIDIRECTIONAL_SEQUENCE_LSTM, options, inputs, version=3)
+
+
+def _cell(depth: int, units: int, batch: int) -> list[Array | None]:
+    return [_integers(units, depth), _integers(units, units), _f(units), _zeros(batch, units)]
+
+
+CASES = (
+    _fully_connected("8 bits, one scale", _f(4, 32), 8, axis=None),
+    _fully_connected("8 bits", _f(4, 32), 8),
+    _fully_connected("8 bits, a row of zeros", _rows_and_zeros(), 8, asymmetric_quantize_inputs=True),
+    _fully_connected("8 bits, asymmetric", _f(4, 32) + 2, 8, asymmetric_quantize_inputs=True),
+    _fully_connected("8 bits, all positive", np.abs(_f(4, 32)) + 1, 8, axis=None, asymmetric_quantize_inputs=True),
+    _fully_connected(
+        "8 bits, RELU, no bias", _f(2, 3, 16), 8, bias=False, fused_activation_function=_RELU, keep_num_dims=True
+    ),
+    _fully_connected("4 bits, one scale", _f(4, 32), 8, axis=None, bits=4),
+    _fully_connected("4 bits", _f(4, 34), 7, bits=4),
+    _fully_connected("4 bits, asymmetric", _f(4, 32), 8, bits=4, asymmetric_quantize_inputs=True),
+    _conv("8 bits, one scale", (2, 6, 6, 5), (8, 3, 3, 5), axis=None),
+    _conv("8 bits", (2, 6, 6, 5), (8, 3, 3, 5)),
+    _conv("8 bits, VALID, stride 2, RELU", (1, 7, 7, 4), (6, 3, 3, 4), padding=Padding.VALID, stride_w=2, stride_h=2,
+          fused_activation_function=_RELU),
+    _conv("8 bits, groups", (1, 6, 6, 8), (6, 3, 3, 4)),
+    _depthwise("8 bits", (2, 6, 6, 5), (1, 3, 3, 5)),
+    _depthwise("8 bits, multiplier 2, stride 2", (1, 7, 7, 4), (1, 3, 3, 8), stride_w=2, stride_h=2),
+    _transposed("8 bits", (2, 4, 4, 3), (5, 3, 3, 3), (8, 8)),
+    _case("8 bits", BATCH_MATMUL, BatchMatMulOptions(), [_f(2, 3, 8), _integers(2, 8, 4)], version=4),
+    _case("8 bits, asymmetric, adjoint", BATCH_MATMUL, BatchMatMulOptions(False, True, True),
+          [_f(2, 3, 8) + 1, _integers(2, 4, 8)], version=4),
+    _lstm("8 bits", time_major=True, asymmetric=False, projection=False),
+    _lstm("8 bits, projection, batch first", time_major=False, asymmetric=False, projection=True),
+    _lstm("8 bits, asymmetric", time_major=True, asymmetric=True, projection=False),
+    _case("8 bits", RNN, RNNOptions(_TANH), [_f(2, 5), *_cell(5, 4, 2)], version=3),
+    _case("8 bits, asymmetric", UNIDIRECTIONAL_SEQUENCE_RNN, SequenceRNNOptions(True, _TANH, True),
+          [_f(6, 2, 5), *_cell(5, 4, 2)], version=3),
+    _case("8 bits", SVDF, SVDFOptions(2),
+          [_f(2, 6), _integers(8, 6), _integers(8, 10), _f(4), _zeros(2, 80)], version=3),
+)

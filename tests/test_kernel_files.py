@@ -1,0 +1,44 @@
+"""The loop is closed: kernel files, device operators, the operator table and the cases name each other."""
+
+import re
+from pathlib import Path
+
+from cases.tables import TABLES
+from litecl import delegate, kernels_cl
+from litecl.delegate.ops import CL_OPS
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops import BUILTINS, CUSTOMS
+
+_FOLDER = Path(kernels_cl.__file__).parent
+_KERNELS = sorted(path.stem for path in _FOLDER.glob("*.cl"))
+_LOWERINGS = "\n".join(path.read_text() for path in sorted(Path(delegate.__file__).parent.rglob("*.py")))
+
+
+def test_every_kernel_file_is_used() -> None:
+    """Each .cl file is named where launches are made."""
+    assert [name for name in _KERNELS if f'"{name}"' not in _LOWERINGS] == []
+
+
+def test_every_entry_is_used() -> None:
+    """Each __kernel function is named where launches are made."""
+    sources = "\n".join((_FOLDER / f"{name}.cl").read_text() for name in _KERNELS)
+    entries = re.findall(r"\bvoid\s+(\w+)\(", "".join(re.findall(r"__kernel\b[^(]*\(", _plain(sources))))
+    assert len(entries) >= len(_KERNELS)
+    assert sorted(entry for entry in entries if f'"{entry}"' not in _LOWERINGS) == []
+
+
+def _plain(source: str) -> str:
+    """The source without attributes and comments."""
+    return re.sub(r"__attribute__\(\(.*?\)\)\)?|//.*", "", source)
+
+
+def test_every_device_operator_is_in_the_table() -> None:
+    """A device operator is an operator of the interpreter, the same record."""
+    table: dict[str, object] = {**BUILTINS, **CUSTOMS}
+    assert [op.name for op in CL_OPS if table.get(op.name) is not op] == []
+
+
+def test_every_device_operator_has_a_case() -> None:
+    """Each is run against an independent runtime, by a case that the device is expected to claim."""
+    claimed = {case.op for table in TABLES for case in table.CASES if case.device is None}
+    assert sorted(op.name for op in CL_OPS if isinstance(op, Op) and op not in claimed) == []
