@@ -14,6 +14,8 @@ from litecl.interpreter.schema import TensorType
 
 Dims = tuple[int | None, ...]
 
+_WRITES = ("Assign", "ResourceScatter", "ResourceApply")
+
 
 @dataclass(frozen=True, eq=False)
 class Variable:
@@ -118,6 +120,11 @@ class Node:
         assert isinstance(self.op, str), f"{self} is not TensorFlow's"
         return self.options  # type: ignore[no-any-return]
 
+    @property
+    def is_effect(self) -> bool:
+        """Whether the operator does something besides computing its results: it writes a variable."""
+        return isinstance(self.op, str) and self.op.startswith(_WRITES)
+
     def __str__(self) -> str:
         return f"{self.op if isinstance(self.op, str) else self.op.name} {self.name!r}"
 
@@ -160,7 +167,7 @@ class Function:
         return any(value is output for output in self.outputs)
 
     def tidy(self) -> None:
-        """Drops nodes that no output needs, and sorts the others, in their present order where that is one."""
+        """Drops nodes that nothing needs, and sorts the others, in their present order where that is one."""
         live = self._live()
         kept = [node for node in self.nodes if node in live]
         for node in self.nodes:
@@ -170,7 +177,7 @@ class Function:
 
     def _live(self) -> set[Node]:
         live: set[Node] = set()
-        pending = [value.producer for value in self.outputs]
+        pending = [value.producer for value in self.outputs] + [node for node in self.nodes if node.is_effect]
         while pending:
             node = pending.pop()
             if node is None or node in live:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from litecl.converter.graph import Function, Module
 from litecl.converter.lower import lower
 from litecl.converter.passes.activations import fuse_activations
+from litecl.converter.passes.arithmetic import simplify_arithmetic
+from litecl.converter.passes.dense import fuse_dense
 from litecl.converter.passes.dilation import fold_dilation
 from litecl.converter.passes.duplicates import merge_duplicates
 from litecl.converter.passes.fold import Evaluate, fold_constants
@@ -14,17 +16,20 @@ from litecl.converter.passes.identities import remove_identities
 from litecl.converter.passes.inline import inline_calls
 from litecl.converter.passes.linear import fold_linear
 from litecl.converter.passes.lstm_loops import fuse_lstm_loops
-from litecl.converter.passes.neutral import drop_neutral
 from litecl.converter.passes.padding import fold_padding
+from litecl.converter.passes.repeats import fuse_repeats
 from litecl.converter.passes.reshapes import join_reshapes
 from litecl.converter.passes.sizes import resolve_sizes
 
 # On TensorFlow's operators, and again on what the lowering made of them, until nothing changes.
 _TENSORFLOW: tuple[Callable[[Function], None], ...] = (
-    drop_neutral,
+    simplify_arithmetic,
     fold_dilation,
-    fuse_activations,
+    remove_identities,
+    fuse_dense,
     resolve_sizes,
+    fuse_repeats,
+    fuse_activations,
     remove_identities,
 )
 _TFLITE: tuple[Callable[[Function], bool], ...] = (join_reshapes, fold_linear, fuse_activation, fold_padding)

@@ -21,7 +21,7 @@ typedef struct {
 // may be outside the image.
 INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x, __global const float *weights,
                           __global const float *restrict zeros, __global const Geometry *restrict g, const int at[MR],
-                          const int top[MR], const int left[MR]) {
+                          const int top[MR], const int left[MR], Ahead *ahead) {
     int leftmost = 0, rightmost = 0;
     UNROLL for (int r = 0; r < MR; ++r) {
         leftmost = MIN(leftmost, left[r]);
@@ -42,7 +42,7 @@ INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x,
                     (uint)(top[r] + dy) < (uint)g->height && (merged || (uint)(left[r] + dx) < (uint)g->width);
                 rows[r] = inside ? x + at[r] + tap : zeros;
             }
-            multiply_tile(tile, rows, weights, depth, weights, 0);
+            multiply_tile(tile, rows, weights, depth, ahead);
             weights += depth * PANEL;
         }
     }
@@ -71,7 +71,9 @@ OUT_OF_LINE WIDE void conv_tile(__global const float *restrict x, __global const
         }
     }
     const int depth = g->kernel_height * g->kernel_width * g->group_channels;
-    multiply_taps(tile, x, panel_at(weights, n0, depth), zeros, g, at, top, left);
+    __global const float *panel = panel_at(weights, n0, depth);
+    Ahead ahead = next_panel(panel, depth, m0 / MR, (g->pixels + MR - 1) / MR);
+    multiply_taps(tile, x, panel, zeros, g, at, top, left, &ahead);
     UNROLL for (int r = 0; r < MR; ++r)
         if (m0 + r < g->pixels)
             finish_row(tile[r], residual + to[r], out + to[r], g->group_columns - n0, has_residual, low, high);

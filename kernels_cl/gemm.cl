@@ -15,9 +15,9 @@ OUT_OF_LINE WIDE void gemm_tile(__global const float *restrict x, __global const
         rows[r] = x + (size_t)MIN(m0 + r, m - 1) * depth;
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
     }
-    const int bands = (m + MR - 1) / MR;
     __global const float *panel = panel_at(weights, n0, depth);
-    multiply_tile(tile, rows, panel, depth, panel + PANEL * depth + (m0 / MR) * depth * (PANEL / bands), PANEL / bands);
+    Ahead ahead = next_panel(panel, depth, m0 / MR, (m + MR - 1) / MR);
+    multiply_tile(tile, rows, panel, depth, &ahead);
     UNROLL for (int r = 0; r < MR; ++r) {
         const size_t at = (size_t)(m0 + r) * n + n0;
         if (m0 + r < m) finish_row(tile[r], residual + at, out + at, n - n0, has_residual, low, high);

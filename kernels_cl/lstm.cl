@@ -90,7 +90,9 @@ OUT_OF_LINE WIDE void sum_block(floatv sums[MR][NV], __global const float *const
         rows[r] = h[r];
         UNROLL for (int gate = 0; gate < NV; ++gate) tile[r][gate] = LOAD(of_input[r] + block * PANEL + gate * VW);
     }
-    multiply_tile(tile, rows, cell->recurrent + (size_t)block * g->outputs * PANEL, g->outputs, cell->recurrent, 0);
+    __global const float *weights = cell->recurrent + (size_t)block * g->outputs * PANEL;
+    Ahead ahead = {weights, 0};
+    multiply_tile(tile, rows, weights, g->outputs, &ahead);
     UNROLL for (int r = 0; r < MR; ++r)
         UNROLL for (int gate = 0; gate < NV; ++gate) sums[r][gate] = tile[r][gate];
 }

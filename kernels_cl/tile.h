@@ -58,7 +58,7 @@ INLINE void store_vector(__global float *p, const floatv x, const int columns) {
     for (int i = 0; i < columns; ++i) p[i] = lanes[i];
 }
 
-// Fetches a line into the second-level cache.
+// Starts to fetch a line into the second-level cache.
 #if defined(LITECL_CPU) && defined(__x86_64__)
 #define PREFETCH(p) __builtin_prefetch((const void *)(size_t)(p), 0, 2)
 #else
@@ -66,18 +66,32 @@ INLINE void store_vector(__global float *p, const floatv x, const int columns) {
 #endif
 
 #ifdef MR
+// Packed weights that a tile will not read but a later one will: it fetches a line of them for every row it multiplies.
+typedef struct {
+    __global const float *weights;
+    int step;
+} Ahead;
+
+// The share of the panel after this one that belongs to the band-th of `bands` tiles under a panel. Each reads as many
+// lines as it multiplies rows, so that together they read the panel while it is still in farther memory.
+INLINE Ahead next_panel(__global const float *panel, const int depth, const int band, const int bands) {
+    const int step = PANEL / bands;
+    return (Ahead){panel + (size_t)depth * (PANEL + band * step), step};
+}
+
 // tile[r][j] += sum over k < depth of rows[r][k] * weights[k * PANEL + j * VW].
 INLINE void multiply_tile(floatv tile[MR][NV], __global const float *const rows[MR], __global const float *weights,
-                          const int depth, __global const float *ahead, const int ahead_step) {
-    for (int k = 0; k < depth; ++k, weights += PANEL, ahead += ahead_step) {
-        PREFETCH(ahead);
+                          const int depth, Ahead *ahead) {
+    for (int k = 0; k < depth; ++k, weights += PANEL) {
         floatv w[NV];
+        PREFETCH(ahead->weights + k * ahead->step);
         UNROLL for (int j = 0; j < NV; ++j) w[j] = LOAD(weights + j * VW);
         UNROLL for (int r = 0; r < MR; ++r) {
             const float x = rows[r][k];
             UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = x * w[j] + tile[r][j];
         }
     }
+    ahead->weights += depth * ahead->step;
 }
 
 // out[0 .. columns) = activation(row + residual), for one row of a tile.

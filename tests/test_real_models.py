@@ -80,7 +80,7 @@ def _resolver(model: RealModel) -> OpResolverType:
 
 def _feed(spec: dict[str, object], model: RealModel) -> np.ndarray:
     """Random values of a type and shape; open dimensions take the size at which LiteRT was seen to run."""
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(int(spec["index"]))  # inputs of one shape must not be equal
     size = int(found.group(1)) if (found := re.search(r"mode r(\d+)", model.note)) else None
     shape = [size if size and s < 0 else d for d, s in zip(spec["shape"], spec["shape_signature"], strict=True)]
     dtype = np.dtype(spec["dtype"])

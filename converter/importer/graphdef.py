@@ -145,16 +145,16 @@ def _results(definition: Any, options: Mapping[str, Any]) -> Iterator[tuple[str,
             "defines it before converting, or take it out of the model"
         )
     for argument in op.output_arg:
-        for index, type_ in enumerate(_argument_types(argument, options, definition.name)):
+        for index, type_ in enumerate(_argument_types(argument, definition, options)):
             yield argument.name, index, type_
 
 
-def _argument_types(argument: Any, options: Mapping[str, Any], name: str) -> Sequence[TensorType]:
+def _argument_types(argument: Any, definition: Any, options: Mapping[str, Any]) -> Sequence[TensorType]:
     if argument.type_list_attr:
-        types: tuple[TensorType, ...] = options[argument.type_list_attr]
-        return types
-    type_ = options[argument.type_attr] if argument.type_attr else tensor_type(argument.type, name)
-    return [type_] * (options[argument.number_attr] if argument.number_attr else 1)
+        enums = definition.attr[argument.type_list_attr].list.type
+        return [tensor_type(enum, definition.name) for enum in enums]
+    enum = definition.attr[argument.type_attr].type if argument.type_attr else argument.type
+    return [tensor_type(enum, definition.name)] * (options[argument.number_attr] if argument.number_attr else 1)
 
 
 def _tensor(name: str) -> str:

@@ -10,7 +10,12 @@ from litecl.converter.lower.builder import Builder, Lowering
 from litecl.converter.lower.conv import zero_bias
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.gather import GATHER, GatherOptions
+from litecl.interpreter.ops.pack import PACK, PackOptions
 from litecl.interpreter.ops.reduce import SUM, ReducerOptions
+from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.ops.shape import SHAPE, ShapeOptions
+from litecl.interpreter.schema import TensorType
 
 
 def _matmul(b: Builder) -> Value:
@@ -91,7 +96,7 @@ def _contract(b: Builder, x: Value, y: Value, e: _Einsum) -> Value:
     product = _product(b, left, right, False, True, shape)
     order = e.batch + free_x + free_y
     if len(shape) != len(order):
-        product = _reshaped(b, product, tuple(sizes[c] for c in order))
+        product = _reshaped(b, product, list(order), sizes)
     return b.transpose(product, [order.index(c) for c in e.result])
 
 
@@ -101,19 +106,42 @@ def _grouped(b: Builder, value: Value, labels: str, groups: Sequence[str], sizes
     moved = b.transpose(value, [labels.index(c) for c in order])
     if all(len(group) == 1 for group in groups):
         return moved
-    return _reshaped(b, moved, tuple(_size_of(group, sizes) for group in groups))
+    return _reshaped(b, moved, groups, sizes)
 
 
-def _reshaped(b: Builder, value: Value, shape: Dims) -> Value:
+def _reshaped(b: Builder, value: Value, groups: Sequence[str], sizes: dict[str, int | None]) -> Value:
+    shape = tuple(_size_of(group, sizes) for group in groups)
     target = [-1 if d is None else d for d in shape]
     if value.data is not None:
         return b.const(value.data.reshape(target))
-    if target.count(-1) > 1:
-        raise b.error(
-            f"{b.node.attrs['equation']!r} merges or splits dimensions, more than one of unknown size; "
-            "give input_shapes with fixed sizes"
-        )
-    return b.reshape(value, target, shape)
+    if target.count(-1) <= 1:
+        return b.reshape(value, target, shape)
+    return b.op(RESHAPE, [value, _target(b, groups, shape)], ReshapeOptions(), type=value.type, shape=shape)
+
+
+def _target(b: Builder, groups: Sequence[str], shape: Dims) -> Value:
+    """The shape of a result with several dimensions of unknown size, taken from the operands when the model runs."""
+    entries = []
+    for group, size in zip(groups, shape, strict=True):
+        if size is not None:
+            entries.append(b.const(size, np.int32))
+        elif not any(entry.data is not None and entry.data == -1 for entry in entries):
+            entries.append(b.const(-1, np.int32))
+        else:
+            entries.append(_runtime_size(b, group))
+    return b.op(PACK, entries, PackOptions(len(entries), 0), type=TensorType.INT32, shape=(len(entries),))
+
+
+def _runtime_size(b: Builder, label: str) -> Value:
+    if len(label) != 1:
+        raise b.error(f"{b.node.attrs['equation']!r} merges dimensions of unknown size; give input_shapes")
+    sides = b.node.attrs["equation"].replace(" ", "").split("->")[0].split(",")
+    labels = [_without_dots(b, part, value) for part, value in zip(sides, b.node.inputs, strict=True)]
+    position = 0 if label in labels[0] else 1
+    x, axis = b.node.input(position), labels[position].index(label)
+    sizes = b.op(SHAPE, [x], ShapeOptions(TensorType.INT32), type=TensorType.INT32, shape=(x.rank,))
+    index = b.const(axis, np.int32)
+    return b.op(GATHER, [sizes, index], GatherOptions(), type=TensorType.INT32, shape=())
 
 
 def _size_of(labels: str, sizes: dict[str, int | None]) -> int | None:

@@ -9,7 +9,7 @@ def freeze_variables(function: Function) -> None:
 
     Raises ConversionError where the model reads a variable that it also writes.
     """
-    writes = [node for node in function.nodes if _is_write(node)]
+    writes = [node for node in function.nodes if node.is_effect]
     for node in writes:
         node.rewire(node.inputs[:1])
     written = {node.input(0).variable: node for node in writes}
@@ -28,10 +28,6 @@ def freeze_variables(function: Function) -> None:
         value = frozen.setdefault(variable, constant(variable.data, variable.name))
         function.replace_node(node, [value])
     function.tidy()
-
-
-def _is_write(node: Node) -> bool:
-    return isinstance(node.op, str) and node.op.startswith("Assign") and node.input(0).variable is not None
 
 
 def _variable(node: Node) -> Variable:

@@ -56,6 +56,8 @@ def _fold(function: Function, node: Node) -> bool:
     if found is None:
         return False
     value, per_channel = found
+    if not _is_per_channel(per_channel, value):
+        return False
     producer = value.producer
     layout = None if producer is None else _LAYOUTS.get(producer.op)
     if producer is None or layout is None or function.only_user(value) is not node or _is_activated(producer):
@@ -92,22 +94,20 @@ _FOLDS: dict[str | Op | ControlOp, Callable[[Array, Array], tuple[Array, bool]]]
 
 
 def _operands(node: Node) -> tuple[Value, Array] | None:
-    """The computed operand and the constant one, which has one element or one a channel."""
+    """The computed operand and the constant one."""
     if node.op not in _FOLDS:
         return None
     a, b = node.input(0), node.input(1)
     if a.data is not None and node.op is not SUB:
         a, b = b, a
-    if b.data is None or a.data is not None or b.type != TensorType.FLOAT32 or a.rank is None or not _fits(a, b.data):
+    if b.data is None or a.data is not None or b.type != TensorType.FLOAT32 or a.shape is None:
         return None
-    return a, b.data
+    return (a, b.data) if 0 < len(a.shape) >= b.data.ndim else None
 
 
-def _fits(value: Value, data: Array) -> bool:
-    """Whether a constant has one element a channel of the value, or one altogether, and does not broadcast it."""
-    if value.shape is None or data.ndim > len(value.shape) or not value.shape:
-        return False
-    return data.size == 1 or (data.shape[-1] == data.size and value.shape[-1] == data.size)
+def _is_per_channel(data: Array, value: Value) -> bool:
+    """Whether a constant has one element a channel of the value, or one altogether."""
+    return data.size == 1 or data.shape[-1] == data.size == (value.shape or (None,))[-1]
 
 
 def _is_activated(node: Node) -> bool:
@@ -126,16 +126,22 @@ def _sink_reshape(function: Function, node: Node) -> bool:
     producer = inner.producer
     if producer is None or producer.op not in _LAYOUTS or function.only_user(inner) is not reshape:
         return False
-    if _is_activated(producer) or not _fits(inner, found[1]) or (inner.shape or ())[-1] != (found[0].shape or ())[-1]:
+    if _is_activated(producer) or not _covers_channels(found[1], found[0], inner):
         return False
     computed = Value(inner.type, inner.shape, node.output.name)
-    # A constant of several dimensions, one of them the channels, would broadcast against another rank.
     others = [constant(v.data.reshape(-1), v.name) for v in node.inputs if v is not None and v.data is not None]
     function.add(Node(node.op, [inner, *others], [computed], node.options, node.name))
     result = Value(node.output.type, node.output.shape, node.output.name)
     function.add(Node(RESHAPE, [computed, *reshape.inputs[1:]], [result], reshape.options, reshape.name))
     function.replace_node(node, [result])
     return True
+
+
+def _covers_channels(data: Array, outer: Value, inner: Value) -> bool:
+    """Whether a constant that fits the reshaped value has, flattened, one element a channel of what was reshaped."""
+    channels = (inner.shape or (None,))[-1]
+    shape = data.shape[next((i for i, size in enumerate(data.shape) if size != 1), data.ndim) :]
+    return data.size == 1 or (data.size == channels and shape == (outer.shape or ())[-len(shape) :])
 
 
 def _with_activation(producer: Node, node: Node) -> object:

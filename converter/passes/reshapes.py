@@ -1,13 +1,11 @@
 """Joins reshapes and transposes in a row, and drops those that change nothing."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
-from litecl.converter.graph import Dims, Function, Node, Value, constant
+from litecl.converter.graph import Dims, Function, Node, constant
 from litecl.interpreter.op import ControlOp, Op
-from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.transpose import TRANSPOSE
 
@@ -27,33 +25,11 @@ def _reshape(function: Function, node: Node) -> bool:
     if _certainly_equal(x.shape, result.shape):
         function.replace_node(node, [x])
         return True
-    if _keeps_dimensions(function, node):
-        return True
     before = x.producer
     if before is not None and before.op is RESHAPE and node.input(1).data is not None:
         node.rewire([before.input(0), *node.inputs[1:]])
         return True
     return False
-
-
-def _keeps_dimensions(function: Function, node: Node) -> bool:
-    """reshape(dense(reshape(x))) that flattens and restores leading dimensions is one dense with keep_num_dims."""
-    dense = node.input(0).producer
-    if dense is None or dense.op is not FULLY_CONNECTED or function.only_user(node.input(0)) is not node:
-        return False
-    flatten = dense.input(0).producer
-    if flatten is None or flatten.op is not RESHAPE or dense.options.keep_num_dims:
-        return False
-    x, units = flatten.input(0), dense.input(1).shape
-    if x.shape is None or units is None or x.shape[-1] != units[1]:
-        return False
-    if not _certainly_equal((*x.shape[:-1], units[0]), node.output.shape):
-        return False
-    result = Value(node.output.type, node.output.shape, node.output.name)
-    options = replace(dense.options, keep_num_dims=True)
-    function.add(Node(FULLY_CONNECTED, [x, *dense.inputs[1:]], [result], options, dense.name))
-    function.replace_node(node, [result])
-    return True
 
 
 def _transpose(function: Function, node: Node) -> bool:

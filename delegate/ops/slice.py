@@ -10,7 +10,7 @@ from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.slice import SLICE
-from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOptions, dimensions_of, index_of
+from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOptions, axes_of, index_of
 
 
 def _places(whole: Sequence[int], box: Sequence[int]) -> list[Place]:
@@ -55,14 +55,14 @@ def _index(options: StridedSliceOptions, shape: Shape, operands: Sequence[Tensor
 def _lower_strided(call: Call) -> list[Step]:
     x, begin, (y,) = call.input(0), call.input(1), call.outputs
     index = _index(call.options, x.shape, [call.input(i).spec for i in range(1, 4)])
-    at = view(x.shape)[(*index, ...)] if Ellipsis not in index else view(x.shape)[index]
+    at = view(x.shape)[(*index, ...)]  # with the ellipsis a single element stays an array, which is not read
     if begin.data is not None:
         return [copy(x, at, y, view(at.shape), bits(x.spec), call.target)]
-    dimensions, strides = dimensions_of(call.options, x.shape, len(index)), dense(x.shape)
+    strides = dense(x.shape)
     places = [
-        Place(i, x.shape[d] - 1, x.shape[d], strides[d])
-        for i, (entry, d) in enumerate(zip(index, dimensions, strict=True))
-        if isinstance(entry, int) and not call.options.begin_mask & 1 << i
+        Place(axis.entry, x.shape[axis.dimension] - 1, x.shape[axis.dimension], strides[axis.dimension])
+        for axis in axes_of(call.options, len(x.shape), begin.spec.size)
+        if axis.kind == "element" and not call.options.begin_mask & 1 << axis.entry
     ]
     defines = _defines(x, begin)
     return [copy_box("copy_from_box", x, at, y, view(at.shape), begin, places, defines, call.target)]

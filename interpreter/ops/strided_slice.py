@@ -4,7 +4,7 @@ Bit i of a mask speaks of entry i of ``begin``, ``end`` and ``strides``, in the 
 """
 
 from dataclasses import dataclass
-from types import EllipsisType
+from typing import Literal, NamedTuple
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
@@ -23,34 +23,37 @@ class StridedSliceOptions:
     offset: bool = False
 
 
-Index = slice | int | None | EllipsisType
 Entry = tuple[int | None, int | None, int | None]  # begin, end and stride, where they are known
+Index = slice | int | None
 
 
-def _kind(options: StridedSliceOptions, entry: int) -> Index:
-    """What an entry is: an Ellipsis, a new axis (None), a single element (0) or a slice."""
-    bit = 1 << entry
-    if options.ellipsis_mask & bit:
-        return Ellipsis
-    if options.new_axis_mask & bit:
-        return None
-    return 0 if options.shrink_axis_mask & bit else slice(None)
+class Axis(NamedTuple):
+    """One part of the index: which entry of the operands it is, and which dimension of the input it reads."""
+
+    kind: Literal["range", "element", "whole", "new"]
+    entry: int = -1
+    dimension: int = -1
 
 
-def dimensions_of(options: StridedSliceOptions, shape: Shape, count: int) -> list[int]:
-    """The dimension of the input that each entry reads, -1 where it reads none or several."""
-    kinds = [_kind(options, i) for i in range(count)]
-    if kinds.count(Ellipsis) > 1:
-        raise ShapeError("STRIDED_SLICE: more than one ellipsis")
-    reading = [kind is not None and kind is not Ellipsis for kind in kinds]
-    spare = len(shape) - sum(reading)
-    if spare < 0:
-        raise ShapeError(f"STRIDED_SLICE: {sum(reading)} indices for rank {len(shape)}")
-    dimensions, next_ = [], 0
-    for kind, reads in zip(kinds, reading, strict=True):
-        dimensions.append(next_ if reads else -1)
-        next_ += spare if kind is Ellipsis else int(reads)
-    return dimensions
+def axes_of(options: StridedSliceOptions, rank: int, count: int) -> list[Axis]:
+    """The index in full: with the dimensions that an ellipsis, or the end of the index, stands for."""
+    ellipses = [i for i in range(count) if options.ellipsis_mask & 1 << i]
+    added = [i for i in range(count) if options.new_axis_mask & ~options.ellipsis_mask & 1 << i]
+    spare = rank - (count - len(ellipses) - len(added))
+    if len(ellipses) > 1 or spare < 0:
+        raise ShapeError(f"STRIDED_SLICE: {len(ellipses)} ellipses, {count} indices, {len(added)} new for rank {rank}")
+    axes: list[Axis] = []
+    dimension = 0
+    for entry in range(count):
+        if entry in ellipses:
+            axes += [Axis("whole", dimension=d) for d in range(dimension, dimension + spare)]
+            dimension += spare
+        elif entry in added:
+            axes.append(Axis("new"))
+        else:
+            axes.append(Axis("element" if options.shrink_axis_mask & 1 << entry else "range", entry, dimension))
+            dimension += 1
+    return axes + [Axis("whole", dimension=d) for d in range(dimension, rank)]
 
 
 def _element(size: int, begin: int) -> int:
@@ -61,61 +64,56 @@ def _element(size: int, begin: int) -> int:
 
 
 def _range(options: StridedSliceOptions, entry: int, size: int, values: tuple[int, int, int]) -> slice:
+    """The slice of one dimension, within its bounds."""
     begin, end, stride = values
     bit = 1 << entry
     if stride == 0:
         raise ShapeError("STRIDED_SLICE: stride 0")
     first = None if options.begin_mask & bit else begin
     if options.offset:
-        start = slice(first, None, stride).indices(size)[0]
-        end = start + end
-    last = None if options.end_mask & bit else end
-    start, stop, step = slice(first, last, stride).indices(size)
+        end += slice(first, None, stride).indices(size)[0]
+    start, stop, step = slice(first, None if options.end_mask & bit else end, stride).indices(size)
+    # Backwards through the first element there is no number to stop at.
     return slice(start, None if stop < 0 else stop, step)
 
 
 def index_of(options: StridedSliceOptions, shape: Shape, entries: list[tuple[int, int, int]]) -> tuple[Index, ...]:
-    """The index as numpy takes it."""
-    result: list[Index] = []
-    for i, dimension in enumerate(dimensions_of(options, shape, len(entries))):
-        kind = _kind(options, i)
-        if isinstance(kind, slice):
-            result.append(_range(options, i, shape[dimension], entries[i]))
-        elif isinstance(kind, int):
-            result.append(_element(shape[dimension], 0 if options.begin_mask & 1 << i else entries[i][0]))
-        else:
-            result.append(kind)
-    return tuple(result)
+    """The index as numpy takes it, one part for every one of ``axes_of``."""
+
+    def part(axis: Axis) -> Index:
+        match axis.kind:
+            case "new":
+                return None
+            case "whole":
+                return slice(None)
+            case "element":
+                begin = 0 if options.begin_mask & 1 << axis.entry else entries[axis.entry][0]
+                return _element(shape[axis.dimension], begin)
+            case "range":
+                return _range(options, axis.entry, shape[axis.dimension], entries[axis.entry])
+
+    return tuple(part(axis) for axis in axes_of(options, len(shape), len(entries)))
 
 
-def _length(options: StridedSliceOptions, entry: int, size: int, values: Entry) -> int | None:
-    """The length of a sliced dimension, None if it hangs on values that are not known."""
-    begin, end, stride = values
-    masked = options.begin_mask & options.end_mask & 1 << entry
+def _length(options: StridedSliceOptions, axis: Axis, shape: Shape, entries: list[Entry]) -> int | None:
+    """The length of one dimension of the result, None if it hangs on values that are not known."""
+    if axis.kind == "new":
+        return 1
+    size = shape[axis.dimension]
+    if axis.kind == "whole":
+        return size
+    begin, end, stride = entries[axis.entry]
+    masked = options.begin_mask & options.end_mask & 1 << axis.entry
     if stride is None or ((begin is None or end is None) and not masked):
         return None
-    cut = _range(options, entry, size, (begin or 0, end or 0, stride))
-    return len(range(*cut.indices(size))) if cut.stop is not None else len(range(cut.start, -1, cut.step))
+    return len(range(size)[_range(options, axis.entry, size, (begin or 0, end or 0, stride))])
 
 
 def _shape(options: StridedSliceOptions, shape: Shape, entries: list[Entry]) -> Shape | None:
     """The result's shape, None if it hangs on values that are not known."""
-    dimensions = dimensions_of(options, shape, len(entries))
-    read = {d for d in dimensions if d >= 0}
-    result: list[int | None] = []
-    for i, (dimension, entry) in enumerate(zip(dimensions, entries, strict=True)):
-        kind = _kind(options, i)
-        if kind is None:
-            result.append(1)
-        elif kind is Ellipsis:
-            after = {d for d in dimensions[i + 1 :] if d >= 0}
-            before = {d for d in dimensions[:i] if d >= 0}
-            result += shape[len(before) : len(shape) - len(after)]
-        elif isinstance(kind, slice):
-            result.append(_length(options, i, shape[dimension], entry))
-    if Ellipsis not in [_kind(options, i) for i in range(len(entries))]:
-        result += shape[len(read) :]
-    return None if None in result else tuple(d for d in result if d is not None)
+    axes = [axis for axis in axes_of(options, len(shape), len(entries)) if axis.kind != "element"]
+    lengths = [_length(options, axis, shape, entries) for axis in axes]
+    return None if None in lengths else tuple(length for length in lengths if length is not None)
 
 
 def _infer(options: StridedSliceOptions, inputs: Specs) -> list[TensorSpec]:
@@ -134,9 +132,8 @@ def _infer(options: StridedSliceOptions, inputs: Specs) -> list[TensorSpec]:
 def _run(options: StridedSliceOptions, inputs: Inputs) -> list[Array]:
     x, begin, end, strides = require.arrays(inputs, 4)
     entries = list(zip(begin.tolist(), end.tolist(), strides.tolist(), strict=True))
-    index = index_of(options, x.shape, entries)
-    # With an ellipsis a single element stays an array.
-    return [x[index if Ellipsis in index else (*index, ...)].copy()]
+    # With the ellipsis a single element stays an array.
+    return [x[(*index_of(options, x.shape, entries), ...)].copy()]
 
 
 STRIDED_SLICE = Op(

@@ -47,6 +47,13 @@ CASES = (
     _case("image", [0, 1, 1, 0], [1, 4, 5, 3], [1, 2, 2, 1], _random.normal(1, 4, 5, 3)),
     _case("rank 5", [0, 1, 0, 1, 0], [2, 3, 1, 3, 2], [1, 1, 1, 2, 1], _random.normal(2, 3, 2, 3, 2)),
     _case("vector element", [3], [4], [1], _random.integers(7), shrink_axis_mask=1),
+    Case(
+        "computed row",
+        STRIDED_SLICE,
+        StridedSliceOptions(begin_mask=6, end_mask=6, shrink_axis_mask=1),
+        [_x, i32(2, 0, 0), i32(3, 0, 0), i32(1, 1, 1)],
+        frozenset({3}),
+    ),
     *(
         _case(t.name, [0, 1], [3, 4], [2, 1], _random.of(t, 3, 4))
         for t in (TensorType.INT32, TensorType.INT64, TensorType.BOOL, TensorType.INT16, TensorType.STRING)

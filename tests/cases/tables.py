@@ -56,6 +56,7 @@ from cases import (
     transpose_conv,
     unary,
     unique,
+    vector_width,
 )
 
 TABLES = (
@@ -114,4 +115,5 @@ TABLES = (
     transpose_conv,
     unary,
     unique,
+    vector_width,
 )

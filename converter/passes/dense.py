@@ -1,0 +1,30 @@
+"""Recognises a matrix product of a tensor of any rank, which TensorFlow flattens to two dimensions and back."""
+
+from litecl.converter.graph import Function, Node, Value
+from litecl.converter.passes.sizes import Sizes, known_sizes
+
+
+def fuse_dense(function: Function) -> None:
+    """reshape(matmul(reshape(x), w)) that flattens and restores dimensions becomes a product that keeps them."""
+    sizes = known_sizes(function)
+    for node in list(function.nodes):
+        product = node.input(0).producer if node.op == "Reshape" else None
+        if product is not None and product.op == "MatMul" and function.only_user(node.input(0)) is node:
+            _fuse(function, node, product, sizes)
+    function.tidy()
+
+
+def _fuse(function: Function, node: Node, product: Node, sizes: Sizes) -> None:
+    flatten, weights = product.input(0).producer, product.input(1)
+    if flatten is None or flatten.op != "Reshape" or product.attrs["transpose_a"] or weights.shape is None:
+        return
+    x, target = flatten.input(0), sizes.of(node.input(1))
+    depth, units = weights.shape[::-1] if product.attrs["transpose_b"] else weights.shape
+    if x.shape is None or len(x.shape) < 3 or target is None or depth is None or x.shape[-1] != depth:
+        return
+    if target.tolist() != [*(sizes.dimension(x, axis) for axis in range(len(x.shape) - 1)), units]:
+        return
+    result = Value(node.output.type, (*x.shape[:-1], units), node.output.name)
+    attrs = {"adj_x": False, "adj_y": product.attrs["transpose_b"]}
+    function.add(Node("BatchMatMulV2", [x, weights], [result], attrs, product.name))
+    function.replace_node(node, [result])
