@@ -96,7 +96,7 @@ class CLDelegation:
         start_s = time.perf_counter()
         try:
             self._device = _open(self.options, work_flops(self.original, self.specs))
-            hits_before = self._device.cache_hits
+            hits_before = self._device.programs.cache_hits
         except DelegateError as error:
             self._fail(error)
         self.model = replace(
@@ -104,7 +104,7 @@ class CLDelegation:
         )
         self._build_s = time.perf_counter() - start_s
         if self._device is not None:
-            self._cache_hits = self._device.cache_hits - hits_before
+            self._cache_hits = self._device.programs.cache_hits - hits_before
 
     def report(self) -> DelegationReport:
         """What ran where and why."""

@@ -1,23 +1,18 @@
 """An OpenCL device: choosing one, and building programs for it with a cache of binaries on disk."""
 
-import hashlib
 import os
-import re
-import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyopencl as cl
 
-from litecl import kernels_cl
 from litecl.delegate.cl_op import Target
-from litecl.interpreter.errors import DelegateError, KernelBuildError, OutOfDeviceMemory
+from litecl.delegate.programs import Programs
+from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
 
-_KERNELS = Path(kernels_cl.__file__).parent
 _OUT_OF_MEMORY = {
     cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
     cl.status_code.OUT_OF_RESOURCES,
@@ -97,19 +92,6 @@ def typed_errors(doing: str) -> Iterator[None]:
         raise kind(f"{doing}: {error}") from error
 
 
-_INCLUDE = re.compile(r'#include "(\w+\.h)"')
-
-
-@cache
-def _source(name: str) -> str:
-    """A kernel file with every header in place of its #include, and line numbers that stay true."""
-    lines = [f'#line 1 "{name}"']
-    for number, line in enumerate((_KERNELS / name).read_text().splitlines(), start=1):
-        header = _INCLUDE.fullmatch(line)
-        lines.append(f'{_source(header[1])}#line {number + 1} "{name}"' if header else line)
-    return "\n".join(lines) + "\n"
-
-
 @dataclass
 class Device:
     """A device with its context, queue and programs. Built once for every set of options, shared by models.
@@ -123,9 +105,7 @@ class Device:
     context: Any = field(init=False)
     queue: Any = field(init=False)
     target: Target = field(init=False)
-    cache_hits: int = 0
-    _programs: dict[str, Any] = field(default_factory=dict)
-    _unsaved: set[str] = field(default_factory=set)
+    programs: Programs = field(init=False)
 
     def __post_init__(self) -> None:
         with typed_errors(f"opening {self.device.name}"):
@@ -133,6 +113,8 @@ class Device:
             flags = cl.command_queue_properties.PROFILING_ENABLE if self.profile else 0
             self.queue = cl.CommandQueue(self.context, self.device, properties=flags)
         self.target = target_of(self.device)
+        macros = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
+        self.programs = Programs(self.context, self.device, macros, self.cache_dir)
 
     @property
     def name(self) -> str:
@@ -140,92 +122,14 @@ class Device:
         return str(self.device.name)
 
     @property
-    def _macros(self) -> dict[str, int]:
-        return {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
-
-    @property
     def alignment(self) -> int:
         """Alignment of a sub-buffer's origin, in bytes."""
         return max(64, int(self.device.mem_base_addr_align) // 8)
 
-    def buffer(self, size_bytes: int, data: Any = None) -> Any:
-        """Device memory, filled from an array if one is given. Raises OutOfDeviceMemory."""
+    def buffer(self, size_bytes: int) -> Any:
+        """Device memory. Raises OutOfDeviceMemory."""
         limit = int(self.device.max_mem_alloc_size)
         if size_bytes > limit:
             raise OutOfDeviceMemory(f"a buffer of {size_bytes} bytes; {self.name} allows {limit} at most")
-        flags = cl.mem_flags.READ_WRITE
         with typed_errors(f"allocating {size_bytes} bytes"):
-            if data is not None:
-                return cl.Buffer(self.context, flags | cl.mem_flags.COPY_HOST_PTR, hostbuf=data)
-            return cl.Buffer(self.context, flags, size=max(1, size_bytes))
-
-    def kernel(self, name: str, entry: str, defines: Mapping[str, str | int | float]) -> Any:
-        """A new kernel object of ``kernels_cl/<name>.cl``. Raises KernelBuildError with the build log."""
-        program = self._program(name, render({**defines, **self._macros}))
-        with typed_errors(f"{name}.cl has no kernel {entry!r}"):
-            return cl.Kernel(program, entry)
-
-    def _program(self, name: str, options: tuple[str, ...]) -> Any:
-        key = self._key(name, options)
-        if key not in self._programs:
-            self._programs[key] = self._load(key) or self._compile(key, name, options)
-        return self._programs[key]
-
-    def _key(self, name: str, options: tuple[str, ...]) -> str:
-        platform = self.device.platform
-        parts = (
-            platform.name, platform.version, self.device.name, self.device.driver_version, self.device.version,
-            _source(f"{name}.cl"), *options,
-        )
-        digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
-        return f"{name}-{digest[:32]}"
-
-    def _compile(self, key: str, name: str, options: tuple[str, ...]) -> Any:
-        source = _source(f"{name}.cl")
-        try:
-            program = cl.Program(self.context, source).build(list(options), devices=[self.device], cache_dir=False)
-        except cl.Error as error:
-            raise KernelBuildError(f"{name}.cl with {' '.join(options)} on {self.name}:\n{error}") from error
-        self._unsaved.add(key)
-        return program
-
-    def _load(self, key: str) -> Any:
-        """A program from the cache, or None where there is none that this driver takes."""
-        path = None if self.cache_dir is None else self.cache_dir / f"{key}.bin"
-        if path is None or not path.is_file():
-            return None
-        try:
-            program = cl.Program(self.context, [self.device], [path.read_bytes()]).build(cache_dir=False)
-        except (cl.Error, OSError):
-            return None
-        self.cache_hits += 1
-        return program
-
-    def save(self) -> None:
-        """Writes new binaries to the cache; call after a first run, when the driver has finished its kernels."""
-        if self.cache_dir is None:
-            return
-        for key in sorted(self._unsaved):
-            binary = self._programs[key].get_info(cl.program_info.BINARIES)[0]
-            _write_atomically(self.cache_dir / f"{key}.bin", binary)
-        self._unsaved.clear()
-
-
-def render(defines: Mapping[str, str | int | float]) -> tuple[str, ...]:
-    """Macros as build options: a float as a literal that C reads as a float."""
-    return tuple(f"-D{name}={_literal(value)}" for name, value in sorted(defines.items()))
-
-
-def _literal(value: str | int | float) -> str:
-    return f"{value!r}f" if isinstance(value, float) else str(value)
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    """A cache that cannot be written (a full disk, a read-only home) is no error: the next process builds again."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(content)
-        Path(file.name).replace(path)
-    except OSError:
-        return
+            return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, size=max(1, size_bytes))

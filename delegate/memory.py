@@ -30,12 +30,13 @@ def place(usages: Sequence[Usage], alignment: int) -> Arena:
         for start, end, other in placed:
             alive_together = other.first <= usage.last and usage.first <= other.last
             if alive_together and start < offset + usage.size_bytes and offset < end:
-                offset = _align(end, alignment)
+                offset = align(end, alignment)
         placed.append((offset, offset + usage.size_bytes, usage))
         placed.sort(key=lambda item: item[0])
     size = max((end for _, end, _ in placed), default=0)
-    return Arena({usage.key: offset for offset, _, usage in placed}, _align(size, alignment))
+    return Arena({usage.key: offset for offset, _, usage in placed}, align(size, alignment))
 
 
-def _align(value: int, alignment: int) -> int:
+def align(value: int, alignment: int) -> int:
+    """The next multiple of an alignment."""
     return -(-value // alignment) * alignment

@@ -165,8 +165,9 @@ def _region(
 
 
 def is_state(graph: Subgraph, specs: Sequence[TensorSpec], tensor: int) -> bool:
-    """Whether a tensor is a variable that lives in the state store (not one that a node produces)."""
-    return specs[tensor].is_variable and all(tensor not in node.outputs for node in graph.nodes)
+    """Whether a tensor is a variable that lives in the state store (not one that is fed or that a node produces)."""
+    given = tensor in graph.inputs or any(tensor in node.outputs for node in graph.nodes)
+    return specs[tensor].is_variable and not given
 
 
 def states_of(node: Node, graph: Subgraph, specs: Sequence[TensorSpec]) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from litecl.delegate.cl_op import Activation, Alias, Arg, Call, ClOp, Const, Launch, Operand, Scratch, Step, Target
+from litecl.delegate.cl_op import Activation, Alias, Call, ClOp, Launch, Operand, Scratch, Step, Target
 from litecl.delegate.memory import Arena, Usage, place
 from litecl.delegate.ops import CL_OPS
 from litecl.delegate.partition import Region, is_state, states_of
@@ -43,8 +43,8 @@ class Work:
 class Plan:
     """Everything a runner needs to run a region.
 
-    ``root`` follows aliases: the operand whose memory an operand uses. ``arena`` gives offsets for operands and scratch
-    that live only within a run; inputs, outputs, states and constants have memory of their own.
+    ``root`` follows aliases: the operand whose memory an operand uses. ``arena`` gives offsets for all operands and
+    scratch but constants.
     """
 
     region: Region
@@ -77,19 +77,18 @@ def plan(
 
 
 def _usages(unplaced: Plan) -> list[Usage]:
-    """Lifetimes of what lives within a run; region outputs live to its end."""
-    fixed = {unplaced.root(o) for o in unplaced.inputs}
-    fixed |= {o for state in unplaced.states for o in (state.before, state.after)}
-    first: dict[Operand | Scratch, int] = {}
-    last: dict[Operand | Scratch, int] = {}
-    for step, item in _uses(unplaced):
-        if item in fixed or (isinstance(item, Operand) and item.data is not None):
-            continue
-        first.setdefault(item, step)
-        last[item] = step
+    """Lifetimes in steps: inputs and states live all through a run, outputs from their making to its end."""
     end = len(unplaced.works)
+    always = {unplaced.root(o) for o in unplaced.inputs}
+    always |= {o for state in unplaced.states for o in (state.before, state.after)}
+    first: dict[Operand | Scratch, int] = dict.fromkeys(always, 0)
+    last: dict[Operand | Scratch, int] = dict.fromkeys(always, end)
+    for step, item in _uses(unplaced):
+        if not (isinstance(item, Operand) and item.data is not None):
+            first.setdefault(item, step)
+            last[item] = max(step, last.get(item, 0))
     last |= {root: end for o in unplaced.outputs if (root := unplaced.root(o)) in first}
-    return [Usage(item, _size_bytes(item), first[item], last[item]) for item in first]
+    return [Usage(item, size_bytes(item), first[item], last[item]) for item in first]
 
 
 def _uses(unplaced: Plan) -> Iterator[tuple[int, Operand | Scratch]]:
@@ -101,11 +100,9 @@ def _uses(unplaced: Plan) -> Iterator[tuple[int, Operand | Scratch]]:
                 yield step, arg
 
 
-def _size_bytes(item: Arg) -> int:
-    if isinstance(item, Scratch):
-        return item.size_bytes
-    assert isinstance(item, Operand | Const)
-    return item.data.nbytes if isinstance(item, Const) else item.spec.size * item.spec.dtype.itemsize
+def size_bytes(item: Operand | Scratch) -> int:
+    """The memory that something needs."""
+    return item.size_bytes if isinstance(item, Scratch) else item.spec.size * item.spec.dtype.itemsize
 
 
 class _Lowering:

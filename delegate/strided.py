@@ -4,17 +4,20 @@ A view is a numpy array that is never read: slicing, transposing, flipping and b
 element of the result.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Scratch, Target
-from litecl.delegate.launch import Chunks, elements
+from litecl.delegate.launch import Chunks, chunks, elements
 from litecl.interpreter.graph import Array, Shape
 
 Strides = tuple[int, ...]
 Memory = Operand | Scratch
+
+_SIDE = 8  # of the tiles in which transpose.cl works
 
 _ORIGIN = np.zeros(1, np.int8)
 
@@ -38,6 +41,9 @@ def dense(shape: Sequence[int]) -> Strides:
         strides.append(stride)
         stride *= size
     return tuple(reversed(strides))
+
+
+Loop = tuple[int, Strides]  # the size of a dimension, and each array's stride in it
 
 
 @dataclass(frozen=True)
@@ -64,20 +70,30 @@ class Walk:
 
 
 def walk(*views: Array) -> Walk:
-    """The walk over views of one shape in the fewest dimensions: size 1 goes, what no view tells apart merges."""
-    merged: list[tuple[int, Strides]] = []
-    for size, *strides in zip(views[0].shape, *(v.strides for v in views), strict=True):
+    """The walk over views of one shape in the fewest dimensions."""
+    loops = _loops(*views)
+    if not loops:
+        return Walk(1, (), ((),) * len(views), (1,) * len(views))
+    *outer, (row, steps) = loops
+    return Walk(row, tuple(size for size, _ in outer), _by_array(outer, len(views)), steps)
+
+
+def _loops(*views: Array) -> list[Loop]:
+    """The dimensions that views have in common: size 1 goes, what no view tells apart merges."""
+    loops: list[Loop] = []
+    for size, *steps in zip(views[0].shape, *(v.strides for v in views), strict=True):
+        strides = tuple(steps)
         if size == 1:
             continue
-        if merged and merged[-1][1] == tuple(size * stride for stride in strides):
-            merged[-1] = (merged[-1][0] * size, tuple(strides))
+        if loops and loops[-1][1] == tuple(size * stride for stride in strides):
+            loops[-1] = (loops[-1][0] * size, strides)
         else:
-            merged.append((size, tuple(strides)))
-    if not merged:
-        return Walk(1, (), ((),) * len(views), (1,) * len(views))
-    *outer, (row, steps) = merged
-    by_view = tuple(tuple(strides[i] for _, strides in outer) for i in range(len(views)))
-    return Walk(row, tuple(size for size, _ in outer), by_view, steps)
+            loops.append((size, strides))
+    return loops
+
+
+def _by_array(loops: Sequence[Loop], count: int) -> tuple[Strides, ...]:
+    return tuple(tuple(strides[i] for _, strides in loops) for i in range(count))
 
 
 def _copy_args(
@@ -94,8 +110,32 @@ def copy(source: Memory, at: Array, into: Memory, to: Array, bits: str, target: 
 
     bits: the integer type of the elements' size (``claims.bits``).
     """
+    *around, last = _loops(at, to) or [(1, (1, 1))]
+    columns = [loop for loop in around if loop[0] >= _SIDE and loop[1][0] == 1]
+    if columns and last[0] >= _SIDE and last[1][0] > 1 and last[1][1] == 1:
+        around.remove(columns[0])
+        return _transpose(source, offset(at), into, offset(to), (around, last, columns[0]), bits, target)
     args, share = _copy_args(source, at, into, to, target)
     return share.launch("copy", "copy", args, {"T": bits})
+
+
+def _transpose(
+    source: Memory,
+    at: int,
+    into: Memory,
+    to: int,
+    loops: tuple[Sequence[Loop], Loop, Loop],
+    bits: str,
+    target: Target,
+) -> Launch:
+    """A copy in square tiles. loops: around them, over rows (adjacent in ``into``), over columns (in ``source``)."""
+    around, (rows, row_strides), (columns, column_strides) = loops
+    dims = tuple(size for size, _ in around)
+    table = Walk(1, dims, _by_array(around, 2), (1, 1)).table
+    tiles = math.prod(dims) * -(-rows // _SIDE) * -(-columns // _SIDE)
+    share = chunks(tiles, target, work=_SIDE * _SIDE)
+    sizes = (np.int32(value) for value in (rows, columns, row_strides[0], column_strides[1], at, to))
+    return share.launch("transpose", "transpose", (source, into, table, *share.args, *sizes), {"T": bits})
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,10 @@ from math import prod
 from litecl.delegate.cl_op import Target
 
 _ITEM_FLOPS = 1e6  # enough that starting a work-item on a CPU costs nothing
-_LEAST_ITEM_FLOPS = 1e5
-_ITEMS_PER_UNIT = 4
+_LEAST_ITEM_FLOPS = 5e4
+_ITEMS_PER_UNIT = 8
 _PANEL_CACHE_BYTES = 32768  # panels this small stay in the first-level cache while a tile's rows pass them all
+_WEIGHTS_CACHE_BYTES = 1 << 19  # weights this small stay in the second-level cache
 _GPU_GROUP = 64
 _GPU_PANEL_ITEMS = 32
 
@@ -72,6 +73,8 @@ def grid_for(tile: Tile, target: Target, rows: int, columns: int, depth: int, pr
         return _gpu_grid(tile, target, rows, columns, products)
     bands, panels = -(-rows // tile.rows), -(-columns // tile.columns)
     panels_per_item = min(panels, max(1, _PANEL_CACHE_BYTES // (4 * max(1, depth) * tile.columns)))
+    if 4 * depth * columns <= _WEIGHTS_CACHE_BYTES and bands >= target.compute_units * _ITEMS_PER_UNIT:
+        panels_per_item = panels  # whole rows, which the unit that computes them has at hand for the next operator
     flops = 2 * tile.rows * tile.columns * max(1, depth) * panels_per_item
     total = flops * bands * products * -(-panels // panels_per_item)
     wanted = _ITEM_FLOPS

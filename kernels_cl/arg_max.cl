@@ -7,7 +7,7 @@
 #define GREATER(a, b) ((a) > (b))
 #define LESS(a, b) ((a) < (b))
 
-__kernel void arg_max(__global const T *x, __global R *y, int n, int per_item, int length, int inner) {
+KERNEL void arg_max(ITEM __global const T *x, __global R *y, int n, int per_item, int length, int inner) {
     SHARE(n, per_item);
     for (int at = start; at < end; ++at) {
         const int outer = at / inner, column = at - outer * inner;

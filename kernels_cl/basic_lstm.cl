@@ -1,11 +1,11 @@
-// The two ends of a step of the basic LSTM cell, whose middle is a matrix product of joined and the weights of its gates.
+// The two ends of a step of the basic LSTM cell. Between them comes the product of joined and the gates' weights.
 // A work-item takes per_item of the n rows of the batch.
 #include "common.h"
 
 // joined[b] = x[b] then h[b].
-__kernel void join_inputs(__global const float *restrict x, __global const float *restrict h,
-                          __global float *restrict joined, const int n, const int per_item, const int depth,
-                          const int units) {
+KERNEL void join_inputs(ITEM __global const float *restrict x, __global const float *restrict h,
+                        __global float *restrict joined, const int n, const int per_item, const int depth,
+                        const int units) {
     SHARE(n, per_item);
     for (int b = start; b < end; ++b) {
         __global float *to = joined + b * (depth + units);
@@ -16,7 +16,7 @@ __kernel void join_inputs(__global const float *restrict x, __global const float
 
 // gates[b] holds the sums of the input, cell, forget and output gate. New states are written twice: as outputs, and as
 // the values that the variables have next time.
-__kernel void finish_step(__global const float *restrict gates, __global const float *restrict c,
+KERNEL void finish_step(ITEM __global const float *restrict gates, __global const float *restrict c,
                           __global float *restrict h_out, __global float *restrict c_out,
                           __global float *restrict h_next, __global float *restrict c_next, const int n,
                           const int per_item, const int units) {

@@ -11,7 +11,6 @@ typedef VECTOR(R) Rv;
 typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
 typedef Rv Rv_u __attribute__((aligned(sizeof(R))));
 
-#define ADD(a, b) ((a) + (b))
 #define SUB(a, b) ((a) - (b))
 #define MUL(a, b) ((a) * (b))
 #define DIV(a, b) ((a) / (b))
@@ -29,6 +28,7 @@ typedef Rv Rv_u __attribute__((aligned(sizeof(R))));
 #define GREATER_EQUAL(a, b) ((a) >= (b))
 #define LOGICAL_AND(a, b) ((a) & (b))
 #define LOGICAL_OR(a, b) ((a) | (b))
+#define BITWISE_XOR(a, b) ((a) ^ (b))
 #define FLOOR_DIV(a, b) floor_div(a, b)
 #define FLOOR_MOD(a, b) floor_mod(a, b)
 #define DIV_INT(a, b) div_int(a, b)
@@ -74,17 +74,19 @@ inline Tv floor_div_int(Tv a, Tv b) { return div_int(a - floor_mod_int(a, b), b)
         z[i] = LANE0(FINISH(OP(p, q)));                        \
     }
 
-__kernel void binary(__global const T *a, __global const T *b, __global R *c, __global const int *walk, int n,
-                     int per_item, int row, int a_step, int b_step, T low, T high) {
+KERNEL void binary(ITEM __global const T *a, __global const T *b, __global R *c, __global const int *walk, int n,
+                   int per_item, int row, int a_step, int b_step, T low, T high) {
     SHARE(n, per_item);
-    const int rank = walk[0];
-    __global const int *dims = walk + 1;
+    int index[MOST_DIMS], offsets[2];
+    int column = start % row;
+    walk_from(walk, 2, start / row, index, offsets);
     for (int at = start, count; at < end; at += count) {
-        const int line = at / row, column = at - line * row;
-        __global const T *x = a + row_offset(dims, dims + rank, rank, line) + a_step * column;
-        __global const T *y = b + row_offset(dims, dims + 2 * rank, rank, line) + b_step * column;
+        __global const T *x = a + offsets[0] + a_step * column;
+        __global const T *y = b + offsets[1] + b_step * column;
         __global R *z = c + at;
         count = MIN(row - column, end - at);
+        column = 0;
+        walk_on(walk, 2, index, offsets);
         int i = 0;
         if (a_step && b_step) {
             ROW(*(__global const Tv_u *)(x + i), *(__global const Tv_u *)(y + i), x[i], y[i])

@@ -8,7 +8,7 @@
 #define TRUTH(x) ((x) != 0)
 #define SATURATE(x) ((x) < limit ? ((x) < (float)least ? least : (R)(x)) : most)
 
-__kernel void cast(__global const T *x, __global R *y, int n, int per_item, float limit, R least, R most) {
+KERNEL void cast(ITEM __global const T *x, __global R *y, int n, int per_item, float limit, R least, R most) {
     SHARE(n, per_item);
     for (int i = start; i < end; ++i) y[i] = OP(x[i]);
 }

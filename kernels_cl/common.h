@@ -13,6 +13,47 @@
 
 #pragma OPENCL FP_CONTRACT ON
 
+// A kernel is written KERNEL void name(ITEM arguments...) and asks ITEM_INDEX(d) for its index in dimension d. It is
+// built in two ways: as a __kernel that is launched, or, with LITECL_REGION, as a function that the kernel of a whole
+// region calls for one work-item after another (region.cl); then its index comes as an argument.
+//
+// On a CPU a work-item is a group of its own. A runtime for CPUs may compile a kernel several times over, once for each
+// way of launching it: what it calls out of line is compiled once.
+#ifdef LITECL_CPU
+#define OUT_OF_LINE __attribute__((noinline)) static
+#define LOCAL_ITEM 0
+#define LOCAL_ITEMS 1
+#else
+#define OUT_OF_LINE static
+#define LOCAL_ITEM get_local_id(0)
+#define LOCAL_ITEMS get_local_size(0)
+#endif
+
+// Without it LLVM cuts 512-bit vectors in two for the processors on which it prefers 256 bits.
+#ifdef __AVX512F__
+#define WIDE __attribute__((min_vector_width(512)))
+#else
+#define WIDE
+#endif
+
+#ifdef LITECL_REGION
+#define KERNEL __attribute__((noinline)) static WIDE
+#define ITEM const int item_0, const int item_1, const int item_2,
+#define ITEM_INDEX(d) item_##d
+#define inline static __inline__  // what C99 calls inline is gone once files are linked
+#include "region.h"
+#else
+#ifdef LITECL_CPU
+#define KERNEL __kernel __attribute__((reqd_work_group_size(1, 1, 1))) WIDE
+#else
+#define KERNEL __kernel
+#endif
+#define ITEM
+#define ITEM_INDEX(d) get_global_id(d)
+#endif
+
+#define UNROLL _Pragma("unroll")
+
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 
@@ -38,6 +79,16 @@ typedef intv intv_u __attribute__((aligned(4)));
 #define AS_FLOATV(x) JOIN(as_float, VW)(x)
 #endif
 
+#if VW == 16
+#define LANES ((intv)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
+#elif VW == 8
+#define LANES ((intv)(0, 1, 2, 3, 4, 5, 6, 7))
+#elif VW == 4
+#define LANES ((intv)(0, 1, 2, 3))
+#else
+#define LANES 0
+#endif
+
 // A vector converted to another element type, as C converts each element.
 #if VW == 1
 #define CONVERT(x, type) ((type)(x))
@@ -55,40 +106,86 @@ typedef intv intv_u __attribute__((aligned(4)));
 #define STORE(p, x) (*(__global floatv_u *)(p) = (x))
 
 // A work-item's share of n items that are dealt out in runs of per_item: [start, end).
-#define SHARE(n, per_item)                          \
-    const int start = get_global_id(0) * (per_item); \
+#define SHARE(n, per_item)                        \
+    const int start = ITEM_INDEX(0) * (per_item); \
     const int end = MIN(start + (per_item), (n))
 
-// Offset of the index-th row of an array: index in row-major order of dims, strides in elements.
-inline int row_offset(__global const int *dims, __global const int *strides, int rank, int index) {
-    int offset = 0;
-    for (int d = rank - 1; d >= 0; --d) {
-        const int outer = index / dims[d];
-        offset += (index - outer * dims[d]) * strides[d];
-        index = outer;
+// Several arrays walked together, row by row (delegate/strided.py). table: rank, dims[rank], then the strides[rank] of
+// each array. index, offsets: where a walk is, and the offset of each array's row there.
+#define MOST_DIMS 16
+
+inline void walk_from(__global const int *table, int arrays, int line, int *index, int *offsets) {
+    const int rank = table[0];
+    for (int a = 0; a < arrays; ++a) offsets[a] = 0;
+    for (int d = rank; d > 0; --d) {
+        const int outer = line / table[d];
+        index[d - 1] = line - outer * table[d];
+        for (int a = 0; a < arrays; ++a) offsets[a] += index[d - 1] * table[d + (a + 1) * rank];
+        line = outer;
     }
-    return offset;
 }
 
-// The first count lanes from p, the others rest; and back. For the ends of rows.
-inline floatv load_part(__global const float *p, int count, float rest) {
-    floatv x = rest;
-    for (int i = 0; i < count; ++i) ((float *)&x)[i] = p[i];
-    return x;
-}
-
-inline void store_part(__global float *p, floatv x, int count) {
-    for (int i = 0; i < count; ++i) p[i] = ((float *)&x)[i];
+inline void walk_on(__global const int *table, int arrays, int *index, int *offsets) {
+    const int rank = table[0];
+    for (int d = rank; d > 0; --d) {
+        const bool again = ++index[d - 1] == table[d];
+        const int steps = again ? 1 - table[d] : 1;
+        for (int a = 0; a < arrays; ++a) offsets[a] += steps * table[d + (a + 1) * rank];
+        if (!again) return;
+        index[d - 1] = 0;
+    }
 }
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define ADD(a, b) ((a) + (b))
+#define MULTIPLY(a, b) ((a) * (b))
+
+// The lanes of x, a vector of type, combined by OP, half with half.
+#define FOLD(type, x, OP, result) JOIN(FOLD_, VW)(type, x, OP, result)
+#define FOLD_16(type, x, OP, result) { const JOIN(type, 8) by8_ = OP((x).lo, (x).hi); FOLD_8(type, by8_, OP, result) }
+#define FOLD_8(type, x, OP, result) { const JOIN(type, 4) by4_ = OP((x).lo, (x).hi); FOLD_4(type, by4_, OP, result) }
+#define FOLD_4(type, x, OP, result) { const JOIN(type, 2) by2_ = OP((x).lo, (x).hi); result = OP(by2_.s0, by2_.s1); }
+#define FOLD_1(type, x, OP, result) result = (x);
+
+// A vector at the end of a row, or before it: the first count lanes from p, others rest. room is the number of elements
+// at p that there are to read, which may be more.
+inline floatv load_part(__global const float *p, int count, int room, float rest) {
+    floatv x = rest;
+    if (room >= VW) return LANES < (intv)count ? LOAD(p) : x;
+    for (int i = 0; i < count; ++i) ((float *)&x)[i] = p[i];
+    return x;
+}
+
+// The first count lanes to p. room is the number of elements at p that the work-item has still to write: where there
+// are enough, a whole vector is stored.
+inline void store_part(__global float *p, floatv x, int count, int room) {
+    if (room >= VW) {
+        STORE(p, x);
+        return;
+    }
+    for (int i = 0; i < count; ++i) p[i] = ((float *)&x)[i];
+}
 
 inline floatv min_v(floatv a, floatv b) { return a < b ? a : b; }
 inline floatv max_v(floatv a, floatv b) { return a > b ? a : b; }
 
 // NaN passes through, as it does in TFLite's clamps.
 inline floatv clamp_v(floatv x, floatv low, floatv high) { return x < low ? low : (x > high ? high : x); }
+
+// Rounded to a whole number: down, up, to the nearest (halves to even).
+#if defined(__has_builtin) && VW > 1
+#if __has_builtin(__builtin_elementwise_floor) && __has_builtin(__builtin_elementwise_roundeven)
+#define floor_v(x) __builtin_elementwise_floor(x)
+#define ceil_v(x) __builtin_elementwise_ceil(x)
+#define round_v(x) __builtin_elementwise_roundeven(x)
+#endif
+#endif
+#ifndef floor_v
+#define floor_v(x) floor(x)
+#define ceil_v(x) ceil(x)
+#define round_v(x) rint(x)
+#endif
 
 inline floatv abs_v(floatv x) { return AS_FLOATV(AS_INTV(x) & 0x7fffffff); }
 
@@ -114,12 +211,15 @@ inline floatv exp_tail_v(floatv r) {
 }
 
 // e^x: subnormal results, 0 and infinity included. 2^n is applied in two halves, each of which is a normal number.
+// What vanishes is not computed: a product that underflows can cost 100 times one that does not.
 inline floatv exp_v(floatv x) {
+    const intv vanishes = x < -104.0f;
     intv n;
-    const floatv r = reduce_exp_v(clamp_v(x, -105.0f, 89.0f), &n);
+    const floatv r = reduce_exp_v(vanishes ? (floatv)(0.0f) : (x > 89.0f ? (floatv)(89.0f) : x), &n);
     const intv half_n = n >> 1;
     const floatv p = exp_tail_v(r) * (r * r) + r + 1.0f;
-    return p * AS_FLOATV((half_n + 127) << 23) * AS_FLOATV((n - half_n + 127) << 23);
+    const floatv y = p * AS_FLOATV((half_n + 127) << 23) * AS_FLOATV((n - half_n + 127) << 23);
+    return vanishes ? (floatv)(0.0f) : y;
 }
 
 // e^x - 1, without cancellation near 0: 2^n (e^r - 1) + (2^n - 1).
@@ -201,14 +301,14 @@ inline floatv elu_v(floatv x) { return x < 0.0f ? expm1_v(x) : x; }
 inline floatv leaky_relu_v(floatv x, floatv slope) { return x < 0.0f ? x * slope : x; }
 
 inline float sum_lanes(floatv x) {
-    float sum = 0.0f;
-    for (int i = 0; i < VW; ++i) sum += ((float *)&x)[i];
+    float sum;
+    FOLD(float, x, ADD, sum)
     return sum;
 }
 
 inline float max_lanes(floatv x) {
-    float most = LANE0(x);
-    for (int i = 1; i < VW; ++i) most = MAX(most, ((float *)&x)[i]);
+    float most;
+    FOLD(float, x, MAX, most)
     return most;
 }
 

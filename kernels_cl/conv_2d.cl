@@ -55,8 +55,8 @@ OUT_OF_LINE WIDE void conv_tile(__global const float *restrict x, __global const
                                 const int has_residual, const float low, const float high) {
     floatv tile[MR][NV];
     int at[MR], top[MR], left[MR], to[MR];
-    const int image_pixels = g->grid_height * g->grid_width;
-    int image = m0 / image_pixels, y = m0 % image_pixels / g->grid_width, column = m0 % g->grid_width;
+    const int row = m0 / g->grid_width;
+    int image = row / g->grid_height, y = row - image * g->grid_height, column = m0 - row * g->grid_width;
     UNROLL for (int r = 0; r < MR; ++r) {
         top[r] = y * g->stride_y - g->pad_y;
         left[r] = column * g->stride_x - g->pad_x;
@@ -74,18 +74,16 @@ OUT_OF_LINE WIDE void conv_tile(__global const float *restrict x, __global const
     __global const float *panel = panel_at(weights, n0, depth);
     Ahead ahead = next_panel(panel, depth, m0 / MR, (g->pixels + MR - 1) / MR);
     multiply_taps(tile, x, panel, zeros, g, at, top, left, &ahead);
-    UNROLL for (int r = 0; r < MR; ++r)
-        if (m0 + r < g->pixels)
-            finish_row(tile[r], residual + to[r], out + to[r], g->group_columns - n0, has_residual, low, high);
+    finish_tile(tile, residual, out, to, g->pixels - m0, g->group_columns - n0, has_residual, low, high);
 }
 
-KERNEL void conv_2d(__global const float *restrict x, __global const float *restrict weights,
+KERNEL void conv_2d(ITEM __global const float *restrict x, __global const float *restrict weights,
                     __global const float *restrict bias, __global const float *restrict zeros,
                     __global const float *restrict residual, __global float *restrict out,
                     __global const Geometry *restrict g, const int has_residual, const float low, const float high) {
     const int m_first = ROW_ITEM * g->item_rows, m_last = MIN(m_first + g->item_rows, g->pixels);
     const int n_first = COLUMN_ITEM * g->item_columns, n_last = MIN(n_first + g->item_columns, g->group_columns);
-    const int group = get_global_id(2);
+    const int group = ITEM_INDEX(2);
     const int group_panels = (g->group_columns + PANEL - 1) / PANEL * PANEL;
     x += group * g->group_channels;
     weights += (size_t)group * group_panels * g->kernel_height * g->kernel_width * g->group_channels;

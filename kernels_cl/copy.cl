@@ -4,8 +4,6 @@
 // Macros: T, an integer type of the elements' size; I, the type of positions that are read on the device.
 #include "common.h"
 
-#define MOST_DIMS 16
-
 typedef VECTOR(T) Tv;
 typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
 
@@ -22,40 +20,24 @@ inline void copy_row(__global const T *x, int x_step, __global T *y, int y_step,
 
 inline void copy_rows(__global const T *x, __global T *y, __global const int *walk, int start, int end, int row,
                       int x_step, int y_step) {
-    const int rank = walk[0];
-    __global const int *dims = walk + 1, *x_strides = dims + rank, *y_strides = x_strides + rank;
-    int index[MOST_DIMS];
-    int line = start / row, column = start - line * row;
-    for (int d = rank - 1; d >= 0; --d) {
-        const int outer = line / dims[d];
-        index[d] = line - outer * dims[d];
-        x += index[d] * x_strides[d];
-        y += index[d] * y_strides[d];
-        line = outer;
-    }
-    for (int at = start; at < end;) {
-        const int count = MIN(row - column, end - at);
-        copy_row(x + column * x_step, x_step, y + column * y_step, y_step, count);
-        at += count;
+    int index[MOST_DIMS], offsets[2];
+    int column = start % row;
+    walk_from(walk, 2, start / row, index, offsets);
+    for (int at = start, count; at < end; at += count) {
+        count = MIN(row - column, end - at);
+        copy_row(x + offsets[0] + column * x_step, x_step, y + offsets[1] + column * y_step, y_step, count);
         column = 0;
-        for (int d = rank - 1; d >= 0; --d) {
-            x += x_strides[d];
-            y += y_strides[d];
-            if (++index[d] < dims[d]) break;
-            index[d] = 0;
-            x -= dims[d] * x_strides[d];
-            y -= dims[d] * y_strides[d];
-        }
+        walk_on(walk, 2, index, offsets);
     }
 }
 
-__kernel void copy(__global const T *x, __global T *y, __global const int *walk, int n, int per_item, int row,
-                   int x_step, int y_step, int x_offset, int y_offset) {
+KERNEL void copy(ITEM __global const T *x, __global T *y, __global const int *walk, int n, int per_item, int row,
+                 int x_step, int y_step, int x_offset, int y_offset) {
     SHARE(n, per_item);
     copy_rows(x + x_offset, y + y_offset, walk, start, end, row, x_step, y_step);
 }
 
-__kernel void fill(__global T *y, __global const T *value, int n, int per_item) {
+KERNEL void fill(ITEM __global T *y, __global const T *value, int n, int per_item) {
     SHARE(n, per_item);
     if (start < end) copy_row(value, 0, y + start, 1, end - start);
 }
@@ -75,17 +57,17 @@ inline int box_offset(__global const I *positions, __global const int *places) {
     return offset;
 }
 
-__kernel void copy_from_box(__global const T *x, __global T *y, __global const int *walk, int n, int per_item, int row,
-                            int x_step, int y_step, int x_offset, int y_offset, __global const I *positions,
-                            __global const int *places) {
+KERNEL void copy_from_box(ITEM __global const T *x, __global T *y, __global const int *walk, int n, int per_item,
+                          int row, int x_step, int y_step, int x_offset, int y_offset, __global const I *positions,
+                          __global const int *places) {
     SHARE(n, per_item);
     x_offset += box_offset(positions, places);
     copy_rows(x + x_offset, y + y_offset, walk, start, end, row, x_step, y_step);
 }
 
-__kernel void copy_to_box(__global const T *x, __global T *y, __global const int *walk, int n, int per_item, int row,
-                          int x_step, int y_step, int x_offset, int y_offset, __global const I *positions,
-                          __global const int *places) {
+KERNEL void copy_to_box(ITEM __global const T *x, __global T *y, __global const int *walk, int n, int per_item, int row,
+                        int x_step, int y_step, int x_offset, int y_offset, __global const I *positions,
+                        __global const int *places) {
     SHARE(n, per_item);
     y_offset += box_offset(positions, places);
     copy_rows(x + x_offset, y + y_offset, walk, start, end, row, x_step, y_step);

@@ -5,8 +5,8 @@
 // Macro: T, the element type.
 #include "common.h"
 
-__kernel void cumsum(__global const T *x, __global T *y, int n, int per_item, int length, int inner, int first, int step,
-                     int exclusive) {
+KERNEL void cumsum(ITEM __global const T *x, __global T *y, int n, int per_item, int length, int inner, int first,
+                   int step, int exclusive) {
     SHARE(n, per_item);
     for (int line = start; line < end; ++line) {
         const int outer = line / inner, column = line - outer * inner;

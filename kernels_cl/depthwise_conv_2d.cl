@@ -1,11 +1,15 @@
-// Depthwise 2-D convolutions: out[.., c * multiplier + j] = activation(conv(x[.., c], weights[j][.., c]) + bias[j][c]).
+// Depthwise 2-D convolutions: out[.., c * multiplier + j] = activation(conv(x[.., c], weights[j][.., c]) + bias[j][c])
 // x is [images, height, width, channels]; weights are [multiplier][kernel_height][kernel_width][channels], bias is
 // [multiplier][channels], zeros without one.
-// A work-item takes item_rows rows x item_pixels columns of the output x item_channels channels of the input, in pieces of
-// PIXELS x VW. The last columns and channels are taken together with some before them again, so that pieces are whole;
-// channels fewer than VW are read and written one by one.
-// Macros: PIXELS; KERNEL_WIDTH and STRIDE_X where they are known and taps are dense: then every pixel is loaded once for
-// all the taps that meet it; NARROW for channels < VW; ACTIVATION (common.h), whose arguments are low and high.
+// A work-item takes item_rows rows x item_pixels columns of the output x item_channels channels of the input, in pieces
+// of PIXELS x VW. The last columns and channels are taken together with some before them, so that pieces are whole.
+// Macros: PIXELS; KERNEL_WIDTH and STRIDE_X where they are known and taps are dense: then every pixel is loaded once
+// for all the taps that meet it; WIDTH, channels taken at once, where there are fewer than VW; ACTIVATION (common.h),
+// whose arguments are low and high.
+#ifdef WIDTH
+#undef VW
+#define VW WIDTH
+#endif
 #include "tile.h"
 
 typedef struct {
@@ -15,15 +19,9 @@ typedef struct {
     int item_rows, item_pixels, item_channels;
 } Geometry;
 
-#ifdef NARROW
-#define LOAD_CHANNELS(p) load_vector(p, g->channels)
-#else
-#define LOAD_CHANNELS(p) LOAD(p)
-#endif
-
 // The pixel i columns right of x, which is at column `left`; 0 outside the image.
 #define PIXEL(i) \
-    (guarded && (uint)(left + (i)) >= (uint)g->width ? (floatv)(0.0f) : LOAD_CHANNELS(x + (i) * g->channels))
+    (guarded && (uint)(left + (i)) >= (uint)g->width ? (floatv)(0.0f) : LOAD(x + (i) * g->channels))
 
 // sums[t] += the taps of one kernel row for PIXELS pixels side by side.
 INLINE void add_row(floatv sums[PIXELS], __global const float *restrict x, __global const float *restrict weights,
@@ -32,28 +30,26 @@ INLINE void add_row(floatv sums[PIXELS], __global const float *restrict x, __glo
     floatv pixels[(PIXELS - 1) * STRIDE_X + KERNEL_WIDTH];
     UNROLL for (int i = 0; i < (PIXELS - 1) * STRIDE_X + KERNEL_WIDTH; ++i) pixels[i] = PIXEL(i);
     UNROLL for (int k = 0; k < KERNEL_WIDTH; ++k) {
-        const floatv w = LOAD_CHANNELS(weights + k * g->channels);
+        const floatv w = LOAD(weights + k * g->channels);
         UNROLL for (int t = 0; t < PIXELS; ++t) sums[t] = pixels[t * STRIDE_X + k] * w + sums[t];
     }
 #else
     for (int k = 0; k < g->kernel_width; ++k) {
-        const floatv w = LOAD_CHANNELS(weights + k * g->channels);
+        const floatv w = LOAD(weights + k * g->channels);
         UNROLL for (int t = 0; t < PIXELS; ++t) sums[t] = PIXEL(t * g->stride_x + k * g->dilation_x) * w + sums[t];
     }
 #endif
 }
 
 // Writes one pixel's channels, `multiplier` apart.
-INLINE void store_channels(__global float *out, const floatv y, __global const Geometry *restrict g) {
-#ifndef NARROW
-    if (g->multiplier == 1) {
+INLINE void store_channels(__global float *out, const floatv y, const int multiplier) {
+    if (multiplier == 1) {
         STORE(out, y);
         return;
     }
-#endif
     float lanes[VW];
     *(__private floatv_u *)lanes = y;
-    for (int i = 0; i < VW && i < g->channels; ++i) out[i * g->multiplier] = lanes[i];
+    for (int i = 0; i < VW; ++i) out[i * multiplier] = lanes[i];
 }
 
 // PIXELS pixels of one output row, for channels [c_first, c_last). x and out are at the first of the pixels.
@@ -63,8 +59,8 @@ INLINE void compute_pixels(__global const float *restrict x, __global const floa
                            const int ky_first, const int ky_last, const int guarded, const float low,
                            const float high) {
     for (int c = c_first; c < c_last; c += VW) {
-        const int c0 = MAX(0, MIN(c, g->channels - VW));
-        const floatv start = LOAD_CHANNELS(bias + c0);
+        const int c0 = MIN(c, g->channels - VW);
+        const floatv start = LOAD(bias + c0);
         floatv sums[PIXELS];
         UNROLL for (int t = 0; t < PIXELS; ++t) sums[t] = start;
         for (int ky = ky_first; ky < ky_last; ++ky) {
@@ -73,7 +69,8 @@ INLINE void compute_pixels(__global const float *restrict x, __global const floa
         }
         UNROLL for (int t = 0; t < PIXELS; ++t)
             if (t < g->out_width)
-                store_channels(out + (t * g->channels + c0) * g->multiplier, ACTIVATION(sums[t], low, high), g);
+                store_channels(out + (t * g->channels + c0) * g->multiplier, ACTIVATION(sums[t], low, high),
+                               g->multiplier);
     }
 }
 
@@ -101,12 +98,12 @@ OUT_OF_LINE WIDE void compute_row(__global const float *restrict x, __global con
     }
 }
 
-KERNEL void depthwise_conv_2d(__global const float *restrict x, __global const float *restrict weights,
+KERNEL void depthwise_conv_2d(ITEM __global const float *restrict x, __global const float *restrict weights,
                               __global const float *restrict bias, __global float *restrict out,
                               __global const Geometry *restrict g, const float low, const float high) {
-    const int first = ROW_ITEM * g->item_rows, last = MIN(first + g->item_rows, g->rows);
-    const int x_first = get_global_id(2) * g->item_pixels, x_last = MIN(x_first + g->item_pixels, g->out_width);
-    const int c_first = COLUMN_ITEM * g->item_channels, c_last = MIN(c_first + g->item_channels, g->channels);
+    const int first = ITEM_INDEX(1) * g->item_rows, last = MIN(first + g->item_rows, g->rows);
+    const int x_first = ITEM_INDEX(2) * g->item_pixels, x_last = MIN(x_first + g->item_pixels, g->out_width);
+    const int c_first = ITEM_INDEX(0) * g->item_channels, c_last = MIN(c_first + g->item_channels, g->channels);
     const int filter = g->kernel_height * g->kernel_width * g->channels;
     for (int row = first; row < last; ++row)
         for (int j = 0; j < g->multiplier; ++j)

@@ -26,7 +26,7 @@ OUT_OF_LINE WIDE void dot_rows(__global const float *restrict x, __global const 
     }
 }
 
-KERNEL void fully_connected(__global const float *restrict x, __global const float *restrict weights,
+KERNEL void fully_connected(ITEM __global const float *restrict x, __global const float *restrict weights,
                             __global const float *restrict bias, __global const float *restrict residual,
                             __global float *restrict out, const int n, const int per_item, const int depth,
                             const int has_bias, const int has_residual, const float low, const float high) {

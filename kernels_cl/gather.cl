@@ -16,8 +16,8 @@ inline void copy_row(__global const T *x, __global T *y, int count) {
 inline int within(I index, int size) { return index < 0 ? 0 : (index >= size ? size - 1 : (int)index); }
 
 // x [batches, outer, size, inner], positions [batches, count], y [batches, outer, count, inner].
-__kernel void gather(__global const T *x, __global const I *positions, __global T *y, int n, int per_item, int outer,
-                     int size, int inner, int count) {
+KERNEL void gather(ITEM __global const T *x, __global const I *positions, __global T *y, int n, int per_item, int outer,
+                   int size, int inner, int count) {
     SHARE(n, per_item);
     for (int row = start; row < end; ++row) {
         const int line = row / count, k = row - line * count;
@@ -27,8 +27,8 @@ __kernel void gather(__global const T *x, __global const I *positions, __global 
 }
 
 // indices [rows, depth], y [rows, inner]; dims, then strides of the first depth dimensions of x.
-__kernel void gather_nd(__global const T *x, __global const I *indices, __global T *y, __global const int *dims, int n,
-                        int per_item, int depth, int inner) {
+KERNEL void gather_nd(ITEM __global const T *x, __global const I *indices, __global T *y, __global const int *dims,
+                      int n, int per_item, int depth, int inner) {
     SHARE(n, per_item);
     for (int row = start; row < end; ++row) {
         int offset = 0;

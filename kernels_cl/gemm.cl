@@ -18,18 +18,17 @@ OUT_OF_LINE WIDE void gemm_tile(__global const float *restrict x, __global const
     __global const float *panel = panel_at(weights, n0, depth);
     Ahead ahead = next_panel(panel, depth, m0 / MR, (m + MR - 1) / MR);
     multiply_tile(tile, rows, panel, depth, &ahead);
-    UNROLL for (int r = 0; r < MR; ++r) {
-        const size_t at = (size_t)(m0 + r) * n + n0;
-        if (m0 + r < m) finish_row(tile[r], residual + at, out + at, n - n0, has_residual, low, high);
-    }
+    int to[MR];
+    UNROLL for (int r = 0; r < MR; ++r) to[r] = (m0 + r) * n + n0;
+    finish_tile(tile, residual, out, to, m - m0, n - n0, has_residual, low, high);
 }
 
-KERNEL void gemm(__global const float *restrict x, __global const float *restrict weights,
+KERNEL void gemm(ITEM __global const float *restrict x, __global const float *restrict weights,
                  __global const float *restrict bias, __global const float *restrict residual,
                  __global float *restrict out, __global const int *restrict offsets, const int m, const int n,
                  const int depth, const int item_rows, const int item_columns, const int has_residual,
                  const float low, const float high) {
-    const int product = get_global_id(2);
+    const int product = ITEM_INDEX(2);
     const size_t first = (size_t)product * m * n;
     const int m_first = ROW_ITEM * item_rows, m_last = MIN(m_first + item_rows, m);
     const int n_first = COLUMN_ITEM * item_columns, n_last = MIN(n_first + item_columns, n);

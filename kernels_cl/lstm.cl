@@ -1,7 +1,8 @@
 // An LSTM cell's walk along time. What the gates get from the input, and their biases, are computed beforehand for all
 // steps (a matrix product), so that a step is left with the recurrent product, the gates and the projection:
-//   z = of_input[t] + recurrent h; c = sigmoid(z_f) c + sigmoid(z_i) act(z_c); h = sigmoid(z_o) act(c), or its projection.
-// Gates stand in the order input, forget, cell, output, the input gate absent with CIFG: sigmoid(z_i) = 1 - sigmoid(z_f).
+//   z = of_input[t] + recurrent h; c = sigmoid(z_f) c + sigmoid(z_i) act(z_c); h = sigmoid(z_o) act(c), projected
+// Gates stand in the order input, forget, cell, output. With CIFG the input gate is absent: sigmoid(z_i) is
+// 1 - sigmoid(z_f).
 // Units lie in blocks of VW: of_input is [rows][blocks][NV gates][VW], recurrent [blocks][outputs][NV gates][VW],
 // peephole [3][blocks][VW] for the input, forget and output gate, norm and norm_bias [NV gates][blocks][VW].
 // projection is [outputs / VW][units][VW], projection_bias [outputs / VW][VW]; padding is zeros.
@@ -91,7 +92,7 @@ OUT_OF_LINE WIDE void sum_block(floatv sums[MR][NV], __global const float *const
         UNROLL for (int gate = 0; gate < NV; ++gate) tile[r][gate] = LOAD(of_input[r] + block * PANEL + gate * VW);
     }
     __global const float *weights = cell->recurrent + (size_t)block * g->outputs * PANEL;
-    Ahead ahead = {weights, 0};
+    Ahead ahead = {weights, 0};  // one block follows another: nothing to fetch out of order
     multiply_tile(tile, rows, weights, g->outputs, &ahead);
     UNROLL for (int r = 0; r < MR; ++r)
         UNROLL for (int gate = 0; gate < NV; ++gate) sums[r][gate] = tile[r][gate];
@@ -157,28 +158,24 @@ OUT_OF_LINE WIDE void project(__global const float *cells, __global float *out, 
 }
 #endif
 
-__kernel
-#ifdef LITECL_CPU
-    __attribute__((reqd_work_group_size(1, 1, 1))) WIDE
-#endif
-    void
-    lstm(__global float *of_input, __global const float *restrict recurrent, __global const float *restrict peephole,
-         __global const float *restrict norm, __global const float *restrict norm_bias,
-         __global const float *restrict projection, __global const float *restrict projection_bias,
-         __global const float *h_in, __global const float *c_in, __global float *h_out, __global float *c_out,
-         __global float *out, __global float *scratch, __global const Geometry *restrict g, const float cell_clip,
-         const float projection_clip, const float low, const float high) {
-    const Cell cell = {recurrent, peephole,  norm,            norm_bias, projection, projection_bias,
-                       cell_clip, projection_clip, low, high};
-    const int first = get_local_id(0), step = get_local_size(0);
-    const int b0 = get_global_id(1) * MR, rows = MIN(MR, g->batch - b0);
+KERNEL void lstm(ITEM __global float *of_input, __global const float *restrict recurrent,
+                 __global const float *restrict peephole, __global const float *restrict norm,
+                 __global const float *restrict norm_bias, __global const float *restrict projection,
+                 __global const float *restrict projection_bias, __global const float *h_in,
+                 __global const float *c_in, __global float *h_out, __global float *c_out, __global float *out,
+                 __global float *scratch, __global const Geometry *restrict g, const float cell_clip,
+                 const float projection_clip, const float low, const float high) {
+    const Cell cell = {recurrent,  peephole,        norm,      norm_bias,       projection,
+                       projection_bias, cell_clip, projection_clip, low,        high};
+    const int first = LOCAL_ITEM, step = LOCAL_ITEMS;
+    const int b0 = ITEM_INDEX(1) * MR, rows = MIN(MR, g->batch - b0);
     for (int t = 0; t < g->steps; ++t) {
         __global float *sums[MR], *to[MR], *cells[MR], *c_new[MR];
         __global const float *h[MR], *c_old[MR];
         for (int r = 0; r < MR; ++r) {
             const int b = MIN(b0 + r, g->batch - 1);  // rows past the last are summed, never finished
             sums[r] = of_input + (size_t)(g->x_first + t * g->x_time + b * g->x_batch) * g->blocks * PANEL;
-            to[r] = out + g->out_first + (size_t)t * g->out_time + (size_t)b * g->out_batch;
+            to[r] = out + g->out_first + t * g->out_time + b * g->out_batch;
             h[r] = t == 0 ? h_in + b * g->outputs : to[r] - g->out_time;
             c_old[r] = t == 0 ? c_in + b * g->units : c_out + b * g->units;
             c_new[r] = c_out + b * g->units;
@@ -216,7 +213,8 @@ __kernel
 #endif
     }
     for (int r = 0; r < rows; ++r) {
-        __global const float *last = out + g->out_first + (size_t)(g->steps - 1) * g->out_time + (size_t)(b0 + r) * g->out_batch;
-        for (int i = first; i < g->outputs; i += step) h_out[(b0 + r) * g->outputs + i] = last[i];
+        const int b = b0 + r;
+        __global const float *last = out + g->out_first + (g->steps - 1) * g->out_time + b * g->out_batch;
+        for (int i = first; i < g->outputs; i += step) h_out[b * g->outputs + i] = last[i];
     }
 }

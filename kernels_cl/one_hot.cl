@@ -3,8 +3,8 @@
 // Macros: T, an integer type of the elements' size; I, the type of the indices.
 #include "common.h"
 
-__kernel void one_hot(__global const I *indices, __global const T *on, __global const T *off, __global T *y, int n,
-                      int per_item, int depth, int inner) {
+KERNEL void one_hot(ITEM __global const I *indices, __global const T *on, __global const T *off, __global T *y, int n,
+                    int per_item, int depth, int inner) {
     SHARE(n, per_item);
     for (int at = start; at < end; ++at) {
         const int line = at / inner, column = at - line * inner;

@@ -3,9 +3,9 @@
 // A work-item takes per_item of the n lines of `panel` elements; there are `lines` of them in an image i.
 #include "common.h"
 
-__kernel void pack(__global const float *restrict x, __global float *restrict out, const int n, const int per_item,
-                   const int lines, const int depth, const int panel, const int columns, const int step,
-                   const int row_step, const int column_step) {
+KERNEL void pack(ITEM __global const float *restrict x, __global float *restrict out, const int n, const int per_item,
+                 const int lines, const int depth, const int panel, const int columns, const int step,
+                 const int row_step, const int column_step) {
     SHARE(n, per_item);
     for (int line = start; line < end; ++line) {
         const int image = line / lines, first = (line % lines) / depth * panel, k = line % lines % depth;

@@ -17,9 +17,19 @@
 #define STEP JOIN(STEP_, OP)
 #define FINISH JOIN(FINISH_, OP)
 
-__kernel void pool_2d(__global const float *x, __global float *y, int n, int per_item, int height, int width,
-                      int channels, int out_height, int out_width, int filter_height, int filter_width, int stride_h,
-                      int stride_w, int top, int left, float low, float high) {
+// The elements of a window in one channel, READ at their offset in the image.
+#define WINDOW(READ)                                                    \
+    for (int i = y0; i < y1; ++i) {                                     \
+        int at = (i * width + x0) * channels + c;                       \
+        for (int j = x0; j < x1; ++j, at += channels) {                 \
+            const floatv v = (READ);                                    \
+            s = STEP(s, v);                                             \
+        }                                                               \
+    }
+
+KERNEL void pool_2d(ITEM __global const float *x, __global float *y, int n, int per_item, int height, int width,
+                    int channels, int out_height, int out_width, int filter_height, int filter_width, int stride_h,
+                    int stride_w, int top, int left, float low, float high) {
     SHARE(n, per_item);
     for (int pixel = start; pixel < end; ++pixel) {
         const int line = pixel / out_width, out_x = pixel - line * out_width;
@@ -29,24 +39,16 @@ __kernel void pool_2d(__global const float *x, __global float *y, int n, int per
         const float count = (float)((y1 - y0) * (x1 - x0));
         __global const float *p = x + image * height * width * channels;
         __global float *q = y + pixel * channels;
-        int c = 0;
-        for (; c + VW <= channels; c += VW) {
+        const int room = (n / (out_height * out_width) - image) * height * width * channels;
+        const int own = (end - pixel) * channels;
+        for (int c = 0; c < channels; c += VW) {
             floatv s = FIRST;
-            for (int i = y0; i < y1; ++i)
-                for (int j = x0; j < x1; ++j) {
-                    const floatv v = LOAD(p + (i * width + j) * channels + c);
-                    s = STEP(s, v);
-                }
-            STORE(q + c, ACTIVATION(FINISH(s), low, high));
-        }
-        for (; c < channels; ++c) {
-            float s = FIRST;
-            for (int i = y0; i < y1; ++i)
-                for (int j = x0; j < x1; ++j) {
-                    const float v = p[(i * width + j) * channels + c];
-                    s = STEP(s, v);
-                }
-            q[c] = ACTIVATION_S(FINISH(s), low, high);
+            if (c + VW <= channels) {
+                WINDOW(LOAD(p + at))
+            } else {
+                WINDOW(load_part(p + at, channels - c, room - at, 0.0f))
+            }
+            store_part(q + c, ACTIVATION(FINISH(s), low, high), channels - c, own - c);
         }
     }
 }

@@ -10,9 +10,6 @@ typedef VECTOR(R) Rv;
 typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
 typedef Rv Rv_u __attribute__((aligned(sizeof(R))));
 
-#define ADD(a, b) ((a) + (b))
-#define MULTIPLY(a, b) ((a) * (b))
-
 #ifdef MEAN
 #define FINISH(x) ((x) / divisor)
 #else
@@ -29,8 +26,8 @@ typedef Rv Rv_u __attribute__((aligned(sizeof(R))));
         accumulator = OP(step_, accumulator); \
     }
 
-__kernel void reduce_rows(__global const T *x, __global R *y, int n, int per_item, int length, int inner, A first,
-                          A divisor) {
+KERNEL void reduce_rows(ITEM __global const T *x, __global R *y, int n, int per_item, int length, int inner, A first,
+                        A divisor) {
     SHARE(n, per_item);
     for (int line = start; line < end; ++line) {
         __global const T *p = x + line * length;
@@ -46,11 +43,8 @@ __kernel void reduce_rows(__global const T *x, __global R *y, int n, int per_ite
         STEP(s0, s1)
         STEP(s2, s3)
         STEP(s0, s2)
-        A result = first;
-        for (int lane = 0; lane < VW; ++lane) {
-            const A value = ((A *)&s0)[lane];
-            result = OP(value, result);
-        }
+        A result;
+        FOLD(A, s0, OP, result)
         for (; i < length; ++i) {
             const A value = (A)p[i];
             result = OP(value, result);
@@ -59,8 +53,8 @@ __kernel void reduce_rows(__global const T *x, __global R *y, int n, int per_ite
     }
 }
 
-__kernel void reduce_columns(__global const T *x, __global R *y, int n, int per_item, int length, int inner, A first,
-                             A divisor) {
+KERNEL void reduce_columns(ITEM __global const T *x, __global R *y, int n, int per_item, int length, int inner, A first,
+                           A divisor) {
     SHARE(n, per_item);
     for (int at = start, count; at < end; at += count) {
         const int outer = at / inner, column = at - outer * inner;

@@ -11,28 +11,38 @@ typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
 // rows, columns: for every output position the two input positions between which it lies.
 // row_weights, column_weights: its distance from the first.
 #ifdef BILINEAR
-__kernel void bilinear(__global const float *x, __global float *y, __global const int *rows, __global const int *columns,
-                       __global const float *row_weights, __global const float *column_weights, int n, int per_item,
-                       int height, int width, int channels, int out_height, int out_width) {
+#define FEW 3  // channels that are quicker one by one
+#define SOME(p) load_part((p) + k, channels - k, (int)(limit - (p)) - k, 0.0f)
+
+KERNEL void bilinear(ITEM __global const float *x, __global float *y, __global const int *rows,
+                     __global const int *columns, __global const float *row_weights,
+                     __global const float *column_weights, int n, int per_item, int height, int width, int channels,
+                     int out_height, int out_width) {
     SHARE(n, per_item);
+    int j = start % out_width, i = start / out_width % out_height, image = start / (out_width * out_height);
+    __global const float *limit = x + n / (out_width * out_height) * height * width * channels;
     for (int pixel = start; pixel < end; ++pixel) {
-        const int line = pixel / out_width, j = pixel - line * out_width;
-        const int image = line / out_height, i = line - image * out_height;
         const int above = rows[2 * i], below = rows[2 * i + 1], left = columns[2 * j], right = columns[2 * j + 1];
         const float v = row_weights[i], u = column_weights[j];
         const float a = (1.0f - v) * (1.0f - u), b = (1.0f - v) * u, c = v * (1.0f - u), d = v * u;
         __global const float *p = PIXEL(image, above, left), *q = PIXEL(image, above, right);
         __global const float *r = PIXEL(image, below, left), *s = PIXEL(image, below, right);
         __global float *out = y + pixel * channels;
+        const int own = (end - pixel) * channels;
         int k = 0;
-        for (; k + VW <= channels; k += VW)
-            STORE(out + k, LOAD(p + k) * a + LOAD(q + k) * b + LOAD(r + k) * c + LOAD(s + k) * d);
+        for (; k + FEW < channels; k += VW)
+            store_part(out + k, SOME(p) * a + SOME(q) * b + SOME(r) * c + SOME(s) * d, channels - k, own - k);
         for (; k < channels; ++k) out[k] = p[k] * a + q[k] * b + r[k] * c + s[k] * d;
+        if (++j < out_width) continue;
+        j = 0;
+        if (++i < out_height) continue;
+        i = 0;
+        ++image;
     }
 }
 #else
-__kernel void nearest(__global const T *x, __global T *y, __global const int *rows, __global const int *columns, int n,
-                      int per_item, int height, int width, int channels, int out_height, int out_width) {
+KERNEL void nearest(ITEM __global const T *x, __global T *y, __global const int *rows, __global const int *columns,
+                    int n, int per_item, int height, int width, int channels, int out_height, int out_width) {
     SHARE(n, per_item);
     for (int pixel = start; pixel < end; ++pixel) {
         const int line = pixel / out_width, j = pixel - line * out_width;

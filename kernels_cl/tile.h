@@ -8,35 +8,23 @@
 
 #define TILE_COLUMNS (NV * VW)
 
-#define UNROLL _Pragma("unroll")
+// A loop that is entered seldom, so that its code should be short; on a GPU what it indexes must stay in registers.
+#ifdef LITECL_CPU
+#define ROLL _Pragma("nounroll")
+#else
+#define ROLL UNROLL
+#endif
 
 // A tile stays in registers only where what works on it is part of the same function.
 #define INLINE __attribute__((always_inline)) inline
 
 // Neighbouring work-items of a GPU take neighbouring columns; those of a CPU take rows under the same panel.
 #ifdef LITECL_GPU
-#define ROW_ITEM get_global_id(1)
-#define COLUMN_ITEM get_global_id(0)
+#define ROW_ITEM ITEM_INDEX(1)
+#define COLUMN_ITEM ITEM_INDEX(0)
 #else
-#define ROW_ITEM get_global_id(0)
-#define COLUMN_ITEM get_global_id(1)
-#endif
-
-// A runtime for CPUs may compile a kernel several times over, once for each way of launching it: what it calls out of
-// line is compiled once. A work-item there is a group of its own.
-#ifdef LITECL_CPU
-#define OUT_OF_LINE __attribute__((noinline)) static
-#define KERNEL __kernel __attribute__((reqd_work_group_size(1, 1, 1))) WIDE
-#else
-#define OUT_OF_LINE static
-#define KERNEL __kernel
-#endif
-
-// Without it LLVM cuts 512-bit vectors in two for the processors on which it prefers 256 bits.
-#ifdef __AVX512F__
-#define WIDE __attribute__((min_vector_width(512)))
-#else
-#define WIDE
+#define ROW_ITEM ITEM_INDEX(0)
+#define COLUMN_ITEM ITEM_INDEX(1)
 #endif
 
 // The first `columns` floats at p, and zeros.
@@ -47,15 +35,32 @@ INLINE floatv load_vector(__global const float *p, const int columns) {
     return *(__private const floatv_u *)lanes;
 }
 
-// Writes the first `columns` floats of x.
+typedef float8 float8_u __attribute__((aligned(4)));
+typedef float4 float4_u __attribute__((aligned(4)));
+
+// Writes the first `columns` floats of x, if any, in as few pieces as there are.
 INLINE void store_vector(__global float *p, const floatv x, const int columns) {
     if (columns >= VW) {
         STORE(p, x);
         return;
     }
+    if (columns <= 0) return;
     float lanes[VW];
     *(__private floatv_u *)lanes = x;
-    for (int i = 0; i < columns; ++i) p[i] = lanes[i];
+    int i = 0;
+#if VW > 8
+    if (columns & 8) {
+        *(__global float8_u *)p = *(__private const float8_u *)lanes;
+        i = 8;
+    }
+#endif
+#if VW > 4
+    if (columns & 4) {
+        *(__global float4_u *)(p + i) = *(__private const float4_u *)(lanes + i);
+        i += 4;
+    }
+#endif
+    for (; i < columns; ++i) p[i] = lanes[i];
 }
 
 // Starts to fetch a line into the second-level cache.
@@ -94,13 +99,29 @@ INLINE void multiply_tile(floatv tile[MR][NV], __global const float *const rows[
     ahead->weights += depth * ahead->step;
 }
 
-// out[0 .. columns) = activation(row + residual), for one row of a tile.
-INLINE void finish_row(const floatv row[NV], __global const float *residual, __global float *out, const int columns,
-                       const int has_residual, const float low, const float high) {
-    UNROLL for (int j = 0; j < NV; ++j) {
-        floatv y = row[j];
-        if (has_residual) y += load_vector(residual + j * VW, columns - j * VW);
-        store_vector(out + j * VW, ACTIVATION(y, low, high), columns - j * VW);
+// Row r < count of a tile goes to out + to[r]: activation(tile[r] + residual), the first `columns` of it.
+INLINE void finish_tile(floatv tile[MR][NV], __global const float *restrict residual, __global float *restrict out,
+                        const int to[MR], const int count, const int columns, const int has_residual, const float low,
+                        const float high) {
+    if (columns >= TILE_COLUMNS && count >= MR && !has_residual) {
+        UNROLL for (int r = 0; r < MR; ++r)
+            UNROLL for (int j = 0; j < NV; ++j) STORE(out + to[r] + j * VW, ACTIVATION(tile[r][j], low, high));
+        return;
+    }
+    floatv rows[MR][NV];
+    int places[MR];
+    UNROLL for (int r = 0; r < MR; ++r) {
+        places[r] = to[r];
+        UNROLL for (int j = 0; j < NV; ++j) rows[r][j] = tile[r][j];
+    }
+    ROLL for (int r = 0; r < MR; ++r) {
+        if (r >= count) break;
+        UNROLL for (int j = 0; j < NV; ++j) {
+            const int at = places[r] + j * VW, rest = columns - j * VW;
+            floatv y = rows[r][j];
+            if (has_residual) y += load_vector(residual + at, rest);
+            store_vector(out + at, ACTIVATION(y, low, high), rest);
+        }
     }
 }
 

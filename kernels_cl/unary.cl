@@ -17,14 +17,14 @@ typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
 #define SQUARE(x) ((x) * (x))
 #define SIN(x) sin(x)
 #define COS(x) cos(x)
-#define CEIL(x) ceil(x)
-#define FLOOR(x) floor(x)
-#define ROUND(x) rint(x)
+#define CEIL(x) ceil_v(x)
+#define FLOOR(x) floor_v(x)
+#define ROUND(x) round_v(x)
 #define SIGN(x) ((x) > (Tv)0 ? (Tv)1 : ((x) < (Tv)0 ? (Tv)(-1) : (x)))
 #define ABS_INT(x) ((x) < (Tv)0 ? -(x) : (x))
 #define LOGICAL_NOT(x) ((x) ^ (Tv)1)
 
-__kernel void unary(__global const T *x, __global T *y, int n, int per_item, float low, float high) {
+KERNEL void unary(ITEM __global const T *x, __global T *y, int n, int per_item, float low, float high) {
     SHARE(n, per_item);
     int i = start;
     for (; i + VW <= end; i += VW) {

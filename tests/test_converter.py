@@ -20,6 +20,7 @@ from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 from litecl.interpreter.graph import Array, Model  # noqa: E402
 from litecl.interpreter.ops.unidirectional_sequence_lstm import UNIDIRECTIONAL_SEQUENCE_LSTM  # noqa: E402
+from tf_functions import FUNCTIONS, TfFunction  # noqa: E402
 
 L = keras.layers
 TOLERANCE = 1e-5
@@ -76,10 +77,9 @@ def test_keras_model(case: KerasModel) -> None:
 def test_mobilenet_v2_has_no_batch_norm_and_no_pad() -> None:
     network = keras.applications.MobileNetV2(weights=None)
     # The logits and what lies before them: a softmax over 1000 random logits is nearly uniform, whatever they are.
-    logits = L.Dense(1000)
     layers = ("block_1_expand_relu", "block_6_project_BN", "block_12_add", "out_relu")
-    features = L.GlobalAveragePooling2D()(network.get_layer("out_relu").output)
-    outputs = [*(network.get_layer(name).output for name in layers), logits(features), L.Softmax()(logits(features))]
+    logits = L.Dense(1000)(L.GlobalAveragePooling2D()(network.get_layer("out_relu").output))
+    outputs = [*(network.get_layer(name).output for name in layers), logits, L.Softmax()(logits)]
     model = randomise(keras.Model(network.inputs, outputs))
     converter = Converter.from_keras_model(model)
     operators = _operators(converter.convert_to_model())
@@ -243,3 +243,20 @@ def test_variable_that_changes_is_named() -> None:
     module = _Module()
     with pytest.raises(ConversionError, match="keeps state between calls"):
         Converter.from_concrete_functions([module.counted.get_concrete_function()], module).convert()
+
+
+@pytest.mark.parametrize("case", FUNCTIONS, ids=repr)
+def test_tensorflow_function(case: TfFunction) -> None:
+    function = tf.function(case.function, autograph=False)
+    content = Converter.from_concrete_functions([function.get_concrete_function(*case.specs)]).convert()
+    for runtime in (_litert(content), Interpreter(model_content=content)):
+        values = case.feeds()
+        expected = [np.asarray(y) for y in tf.nest.flatten(function(*values))]
+        for got, wanted in zip(_invoke(runtime, values), expected, strict=True):
+            assert_close(got, wanted, TOLERANCE if wanted.dtype == np.float32 else 0.0)
+
+
+def test_softplus_does_not_overflow() -> None:
+    content = Converter.from_keras_model(stack(L.Activation("softplus"), shape=(4,))).convert()
+    (got,) = _invoke(_litert(content), [np.array([[-200.0, -1.0, 3.0, 200.0]], np.float32)])
+    np.testing.assert_allclose(got, [[0.0, 0.3132617, 3.0485873, 200.0]], rtol=1e-6, atol=1e-7)

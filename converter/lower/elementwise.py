@@ -115,10 +115,10 @@ def _prelu(b: Builder) -> Value:
 
 
 def _softplus(b: Builder) -> Value:
-    # log(1 + exp(x)) without overflow: max(x, 0) + log(1 + exp(-|x|)).
+    # log(1 + exp(x)) = max(x, 0) - log(sigmoid(|x|)), which does not overflow.
     x = b.node.input(0)
-    exp = b.op(unary.EXP, [b.op(unary.NEG, [b.op(unary.ABS, [x])])])
-    return b.op(binary.ADD, [b.op(unary.RELU, [x]), b.op(unary.LOG, [b.op(binary.ADD, [exp, b.scalar(1)])])])
+    log = b.op(unary.LOG, [b.op(unary.LOGISTIC, [b.op(unary.ABS, [x])])])
+    return b.op(binary.SUB, [b.op(unary.RELU, [x]), log])
 
 
 def _softsign(b: Builder) -> Value:

@@ -8,20 +8,20 @@ from litecl.converter.passes.match import Any, Pattern, match
 _NEUTRAL = {"AddV2": 0, "Add": 0, "Sub": 0, "Mul": 1, "RealDiv": 1, "Pow": 1}
 _COMMUTATIVE = frozenset({"AddV2", "Add", "Mul"})
 # How Keras writes the shift of a normalisation: beta + (-mean) * scale.
-_NEGATED = Pattern("AddV2", [Pattern("Mul", [Pattern("Neg", [Any("a")]), Any("b")]), Any("c")])
+_NEGATED_PRODUCT = Pattern("AddV2", [Pattern("Mul", [Pattern("Neg", [Any("a")]), Any("b")]), Any("c")])
+_NEGATED = Pattern("AddV2", [Pattern("Neg", [Any("a")]), Any("b")])
 
 
 def simplify_arithmetic(function: Function) -> None:
-    """x + 0, x - 0, x * 1, x / 1 and x ** 1 become x; c + (-a) * b becomes c - a * b."""
+    """x + 0, x - 0, x * 1, x / 1 and x ** 1 become x; b + (-a) becomes b - a, and so with products."""
     for node in list(function.nodes):
         if node.op in _NEUTRAL and len(node.inputs) == 2:
             kept = _kept(node)
             if kept is not None and kept.shape == node.output.shape:
                 function.replace_node(node, [kept])
                 continue
-        bound = match(_NEGATED, node.output) if node.op == "AddV2" else None
-        if bound is not None:
-            _subtract(function, node, bound["a"], bound["b"], bound["c"])
+        if node.op == "AddV2":
+            _use_difference(function, node)
     function.tidy()
 
 
@@ -37,10 +37,18 @@ def _is(value: Value, number: int) -> bool:
     return value.data is not None and value.data.size >= 1 and bool(np.all(value.data == number))
 
 
-def _subtract(function: Function, node: Node, a: Value, b: Value, c: Value) -> None:
-    old = node.output
-    shape = next((v.shape for v in node.inputs if v is not None and v is not c), None)
-    product = function.add(Node("Mul", [a, b], [Value(old.type, shape, f"{old.name}/product")], {}, node.name)).output
-    result = Value(old.type, old.shape, old.name)
-    function.add(Node("Sub", [c, product], [result], {}, node.name))
-    function.replace_node(node, [result])
+def _use_difference(function: Function, node: Node) -> None:
+    found = match(_NEGATED_PRODUCT, node.output)
+    if found is not None:
+        like = next(v for v in node.inputs if v is not None and v is not found["c"])
+        product = _result(function, "Mul", [found["a"], found["b"]], like, node)
+        function.replace_node(node, [_result(function, "Sub", [found["c"], product], node.output, node)])
+        return
+    found = match(_NEGATED, node.output)
+    if found is not None:
+        function.replace_node(node, [_result(function, "Sub", [found["b"], found["a"]], node.output, node)])
+
+
+def _result(function: Function, op: str, operands: list[Value], like: Value, node: Node) -> Value:
+    result = Value(like.type, like.shape, like.name)
+    return function.add(Node(op, operands, [result], {}, node.name)).output

@@ -19,16 +19,17 @@ _NEVER_PREFIXES = ("Random", "Stateless", "Stateful", "TensorList", "TensorArray
 
 def fold_constants(function: Function, evaluate: Evaluate) -> None:
     """Replaces the results of operators on constants by constants."""
-    nodes: list[Node] = []
+    nodes: dict[Node, None] = {}
     folded: set[Value] = set()
     for node in function.nodes:
         if _is_foldable(node, folded):
-            nodes.append(node)
+            nodes[node] = None
             folded.update(node.outputs)
-    wanted = [v for v in folded if function.is_output(v) or any(user not in nodes for user in v.users)]
+    results = [value for node in nodes for value in node.outputs]
+    wanted = [v for v in results if function.is_output(v) or any(user not in nodes for user in v.users)]
     if not wanted:
         return
-    for value, data in zip(wanted, evaluate(nodes, wanted), strict=True):
+    for value, data in zip(wanted, evaluate(list(nodes), wanted), strict=True):
         function.replace(value, constant(data, value.name))
     function.tidy()
 

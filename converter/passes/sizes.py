@@ -102,8 +102,9 @@ class Sizes:
             return _unknown(value.name, axis)
         if node.op in _ELEMENTWISE and node.input(0).rank == value.rank:
             return self.dimension(node.input(0), axis)
-        if node.op == "Transpose" and node.input(1).data is not None:
-            return self.dimension(node.input(0), int(node.input(1).data[axis]))
+        order = node.input(1).data if node.op == "Transpose" else None
+        if order is not None:
+            return self.dimension(node.input(0), int(order[axis]))
         if axis == 0 and node.op in _KEEPS_BATCH and not node.attrs.get("transpose_a"):
             return self.dimension(node.input(0), 0)
         target = self.of(node.input(1)) if node.op == "Reshape" else None

@@ -1,15 +1,17 @@
 """Functions of two inputs that broadcast: arithmetic, comparisons, logic; and ADD_N, a chain of additions."""
 
+import math
 from collections.abc import Sequence
+from itertools import dropwhile
 from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Launch, Operand, Refusal, Step
+from litecl.delegate.cl_op import Activation, Alias, Arg, Call, ClOp, Launch, Operand, Refusal, Step
 from litecl.delegate.claims import C_TYPES, NUMBERS, Claim, Specs, activated, given, of, stored, takes, typed
 from litecl.delegate.launch import elements
 from litecl.delegate.strided import view, walk
-from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, compare
 from litecl.interpreter.ops.add_n import ADD_N
@@ -17,14 +19,40 @@ from litecl.interpreter.ops.prelu import PRELU
 from litecl.interpreter.ops.types import limits
 from litecl.interpreter.schema import TensorType
 
-_FLOAT, _INT, _LONG, _BOOL = TensorType.FLOAT32, TensorType.INT32, TensorType.INT64, TensorType.BOOL
+_FLOAT, _INT, _BOOL = TensorType.FLOAT32, TensorType.INT32, TensorType.BOOL
+_BYTES = (TensorType.INT8, TensorType.UINT8)
+_COMPARABLE = takes(*NUMBERS, *_BYTES, _BOOL)
+_LONG_ROW = 1024
 
 
 def _launch(call: Call, function: str, a: Operand, b: Operand, c: Operand, activation: Activation) -> Launch:
-    path = walk(*(np.broadcast_to(view(x.shape), c.shape) for x in (a, b)))
+    shape = c.shape
+    if b.spec.size < a.spec.size == c.spec.size:
+        b, shape = _long_rows(b, shape)
+    elif a.spec.size < b.spec.size == c.spec.size:
+        a, shape = _long_rows(a, shape)
+    path = walk(_view(a, shape), _view(b, shape))
     share = elements(c.spec.size, call.target)
     args: tuple[Arg, ...] = (a, b, c, path.table, *share.args, *path.arguments, *_bounds(a.spec.type, activation))
     return share.launch("binary", "binary", args, _defines(function, a.spec, c.spec, activation), c.spec.size)
+
+
+def _view(x: Operand, shape: Shape) -> Array:
+    return view(shape) if x.spec.size == math.prod(shape) else np.broadcast_to(view(x.shape), shape)
+
+
+def _long_rows(x: Operand, shape: Shape) -> tuple[Operand, Shape]:
+    """A constant that is repeated by every row, several times over, and the shape with as much longer rows.
+
+    The start of a row costs some time, and a row of a few channels fills no vector.
+    """
+    own = tuple(dropwhile(lambda size: size == 1, x.shape))
+    length, total = x.spec.size, math.prod(shape)
+    if x.data is None or shape[len(shape) - len(own) :] != own or not 1 < length < _LONG_ROW:
+        return x, shape
+    times = max(n for n in range(1, _LONG_ROW // length + 1) if total // length % n == 0)
+    data = np.tile(np.ravel(x.data), times)
+    return Operand(TensorSpec(x.spec.type, data.shape, data=data)), (total // data.size, data.size)
 
 
 def _bounds(type_: TensorType, activation: Activation) -> tuple[np.generic, np.generic]:
@@ -43,7 +71,7 @@ def _defines(function: str, a: TensorSpec, c: TensorSpec, activation: Activation
     return defines | {"FINISH": "BOUND"}
 
 
-def _cl_op(op: Op, claim: Claim, of_integers: str | None = None) -> ClOp:
+def _cl_op(op: Op, claim: Claim, of_integers: str | None = None, *, fuses_activation: bool = True) -> ClOp:
     """An operator that binary.cl knows by its name, and for integers by ``of_integers``."""
 
     def lower(call: Call) -> list[Step]:
@@ -51,7 +79,12 @@ def _cl_op(op: Op, claim: Claim, of_integers: str | None = None) -> ClOp:
         function = op.name if a.spec.type == _FLOAT or of_integers is None else of_integers
         return [_launch(call, function, a, b, call.outputs[0], call.activation)]
 
-    return ClOp(op, claim=claim, lower=lower, fuses_activation=op not in _WITHOUT_ACTIVATION)
+    return ClOp(op, claim=claim, lower=lower, fuses_activation=fuses_activation)
+
+
+def _predicate(op: Op, claim: Claim) -> ClOp:
+    """An operator whose result is a truth value."""
+    return _cl_op(op, claim, fuses_activation=False)
 
 
 def _arithmetic(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -68,29 +101,12 @@ def _division(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Ref
     return activated(options, a.type) if hasattr(options, "fused_activation_function") else None
 
 
-_WITHOUT_ACTIVATION = frozenset(
-    {
-        compare.EQUAL,
-        compare.NOT_EQUAL,
-        compare.LESS,
-        compare.LESS_EQUAL,
-        compare.GREATER,
-        compare.GREATER_EQUAL,
-        binary.LOGICAL_AND,
-        binary.LOGICAL_OR,
-    }
-)
-_BYTES = (TensorType.INT8, TensorType.UINT8)
-_COMPARABLE = takes(*NUMBERS, *_BYTES, _BOOL)
-
-
 def _add_n(call: Call) -> list[Step]:
     """Additions one after another, the sum so far in the output."""
     (y,) = call.outputs
     terms = [call.input(i) for i in range(len(call.inputs))]
     if len(terms) == 1:
-        zero = Operand(TensorSpec(y.spec.type, (), data=np.zeros((), y.spec.dtype)))
-        return [_launch(call, "ADD", terms[0], zero, y, Activation())]
+        return [Alias(y, terms[0])]
     sums: list[Step] = [_launch(call, "ADD", terms[0], terms[1], y, Activation())]
     return sums + [_launch(call, "ADD", y, term, y, Activation()) for term in terms[2:]]
 
@@ -108,13 +124,14 @@ CL_OPS = (
     _cl_op(binary.POW, takes(_FLOAT)),
     _cl_op(binary.ATAN2, takes(_FLOAT)),
     _cl_op(PRELU, takes(_FLOAT)),
-    _cl_op(binary.LOGICAL_AND, takes(_BOOL)),
-    _cl_op(binary.LOGICAL_OR, takes(_BOOL)),
-    _cl_op(compare.EQUAL, _COMPARABLE),
-    _cl_op(compare.NOT_EQUAL, _COMPARABLE),
-    _cl_op(compare.LESS, _COMPARABLE),
-    _cl_op(compare.LESS_EQUAL, _COMPARABLE),
-    _cl_op(compare.GREATER, _COMPARABLE),
-    _cl_op(compare.GREATER_EQUAL, _COMPARABLE),
+    _predicate(binary.LOGICAL_AND, takes(_BOOL)),
+    _predicate(binary.LOGICAL_OR, takes(_BOOL)),
+    _cl_op(binary.BITWISE_XOR, takes(_INT, *_BYTES)),
+    _predicate(compare.EQUAL, _COMPARABLE),
+    _predicate(compare.NOT_EQUAL, _COMPARABLE),
+    _predicate(compare.LESS, _COMPARABLE),
+    _predicate(compare.LESS_EQUAL, _COMPARABLE),
+    _predicate(compare.GREATER, _COMPARABLE),
+    _predicate(compare.GREATER_EQUAL, _COMPARABLE),
     ClOp(ADD_N, claim=takes(_FLOAT, _INT), lower=_add_n),
 )

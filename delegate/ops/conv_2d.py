@@ -1,8 +1,8 @@
-"""CONV_2D on the device: a matrix product for 1x1 filters, a convolution that gathers its rows for all others."""
+"""CONV_2D on the device: a matrix product for 1x1 filters, Winograd's algorithm for 3x3 ones where it pays, and
+for all others a product that gathers its rows."""
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Const, Launch, Op
 from litecl.delegate.gemm import Product, gemm
 from litecl.delegate.packing import packed_bias, packed_rows
 from litecl.delegate.tile import Tile, flops, grid_for, tile_for
-from litecl.interpreter.graph import TensorSpec
+from litecl.delegate.winograd import suits, winograd
+from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions, windows
 
 
@@ -87,22 +88,23 @@ def _claim(
 
 
 def _lower(call: Call) -> list[Step]:
-    options: Conv2DOptions = call.options
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
-    columns, kernel_height, kernel_width, _ = filter_.shape
-    if (kernel_height, kernel_width, options.stride_h, options.stride_w) == (1, 1, 1, 1) and _groups(x, filter_) == 1:
-        return _product(call)
-    geometry = of_conv_2d(options, x.shape, filter_.shape, out.shape)
-    tile = tile_for(call.target, geometry.pixels, geometry.group_columns)
-    weights, packing = packed_rows(filter_, _groups(x, filter_), tile.panel, call.target)
-    bias, padding = _bias(call, geometry.group_columns, columns // geometry.group_columns, tile)
-    launch = convolution(
-        geometry, tile, call.target, x, weights, bias, out, call.activation, call.residual
-    )
+    g = _geometry(call.options, x.shape, filter_.shape, out.shape)
+    window = (g.kernel_height, g.kernel_width)
+    if g.group_channels == g.channels and (g.stride_y, g.stride_x) == (1, 1):
+        if window == (1, 1):
+            return _product(call)
+        if window == (3, 3) and (g.dilation_y, g.dilation_x) == (1, 1) and suits(call.target, filter_, out):
+            return [*winograd(call, (g.pad_y, g.pad_x))]
+    tile = tile_for(call.target, g.pixels, g.group_columns)
+    groups = g.columns // g.group_columns
+    weights, packing = packed_rows(filter_, groups, tile.panel, call.target)
+    bias, padding = packed_bias(_bias(call), g.group_columns, groups, tile.panel, call.target)
+    launch = convolution(g, tile, call.target, x, weights, bias, out, call.activation, call.residual)
     return [*packing, *padding, launch]
 
 
-def of_conv_2d(options: Any, x: tuple[int, ...], filter_: tuple[int, ...], out: tuple[int, ...]) -> Geometry:
+def _geometry(options: Conv2DOptions, x: Shape, filter_: Shape, out: Shape) -> Geometry:
     """The geometry of a plain convolution, whose output is the whole grid."""
     vertical, horizontal = windows(options, x, filter_)
     return Geometry(
@@ -139,19 +141,14 @@ def _product(call: Call) -> list[Step]:
     rows = x.spec.size // depth
     tile = tile_for(call.target, rows, columns)
     weights, packing = packed_rows(filter_, 1, tile.panel, call.target)
-    bias, padding = _bias(call, columns, 1, tile)
+    bias, padding = packed_bias(_bias(call), columns, 1, tile.panel, call.target)
     product = Product(rows, columns, depth)
     launch = gemm(product, tile, call.target, x, weights, bias, out, call.activation, call.residual)
     return [*packing, *padding, launch]
 
 
-def _bias(call: Call, columns: int, groups: int, tile: Tile) -> tuple[Arg, list[Launch]]:
-    bias = call.inputs[2] if len(call.inputs) > 2 else None
-    return packed_bias(bias, columns, groups, tile.panel, call.target)
-
-
-def _groups(x: Operand, filter_: Operand) -> int:
-    return x.shape[3] // filter_.shape[3]
+def _bias(call: Call) -> Operand | None:
+    return call.inputs[2] if len(call.inputs) > 2 else None
 
 
 CL_OPS = (

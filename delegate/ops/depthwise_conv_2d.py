@@ -17,7 +17,7 @@ _WIDEST_UNROLLED = 7
 _CACHE_BYTES = 24576  # rows of a block of channels that stay in the first-level cache from one output row to the next
 _LEAST_BLOCK = 64  # channels: shorter runs of memory cost more than the cache gains
 _ITEM_FLOPS = 3e5
-_ITEMS_PER_UNIT = 4
+_ITEMS_PER_UNIT = 8
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _items(call: Call, work: int) -> tuple[int, int, int]:
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
     rows, width, channels = out.shape[0] * out.shape[1], out.shape[2], x.shape[3]
     if call.target.kind == "gpu":
-        return 1, _PIXELS, call.target.vector_width
+        return 1, _PIXELS, _width(channels, call.target)
     fits = _CACHE_BYTES // (4 * filter_.shape[1] * x.shape[2])
     block = fits // call.target.vector_width * call.target.vector_width
     if block < _LEAST_BLOCK:
@@ -133,11 +133,11 @@ def _geometry(call: Call, multiplier: int, items: tuple[int, int, int]) -> Geome
 
 
 def _grid(g: Geometry, target: Target) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Global and local size (tile.h says which dimension is which)."""
+    """Global and local size: blocks of channels, rows, columns."""
     rows, pixels = -(-g.rows // g.item_rows), -(-g.out_width // g.item_pixels)
     blocks = -(-g.channels // g.item_channels)
     if target.kind == "cpu":
-        return (rows, blocks, pixels), (1, 1, 1)
+        return (blocks, rows, pixels), (1, 1, 1)
     wide = min(64, target.max_work_group_size, 1 << (blocks - 1).bit_length())
     tall = max(1, min(64, target.max_work_group_size) // wide)
     return (-(-blocks // wide) * wide, -(-rows // tall) * tall, pixels), (wide, tall, 1)
@@ -148,8 +148,13 @@ def _defines(g: Geometry, target: Target) -> dict[str, str | int | float]:
     if g.dilation_x == 1 and g.kernel_width <= _WIDEST_UNROLLED and g.stride_x <= 2:
         defines |= {"KERNEL_WIDTH": g.kernel_width, "STRIDE_X": g.stride_x}
     if g.channels < target.vector_width:
-        defines |= {"NARROW": 1}
+        defines |= {"WIDTH": _width(g.channels, target)}
     return defines
+
+
+def _width(channels: int, target: Target) -> int:
+    """Channels that are taken at once."""
+    return next(width for width in (16, 8, 4, 1) if width <= min(channels, target.vector_width))
 
 
 CL_OPS = (

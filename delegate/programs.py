@@ -1,0 +1,151 @@
+"""Building OpenCL programs for one device, with a cache of their binaries on disk."""
+
+import hashlib
+import re
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyopencl as cl
+
+from litecl import kernels_cl
+from litecl.delegate.region_program import RegionProgram, Variant
+from litecl.interpreter.errors import KernelBuildError
+
+_KERNELS = Path(kernels_cl.__file__).parent
+_INCLUDE = re.compile(r'#include "(\w+\.h)"')
+
+Defines = Mapping[str, str | int | float]
+
+
+class Programs:
+    """The programs of one context. ``macros`` are defined for all of them.
+
+    cache_dir: where binaries are kept, or None for nowhere.
+    """
+
+    def __init__(self, context: Any, device: Any, macros: Defines, cache_dir: Path | None) -> None:
+        self._context, self._device, self._macros, self._cache_dir = context, device, macros, cache_dir
+        self._built: dict[str, Any] = {}
+        self._objects: dict[str, Any] = {}
+        self._unsaved: set[str] = set()
+        self.cache_hits = 0
+
+    def kernel(self, name: str, entry: str, defines: Defines) -> Any:
+        """A new kernel object of ``kernels_cl/<name>.cl``. Raises KernelBuildError with the build log."""
+        source, options = _source(f"{name}.cl"), render({**defines, **self._macros})
+        key = self._key(name, source, *options)
+        program = self._built.get(key) or self.load(key) or self._build(key, source, options)
+        self._built[key] = program
+        try:
+            return cl.Kernel(program, entry)
+        except cl.Error as error:
+            raise KernelBuildError(f"{name}.cl has no kernel {entry!r}") from error
+
+    def region_kernel(self, region: RegionProgram, *, solo: bool) -> Any:
+        """A new kernel object that runs a whole region (region.cl). Raises KernelBuildError with the build log."""
+        macros = {**self._macros, "LITECL_REGION": 1, **({"LITECL_SOLO": 1} if solo else {})}
+        main = region.functions_macro + _source("region.cl"), render(macros)
+        files = [*(self._part(variant, callers) for variant, callers in region.variants.items()), main]
+        key = self._key("region", *(text for source, options in files for text in (source, *options)))
+        self._built[key] = self._built.get(key) or self.load(key) or self._link(key, files)
+        return cl.Kernel(self._built[key], "run")
+
+    def load(self, key: str) -> Any:
+        """A program from the cache, or None where there is none that this driver takes."""
+        path = None if self._cache_dir is None else self._cache_dir / f"{key}.bin"
+        if path is None or not path.is_file():
+            return None
+        try:
+            program = cl.Program(self._context, [self._device], [path.read_bytes()]).build(cache_dir=False)
+        except (cl.Error, OSError):
+            return None
+        self.cache_hits += 1
+        return program
+
+    def save(self) -> None:
+        """Writes new binaries to the cache; call after a first run, when the driver has finished its kernels."""
+        if self._cache_dir is None:
+            return
+        for key in sorted(self._unsaved):
+            binary = self._built[key].get_info(cl.program_info.BINARIES)[0]
+            _write_atomically(self._cache_dir / f"{key}.bin", binary)
+        self._unsaved.clear()
+
+    def _build(self, key: str, source: str, options: Sequence[str]) -> Any:
+        with _build_errors(source, options, self._device):
+            program = cl.Program(self._context, source).build(list(options), devices=[self._device], cache_dir=False)
+        self._unsaved.add(key)
+        return program
+
+    def _part(self, variant: Variant, callers: str) -> tuple[str, tuple[str, ...]]:
+        """Source and options of a kernel file whose kernels are functions, and of what calls them."""
+        source = _source(f"{variant.kernel}.cl") + callers
+        return source, render({**dict(variant.defines), **self._macros, "LITECL_REGION": 1})
+
+    def _link(self, key: str, files: Sequence[tuple[str, tuple[str, ...]]]) -> Any:
+        objects = [self._object(source, options) for source, options in files]
+        with _build_errors(files[-1][0], (), self._device):
+            program = cl.link_program(self._context, objects, devices=[self._device])
+        self._unsaved.add(key)
+        return program
+
+    def _object(self, source: str, options: tuple[str, ...]) -> Any:
+        """One compiled file of a program to be linked; kept, because other regions use the same files."""
+        key = self._key("object", source, *options)
+        if key not in self._objects:
+            with _build_errors(source, options, self._device), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # pyopencl warns that it cannot cache these: we do
+                self._objects[key] = cl.Program(self._context, source).compile(list(options), [self._device])
+        return self._objects[key]
+
+    def _key(self, name: str, *built_from: str) -> str:
+        device, platform = self._device, self._device.platform
+        parts = (platform.name, platform.version, device.name, device.driver_version, device.version, *built_from)
+        digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+        return f"{name}-{digest[:32]}"
+
+
+@cache
+def _source(name: str) -> str:
+    """A kernel file with every header in place of its #include, and line numbers that stay true."""
+    lines = [f'#line 1 "{name}"']
+    for number, line in enumerate((_KERNELS / name).read_text().splitlines(), start=1):
+        header = _INCLUDE.fullmatch(line)
+        lines.append(f'{_source(header[1])}#line {number + 1} "{name}"' if header else line)
+    return "\n".join(lines) + "\n"
+
+
+def render(defines: Defines) -> tuple[str, ...]:
+    """Macros as build options: a float as a literal that C reads as a float."""
+    return tuple(f"-D{name}={_literal(value)}" for name, value in sorted(defines.items()))
+
+
+def _literal(value: str | int | float) -> str:
+    return f"{value!r}f" if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def _build_errors(source: str, options: Sequence[str], device: Any) -> Iterator[None]:
+    """Turns OpenCL's errors into ours, with the file, the options and the build log."""
+    try:
+        yield
+    except cl.Error as error:
+        found = re.findall(r'#line 1 "(\w+\.cl)"', source)
+        name = found[-1] if found else "a program"
+        raise KernelBuildError(f"{name} with {' '.join(options)} on {device.name}:\n{error}") from error
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    """A cache that cannot be written (a full disk, a read-only home) is no error: the next process builds again."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(content)
+        Path(file.name).replace(path)
+    except OSError:
+        return

@@ -1,0 +1,144 @@
+// 3x3 convolutions of stride 1 by Winograd's F(4x4, 3x3): 4x4 output pixels from a 6x6 patch of the input by 36
+// multiplications a channel instead of 144, out = activation(A^T [sum over channels of (G w G^T) . (B^T patch B)] A
+// + bias + residual), with the interpolation points 0, +-1/sqrt(2), +-sqrt(2) and infinity.
+// x is [images, height, width, channels], channels >= VW; weights are G w G^T packed in panels (tile.h), [36][columns /
+// PANEL][channels][PANEL]; bias is padded to whole panels. A patch is one of tiles_y x tiles_x of an image.
+// A work-item takes item_patches patches, `block` of them at a time (a multiple of MR), in scratch memory of its own:
+// [36][block][channels], then [36][block][columns padded to whole panels].
+// Macros: MR, NV, PANEL; ACTIVATION (common.h), whose arguments are low and high.
+#include "tile.h"
+
+typedef struct {
+    int height, width, channels, pad_y, pad_x;
+    int out_height, out_width, columns;
+    int patches, tiles_y, tiles_x;
+    int item_patches, block;
+} Geometry;
+
+#define ROOT_OF_HALF 0.70710678f
+#define ROOT_OF_TWO 1.41421356f
+
+// B^T x: for every point the coefficients of the polynomial that vanishes at the others.
+INLINE void transform_input(const floatv x[6], floatv y[6]) {
+    const floatv even_a = x[4] - 2.0f * x[2], odd_a = ROOT_OF_HALF * (x[3] - 2.0f * x[1]);
+    const floatv even_b = x[4] - 0.5f * x[2], odd_b = ROOT_OF_TWO * (x[3] - 0.5f * x[1]);
+    y[0] = x[0] - 2.5f * x[2] + x[4];
+    y[1] = even_a + odd_a;
+    y[2] = even_a - odd_a;
+    y[3] = even_b + odd_b;
+    y[4] = even_b - odd_b;
+    y[5] = x[1] - 2.5f * x[3] + x[5];
+}
+
+// A^T x: the powers of the points.
+INLINE void transform_output(const floatv x[6], floatv y[4]) {
+    const floatv even_a = x[1] + x[2], odd_a = ROOT_OF_HALF * (x[1] - x[2]);
+    const floatv even_b = x[3] + x[4], odd_b = ROOT_OF_TWO * (x[3] - x[4]);
+    y[0] = x[0] + even_a + even_b;
+    y[1] = odd_a + odd_b;
+    y[2] = 0.5f * even_a + 2.0f * even_b;
+    y[3] = 0.5f * odd_a + 2.0f * odd_b + x[5];
+}
+
+// The place of a patch: its image, and the pixel at its top left in the output.
+INLINE int3 place(const int patch, __global const Geometry *restrict g) {
+    const int row = patch / g->tiles_x;
+    return (int3)(row / g->tiles_y, row % g->tiles_y * 4, patch % g->tiles_x * 4);
+}
+
+// One patch into its slot of the block.
+OUT_OF_LINE WIDE void read_patch(__global const float *restrict x, __global float *restrict slot, const int patch,
+                                 __global const Geometry *restrict g) {
+    const int3 at = place(patch, g);
+    const int top = at.y - g->pad_y, left = at.z - g->pad_x, channels = g->channels;
+    const int inside = top >= 0 && left >= 0 && top + 6 <= g->height && left + 6 <= g->width;
+    __global const float *corner = x + ((at.x * g->height + top) * g->width + left) * channels;
+    for (int c = 0; c < channels; c += VW) {
+        const int c0 = MIN(c, channels - VW);
+        floatv half_done[6][6];
+        UNROLL for (int j = 0; j < 6; ++j) {
+            floatv column[6], transformed[6];
+            UNROLL for (int i = 0; i < 6; ++i) {
+                const int known = inside || ((uint)(top + i) < (uint)g->height && (uint)(left + j) < (uint)g->width);
+                column[i] = known ? LOAD(corner + (i * g->width + j) * channels + c0) : (floatv)(0.0f);
+            }
+            transform_input(column, transformed);
+            UNROLL for (int i = 0; i < 6; ++i) half_done[i][j] = transformed[i];
+        }
+        UNROLL for (int i = 0; i < 6; ++i) {
+            floatv row[6];
+            transform_input(half_done[i], row);
+            UNROLL for (int j = 0; j < 6; ++j) STORE(slot + (i * 6 + j) * g->block * channels + c0, row[j]);
+        }
+    }
+}
+
+// MR slots, of which `count` are filled, times one panel. Rows past the last slot repeat it: what lies in memory there
+// may be subnormal numbers, which are slow.
+OUT_OF_LINE WIDE void multiply_slots(__global const float *restrict slots, __global const float *restrict panel,
+                                     __global float *restrict out, const int count, const int depth,
+                                     const int columns, const int band, const int bands) {
+    floatv tile[MR][NV];
+    __global const float *rows[MR];
+    UNROLL for (int r = 0; r < MR; ++r) {
+        rows[r] = slots + MIN(r, count - 1) * depth;
+        UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = (floatv)(0.0f);
+    }
+    Ahead ahead = next_panel(panel, depth, band, bands);
+    multiply_tile(tile, rows, panel, depth, &ahead);
+    UNROLL for (int r = 0; r < MR; ++r)
+        UNROLL for (int j = 0; j < NV; ++j) STORE(out + r * columns + j * VW, tile[r][j]);
+}
+
+// One slot of products into its pixels of the output.
+OUT_OF_LINE WIDE void write_patch(__global const float *restrict slot, __global const float *restrict bias,
+                                  __global const float *restrict residual, __global float *restrict out,
+                                  const int patch, const int stride, __global const Geometry *restrict g,
+                                  const int has_residual, const float low, const float high) {
+    const int3 at = place(patch, g);
+    const size_t corner = (size_t)((at.x * g->out_height + at.y) * g->out_width + at.z) * g->columns;
+    const int tall = MIN(4, g->out_height - at.y), wide = MIN(4, g->out_width - at.z);
+    for (int n = 0; n < g->columns; n += VW) {
+        floatv half_done[4][6];
+        UNROLL for (int j = 0; j < 6; ++j) {
+            floatv column[6], transformed[4];
+            UNROLL for (int i = 0; i < 6; ++i) column[i] = LOAD(slot + (i * 6 + j) * stride + n);
+            transform_output(column, transformed);
+            UNROLL for (int i = 0; i < 4; ++i) half_done[i][j] = transformed[i];
+        }
+        UNROLL for (int i = 0; i < 4; ++i) {
+            floatv row[4];
+            transform_output(half_done[i], row);
+            UNROLL for (int j = 0; j < 4; ++j) {
+                const size_t to = corner + (i * g->out_width + j) * g->columns + n;
+                floatv y = row[j] + LOAD(bias + n);
+                if (i >= tall || j >= wide) continue;
+                if (has_residual) y += load_vector(residual + to, g->columns - n);
+                store_vector(out + to, ACTIVATION(y, low, high), g->columns - n);
+            }
+        }
+    }
+}
+
+KERNEL void winograd(ITEM __global const float *restrict x, __global const float *restrict weights,
+                     __global const float *restrict bias, __global const float *restrict residual,
+                     __global float *restrict out, __global float *restrict scratch,
+                     __global const Geometry *restrict g, const int has_residual, const float low, const float high) {
+    const int columns = (g->columns + PANEL - 1) / PANEL * PANEL, bands = g->block / MR;
+    const int first = ITEM_INDEX(0) * g->item_patches, last = MIN(first + g->item_patches, g->patches);
+    __global float *slots = scratch + (size_t)ITEM_INDEX(0) * 36 * g->block * (g->channels + columns);
+    __global float *products = slots + (size_t)36 * g->block * g->channels;
+    for (int patch = first; patch < last; patch += g->block) {
+        const int count = MIN(g->block, last - patch);
+        for (int i = 0; i < count; ++i) read_patch(x, slots + i * g->channels, patch + i, g);
+        for (int p = 0; p < 36; ++p)
+            for (int n = 0; n < columns; n += PANEL)
+                for (int i = 0; i < count; i += MR)
+                    multiply_slots(slots + (p * g->block + i) * g->channels, weights + (p * columns + n) * g->channels,
+                                   products + (p * g->block + i) * columns + n, count - i, g->channels, columns,
+                                   i / MR, bands);
+        for (int i = 0; i < count; ++i)
+            write_patch(products + i * columns, bias, residual, out, patch + i, g->block * columns, g, has_residual,
+                        low, high);
+    }
+}
