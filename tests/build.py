@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Shape, Signature, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.schema import TensorType

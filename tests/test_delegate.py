@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
+
+from build import Graph, model, randn
 from litecl.delegate import CLDelegate, device, programs, runner
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, KernelBuildError, OutOfDeviceMemory
@@ -20,8 +22,6 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UnidirectionalSequenceLSTMOptions,
 )
 from litecl.interpreter.schema import ActivationFunctionType
-
-from build import Graph, model, randn
 
 RNG = np.random.default_rng(11)
 

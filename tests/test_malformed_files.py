@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import softmax
-from shared import MODELS, needs_shared, rows
 
+from cases import softmax
 from litecl.interpreter.errors import ModelError, UnsupportedOp
 from litecl.interpreter.flatbuffer import Record, decode, encode
 from litecl.interpreter.graph import Model, Subgraph, TensorSpec
@@ -15,6 +14,7 @@ from litecl.interpreter.options import CustomOptions, unknown_op
 from litecl.interpreter.reader import read
 from litecl.interpreter.schema import TensorType
 from litecl.interpreter.writer import write
+from shared import MODELS, needs_shared, rows
 
 SOFTMAX_FILE = write(softmax.CASES[0].model())
 SMALL_FILES = [row["file"] for row in rows() if int(row["bytes"]) < 6000][::4]

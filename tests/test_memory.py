@@ -2,6 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from litecl.delegate.memory import Usage, place
 
 _usages = st.lists(

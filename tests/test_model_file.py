@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import oracle
 import pytest
-from cases import softmax
-from shared import MODELS, needs_shared, rows
 
+import oracle
+from cases import softmax
 from litecl.interpreter.flatbuffer import decode, encode
 from litecl.interpreter.graph import (
     Array,
@@ -29,6 +28,7 @@ from litecl.interpreter.reader import read
 from litecl.interpreter.schema import TensorType
 from litecl.interpreter.tables import BUILTIN_OPERATORS
 from litecl.interpreter.writer import write, write_file
+from shared import MODELS, needs_shared, rows
 
 SOFTMAX_FILE = write(softmax.CASES[0].model())
 RANDOM = np.random.default_rng(11)

@@ -3,14 +3,14 @@
 from functools import cache
 from typing import Any
 
+import numpy as np
+import pytest
+
 import compare
 import devices
-import numpy as np
 import oracle
-import pytest
 from cases import Case
 from cases.tables import TABLES
-
 from litecl.delegate import CLDelegate
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter import Interpreter

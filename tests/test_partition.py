@@ -1,15 +1,15 @@
 """Partitioning: reasons, clustering and options, with no device."""
 
 import numpy as np
+
+from build import Graph, model, randn
 from litecl.delegate.options import CLOptions, node_set
 from litecl.delegate.partition import FOLDED, Partitioning, partition
 from litecl.interpreter.graph import Model
+from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.unary import EXP
-from litecl.interpreter.op import NoOptions
 from litecl.interpreter.shapes import propagate
-
-from build import Graph, model, randn
 
 RNG = np.random.default_rng(5)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ai_edge_litert.interpreter import OpResolverType
-from litecl.delegate import CLDelegate, DelegationReport
-from litecl.interpreter import Interpreter
 from rich.console import Console
 from rich.table import Table
 
 import oracle
+from litecl.delegate import CLDelegate, DelegationReport
+from litecl.interpreter import Interpreter
 from shared import RealModel, invoked, needs_shared
 
 pytestmark = needs_shared

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
+from build import Graph, model, randn
 from litecl.interpreter.errors import ModelError, ShapeError, UnsupportedOp
 from litecl.interpreter.graph import Model, TensorSpec
 from litecl.interpreter.op import NoOptions
@@ -17,8 +19,6 @@ from litecl.interpreter.ops.shape import SHAPE, ShapeOptions
 from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOptions
 from litecl.interpreter.schema import TensorType
 from litecl.interpreter.shapes import Known, propagate
-
-from build import Graph, model, randn
 
 RNG = np.random.default_rng(2)
 INT32, BOOL = TensorType.INT32, TensorType.BOOL
