@@ -103,6 +103,7 @@ def _refusal(
 def _dependencies(graph: Subgraph) -> list[set[int]]:
     """The nodes that each node must follow: producers of its inputs, and side effects in their order."""
     producer: dict[int, int] = {}
+    readers: dict[int, set[int]] = {}
     result: list[set[int]] = []
     previous_effect: int | None = None
     for i, node in enumerate(graph.nodes):
@@ -110,6 +111,11 @@ def _dependencies(graph: Subgraph) -> list[set[int]]:
         if isinstance(node.op, ControlOp) or not node.op.pure:
             follows |= set() if previous_effect is None else {previous_effect}
             previous_effect = i
+        for tensor in updated_by(node):  # in place: readers of the old value come before, of the new one after
+            follows |= readers.get(tensor, set())
+            producer[tensor] = i
+        for tensor in node.inputs:
+            readers.setdefault(tensor, set()).add(i)
         result.append(follows)
         producer |= dict.fromkeys(node.outputs, i)
     return result
@@ -160,7 +166,8 @@ def _region(
     read = {t for i in run for t in graph.nodes[i].inputs if t != ABSENT}
     needed = {t for i, node in enumerate(graph.nodes) if i not in inside for t in node.inputs} | set(graph.outputs)
     inputs = sorted(t for t in read - made if specs[t].data is None and not is_state(graph, specs, t))
-    outputs = sorted(made if preserve else made & needed)
+    updated = {t for i in run for t in updated_by(graph.nodes[i]) if not is_state(graph, specs, t)}
+    outputs = sorted(made | updated if preserve else (made | updated) & needed)
     return Region(index, run, tuple(inputs), tuple(outputs))
 
 
@@ -170,7 +177,12 @@ def is_state(graph: Subgraph, specs: Sequence[TensorSpec], tensor: int) -> bool:
     return specs[tensor].is_variable and not given
 
 
-def states_of(node: Node, graph: Subgraph, specs: Sequence[TensorSpec]) -> tuple[int, ...]:
+def updated_by(node: Node) -> tuple[int, ...]:
+    """The tensors that a node updates in place."""
+    return () if isinstance(node.op, ControlOp) else tuple(t for t in states_of(node) if t != ABSENT)
+
+
+def states_of(node: Node) -> tuple[int, ...]:
     """The variable tensors that a node updates, in the order of ``op.states``; ABSENT where one is not given."""
     assert isinstance(node.op, Op)
     return tuple(node.inputs[p] if p < len(node.inputs) else ABSENT for p in node.op.states)

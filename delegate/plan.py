@@ -71,7 +71,7 @@ def plan(
     aliases = {step.output: step.source for _, step in steps if isinstance(step, Alias)}
     works = tuple(Work(i, step) for i, step in steps if isinstance(step, Launch))
     inputs = tuple(lowering.operand(t) for t in region.inputs)
-    outputs = tuple(lowering.operand(t) for t in region.outputs)
+    outputs = tuple(lowering.newest(t) for t in region.outputs)
     unplaced = Plan(region, works, inputs, outputs, tuple(lowering.states), aliases, Arena({}, 0))
     return replace(unplaced, arena=place(_usages(unplaced), alignment))
 
@@ -111,7 +111,7 @@ class _Lowering:
     def __init__(self, region: Region, graph: Subgraph, specs: Sequence[TensorSpec], target: Target) -> None:
         self._graph, self._specs, self._target = graph, specs, target
         self._operands: dict[int, Operand] = {}
-        self._newest: dict[int, Operand] = {}  # state tensors that a node of this region has updated
+        self._newest: dict[int, Operand] = {}  # variable tensors that a node of this region has updated
         self._fused: set[int] = set()
         self._kept = set(region.outputs)
         self._readers: dict[int, list[int]] = {}
@@ -128,6 +128,10 @@ class _Lowering:
             self._operands[tensor] = Operand(self._specs[tensor])
         return self._operands[tensor]
 
+    def newest(self, tensor: int) -> Operand:
+        """The operand that holds a tensor's value as of the last node lowered."""
+        return self._newest.get(tensor) or self.operand(tensor)
+
     def node(self, index: int) -> list[Step]:
         """The steps of a node, with what follows it fused in; none for a node that was fused into an earlier one."""
         if index in self._fused:
@@ -135,7 +139,7 @@ class _Lowering:
         node = self._graph.nodes[index]
         cl_op = self._cl_op(node)
         output, activation, residual = self._fuse(index, node, cl_op)
-        inputs = [None if t == ABSENT else self._newest.get(t) or self.operand(t) for t in node.inputs]
+        inputs = [None if t == ABSENT else self.newest(t) for t in node.inputs]
         outputs = [self.operand(output), *(self.operand(t) for t in node.outputs[1:]), *self._states(node)]
         return cl_op.lower(Call(node.options, inputs, outputs, self._target, activation, residual))
 
@@ -184,11 +188,13 @@ class _Lowering:
     def _states(self, node: Node) -> list[Operand]:
         """Operands for the new values of the variables that a node updates."""
         news: list[Operand] = []
-        for tensor in states_of(node, self._graph, self._specs):
+        for tensor in states_of(node):
             after = Operand(self._specs[tensor])
             news.append(after)
-            if tensor != ABSENT and is_state(self._graph, self._specs, tensor):
-                self._newest[tensor] = after
+            if tensor == ABSENT:
+                continue
+            self._newest[tensor] = after
+            if is_state(self._graph, self._specs, tensor):
                 self.states = [s for s in self.states if s.tensor != tensor]
                 self.states.append(State(tensor, self.operand(tensor), after))
         return news

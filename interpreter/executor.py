@@ -121,7 +121,6 @@ class Executor:
         self._specs = specs
         self._preserve = preserve
         self._listeners = tuple(listeners)
-        self._produced = [{t for node in graph.nodes for t in node.outputs} for graph in model.subgraphs]
         self._steps = [self._prepare(index) for index in range(len(model.subgraphs))]
         self.values: dict[int, dict[int, Array]] = {}
         self.invocation = 0
@@ -204,8 +203,8 @@ class Executor:
             count = len(node.outputs)
             for position, state in zip(node.op.states, results[count:], strict=True):
                 tensor = node.inputs[position]
-                if tensor in self._produced[frame.subgraph]:
-                    frame.values[tensor] = state  # a node sets it anew in every run; later readers see it updated
+                if tensor in frame.values:
+                    frame.values[tensor] = state  # fed or produced in every run; later readers see it updated
                 elif tensor != ABSENT:
                     self.variables.set((frame.subgraph, tensor), state)
             results = results[:count]
@@ -227,6 +226,6 @@ class Executor:
         spec = self._specs[frame.subgraph][tensor]
         if spec.data is not None:
             return spec.data
-        if spec.is_variable and tensor not in self._produced[frame.subgraph]:
+        if spec.is_variable:
             return self.variables.get((frame.subgraph, tensor), spec)
         raise ModelError(f"tensor {tensor} ({spec.name!r}) has no value: nothing produces it")

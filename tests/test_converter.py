@@ -16,6 +16,7 @@ import oracle  # noqa: E402
 from compare import assert_close  # noqa: E402
 from keras_models import FEED_FORWARD, LSTMS, KerasModel, feeds, randomise, stack  # noqa: E402
 from litecl.converter import Converter  # noqa: E402
+from litecl.delegate import CLDelegate  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 from litecl.interpreter.graph import Array, Model  # noqa: E402
@@ -31,7 +32,12 @@ def _litert(content: bytes, resolver: str = "optimised") -> Any:
 
 
 def _runtimes(content: bytes) -> list[Any]:
-    return [_litert(content), _litert(content, "default"), Interpreter(model_content=content)]
+    return [
+        _litert(content),
+        _litert(content, "default"),
+        Interpreter(model_content=content),
+        Interpreter(model_content=content, delegates=[CLDelegate()]),
+    ]
 
 
 def _invoke(runtime: Any, values: list[Array]) -> dict[str, Array]:

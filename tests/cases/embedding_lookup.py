@@ -33,6 +33,7 @@ def _quantized(name: str, type_: TensorType, top: int, rows: int, scales: int) -
         quantization={1: quantization},
         outputs=[TensorSpec(TensorType.FLOAT32, (3, 6))],
         version=4,
+        device="type INT",
     )
 
 
