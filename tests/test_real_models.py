@@ -20,6 +20,17 @@ pytestmark = needs_shared
 MODELS = invoked("float32", "float16-weights")
 INTERPRETER, DEVICE = 1e-5, 1e-4
 
+# Models whose outputs float32 does not determine to INTERPRETER, with the bound that is used instead.
+ILL_CONDITIONED = {
+    # Logits reach 1e3 and end in a sigmoid. Evaluated in float64, LiteRT is 3e-5 from the truth, the interpreter 4e-6.
+    "selfie_segmenter": 1e-4,
+}
+
+# Models for which LiteRT's own kernels are compared, not those of XNNPACK that it puts before them.
+WITHOUT_XNNPACK = (
+    "qwen_fc_blockwise_quantized",  # XNNPACK rounds the activations in another way: 1.3e-3 from LiteRT's kernels
+)
+
 # Whole float networks that the device must claim as one partition.
 ONE_PARTITION = (
     "mlcommons-tiny/ad01_fp32", "mlcommons-tiny/pretrainedResnet.", "mlcommons-tiny/vww_96_float", "trained_lstm",
@@ -66,7 +77,7 @@ def test_outputs_equal_litert(model: RealModel) -> None:
     device = _largest_difference(_run(delegated, feeds), expected)
     report = delegated.delegation_report()
     _rows.append(Row(model.file, interpreter, device, report))
-    assert interpreter <= INTERPRETER
+    assert interpreter <= next((bound for name, bound in ILL_CONDITIONED.items() if name in model.file), INTERPRETER)
     assert device <= DEVICE
     assert not report.failures
     if any(name in model.file for name in ONE_PARTITION):
@@ -75,7 +86,8 @@ def test_outputs_equal_litert(model: RealModel) -> None:
 
 def _resolver(model: RealModel) -> OpResolverType:
     """LiteRT as a user gets it, but for models on which its own default delegate fails."""
-    return oracle.WITH_OPTIMISED_KERNELS if "mode n" in model.note else OpResolverType.BUILTIN
+    own = "mode n" in model.note or any(name in model.file for name in WITHOUT_XNNPACK)
+    return oracle.WITH_OPTIMISED_KERNELS if own else OpResolverType.BUILTIN
 
 
 def _feed(spec: dict[str, object], model: RealModel) -> np.ndarray:
