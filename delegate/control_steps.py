@@ -7,6 +7,7 @@ on a tensor that it has not made.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from litecl.delegate.cl_op import Operand, Scratch
@@ -34,14 +35,14 @@ def _while(scope: "Scope", index: int, node: Node) -> list[Part]:
     cond_index, body_index = callees_of(node)
     tests = scope.inner(cond_index, live_nodes(condition), _bound(condition, current), {})
     owned = [t for t, kind in zip(body.inputs, ways, strict=True) if kind == Kind.IN_PLACE]
+    results = [following[j] if j in changing else None for j in range(len(ways))]
     loop = Loop(
         index,
         scope.subgraph,
         number,
         tests.steps(),
         tests.newest(condition.outputs[0]),
-        _run(scope, index, body_index, _bound(body, current), [following[j] if j in changing else None
-                                                              for j in range(len(ways))], owned),
+        _run(scope, index, body_index, _bound(body, current), results, owned),
         Kind.SWAPPED in ways,
         trip_count(node, lowered.model, scope.specs, lowered.specs),
     )
@@ -56,8 +57,9 @@ def _variables(
     lowered: "Lowered", number: int, initial: Sequence[Operand], ways: Sequence[Kind]
 ) -> tuple[list[Operand], list[Operand]]:
     """Where an iteration reads each variable, and where it leaves the new value."""
-    current = [x if kind == Kind.READ_ONLY else Operand(x.spec) for x, kind in zip(initial, ways, strict=True)]
-    following = [Operand(x.spec) if kind == Kind.SWAPPED else x for x, kind in zip(current, ways, strict=True)]
+    specs = [replace(x.spec, data=None) for x in initial]
+    current = [x if w == Kind.READ_ONLY else Operand(s) for x, s, w in zip(initial, specs, ways, strict=True)]
+    following = [Operand(s) if w == Kind.SWAPPED else x for x, s, w in zip(current, specs, ways, strict=True)]
     swapped = [j for j, kind in enumerate(ways) if kind == Kind.SWAPPED]
     offsets, end = {}, 0
     for j in swapped:
@@ -90,7 +92,8 @@ def _if(scope: "Scope", index: int, node: Node) -> list[Part]:
 def _call(scope: "Scope", index: int, node: Node) -> list[Part]:
     (callee,) = callees_of(node)
     arguments = _bound(scope.lowered.model.subgraphs[callee], [scope.newest(t) for t in node.inputs])
-    return _run(scope, index, callee, arguments, [scope.operand(t) for t in node.outputs])
+    results = [scope.operand(t) if scope.is_needed(t) else None for t in node.outputs]
+    return _run(scope, index, callee, arguments, results)
 
 
 def _run(
