@@ -72,6 +72,11 @@ def _variables(
     return current, following
 
 
+def _variable(initial: Operand) -> Operand:
+    """The operand of a variable, which is no constant even where it begins with one."""
+    return Operand(replace(initial.spec, data=None))
+
+
 def _leave(scope: "Scope", index: int, value: Operand, result: Operand) -> list[Part]:
     """A loop's result, which is copied if it lies in a set: which of the two is known only at run time."""
     if value in scope.lowered.slots:

@@ -2,7 +2,8 @@
 
 A TensorList is a tensor, and writing ``item`` to place ``i`` puts a new one together:
 ``CONCATENATION(SLICE(list, 0, i), item, SLICE(list, i + 1, -1))``. The pieces have another size at every step, so the
-shape of the result is known only at run time. It is ``DYNAMIC_UPDATE_SLICE(list, item, (i, 0, ...))``, which is what takes its place.
+shape of the result is known only at run time. It is ``DYNAMIC_UPDATE_SLICE(list, item, (i, 0, ...))``, which is what
+takes its place.
 """
 
 from collections.abc import Sequence
