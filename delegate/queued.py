@@ -25,9 +25,9 @@ _LONG_S = 0.1  # what queued iterations may take before fewer are queued, so tha
 _FINISH_AFTER = 64  # iterations of a loop of known length that are queued at once
 
 
-def place(loop: Loop) -> str:
+def place(subgraph: int, node: int) -> str:
     """Which loop, in words."""
-    return f"WHILE (subgraph {loop.subgraph}, node {loop.node})"
+    return f"WHILE (subgraph {subgraph}, node {node})"
 
 
 def queued_as(loop: Loop) -> str:
@@ -39,7 +39,7 @@ def queued_as(loop: Loop) -> str:
 
 def too_many_iterations(loop: Loop, most: int) -> ModelError:
     """What is raised where a loop does not come to its end."""
-    return ModelError(f"{place(loop)}: more than {most} iterations (max_loop_iterations)")
+    return ModelError(f"{place(loop.subgraph, loop.node)}: more than {most} iterations (max_loop_iterations)")
 
 
 @dataclass(frozen=True, eq=False)

@@ -170,7 +170,9 @@ class Program:
     def loops(self) -> tuple[str, ...]:
         """How each loop runs, in words."""
         how = "in the region's kernel" if self._execution.kernel_loops else None
-        return tuple(f"{place(loop)}: {how or queued_as(loop)}" for loop in self.plan.loops)
+        rows = [(loop.subgraph, loop.node, how or queued_as(loop)) for loop in self.plan.loops]
+        rows += [(*lstm, "as one LSTM") for lstm in self.plan.lstms]
+        return tuple(f"{place(subgraph, node)}: {way}" for subgraph, node, way in sorted(rows))
 
     def kernel_rows(self) -> list[KernelRow]:
         """Device times of the last run, from its events."""
