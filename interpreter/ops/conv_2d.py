@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 
@@ -106,16 +107,18 @@ def _integer(options: Conv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
         "CONV_2D", options.fused_activation_function, [x, filter_, bias], output, declared=options.quantized_bias_type
     )
 
-    def prepare(values: Array, bias: Array | None) -> list[Weighted]:
-        banks = matrices(values, x.static_shape[3] // values.shape[3])
-        count = len(values) // len(banks)
+    def prepare(groups: int, values: Array, bias: Array | None) -> list[Weighted]:
+        count = len(values) // groups
+        banks = matrices(values, groups)
         return [scaling.weighted(m, bias, slice(i * count, (i + 1) * count)) for i, m in enumerate(banks)]
 
-    ready = exact.once([filter_, bias], prepare)
+    # The number of groups hangs on the input's shape, which may be known only now.
+    ready = cache(lambda groups: exact.once([filter_, bias], partial(prepare, groups)))
 
     def run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
         x, filter_ = require.arrays(inputs, 2)
-        return [_by_group(options, x, filter_, ready(filter_, require.optional(inputs, 2)), scaling.zero_point)]
+        multiply = ready(x.shape[3] // filter_.shape[3])(filter_, require.optional(inputs, 2))
+        return [_by_group(options, x, filter_, multiply, scaling.zero_point)]
 
     return run
 
