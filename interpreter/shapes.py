@@ -7,6 +7,7 @@ Where a shape hangs on values, it is None ("known at run time"), and so is all t
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from litecl.interpreter.errors import LiteclError, ModelError, UnsupportedOp
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Shape, Subgraph, TensorSpec
@@ -48,6 +49,11 @@ def outputs_of(node: Node, inputs: Sequence[TensorSpec | None], declared: Sequen
         raise ModelError(f"{node.op.name}: the node has {len(declared)} outputs, expected {len(inferred)}")
     if node.op.declared_types:
         inferred = [replace(known, type=spec.type) for known, spec in zip(inferred, declared, strict=True)]
+    if isinstance(node.op, Op) and node.op.declared_shapes:
+        inferred = [
+            replace(known, shape=spec.shape if known.shape is None else known.shape)
+            for known, spec in zip(inferred, declared, strict=True)
+        ]
     results = [_merge_declared(known, spec) for known, spec in zip(inferred, declared, strict=True)]
     return _fold(node, inputs, results)
 
@@ -112,7 +118,8 @@ class _Walk:
         branches = [self.subgraph(callee, given) for callee in _callees(node)]
         for branch, callee in zip(branches, _callees(node), strict=True):
             _same_count(node, f"outputs of subgraph {callee}", len(branch), len(declared))
-        return [_merge_declared(_common(a, b), spec) for a, b, spec in zip(*branches, declared, strict=True)]
+        common = [reduce(_common, results) for results in zip(*branches, strict=True)]
+        return [_merge_declared(known, spec) for known, spec in zip(common, declared, strict=True)]
 
     def while_(
         self, node: Node, inputs: Sequence[TensorSpec | None], declared: Sequence[TensorSpec]
@@ -151,6 +158,7 @@ _CONTROL: dict[str, _Rule] = {
     "WHILE": _Walk.while_,
     "CALL": _Walk.call,
     "CALL_ONCE": _Walk.call,
+    "STABLEHLO_CASE": _Walk.if_,
     "STABLEHLO_COMPOSITE": _Walk.call,
 }
 
