@@ -1,13 +1,14 @@
 """Runs a model: nodes in order, subgraphs by reference, each value dropped after its last use."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from litecl.interpreter.errors import LiteclError, ModelError
+from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, fault
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec
 from litecl.interpreter.op import ControlOp, Inputs, Op
 
@@ -56,6 +57,23 @@ class Variables:
     def reset(self) -> None:
         """Sets every variable tensor back to zeros; resources stay."""
         self._values.clear()
+
+
+@contextmanager
+def _named(doing: str, node: Node, subgraph: int, index: int) -> Iterator[None]:
+    """Says of every error which node it comes from; what numpy raises becomes a ModelError."""
+    place = f"while {doing} {node.op.name} (subgraph {subgraph}, node {index})"
+    try:
+        yield
+    except LiteclError as error:
+        error.add_note(place)
+        raise
+    except FAULTS as error:
+        if node.op.custom and not isinstance(node.op, ControlOp) and not node.op.pure:
+            raise  # a user's own function: its errors are the user's
+        wrapped = fault(error)
+        wrapped.add_note(place)
+        raise wrapped from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,17 +191,15 @@ class Executor:
         )
         run: Callable[..., list[Array]] = node.op.run
         if isinstance(node.op, Op) and node.op.bind is not None:
-            run = node.op.bind(node.options, inputs, outputs) or node.op.run
+            with _named("preparing", node, subgraph, index):
+                run = node.op.bind(node.options, inputs, outputs) or node.op.run
         return _Step(index, node, run, checked, drop)
 
     def _run(self, frame: Frame, step: _Step) -> None:
         node = step.node
         start_s = time.perf_counter()
-        try:
+        with _named("running", node, frame.subgraph, step.index):
             outputs = self._outputs(frame, step)
-        except LiteclError as error:
-            error.add_note(f"while running {node.op.name} (subgraph {frame.subgraph}, node {step.index})")
-            raise
         for tensor, value in zip(node.outputs, outputs, strict=True):
             frame.values[tensor] = value
         for listener in self._listeners:

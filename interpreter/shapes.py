@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from litecl.interpreter.errors import LiteclError, ModelError, UnsupportedOp
+from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, UnsupportedOp, fault
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Shape, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.schema import TensorType
@@ -18,6 +18,8 @@ Known = tuple[TensorSpec, ...]
 
 # A loop widens at most once for every dimension of its state, and subgraphs nest less deeply than this.
 _MAX_DEPTH = 64
+# Constants of more elements than this are left to be computed when the model runs.
+_MOST_FOLDED = 1 << 26
 
 
 def propagate(model: Model, entries: Mapping[int, Sequence[Shape]]) -> tuple[Known, ...]:
@@ -95,11 +97,16 @@ class _Walk:
         for tensor, spec in zip(subgraph.inputs, inputs, strict=True):
             specs[tensor] = replace(specs[tensor], shape=spec.shape, data=spec.data)
         for position, node in enumerate(subgraph.nodes):
+            place = f"while preparing {node.op.name} (subgraph {index}, node {position})"
             try:
                 self._node(node, subgraph, specs)
             except LiteclError as error:
-                error.add_note(f"while preparing {node.op.name} (subgraph {index}, node {position})")
+                error.add_note(place)
                 raise
+            except FAULTS as error:
+                wrapped = fault(error)
+                wrapped.add_note(place)
+                raise wrapped from error
         return specs
 
     def _node(self, node: Node, subgraph: Subgraph, specs: list[TensorSpec]) -> None:
@@ -195,10 +202,12 @@ def _fold(node: Node, inputs: Sequence[TensorSpec | None], outputs: list[TensorS
         return outputs
     if any(spec is not None and spec.data is None for spec in inputs) or all(out.data is not None for out in outputs):
         return outputs
-    run = (op.bind and op.bind(node.options, inputs, outputs)) or op.run
+    if sum(out.size for out in outputs if out.shape is not None) > _MOST_FOLDED:
+        return outputs
     try:
+        run = (op.bind and op.bind(node.options, inputs, outputs)) or op.run
         values = run(node.options, [None if spec is None else spec.data for spec in inputs])
-    except (LiteclError, ArithmeticError):
+    except (LiteclError, *FAULTS):
         return outputs
     return [_with_value(spec, value) for spec, value in zip(outputs, values, strict=True)]
 

@@ -22,6 +22,7 @@ from litecl.interpreter.ops import (
     cumsum,
     densify,
     depthwise_conv_2d,
+    detection_postprocess,
     dynamic_update_slice,
     embedding_lookup,
     fill,
@@ -249,6 +250,7 @@ OPS: tuple[Op | ControlOp, ...] = (
     stablehlo.STABLEHLO_GATHER,
     stablehlo.STABLEHLO_SCATTER,
     stablehlo.STABLEHLO_CASE,
+    detection_postprocess.DETECTION_POSTPROCESS,
 )
 
 BUILTINS: dict[str, Op | ControlOp] = {op.name: op for op in OPS if not op.custom}
