@@ -138,14 +138,14 @@ def _shift_right(a: Array, b: Array) -> Array:
 _HALF = TensorType.FLOAT16
 _SIGNED = (TensorType.INT8, TensorType.INT16)
 
-ADD = _arithmetic("ADD", AddOptions, np.add, (*types.NUMBER, TensorType.INT16, _HALF), range(1, 6), quantized.add)
-SUB = _arithmetic("SUB", SubOptions, np.subtract, types.NUMBER, range(1, 6), quantized.subtract)
+ADD = _arithmetic("ADD", AddOptions, np.add, (*types.NUMBER, TensorType.INT16, _HALF), range(1, 7), quantized.add)
+SUB = _arithmetic("SUB", SubOptions, np.subtract, types.NUMBER, range(1, 7), quantized.subtract)
 MUL = _arithmetic(
     "MUL",
     MulOptions,
     np.multiply,
     (*types.NUMBER, TensorType.INT16, TensorType.UINT32, TensorType.COMPLEX64, _HALF),
-    range(1, 8),
+    range(1, 9),
     quantized.multiply,
     declared_types=True,
 )
