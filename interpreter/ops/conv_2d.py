@@ -1,6 +1,6 @@
 """CONV_2D: a bank of filters slid over an image, in groups of channels."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +8,8 @@ import numpy as np
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import activation, hybrid, require, types, window
+from litecl.interpreter.ops import activation, exact, hybrid, require, rescale, types, weighted, window
+from litecl.interpreter.ops.weighted import Weighted
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 
 
@@ -34,14 +35,14 @@ def windows(options: Conv2DOptions, x: Shape, filter_: Shape) -> tuple[window.Wi
 
 def check_bias(op: str, inputs: Specs, position: int, channels: int) -> None:
     """Makes sure that a bias, if it is given, has one element an output channel."""
-    bias = inputs[position] if position < len(inputs) else None
+    bias = require.optional(inputs, position)
     if bias is not None and bias.size != channels:
         raise ShapeError(f"{op}: expected a bias of {channels} elements, got {list(bias.static_shape)}")
 
 
 def finish(result: Array, inputs: Inputs, position: int, function: ActivationFunctionType) -> Array:
     """Adds the bias, if it is given, and applies the fused activation."""
-    bias = inputs[position] if position < len(inputs) else None
+    bias = require.optional(inputs, position)
     if bias is not None:
         result += bias.reshape(-1)
     return activation.apply(function, result)
@@ -49,7 +50,7 @@ def finish(result: Array, inputs: Inputs, position: int, function: ActivationFun
 
 def _infer(options: Conv2DOptions, inputs: Specs) -> list[TensorSpec]:
     x, filter_ = require.present("CONV_2D", inputs, 2)
-    require.types("CONV_2D", x, types.FLOAT)
+    require.types("CONV_2D", x, (*types.FLOAT, *rescale.INTEGERS))
     require.types("CONV_2D", filter_, hybrid.WEIGHTS)
     require.rank("CONV_2D", x, exactly=4)
     require.rank("CONV_2D", filter_, exactly=4)
@@ -71,18 +72,51 @@ def _run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
 
 def correlate(options: Conv2DOptions, x: Array, filter_: Array) -> Array:
     """The sums over the taps, [n, height, width, outputs], in the type of the operands."""
-    sizes = windows(options, x.shape, filter_.shape)
     groups = x.shape[3] // filter_.shape[3]
+    return _by_group(options, x, filter_, [matrix.__rmatmul__ for matrix in matrices(filter_, groups)])
+
+
+def matrices(filter_: Array, groups: int) -> list[Array]:
+    """The filters of each group as a matrix [taps * channels, outputs]."""
+    return [bank.reshape(len(bank), -1).T for bank in np.split(filter_, groups)]
+
+
+def _by_group(
+    options: Conv2DOptions, x: Array, filter_: Array, multiply: Sequence[Callable[[Array], Array]], border: int = 0
+) -> Array:
+    sizes = windows(options, x.shape, filter_.shape)
     parts = [
-        window.convolve(part, bank.reshape(len(bank), -1).T, sizes)
-        for part, bank in zip(np.split(x, groups, axis=3), np.split(filter_, groups), strict=True)
+        window.convolve(part, group, sizes, border)
+        for part, group in zip(np.split(x, len(multiply), axis=3), multiply, strict=True)
     ]
-    return parts[0] if groups == 1 else np.concatenate(parts, axis=3)
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=3)
 
 
 def _bind(options: Conv2DOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
     x, filter_ = require.present("CONV_2D", inputs, 2)
+    if x.type in rescale.INTEGERS:
+        return _integer(options, inputs, outputs[0])
     return _hybrid(hybrid.scales_of("CONV_2D", filter_)) if hybrid.applies(x, filter_) else None
+
+
+def _integer(options: Conv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
+    x, filter_ = require.present("CONV_2D", inputs, 2)
+    bias = require.optional(inputs, 2)
+    factor = rescale.wide if weighted.is_wide(x, bias, options.quantized_bias_type) else rescale.twice_rounded
+    scaling = weighted.scaling("CONV_2D", options.fused_activation_function, x, filter_, output, factor)
+
+    def prepare(values: Array, bias: Array | None) -> list[Weighted]:
+        banks = matrices(values, x.static_shape[3] // values.shape[3])
+        count = len(values) // len(banks)
+        return [scaling.weighted(m, bias, slice(i * count, (i + 1) * count)) for i, m in enumerate(banks)]
+
+    ready = exact.once([filter_, bias], prepare)
+
+    def run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
+        x, filter_ = require.arrays(inputs, 2)
+        return [_by_group(options, x, filter_, ready(filter_, require.optional(inputs, 2)), scaling.zero_point)]
+
+    return run
 
 
 def _hybrid(scales: Array) -> Run:

@@ -8,7 +8,7 @@ import numpy as np
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import hybrid, require, types, window
+from litecl.interpreter.ops import exact, hybrid, require, rescale, types, weighted, window
 from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.schema import ActivationFunctionType, Padding
 
@@ -35,7 +35,7 @@ def windows(options: DepthwiseConv2DOptions, x: Shape, filter_: Shape) -> tuple[
 
 def _infer(options: DepthwiseConv2DOptions, inputs: Specs) -> list[TensorSpec]:
     x, filter_ = require.present("DEPTHWISE_CONV_2D", inputs, 2)
-    require.types("DEPTHWISE_CONV_2D", x, types.FLOAT)
+    require.types("DEPTHWISE_CONV_2D", x, (*types.FLOAT, *rescale.INTEGERS))
     require.types("DEPTHWISE_CONV_2D", filter_, hybrid.WEIGHTS)
     require.rank("DEPTHWISE_CONV_2D", x, exactly=4)
     require.rank("DEPTHWISE_CONV_2D", filter_, exactly=4)
@@ -70,7 +70,27 @@ def correlate(options: DepthwiseConv2DOptions, x: Array, filter_: Array) -> Arra
 
 def _bind(options: DepthwiseConv2DOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
     x, filter_ = require.present("DEPTHWISE_CONV_2D", inputs, 2)
+    if x.type in rescale.INTEGERS:
+        return _integer(options, inputs, outputs[0])
     return _hybrid(hybrid.scales_of("DEPTHWISE_CONV_2D", filter_)) if hybrid.applies(x, filter_) else None
+
+
+def _integer(options: DepthwiseConv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
+    x, filter_ = require.present("DEPTHWISE_CONV_2D", inputs, 2)
+    bias = require.optional(inputs, 2)
+    factor = rescale.wide if weighted.is_wide(x, bias) else rescale.twice_rounded
+    scaling = weighted.scaling("DEPTHWISE_CONV_2D", options.fused_activation_function, x, filter_, output, factor)
+
+    ready = exact.once([filter_, bias], lambda taps, bias: scaling.spread(taps, bias, axis=3))
+
+    def run(options: DepthwiseConv2DOptions, inputs: Inputs) -> list[Array]:
+        x, filter_ = require.arrays(inputs, 2)
+        taps, added, last = ready(filter_, require.optional(inputs, 2))
+        sums = correlate(options, x.astype(taps.dtype) - scaling.zero_point, taps)
+        sums += added
+        return [last(sums)]
+
+    return run
 
 
 def _hybrid(scales: Array) -> Run:

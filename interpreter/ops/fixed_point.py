@@ -15,6 +15,8 @@ from litecl.interpreter.ops import types
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 _INT32 = np.iinfo(np.int32)
+# A little less than a half, by the size of a float: what lies just below a half must not round up.
+_HALF = {4: np.nextafter(np.float32(0.5), np.float32(0)), 8: np.nextafter(0.5, 0.0)}
 # Bounds of the activations that clamp, in real numbers; the others leave the range of the type.
 _BOUNDS: dict[ActivationFunctionType, tuple[float | None, float | None]] = {
     ActivationFunctionType.RELU: (0.0, None),
@@ -86,8 +88,8 @@ def saturating_multiply_by_pot(x: Array, exponent: int, bits: int = 32) -> Array
 
 def round_half_away(x: Array) -> Array:
     """The nearest integers, halves away from zero, as ``std::round``; in the type of ``x``."""
-    whole = np.trunc(x)
-    result: Array = whole + np.copysign(np.abs(x - whole) >= 0.5, x)  # adding 0.5 first could round up by itself
+    result = np.asarray(x + np.copysign(_HALF[x.dtype.itemsize], x))
+    np.trunc(result, out=result)
     return result
 
 

@@ -1,6 +1,7 @@
 """Guards that operators share: each returns what it checked, or raises ShapeError naming operator, expected and got."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -8,6 +9,8 @@ from litecl.interpreter.errors import ModelError, ShapeError, UnsupportedOp
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Inputs, Run, Specs
 from litecl.interpreter.schema import TensorType
+
+_T = TypeVar("_T")
 
 
 def present(op: str, inputs: Specs, count: int) -> list[TensorSpec]:
@@ -38,6 +41,11 @@ def arrays(inputs: Inputs, count: int) -> list[Array]:
     if len(values) < count:
         raise ShapeError(f"expected {count} inputs, got {len(values)}")
     return values
+
+
+def optional(inputs: Sequence[_T | None], position: int) -> _T | None:
+    """An operand that may be absent, or lie beyond those that are given."""
+    return inputs[position] if position < len(inputs) else None
 
 
 def plain(op: str, *specs: TensorSpec) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -55,15 +56,17 @@ def pad(x: Array, windows: Sequence[Window], value: float = 0.0) -> Array:
     return np.pad(x, [(0, 0), *((w.before, w.after) for w in windows), (0, 0)], constant_values=value)
 
 
-def convolve(x: Array, matrix: Array, windows: Sequence[Window]) -> Array:
-    """Every patch of ``x`` [batch, *spatial, channels] times ``matrix`` [taps * channels, outputs]."""
-    patches = _patches(pad(x, windows), windows)
-    result = np.empty((*patches.shape[: len(windows) + 1], matrix.shape[1]), np.result_type(x, matrix))
-    row_elements = int(np.prod(patches.shape[2:]))
-    for images, rows in _blocks(patches.shape[0], patches.shape[1], max(1, row_elements)):
-        block = patches[images, rows].reshape(-1, matrix.shape[0])
-        result[images, rows] = (block @ matrix).reshape(result[images, rows].shape)
-    return result
+def convolve(x: Array, multiply: Callable[[Array], Array], windows: Sequence[Window], border: float = 0) -> Array:
+    """``multiply`` of every patch of ``x`` [batch, *spatial, channels], given as rows [taps * channels]."""
+    patches = _patches(pad(x, windows, border), windows)
+    outer, inner = patches.shape[: len(windows) + 1], prod(patches.shape[len(windows) + 1 :])
+    result: Array | None = None
+    for images, rows in _blocks(outer[0], outer[1], max(1, prod(patches.shape[2:]))):
+        block = multiply(patches[images, rows].reshape(-1, inner))
+        if result is None:
+            result = np.empty((*outer, block.shape[1]), block.dtype)
+        result[images, rows] = block.reshape(result[images, rows].shape)
+    return np.zeros((*outer, 0), x.dtype) if result is None else result
 
 
 def reduce(x: Array, windows: Sequence[Window], combine: Callable[[Array, Array], Array], identity: float) -> Array:

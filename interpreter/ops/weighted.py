@@ -1,0 +1,110 @@
+"""Integer kernels of operators with weights: stored integers times weights, plus bias, rescaled to stored integers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.ops import exact, fixed_point
+from litecl.interpreter.ops.exact import Product
+from litecl.interpreter.ops.rescale import Factor, Rescale
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
+
+FactorOf = Callable[[Array, float], Factor]
+"""From real factors, one or one a channel, and the largest magnitude of the sums."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Rows times weights, plus bias, rescaled."""
+
+    product: Product
+    offset: Array
+    rescale: Rescale
+
+    def __call__(self, rows: Array) -> Array:
+        """Stored integers [..., outputs] for stored integers [..., depth]."""
+        return self.rescale(self.product(rows) + self.offset)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """What the types and the quantization of an operator's tensors say of its sums.
+
+    factors: real ones from a sum to steps of the output, one or one for every output channel. factor_of: how they are
+    applied. last: the step to the output, still without its factor.
+    """
+
+    x: TensorSpec
+    zero_point: int
+    weights_zero_point: int
+    factors: Array
+    factor_of: FactorOf
+    last: Rescale
+
+    @property
+    def reach(self) -> int:
+        """The largest magnitude of an input less its zero point."""
+        return exact.reach(self.x.dtype, self.zero_point)
+
+    def centred(self, weights: Array) -> Array:
+        """Weights less their zero point, as int64."""
+        return weights.astype(np.int64) - self.weights_zero_point
+
+    def rescale(self, largest: float, channels: slice = slice(None)) -> Rescale:
+        """The last step for some output channels, whose sums are at most ``largest`` in magnitude."""
+        factors = self.factors if len(self.factors) == 1 else self.factors[channels]
+        return replace(self.last, factor=self.factor_of(factors, largest))
+
+    def spread(self, weights: Array, bias: Array | None, axis: int) -> tuple[Array, Array, Rescale]:
+        """Weights, whose output channels lie along ``axis``, and bias in a type that holds all sums; the last step."""
+        taps = self.centred(weights)
+        others = tuple(i for i in range(taps.ndim) if i != axis)
+        added = np.zeros(taps.shape[axis], np.int64) if bias is None else bias.reshape(-1).astype(np.int64)
+        largest = float((self.reach * np.abs(taps).sum(axis=others) + np.abs(added)).max(initial=0))
+        dtype = exact.float_type(largest)
+        return taps.astype(dtype), added.astype(dtype), self.rescale(largest)
+
+    def weighted(self, matrix: Array, bias: Array | None, channels: slice = slice(None)) -> Weighted:
+        """The arithmetic of some output channels, for their weights [depth, outputs] and the bias of all."""
+        columns = self.centred(matrix)
+        added = np.zeros(columns.shape[1], np.int64) if bias is None else bias.reshape(-1)[channels].astype(np.int64)
+        offset = added - self.zero_point * columns.sum(axis=0)
+        bounds = self.reach * np.abs(columns).sum(axis=0) + np.abs(added)
+        largest = float(bounds.max(initial=0))
+        dtype = exact.float_type(max(largest, float(np.abs(offset).max(initial=0))))
+        multiply = exact.product(columns, exact.reach(self.x.dtype))
+        return Weighted(multiply, offset.astype(dtype), self.rescale(largest, channels))
+
+
+def scaling(
+    op: str,
+    function: ActivationFunctionType,
+    x: TensorSpec,
+    weights: TensorSpec,
+    output: TensorSpec,
+    factor_of: FactorOf,
+) -> Scaling:
+    """The scaling of an operator's sums."""
+    low, high = fixed_point.activation_range(op, function, output)
+    last = Rescale(np.asarray, fixed_point.zero_point_of(op, output), low, high, output.dtype)
+    scales = fixed_point.scales_of(op, weights)
+    # TensorFlow Lite takes zero points of signed weights along channels for zeros.
+    weights_zero_point = fixed_point.zero_point_of(op, weights) if len(scales) == 1 else 0
+    factors = _factors(op, x, scales, output)
+    return Scaling(x, fixed_point.zero_point_of(op, x), weights_zero_point, factors, factor_of, last)
+
+
+def _factors(op: str, x: TensorSpec, scales: Array, output: TensorSpec) -> Array:
+    products: Array = fixed_point.scale_of(op, x) * scales
+    if x.type == TensorType.UINT8:
+        products = products.astype(np.float32).astype(np.float64)  # TensorFlow Lite's legacy kernels round here
+    return products / fixed_point.scale_of(op, output)
+
+
+def is_wide(x: TensorSpec, bias: TensorSpec | None, declared: TensorType = TensorType.FLOAT32) -> bool:
+    """Whether sums have 64 bits: those of 16-bit activations, unless the bias has 32."""
+    if x.type != TensorType.INT16:
+        return False
+    return (declared if bias is None else bias.type) != TensorType.INT32
