@@ -102,8 +102,9 @@ def _bind(options: Conv2DOptions, inputs: Specs, outputs: Sequence[TensorSpec]) 
 def _integer(options: Conv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
     x, filter_ = require.present("CONV_2D", inputs, 2)
     bias = require.optional(inputs, 2)
-    factor = rescale.wide if weighted.is_wide(x, bias, options.quantized_bias_type) else rescale.twice_rounded
-    scaling = weighted.scaling("CONV_2D", options.fused_activation_function, x, filter_, output, factor)
+    scaling = weighted.convolution_scaling(
+        "CONV_2D", options.fused_activation_function, [x, filter_, bias], output, declared=options.quantized_bias_type
+    )
 
     def prepare(values: Array, bias: Array | None) -> list[Weighted]:
         banks = matrices(values, x.static_shape[3] // values.shape[3])

@@ -78,8 +78,9 @@ def _bind(options: DepthwiseConv2DOptions, inputs: Specs, outputs: Sequence[Tens
 def _integer(options: DepthwiseConv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
     x, filter_ = require.present("DEPTHWISE_CONV_2D", inputs, 2)
     bias = require.optional(inputs, 2)
-    factor = rescale.wide if weighted.is_wide(x, bias) else rescale.twice_rounded
-    scaling = weighted.scaling("DEPTHWISE_CONV_2D", options.fused_activation_function, x, filter_, output, factor)
+    scaling = weighted.convolution_scaling(
+        "DEPTHWISE_CONV_2D", options.fused_activation_function, [x, filter_, bias], output
+    )
 
     ready = exact.once([filter_, bias], lambda taps, bias: scaling.spread(taps, bias, axis=3))
 

@@ -103,8 +103,13 @@ def _bind(options: TransposeConvOptions, inputs: Specs, outputs: Sequence[Tensor
 def _integer(options: TransposeConvOptions, inputs: Specs, output: TensorSpec) -> Run:
     _, filter_, x = require.present("TRANSPOSE_CONV", inputs, 3)
     bias = require.optional(inputs, 3)
-    factor = rescale.wide if weighted.is_wide(x, bias, options.quantized_bias_type) else rescale.twice_rounded
-    scaling = weighted.scaling("TRANSPOSE_CONV", options.fused_activation_function, x, filter_, output, factor)
+    scaling = weighted.convolution_scaling(
+        "TRANSPOSE_CONV",
+        options.fused_activation_function,
+        [x, filter_, bias],
+        output,
+        declared=options.quantized_bias_type,
+    )
 
     ready = exact.once([filter_, bias], lambda taps, bias: scaling.spread(taps, bias, axis=0))
 

@@ -1,12 +1,12 @@
 """Integer kernels of operators with weights: stored integers times weights, plus bias, rescaled to stored integers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.ops import exact, fixed_point
+from litecl.interpreter.ops import exact, fixed_point, rescale
 from litecl.interpreter.ops.exact import Product
 from litecl.interpreter.ops.rescale import Factor, Rescale
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
@@ -85,22 +85,25 @@ def scaling(
     weights: TensorSpec,
     output: TensorSpec,
     factor_of: FactorOf,
+    *,
+    coarse: bool = False,
 ) -> Scaling:
-    """The scaling of an operator's sums."""
+    """The scaling of an operator's sums; ``coarse`` where its kernel multiplies the operands' scales in float32."""
     low, high = fixed_point.activation_range(op, function, output)
     last = Rescale(np.asarray, fixed_point.zero_point_of(op, output), low, high, output.dtype)
     scales = fixed_point.scales_of(op, weights)
     # TensorFlow Lite takes zero points of signed weights along channels for zeros.
     weights_zero_point = fixed_point.zero_point_of(op, weights) if len(scales) == 1 else 0
-    factors = _factors(op, x, scales, output)
+    products: Array = fixed_point.scale_of(op, x) * scales
+    if coarse:
+        products = products.astype(np.float32).astype(np.float64)
+    factors = products / fixed_point.scale_of(op, output)
     return Scaling(x, fixed_point.zero_point_of(op, x), weights_zero_point, factors, factor_of, last)
 
 
-def _factors(op: str, x: TensorSpec, scales: Array, output: TensorSpec) -> Array:
-    products: Array = fixed_point.scale_of(op, x) * scales
-    if x.type == TensorType.UINT8:
-        products = products.astype(np.float32).astype(np.float64)  # TensorFlow Lite's legacy kernels round here
-    return products / fixed_point.scale_of(op, output)
+def per_channel(weights: TensorSpec) -> bool:
+    """Whether weights have a scale for every output channel."""
+    return weights.quantization is not None and weights.quantization.scale.size > 1
 
 
 def is_wide(x: TensorSpec, bias: TensorSpec | None, declared: TensorType = TensorType.FLOAT32) -> bool:
@@ -108,3 +111,18 @@ def is_wide(x: TensorSpec, bias: TensorSpec | None, declared: TensorType = Tenso
     if x.type != TensorType.INT16:
         return False
     return (declared if bias is None else bias.type) != TensorType.INT32
+
+
+def convolution_scaling(
+    op: str,
+    function: ActivationFunctionType,
+    inputs: Sequence[TensorSpec | None],
+    output: TensorSpec,
+    *,
+    declared: TensorType = TensorType.FLOAT32,
+) -> Scaling:
+    """The scaling of a convolution with operands input, filter, bias; ``declared`` is the type of an absent bias."""
+    x, filter_, bias = inputs
+    assert x is not None and filter_ is not None
+    factor_of = rescale.wide if is_wide(x, bias, declared) else rescale.twice_rounded
+    return scaling(op, function, x, filter_, output, factor_of, coarse=x.type == TensorType.UINT8)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cases import Case
-from cases.integers import Integers, T, weighted_case
+from cases.integers import Integers, T, weighted_case, with_ties
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
@@ -102,6 +102,8 @@ CASES = (
     _conv("deep, zero point", (1, 4, 4, 300), (5, 3, 3, 300), zeros=(-128, 0, -50)),
     _conv("1x1", (2, 5, 6, 8), (16, 1, 1, 8), types=(T.INT8, T.INT4)),
     _conv("3x3, odd number of weights", (1, 5, 6, 3), (5, 3, 3, 3), types=(T.INT8, T.INT4)),
+    with_ties(_conv("halves", (1, 5, 6, 4), (8, 1, 1, 4), types=(T.INT8, T.INT4)), 2.0**-4),
+    with_ties(_conv("halves", (1, 5, 6, 4), (8, 1, 1, 4), **_INT16), 2.0**-8),
     _conv("1x1", (2, 5, 6, 8), (16, 1, 1, 8), **_INT16),
     _conv("3x3, 32-bit bias", (2, 5, 6, 8), (16, 3, 3, 8), quantized_bias_type=T.INT32, **_INT16 | {"bias": T.INT32}),
     _conv("3x3, 64-bit bias, declared", (1, 5, 6, 8), (16, 3, 3, 8), quantized_bias_type=T.INT64, **_INT16),

@@ -1,6 +1,7 @@
 """What the tables of quantized operators share: random integers, and quantization under which results spread."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,8 @@ class Integers:
 
     def bias(self, count: int, deviation: float, type_: TensorType) -> Array:
         """A bias of about the size of the sums, given their standard deviation."""
-        return self._rng.normal(0, deviation, count).astype(type_.dtype)
+        limit = 2**30 if type_ == T.INT32 else 2**46
+        return np.clip(self._rng.normal(0, deviation, count), -limit, limit).astype(type_.dtype)
 
 
 def weighted_case(
@@ -85,6 +87,17 @@ def weighted_case(
         name, op, options, inputs, constants, {0: x_type, 1: w_type}, quantization, declared, version,
         device="quantized activations",
     )
+
+
+def with_ties(case: Case, factor: float = 0.25) -> Case:
+    """The case under scales that are powers of two, so that many results lie halfway between two integers."""
+    assert case.outputs is not None
+    (output,) = case.outputs
+    zeros = {i: q.zero_point for i, q in case.quantization.items()}
+    quantization = {i: Quantization(np.ones(1, np.float32), zero[:1]) for i, zero in zeros.items()}
+    assert output.quantization is not None
+    step = Quantization(np.float32([1 / factor]), output.quantization.zero_point)
+    return replace(case, quantization=quantization, outputs=[replace(output, quantization=step)])
 
 
 def _limits(type_: TensorType) -> tuple[int, int]:
