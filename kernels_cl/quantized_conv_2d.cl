@@ -1,8 +1,9 @@
 // 2-D convolutions and products of quantized activations and weights: out = requantize(conv(x) + bias).
 //
 // x is [images, height, width, channels]. A work-item takes item_rows pixels x item_columns columns of one group. It
-// gathers the patches of MR pixels, as unsigned bytes, into rows of its own, [MR][row_bytes], and multiplies them by
-// all of its columns: padding, strides, dilation and odd numbers of channels are dealt with while gathering.
+// gathers the patches of MR pixels, as unsigned bytes, into rows of its own, [MR][row_bytes] and SLACK, and multiplies
+// them by all of its columns: padding, strides, dilation and odd numbers of channels are dealt with while gathering.
+// plain: rows lie in x as they are multiplied, one after another. size: of x, in bytes.
 // weights are [groups][columns / PANEL][row_bytes / 4][PANEL][4], zeros past the last column and the depth of a patch.
 // stage is [groups][columns / VW][4][VW]: bias, multiplier, left and right shift of every column (quantized.h); with
 // REAL_FACTORS bias, nothing, and a double in place of the shifts.
@@ -16,63 +17,74 @@ typedef struct {
     int pixels, out_height, out_width;
     int columns, group_columns;
     int item_rows, item_columns;
-    int row_bytes, x_zero, out_zero, low, high, row_factor;
+    int row_bytes, plain, size, x_zero, out_zero, low, high, row_factor;
 } Geometry;
 
 #define STAGE_FIELDS 4
 
-// count bytes made unsigned.
-INLINE void gather_bytes(__global uchar *restrict to, __global const uchar *restrict from, const int count) {
+#define SLACK 16  // bytes behind the rows of a work-item, so that short runs are copied whole
+
+// count bytes made unsigned. Up to SLACK bytes behind them may be written too; room: how many there are to read.
+INLINE void gather_bytes(__global uchar *restrict to, __global const uchar *restrict from, const int count,
+                         const int room) {
     int i = 0;
-    for (; i + 16 <= count; i += 16)
-        *(__global uchar16_u *)(to + i) = *(__global const uchar16_u *)(from + i) ^ (uchar16)FLIP;
-    if (i == count) return;
-    if (count >= 16) {
-        i = count - 16;
-        *(__global uchar16_u *)(to + i) = *(__global const uchar16_u *)(from + i) ^ (uchar16)FLIP;
+    if (count <= 16 && room >= 16) {
+        *(__global uchar16_u *)to = *(__global const uchar16_u *)from ^ (uchar16)FLIP;
         return;
     }
-    for (; i + 4 <= count; i += 4)
-        *(__global int_u *)(to + i) = *(__global const int_u *)(from + i) ^ (int)(FLIP * 0x01010101u);
+    for (; i + 16 <= count || (i < count && i + 16 <= room); i += 16)
+        *(__global uchar16_u *)(to + i) = *(__global const uchar16_u *)(from + i) ^ (uchar16)FLIP;
     ROLL for (; i < count; ++i) to[i] = from[i] ^ FLIP;
 }
 
+// count bytes of one value, and up to SLACK more.
 INLINE void fill_bytes(__global uchar *to, const uchar value, const int count) {
-    int i = 0;
-    for (; i + 16 <= count; i += 16) *(__global uchar16_u *)(to + i) = (uchar16)value;
-    ROLL for (; i < count; ++i) to[i] = value;
+    for (int i = 0; i < count; i += 16) *(__global uchar16_u *)(to + i) = (uchar16)value;
 }
 
-// The patch of one pixel, whose first tap is at (top, left) and may be outside the image.
-OUT_OF_LINE WIDE void gather_patch(__global uchar *restrict row, __global const uchar *restrict image,
-                                   __global const Geometry *restrict g, const int top, const int left) {
-    const int merged = g->dilation_x == 1 && g->group_channels == g->channels && left >= 0 &&
-                       left + g->kernel_width <= g->width;
-    const int taps = merged ? 1 : g->kernel_width;
-    const int run = merged ? g->kernel_width * g->channels : g->group_channels;
-    for (int ky = 0; ky < g->kernel_height; ++ky) {
-        const int y = top + ky * g->dilation_y;
-        for (int kx = 0; kx < taps; ++kx, row += run) {
-            const int x = left + kx * g->dilation_x;
-            if ((uint)y < (uint)g->height && (uint)x < (uint)g->width)
-                gather_bytes(row, image + (y * g->width + x) * g->channels, run);
+// The patch of one pixel, whose first tap is at (top, left) and may be outside the image. room: bytes from the image's
+// first to the end of x.
+INLINE void gather_patch(__global uchar *restrict row, __global const uchar *restrict image, const Geometry *g,
+                         const int top, const int left, const int room) {
+    const int dense = g->dilation_x == 1 && g->group_channels == g->channels;
+    const int step = g->dilation_y * g->width * g->channels;
+    int at = (top * g->width + left) * g->channels;
+    if (dense && left >= 0 && left + g->kernel_width <= g->width && top >= 0 &&
+        top + (g->kernel_height - 1) * g->dilation_y < g->height) {
+        const int run = g->kernel_width * g->channels;
+        ROLL for (int ky = 0; ky < g->kernel_height; ++ky, at += step, row += run)
+            gather_bytes(row, image + at, run, room - at);
+        return;
+    }
+    const int run = g->group_channels;
+    ROLL for (int ky = 0; ky < g->kernel_height; ++ky, at += step) {
+        const int inside = (uint)(top + ky * g->dilation_y) < (uint)g->height;
+        ROLL for (int kx = 0; kx < g->kernel_width; ++kx, row += run) {
+            const int dx = kx * g->dilation_x, tap = at + dx * g->channels;
+            if (inside && (uint)(left + dx) < (uint)g->width)
+                gather_bytes(row, image + tap, run, room - tap);
             else
                 fill_bytes(row, (uchar)g->x_zero, run);
         }
     }
 }
 
-// The patches of MR pixels; pixels past the last repeat it.
-INLINE void gather_patches(__global uchar *restrict rows, __global const uchar *restrict x,
-                           __global const Geometry *restrict g, const int m0) {
-    const int line = m0 / g->out_width;
-    int image = line / g->out_height, y = line - image * g->out_height, column = m0 - line * g->out_width;
-    ROLL for (int r = 0; r < MR; ++r, rows += g->row_bytes) {
-        gather_patch(rows, x + image * g->height * g->width * g->channels, g, y * g->stride_y - g->pad_y,
-                     column * g->stride_x - g->pad_x);
-        if (m0 + r + 1 < g->pixels && ++column == g->out_width) {
+// The patches of MR pixels; pixels past the last repeat it. size: of x, from the group's first channel on.
+OUT_OF_LINE WIDE void gather_patches(__global uchar *restrict rows, __global const uchar *restrict x,
+                                     __global const Geometry *restrict geometry, const int m0, const int size) {
+    const Geometry g = *geometry;  // what is written to rows cannot change these
+    if (g.plain && m0 + MR <= g.pixels) {
+        gather_bytes(rows, x + (size_t)m0 * g.channels, MR * g.channels, size - m0 * g.channels);
+        return;
+    }
+    const int line = m0 / g.out_width, image_bytes = g.height * g.width * g.channels;
+    int image = line / g.out_height, y = line - image * g.out_height, column = m0 - line * g.out_width;
+    ROLL for (int r = 0; r < MR; ++r, rows += g.row_bytes) {
+        const int at = image * image_bytes;
+        gather_patch(rows, x + at, &g, y * g.stride_y - g.pad_y, column * g.stride_x - g.pad_x, size - at);
+        if (m0 + r + 1 < g.pixels && ++column == g.out_width) {
             column = 0;
-            if (++y == g->out_height) y = 0, ++image;
+            if (++y == g.out_height) y = 0, ++image;
         }
     }
 }
@@ -137,10 +149,10 @@ KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global co
     weights += (size_t)group * group_panels * g->row_bytes;
     stage += group * group_panels * STAGE_FIELDS;
     out += group * g->group_columns;
-    rows += (size_t)((group * column_items + COLUMN_ITEM) * row_items + ROW_ITEM) * MR * g->row_bytes;
+    rows += (size_t)((group * column_items + COLUMN_ITEM) * row_items + ROW_ITEM) * (MR * g->row_bytes + SLACK);
     for (int m0 = m_first; m0 < m_last; m0 += MR) {
         int sums[MR];
-        gather_patches(rows, x, g, m0);
+        gather_patches(rows, x, g, m0, g->size - group * g->group_channels);
 #ifdef ROW_SUMS
         for (int r = 0; r < MR; ++r) sums[r] = sum_bytes(rows + r * g->row_bytes, g->kernel_height * g->kernel_width * g->group_channels);
 #endif

@@ -24,6 +24,7 @@ from litecl.interpreter.ops.window import Window
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat, TensorType
 
 _ITEMS_PER_UNIT = 8
+_SLACK = 16  # of the kernel
 _LEAST_ITEM_OPERATIONS = 1e5
 
 
@@ -133,13 +134,15 @@ def convolution(call: Call, g: Geometry, weights: Weights, *, real: bool = False
     grid = _grid(tile, target, g, groups)
     row_bytes = -(-g.patch // 4) * 4
     x_zero, bounds = unsigned_zero(x.spec), bounds_of(call.options, out.spec)
-    sizes = (*astuple(g), grid.item_rows, grid.item_columns, row_bytes, x_zero, *astuple(bounds), weights.factor)
+    plain = int((g.kernel_height, g.height, g.stride_x, row_bytes) == (1, 1, 1, g.channels))
+    shares = (grid.item_rows, grid.item_columns, row_bytes, plain, x.spec.size)
+    sizes = (*astuple(g), *shares, x_zero, *astuple(bounds), weights.factor)
     items = -(-g.pixels // grid.item_rows) * -(-g.group_columns // grid.item_columns) * groups
     operands: tuple[Arg, ...] = (
         x,
         Const(weights.packed(tile.panel)),
         Const(weights.stage(tile.panel, target.vector_width, x_zero, real=real)),
-        Scratch(items * tile.rows * row_bytes),
+        Scratch(items * (tile.rows * row_bytes + _SLACK)),
         out,
         Const(np.array(sizes, np.int32)),
     )
