@@ -8,12 +8,19 @@ import numpy as np
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import require, types
+from litecl.interpreter.ops import fixed_point, require, types
 from litecl.interpreter.ops.fixed_point import affine
 from litecl.interpreter.ops.unary import each, like_input
 from litecl.interpreter.schema import TensorType
 
-_STORED = (TensorType.INT8, TensorType.UINT8, TensorType.INT16, TensorType.INT32, *types.SUB_BYTE)
+_BYTES = (TensorType.INT8, TensorType.UINT8)
+_STORED = (*_BYTES, TensorType.INT16, TensorType.INT32, *types.SUB_BYTE)
+_REQUANTIZED: dict[TensorType, tuple[TensorType, ...]] = {
+    TensorType.INT8: _BYTES,
+    TensorType.UINT8: _BYTES,
+    TensorType.INT16: (TensorType.INT8, TensorType.INT16, TensorType.INT32),
+    TensorType.INT32: (TensorType.INT8, TensorType.INT16),
+}
 
 
 @dataclass(frozen=True)
@@ -59,13 +66,31 @@ def _infer_quantize(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
 def _bind_quantize(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
     (x,) = require.present("QUANTIZE", inputs, 1)
     if x.type not in types.FLOAT:
-        raise UnsupportedOp(f"QUANTIZE: no kernel from {x.type.name} to {outputs[0].type.name}")
+        return _requantize(x, outputs[0])
     type_ = require.types("QUANTIZE", outputs[0], _STORED)
     quantization = affine("QUANTIZE", outputs[0])
 
     def run(options: NoOptions, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)
         return [quantize(x, quantization, type_)]
+
+    return run
+
+
+def _requantize(x: TensorSpec, output: TensorSpec) -> Run:
+    """From integers to integers of another scale, by a fixed-point factor (reference/requantize.h)."""
+    if output.type not in _REQUANTIZED.get(x.type, ()):
+        raise UnsupportedOp(f"QUANTIZE: no kernel from {x.type.name} to {output.type.name}")
+    factor = fixed_point.quantize_multiplier(
+        fixed_point.scale_of("QUANTIZE", x) / fixed_point.scale_of("QUANTIZE", output)
+    )
+    x_zero, zero = fixed_point.zero_point_of("QUANTIZE", x), fixed_point.zero_point_of("QUANTIZE", output)
+    low, high = types.integer_limits(output.type)
+
+    def run(options: NoOptions, inputs: Inputs) -> list[Array]:
+        (values,) = require.arrays(inputs, 1)
+        steps = fixed_point.multiply_by_quantized_multiplier(values.astype(np.int64) - x_zero, factor)
+        return [np.clip(steps + zero, low, high).astype(output.dtype)]
 
     return run
 

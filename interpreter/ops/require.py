@@ -10,6 +10,9 @@ from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Inputs, Run, Specs
 from litecl.interpreter.schema import TensorType
 
+QUANTIZED = (TensorType.INT8, TensorType.UINT8, TensorType.INT16, TensorType.INT4, TensorType.INT2, TensorType.UINT4)
+"""Types whose integers stand for real numbers where they have a scale."""
+
 _T = TypeVar("_T")
 
 
@@ -53,6 +56,25 @@ def plain(op: str, *specs: TensorSpec) -> None:
     for spec in specs:
         if spec.quantization is not None and spec.quantization.scale.size and spec.type != TensorType.FLOAT32:
             raise UnsupportedOp(f"{op}: no kernel for quantized {spec.type.name}")
+
+
+def is_quantized(spec: TensorSpec) -> bool:
+    """Whether a tensor's integers stand for real numbers."""
+    scaled = spec.quantization is not None and bool(spec.quantization.scale.size)
+    return scaled and spec.type in QUANTIZED
+
+
+def types_or_quantized(
+    op: str, spec: TensorSpec, allowed: Collection[TensorType], stored: Collection[TensorType]
+) -> TensorType:
+    """The type of a tensor, one of ``allowed``, or one of ``stored`` with the scale that its integers need."""
+    if is_quantized(spec):
+        if spec.type not in stored:
+            raise UnsupportedOp(f"{op}: no kernel for quantized {spec.type.name}")
+        return spec.type
+    if spec.type in stored and spec.type not in allowed:
+        raise ModelError(f"{op}: expected quantization parameters of {spec.name!r} ({spec.type.name}), got none")
+    return types(op, spec, tuple(dict.fromkeys((*allowed, *stored))))
 
 
 def rank(op: str, spec: TensorSpec, *, at_least: int = 0, at_most: int = 8, exactly: int | None = None) -> int:
