@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
+from litecl.delegate.cl_op import Call, ClOp, Const, Refusal, Step
 from litecl.delegate.claims import Specs, is_quantized
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops import fixed_point
@@ -142,6 +142,11 @@ def unsigned_zero(spec: TensorSpec) -> int:
 def flip(type_: TensorType) -> int:
     """What is added to bytes to make them unsigned."""
     return 128 if type_ == TensorType.INT8 else 0
+
+
+def padding(spec: TensorSpec) -> Const:
+    """What stands for zero in a tensor."""
+    return Const(np.full(1, fixed_point.zero_point_of(_NAME, spec) if is_quantized(spec) else 0, spec.dtype))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,10 @@ from litecl.delegate.ops import (
     quantized_conv_2d,
     quantized_depthwise_conv_2d,
     quantized_pool_2d,
+    quantized_reduce,
+    quantized_softmax,
     reduce,
+    requantize,
     reshape,
     resize,
     select,
@@ -28,6 +31,7 @@ from litecl.delegate.ops import (
     softmax,
     space_to_batch_nd,
     split,
+    table,
     transpose,
     transpose_conv,
     unary,
@@ -72,6 +76,10 @@ _QUANTIZED: tuple[ClOp, ...] = (
     *quantized_conv_2d.CL_OPS,
     *quantized_depthwise_conv_2d.CL_OPS,
     *quantized_pool_2d.CL_OPS,
+    *quantized_reduce.CL_OPS,
+    *quantized_softmax.CL_OPS,
+    *requantize.CL_OPS,
+    *table.CL_OPS,
 )
 
 
