@@ -10,7 +10,7 @@ from litecl.delegate.partition import Region, is_state, states_of
 from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.binary import ADD
-from litecl.interpreter.schema import ActivationFunctionType
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 _FUSED = {
     ActivationFunctionType.NONE: Activation(),
@@ -147,7 +147,8 @@ class _Lowering:
         """The tensor that a node computes at the end of what is fused into it, and what that is."""
         output, residual = node.outputs[0], None
         activation = _FUSED[getattr(node.options, "fused_activation_function", ActivationFunctionType.NONE)]
-        while activation == _NONE and (follower := self._only_reader(output)) is not None:
+        floating = self._specs[output].type == TensorType.FLOAT32  # what follows integers has scales of its own
+        while floating and activation == _NONE and (follower := self._only_reader(output)) is not None:
             following = self._graph.nodes[follower]
             addend = self._addend(index, output, following) if cl_op.fuses_residual and residual is None else None
             applied = self._applied(following) if cl_op.fuses_activation else None

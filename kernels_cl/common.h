@@ -67,6 +67,7 @@ typedef int intv_u;
 #define VECTOR(type) type
 #define LANE0(x) (x)
 #define AS_INTV(x) as_int(x)
+#define AS_UINTV(x) as_uint(x)
 #define AS_FLOATV(x) as_float(x)
 #else
 typedef JOIN(float, VW) floatv;
@@ -77,6 +78,7 @@ typedef intv intv_u __attribute__((aligned(4)));
 #define VECTOR(type) JOIN(type, VW)
 #define LANE0(x) ((x).s0)
 #define AS_INTV(x) JOIN(as_int, VW)(x)
+#define AS_UINTV(x) JOIN(as_uint, VW)(x)
 #define AS_FLOATV(x) JOIN(as_float, VW)(x)
 #endif
 

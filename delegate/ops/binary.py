@@ -10,7 +10,7 @@ import numpy as np
 from litecl.delegate.cl_op import Activation, Alias, Arg, Call, ClOp, Launch, Operand, Refusal, Step
 from litecl.delegate.claims import C_TYPES, NUMBERS, Claim, Specs, activated, given, of, stored, takes, typed
 from litecl.delegate.launch import elements
-from litecl.delegate.strided import view, walk
+from litecl.delegate.strided import Walk, view, walk
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, compare
@@ -26,15 +26,20 @@ _LONG_ROW = 1024
 
 
 def _launch(call: Call, function: str, a: Operand, b: Operand, c: Operand, activation: Activation) -> Launch:
+    a, b, path = together(a, b, c)
+    share = elements(c.spec.size, call.target)
+    args: tuple[Arg, ...] = (a, b, c, path.table, *share.args, *path.arguments, *_bounds(a.spec.type, activation))
+    return share.launch("binary", "binary", args, _defines(function, a.spec, c.spec, activation), c.spec.size)
+
+
+def together(a: Operand, b: Operand, c: Operand) -> tuple[Operand, Operand, Walk]:
+    """Two operands that broadcast to a third, repeated where that makes for long rows, and the walk over them."""
     shape = c.shape
     if b.spec.size < a.spec.size == c.spec.size:
         b, shape = _long_rows(b, shape)
     elif a.spec.size < b.spec.size == c.spec.size:
         a, shape = _long_rows(a, shape)
-    path = walk(_view(a, shape), _view(b, shape))
-    share = elements(c.spec.size, call.target)
-    args: tuple[Arg, ...] = (a, b, c, path.table, *share.args, *path.arguments, *_bounds(a.spec.type, activation))
-    return share.launch("binary", "binary", args, _defines(function, a.spec, c.spec, activation), c.spec.size)
+    return a, b, walk(_view(a, shape), _view(b, shape))
 
 
 def _view(x: Operand, shape: Shape) -> Array:

@@ -1,6 +1,6 @@
 """SOFTMAX: exponentials along the last axis, normalised to sum to one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -31,6 +31,19 @@ def difference_multiplier(scale: float, beta: float) -> fixed_point.Multiplier:
 def smallest_difference(shift: int) -> int:
     """Differences below this are too small to count (CalculateInputRadius)."""
     return -int(((1 << _INTEGER_BITS) - 1) * 2.0 ** (31 - _INTEGER_BITS) / 2.0**shift)
+
+
+def exponentials(options: SoftmaxOptions, x: TensorSpec) -> Callable[[Array], Array]:
+    """What makes of differences from the largest element their exponentials without integer bits, 0 for small ones."""
+    factor = difference_multiplier(float(fixed_point.scale_of("SOFTMAX", x)), options.beta)
+    least = smallest_difference(int(factor.shift))
+
+    def exponential(difference: Array) -> Array:
+        counts = difference >= least
+        scaled = fixed_point.multiply_by_quantized_multiplier(np.where(counts, difference, 0), factor)
+        return np.where(counts, gemmlowp.exp_on_negative_values(scaled, _INTEGER_BITS), 0)
+
+    return exponential
 
 
 def _infer(options: SoftmaxOptions, inputs: Specs) -> list[TensorSpec]:
@@ -65,8 +78,7 @@ def _softmax8(options: SoftmaxOptions, x: TensorSpec, output: TensorSpec) -> Run
     scale, zero = fixed_point.scale_of("SOFTMAX", output), fixed_point.zero_point_of("SOFTMAX", output)
     if output.type == TensorType.INT8 and (zero != -128 or abs(scale - 1 / 256) > 1e-3 / 256):
         raise ModelError(f"SOFTMAX: expected an INT8 output of scale 1/256 and zero point -128, got {scale:g}, {zero}")
-    factor = difference_multiplier(float(fixed_point.scale_of("SOFTMAX", x)), options.beta)
-    least = smallest_difference(int(factor.shift))
+    exponential = exponentials(options, x)
     low, high = types.limits(output.dtype)
     bits = output.dtype.itemsize * 8
 
@@ -75,15 +87,12 @@ def _softmax8(options: SoftmaxOptions, x: TensorSpec, output: TensorSpec) -> Run
         if not x.size:
             return [np.zeros(x.shape, output.dtype)]
         wide = x.astype(np.int64)
-        difference = wide - wide.max(axis=-1, keepdims=True)
-        counts = difference >= least
-        scaled = fixed_point.multiply_by_quantized_multiplier(np.where(counts, difference, 0), factor)
-        e = np.where(counts, gemmlowp.exp_on_negative_values(scaled, _INTEGER_BITS), 0)
+        e = exponential(wide - wide.max(axis=-1, keepdims=True))
         total = fixed_math.rescale(e, 0, _ACCUMULATOR_BITS).sum(axis=-1, keepdims=True)
         inverse, over = fixed_math.reciprocal(total, _ACCUMULATOR_BITS)
         product = fixed_point.saturating_rounding_doubling_high_mul(e, inverse)
         result = fixed_point.rounding_divide_by_pot(product, over + 31 - bits) + low
-        return [np.where(counts, np.clip(result, low, high), low).astype(output.dtype)]
+        return [np.where(e > 0, np.clip(result, low, high), low).astype(output.dtype)]
 
     return run
 

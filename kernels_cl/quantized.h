@@ -1,0 +1,130 @@
+// The integer arithmetic of quantized operators: dot products of bytes, and TFLite's requantization.
+//
+// Bytes are multiplied as unsigned activations by signed weights, which is what x86's VNNI does four at a time. Signed
+// activations are made unsigned by flipping their highest bit, that is by adding 128; biases allow for that.
+//
+// Macros: T, the type of the activations: char or uchar.
+#include "tile.h"
+
+typedef VECTOR(T) Tv;
+typedef Tv Tv_u __attribute__((aligned(1)));
+typedef int int_u __attribute__((aligned(1)));
+typedef uchar16 uchar16_u __attribute__((aligned(1)));
+typedef uchar8 uchar8_u __attribute__((aligned(1)));
+
+#define LOADI(p) (*(__global const intv_u *)(p))
+
+// What makes a byte unsigned: 128, or nothing.
+#define FLIP ((uchar)((T)-1 < (T)0 ? 128 : 0))
+
+// sum + the dot product of the four unsigned bytes of x and the four signed bytes of w, lane by lane.
+#if VW == 16 && defined(__AVX512VNNI__)
+#define DOT4(sum, x, w) __builtin_ia32_vpdpbusd512(sum, x, w)
+#elif VW == 8 && defined(__AVX512VNNI__) && defined(__AVX512VL__)
+#define DOT4(sum, x, w) __builtin_ia32_vpdpbusd256(sum, x, w)
+#elif VW == 4 && defined(__AVX512VNNI__) && defined(__AVX512VL__)
+#define DOT4(sum, x, w) __builtin_ia32_vpdpbusd128(sum, x, w)
+#elif VW == 8 && defined(__AVX2__)
+#define PAIRS(x, w) __builtin_ia32_pmaddwd256(as_short16(x), w)
+#define DOT4(sum, x, w)                                                        \
+    ((sum) + PAIRS((intv)(x) & 0x00ff00ff, as_short16((intv)(w) << 8) >> (short16)8) + \
+     PAIRS(as_int8(as_uint8((intv)(x)) >> 8) & 0x00ff00ff, as_short16((intv)(w)) >> (short16)8))
+#else
+inline intv dot4(intv sum, intv x, intv w) {
+    sum += (x & 255) * (w << 24 >> 24);
+    sum += (x >> 8 & 255) * (w << 16 >> 24);
+    sum += (x >> 16 & 255) * (w << 8 >> 24);
+    return sum + (x >> 24 & 255) * (w >> 24);
+}
+#define DOT4(sum, x, w) dot4(sum, (intv)(x), (intv)(w))
+#endif
+
+// x m / 2^31, halves rounded up (SaturatingRoundingDoublingHighMul, for m >= 0).
+#if VW == 1
+inline intv multiply_high(intv x, intv m) { return (int)(((long)x * m + (1L << 30)) >> 31); }
+#else
+#if VW == 16
+typedef long8 longh;
+#define AS_LONGH(x) as_long8(x)
+#elif VW == 8
+typedef long4 longh;
+#define AS_LONGH(x) as_long4(x)
+#else
+typedef long2 longh;
+#define AS_LONGH(x) as_long2(x)
+#endif
+
+inline intv multiply_high(intv x, intv m) {
+    const longh a = AS_LONGH(x), b = AS_LONGH(m), middle = 1L << 30;
+    const longh even = (a << 32 >> 32) * (b << 32 >> 32) + middle;
+    const longh odd = (a >> 32) * (b >> 32) + middle;
+    return (LANES & 1) != 0 ? AS_INTV(odd << 1) : AS_INTV(even >> 31);
+}
+#endif
+
+// A multiplier and its shifts, as the host gives them.
+typedef struct {
+    int multiplier, left, right;
+} Scale;
+
+// MultiplyByQuantizedMultiplier: x m 2^(left - right - 31), rounded to 32 bits, then once more, halves away from zero.
+inline intv requantize(intv x, intv m, intv left, intv right) {
+    const intv y = multiply_high(x << left, m);
+    const intv middle = ((intv)1 << right) >> 1;
+    return (y + middle + (right > 0 ? y >> 31 : (intv)0)) >> right;
+}
+
+inline intv rescale(intv x, Scale by) { return requantize(x, by.multiplier, by.left, by.right); }
+
+// x times a real factor, rounded once, halves away from zero, for results that are clamped to 16 bits or less anyway.
+#ifdef REAL_FACTORS
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+inline int scale_lane(int x, double factor) {
+    const double y = x * factor;
+    const double z = y < -65536.0 ? -65536.0 : (y > 65536.0 ? 65536.0 : y);
+    const int whole = (int)z;
+    const double rest = z - whole;
+    return whole + (rest >= 0.5) - (rest <= -0.5);
+}
+
+inline intv scale(intv x, __global const double *factors) {
+    int lanes[VW];
+    *(__private intv_u *)lanes = x;
+    for (int i = 0; i < VW; ++i) lanes[i] = scale_lane(lanes[i], factors[i]);
+    return *(__private const intv_u *)lanes;
+}
+#endif
+
+// VW bytes at p as integers.
+#define LOAD_BYTES(p) CONVERT(*(__global const Tv_u *)(p), int)
+
+inline intv clamp_int(intv x, int low, int high) {
+    const intv y = x < low ? (intv)low : x;
+    return y > high ? (intv)high : y;
+}
+
+// Writes the first `columns` lanes of x, each of which is a byte, in as few pieces as there are.
+inline void store_bytes(__global T *p, const intv x, const int columns) {
+    const Tv y = CONVERT(x, T);
+    if (columns >= VW) {
+        *(__global Tv_u *)p = y;
+        return;
+    }
+    if (columns <= 0) return;
+    T lanes[VW];
+    *(__private Tv_u *)lanes = y;
+    int i = 0;
+#if VW > 8
+    if (columns & 8) {
+        *(__global uchar8_u *)p = *(__private const uchar8_u *)lanes;
+        i = 8;
+    }
+#endif
+#if VW > 4
+    if (columns & 4) {
+        *(__global int_u *)(p + i) = *(__private const int_u *)(lanes + i);
+        i += 4;
+    }
+#endif
+    for (; i < columns; ++i) p[i] = lanes[i];
+}
