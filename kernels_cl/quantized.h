@@ -44,15 +44,14 @@ inline intv dot4(intv sum, intv x, intv w) {
 inline intv multiply_high(intv x, intv m) { return (int)(((long)x * m + (1L << 30)) >> 31); }
 #else
 #if VW == 16
-typedef long8 longh;
-#define AS_LONGH(x) as_long8(x)
+#define HALF_VW 8
 #elif VW == 8
-typedef long4 longh;
-#define AS_LONGH(x) as_long4(x)
+#define HALF_VW 4
 #else
-typedef long2 longh;
-#define AS_LONGH(x) as_long2(x)
+#define HALF_VW 2
 #endif
+typedef JOIN(long, HALF_VW) longh;
+#define AS_LONGH(x) JOIN(as_long, HALF_VW)(x)
 
 inline intv multiply_high(intv x, intv m) {
     const longh a = AS_LONGH(x), b = AS_LONGH(m), middle = 1L << 30;
@@ -79,19 +78,39 @@ inline intv rescale(intv x, Scale by) { return requantize(x, by.multiplier, by.l
 // x times a real factor, rounded once, halves away from zero, for results that are clamped to 16 bits or less anyway.
 #ifdef REAL_FACTORS
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
-inline int scale_lane(int x, double factor) {
-    const double y = x * factor;
-    const double z = y < -65536.0 ? -65536.0 : (y > 65536.0 ? 65536.0 : y);
-    const int whole = (int)z;
-    const double rest = z - whole;
-    return whole + (rest >= 0.5) - (rest <= -0.5);
+#if VW == 1
+typedef double doubleh;
+typedef int inth;
+#define CONVERT_H(x, type) ((type)(x))
+#else
+typedef JOIN(double, HALF_VW) doubleh;
+typedef JOIN(int, HALF_VW) inth;
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_convertvector)
+#define CONVERT_H(x, type) __builtin_convertvector(x, JOIN(type, HALF_VW))
+#endif
+#endif
+#ifndef CONVERT_H
+#define CONVERT_H(x, type) JOIN(JOIN(convert_, type), HALF_VW)(x)
+#endif
+#endif
+typedef doubleh doubleh_u __attribute__((aligned(8)));
+
+inline inth scale_half(inth x, __global const double *factors) {
+    const doubleh y = CONVERT_H(x, double) * *(__global const doubleh_u *)factors;
+    const doubleh z = y < -65536.0 ? (doubleh)-65536.0 : (y > 65536.0 ? (doubleh)65536.0 : y);
+    const inth whole = CONVERT_H(z, int);
+    const doubleh rest = z - CONVERT_H(whole, double);
+    const doubleh one = 1.0, none = 0.0;
+    return whole + CONVERT_H((rest >= 0.5 ? one : none) - (rest <= -0.5 ? one : none), int);
 }
 
 inline intv scale(intv x, __global const double *factors) {
-    int lanes[VW];
-    *(__private intv_u *)lanes = x;
-    for (int i = 0; i < VW; ++i) lanes[i] = scale_lane(lanes[i], factors[i]);
-    return *(__private const intv_u *)lanes;
+#if VW == 1
+    return scale_half(x, factors);
+#else
+    return (intv)(scale_half(x.lo, factors), scale_half(x.hi, factors + HALF_VW));
+#endif
 }
 #endif
 

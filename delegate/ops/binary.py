@@ -8,8 +8,21 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Alias, Arg, Call, ClOp, Launch, Operand, Refusal, Step
-from litecl.delegate.claims import C_TYPES, NUMBERS, Claim, Specs, activated, given, of, stored, takes, typed
+from litecl.delegate.claims import (
+    C_TYPES,
+    NUMBERS,
+    Claim,
+    Specs,
+    activated,
+    given,
+    is_quantized,
+    of,
+    stored,
+    takes,
+    typed,
+)
 from litecl.delegate.launch import elements
+from litecl.delegate.quantized import alike
 from litecl.delegate.strided import Walk, view, walk
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Op
@@ -96,6 +109,13 @@ def _arithmetic(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> R
     return typed(inputs, NUMBERS) or activated(options, given(inputs, 0).type)
 
 
+def _extreme(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    """Quantized tensors compare as their integers do where they have one scale."""
+    if refusal := typed(inputs, (*NUMBERS, *_BYTES), quantized=True):
+        return refusal
+    return alike(outputs[0], given(inputs, 0), given(inputs, 1)) if is_quantized(outputs[0]) else None
+
+
 def _division(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     """Integers only by constants without a zero: a division by zero may end the process."""
     a, b = given(inputs, 0), given(inputs, 1)
@@ -121,8 +141,8 @@ CL_OPS = (
     _cl_op(binary.SUB, _arithmetic),
     _cl_op(binary.MUL, _arithmetic),
     _cl_op(binary.DIV, _division, of_integers="DIV_INT"),
-    _cl_op(binary.MAXIMUM, takes(*NUMBERS, *_BYTES)),
-    _cl_op(binary.MINIMUM, takes(*NUMBERS, *_BYTES)),
+    _cl_op(binary.MAXIMUM, _extreme),
+    _cl_op(binary.MINIMUM, _extreme),
     _cl_op(binary.SQUARED_DIFFERENCE, takes(_FLOAT, _INT)),
     _cl_op(binary.FLOOR_DIV, _division, of_integers="FLOOR_DIV_INT"),
     _cl_op(binary.FLOOR_MOD, _division, of_integers="FLOOR_MOD_INT"),

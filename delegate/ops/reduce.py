@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Alias, Arg, Call, ClOp, Launch, Operand, Refusal, Scratch, Step, Target
-from litecl.delegate.claims import C_TYPES, NUMBERS, Specs, constant, integers, of, stored, typed
+from litecl.delegate.claims import C_TYPES, NUMBERS, Specs, constant, given, integers, is_quantized, of, stored, typed
 from litecl.delegate.launch import chunks
+from litecl.delegate.quantized import alike
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import reduce
@@ -126,7 +127,12 @@ def _launch(
 
 def _cl_op(op: Op, reduction: _Reduction, *allowed: TensorType) -> ClOp:
     def claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-        return constant(inputs, axis=1) or typed(inputs[:1], allowed)
+        if refusal := constant(inputs, axis=1) or typed(inputs[:1], allowed, quantized=orders):
+            return refusal
+        return alike(given(inputs, 0), outputs[0]) if is_quantized(outputs[0]) else None
+
+    # Quantized tensors compare as their integers do where they have one scale.
+    orders = reduction.function in ("MAX", "MIN")
 
     return ClOp(op, claim=claim, lower=lambda call: _lower(call, reduction))
 

@@ -1,6 +1,5 @@
 """SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: strided copies, by way of a padded image where there are borders."""
 
-
 from litecl.delegate.cl_op import Call, ClOp, Scratch, Step
 from litecl.delegate.claims import bits, integers, moves_by
 from litecl.delegate.quantized import padding

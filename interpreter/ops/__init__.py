@@ -238,7 +238,6 @@ OPS: tuple[Op | ControlOp, ...] = (
     random.STABLEHLO_RNG_BIT_GENERATOR,
     reduce_window.REDUCE_WINDOW,
     reduce_window.STABLEHLO_REDUCE_WINDOW,
-    reduce_window.DILATE,
     skip_gram.SKIP_GRAM,
     sparse_lookup.HASHTABLE_LOOKUP,
     sparse_lookup.EMBEDDING_LOOKUP_SPARSE,

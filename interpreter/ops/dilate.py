@@ -1,16 +1,11 @@
 """DILATE: the elements of a tensor spread apart, with a padding value between them."""
 
-import numpy as np
-
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 from litecl.interpreter.ops import require
-
-
-def dilated(size: int, dilation: int) -> int:
-    """The size of a dimension whose elements are ``dilation`` apart."""
-    return (size - 1) * dilation + 1 if size else 0
+from litecl.interpreter.ops.reduce_window import spread_sizes
+from litecl.interpreter.ops.stablehlo import spread
 
 
 def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
@@ -26,15 +21,13 @@ def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
         return [TensorSpec(x.type, None)]
     if min(steps) < 1:
         raise ShapeError(f"DILATE: expected dilations of 1 or more, got {steps}")
-    return [TensorSpec(x.type, tuple(map(dilated, x.static_shape, steps)))]
+    return [TensorSpec(x.type, spread_sizes(x.static_shape, steps))]
 
 
 def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
     x, dilations, value = require.arrays(inputs, 3)
-    steps = dilations.tolist()
-    y = np.full(tuple(map(dilated, x.shape, steps)), value.item(), x.dtype)
-    y[tuple(slice(None, None, step) for step in steps)] = x
-    return [y]
+    zeros = [0] * x.ndim
+    return [spread(x, value, zeros, zeros, dilations.tolist())]
 
 
 DILATE = Op("DILATE", options=NoOptions, infer=_infer, run=_run)

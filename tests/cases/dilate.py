@@ -27,6 +27,6 @@ CASES = (
     _case("infinity between", _random.normal(3, 2), (2, 2), np.inf),
     *(
         _case(t.name, _random.of(t, 2, 3), (2, 3), 1)
-        for t in (TensorType.INT32, TensorType.INT64, TensorType.UINT8)
+        for t in (TensorType.INT8, TensorType.INT16, TensorType.INT32, TensorType.INT64, TensorType.UINT8)
     ),
 )
