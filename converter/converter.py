@@ -83,8 +83,7 @@ class Converter:
         modules = self._load()
         from litecl.converter.importer.execute import evaluate, infer_shapes
 
-        for module in modules.values():
-            pipeline.run(module, evaluate, infer_shapes)
+        pipeline.run(list(modules.values()), evaluate, infer_shapes)
         return emit(modules)
 
 

@@ -1,25 +1,29 @@
 """The order of the passes, from a TensorFlow program to one of TFLite's operators."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from litecl.converter.graph import Function, Module
 from litecl.converter.lower import lower
 from litecl.converter.passes.activations import fuse_activations
 from litecl.converter.passes.arithmetic import simplify_arithmetic
+from litecl.converter.passes.bodies import own_bodies
+from litecl.converter.passes.branches import simplify_branches
 from litecl.converter.passes.dense import fuse_dense
 from litecl.converter.passes.dilation import fold_dilation
 from litecl.converter.passes.duplicates import merge_duplicates
 from litecl.converter.passes.fold import Evaluate, fold_constants
-from litecl.converter.passes.freeze import freeze_variables
 from litecl.converter.passes.fused_activation import fuse_activation
 from litecl.converter.passes.identities import remove_identities
 from litecl.converter.passes.inline import inline_calls
 from litecl.converter.passes.linear import fold_linear
+from litecl.converter.passes.loop_variables import simplify_loops
 from litecl.converter.passes.lstm_loops import fuse_lstm_loops
 from litecl.converter.passes.padding import fold_padding
 from litecl.converter.passes.repeats import fuse_repeats
 from litecl.converter.passes.reshapes import join_reshapes
 from litecl.converter.passes.sizes import resolve_sizes
+from litecl.converter.passes.tensor_lists import lower_lists
+from litecl.converter.passes.variables import changed_variables, freeze_variables
 
 # On TensorFlow's operators, and again on what the lowering made of them, until nothing changes.
 _TENSORFLOW: tuple[Callable[[Function], None], ...] = (
@@ -36,37 +40,56 @@ _TFLITE: tuple[Callable[[Function], bool], ...] = (join_reshapes, fold_linear, f
 _MAX_ROUNDS = 20
 
 
-def run(module: Module, evaluate: Evaluate, infer_shapes: Callable[[Function], None]) -> None:
-    """Turns the module into one of TFLite's operators.
+def run(modules: Sequence[Module], evaluate: Evaluate, infer_shapes: Callable[[Function], None]) -> None:
+    """Turns modules, which may share variables, into ones of TFLite's operators.
 
-    evaluate: runs a TensorFlow operator on constants. infer_shapes: shapes of a function whose inputs' shapes changed.
+    evaluate: runs TensorFlow operators on constants. infer_shapes: shapes of a function whose inputs' shapes changed.
     """
-    inline_calls(module)
-    for function in module.all_functions():
-        remove_identities(function)
-    fuse_lstm_loops(module)
-    function = module.main
-    freeze_variables(function)
-    if module.reshaped:
-        infer_shapes(function)
-    fold_constants(function, evaluate)
-    function.check()
+    for module in modules:
+        inline_calls(module)
+        own_bodies(module)
+        _each(module, remove_identities)
+    changed = changed_variables(modules)
+    for module in modules:
+        freeze_variables(module, changed)
+        _run(module, evaluate, infer_shapes)
+
+
+def _run(module: Module, evaluate: Evaluate, infer_shapes: Callable[[Function], None]) -> None:
+    _simplify_control(module, evaluate)
+    _each(module, fuse_lstm_loops)
+    lower_lists(module)
+    _simplify_control(module, evaluate)
+    if module.reshaped or any(node.bodies for node in module.main.nodes):
+        infer_shapes(module.main)
+    _each(module, lambda function: fold_constants(function, evaluate))
     for apply in _TENSORFLOW:
-        apply(function)
-        function.check()
-    fold_constants(function, evaluate)
-    lower(function)
-    function.check()
+        _each(module, apply)
+    _simplify_control(module, evaluate)
+    _each(module, lower)
     for _ in range(_MAX_ROUNDS):
-        if not _round(function):
+        if not _round(module):
             break
-    merge_duplicates(function)
-    function.check()
+    _each(module, merge_duplicates)
 
 
-def _round(function: Function) -> bool:
+def _each(module: Module, apply: Callable[[Function], object]) -> bool:
+    """Applies a pass to every function, innermost first; says whether one changed."""
     changed = False
-    for apply in _TFLITE:
-        changed |= apply(function)
-        function.check()
+    for function in module.main.walk():
+        changed |= bool(apply(function))
+    module.main.check()
     return changed
+
+
+def _simplify_control(module: Module, evaluate: Evaluate) -> None:
+    for _ in range(_MAX_ROUNDS):
+        _each(module, lambda function: fold_constants(function, evaluate))
+        changed = _each(module, simplify_loops) | _each(module, simplify_branches)
+        if not changed:
+            return
+
+
+def _round(module: Module) -> bool:
+    changed = [_each(module, apply) for apply in _TFLITE]
+    return any(changed)

@@ -43,7 +43,8 @@ def _captures(graph: Any) -> dict[str, Any]:
 
 def _bind(value: Value, captured: Any) -> None:
     if hasattr(captured, "handle"):
-        value.variable = Variable(captured.name, captured.numpy())
+        key = getattr(captured, "_unique_id", captured.name)
+        value.variable = Variable(captured.name, captured.numpy(), key)
     elif captured.dtype == tf.resource:
         raise ConversionError(
             f"the model captures the resource {value.name!r} (a lookup table, an iterator or an untracked variable), "

@@ -1,10 +1,9 @@
 """Puts the bodies of called functions in place of their calls; functions that stand for an operation stay whole."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from litecl.converter.composites import composite_of
-from litecl.converter.graph import Callee, Function, Module, Node, Value
+from litecl.converter.graph import Callee, Function, Module, Node
 from litecl.interpreter.errors import ConversionError
 
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
@@ -13,7 +12,7 @@ _MAX_DEPTH = 100
 
 def inline_calls(module: Module) -> None:
     """Inlines every call in every function; a composite becomes a node whose operator is the composite's name."""
-    for function in module.all_functions():
+    for function in (module.main, *module.functions.values()):
         _inline(function, module.functions, 0)
 
 
@@ -32,7 +31,7 @@ def _inline(function: Function, library: Mapping[str, Function], depth: int) -> 
             function.add(node)
             continue
         _inline(callee, library, depth + 1)
-        _splice(function, node, callee)
+        splice(function, node, callee.clone())
 
 
 def _callee(node: Node, library: Mapping[str, Function]) -> Function | None:
@@ -43,18 +42,17 @@ def _callee(node: Node, library: Mapping[str, Function]) -> Function | None:
     return library.get(node.op) if isinstance(node.op, str) else None
 
 
-def _splice(function: Function, call: Node, callee: Function) -> None:
-    """Copies the callee's nodes into the caller, its arguments replaced by the call's operands."""
-    values: dict[Value, Value] = {}
-    for argument, value in zip(callee.inputs, call.inputs, strict=True):
+def splice(function: Function, call: Node, body: Function) -> None:
+    """Moves the nodes of ``body``, which nothing else owns, into the caller in place of the call."""
+    for argument, value in zip(body.inputs, call.inputs, strict=True):
         assert value is not None
-        values[argument] = value
-    for node in callee.nodes:
-        outputs = [replace(value, name=_within(call, value.name), producer=None, users=[]) for value in node.outputs]
-        inputs = [None if value is None else values.get(value, value) for value in node.inputs]
-        function.add(Node(node.op, inputs, outputs, node.options, _within(call, node.name)))
-        values.update(zip(node.outputs, outputs, strict=True))
-    function.replace_node(call, [values.get(value, value) for value in callee.outputs])
+        body.replace(argument, value)
+    for node in body.nodes:
+        node.name = _within(call, node.name)
+        for value in node.outputs:
+            value.name = _within(call, value.name)
+        function.add(node)
+    function.replace_node(call, body.outputs)
 
 
 def _within(call: Node, name: str) -> str:
