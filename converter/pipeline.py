@@ -12,16 +12,21 @@ from litecl.converter.passes.dense import fuse_dense
 from litecl.converter.passes.dilation import fold_dilation
 from litecl.converter.passes.duplicates import merge_duplicates
 from litecl.converter.passes.fold import Evaluate, fold_constants
+from litecl.converter.passes.frames import raise_loops
 from litecl.converter.passes.fused_activation import fuse_activation
 from litecl.converter.passes.identities import remove_identities
 from litecl.converter.passes.inline import inline_calls
 from litecl.converter.passes.linear import fold_linear
+from litecl.converter.passes.list_elements import Scope, shape_reads
 from litecl.converter.passes.loop_variables import simplify_loops
 from litecl.converter.passes.lstm_loops import fuse_lstm_loops
 from litecl.converter.passes.padding import fold_padding
+from litecl.converter.passes.ref_variables import raise_variables
 from litecl.converter.passes.repeats import fuse_repeats
 from litecl.converter.passes.reshapes import join_reshapes
 from litecl.converter.passes.sizes import resolve_sizes
+from litecl.converter.passes.switches import raise_branches
+from litecl.converter.passes.tensor_arrays import raise_arrays
 from litecl.converter.passes.tensor_lists import lower_lists
 from litecl.converter.passes.variables import changed_variables, freeze_variables
 
@@ -46,6 +51,8 @@ def run(modules: Sequence[Module], evaluate: Evaluate, infer_shapes: Callable[[F
     evaluate: runs TensorFlow operators on constants. infer_shapes: shapes of a function whose inputs' shapes changed.
     """
     for module in modules:
+        for function in (module.main, *module.functions.values()):
+            module.reshaped |= _raise_control(function)
         inline_calls(module)
         own_bodies(module)
         _each(module, remove_identities)
@@ -55,12 +62,27 @@ def run(modules: Sequence[Module], evaluate: Evaluate, infer_shapes: Callable[[F
         _run(module, evaluate, infer_shapes)
 
 
+def _raise_control(function: Function) -> bool:
+    """TensorFlow 1's control flow as TensorFlow 2's; says whether there was any. Until then nodes may form cycles."""
+    raise_variables(function)
+    if not any(node.op in ("Enter", "Switch", "TensorArrayV3") for node in function.nodes):
+        return False
+    raise_arrays(function)
+    raise_loops(function)
+    raise_branches(function)
+    return True
+
+
 def _run(module: Module, evaluate: Evaluate, infer_shapes: Callable[[Function], None]) -> None:
     _simplify_control(module, evaluate)
     _each(module, fuse_lstm_loops)
+    has_bodies = any(node.bodies for node in module.main.nodes)
+    if module.reshaped and has_bodies:
+        shape_reads(Scope(module.main))
+        infer_shapes(module.main)
     lower_lists(module)
     _simplify_control(module, evaluate)
-    if module.reshaped or any(node.bodies for node in module.main.nodes):
+    if module.reshaped or has_bodies:
         infer_shapes(module.main)
     _each(module, lambda function: fold_constants(function, evaluate))
     for apply in _TENSORFLOW:

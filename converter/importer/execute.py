@@ -21,6 +21,8 @@ _OWN: Mapping[str, Callable[[Sequence[Any]], list[Any]]] = {
     KERAS_LSTM: lambda inputs: list(composite_results(*inputs)),
     UPDATE_SLICE: lambda inputs: [tf.identity(inputs[0])],
 }
+# Operators whose results are of the shape that is known of them already; those on lists become others later.
+_DECLARED = ("ReadVariableOp", "TensorList", "EmptyTensorList")
 # TensorFlow evaluates what shapes hang on; nothing of this size is a shape.
 _LARGEST_SHAPE_OPERAND = 1024
 
@@ -106,7 +108,7 @@ def _apply(node: Node, inputs: Sequence[Any]) -> list[Any]:
     own = _OWN.get(str(node.op))
     if own is not None:
         return own(inputs)
-    if node.op == "ReadVariableOp" or not node.outputs:
+    if str(node.op).startswith(_DECLARED) or not node.outputs:
         return [tf.compat.v1.placeholder(tf_type(value.type), value.shape) for value in node.outputs]
     definition = op_def_registry.get(node.op)
     if definition is None or any(isinstance(value, Callee) for value in node.attrs.values()):

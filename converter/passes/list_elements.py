@@ -14,6 +14,7 @@ from litecl.interpreter.schema import TensorType
 Extent = Union[int, tuple[Value, int]]  # noqa: UP007 (as an alias)
 
 _WRITERS = {"TensorListSetItem": 2, "TensorListPushBack": 1, "litecl.update_slice": 1}
+_MADE_OF_TENSORS = ("TensorListFromTensor", "TensorListScatter", "TensorListScatterV2")
 _BROADCAST = frozenset({"AddV2", "Add", "Sub", "Mul", "RealDiv", "Maximum", "Minimum", "SelectV2", "Pow",
                         "SquaredDifference", "Where", "AddN", "Select", "LogicalAnd", "LogicalOr"})
 _UNARY = frozenset({"Relu", "Relu6", "Sigmoid", "Tanh", "Softmax", "BiasAdd", "Neg", "Exp", "Sqrt", "Rsqrt", "Cast",
@@ -114,6 +115,25 @@ def _other_axis(joined: Value, axis: int, rank: int) -> bool:
     return joined.data is not None and int(joined.data) % rank != axis
 
 
+def shape_reads(scope: Scope) -> None:
+    """Gives items that are read from a list made of a tensor the shape that they have, where it is not known."""
+    for node in scope.function.nodes:
+        if node.op == "TensorListGetItem" and node.output.shape is None:
+            tensor = _tensor(node.input(0), scope)
+            node.output.shape = None if tensor is None or tensor.shape is None else tensor.shape[1:]
+        for body in node.bodies:
+            shape_reads(scope.enter(node, body))
+
+
+def _tensor(made: Value, scope: Scope) -> Value | None:
+    """What a list was made of."""
+    node = made.producer
+    if node is not None:
+        return node.input(0) if node.op in _MADE_OF_TENSORS else None
+    outer = scope.outside(made)
+    return None if outer is None or scope.parent is None else _tensor(outer, scope.parent)
+
+
 def _of_element(made: Value, axis: int, scope: Scope, target: Scope) -> Extent | None:
     """A dimension of an element of a list, which may be a tensor by now."""
     node = made.producer
@@ -122,6 +142,6 @@ def _of_element(made: Value, axis: int, scope: Scope, target: Scope) -> Extent |
     if node is None:
         outer = scope.outside(made)
         return None if outer is None or scope.parent is None else _of_element(outer, axis, scope.parent, target)
-    if node.op == "TensorListFromTensor":
+    if node.op in _MADE_OF_TENSORS:
         return _outward(node.input(0), axis + 1, scope, target)
     return None
