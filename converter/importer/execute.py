@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import op_def_library, op_def_registry
 
-from litecl.converter.composites import KERAS_LSTM
+from litecl.converter.composites import COMPOSITE, KERAS_LSTM
 from litecl.converter.graph import Callee, Dims, Function, Node, Value
 from litecl.converter.importer.keras_lstm import composite_results
 from litecl.converter.importer.types import dims, tf_type
@@ -22,7 +22,7 @@ _OWN: Mapping[str, Callable[[Sequence[Any]], list[Any]]] = {
     UPDATE_SLICE: lambda inputs: [tf.identity(inputs[0])],
 }
 # Operators whose results are of the shape that is known of them already; those on lists become others later.
-_DECLARED = ("ReadVariableOp", "TensorList", "EmptyTensorList")
+_DECLARED = ("ReadVariableOp", "TensorList", "EmptyTensorList", COMPOSITE)
 # TensorFlow evaluates what shapes hang on; nothing of this size is a shape.
 _LARGEST_SHAPE_OPERAND = 1024
 

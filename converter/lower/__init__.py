@@ -1,7 +1,7 @@
 """TensorFlow's operators as TFLite's: one table, by the name of the TensorFlow operator."""
 
 from litecl.converter.graph import Function, Value
-from litecl.converter.lower import control, conv, elementwise, index, lstm, matmul, pool, resize, shape
+from litecl.converter.lower import composites, control, conv, elementwise, index, lstm, matmul, pool, resize, shape
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.interpreter.errors import ConversionError
 
@@ -15,6 +15,7 @@ LOWERINGS: dict[str, Lowering] = {
     **resize.LOWERINGS,
     **lstm.LOWERINGS,
     **control.LOWERINGS,
+    **composites.LOWERINGS,
 }
 
 

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from litecl.converter.composites import KERAS_LSTM
-from litecl.converter.graph import Value
+from litecl.converter.graph import Dims, Value
 from litecl.converter.lower.builder import Builder, Lowering
+from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.broadcast_to import BROADCAST_TO
 from litecl.interpreter.ops.fill import FILL
 from litecl.interpreter.ops.reverse import REVERSE_V2
@@ -30,21 +31,45 @@ _ACTIVATIONS = {"tanh": ActivationFunctionType.TANH, "relu": ActivationFunctionT
 
 def _lstm(b: Builder) -> Sequence[Value]:
     x, h, c, *_ = (b.node.input(i) for i in range(len(b.node.inputs)))
-    if b.node.attrs["go_backwards"]:
+    weights = tuple(b.known(i, what) for i, what in ((3, "kernel"), (4, "recurrent kernel"), (5, "bias")))
+    attrs = b.node.attrs
+    return lstm_layer(b, x, h, c, weights, attrs["activation"], attrs["go_backwards"], b.node.output.shape)
+
+
+def lstm_layer(
+    b: Builder,
+    x: Value,
+    h: Value,
+    c: Value,
+    weights: Sequence[Array],
+    activation: str,
+    go_backwards: bool,
+    shape: Dims | None,
+) -> tuple[Value, Value, Value]:
+    """The sequence [B,T,U], of this ``shape``, the last step of it and the last cell state.
+
+    weights: kernel [F,4U], recurrent kernel [U,4U] and bias [4U], gates in Keras's order.
+    """
+    if go_backwards:
         x = b.op(REVERSE_V2, [x, b.const([1], np.int32)], type=x.type, shape=x.shape)
     state, cell = _initial(b, h), _initial(b, c)
     absent = [None] * 3
-    options = UnidirectionalSequenceLSTMOptions(_ACTIVATIONS[b.node.attrs["activation"]])
-    weights = _per_gate(b, 3, "kernel") + _per_gate(b, 4, "recurrent kernel")
-    operands = [x, *weights, *absent, *_per_gate(b, 5, "bias"), None, None, state, cell, *absent, None]
-    sequence = b.op(UNIDIRECTIONAL_SEQUENCE_LSTM, operands, options)
-    last = _last(b, sequence)
+    kernel, recurrent, bias = (_per_gate(b, part) for part in weights)
+    operands = [x, *kernel, *recurrent, *absent, *bias, None, None, state, cell, *absent, None]
+    options = UnidirectionalSequenceLSTMOptions(_ACTIVATIONS[activation])
+    sequence = b.op(UNIDIRECTIONAL_SEQUENCE_LSTM, operands, options, type=x.type, shape=shape)
+    last = _last(b, sequence, None if shape is None else (shape[0], shape[2]))
     return sequence, last, _after(b, cell, last)
 
 
-def _per_gate(b: Builder, position: int, what: str) -> list[Value]:
+def _per_gate(b: Builder, joined: Array) -> list[Value]:
     """Input, forget, cell and output gate, which Keras keeps side by side; matrices are transposed."""
-    return [b.const(np.ascontiguousarray(part.T)) for part in np.split(b.known(position, what), 4, axis=-1)]
+    return [b.const(np.ascontiguousarray(part.T)) for part in np.split(joined, 4, axis=-1)]
+
+
+def zero_state(b: Builder, shape: Sequence[int]) -> Value:
+    """A variable tensor that is set to zeros whenever the model runs."""
+    return _initial(b, b.const(np.zeros(tuple(shape), np.float32)))
 
 
 def _initial(b: Builder, value: Value) -> Value:
@@ -61,11 +86,11 @@ def _initial(b: Builder, value: Value) -> Value:
     return state
 
 
-def _last(b: Builder, sequence: Value) -> Value:
+def _last(b: Builder, sequence: Value, shape: Dims | None) -> Value:
     """The last step of [B, T, U]."""
     bounds = [b.const(bound, np.int32) for bound in ([0, -1, 0], [0, 0, 0], [1, 1, 1])]
     options = StridedSliceOptions(begin_mask=0b101, end_mask=0b111, shrink_axis_mask=0b010)
-    return b.op(STRIDED_SLICE, [sequence, *bounds], options, shape=b.node.outputs[1].shape)
+    return b.op(STRIDED_SLICE, [sequence, *bounds], options, type=sequence.type, shape=shape)
 
 
 def _after(b: Builder, state: Value, result: Value) -> Value:
@@ -74,7 +99,7 @@ def _after(b: Builder, state: Value, result: Value) -> Value:
     Reading it by way of the shape of the LSTM's result keeps every runtime from reading it before the LSTM has run.
     """
     shape = b.op(SHAPE, [result], ShapeOptions(TensorType.INT32), type=TensorType.INT32, shape=(2,))
-    return b.op(BROADCAST_TO, [state, shape], shape=b.node.outputs[2].shape)
+    return b.op(BROADCAST_TO, [state, shape], type=state.type, shape=state.shape)
 
 
 LOWERINGS: dict[str, Lowering] = {KERAS_LSTM: _lstm}
