@@ -1,15 +1,17 @@
 """The order of the passes, from a TensorFlow program to one of TFLite's operators."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from litecl.converter.composites import KERAS_LSTM
+from litecl.converter.composites import KERAS_BIDIRECTIONAL, KERAS_LSTM, KERAS_RNN
 from litecl.converter.fusions.fusion import Fusion
 from litecl.converter.graph import Function, Module
 from litecl.converter.lower import lower
 from litecl.converter.passes.activations import fuse_activations
 from litecl.converter.passes.arithmetic import simplify_arithmetic
+from litecl.converter.passes.bidirectional import fuse_bidirectional
 from litecl.converter.passes.bodies import own_bodies
 from litecl.converter.passes.branches import simplify_branches
 from litecl.converter.passes.composites import fuse_composites
@@ -29,6 +31,7 @@ from litecl.converter.passes.padding import fold_padding
 from litecl.converter.passes.ref_variables import raise_variables
 from litecl.converter.passes.repeats import fuse_repeats
 from litecl.converter.passes.reshapes import join_reshapes
+from litecl.converter.passes.rnn_loops import fuse_rnn_loops
 from litecl.converter.passes.sizes import resolve_sizes
 from litecl.converter.passes.switches import raise_branches
 from litecl.converter.passes.tensor_arrays import raise_arrays
@@ -49,6 +52,7 @@ _TENSORFLOW: tuple[Callable[[Function], None], ...] = (
 )
 _TFLITE: tuple[Callable[[Function], bool], ...] = (join_reshapes, fold_linear, fuse_activation, fold_padding)
 _MAX_ROUNDS = 20
+_LAYERS: Mapping[Any, str] = {KERAS_LSTM: "LSTM", KERAS_RNN: "SimpleRNN", KERAS_BIDIRECTIONAL: "Bidirectional LSTM"}
 
 Observe = Callable[[str, Module], None]
 
@@ -106,9 +110,11 @@ class Pipeline:
         self._each(module, lambda f: self.report.fusions.extend(fuse_composites(f)), "fuse_composites")
         self._simplify_control(module)
         if self.fuse_layers:
-            self._each(module, fuse_lstm_loops)
+            for apply in (fuse_lstm_loops, fuse_rnn_loops, fuse_bidirectional):
+                self._each(module, apply)
         self.report.fusions.extend(
-            FusionRecord("lstm", node.name) for f in main.walk() for node in f.nodes if node.op == KERAS_LSTM
+            FusionRecord(_LAYERS[node.op], node.name)
+            for f in main.walk() for node in f.nodes if node.op in _LAYERS
         )
         self._whole(module, "lower_lists", lower_lists)
         self._simplify_control(module)

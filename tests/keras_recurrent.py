@@ -23,7 +23,6 @@ LOOPS = (
     _model("gru without reset after", lambda: L.GRU(5, reset_after=False), operators=28),
     _model("gru backwards", lambda: L.GRU(5, go_backwards=True, return_state=False), operators=29),
     _model("gru with dropout", lambda: L.GRU(5, dropout=0.2, recurrent_dropout=0.3), operators=28),
-    _model("simple", lambda: L.SimpleRNN(5, return_sequences=True), operators=22),
     _model("lstm with hard sigmoid", lambda: L.LSTM(5, recurrent_activation="hard_sigmoid"), operators=30),
     _model("masked lstm", L.Masking, lambda: L.LSTM(5, return_sequences=True), operators=62),
     _model("embedding with mask", lambda: L.Embedding(10, 4, mask_zero=True), lambda: L.GRU(5), operators=60,
@@ -37,4 +36,14 @@ LOOPS = (
 STATEFUL = (
     _model("stateful lstm", lambda: L.LSTM(5, stateful=True), operators=17, batch_size=1),
     _model("stateful gru", lambda: L.GRU(5, stateful=True), operators=30, batch_size=1),
+)
+
+FUSED = (
+    _model("simple", lambda: L.SimpleRNN(5), operators=6),
+    _model("simple backwards", lambda: L.SimpleRNN(5, activation="relu", return_sequences=True, go_backwards=True),
+           operators=6),
+    _model("bidirectional", lambda: L.Bidirectional(L.LSTM(5)), operators=11),
+    _model("bidirectional sequence", lambda: L.Bidirectional(L.LSTM(5, return_sequences=True)), operators=9),
+    _model("bidirectional of one batch", lambda: L.Bidirectional(L.LSTM(5, return_sequences=True, activation="relu"),
+                                                                 merge_mode="sum"), operators=6, batch_size=1),
 )

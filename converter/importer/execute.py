@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import op_def_library, op_def_registry
 
-from litecl.converter.composites import COMPOSITE, KERAS_LSTM
+from litecl.converter.composites import COMPOSITE, KERAS_BIDIRECTIONAL, KERAS_LSTM, KERAS_RNN
 from litecl.converter.graph import Callee, Dims, Function, Node, Value
 from litecl.converter.importer.keras_lstm import composite_results
 from litecl.converter.importer.types import dims, tf_type
@@ -19,6 +19,10 @@ from litecl.interpreter.schema import TensorType
 # The shapes of operators that are the converter's own.
 _OWN: Mapping[str, Callable[[Sequence[Any]], list[Any]]] = {
     KERAS_LSTM: lambda inputs: list(composite_results(*inputs)),
+    KERAS_RNN: lambda inputs: list(composite_results(*inputs[:2], *inputs[1:])[:2]),
+    KERAS_BIDIRECTIONAL: lambda inputs: [
+        *composite_results(inputs[0], *inputs[1:6]), *composite_results(inputs[0], *inputs[6:])
+    ],
     UPDATE_SLICE: lambda inputs: [tf.identity(inputs[0])],
 }
 # Operators whose results are of the shape that is known of them already; those on lists become others later.

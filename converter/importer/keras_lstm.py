@@ -23,8 +23,8 @@ _ARGUMENTS = {"inputs", "initial_state_h", "initial_state_c", "mask", "kernel", 
 def whole_lstms(enabled: bool = True) -> Iterator[None]:
     """While this lasts, LSTM layers that a fused operator can express are traced as one call, if it is ``enabled``.
 
-    Where it is not, the hook still keeps Keras from tracing cuDNN's operator on a machine with a GPU. The hook is private
-    to Keras; where a version has it not, or another one, loops are traced instead.
+    Where it is not, the hook still keeps Keras from tracing cuDNN's operator on a machine with a GPU. The hook is
+    private to Keras; where a version has it not, or another one, loops are traced instead.
     """
     backend: Any = getattr(getattr(keras, "src", None), "backend", None)
     original = getattr(backend, "lstm", None)
