@@ -21,6 +21,11 @@ class FusionRecord:
         """Whether it became the operator that is made for it."""
         return self.reason is None
 
+    def __str__(self) -> str:
+        return f"fused {self.name} {self.place!r}" if self.made else (
+            f"not fused {self.name} {self.place!r}: {self.reason}"
+        )
+
 
 @dataclass
 class ConversionReport:
@@ -48,9 +53,7 @@ class ConversionReport:
     def __str__(self) -> str:
         lines = [f"{sum(self.subgraphs)} operators in {len(self.subgraphs)} subgraphs, {self.size_bytes} bytes"]
         lines += [f"  {count:5} {name}" for name, count in sorted(self.operators.items())]
-        for fusion in self.fusions:
-            lines.append(f"fused {fusion.name} {fusion.place!r}" if fusion.made
-                         else f"not fused {fusion.name} {fusion.place!r}: {fusion.reason}")
+        lines += map(str, self.fusions)
         slowest = sorted(self.passes.items(), key=lambda item: -item[1])
         lines += [f"  {seconds * 1000:7.1f} ms {name}" for name, seconds in slowest]
         return "\n".join(lines)
