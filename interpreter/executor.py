@@ -200,6 +200,8 @@ class Executor:
         start_s = time.perf_counter()
         with _named("running", node, frame.subgraph, step.index):
             outputs = self._outputs(frame, step)
+            if len(outputs) != len(node.outputs):
+                raise ModelError(f"{node.op.name}: the node has {len(node.outputs)} outputs, expected {len(outputs)}")
         for tensor, value in zip(node.outputs, outputs, strict=True):
             frame.values[tensor] = value
         for listener in self._listeners:
