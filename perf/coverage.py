@@ -68,7 +68,7 @@ def rows() -> list[Row]:
             op.name,
             "" if op.custom else "-".join(str(n) for n in sorted({op.versions[0], op.versions[-1]})),
             _types(cases[op.name]),
-            _types([case for case in cases[op.name] if case.device is None]) if op.name in claimed else (),
+            _types([case for case in cases[op.name] if op.name in claimed and case.on_device and case.device is None]),
             op.name in claimed,
             op.name in emitted,
             len(cases[op.name]),

@@ -198,15 +198,22 @@ def _watch(context: Any, plan: Plan, start: int, step: int, result: Result) -> i
             _, outcome, trace = receiver.recv() if heard else (number, "timeout", f"no answer in {_TIME_S:.0f} s")
         except EOFError:
             outcome, trace = "crash", "the process ended"
+        if outcome == "timeout" and _loops(plan[number][1]):
+            outcome, trace = "endless loop", ""
         result.counts[outcome] += 1
         if trace:
             result.failures.append((*plan[number], trace))
         number += step
-        if outcome in ("timeout", "crash"):
+        if outcome in ("timeout", "endless loop", "crash"):
             break
     worker.kill()
     worker.join()
     return number
+
+
+def _loops(content: bytes) -> bool:
+    """Whether a model has a loop, which may be one without an end."""
+    return any(node.op.name == "WHILE" for graph in read(content).subgraphs for node in graph.nodes)
 
 
 def seeds(paths: Sequence[Path]) -> list[tuple[str, bytes]]:
