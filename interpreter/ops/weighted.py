@@ -1,6 +1,6 @@
 """Integer kernels of operators with weights: stored integers times weights, plus bias, rescaled to stored integers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,11 +8,11 @@ import numpy as np
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops import exact, fixed_point, rescale
 from litecl.interpreter.ops.exact import Product
-from litecl.interpreter.ops.rescale import Factor, Rescale
+from litecl.interpreter.ops.rescale import FactorOf, Rescale
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
-FactorOf = Callable[[Array, float], Factor]
-"""From real factors, one or one a channel, and the largest magnitude of the sums."""
+# Results that are computed at once, so that what lies between stays within the cache.
+_CHUNK_ELEMENTS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +24,15 @@ class Weighted:
     rescale: Rescale
 
     def __call__(self, rows: Array) -> Array:
-        """Stored integers [..., outputs] for stored integers [..., depth]."""
-        return self.rescale(self.product(rows) + self.offset)
+        """Stored integers [n, outputs] for stored integers [n, depth]."""
+        count = max(1, _CHUNK_ELEMENTS // max(1, self.offset.size))
+        if len(rows) <= count:
+            return self.rescale(self.product(rows) + self.offset)
+        result = np.empty((len(rows), self.offset.size), self.rescale.dtype)
+        for start in range(0, len(rows), count):
+            part = slice(start, start + count)
+            result[part] = self.rescale(self.product(rows[part]) + self.offset)
+        return result
 
 
 @dataclass(frozen=True, eq=False)
