@@ -1,13 +1,14 @@
 """Runs a model: nodes in order, subgraphs by reference, each value dropped after its last use."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from litecl.interpreter.errors import LiteclError, ModelError
+from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, fault
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec
 from litecl.interpreter.op import ControlOp, Inputs, Op
 from litecl.interpreter.schema import TensorType
@@ -63,6 +64,23 @@ def _initial(spec: TensorSpec) -> int:
     if spec.type != TensorType.INT8 or spec.quantization is None or not spec.quantization.zero_point.size:
         return 0
     return int(spec.quantization.zero_point.reshape(-1)[0])
+
+
+@contextmanager
+def _named(doing: str, node: Node, subgraph: int, index: int) -> Iterator[None]:
+    """Says of every error which node it comes from; what numpy raises becomes a ModelError."""
+    place = f"while {doing} {node.op.name} (subgraph {subgraph}, node {index})"
+    try:
+        yield
+    except LiteclError as error:
+        error.add_note(place)
+        raise
+    except FAULTS as error:
+        if node.op.custom and not isinstance(node.op, ControlOp) and not node.op.pure:
+            raise  # a user's own function: its errors are the user's
+        wrapped = fault(error)
+        wrapped.add_note(place)
+        raise wrapped from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,17 +199,15 @@ class Executor:
         run: Callable[..., list[Array]] = node.op.run
         if isinstance(node.op, Op) and node.op.bind is not None:
             intermediates = [specs[t] for t in node.intermediates if t != ABSENT]
-            run = node.op.bind(node.options, inputs, [*outputs, *intermediates]) or node.op.run
+            with _named("preparing", node, subgraph, index):
+                run = node.op.bind(node.options, inputs, [*outputs, *intermediates]) or node.op.run
         return _Step(index, node, run, checked, drop)
 
     def _run(self, frame: Frame, step: _Step) -> None:
         node = step.node
         start_s = time.perf_counter()
-        try:
+        with _named("running", node, frame.subgraph, step.index):
             outputs = self._outputs(frame, step)
-        except LiteclError as error:
-            error.add_note(f"while running {node.op.name} (subgraph {frame.subgraph}, node {step.index})")
-            raise
         for tensor, value in zip(node.outputs, outputs, strict=True):
             frame.values[tensor] = value
         for listener in self._listeners:

@@ -93,7 +93,8 @@ def _arithmetic(
         (result,) = plain.run(NoOptions(), inputs)
         return [activation.apply(options.fused_activation_function, result)]
 
-    return replace(plain, options=options, run=run, versions=versions, declared_types=declared_types)
+    chosen = replace(plain, options=options, run=run, versions=versions)
+    return replace(chosen, declared_types=declared_types, sets_types=not declared_types)
 
 
 def _nonzero(name: str, divisor: Array) -> None:
@@ -138,14 +139,14 @@ def _shift_right(a: Array, b: Array) -> Array:
 _HALF = TensorType.FLOAT16
 _SIGNED = (TensorType.INT8, TensorType.INT16)
 
-ADD = _arithmetic("ADD", AddOptions, np.add, (*types.NUMBER, TensorType.INT16, _HALF), range(1, 6), quantized.add)
-SUB = _arithmetic("SUB", SubOptions, np.subtract, types.NUMBER, range(1, 6), quantized.subtract)
+ADD = _arithmetic("ADD", AddOptions, np.add, (*types.NUMBER, TensorType.INT16, _HALF), range(1, 7), quantized.add)
+SUB = _arithmetic("SUB", SubOptions, np.subtract, types.NUMBER, range(1, 7), quantized.subtract)
 MUL = _arithmetic(
     "MUL",
     MulOptions,
     np.multiply,
     (*types.NUMBER, TensorType.INT16, TensorType.UINT32, TensorType.COMPLEX64, _HALF),
-    range(1, 8),
+    range(1, 9),
     quantized.multiply,
     declared_types=True,
 )

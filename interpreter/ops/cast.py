@@ -100,7 +100,7 @@ CAST = Op(
     infer=_infer_cast,
     run=_run_cast,
     bind=_bind_cast,
-    versions=range(1, 9),
+    versions=range(1, 10),
     declared_types=True,
 )
 BITCAST = Op(

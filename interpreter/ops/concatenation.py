@@ -77,5 +77,5 @@ def _rescale(part: TensorSpec, output: TensorSpec) -> Callable[[Array], Array]:
 
 
 CONCATENATION = Op(
-    "CONCATENATION", options=ConcatenationOptions, infer=_infer, run=_run, bind=_bind, versions=range(1, 6)
+    "CONCATENATION", options=ConcatenationOptions, infer=_infer, run=_run, bind=_bind, versions=range(1, 8)
 )

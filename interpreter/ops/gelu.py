@@ -44,5 +44,5 @@ GELU = Op(
     infer=like_input("GELU", (*types.FLOAT, TensorType.FLOAT16), quantized.QUANTIZED),
     run=each(_gelu),
     bind=bind_quantized("GELU", quantized.table(_gelu)),
-    versions=range(1, 3),
+    versions=range(1, 4),
 )

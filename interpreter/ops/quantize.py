@@ -135,7 +135,7 @@ QUANTIZE = Op(
     infer=_infer_quantize,
     run=require.unbound("QUANTIZE"),
     bind=_bind_quantize,
-    versions=range(1, 6),
+    versions=range(1, 7),
     declared_types=True,
 )
 DEQUANTIZE = Op(
@@ -144,7 +144,7 @@ DEQUANTIZE = Op(
     infer=_infer_dequantize,
     run=_run_dequantize,
     bind=_bind_dequantize,
-    versions=range(1, 9),
+    versions=range(1, 10),
 )
 FAKE_QUANT = Op(
     "FAKE_QUANT",

@@ -1,5 +1,6 @@
 """Guards that operators share: each returns what it checked, or raises ShapeError naming operator, expected and got."""
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import TypeVar
 
@@ -138,6 +139,14 @@ def indices(op: str, values: Array, limit: int) -> Array:
     if values.size and not 0 <= values.min() <= values.max() < limit:
         raise ModelError(f"{op}: index {values.min()} to {values.max()} out of range for dimension {limit}")
     return values
+
+
+def elements(op: str, shape: Sequence[int]) -> int:
+    """How many elements a shape has. Raises ShapeError for more than an int32 counts, as TFLite does."""
+    count = math.prod(shape)
+    if count >= 1 << 31:
+        raise ShapeError(f"{op}: shape {list(shape)} has more than {(1 << 31) - 1} elements")
+    return count
 
 
 def unbound(op: str) -> Run:

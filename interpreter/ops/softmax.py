@@ -122,5 +122,5 @@ def _softmax16(options: SoftmaxOptions, x: TensorSpec) -> Run:
 
 
 SOFTMAX = Op(
-    "SOFTMAX", versions=range(1, 4), options=SoftmaxOptions, infer=_infer, run=_run, bind=_bind, declared_types=True
+    "SOFTMAX", versions=range(1, 5), options=SoftmaxOptions, infer=_infer, run=_run, bind=_bind, declared_types=True
 )

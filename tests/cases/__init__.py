@@ -69,7 +69,7 @@ class Case:
         first_output = len(tensors)
         tensors += [
             # A shape that is known only at run time is written as a scalar's, as TFLite's converter does.
-            TensorSpec(spec.type, known.shape or (), name=f"output_{i}", quantization=spec.quantization)
+            TensorSpec(spec.type, known.shape or spec.shape or (), f"output_{i}", quantization=spec.quantization)
             for i, (known, spec) in enumerate(zip(inferred, declared, strict=True))
         ]
         output_indices = tuple(range(first_output, len(tensors)))
