@@ -83,10 +83,8 @@ def test_float64_rescales_as_integers_do(
     assert isinstance(quick, rescale.Floor)
     exact = scheme(factors, np.inf)
     assert not isinstance(exact, rescale.Floor)
-    results = [
-        rescale.Rescale(each, zero_point, zero_point if clamped else low, high, output.dtype)(x)
-        for each in (quick, exact)
-    ]
+    stored = rescale.Stored(zero_point, zero_point if clamped else low, high, output.dtype)
+    results = [rescale.rescale(each, stored)(x) for each in (quick, exact)]
     np.testing.assert_array_equal(*results)
     np.testing.assert_array_equal(quick(x), exact(x))
 

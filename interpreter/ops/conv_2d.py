@@ -74,7 +74,8 @@ def _run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
 def correlate(options: Conv2DOptions, x: Array, filter_: Array) -> Array:
     """The sums over the taps, [n, height, width, outputs], in the type of the operands."""
     groups = x.shape[3] // filter_.shape[3]
-    return _by_group(options, x, filter_, [matrix.__rmatmul__ for matrix in matrices(filter_, groups)])
+    sizes = windows(options, x.shape, filter_.shape)
+    return _by_group(x, [matrix.__rmatmul__ for matrix in matrices(filter_, groups)], sizes)
 
 
 def matrices(filter_: Array, groups: int) -> list[Array]:
@@ -83,14 +84,14 @@ def matrices(filter_: Array, groups: int) -> list[Array]:
 
 
 def _by_group(
-    options: Conv2DOptions, x: Array, filter_: Array, multiply: Sequence[Callable[[Array], Array]], border: int = 0
+    x: Array, multiply: Sequence[Callable[[Array], Array]], sizes: Sequence[window.Window], border: int = 0
 ) -> Array:
-    sizes = windows(options, x.shape, filter_.shape)
-    parts = [
-        window.convolve(part, group, sizes, border)
-        for part, group in zip(np.split(x, len(multiply), axis=3), multiply, strict=True)
-    ]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=3)
+    """What each group's function makes of the patches of its channels, side by side."""
+    if len(multiply) == 1:
+        return window.convolve(x, multiply[0], sizes, border)
+    parts = np.split(x, len(multiply), axis=3)
+    results = [window.convolve(part, group, sizes, border) for part, group in zip(parts, multiply, strict=True)]
+    return np.concatenate(results, axis=3)
 
 
 def _bind(options: Conv2DOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
@@ -112,13 +113,14 @@ def _integer(options: Conv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
         banks = matrices(values, groups)
         return [scaling.weighted(m, bias, slice(i * count, (i + 1) * count)) for i, m in enumerate(banks)]
 
+    geometry = cache(partial(windows, options))
     # The number of groups hangs on the input's shape, which may be known only now.
     ready = cache(lambda groups: exact.once([filter_, bias], partial(prepare, groups)))
 
     def run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
         x, filter_ = require.arrays(inputs, 2)
         multiply = ready(x.shape[3] // filter_.shape[3])(filter_, require.optional(inputs, 2))
-        return [_by_group(options, x, filter_, multiply, scaling.zero_point)]
+        return [_by_group(x, multiply, geometry(x.shape, filter_.shape), scaling.zero_point)]
 
     return run
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from math import prod
 
 import numpy as np
@@ -87,14 +88,15 @@ def _integer(options: DepthwiseConv2DOptions, inputs: Specs, output: TensorSpec)
         "DEPTHWISE_CONV_2D", options.fused_activation_function, [x, filter_, bias], output
     )
 
+    geometry = cache(partial(windows, options))
     ready = exact.once([filter_, bias], lambda taps, bias: scaling.spread(taps, bias, axis=3))
 
     def run(options: DepthwiseConv2DOptions, inputs: Inputs) -> list[Array]:
         x, filter_ = require.arrays(inputs, 2)
         taps, added, last = ready(filter_, require.optional(inputs, 2))
-        sizes = windows(options, x.shape, filter_.shape)
+        sizes = geometry(x.shape, filter_.shape)
         patches = window.patches(window.pad(x.astype(taps.dtype) - scaling.zero_point, sizes), sizes)
-        result = np.empty((*patches.shape[:3], filter_.shape[3]), last.dtype)
+        result = np.empty((*patches.shape[:3], filter_.shape[3]), output.dtype)
         for images, rows in window.blocks(len(result), result.shape[1], prod(result.shape[2:])):
             result[images, rows] = last(_sums(patches[images, rows], taps) + added)
         return [result]

@@ -20,6 +20,9 @@ Factor = Callable[[Array], Array]
 FactorOf = Callable[[Array, float], Factor]
 """A factor from real ones, one or one a channel, and the largest magnitude of what it multiplies."""
 
+Rescale = Callable[[Array], Array]
+"""From sums [..., outputs] to stored integers."""
+
 INTEGERS = (TensorType.INT8, TensorType.UINT8, TensorType.INT16)
 """Types of quantized activations."""
 
@@ -39,55 +42,62 @@ class Floor:
 
     def __call__(self, sums: Array) -> Array:
         """Whole numbers as float64."""
-        x = self.before(sums, 0.5, nonnegative=False)
-        return np.floor(x, out=x)
-
-    def before(self, sums: Array, added: float, nonnegative: bool) -> Array:
-        """What is left to be rounded down, with ``added``; ``nonnegative``: no matter what becomes of negative sums."""
         x = np.asarray(sums.astype(np.float64))
         x *= self.scale
-        if nonnegative:
-            x += self.nudge + added
-            return x
-        if self.nudge.any():
-            x += np.copysign(self.nudge, x)
-        x += added
-        return x
+        x += np.copysign(self.nudge, x)
+        x += 0.5
+        return np.floor(x, out=x)
 
 
 @dataclass(frozen=True, eq=False)
-class Rescale:
-    """The last step of an integer kernel: factor, zero point, range of the activation, type."""
+class Stored:
+    """What is stored: the zero point, the range that the activation leaves, and the type."""
 
-    factor: Factor
     zero_point: int
     low: int
     high: int
     dtype: np.dtype[Any]
 
-    def __call__(self, sums: Array) -> Array:
-        """The stored integers for sums [..., outputs]."""
-        if isinstance(self.factor, Floor):
-            return self._floored(self.factor, sums)
-        result = self.factor(sums)
-        result += self.zero_point
-        np.maximum(result, self.low, out=result)
-        np.minimum(result, self.high, out=result)
-        return result.astype(self.dtype)
 
-    def _floored(self, factor: Floor, sums: Array) -> Array:
-        # Moved to where all results are positive, the cast rounds down; the sign bit moves them back.
-        base = -int(np.iinfo(self.dtype).min)
-        added = self.zero_point + base
-        if factor.fraction_bits + 8 * self.dtype.itemsize <= 53:
-            x = factor.before(sums, added + 0.5, nonnegative=self.low >= self.zero_point)
-        else:
-            x = factor(sums)
-            x += added
-        np.clip(x, self.low + base, self.high + base, out=x)
-        bits = x.astype(f"u{self.dtype.itemsize}")
-        bits ^= bits.dtype.type(base)
-        return bits.view(self.dtype)
+def rescale(factor: Factor, stored: Stored) -> Rescale:
+    """The last step of an integer kernel, from sums [..., outputs] to what is stored."""
+    if isinstance(factor, Floor) and factor.fraction_bits + 8 * stored.dtype.itemsize <= 53:
+        return _floored(factor, stored)
+    zero_point, low, high = stored.zero_point, stored.low, stored.high
+
+    def run(sums: Array) -> Array:
+        result = factor(sums)
+        result += zero_point
+        np.maximum(result, low, out=result)
+        np.minimum(result, high, out=result)
+        return result.astype(stored.dtype)
+
+    return run
+
+
+def _floored(factor: Floor, stored: Stored) -> Rescale:
+    # Moved to where all results are positive, the cast rounds down; the sign bit moves them back.
+    base = -int(np.iinfo(stored.dtype).min)
+    bits, sign = np.dtype(f"u{stored.dtype.itemsize}"), base
+    low, high = float(stored.low + base), float(stored.high + base)
+    # Where negative sums are clamped away, what becomes of them does not matter.
+    nonnegative = stored.low >= stored.zero_point
+    nudge = None if nonnegative or not factor.nudge.any() else factor.nudge
+    added = stored.zero_point + base + 0.5 + (factor.nudge if nonnegative else 0.0)
+
+    def run(sums: Array) -> Array:
+        x = sums.astype(np.float64)
+        x *= factor.scale
+        if nudge is not None:
+            x += np.copysign(nudge, x)
+        x += added
+        np.clip(x, low, high, out=x)
+        result = x.astype(bits)
+        if sign:
+            result ^= bits.type(sign)
+        return result.view(stored.dtype)
+
+    return run
 
 
 def twice_rounded(factor: Array, largest: float = np.inf) -> Factor:
