@@ -10,6 +10,7 @@ from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.ops import activation, exact, hybrid, require, rescale, types, weighted, window
+from litecl.interpreter.ops.exact import Product
 from litecl.interpreter.ops.weighted import Weighted
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 
@@ -98,7 +99,7 @@ def _bind(options: Conv2DOptions, inputs: Specs, outputs: Sequence[TensorSpec]) 
     x, filter_ = require.present("CONV_2D", inputs, 2)
     if x.type in rescale.INTEGERS:
         return _integer(options, inputs, outputs[0])
-    return _hybrid(hybrid.scales_of("CONV_2D", filter_)) if hybrid.applies(x, filter_) else None
+    return _hybrid(options, filter_) if hybrid.applies(x, filter_) else None
 
 
 def _integer(options: Conv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
@@ -125,14 +126,22 @@ def _integer(options: Conv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
     return run
 
 
-def _hybrid(scales: Array) -> Run:
+def _hybrid(options: Conv2DOptions, filter_: TensorSpec) -> Run:
+    scales = hybrid.scales_of("CONV_2D", filter_)
+    geometry = cache(partial(windows, options))
     # Images have a zero point of their own only where the filters' scales differ.
     per_channel = bool((scales != scales[0]).any())
+
+    def prepare(groups: int, values: Array) -> list[Product]:
+        return [hybrid.transposed(bank.reshape(len(bank), -1)) for bank in np.split(values, groups)]
+
+    ready = cache(lambda groups: exact.once([filter_], partial(prepare, groups)))
 
     def run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
         x, filter_ = require.arrays(inputs, 2)
         integers, scale = hybrid.quantize(x, asymmetric=per_channel)
-        sums = correlate(options, integers, hybrid.integers(filter_))
+        multiply = ready(x.shape[3] // filter_.shape[3])(filter_)
+        sums = _by_group(integers, multiply, geometry(x.shape, filter_.shape))
         return [finish(sums.astype(np.float32) * (scale * scales), inputs, 2, options.fused_activation_function)]
 
     return run
