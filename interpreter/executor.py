@@ -11,6 +11,7 @@ import numpy as np
 from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, fault
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec
 from litecl.interpreter.op import ControlOp, Inputs, Op
+from litecl.interpreter.schema import TensorType
 
 VariableKey = tuple[int, int]
 
@@ -37,10 +38,10 @@ class Variables:
         self.resources: dict[str, Any] = {}
 
     def get(self, key: VariableKey, spec: TensorSpec) -> Array:
-        """The value of a variable tensor, zeros if it was never written."""
+        """The value of a variable tensor; never written, it is zeros, or the zero point of INT8, as in TFLite."""
         value = self._values.get(key)
         if value is None:
-            value = np.zeros(spec.static_shape, spec.dtype)
+            value = np.full(spec.static_shape, _initial(spec), spec.dtype)
         elif not isinstance(value, np.ndarray):
             value = value.fetch()
         self._values[key] = value
@@ -55,8 +56,14 @@ class Variables:
         return self._values.get(key) is holder
 
     def reset(self) -> None:
-        """Sets every variable tensor back to zeros; resources stay."""
+        """Sets every variable tensor back to its first value; resources stay."""
         self._values.clear()
+
+
+def _initial(spec: TensorSpec) -> int:
+    if spec.type != TensorType.INT8 or spec.quantization is None or not spec.quantization.zero_point.size:
+        return 0
+    return int(spec.quantization.zero_point.reshape(-1)[0])
 
 
 @contextmanager
@@ -191,8 +198,9 @@ class Executor:
         )
         run: Callable[..., list[Array]] = node.op.run
         if isinstance(node.op, Op) and node.op.bind is not None:
+            intermediates = [specs[t] for t in node.intermediates if t != ABSENT]
             with _named("preparing", node, subgraph, index):
-                run = node.op.bind(node.options, inputs, outputs) or node.op.run
+                run = node.op.bind(node.options, inputs, [*outputs, *intermediates]) or node.op.run
         return _Step(index, node, run, checked, drop)
 
     def _run(self, frame: Frame, step: _Step) -> None:

@@ -51,6 +51,8 @@ def outputs_of(node: Node, inputs: Sequence[TensorSpec | None], declared: Sequen
         raise ModelError(f"{node.op.name}: the node has {len(declared)} outputs, expected {len(inferred)}")
     if node.op.declared_types:
         inferred = [replace(known, type=spec.type) for known, spec in zip(inferred, declared, strict=True)]
+    elif isinstance(node.op, Op) and node.op.sets_types:
+        declared = [replace(spec, type=known.type) for known, spec in zip(inferred, declared, strict=True)]
     if isinstance(node.op, Op) and node.op.declared_shapes:
         inferred = [
             replace(known, shape=spec.shape if known.shape is None else known.shape)

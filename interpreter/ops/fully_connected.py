@@ -117,7 +117,7 @@ def _shuffled(options: FullyConnectedOptions, inputs: Specs, output: TensorSpec)
 
 
 def _hybrid(weights: TensorSpec) -> Run:
-    scales = hybrid.scales_of("FULLY_CONNECTED", weights)
+    prepared = hybrid.prepared("FULLY_CONNECTED", weights)
     quantization = weights.quantization
     assert quantization is not None
 
@@ -127,7 +127,7 @@ def _hybrid(weights: TensorSpec) -> Run:
         if quantization.block_size:
             result = hybrid.blockwise_matmul(rows, matrix, quantization)
         else:
-            result = hybrid.matmul(rows, matrix, scales, options.asymmetric_quantize_inputs)
+            result = hybrid.matmul(rows, matrix, prepared, options.asymmetric_quantize_inputs)
         return [_finish(options, inputs, result)]
 
     return run

@@ -4,10 +4,14 @@ A raw value of ``bits`` bits with ``integer`` integer bits stands for ``raw / 2*
 integer bits: they stand for numbers of [-1, 1).
 """
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.fixed_point import (
+    Multiplier,
     rounding_divide_by_pot,
     saturating_multiply_by_pot,
     saturating_rounding_doubling_high_mul,
@@ -51,6 +55,35 @@ def tanh(x: Array, integer: int, bits: int = 32) -> Array:
 def one_over_one_plus(x: Array, bits: int = 32) -> Array:
     """``1 / (1 + x)`` for ``x`` of [0, 1), which has no integer bits."""
     return saturating_multiply_by_pot(_newton(x, bits), 1, bits)
+
+
+def inverse_sqrt(x: Array) -> Multiplier:
+    """``1 / sqrt(x)`` of whole numbers, as multipliers (GetInvSqrtQuantizedMultiplierExp of TFLite's common.h)."""
+    bits = np.frexp(x.astype(np.float64))[1].astype(np.int64)
+    down = np.maximum(bits - 28, 0) // 2
+    x = x >> (2 * down)
+    up = np.maximum(31 - (bits - 2 * down), 0) // 2 - 1
+    part = (x << (2 * np.maximum(up, 0))) >> 1
+    half = rounding_divide_by_pot(part, 1)
+    root = np.full_like(x, 1 << 28)
+    for _ in range(5):
+        cube = saturating_multiply_by_pot(_times(_times(root, root), root), 6)
+        root = saturating_multiply_by_pot(_times(root, (1 << 28) + (1 << 27)) - _times(half, cube), 3)
+    value, shift = _times(root, 1518500250), 11 + down - up
+    value = np.where(shift < 0, value << np.maximum(-shift, 0), value)
+    small = bits <= 1  # 0 counts as 1
+    return Multiplier(np.where(small, _one(32), value), np.where(small, 0, -np.maximum(shift, 0)))
+
+
+@cache
+def table(function: Callable[[Array, int, int], Array], integer: int) -> Array:
+    """``logistic`` or ``tanh`` of every 16-bit raw value, by the value modulo 2**16."""
+    raw = np.arange(1 << 16).astype(np.int16).astype(np.int64)
+    return function(raw, integer, 16)
+
+
+def _times(a: Array, b: Array | int) -> Array:
+    return saturating_rounding_doubling_high_mul(a, b)
 
 
 def _exp_of_last_quarter(x: Array, bits: int) -> Array:

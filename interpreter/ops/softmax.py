@@ -69,21 +69,25 @@ def _softmax8(options: SoftmaxOptions, x: TensorSpec, output: TensorSpec) -> Run
     least = smallest_difference(int(factor.shift))
     low, high = types.limits(output.dtype)
     bits = output.dtype.itemsize * 8
+    # By the difference from the largest element: its exponential, and that as it is added up.
+    differences = -np.arange(256)
+    counted = np.where(differences >= least, differences, 0)
+    scaled = fixed_point.multiply_by_quantized_multiplier(counted, factor)
+    exponentials = gemmlowp.exp_on_negative_values(scaled, _INTEGER_BITS)
+    exponentials = np.where(differences >= least, exponentials, 0)
+    addends = fixed_math.rescale(exponentials, 0, _ACCUMULATOR_BITS)
 
     def run(options: SoftmaxOptions, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)
         if not x.size:
             return [np.zeros(x.shape, output.dtype)]
-        wide = x.astype(np.int64)
-        difference = wide - wide.max(axis=-1, keepdims=True)
-        counts = difference >= least
-        scaled = fixed_point.multiply_by_quantized_multiplier(np.where(counts, difference, 0), factor)
-        e = np.where(counts, gemmlowp.exp_on_negative_values(scaled, _INTEGER_BITS), 0)
-        total = fixed_math.rescale(e, 0, _ACCUMULATOR_BITS).sum(axis=-1, keepdims=True)
+        difference = x.max(axis=-1, keepdims=True).astype(np.int64) - x
+        e = exponentials[difference]
+        total = addends[difference].sum(axis=-1, keepdims=True)
         inverse, over = fixed_math.reciprocal(total, _ACCUMULATOR_BITS)
         product = fixed_point.saturating_rounding_doubling_high_mul(e, inverse)
         result = fixed_point.rounding_divide_by_pot(product, over + 31 - bits) + low
-        return [np.where(counts, np.clip(result, low, high), low).astype(output.dtype)]
+        return [np.where(e > 0, np.clip(result, low, high), low).astype(output.dtype)]
 
     return run
 

@@ -5,7 +5,7 @@ kernel under test.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ class Case:
 
     inputs: arrays, None where absent. constants: positions that the file stores as constants.
     types, quantization: of inputs, by position, where the array's own type does not tell (INT4, int8 weights).
+    intermediates: types and quantization of the node's intermediate tensors.
     outputs: type and quantization of the outputs, where they do not follow from the inputs; their shapes are inferred.
     tolerance: largest difference, relative to the expected output's largest magnitude; None takes the table's of
         ``test_ops``; a case that gives one says why in a comment.
@@ -38,6 +39,7 @@ class Case:
     quantization: dict[int, Quantization] = field(default_factory=dict)
     outputs: Sequence[TensorSpec] | None = None
     version: int = 1
+    intermediates: Sequence[TensorSpec] = ()
     tolerance: float | None = None
     device: str | None = None
     kernels: str = "reference"
@@ -78,7 +80,9 @@ class Case:
             for position, index in enumerate(node_inputs)
             if index != ABSENT and position not in self.constants and position not in self.op.states
         )
-        node = Node(self.op, tuple(node_inputs), output_indices, self.options, version=self.version)
+        inner = range(len(tensors), len(tensors) + len(self.intermediates))
+        tensors += [replace(spec, shape=(), name=f"intermediate_{i}") for i, spec in enumerate(self.intermediates)]
+        node = Node(self.op, tuple(node_inputs), output_indices, self.options, tuple(inner), self.version)
         return Model((Subgraph(tuple(tensors), feeds, output_indices, (node,), name="main"),), description=self.name)
 
     @property
