@@ -91,7 +91,8 @@ def _floored(factor: Floor, stored: Stored) -> Rescale:
         if nudge is not None:
             x += np.copysign(nudge, x)
         x += added
-        np.clip(x, low, high, out=x)
+        np.maximum(x, low, out=x)
+        np.minimum(x, high, out=x)
         result = x.astype(bits)
         if sign:
             result ^= bits.type(sign)
