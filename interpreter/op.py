@@ -45,6 +45,7 @@ class Op:
     declared_types: True where a model chooses the types of the outputs (CAST, QUANTIZE), so that the declared ones
         count and those of ``infer`` are a default.
     declared_shapes: True where a model chooses the shapes that ``infer`` leaves open.
+    sets_types: True where the outputs have the types of ``infer`` whatever the model declares (ADD and its like).
     select: options -> the record to use, where one name stands for operators of different operands.
     """
 
@@ -58,6 +59,7 @@ class Op:
     pure: bool = True
     custom: bool = False
     declared_types: bool = False
+    sets_types: bool = False
     declared_shapes: bool = False
     select: "Callable[[Any], Op] | None" = None
 

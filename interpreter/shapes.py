@@ -46,11 +46,13 @@ def outputs_of(node: Node, inputs: Sequence[TensorSpec | None], declared: Sequen
     """The outputs of one node that runs no subgraphs, as far as they follow from its inputs."""
     if any(spec is not None and spec.shape is None for spec in inputs):
         return [replace(spec, shape=None) for spec in declared]
-    inferred = node.op.infer(node.options, inputs)[: len(declared)]
-    if len(inferred) < len(declared):
+    inferred = node.op.infer(node.options, inputs)
+    if len(inferred) != len(declared):
         raise ModelError(f"{node.op.name}: the node has {len(declared)} outputs, expected {len(inferred)}")
     if node.op.declared_types:
         inferred = [replace(known, type=spec.type) for known, spec in zip(inferred, declared, strict=True)]
+    elif isinstance(node.op, Op) and node.op.sets_types:
+        declared = [replace(spec, type=known.type) for known, spec in zip(inferred, declared, strict=True)]
     if isinstance(node.op, Op) and node.op.declared_shapes:
         inferred = [
             replace(known, shape=spec.shape if known.shape is None else known.shape)

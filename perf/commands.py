@@ -16,6 +16,7 @@ from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.reader import read
 from litecl.perf import bench as benchmark
+from litecl.perf import coverage as operators
 from litecl.perf import report
 from litecl.perf.devices import device_rows
 from litecl.perf.feeds import load_inputs, outputs_of, prepare, random_inputs, save_outputs
@@ -116,6 +117,15 @@ def bench(args: argparse.Namespace) -> Output:
     view += [] if profile is None else [report.profile_view(profile)]
     view += [] if result.report is None else [Text(str(result.report))]
     return Output({"model": str(args.model), **report.bench_data(result, profile)}, view)
+
+
+def coverage(args: argparse.Namespace) -> Output:
+    """The operators."""
+    rows = operators.rows()
+    if args.output is not None:
+        args.output.write_text(operators.markdown(rows))
+    data = {"operators": [asdict(row) for row in rows], "missing": operators.missing()}
+    return Output(data, [report.coverage_table(rows)])
 
 
 def _delegate(args: argparse.Namespace) -> CLDelegate:

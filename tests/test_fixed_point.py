@@ -1,12 +1,14 @@
 """Fixed-point arithmetic against integers of any size, one at a time, and against float64."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
-from litecl.interpreter.ops import fixed_point, gemmlowp
+from litecl.interpreter.ops import fixed_point, gemmlowp, rescale, types
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 _X = np.concatenate([np.random.default_rng(1).integers(-(2**22), 2**22, 500), [-(2**31), 2**31 - 1, 0, 1, -1, 2, -2]])
@@ -60,6 +62,31 @@ def test_wide_multiplication_uses_15_bits() -> None:
     x = _X * 1000
     expected = [(int(v) * ((int(multiplier.value) + 32768) >> 16) + 32768) >> 16 for v in x]
     np.testing.assert_array_equal(fixed_point.multiply_wide_by_quantized_multiplier(x, multiplier), expected)
+
+
+@pytest.mark.parametrize("output", [TensorType.INT8, TensorType.UINT8, TensorType.INT16])
+@pytest.mark.parametrize("clamped", [False, True])
+@pytest.mark.parametrize("factor", [3.7, 0.7, 0.25, 0.0101, 1.3e-4, 3e-6])
+@pytest.mark.parametrize("scheme", [rescale.twice_rounded, rescale.wide])
+def test_float64_rescales_as_integers_do(
+    scheme: Callable[[Array, float], rescale.Factor], factor: float, clamped: bool, output: TensorType
+) -> None:
+    wide = scheme is rescale.wide
+    limit = 2.0**37 if wide else 2.0**18
+    x = np.random.default_rng(3).integers(-int(limit), int(limit), (4000, 2))
+    ties = np.round(np.arange(-1000, 1000) / 2 / factor)  # where results lie halfway between two integers
+    x = np.concatenate([x, np.clip(ties, -limit, limit).astype(np.int64)[:, None].repeat(2, axis=1)])
+    factors = np.array([factor, factor * 0.37])
+    low, high = types.integer_limits(output)
+    zero_point = 3
+    quick = scheme(factors, limit)
+    assert isinstance(quick, rescale.Floor)
+    exact = scheme(factors, np.inf)
+    assert not isinstance(exact, rescale.Floor)
+    stored = rescale.Stored(zero_point, zero_point if clamped else low, high, output.dtype)
+    results = [rescale.rescale(each, stored)(x) for each in (quick, exact)]
+    np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(quick(x), exact(x))
 
 
 @pytest.mark.parametrize(

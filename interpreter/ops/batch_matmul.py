@@ -60,8 +60,8 @@ def operands(options: BatchMatMulOptions, inputs: Inputs) -> tuple[Array, Array]
 def _run_scaled(options: BatchMatMulOptions, inputs: Inputs, scales: hybrid.Scales) -> list[Array]:
     x, y = operands(options, inputs)
     rows, scale = hybrid.quantize(x.reshape(-1, x.shape[-1]), options.asymmetric_quantize_inputs)
-    products = np.matmul(rows.reshape(x.shape), hybrid.integers(y)).astype(np.float32)
-    return [products * scale.reshape(*x.shape[:-1], 1) * scales[1]]
+    products = exact.matmul(rows.reshape(x.shape), hybrid.integers(y), 255 * 128).astype(np.float32)
+    return [products * scale.reshape(*x.shape[:-1], 1) * scales[1].scales]
 
 
 _bind_hybrid = hybrid.bind("BATCH_MATMUL", _run_scaled)

@@ -93,7 +93,8 @@ def _arithmetic(
         (result,) = plain.run(NoOptions(), inputs)
         return [activation.apply(options.fused_activation_function, result)]
 
-    return replace(plain, options=options, run=run, versions=versions, declared_types=declared_types)
+    chosen = replace(plain, options=options, run=run, versions=versions)
+    return replace(chosen, declared_types=declared_types, sets_types=not declared_types)
 
 
 def _nonzero(name: str, divisor: Array) -> None:

@@ -37,11 +37,11 @@ def _run(options: ConcatenationOptions, inputs: Inputs) -> list[Array]:
 
 
 def _bind(options: ConcatenationOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    """Only UINT8 inputs may have another scale than the output, to which they are brought in float32."""
+    """UINT8 inputs are brought to the output's scale, in float32; INT16 ones are taken as they are, as in TFLite."""
     parts = require.present("CONCATENATION", inputs, len(inputs))
     (output,) = outputs
     same = [_same_quantization(part, output) for part in parts]
-    if all(same) or not require.is_quantized(output):
+    if all(same) or not require.is_quantized(output) or output.type == TensorType.INT16:
         return None
     if output.type != TensorType.UINT8:
         names = f"{parts[same.index(False)].name!r} and {output.name!r}"

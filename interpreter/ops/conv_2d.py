@@ -10,6 +10,7 @@ from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.ops import activation, exact, hybrid, require, rescale, types, weighted, window
+from litecl.interpreter.ops.exact import Product
 from litecl.interpreter.ops.weighted import Weighted
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 
@@ -74,7 +75,8 @@ def _run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
 def correlate(options: Conv2DOptions, x: Array, filter_: Array) -> Array:
     """The sums over the taps, [n, height, width, outputs], in the type of the operands."""
     groups = x.shape[3] // filter_.shape[3]
-    return _by_group(options, x, filter_, [matrix.__rmatmul__ for matrix in matrices(filter_, groups)])
+    sizes = windows(options, x.shape, filter_.shape)
+    return _by_group(x, [matrix.__rmatmul__ for matrix in matrices(filter_, groups)], sizes)
 
 
 def matrices(filter_: Array, groups: int) -> list[Array]:
@@ -83,21 +85,21 @@ def matrices(filter_: Array, groups: int) -> list[Array]:
 
 
 def _by_group(
-    options: Conv2DOptions, x: Array, filter_: Array, multiply: Sequence[Callable[[Array], Array]], border: int = 0
+    x: Array, multiply: Sequence[Callable[[Array], Array]], sizes: Sequence[window.Window], border: int = 0
 ) -> Array:
-    sizes = windows(options, x.shape, filter_.shape)
-    parts = [
-        window.convolve(part, group, sizes, border)
-        for part, group in zip(np.split(x, len(multiply), axis=3), multiply, strict=True)
-    ]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=3)
+    """What each group's function makes of the patches of its channels, side by side."""
+    if len(multiply) == 1:
+        return window.convolve(x, multiply[0], sizes, border)
+    parts = np.split(x, len(multiply), axis=3)
+    results = [window.convolve(part, group, sizes, border) for part, group in zip(parts, multiply, strict=True)]
+    return np.concatenate(results, axis=3)
 
 
 def _bind(options: Conv2DOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
     x, filter_ = require.present("CONV_2D", inputs, 2)
     if x.type in rescale.INTEGERS:
         return _integer(options, inputs, outputs[0])
-    return _hybrid(hybrid.scales_of("CONV_2D", filter_)) if hybrid.applies(x, filter_) else None
+    return _hybrid(options, filter_) if hybrid.applies(x, filter_) else None
 
 
 def _integer(options: Conv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
@@ -112,25 +114,34 @@ def _integer(options: Conv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
         banks = matrices(values, groups)
         return [scaling.weighted(m, bias, slice(i * count, (i + 1) * count)) for i, m in enumerate(banks)]
 
+    geometry = cache(partial(windows, options))
     # The number of groups hangs on the input's shape, which may be known only now.
     ready = cache(lambda groups: exact.once([filter_, bias], partial(prepare, groups)))
 
     def run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
         x, filter_ = require.arrays(inputs, 2)
         multiply = ready(x.shape[3] // filter_.shape[3])(filter_, require.optional(inputs, 2))
-        return [_by_group(options, x, filter_, multiply, scaling.zero_point)]
+        return [_by_group(x, multiply, geometry(x.shape, filter_.shape), scaling.zero_point)]
 
     return run
 
 
-def _hybrid(scales: Array) -> Run:
+def _hybrid(options: Conv2DOptions, filter_: TensorSpec) -> Run:
+    scales = hybrid.scales_of("CONV_2D", filter_)
+    geometry = cache(partial(windows, options))
     # Images have a zero point of their own only where the filters' scales differ.
     per_channel = bool((scales != scales[0]).any())
+
+    def prepare(groups: int, values: Array) -> list[Product]:
+        return [hybrid.transposed(bank.reshape(len(bank), -1)) for bank in np.split(values, groups)]
+
+    ready = cache(lambda groups: exact.once([filter_], partial(prepare, groups)))
 
     def run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
         x, filter_ = require.arrays(inputs, 2)
         integers, scale = hybrid.quantize(x, asymmetric=per_channel)
-        sums = correlate(options, integers, hybrid.integers(filter_))
+        multiply = ready(x.shape[3] // filter_.shape[3])(filter_)
+        sums = _by_group(integers, multiply, geometry(x.shape, filter_.shape))
         return [finish(sums.astype(np.float32) * (scale * scales), inputs, 2, options.fused_activation_function)]
 
     return run

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, partial
+from math import prod
 
 import numpy as np
 
@@ -58,13 +60,17 @@ def _run(options: DepthwiseConv2DOptions, inputs: Inputs) -> list[Array]:
 
 def correlate(options: DepthwiseConv2DOptions, x: Array, filter_: Array) -> Array:
     """The sums over the taps, [n, height, width, c * multiplier], in the type of ``x``."""
-    height, width = windows(options, x.shape, filter_.shape)
-    channels = x.shape[3]
-    taps = filter_.reshape(height.size, width.size, channels, -1)
-    padded = window.pad(x, (height, width))[..., None]
-    result = np.zeros((len(x), height.output, width.output, *taps.shape[2:]), x.dtype)
-    for i, j in np.ndindex(height.size, width.size):
-        result += padded[:, height.tap(i), width.tap(j)] * taps[i, j]
+    sizes = windows(options, x.shape, filter_.shape)
+    return _sums(window.patches(window.pad(x, sizes), sizes), filter_)
+
+
+def _sums(patches: Array, filter_: Array) -> Array:
+    """Patches [n, height, width, *taps, c] times their filters [1, *taps, c * multiplier], added up."""
+    channels = patches.shape[-1]
+    taps = filter_.reshape(*filter_.shape[1:3], channels, -1)
+    if taps.shape[3] == 1:
+        return np.asarray(np.einsum("nhwijc,ijc->nhwc", patches, taps[..., 0]))
+    result: Array = np.einsum("nhwijc,ijcm->nhwcm", patches, taps)
     return result.reshape(*result.shape[:3], -1)
 
 
@@ -82,14 +88,18 @@ def _integer(options: DepthwiseConv2DOptions, inputs: Specs, output: TensorSpec)
         "DEPTHWISE_CONV_2D", options.fused_activation_function, [x, filter_, bias], output
     )
 
+    geometry = cache(partial(windows, options))
     ready = exact.once([filter_, bias], lambda taps, bias: scaling.spread(taps, bias, axis=3))
 
     def run(options: DepthwiseConv2DOptions, inputs: Inputs) -> list[Array]:
         x, filter_ = require.arrays(inputs, 2)
         taps, added, last = ready(filter_, require.optional(inputs, 2))
-        sums = correlate(options, x.astype(taps.dtype) - scaling.zero_point, taps)
-        sums += added
-        return [last(sums)]
+        sizes = geometry(x.shape, filter_.shape)
+        patches = window.patches(window.pad(x.astype(taps.dtype) - scaling.zero_point, sizes), sizes)
+        result = np.empty((*patches.shape[:3], filter_.shape[3]), output.dtype)
+        for images, rows in window.blocks(len(result), result.shape[1], prod(result.shape[2:])):
+            result[images, rows] = last(_sums(patches[images, rows], taps) + added)
+        return [result]
 
     return run
 
@@ -98,7 +108,7 @@ def _hybrid(scales: Array) -> Run:
     def run(options: DepthwiseConv2DOptions, inputs: Inputs) -> list[Array]:
         x, filter_ = require.arrays(inputs, 2)
         integers, scale = hybrid.quantize(x, asymmetric=True)
-        sums = correlate(options, integers, hybrid.integers(filter_))
+        sums = correlate(options, integers, hybrid.summable(filter_, filter_[..., 0].size))
         return [finish(sums.astype(np.float32) * (scale * scales), inputs, 2, options.fused_activation_function)]
 
     return run

@@ -54,10 +54,14 @@ def multiply_by_quantized_multiplier(x: Array, multiplier: Multiplier) -> Array:
 
 def multiply_wide_by_quantized_multiplier(x: Array, multiplier: Multiplier) -> Array:
     """``x`` times the factor, of which 15 bits count, for 48-bit ``x``: the sums of 16-bit activations."""
-    reduced = np.where(multiplier.value < 0x7FFF0000, (multiplier.value + (1 << 15)) >> 16, 0x7FFF)
     total = 15 - multiplier.shift
-    result: Array = (x.astype(np.int64) * reduced + (1 << (total - 1))) >> total
+    result: Array = (x.astype(np.int64) * reduced(multiplier) + (1 << (total - 1))) >> total
     return result
+
+
+def reduced(multiplier: Multiplier) -> Array:
+    """The 15 bits of a multiplier's value that 64-bit sums are multiplied with."""
+    return np.where(multiplier.value < 0x7FFF0000, (multiplier.value + (1 << 15)) >> 16, 0x7FFF)
 
 
 def saturating_rounding_doubling_high_mul(a: Array, b: npt.ArrayLike, bits: int = 32) -> Array:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 import numpy as np
 
@@ -76,11 +77,12 @@ def _integer(options: FullyConnectedOptions, inputs: Specs, output: TensorSpec) 
         rescale.wide if wide else rescale.real, coarse=wide and not weighted.per_channel(weights),
     )
     ready = exact.once([weights, require.optional(inputs, 2)], lambda matrix, bias: scaling.weighted(matrix.T, bias))
+    shape = cache(partial(output_shape, options))
 
     def run(options: FullyConnectedOptions, inputs: Inputs) -> list[Array]:
         x, matrix = require.arrays(inputs, 2)
         rows = ready(matrix, require.optional(inputs, 2))(x.reshape(-1, matrix.shape[1]))
-        return [rows.reshape(output_shape(options, x.shape, matrix.shape))]
+        return [rows.reshape(shape(x.shape, matrix.shape))]
 
     return run
 
@@ -117,7 +119,7 @@ def _shuffled(options: FullyConnectedOptions, inputs: Specs, output: TensorSpec)
 
 
 def _hybrid(weights: TensorSpec) -> Run:
-    scales = hybrid.scales_of("FULLY_CONNECTED", weights)
+    prepared = hybrid.prepared("FULLY_CONNECTED", weights)
     quantization = weights.quantization
     assert quantization is not None
 
@@ -127,7 +129,7 @@ def _hybrid(weights: TensorSpec) -> Run:
         if quantization.block_size:
             result = hybrid.blockwise_matmul(rows, matrix, quantization)
         else:
-            result = hybrid.matmul(rows, matrix, scales, options.asymmetric_quantize_inputs)
+            result = hybrid.matmul(rows, matrix, prepared, options.asymmetric_quantize_inputs)
         return [_finish(options, inputs, result)]
 
     return run

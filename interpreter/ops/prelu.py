@@ -8,14 +8,17 @@ from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.ops import fixed_point, require, types
-from litecl.interpreter.ops.quantized_unary import BYTES, real_ratio
+from litecl.interpreter.ops.quantized_unary import BYTES, QUANTIZED, real_ratio, symmetric
+from litecl.interpreter.schema import TensorType
 
 
 def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
     x, alpha = require.present("PRELU", inputs, 2)
-    require.same_type("PRELU", x, alpha)
+    if (x.type, alpha.type) != (TensorType.INT16, TensorType.INT8):
+        require.same_type("PRELU", x, alpha)
+        require.types("PRELU", alpha, (*types.FLOAT, *BYTES))
     for spec in (x, alpha):
-        require.types_or_quantized("PRELU", spec, types.FLOAT, BYTES)
+        require.types_or_quantized("PRELU", spec, types.FLOAT, QUANTIZED)
     if require.broadcast("PRELU", x, alpha) != x.shape:
         raise ShapeError(f"PRELU: alpha {alpha.shape} does not broadcast to the input {x.shape}")
     return [TensorSpec(x.type, x.shape)]
@@ -32,6 +35,7 @@ def _bind(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> R
     if not require.is_quantized(x):
         return None
     (output,) = outputs
+    symmetric("PRELU", x, output)
     positive = real_ratio("PRELU", x, output)
     negative = real_ratio("PRELU", x, output, float(fixed_point.scale_of("PRELU", alpha)))
     x_zero, alpha_zero, zero = (fixed_point.zero_point_of("PRELU", spec) for spec in (x, alpha, output))

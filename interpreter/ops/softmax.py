@@ -1,6 +1,6 @@
 """SOFTMAX: exponentials along the last axis, normalised to sum to one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -33,17 +33,13 @@ def smallest_difference(shift: int) -> int:
     return -int(((1 << _INTEGER_BITS) - 1) * 2.0 ** (31 - _INTEGER_BITS) / 2.0**shift)
 
 
-def exponentials(options: SoftmaxOptions, x: TensorSpec) -> Callable[[Array], Array]:
-    """What makes of differences from the largest element their exponentials without integer bits, 0 for small ones."""
+def exponentials(options: SoftmaxOptions, x: TensorSpec) -> Array:
+    """Of bytes, by how far they lie below the largest (0 to 255): exponentials without integer bits, 0 for the least."""
     factor = difference_multiplier(float(fixed_point.scale_of("SOFTMAX", x)), options.beta)
-    least = smallest_difference(int(factor.shift))
-
-    def exponential(difference: Array) -> Array:
-        counts = difference >= least
-        scaled = fixed_point.multiply_by_quantized_multiplier(np.where(counts, difference, 0), factor)
-        return np.where(counts, gemmlowp.exp_on_negative_values(scaled, _INTEGER_BITS), 0)
-
-    return exponential
+    differences = -np.arange(256)
+    counts = differences >= smallest_difference(int(factor.shift))
+    scaled = fixed_point.multiply_by_quantized_multiplier(np.where(counts, differences, 0), factor)
+    return np.where(counts, gemmlowp.exp_on_negative_values(scaled, _INTEGER_BITS), 0)
 
 
 def _infer(options: SoftmaxOptions, inputs: Specs) -> list[TensorSpec]:
@@ -78,17 +74,18 @@ def _softmax8(options: SoftmaxOptions, x: TensorSpec, output: TensorSpec) -> Run
     scale, zero = fixed_point.scale_of("SOFTMAX", output), fixed_point.zero_point_of("SOFTMAX", output)
     if output.type == TensorType.INT8 and (zero != -128 or abs(scale - 1 / 256) > 1e-3 / 256):
         raise ModelError(f"SOFTMAX: expected an INT8 output of scale 1/256 and zero point -128, got {scale:g}, {zero}")
-    exponential = exponentials(options, x)
     low, high = types.limits(output.dtype)
     bits = output.dtype.itemsize * 8
+    table = exponentials(options, x)
+    addends = fixed_math.rescale(table, 0, _ACCUMULATOR_BITS)
 
     def run(options: SoftmaxOptions, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)
         if not x.size:
             return [np.zeros(x.shape, output.dtype)]
-        wide = x.astype(np.int64)
-        e = exponential(wide - wide.max(axis=-1, keepdims=True))
-        total = fixed_math.rescale(e, 0, _ACCUMULATOR_BITS).sum(axis=-1, keepdims=True)
+        difference = x.max(axis=-1, keepdims=True).astype(np.int64) - x
+        e = table[difference]
+        total = addends[difference].sum(axis=-1, keepdims=True)
         inverse, over = fixed_math.reciprocal(total, _ACCUMULATOR_BITS)
         product = fixed_point.saturating_rounding_doubling_high_mul(e, inverse)
         result = fixed_point.rounding_divide_by_pot(product, over + 31 - bits) + low

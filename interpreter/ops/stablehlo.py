@@ -17,6 +17,7 @@ from litecl.interpreter.schema import TensorType
 
 _NUMBERS = (
     TensorType.FLOAT32, TensorType.FLOAT16, TensorType.FLOAT64, *types.BITS, TensorType.INT64, TensorType.UINT64,
+    TensorType.BOOL,
 )  # fmt: skip
 
 
@@ -73,6 +74,7 @@ def _arithmetic(name: str, function: Callable[[Array, Array], Any], allowed: Seq
 def _shift_left(a: Array, b: Array) -> Array:
     """Zero where all bits are shifted out."""
     width = a.dtype.itemsize * 8
+    b = b.astype(np.int64)
     inside = (b >= 0) & (b < width)
     return np.where(inside, np.left_shift(a, np.where(inside, b, 0)), 0)
 
@@ -257,7 +259,7 @@ STABLEHLO_ADD = _arithmetic("STABLEHLO_ADD", np.add)
 STABLEHLO_MULTIPLY = _arithmetic("STABLEHLO_MULTIPLY", np.multiply)
 STABLEHLO_MAXIMUM = _arithmetic("STABLEHLO_MAXIMUM", lambda a, b: np.where(a > b, a, b))
 STABLEHLO_MINIMUM = _arithmetic("STABLEHLO_MINIMUM", lambda a, b: np.where(a < b, a, b))
-STABLEHLO_AND = _arithmetic("STABLEHLO_AND", np.bitwise_and, (TensorType.BOOL, *types.BITS, TensorType.INT64))
+STABLEHLO_AND = _arithmetic("STABLEHLO_AND", np.bitwise_and, _NUMBERS[3:])
 STABLEHLO_SHIFT_LEFT = _arithmetic("STABLEHLO_SHIFT_LEFT", _shift_left, (*types.BITS, TensorType.INT64))
 STABLEHLO_PAD = Op("STABLEHLO_PAD", options=StablehloPadOptions, infer=_infer_pad, run=_run_pad)
 STABLEHLO_GATHER = Op("STABLEHLO_GATHER", options=StablehloGatherOptions, infer=_infer_gather, run=_run_gather)

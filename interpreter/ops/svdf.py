@@ -45,7 +45,7 @@ def _infer(options: SVDFOptions, inputs: Specs) -> list[TensorSpec]:
 def _run(options: SVDFOptions, inputs: Inputs, scales: Scales = NO_SCALES) -> list[Array]:
     x, features, time = require.arrays(inputs, 3)
     new = Matrix(features, scales.get(1), options.asymmetric_quantize_inputs)(x)
-    time = hybrid.dequantize(time, scales[2]) if 2 in scales else time
+    time = hybrid.dequantize(time, scales[2].scales) if 2 in scales else time
     (state,) = require.arrays(inputs[_STATE:], 1)
     filters, memory = time.shape
     remembered = state.reshape(len(x), filters, memory)

@@ -127,7 +127,7 @@ def _hybrid(scales: Array) -> Run:
     def run(options: TransposeConvOptions, inputs: Inputs) -> list[Array]:
         size, filter_, x = require.arrays(inputs, 3)
         integers, scale = hybrid.quantize(x, asymmetric=True)
-        sums = _transposed(options, size, hybrid.integers(filter_), integers)
+        sums = _transposed(options, size, hybrid.summable(filter_, filter_[0].size), integers)
         return [finish(sums.astype(np.float32) * (scale * scales), inputs, 3, options.fused_activation_function)]
 
     return run

@@ -1,18 +1,19 @@
 """Integer kernels of operators with weights: stored integers times weights, plus bias, rescaled to stored integers."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops import exact, fixed_point, rescale
 from litecl.interpreter.ops.exact import Product
-from litecl.interpreter.ops.rescale import Factor, Rescale
+from litecl.interpreter.ops.rescale import FactorOf, Rescale, Stored
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
-FactorOf = Callable[[Array, float], Factor]
-"""From real factors, one or one a channel, and the largest magnitude of the sums."""
+# Results that are computed at once, so that what lies between stays within the cache.
+_CHUNK_ELEMENTS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,10 +23,18 @@ class Weighted:
     product: Product
     offset: Array
     rescale: Rescale
+    dtype: np.dtype[Any]
 
     def __call__(self, rows: Array) -> Array:
-        """Stored integers [..., outputs] for stored integers [..., depth]."""
-        return self.rescale(self.product(rows) + self.offset)
+        """Stored integers [n, outputs] for stored integers [n, depth]."""
+        count = max(1, _CHUNK_ELEMENTS // max(1, self.offset.size))
+        if len(rows) <= count:
+            return self.rescale(self.product(rows) + self.offset)
+        result = np.empty((len(rows), self.offset.size), self.dtype)
+        for start in range(0, len(rows), count):
+            part = slice(start, start + count)
+            result[part] = self.rescale(self.product(rows[part]) + self.offset)
+        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +42,7 @@ class Scaling:
     """What the types and the quantization of an operator's tensors say of its sums.
 
     factors: real ones from a sum to steps of the output, one or one for every output channel. factor_of: how they are
-    applied. last: the step to the output, still without its factor.
+    applied. stored: what sums become.
     """
 
     x: TensorSpec
@@ -41,7 +50,7 @@ class Scaling:
     weights_zero_point: int
     factors: Array
     factor_of: FactorOf
-    last: Rescale
+    stored: Stored
 
     @property
     def reach(self) -> int:
@@ -55,7 +64,7 @@ class Scaling:
     def rescale(self, largest: float, channels: slice = slice(None)) -> Rescale:
         """The last step for some output channels, whose sums are at most ``largest`` in magnitude."""
         factors = self.factors if len(self.factors) == 1 else self.factors[channels]
-        return replace(self.last, factor=self.factor_of(factors, largest))
+        return rescale.rescale(self.factor_of(factors, largest), self.stored)
 
     def spread(self, weights: Array, bias: Array | None, axis: int) -> tuple[Array, Array, Rescale]:
         """Weights, whose output channels lie along ``axis``, and bias in a type that holds all sums; the last step."""
@@ -75,7 +84,7 @@ class Scaling:
         largest = float(bounds.max(initial=0))
         dtype = exact.float_type(max(largest, float(np.abs(offset).max(initial=0))))
         multiply = exact.product(columns, exact.reach(self.x.dtype))
-        return Weighted(multiply, offset.astype(dtype), self.rescale(largest, channels))
+        return Weighted(multiply, offset.astype(dtype), self.rescale(largest, channels), self.stored.dtype)
 
 
 def scaling(
@@ -90,7 +99,7 @@ def scaling(
 ) -> Scaling:
     """The scaling of an operator's sums; ``coarse`` where its kernel multiplies the operands' scales in float32."""
     low, high = fixed_point.activation_range(op, function, output)
-    last = Rescale(np.asarray, fixed_point.zero_point_of(op, output), low, high, output.dtype)
+    stored = Stored(fixed_point.zero_point_of(op, output), low, high, output.dtype)
     scales = fixed_point.scales_of(op, weights)
     # TensorFlow Lite takes zero points of signed weights along channels for zeros.
     weights_zero_point = fixed_point.zero_point_of(op, weights) if len(scales) == 1 else 0
@@ -98,7 +107,7 @@ def scaling(
     if coarse:
         products = products.astype(np.float32).astype(np.float64)
     factors = products / fixed_point.scale_of(op, output)
-    return Scaling(x, fixed_point.zero_point_of(op, x), weights_zero_point, factors, factor_of, last)
+    return Scaling(x, fixed_point.zero_point_of(op, x), weights_zero_point, factors, factor_of, stored)
 
 
 def per_channel(weights: TensorSpec) -> bool:

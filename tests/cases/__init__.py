@@ -26,6 +26,7 @@ class Case:
     tolerance: largest difference, relative to the expected output's largest magnitude; None takes the table's of
         ``test_ops``; a case that gives one says why in a comment.
     device: why the device is expected to refuse it; None where it must claim it.
+    on_device: False where the case says nothing of the device, whether it takes it or not.
     kernels: which of LiteRT's answer, a key of ``oracle.RESOLVERS``; a case that gives one says why in a comment.
     """
 
@@ -42,6 +43,7 @@ class Case:
     tolerance: float | None = None
     device: str | None = None
     kernels: str = "reference"
+    on_device: bool = True
 
     def model(self) -> Model:
         """The case as a model of one node, with unit-test-sized tensors."""

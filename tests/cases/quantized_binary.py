@@ -67,6 +67,15 @@ def _activated(op: Op, options: type) -> list[Case]:
     return [_case(f.name, op, options(f), type_, _MIXED[0]) for type_ in _ALL for f in functions]
 
 
+def _words_by_bytes(scalings: Scalings) -> Case:
+    """PRELU of 16-bit elements takes 8-bit slopes."""
+    a, b, y = (_affine(type_, scaling) for type_, scaling in zip((T.INT16, T.INT8, T.INT16), scalings, strict=True))
+    inputs = [_random(T.INT16, (20, 30)), _random(T.INT8, (30,))]
+    output = TensorSpec(T.INT16, None, quantization=y)
+    name = f"INT16 by INT8 {scalings[0][0]}"
+    return Case(name, PRELU, NoOptions(), inputs, quantization={0: a, 1: b}, outputs=(output,), device="quantized")
+
+
 def _powers(op: Op, options: Any) -> list[Case]:
     return [_case(f"powers of two {i}", op, options, T.INT16, scalings) for i, scalings in enumerate(_POWERS)]
 
@@ -86,6 +95,7 @@ CASES = (
     *_general(ops.SQUARED_DIFFERENCE, NoOptions(), (T.INT8,)),
     *_general(PRELU, NoOptions(), _PAIR)[:3],
     *_general(PRELU, NoOptions(), _PAIR)[4:7],
+    *(_words_by_bytes(scalings) for scalings in _MIXED),
     *(_case("alpha a channel", PRELU, NoOptions(), type_, _MIXED[0], (2, 3, 4, 5), (1, 1, 5)) for type_ in _PAIR),
     *(case for op in _COMPARISONS for case in _general(op, NoOptions(), _ALL if op.name.endswith("EQUAL") else _PAIR)
       if op not in (compare.GREATER_EQUAL, compare.LESS_EQUAL) or not case.name.startswith("INT16")),
