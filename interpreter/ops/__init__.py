@@ -7,6 +7,7 @@ from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops import (
     add_n,
     arg_max,
+    audio,
     batch_matmul,
     bidirectional_sequence_lstm,
     binary,
@@ -37,6 +38,7 @@ from litecl.interpreter.ops import (
     log_softmax,
     lstm,
     matrix_diag,
+    max_unpooling,
     non_max_suppression,
     one_hot,
     pack,
@@ -252,6 +254,11 @@ OPS: tuple[Op | ControlOp, ...] = (
     stablehlo.STABLEHLO_SCATTER,
     stablehlo.STABLEHLO_CASE,
     detection_postprocess.DETECTION_POSTPROCESS,
+    audio.AUDIO_SPECTROGRAM,
+    audio.MFCC,
+    max_unpooling.MAX_POOLING_WITH_ARGMAX_2D,
+    max_unpooling.MAX_UNPOOLING_2D,
+    max_unpooling.LITERT_MAX_UNPOOLING_2D,
 )
 
 BUILTINS: dict[str, Op | ControlOp] = {op.name: op for op in OPS if not op.custom}

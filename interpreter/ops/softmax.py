@@ -34,7 +34,7 @@ def smallest_difference(shift: int) -> int:
 
 
 def exponentials(options: SoftmaxOptions, x: TensorSpec) -> Array:
-    """Of bytes, by how far they lie below the largest (0 to 255): exponentials without integer bits, 0 for the least."""
+    """Exponentials, without integer bits, of bytes by how far they lie below the largest (0 to 255)."""
     factor = difference_multiplier(float(fixed_point.scale_of("SOFTMAX", x)), options.beta)
     differences = -np.arange(256)
     counts = differences >= smallest_difference(int(factor.shift))
