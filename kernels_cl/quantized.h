@@ -73,7 +73,7 @@ inline intv requantize(intv x, intv m, intv left, intv right) {
     return (y + middle + (right > 0 ? y >> 31 : (intv)0)) >> right;
 }
 
-inline intv rescale(intv x, Scale by) { return requantize(x, by.multiplier, by.left, by.right); }
+inline intv rescale(intv x, const Scale by) { return requantize(x, by.multiplier, by.left, by.right); }
 
 // x times a real factor, rounded once, halves away from zero, for results that are clamped to 16 bits or less anyway.
 #ifdef REAL_FACTORS
@@ -147,9 +147,8 @@ inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, 
 #endif
 
 
-// Writes the first `columns` lanes of x, each of which is a byte, in as few pieces as there are.
-inline void store_bytes(__global T *p, const intv x, const int columns) {
-    const Tv y = CONVERT(x, T);
+// Writes the first `columns` lanes of y in as few pieces as there are.
+inline void store_bytes(__global T *p, const Tv y, const int columns) {
     if (columns >= VW) {
         *(__global Tv_u *)p = y;
         return;

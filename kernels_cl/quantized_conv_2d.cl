@@ -124,7 +124,7 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
 #ifdef ROW_SUMS
             sum += sums[r] * g->row_factor;
 #endif
-            const intv y = finish_sum(sum, s, VW, g->out_zero, g->low, g->high);
+            const Tv y = CONVERT(finish_sum(sum, s, VW, g->out_zero, g->low, g->high), T);
             if (r < count) store_bytes(out + r * g->columns + j * VW, y, columns - j * VW);
         }
     }
