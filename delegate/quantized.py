@@ -14,6 +14,8 @@ from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 _NAME = "CL_REGION"  # for errors that claims rule out
 
+_LARGEST_PRODUCT = 255 * 128
+_SMALL_SUMS, _MOST_FOLDED = 1 << 30, 20  # within these a zero point that is shifted left makes no sum overflow
 _ACTIVATIONS = (
     ActivationFunctionType.NONE,
     ActivationFunctionType.RELU,
@@ -91,25 +93,38 @@ class Weights:
         split = padded.reshape(groups, -1, panel, padded.shape[2] // 4, 4)
         return np.ascontiguousarray(split.transpose(0, 1, 3, 2, 4))
 
-    def stage(self, panel: int, width: int, x_zero: int, *, real: bool = False) -> Array:
-        """[groups, columns / width, 4, width]: bias, multiplier, left and right shift.
+    def stage(self, panel: int, width: int, x_zero: int, bounds: "Bounds", *, real: bool = False) -> "Stage":
+        """What becomes of the columns' sums, columns past the last as zeros up to a multiple of ``panel``.
 
-        The bias makes up for activations that are ``x_zero`` too large. If ``real``, a column's factor is a double in
-        place of the shifts.
+        Biases make up for activations that are ``x_zero`` too large. If ``real``, factors are applied in float64.
         """
-        groups, columns, _ = self.values.shape
+        groups, columns, depth = self.values.shape
         sums = (self.values.astype(np.int64) + self.factor).sum(axis=2)
-        multiplier = fixed_point.quantize_multiplier(self.factors)
-        shifts = np.maximum(multiplier.shift, 0), np.maximum(-multiplier.shift, 0)
+        biases = self.bias - x_zero * sums
+        value, shift = fixed_point.quantize_multiplier(self.factors)
+        third, right = np.maximum(shift, 0), np.maximum(-shift, 0)
+        largest = np.abs(biases).max(initial=0) + depth * _LARGEST_PRODUCT
+        folded = bool(not real and bounds.full and not third.any() and right.max() <= _MOST_FOLDED)
+        folded = folded and largest < _SMALL_SUMS
+        if folded:
+            third = ((1 << right) >> 1) + (bounds.zero << right)
         table = np.zeros((4, groups, -(-columns // panel) * panel), np.int32)
-        for row, field in zip(table, (self.bias - x_zero * sums, multiplier.value, *shifts), strict=True):
+        for row, field in zip(table, (biases, value, third, right), strict=True):
             row[:, :columns] = field
-        stage = np.ascontiguousarray(table.reshape(4, groups, -1, width).transpose(1, 2, 0, 3))
+        fields = np.ascontiguousarray(table.reshape(4, groups, -1, width).transpose(1, 2, 0, 3))
         if real:
             factors = np.zeros(table.shape[1:], np.float64)
             factors[:, :columns] = self.factors
-            stage[:, :, 2:] = factors.view(np.int32).reshape(groups, -1, 2, width)
-        return stage
+            fields[:, :, 2:] = factors.view(np.int32).reshape(groups, -1, 2, width)
+        return Stage(fields, {"FOLDED": 1} if folded else {"REAL_FACTORS": 1} if real else {})
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """Fields [groups, columns / width, 4, width] of ``finish_sum`` in kernels_cl/quantized.h, and its macros."""
+
+    fields: Array
+    defines: dict[str, str | int | float]
 
 
 def weights_of(call: Call, values: Array, groups: int) -> Weights:
@@ -156,6 +171,11 @@ class Bounds:
     zero: int
     low: int
     high: int
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing of the range of a byte is left out."""
+        return self.high - self.low == 255
 
 
 def bounds_of(options: Any, out: TensorSpec) -> Bounds:

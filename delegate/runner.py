@@ -253,7 +253,7 @@ class Program:
             if view is None:
                 self._copy_in(buffer, value, counters)
             else:  # nothing is under way: every run ends with all of its commands finished
-                np.copyto(view, value)
+                view[...] = value
                 counters.bytes_to_device += value.nbytes
         for key, state, holder, buffers in zip(keys, self.plan.states, self._holders, self._states, strict=True):
             if not variables.held_by(key, holder):
@@ -265,14 +265,18 @@ class Program:
 
     def _download(self, counters: Counters) -> list[Array]:
         queue = self._device.queue
-        outputs = [np.empty(operand.shape, operand.spec.dtype) for operand in self.plan.outputs]
-        for value, (view, buffer) in zip(outputs, self._outputs, strict=True):
-            counters.bytes_to_host += value.nbytes
-            if view is None:
-                cl.enqueue_copy(queue, value, buffer, is_blocking=False)
+        outputs = [
+            self._copy_out(operand, buffer) if view is None else view
+            for operand, (view, buffer) in zip(self.plan.outputs, self._outputs, strict=True)
+        ]
         queue.finish()
         counters.host_syncs += 1
-        for value, (view, _) in zip(outputs, self._outputs, strict=True):
-            if view is not None:
-                np.copyto(value, view)
-        return outputs
+        counters.bytes_to_host += sum([value.nbytes for value in outputs])
+        pairs = zip(outputs, self._outputs, strict=True)
+        return [value.copy() if view is value else value for value, (view, _) in pairs]
+
+    def _copy_out(self, operand: Operand, buffer: Any) -> Array:
+        """An array that the queue will have filled."""
+        value = np.empty(operand.shape, operand.spec.dtype)
+        cl.enqueue_copy(self._device.queue, value, buffer, is_blocking=False)
+        return value

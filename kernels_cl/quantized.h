@@ -73,7 +73,7 @@ inline intv requantize(intv x, intv m, intv left, intv right) {
     return (y + middle + (right > 0 ? y >> 31 : (intv)0)) >> right;
 }
 
-inline intv rescale(intv x, Scale by) { return requantize(x, by.multiplier, by.left, by.right); }
+inline intv rescale(intv x, const Scale by) { return requantize(x, by.multiplier, by.left, by.right); }
 
 // x times a real factor, rounded once, halves away from zero, for results that are clamped to 16 bits or less anyway.
 #ifdef REAL_FACTORS
@@ -122,9 +122,33 @@ inline intv clamp_int(intv x, int low, int high) {
     return y > high ? (intv)high : y;
 }
 
-// Writes the first `columns` lanes of x, each of which is a byte, in as few pieces as there are.
-inline void store_bytes(__global T *p, const intv x, const int columns) {
-    const Tv y = CONVERT(x, T);
+// The last step of a sum of products: requantized, the zero point of the output added, and clamped. stage is at bias,
+// multiplier, left and right shift of VW columns, `step` ints from one to the next. With FOLDED no column has a left
+// shift, the output takes the whole range of T, and in place of the left shift stands what rounds the right shift and
+// adds the zero point. With REAL_FACTORS a double stands in place of the shifts.
+#ifdef FOLDED
+#define T_LOW ((T)-1 < (T)0 ? -128 : 0)
+inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
+    const intv right = LOADI(stage + 3 * step);
+    const intv y = multiply_high(sum, LOADI(stage + step));
+    const intv z = (y + LOADI(stage + 2 * step) + (right > 0 ? y >> 31 : (intv)0)) >> right;
+    const intv bounded = z < T_LOW ? (intv)T_LOW : z;
+    return bounded > T_LOW + 255 ? (intv)(T_LOW + 255) : bounded;
+}
+#else
+inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
+#ifdef REAL_FACTORS
+    const intv y = scale(sum, (__global const double *)(stage + 2 * step));
+#else
+    const intv y = requantize(sum, LOADI(stage + step), LOADI(stage + 2 * step), LOADI(stage + 3 * step));
+#endif
+    return clamp_int(y + zero, low, high);
+}
+#endif
+
+
+// Writes the first `columns` lanes of y in as few pieces as there are.
+inline void store_bytes(__global T *p, const Tv y, const int columns) {
     if (columns >= VW) {
         *(__global Tv_u *)p = y;
         return;

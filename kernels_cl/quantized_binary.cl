@@ -9,20 +9,21 @@ typedef struct {
     int c_zero, low, high;
 } Scales;
 
-#define SCALED_A(x) rescale(((x) - s->a_zero) << s->left_shift, s->a)
-#define SCALED_B(x) rescale(((x) - s->b_zero) << s->left_shift, s->b)
+#define SCALED_A(x) rescale(((x) - s.a_zero) << s.left_shift, s.a)
+#define SCALED_B(x) rescale(((x) - s.b_zero) << s.left_shift, s.b)
 #define ADDED(x, y) (SCALED_A(x) + SCALED_B(y))
 #define SUBTRACTED(x, y) (SCALED_A(x) - SCALED_B(y))
-#define MULTIPLIED(x, y) (((x) - s->a_zero) * ((y) - s->b_zero))
+#define MULTIPLIED(x, y) (((x) - s.a_zero) * ((y) - s.b_zero))
 
-inline intv combine(intv x, intv y, __global const Scales *s) {
-    return clamp_int(rescale(OP(x, y), s->c) + s->c_zero, s->low, s->high);
+inline intv combine(intv x, intv y, const Scales s) {
+    return clamp_int(rescale(OP(x, y), s.c) + s.c_zero, s.low, s.high);
 }
 
 KERNEL void quantized_binary(ITEM __global const T *a, __global const T *b, __global T *c,
-                             __global const int *walk, __global const Scales *s, int n, int per_item, int row,
+                             __global const int *walk, __global const Scales *scales, int n, int per_item, int row,
                              int a_step, int b_step) {
     SHARE(n, per_item);
+    const Scales s = *scales;  // what is written to c cannot change these
     int index[MOST_DIMS], offsets[2];
     int column = start % row;
     walk_from(walk, 2, start / row, index, offsets);

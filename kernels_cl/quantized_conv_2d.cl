@@ -5,10 +5,9 @@
 // them by all of its columns: padding, strides, dilation and odd numbers of channels are dealt with while gathering.
 // plain: rows lie in x as they are multiplied, one after another. size: of x, in bytes.
 // weights are [groups][columns / PANEL][row_bytes / 4][PANEL][4], zeros past the last column and the depth of a patch.
-// stage is [groups][columns / VW][4][VW]: bias, multiplier, left and right shift of every column (quantized.h); with
-// REAL_FACTORS bias, nothing, and a double in place of the shifts.
+// stage is [groups][columns / VW][4][VW]: bias, multiplier and shifts of every column (finish_sum in quantized.h).
 // Weights with a zero point of their own (uint8) need the sum of each patch too: it counts row_factor times.
-// Macros: MR, NV, PANEL; T and REAL_FACTORS (quantized.h); ROW_SUMS, where row_factor is not 0.
+// Macros: MR, NV, PANEL; T, FOLDED and REAL_FACTORS (quantized.h); ROW_SUMS, where row_factor is not 0.
 #include "quantized.h"
 
 typedef struct {
@@ -125,12 +124,7 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
 #ifdef ROW_SUMS
             sum += sums[r] * g->row_factor;
 #endif
-#ifdef REAL_FACTORS
-            const intv scaled = scale(sum, (__global const double *)(s + 2 * VW));
-#else
-            const intv scaled = requantize(sum, LOADI(s + VW), LOADI(s + 2 * VW), LOADI(s + 3 * VW));
-#endif
-            const intv y = clamp_int(scaled + g->out_zero, g->low, g->high);
+            const Tv y = CONVERT(finish_sum(sum, s, VW, g->out_zero, g->low, g->high), T);
             if (r < count) store_bytes(out + r * g->columns + j * VW, y, columns - j * VW);
         }
     }

@@ -4,10 +4,10 @@
 // one of its columns. Channel 4 j + q is in lane j of vector q, so that four vectors hold 4 VW channels side by side.
 // weights are [parts][row groups][kernel_width][4 q][lanes][4 rows], zeros past the last channel and row; there are two
 // parts, to be added, where weights have a zero point of their own (uint8).
-// stage is [4][4 q][lanes]: bias, multiplier, left and right shift (quantized.h). zeros holds 4 VW zero points of x.
+// stage is [4][4 q][lanes]: bias, multiplier and shifts (finish_sum in quantized.h). zeros holds 4 VW zero points of x.
 // A work-item takes item_rows rows of the output x item_channels channels, in pieces of PIXELS x 4 VW; the last
 // columns, and the last channels where they make up a vector, are taken together with some before them.
-// Macros: PIXELS; ROWS; T (quantized.h); KERNEL_WIDTH and STRIDE_X where they are known and taps are dense; WIDTH, the
+// Macros: PIXELS; ROWS; T and FOLDED (quantized.h); KERNEL_WIDTH and STRIDE_X where they are known and taps are dense; WIDTH, the
 // vector width where there are fewer channels than 4 VW; PARTIAL, where channels are not a multiple of 4 or fewer than
 // 4 WIDTH.
 #ifdef WIDTH
@@ -91,11 +91,8 @@ INLINE void add_rows(intv sums[PIXELS][4], const Rows *rows, __global const char
 INLINE void finish_pixel(__global T *out, const intv sums[4], __global const int *restrict stage,
                          __global const Geometry *restrict g, const int count) {
     intv y[4];
-    UNROLL for (int q = 0; q < 4; ++q) {
-        const intv m = LOADI(stage + (4 + q) * g->lanes), left = LOADI(stage + (8 + q) * g->lanes);
-        const intv z = requantize(sums[q], m, left, LOADI(stage + (12 + q) * g->lanes)) + g->out_zero;
-        y[q] = clamp_int(z, g->low, g->high);
-    }
+    UNROLL for (int q = 0; q < 4; ++q)
+        y[q] = finish_sum(sums[q], stage + q * g->lanes, 4 * g->lanes, g->out_zero, g->low, g->high);
     const intv even = SELECT(0x000000ff, y[0], y[2] << 16), odd = SELECT(0x000000ff, y[1], y[3] << 16);
     const intv bytes = SELECT(0x00ff00ff, even, odd << 8);
 #ifdef PARTIAL

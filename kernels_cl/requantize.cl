@@ -28,6 +28,7 @@ inline intv round_away(floatv x) {
     return whole + (rest >= 0.5f ? (intv)1 : (rest <= -0.5f ? (intv)-1 : (intv)0));
 }
 
+#define SHIFTED(v) clamp_int((v) + zero, low, high)
 #define RESCALED(v) clamp_int(rescale((v) - x_zero, by) + zero, low, high)
 #define QUANTIZED(v) clamp_int(round_away((v) / scale) + zero, low, high)
 #define DEQUANTIZED(v) (CONVERT((v) - zero, float) * scale)
@@ -36,6 +37,11 @@ KERNEL void requantize_each(ITEM __global const X *x, __global T *y, int n, int 
                             int right, int x_zero, int zero, int low, int high) {
     const Scale by = {multiplier, left, right};
     EACH(int, RESCALED)
+}
+
+// The same scale on both sides: zero is the difference of the zero points.
+KERNEL void shift_each(ITEM __global const X *x, __global T *y, int n, int per_item, int zero, int low, int high) {
+    EACH(int, SHIFTED)
 }
 
 #ifdef REAL_X

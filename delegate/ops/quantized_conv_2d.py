@@ -138,16 +138,18 @@ def convolution(call: Call, g: Geometry, weights: Weights, *, real: bool = False
     shares = (grid.item_rows, grid.item_columns, row_bytes, plain, x.spec.size)
     sizes = (*astuple(g), *shares, x_zero, *astuple(bounds), weights.factor)
     items = -(-g.pixels // grid.item_rows) * -(-g.group_columns // grid.item_columns) * groups
+    stage = weights.stage(tile.panel, target.vector_width, x_zero, bounds, real=real)
     operands: tuple[Arg, ...] = (
         x,
         Const(weights.packed(tile.panel)),
-        Const(weights.stage(tile.panel, target.vector_width, x_zero, real=real)),
+        Const(stage.fields),
         Scratch(items * (tile.rows * row_bytes + _SLACK)),
         out,
         Const(np.array(sizes, np.int32)),
     )
-    flags: dict[str, bool] = {"ROW_SUMS": weights.factor != 0, "REAL_FACTORS": real}
-    defines = tile.defines | {"T": claims.C_TYPES[out.spec.type]} | {name: 1 for name, on in flags.items() if on}
+    defines = tile.defines | stage.defines | {"T": claims.C_TYPES[out.spec.type]}
+    if weights.factor:
+        defines["ROW_SUMS"] = 1
     return Launch(
         "quantized_conv_2d",
         "quantized_conv_2d",

@@ -9,7 +9,7 @@ import numpy as np
 from litecl.delegate import claims
 from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Refusal, Step, Target
 from litecl.delegate.ops.quantized_conv_2d import claim_product, convolution, geometry
-from litecl.delegate.quantized import Weights, bounds_of, unsigned_zero, weights_of
+from litecl.delegate.quantized import Bounds, Weights, bounds_of, unsigned_zero, weights_of
 from litecl.delegate.tile import flops
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops import fixed_point
@@ -68,11 +68,13 @@ def _lower(call: Call) -> list[Step]:
 def _launch(call: Call, weights: Weights) -> Launch:
     x, out, target = call.input(0), call.outputs[0], call.target
     width = _width(x.shape[3], target)
-    g = _geometry(call, width, 2 if weights.factor else 1)
+    bounds = bounds_of(call.options, out.spec)
+    g = _geometry(call, width, 2 if weights.factor else 1, bounds)
+    stage = weights.stage(4 * g.lanes, 4 * g.lanes, unsigned_zero(x.spec), bounds)
     operands = (
         x,
         Const(_packed(weights, g)),
-        Const(_stage(weights, g.lanes, unsigned_zero(x.spec))),
+        Const(_by_lane(stage.fields, g.lanes)),
         Const(np.full(4 * width, fixed_point.zero_point_of(DEPTHWISE_CONV_2D.name, x.spec), x.spec.dtype)),
         out,
         Const(np.array(astuple(g), np.int32)),
@@ -84,7 +86,7 @@ def _launch(call: Call, weights: Weights) -> Launch:
         operands,
         grid,
         (1, 1),
-        _defines(g, width, call),
+        _defines(g, width, call) | stage.defines,
         flops(out.spec.size, g.kernel_height * g.kernel_width),
     )
 
@@ -106,16 +108,14 @@ def _packed(weights: Weights, g: Geometry) -> Array:
     return np.ascontiguousarray(split.transpose(0, 3, 5, 2, 1, 4))
 
 
-def _stage(weights: Weights, lanes: int, x_zero: int) -> Array:
-    """[4, 4, lanes]: bias, multiplier, left and right shift of channel 4 j + q at [q, j]."""
-    fields = weights.stage(4 * lanes, 4 * lanes, x_zero).reshape(4, lanes, 4)
-    return np.ascontiguousarray(fields.transpose(0, 2, 1))
+def _by_lane(fields: Array, lanes: int) -> Array:
+    """Fields [1, 1, 4, channels] as [4, 4, lanes]: those of channel 4 j + q at [q, j]."""
+    return np.ascontiguousarray(fields.reshape(4, lanes, 4).transpose(0, 2, 1))
 
 
-def _geometry(call: Call, width: int, parts: int) -> Geometry:
+def _geometry(call: Call, width: int, parts: int, bounds: Bounds) -> Geometry:
     x, filter_, out = call.input(0).shape, call.input(1).shape, call.outputs[0]
     vertical, horizontal = windows(call.options, x, filter_)
-    bounds = bounds_of(call.options, out.spec)
     images, out_height, out_width, channels = out.shape
     item_rows, item_channels = _items(call, width)
     return Geometry(

@@ -1,6 +1,7 @@
 """QUANTIZE and DEQUANTIZE where neither side is a byte that a table takes, and the last step of quantized sums."""
 
 from collections.abc import Sequence
+from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
@@ -59,19 +60,30 @@ def _claim_quantize(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) 
 
 def _lower_quantize(call: Call) -> list[Step]:
     x, (y,) = call.input(0), call.outputs
+    bounds = _range(y.spec)
+    if x.spec.type == _FLOAT:
+        return [_quantized(x, y, bounds, call.target)]
+    scale, x_scale = (fixed_point.scale_of(QUANTIZE.name, operand.spec) for operand in (y, x))
+    x_zero = fixed_point.zero_point_of(QUANTIZE.name, x.spec)
+    if scale == x_scale:
+        return [_shifted(x, y, replace(bounds, zero=bounds.zero - x_zero), call.target)]
     if x.spec.type in BYTES:
         return [table.looked_up(QUANTIZE, call)]
-    scale, x_scale = fixed_point.scale_of(QUANTIZE.name, y.spec), None
-    bounds = _range(y.spec)
-    if x.spec.type != _FLOAT:
-        x_scale = fixed_point.scale_of(QUANTIZE.name, x.spec)
-        factor = fixed_point.quantize_multiplier(x_scale / scale)
-        x_zero = fixed_point.zero_point_of(QUANTIZE.name, x.spec)
-        return [requantized(x, x.spec.type, y, factor, x_zero, bounds, call.target)]
-    share = elements(y.spec.size, call.target)
-    numbers = (np.int32(bounds.zero), np.int32(bounds.low), np.int32(bounds.high))
-    args: tuple[Arg, ...] = (x, y, *share.args, np.float32(scale), *numbers)
-    return [share.launch("requantize", "quantize", args, _defines(_FLOAT, y.spec.type), y.spec.size)]
+    factor = fixed_point.quantize_multiplier(x_scale / scale)
+    return [requantized(x, x.spec.type, y, factor, x_zero, bounds, call.target)]
+
+
+def _quantized(x: Operand, y: Operand, bounds: Bounds, target: Target) -> Launch:
+    share = elements(y.spec.size, target)
+    scale = np.float32(fixed_point.scale_of(QUANTIZE.name, y.spec))
+    args: tuple[Arg, ...] = (x, y, *share.args, scale, *(np.int32(number) for number in astuple(bounds)))
+    return share.launch("requantize", "quantize", args, _defines(_FLOAT, y.spec.type), y.spec.size)
+
+
+def _shifted(x: Operand, y: Operand, bounds: Bounds, target: Target) -> Launch:
+    share = elements(y.spec.size, target)
+    args: tuple[Arg, ...] = (x, y, *share.args, *(np.int32(number) for number in astuple(bounds)))
+    return share.launch("requantize", "shift_each", args, _defines(x.spec.type, y.spec.type), y.spec.size)
 
 
 def _claim_dequantize(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
