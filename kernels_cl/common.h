@@ -14,8 +14,9 @@
 #pragma OPENCL FP_CONTRACT ON
 
 // A kernel is written KERNEL void name(ITEM arguments...) and asks ITEM_INDEX(d) for its index in dimension d. It is
-// built in two ways: as a __kernel that is launched, or, with LITECL_REGION, as a function that the kernel of a whole
-// region calls for one work-item after another (region.cl); then its index comes as an argument.
+// built in several ways: as a __kernel that is launched, or, with LITECL_REGION, as a function that the kernel of a whole
+// region calls for one work-item after another (region.cl); then its index comes as an argument. With LITECL_GUARDED it
+// is a function that a __kernel calls if a flag says so (delegate/region_program.py).
 //
 // On a CPU a work-item is a group of its own. A runtime for CPUs may compile a kernel several times over, once for each
 // way of launching it: what it calls out of line is compiled once.
@@ -44,7 +45,9 @@
 #define inline static __inline__  // what C99 calls inline is gone once files are linked
 #include "region.h"
 #else
-#ifdef LITECL_CPU
+#if defined(LITECL_GUARDED)
+#define KERNEL static WIDE
+#elif defined(LITECL_CPU)
 #define KERNEL __kernel __attribute__((reqd_work_group_size(1, 1, 1))) WIDE
 #else
 #define KERNEL __kernel

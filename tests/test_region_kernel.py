@@ -11,6 +11,7 @@ from litecl.delegate import CLDelegate, programs
 from litecl.delegate.cl_op import Launch
 from litecl.delegate.device import devices
 from litecl.delegate.region_program import region_program
+from litecl.delegate.steps import Work
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.graph import Array, Model
@@ -80,9 +81,9 @@ def test_launches_take_over_where_linking_fails(monkeypatch: pytest.MonkeyPatch)
     assert not report.failures
 
 
-def launch(entry: str, *args: Any, **defines: str) -> Launch:
+def launch(entry: str, *args: Any, **defines: str) -> Work:
     """A launch of three by two work-items."""
-    return Launch("unary", entry, args, (3, 2), (1, 1), defines)
+    return Work(0, Launch("unary", entry, args, (3, 2), (1, 1), defines))
 
 
 def test_a_function_is_named_once_and_its_work_every_time() -> None:
