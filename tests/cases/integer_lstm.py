@@ -5,16 +5,16 @@ from typing import Any
 import numpy as np
 
 from cases import Case, rng
-from cases.integers import T, affine
+from cases.integers import Integers, T, affine
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import Op
-from litecl.interpreter.ops.lstm import LSTM, LSTMOptions
+from litecl.interpreter.ops.lstm import BASIC_LSTM, LSTM, LSTMOptions
 from litecl.interpreter.ops.svdf import SVDF, SVDFOptions
 from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UNIDIRECTIONAL_SEQUENCE_LSTM,
     UnidirectionalSequenceLSTMOptions,
 )
-from litecl.interpreter.schema import ActivationFunctionType
+from litecl.interpreter.schema import ActivationFunctionType, LSTMKernelType
 
 _random = rng(54)
 _TANH = ActivationFunctionType.TANH
@@ -158,7 +158,26 @@ def _svdf(name: str, batch: int, depth: int, units: int, rank: int, memory: int,
     )
 
 
+def _basic(name: str, batch: int, depth: int, cells: int, weights_zero: int) -> Case:
+    """UINT8 activations, 16-bit states; the outputs are activation, state, joined inputs and gates."""
+    random = Integers(56)
+    inputs = [
+        random.full(T.UINT8, batch, depth), np.full((batch, cells), 128, np.uint8),
+        random.full(T.UINT8, 4 * cells, depth + cells), _integers(np.int16, 4 * cells).astype(np.int32),
+        np.zeros((batch, cells), np.int16),
+    ]
+    activation, state = affine(1 / 128, 128), affine(2.0**-11)
+    quantization = {0: activation, 1: activation, 2: affine(0.02, weights_zero), 3: affine(0.02 / 128), 4: state}
+    outputs = [TensorSpec(type_, None, quantization=q) for type_, q in
+               ((T.UINT8, activation), (T.INT16, state), (T.UINT8, activation), (T.INT16, affine(2.0**-12)))]
+    options = LSTMOptions(_TANH, kernel_type=LSTMKernelType.BASIC)
+    return Case(name, BASIC_LSTM, options, inputs, frozenset({2, 3}), {}, quantization, outputs, 2,
+                device="quantized activations")
+
+
 CASES = (
+    _basic("BASIC", 3, 5, 4, 128),
+    _basic("BASIC, weights with a zero point", 2, 7, 6, 3),
     _step("plain", 2, 5, 4),
     _step("zero points at the ends", 2, 5, 4, zero_points=(-128, 127)),
     _step("coupled gates", 2, 5, 4, cifg=True),
