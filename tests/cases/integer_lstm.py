@@ -142,14 +142,17 @@ def _products(name: str, batch: int, depth: int, cells: int, outputs: int, **opt
     )
 
 
-def _svdf(name: str, batch: int, depth: int, units: int, rank: int, memory: int, bias: bool = True) -> Case:
+def _svdf(
+    name: str, batch: int, depth: int, units: int, rank: int, memory: int, bias: bool = True, features: float = 0.01
+) -> Case:
+    """features: the scale of the feature weights, large where the states are to saturate."""
     filters = units * rank
     inputs: list[Array | None] = [
         _integers(np.int8, batch, depth), _integers(np.int8, filters, depth), _integers(np.int16, filters, memory),
         _integers(np.int16, units).astype(np.int32) * 1000 if bias else None,
         np.zeros((batch, filters * memory), np.int16),
     ]
-    quantization = {0: affine(0.05, -9), 1: affine(0.01), 2: affine(2.0**-15), 4: affine(0.002)}
+    quantization = {0: affine(0.05, -9), 1: affine(features), 2: affine(2.0**-15), 4: affine(0.002)}
     if bias:
         quantization[3] = affine(0.002 * 2.0**-15)
     return Case(
@@ -196,4 +199,5 @@ CASES = (
     _products("8-bit products, clipped", 3, 7, 9, 4, cell_clip=0.3, proj_clip=0.2),
     _svdf("rank 1", 2, 6, 4, 1, 10),
     _svdf("rank 2, no bias", 3, 6, 4, 2, 5, bias=False),
+    _svdf("sums that overflow", 4, 12, 16, 2, 9, features=0.3),
 )
