@@ -7,6 +7,7 @@ from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops import (
     add_n,
     arg_max,
+    audio,
     batch_matmul,
     bidirectional_sequence_lstm,
     binary,
@@ -34,8 +35,10 @@ from litecl.interpreter.ops import (
     leaky_relu,
     local_response_normalization,
     log_softmax,
+    lsh_projection,
     lstm,
     matrix_diag,
+    max_unpooling,
     non_max_suppression,
     one_hot,
     pack,
@@ -238,6 +241,7 @@ OPS: tuple[Op | ControlOp, ...] = (
     reduce_window.STABLEHLO_REDUCE_WINDOW,
     reduce_window.DILATE,
     skip_gram.SKIP_GRAM,
+    lsh_projection.LSH_PROJECTION,
     sparse_lookup.HASHTABLE_LOOKUP,
     sparse_lookup.EMBEDDING_LOOKUP_SPARSE,
     stablehlo.STABLEHLO_ADD,
@@ -251,6 +255,11 @@ OPS: tuple[Op | ControlOp, ...] = (
     stablehlo.STABLEHLO_SCATTER,
     stablehlo.STABLEHLO_CASE,
     detection_postprocess.DETECTION_POSTPROCESS,
+    audio.AUDIO_SPECTROGRAM,
+    audio.MFCC,
+    max_unpooling.MAX_POOLING_WITH_ARGMAX_2D,
+    max_unpooling.MAX_UNPOOLING_2D,
+    max_unpooling.LITERT_MAX_UNPOOLING_2D,
 )
 
 BUILTINS: dict[str, Op | ControlOp] = {op.name: op for op in OPS if not op.custom}

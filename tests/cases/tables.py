@@ -3,6 +3,7 @@
 from cases import (
     add_n,
     arg_max,
+    audio,
     batch_matmul,
     binary,
     broadcast_to,
@@ -77,6 +78,7 @@ from cases import (
 TABLES = (
     add_n,
     arg_max,
+    audio,
     batch_matmul,
     binary,
     broadcast_to,
