@@ -25,6 +25,9 @@ _random = rng(35)
 _RELU, _TANH = ActivationFunctionType.RELU, ActivationFunctionType.TANH
 
 
+_TYPES = {8: TensorType.INT8, 4: TensorType.INT4, 2: TensorType.INT2}
+
+
 def _f(*shape: int) -> Array:
     return _random.standard_normal(shape).astype(np.float32)
 
@@ -57,7 +60,7 @@ def _case(
         scales = _random.uniform(0.005, 0.02, 1 if axis is None else value.shape[axis]).astype(np.float32)
         quantization[i] = Quantization(scales, np.zeros(len(scales), np.int64), axis or 0)
     constants = frozenset(range(1, len(inputs))) - frozenset(op.states)
-    types = dict.fromkeys(weights, TensorType.INT4) if bits == 4 else {}
+    types = dict.fromkeys(weights, _TYPES[bits])
     return Case(name, op, options, inputs, constants, types, quantization, version=version)
 
 
@@ -68,9 +71,12 @@ def _fully_connected(
     return _case(name, FULLY_CONNECTED, FullyConnectedOptions(**options), inputs, axis=axis, bits=bits, version=9)
 
 
-def _conv(name: str, x: tuple[int, ...], filter_: tuple[int, ...], axis: int | None = 0, **options: Any) -> Case:
+def _conv(
+    name: str, x: tuple[int, ...], filter_: tuple[int, ...], axis: int | None = 0, bits: int = 8, **options: Any
+) -> Case:
     chosen = Conv2DOptions(**{"stride_w": 1, "stride_h": 1} | options)
-    return _case(name, CONV_2D, chosen, [_f(*x), _integers(*filter_), _f(filter_[0])], axis=axis, version=5)
+    inputs: list[Array | None] = [_f(*x), _integers(*filter_, bits=bits), _f(filter_[0])]
+    return _case(name, CONV_2D, chosen, inputs, axis=axis, bits=bits, version=7 if bits == 4 else 5)
 
 
 def _depthwise(name: str, x: tuple[int, ...], filter_: tuple[int, ...], axis: int | None = 3, **options: Any) -> Case:
@@ -135,6 +141,10 @@ _ALL = (
     _fully_connected("4 bits, one scale", _f(4, 32), 8, axis=None, bits=4),
     _fully_connected("4 bits", _f(4, 34), 7, bits=4),
     _fully_connected("4 bits, asymmetric", _f(4, 32), 8, bits=4, asymmetric_quantize_inputs=True),
+    _fully_connected("2 bits", _f(4, 32), 8, bits=2),
+    _fully_connected("8 bits, deep", _f(2, 2000), 4, asymmetric_quantize_inputs=True),
+    _conv("4 bits", (2, 6, 6, 5), (8, 3, 3, 5), bits=4),
+    _conv("8 bits, deep", (1, 3, 3, 600), (4, 3, 3, 600)),
     _conv("8 bits, one scale", (2, 6, 6, 5), (8, 3, 3, 5), axis=None),
     _conv("8 bits", (2, 6, 6, 5), (8, 3, 3, 5)),
     _conv("8 bits, VALID, stride 2, RELU", (1, 7, 7, 4), (6, 3, 3, 4), padding=Padding.VALID, stride_w=2, stride_h=2,
