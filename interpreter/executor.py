@@ -1,10 +1,9 @@
 """Runs a model: nodes in order, subgraphs by reference, each value dropped after its last use."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -66,21 +65,20 @@ def _initial(spec: TensorSpec) -> int:
     return int(spec.quantization.zero_point.reshape(-1)[0])
 
 
-@contextmanager
-def _named(doing: str, node: Node, subgraph: int, index: int) -> Iterator[None]:
-    """Says of every error which node it comes from; what numpy raises becomes a ModelError."""
+_RAISED = (LiteclError, *FAULTS)
+
+
+def _raise(error: Exception, doing: str, node: Node, subgraph: int, index: int) -> NoReturn:
+    """Says of an error which node it comes from; what numpy raises becomes a ModelError."""
     place = f"while {doing} {node.op.name} (subgraph {subgraph}, node {index})"
-    try:
-        yield
-    except LiteclError as error:
+    if isinstance(error, LiteclError):
         error.add_note(place)
-        raise
-    except FAULTS as error:
-        if node.op.custom and not isinstance(node.op, ControlOp) and not node.op.pure:
-            raise  # a user's own function: its errors are the user's
-        wrapped = fault(error)
-        wrapped.add_note(place)
-        raise wrapped from error
+        raise error
+    if node.op.custom and not isinstance(node.op, ControlOp) and not node.op.pure:
+        raise error  # a user's own function: its errors are the user's
+    wrapped = fault(error)
+    wrapped.add_note(place)
+    raise wrapped from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +87,7 @@ class _Step:
     node: Node
     run: Callable[..., list[Array]]
     checked: bool  # shapes were checked at preparation
+    operands: tuple[tuple[int, Array | None], ...]  # tensors, and the values of those that are constant
     drop: tuple[int, ...]
 
 
@@ -199,17 +198,22 @@ class Executor:
         run: Callable[..., list[Array]] = node.op.run
         if isinstance(node.op, Op) and node.op.bind is not None:
             intermediates = [specs[t] for t in node.intermediates if t != ABSENT]
-            with _named("preparing", node, subgraph, index):
+            try:
                 run = node.op.bind(node.options, inputs, [*outputs, *intermediates]) or node.op.run
-        return _Step(index, node, run, checked, drop)
+            except _RAISED as error:
+                _raise(error, "preparing", node, subgraph, index)
+        operands = tuple((t, None if spec is None else spec.data) for t, spec in zip(node.inputs, inputs, strict=True))
+        return _Step(index, node, run, checked, operands, drop)
 
     def _run(self, frame: Frame, step: _Step) -> None:
         node = step.node
         start_s = time.perf_counter()
-        with _named("running", node, frame.subgraph, step.index):
+        try:
             outputs = self._outputs(frame, step)
             if len(outputs) != len(node.outputs):
                 raise ModelError(f"{node.op.name}: the node has {len(node.outputs)} outputs, expected {len(outputs)}")
+        except _RAISED as error:
+            _raise(error, "running", node, frame.subgraph, step.index)
         for tensor, value in zip(node.outputs, outputs, strict=True):
             frame.values[tensor] = value
         for listener in self._listeners:
@@ -219,7 +223,9 @@ class Executor:
 
     def _outputs(self, frame: Frame, step: _Step) -> list[Array]:
         node = step.node
-        inputs = [None if t == ABSENT else self._value(frame, t) for t in node.inputs]
+        inputs = [
+            data if data is not None or t == ABSENT else self._value(frame, t) for t, data in step.operands
+        ]
         if isinstance(node.op, ControlOp):
             return step.run(node.options, inputs, frame)
         if not step.checked:

@@ -125,9 +125,9 @@ def quantize(x: Array, asymmetric: bool) -> tuple[Array, Array]:
     The integers come as float32.
     """
     axes = tuple(range(1, x.ndim))
-    low = x.min(axis=axes, keepdims=True, initial=0.0)
-    high = x.max(axis=axes, keepdims=True, initial=0.0)
-    return _asymmetric(x, low, high) if asymmetric else _symmetric(x, np.maximum(-low, high))
+    if not asymmetric:
+        return _symmetric(x, np.abs(x).max(axis=axes, keepdims=True, initial=0.0))
+    return _asymmetric(x, x.min(axis=axes, keepdims=True, initial=0.0), x.max(axis=axes, keepdims=True, initial=0.0))
 
 
 def integers(weights: Array) -> Array:
