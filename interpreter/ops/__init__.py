@@ -57,6 +57,7 @@ from litecl.interpreter.ops import (
     segment,
     select,
     shape,
+    signal,
     skip_gram,
     slice,
     softmax,
@@ -260,6 +261,7 @@ OPS: tuple[Op | ControlOp, ...] = (
     max_unpooling.MAX_POOLING_WITH_ARGMAX_2D,
     max_unpooling.MAX_UNPOOLING_2D,
     max_unpooling.LITERT_MAX_UNPOOLING_2D,
+    *signal.SIGNAL_OPS,
 )
 
 BUILTINS: dict[str, Op | ControlOp] = {op.name: op for op in OPS if not op.custom}
