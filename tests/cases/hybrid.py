@@ -9,10 +9,21 @@ from cases import Case, rng
 from litecl.interpreter.graph import Array, Quantization
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
+from litecl.interpreter.ops.bidirectional_sequence_lstm import (
+    BIDIRECTIONAL_SEQUENCE_LSTM,
+    BidirectionalSequenceLSTMOptions,
+)
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
-from litecl.interpreter.ops.rnn import RNN, UNIDIRECTIONAL_SEQUENCE_RNN, RNNOptions, SequenceRNNOptions
+from litecl.interpreter.ops.rnn import (
+    BIDIRECTIONAL_SEQUENCE_RNN,
+    RNN,
+    UNIDIRECTIONAL_SEQUENCE_RNN,
+    BidirectionalSequenceRNNOptions,
+    RNNOptions,
+    SequenceRNNOptions,
+)
 from litecl.interpreter.ops.svdf import SVDF, SVDFOptions
 from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV, TransposeConvOptions
 from litecl.interpreter.ops.unidirectional_sequence_lstm import (
@@ -129,6 +140,25 @@ def _cell(depth: int, units: int, batch: int) -> list[Array | None]:
     return [_integers(units, depth), _integers(units, units), _f(units), _zeros(batch, units)]
 
 
+def _both_ways(name: str, projection: int | None = None, aux: int | None = None, **options: bool) -> Case:
+    """BIDIRECTIONAL_SEQUENCE_LSTM; ``aux`` is the depth of an auxiliary input with weights of its own."""
+    steps, batch, depth, cells = 5, 2, 6, 8
+    outputs = cells if projection is None else projection
+    cell = [
+        *(_integers(cells, depth) for _ in range(4)),
+        *(_integers(cells, outputs) for _ in range(4)),
+        *([None] * 3),
+        *(_f(cells) for _ in range(4)),
+        None if projection is None else _integers(outputs, cells),
+        None,
+    ]
+    states = [_zeros(batch, outputs), _zeros(batch, cells)] * 2
+    linked = [None] * 9 if aux is None else [_f(steps, batch, aux), *(_integers(cells, aux) for _ in range(8))]
+    inputs = [_f(steps, batch, depth), *cell, *cell, *states, *linked]
+    chosen = BidirectionalSequenceLSTMOptions(_TANH, time_major=True, **options)
+    return _case(name, BIDIRECTIONAL_SEQUENCE_LSTM, chosen, inputs, version=3)
+
+
 _ALL = (
     _fully_connected("8 bits, one scale", _f(4, 32), 8, axis=None),
     _fully_connected("8 bits", _f(4, 32), 8),
@@ -162,6 +192,12 @@ _ALL = (
     _case("8 bits", RNN, RNNOptions(_TANH), [_f(2, 5), *_cell(5, 4, 2)], version=3),
     _case("8 bits, asymmetric", UNIDIRECTIONAL_SEQUENCE_RNN, SequenceRNNOptions(True, _TANH, True),
           [_f(6, 2, 5), *_cell(5, 4, 2)], version=3),
+    # With integer weights and time first, LiteRT runs the whole sequence anew for every step of it: batch first.
+    _case("8 bits, asymmetric", BIDIRECTIONAL_SEQUENCE_RNN, BidirectionalSequenceRNNOptions(False, _TANH, False, True),
+          [_f(2, 6, 5), *_cell(5, 4, 2), *_cell(5, 3, 2), None, None, None], version=3),
+    _both_ways("8 bits"),
+    _both_ways("8 bits, asymmetric, merged", merge_outputs=True, asymmetric_quantize_inputs=True),
+    _both_ways("8 bits, projection, auxiliary input", projection=3, aux=4),
     _case("8 bits", SVDF, SVDFOptions(2),
           [_f(2, 6), _integers(8, 6), _integers(8, 10), _f(4), _zeros(2, 80)], version=3),
 )
