@@ -12,6 +12,7 @@ from functools import reduce
 from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, UnsupportedOp, fault
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Shape, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.ops.densify import DENSIFY, densify
 from litecl.interpreter.schema import TensorType
 
 Known = tuple[TensorSpec, ...]
@@ -95,7 +96,7 @@ class _Walk:
 
     def _nodes(self, index: int, inputs: Known) -> list[TensorSpec]:
         subgraph = self._model.subgraphs[index]
-        specs = list(subgraph.tensors)
+        specs = _in_full(subgraph)
         for tensor, spec in zip(subgraph.inputs, inputs, strict=True):
             specs[tensor] = replace(specs[tensor], shape=spec.shape, data=spec.data)
         for position, node in enumerate(subgraph.nodes):
@@ -170,6 +171,19 @@ _CONTROL: dict[str, _Rule] = {
     "STABLEHLO_CASE": _Walk.if_,
     "STABLEHLO_COMPOSITE": _Walk.call,
 }
+
+
+def _in_full(subgraph: Subgraph) -> list[TensorSpec]:
+    """The tensors, with sparse constants written out, unless DENSIFY reads them.
+
+    They keep their ``sparsity``, which tells how TensorFlow Lite would compute with them.
+    """
+    specs = list(subgraph.tensors)
+    for tensor in {t for node in subgraph.nodes if node.op is not DENSIFY for t in node.inputs if t != ABSENT}:
+        spec = specs[tensor]
+        if spec.sparsity is not None and spec.data is not None:
+            specs[tensor] = replace(spec, data=densify(spec.data, spec.sparsity, spec.static_shape))
+    return specs
 
 
 def _callees(node: Node) -> tuple[int, ...]:

@@ -19,7 +19,9 @@ def test_states_carry_over(case: Case) -> None:
     for interpreter in (ours, expected):
         interpreter.allocate_tensors()
     for _ in range(4):
-        x = random.integers(-128, 128, case.feeds[0].shape).astype(np.int8)
+        (feed,) = case.feeds
+        limits = np.iinfo(feed.dtype)
+        x = random.integers(limits.min, limits.max + 1, feed.shape).astype(feed.dtype)
         results = []
         for interpreter in (ours, expected):
             interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)

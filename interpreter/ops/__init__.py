@@ -36,6 +36,7 @@ from litecl.interpreter.ops import (
     leaky_relu,
     local_response_normalization,
     log_softmax,
+    lsh_projection,
     lstm,
     matrix_diag,
     max_unpooling,
@@ -57,6 +58,7 @@ from litecl.interpreter.ops import (
     segment,
     select,
     shape,
+    signal,
     skip_gram,
     slice,
     softmax,
@@ -241,6 +243,7 @@ OPS: tuple[Op | ControlOp, ...] = (
     reduce_window.REDUCE_WINDOW,
     reduce_window.STABLEHLO_REDUCE_WINDOW,
     skip_gram.SKIP_GRAM,
+    lsh_projection.LSH_PROJECTION,
     sparse_lookup.HASHTABLE_LOOKUP,
     sparse_lookup.EMBEDDING_LOOKUP_SPARSE,
     stablehlo.STABLEHLO_ADD,
@@ -259,6 +262,7 @@ OPS: tuple[Op | ControlOp, ...] = (
     max_unpooling.MAX_POOLING_WITH_ARGMAX_2D,
     max_unpooling.MAX_UNPOOLING_2D,
     max_unpooling.LITERT_MAX_UNPOOLING_2D,
+    *signal.SIGNAL_OPS,
 )
 
 BUILTINS: dict[str, Op | ControlOp] = {op.name: op for op in OPS if not op.custom}

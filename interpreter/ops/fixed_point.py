@@ -48,15 +48,19 @@ def multiply_by_quantized_multiplier(x: Array, multiplier: Multiplier) -> Array:
     left, right = np.maximum(multiplier.shift, 0), np.maximum(-multiplier.shift, 0)
     x = x.astype(np.int64)
     if left.any():
-        x = (x << left).astype(np.int32).astype(np.int64)  # wraps, as TFLite's 32-bit product does
+        x = wrapped(x << left)
     return rounding_divide_by_pot(saturating_rounding_doubling_high_mul(x, multiplier.value), right)
 
 
 def multiply_wide_by_quantized_multiplier(x: Array, multiplier: Multiplier) -> Array:
     """``x`` times the factor, of which 15 bits count, for 48-bit ``x``: the sums of 16-bit activations."""
     total = 15 - multiplier.shift
-    result: Array = (x.astype(np.int64) * reduced(multiplier) + (1 << (total - 1))) >> total
-    return result
+    return wrapped((x.astype(np.int64) * reduced(multiplier) + (1 << (total - 1))) >> total)
+
+
+def wrapped(x: Array) -> Array:
+    """The lower 32 bits of whole numbers, as int64: what TensorFlow Lite's int32 keeps of them."""
+    return x.astype(np.int64).astype(np.int32).astype(np.int64)
 
 
 def reduced(multiplier: Multiplier) -> Array:
@@ -77,7 +81,9 @@ def rounding_divide_by_pot(x: Array, exponent: npt.ArrayLike) -> Array:
     """``x / 2**exponent``, halves rounded away from zero (gemmlowp)."""
     power = np.asarray(exponent, np.int64)
     half = (np.int64(1) << power) >> 1
-    result: Array = (x + (half - ((x < 0) & (half > 0)))) >> power
+    x = np.asarray(x, np.int64)
+    # The sign bits are -1 where x is negative, and are left out where nothing is divided.
+    result: Array = (x + half + ((x >> 63) & -(half > 0).astype(np.int64))) >> power
     return result
 
 

@@ -70,12 +70,16 @@ def _bind(options: FullyConnectedOptions, inputs: Specs, outputs: Sequence[Tenso
 
 def _integer(options: FullyConnectedOptions, inputs: Specs, output: TensorSpec) -> Run:
     x, weights = require.present("FULLY_CONNECTED", inputs, 2)
-    # Weights of 16 bits came later, with the arithmetic of 64-bit sums; all others are scaled in float64.
-    wide = weights.type == TensorType.INT16
-    scaling = weighted.scaling(
-        "FULLY_CONNECTED", options.fused_activation_function, x, weights, output,
-        rescale.wide if wide else rescale.real, coarse=wide and not weighted.per_channel(weights),
-    )
+    # 16-bit weights and sparse ones have kernels of their own; all others are scaled in float64.
+    own = weights.type == TensorType.INT16 or weights.sparsity is not None
+    if own:
+        factor_of = rescale.twice_rounded if weights.sparsity is not None else rescale.wide
+    else:
+        wide = weighted.is_wide(x, require.optional(inputs, 2), options.quantized_bias_type)
+        factor_of = rescale.real if wide else rescale.real_of_32_bits
+    coarse = own and not weighted.per_channel(weights)
+    function = options.fused_activation_function
+    scaling = weighted.scaling("FULLY_CONNECTED", function, x, weights, output, factor_of, coarse=coarse)
     ready = exact.once([weights, require.optional(inputs, 2)], lambda matrix, bias: scaling.weighted(matrix.T, bias))
     shape = cache(partial(output_shape, options))
 

@@ -8,7 +8,7 @@ import numpy as np
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import hybrid, integer_lstm, integer_lstm_8, lstm_cell, require, types
+from litecl.interpreter.ops import hybrid, integer_basic_lstm, integer_lstm, integer_lstm_8, lstm_cell, require, types
 from litecl.interpreter.ops.hybrid import NO_SCALES, Scales
 from litecl.interpreter.ops.lstm_cell import FULL
 from litecl.interpreter.schema import ActivationFunctionType, LSTMKernelType, TensorType
@@ -71,8 +71,10 @@ LSTM = Op(
 def _infer_basic(options: LSTMOptions, inputs: Specs) -> list[TensorSpec]:
     """Operands: input, previous activation, weights, bias, previous state."""
     x, h, weights, bias, c = require.present("LSTM", inputs, 5)
+    quantized = x.type == TensorType.UINT8
     for spec in (x, h, weights, c):
-        require.types("LSTM", spec, types.FLOAT)
+        wanted = (TensorType.INT16 if spec is c else TensorType.UINT8,) if quantized else types.FLOAT
+        require.types("LSTM", spec, wanted)
         require.rank("LSTM", spec, exactly=2)
     (batch, depth), (_, units) = x.static_shape, h.static_shape
     expected = {1: (batch, units), 2: (4 * units, depth + units), 3: (4 * units,), 4: (batch, units)}
@@ -96,6 +98,18 @@ def _run_basic(options: LSTMOptions, inputs: Inputs) -> list[Array]:
     return [h, c, joined, gates, h, c]
 
 
+def _bind_basic(options: LSTMOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+    (x,) = require.present("LSTM", inputs, 1)
+    return None if x.type == TensorType.FLOAT32 else integer_basic_lstm.bind(inputs, outputs)
+
+
 BASIC_LSTM = Op(
-    "LSTM", versions=range(1, 5), options=LSTMOptions, infer=_infer_basic, run=_run_basic, states=(1, 4), select=_select
+    "LSTM",
+    versions=range(1, 5),
+    options=LSTMOptions,
+    infer=_infer_basic,
+    run=_run_basic,
+    bind=_bind_basic,
+    states=(1, 4),
+    select=_select,
 )

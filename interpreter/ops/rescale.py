@@ -105,6 +105,8 @@ def twice_rounded(factor: Array, largest: float = np.inf) -> Factor:
     """The factor of 32-bit sums."""
     multiplier = fixed_point.quantize_multiplier(factor)
     left, right = np.maximum(multiplier.shift, 0), np.maximum(-multiplier.shift, 0)
+    if largest >= 2.0**31:
+        return lambda sums: fixed_point.multiply_by_quantized_multiplier(fixed_point.wrapped(sums), multiplier)
     # 22 bits times a 31-bit multiplier fit a float64, and so do fractions of 51 bits with what is added to them.
     if (largest * 2.0**left >= 2.0**22).any() or right.max() > 20:
         return lambda sums: fixed_point.multiply_by_quantized_multiplier(sums, multiplier)
@@ -115,8 +117,8 @@ def twice_rounded(factor: Array, largest: float = np.inf) -> Factor:
 def wide(factor: Array, largest: float = np.inf) -> Factor:
     """The factor of 64-bit sums."""
     multiplier = fixed_point.quantize_multiplier(factor)
-    # 38 bits times 15 fit a float64, and so do fractions of 51 bits with what is added to them.
-    if largest >= 2.0**38 or multiplier.shift.min() < -36:
+    # 38 bits times 15 fit a float64, and so do fractions of 51 bits with what is added to them; results have 32 bits.
+    if largest >= 2.0**38 or np.max(largest * factor) >= 2.0**31 or multiplier.shift.min() < -36:
         return lambda sums: fixed_point.multiply_wide_by_quantized_multiplier(sums, multiplier)
     reduced = fixed_point.reduced(multiplier)
     fraction_bits = 15 - int(multiplier.shift.min())
@@ -124,5 +126,11 @@ def wide(factor: Array, largest: float = np.inf) -> Factor:
 
 
 def real(factor: Array, largest: float = np.inf) -> Factor:
-    """The factor of sums that are scaled in float64 and rounded once."""
+    """The factor of 64-bit sums that are scaled in float64 and rounded once."""
     return lambda sums: fixed_point.round_half_away(np.asarray(np.multiply(sums, factor, dtype=np.float64)))
+
+
+def real_of_32_bits(factor: Array, largest: float = np.inf) -> Factor:
+    """The same of 32-bit sums."""
+    scale = real(factor)
+    return scale if largest < 2.0**31 else lambda sums: scale(fixed_point.wrapped(sums))

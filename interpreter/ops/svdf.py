@@ -82,7 +82,7 @@ def _integer(inputs: Specs, output: TensorSpec) -> Run:
         shifted = np.concatenate([remembered[:, :, 1:], np.clip(new, -32768, 32767)[:, :, None]], axis=2)
         sums = (shifted * time).sum(axis=2).reshape(len(x), -1, options.rank).sum(axis=2)
         bias = require.optional(inputs, _BIAS)
-        sums = sums if bias is None else sums + bias
+        sums = fixed_point.wrapped(sums if bias is None else sums + bias)
         result = fixed_point.multiply_by_quantized_multiplier(sums, last) + zero_points[1]
         return [np.clip(result, -128, 127).astype(np.int8), shifted.reshape(state.shape).astype(np.int16)]
 

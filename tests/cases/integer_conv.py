@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cases import Case
-from cases.integers import Integers, T, weighted_case, with_ties
+from cases.integers import Integers, T, positive, weighted_case, with_ties
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
@@ -106,6 +106,8 @@ CASES = (
     with_ties(_conv("halves", (1, 5, 6, 4), (8, 1, 1, 4), **_INT16), 2.0**-8),
     _conv("1x1", (2, 5, 6, 8), (16, 1, 1, 8), **_INT16),
     _conv("3x3, 32-bit bias", (2, 5, 6, 8), (16, 3, 3, 8), quantized_bias_type=T.INT32, **_INT16 | {"bias": T.INT32}),
+    positive(_conv("32-bit sums that overflow", (1, 4, 4, 700), (4, 3, 3, 700), quantized_bias_type=T.INT32,
+                   gain=0.1, **_INT16 | {"bias": T.INT32})),
     _conv("3x3, 64-bit bias, declared", (1, 5, 6, 8), (16, 3, 3, 8), quantized_bias_type=T.INT64, **_INT16),
     _conv("RELU6, groups", (1, 5, 6, 8), (6, 3, 3, 4), fused_activation_function=_RELU6, **_INT16),
     _conv("one scale, deep", (1, 3, 4, 100), (6, 3, 3, 100), per_channel=False, **_INT16),

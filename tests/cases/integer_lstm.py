@@ -5,16 +5,16 @@ from typing import Any
 import numpy as np
 
 from cases import Case, rng
-from cases.integers import T, affine
+from cases.integers import Integers, T, affine
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import Op
-from litecl.interpreter.ops.lstm import LSTM, LSTMOptions
+from litecl.interpreter.ops.lstm import BASIC_LSTM, LSTM, LSTMOptions
 from litecl.interpreter.ops.svdf import SVDF, SVDFOptions
 from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UNIDIRECTIONAL_SEQUENCE_LSTM,
     UnidirectionalSequenceLSTMOptions,
 )
-from litecl.interpreter.schema import ActivationFunctionType
+from litecl.interpreter.schema import ActivationFunctionType, LSTMKernelType
 
 _random = rng(54)
 _TANH = ActivationFunctionType.TANH
@@ -142,14 +142,17 @@ def _products(name: str, batch: int, depth: int, cells: int, outputs: int, **opt
     )
 
 
-def _svdf(name: str, batch: int, depth: int, units: int, rank: int, memory: int, bias: bool = True) -> Case:
+def _svdf(
+    name: str, batch: int, depth: int, units: int, rank: int, memory: int, bias: bool = True, features: float = 0.01
+) -> Case:
+    """features: the scale of the feature weights, large where the states are to saturate."""
     filters = units * rank
     inputs: list[Array | None] = [
         _integers(np.int8, batch, depth), _integers(np.int8, filters, depth), _integers(np.int16, filters, memory),
         _integers(np.int16, units).astype(np.int32) * 1000 if bias else None,
         np.zeros((batch, filters * memory), np.int16),
     ]
-    quantization = {0: affine(0.05, -9), 1: affine(0.01), 2: affine(2.0**-15), 4: affine(0.002)}
+    quantization = {0: affine(0.05, -9), 1: affine(features), 2: affine(2.0**-15), 4: affine(0.002)}
     if bias:
         quantization[3] = affine(0.002 * 2.0**-15)
     return Case(
@@ -158,7 +161,26 @@ def _svdf(name: str, batch: int, depth: int, units: int, rank: int, memory: int,
     )
 
 
+def _basic(name: str, batch: int, depth: int, cells: int, weights_zero: int) -> Case:
+    """UINT8 activations, 16-bit states; the outputs are activation, state, joined inputs and gates."""
+    random = Integers(56)
+    inputs = [
+        random.full(T.UINT8, batch, depth), np.full((batch, cells), 128, np.uint8),
+        random.full(T.UINT8, 4 * cells, depth + cells), _integers(np.int16, 4 * cells).astype(np.int32),
+        np.zeros((batch, cells), np.int16),
+    ]
+    activation, state = affine(1 / 128, 128), affine(2.0**-11)
+    quantization = {0: activation, 1: activation, 2: affine(0.02, weights_zero), 3: affine(0.02 / 128), 4: state}
+    outputs = [TensorSpec(type_, None, quantization=q) for type_, q in
+               ((T.UINT8, activation), (T.INT16, state), (T.UINT8, activation), (T.INT16, affine(2.0**-12)))]
+    options = LSTMOptions(_TANH, kernel_type=LSTMKernelType.BASIC)
+    return Case(name, BASIC_LSTM, options, inputs, frozenset({2, 3}), {}, quantization, outputs, 2,
+                device="quantized activations")
+
+
 CASES = (
+    _basic("BASIC", 3, 5, 4, 128),
+    _basic("BASIC, weights with a zero point", 2, 7, 6, 3),
     _step("plain", 2, 5, 4),
     _step("zero points at the ends", 2, 5, 4, zero_points=(-128, 127)),
     _step("coupled gates", 2, 5, 4, cifg=True),
@@ -177,4 +199,5 @@ CASES = (
     _products("8-bit products, clipped", 3, 7, 9, 4, cell_clip=0.3, proj_clip=0.2),
     _svdf("rank 1", 2, 6, 4, 1, 10),
     _svdf("rank 2, no bias", 3, 6, 4, 2, 5, bias=False),
+    _svdf("sums that overflow", 4, 12, 16, 2, 9, features=0.3),
 )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cases import Case
-from cases.integers import Integers, T, affine, weighted_case, with_ties
+from cases.integers import Integers, T, affine, positive, weighted_case, with_ties
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
@@ -91,6 +91,8 @@ CASES = (
     _dense("per channel", (4, 33), 7, types=(T.INT8, T.INT4)),
     _dense("one scale", (4, 32), 8, types=(T.INT8, T.INT4), spread={"per_channel": False}),
     _dense("per channel", (4, 32), 8, types=(T.INT8, T.INT2)),
+    positive(_dense("32-bit sums that overflow", (4, 3000), 8, quantized_bias_type=T.INT32, **_INT16,
+                    spread={"bias": T.INT32, "step": 0.0003, "per_channel": False, "gain": 0.1})),
     with_ties(_dense("halves", (4, 16), 9, types=(T.INT8, T.INT2))),
     _dense("64-bit bias", (4, 32), 8, spread=_WIDE, **_INT16),
     _dense("32-bit bias", (4, 32), 8, quantized_bias_type=T.INT32, spread=_WIDE | {"bias": T.INT32}, **_INT16),
@@ -120,5 +122,6 @@ CASES = (
     _batch("deep", (2, 1500), (1500, 3)),
     _batch("sums", (2, 5, 16), (2, 16, 6), types=(T.INT8, T.INT8, T.INT32)),
     _batch("rank 3", (2, 5, 16), (2, 16, 6), types=(T.INT16, T.INT16, T.INT16), zeros=(0, 0, 0)),
+    _batch("results beyond 32 bits", (2, 64), (64, 5), types=(T.INT16, T.INT16, T.INT16), zeros=(0, 0, 0), gain=1e6),
     _batch("constant", (2, 5, 16), (16, 6), types=(T.INT16, T.INT8, T.INT16), zeros=(0, 0, 0), constant=True),
 )

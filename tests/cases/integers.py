@@ -120,6 +120,13 @@ def weighted_case(
     )
 
 
+def positive(case: Case) -> Case:
+    """The case with inputs and weights that are not negative, so that all products add up."""
+    x, weights, *others = case.inputs
+    assert x is not None and weights is not None
+    return replace(case, inputs=[x & np.iinfo(x.dtype).max, weights & np.iinfo(weights.dtype).max, *others])
+
+
 def with_ties(case: Case, factor: float = 0.25) -> Case:
     """The case under scales that are powers of two, so that many results lie halfway between two integers."""
     assert case.outputs is not None

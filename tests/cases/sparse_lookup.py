@@ -6,6 +6,7 @@ from cases import Case
 from cases.values import Random, i32
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.lsh_projection import LSH_PROJECTION, LSHProjectionOptions
 from litecl.interpreter.ops.skip_gram import SKIP_GRAM, SkipGramOptions
 from litecl.interpreter.ops.sparse_lookup import (
     EMBEDDING_LOOKUP_SPARSE,
@@ -35,6 +36,12 @@ def _sparse(name: str, combiner: int, ids: Array, indices: Array, shape: Array, 
     )  # fmt: skip
 
 
+def _projection(name: str, kind: int, x: Array, weighted: bool) -> Case:
+    seeds = _random.normal(3, 4)
+    weights = [_random.normal(len(x))] if weighted else []
+    return Case(name, LSH_PROJECTION, LSHProjectionOptions(kind), [seeds, x, *weights])
+
+
 def _grams(name: str, text: bytes, *options: int) -> Case:
     return Case(name, SKIP_GRAM, SkipGramOptions(options[0], options[1], bool(options[2])), [_strings(text)])
 
@@ -53,6 +60,11 @@ CASES = (
             "deeper": (i32(1, 3, 0), i32([[0, 0, 0], [1, 0, 0], [1, 0, 1]]), i32(2, 2, 2), _random.normal(4, 3, 2)),
         }.items()
     ),
+    _projection("sparse", 1, i32(5, -7, 1000), False),
+    _projection("dense", 2, i32(5, -7, 1000), True),
+    # Keys of every length that the hash tells apart.
+    *(_projection(f"{n} bytes", 2, _random.integers(20, n, low=-128, high=128, dtype=np.int8), False)
+      for n in (1, 4, 5, 12, 13, 20, 28, 29, 60, 61, 124, 125, 200)),
     _grams("pairs", _TEXT, 2, 0, 0),
     _grams("skips", _TEXT, 2, 2, 0),
     _grams("all", _TEXT, 3, 1, 1),
