@@ -23,6 +23,7 @@ from litecl.converter.passes.frames import raise_loops
 from litecl.converter.passes.fused_activation import fuse_activation
 from litecl.converter.passes.identities import remove_identities
 from litecl.converter.passes.inline import inline_calls
+from litecl.converter.passes.kept_dims import keep_dims
 from litecl.converter.passes.linear import fold_linear
 from litecl.converter.passes.list_elements import Scope, shape_reads
 from litecl.converter.passes.loop_variables import simplify_loops
@@ -50,7 +51,9 @@ _TENSORFLOW: tuple[Callable[[Function], None], ...] = (
     fuse_activations,
     remove_identities,
 )
-_TFLITE: tuple[Callable[[Function], bool], ...] = (join_reshapes, fold_linear, fuse_activation, fold_padding)
+_TFLITE: tuple[Callable[[Function], bool], ...] = (
+    join_reshapes, keep_dims, fold_linear, fuse_activation, fold_padding
+)  # fmt: skip
 _MAX_ROUNDS = 20
 _LAYERS: Mapping[Any, str] = {KERAS_LSTM: "LSTM", KERAS_RNN: "SimpleRNN", KERAS_BIDIRECTIONAL: "Bidirectional LSTM"}
 

@@ -75,15 +75,12 @@ def _build(name: str, batch: int | None) -> Any:
 
 def keras_rows(model: Any, name: str, batches: Sequence[int], *, export: bool = True) -> Iterator[Row]:
     """A model, and its export."""
-    for layer in model.layers:
-        if getattr(layer, "stateful", False):
-            layer.reset_states()
+    _reset(model)
     values = [feeds(model, batch, seed) for seed, batch in enumerate(batches)]
-    peer = lambda: tf.lite.TFLiteConverter.from_keras_model(model)  # noqa: E731
-    ours = _Lazy(lambda: Converter.from_keras_model(model).convert())
-    content = ours.convert()
-    yield Row(f"{name}, model", lambda: ours, peer, values, [_keras(model, v) for v in values])
-    del content
+    expected = [_keras(model, v) for v in values]
+    _reset(model)
+    yield Row(f"{name}, model", lambda: Converter.from_keras_model(model),
+              lambda: tf.lite.TFLiteConverter.from_keras_model(model), values, expected)
     if not export:
         return
     path = Path(tempfile.mkdtemp())
@@ -92,20 +89,13 @@ def keras_rows(model: Any, name: str, batches: Sequence[int], *, export: bool = 
     except Exception:  # Keras refuses to export a stateful layer
         return
     yield Row(f"{name}, export", lambda: Converter.from_saved_model(path),
-              lambda: tf.lite.TFLiteConverter.from_saved_model(str(path)), values, [_keras(model, v) for v in values])
+              lambda: tf.lite.TFLiteConverter.from_saved_model(str(path)), values, expected)
 
 
-class _Lazy:
-    """Converts once: a stateful model changes when it is called."""
-
-    def __init__(self, convert: Callable[[], bytes]) -> None:
-        self._convert = convert
-        self._content: bytes | None = None
-
-    def convert(self) -> bytes:
-        if self._content is None:
-            self._content = self._convert()
-        return self._content
+def _reset(model: Any) -> None:
+    for layer in model.layers:
+        if getattr(layer, "stateful", False):
+            layer.reset_states()
 
 
 def _keras(model: Any, values: Sequence[Array]) -> list[Array]:

@@ -43,7 +43,7 @@ def _classifier() -> Any:
 def _preprocessing() -> Any:
     return stack(L.Resizing(24, 24), L.Rescaling(1 / 127.5, -1), L.CenterCrop(16, 16),
                  L.Normalization(mean=[0.1, 0.2, 0.3], variance=[1.0, 2.0, 3.0]), L.ZeroPadding2D(1),
-                 L.AveragePooling2D(), shape=(40, 30, 3))
+                 L.AveragePooling2D(2), shape=(40, 30, 3))
 
 
 def _image(make: Callable[..., Any], size: int) -> Callable[[], Any]:

@@ -35,8 +35,27 @@ def import_function(concrete: Any, input_names: Sequence[str], output_names: Seq
     for node in main.nodes:
         if node.op in ("VariableV2", "Variable"):
             node.output.variable = Variable(node.name, _value(concrete, node.output.name), f"{id(graph)}/{node.name}")
-    functions = {f.signature.name: _library_function(f) for f in definition.library.function}
+    functions = {f.signature.name: _library_function(f) for f in _reachable(definition)}
     return Module(main, list(input_names), list(output_names), functions)
+
+
+def _reachable(definition: Any) -> Iterator[Any]:
+    """The functions that nodes call, by attribute or by name, in the graph or in each other.
+
+    A library holds others too: gradients, and what Keras 2 keeps for a GPU.
+    """
+    library = {function.signature.name: function for function in definition.library.function}
+    seen: set[str] = set()
+    pending: list[Any] = list(definition.node)
+    while pending:
+        node = pending.pop()
+        callees = [attr.func for attr in node.attr.values()]
+        callees += [callee for attr in node.attr.values() for callee in attr.list.func]
+        for name in (node.op, *(callee.name for callee in callees)):
+            if name in library and name not in seen:
+                seen.add(name)
+                pending += library[name].node_def
+                yield library[name]
 
 
 def _value(concrete: Any, name: str) -> Any:
