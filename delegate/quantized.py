@@ -85,6 +85,12 @@ class Weights:
     bias: Array
     factors: Array
 
+    def repeated(self, times: int) -> "Weights":
+        """The columns several times over."""
+        arrays = [np.repeat(a[:, None], times, 1) for a in (self.values, self.bias, self.factors)]
+        values, bias, factors = (a.reshape(a.shape[0], -1, *a.shape[3:]) for a in arrays)
+        return Weights(values, self.factor, bias, factors)
+
     def packed(self, panel: int) -> Array:
         """[groups, columns / panel, depth / 4, panel, 4], zeros past the last column and depth."""
         groups, columns, depth = self.values.shape

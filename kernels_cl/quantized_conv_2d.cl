@@ -21,24 +21,25 @@ typedef struct {
 
 #define STAGE_FIELDS 4
 
-#define SLACK 16  // bytes behind the rows of a work-item, so that short runs are copied whole
+#define BLOCK (4 * VW)  // bytes that are copied at once
+#define SLACK BLOCK     // bytes behind the rows of a work-item, so that the end of a run is copied whole
 
 // count bytes made unsigned. Up to SLACK bytes behind them may be written too; room: how many there are to read.
 INLINE void gather_bytes(__global uchar *restrict to, __global const uchar *restrict from, const int count,
                          const int room) {
     int i = 0;
-    if (count <= 16 && room >= 16) {
+    if (count <= 16 && room >= 16) {  // less is written twice
         *(__global uchar16_u *)to = *(__global const uchar16_u *)from ^ (uchar16)FLIP;
         return;
     }
-    for (; i + 16 <= count || (i < count && i + 16 <= room); i += 16)
-        *(__global uchar16_u *)(to + i) = *(__global const uchar16_u *)(from + i) ^ (uchar16)FLIP;
+    for (; i < count && i + BLOCK <= room; i += BLOCK)
+        *(__global intv_u *)(to + i) = LOADI(from + i) ^ (int)(FLIP * 0x01010101u);
     ROLL for (; i < count; ++i) to[i] = from[i] ^ FLIP;
 }
 
 // count bytes of one value, and up to SLACK more.
 INLINE void fill_bytes(__global uchar *to, const uchar value, const int count) {
-    for (int i = 0; i < count; i += 16) *(__global uchar16_u *)(to + i) = (uchar16)value;
+    for (int i = 0; i < count; i += BLOCK) *(__global intv_u *)(to + i) = (intv)(int)(value * 0x01010101u);
 }
 
 // The patch of one pixel, whose first tap is at (top, left) and may be outside the image. room: bytes from the image's

@@ -24,7 +24,6 @@ from litecl.interpreter.ops.window import Window
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat, TensorType
 
 _ITEMS_PER_UNIT = 8
-_SLACK = 16  # of the kernel
 _LEAST_ITEM_OPERATIONS = 1e5
 
 
@@ -143,7 +142,7 @@ def convolution(call: Call, g: Geometry, weights: Weights, *, real: bool = False
         x,
         Const(weights.packed(tile.panel)),
         Const(stage.fields),
-        Scratch(items * (tile.rows * row_bytes + _SLACK)),
+        Scratch(items * (tile.rows * row_bytes + 4 * target.vector_width)),
         out,
         Const(np.array(sizes, np.int32)),
     )

@@ -17,6 +17,7 @@ from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, windows
 
 _PIXELS = 4  # columns of the output that a piece computes
 _WIDEST_UNROLLED = 5
+_LEAST_FLAT = 4  # fewer do not make up for columns that are loaded anew for every tap
 _GROUP = 4  # rows of the kernel that are multiplied at once
 _ITEMS_PER_UNIT = 8
 _LEAST_ITEM_OPERATIONS = 1e5
@@ -67,9 +68,11 @@ def _lower(call: Call) -> list[Step]:
 
 def _launch(call: Call, weights: Weights) -> Launch:
     x, out, target = call.input(0), call.outputs[0], call.target
-    width = _width(x.shape[3], target)
+    flat = _flat(call)
+    width = target.vector_width if flat > 1 else _width(x.shape[3], target)
     bounds = bounds_of(call.options, out.spec)
     g = _geometry(call, width, 2 if weights.factor else 1, bounds)
+    weights = weights.repeated(flat)
     stage = weights.stage(4 * g.lanes, 4 * g.lanes, unsigned_zero(x.spec), bounds)
     operands = (
         x,
@@ -86,9 +89,20 @@ def _launch(call: Call, weights: Weights) -> Launch:
         operands,
         grid,
         (1, 1),
-        _defines(g, width, call) | stage.defines,
+        _defines(g, width, flat, call) | stage.defines,
         flops(out.spec.size, g.kernel_height * g.kernel_width),
     )
+
+
+def _flat(call: Call) -> int:
+    """Neighbouring pixels that one vector takes: more than one where they have few channels and lie side by side."""
+    width = 4 * call.target.vector_width
+    filter_, out_width, channels = call.input(1).shape, call.outputs[0].shape[2], call.input(0).shape[3]
+    _, horizontal = windows(call.options, call.input(0).shape, filter_)
+    dense = (horizontal.stride, horizontal.dilation) == (1, 1) and filter_[2] <= _WIDEST_UNROLLED
+    fits = channels % 4 == 0 and width % channels == 0 and width <= out_width * channels
+    flat = width // channels if fits and dense and call.target.kind == "cpu" else 1
+    return flat if flat >= _LEAST_FLAT else 1
 
 
 def _width(channels: int, target: Target) -> int:
@@ -100,10 +114,10 @@ def _packed(weights: Weights, g: Geometry) -> Array:
     """[parts, row groups, kernel_width, 4, lanes, 4 rows]: weights of more than 8 bits are a sum of two parts."""
     values = weights.values.astype(np.int16) + weights.factor
     first = np.clip(values, -128, 127)
-    parts = np.stack([first, values - first])[: g.parts].reshape(g.parts, g.channels, g.kernel_height, g.kernel_width)
+    parts = np.stack([first, values - first])[: g.parts].reshape(g.parts, -1, g.kernel_height, g.kernel_width)
     groups = -(-g.kernel_height // _GROUP)
     padded = np.zeros((g.parts, 4 * g.lanes, groups * _GROUP, g.kernel_width), np.int8)
-    padded[:, : g.channels, : g.kernel_height] = parts
+    padded[:, : parts.shape[1], : g.kernel_height] = parts
     split = padded.reshape(g.parts, g.lanes, 4, groups, _GROUP, g.kernel_width)
     return np.ascontiguousarray(split.transpose(0, 3, 5, 2, 1, 4))
 
@@ -160,14 +174,17 @@ def _items(call: Call, width: int) -> tuple[int, int]:
     return item_rows, -(-blocks // parts) * 4 * width
 
 
-def _defines(g: Geometry, width: int, call: Call) -> dict[str, str | int | float]:
-    defines: dict[str, str | int | float] = {"PIXELS": _PIXELS, "ROWS": min(_GROUP, g.kernel_height)}
+def _defines(g: Geometry, width: int, flat: int, call: Call) -> dict[str, str | int | float]:
+    pixels = 1 if flat > 1 else _PIXELS
+    defines: dict[str, str | int | float] = {"PIXELS": pixels, "ROWS": min(_GROUP, g.kernel_height)}
     defines["T"] = claims.C_TYPES[call.outputs[0].spec.type]
     if g.dilation_x == 1 and g.kernel_width <= _WIDEST_UNROLLED and g.stride_x <= 2:
         defines |= {"KERNEL_WIDTH": g.kernel_width, "STRIDE_X": g.stride_x}
     if width != call.target.vector_width:
         defines["WIDTH"] = width
-    if g.channels % 4 or g.channels < 4 * width:
+    if flat > 1:
+        defines["FLAT"] = flat
+    elif g.channels % 4 or g.channels < 4 * width:
         defines["PARTIAL"] = 1
     return defines
 
