@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from enum import Enum
 
 from litecl.interpreter.graph import Model, Node, Subgraph, TensorSpec
-from litecl.interpreter.op import ControlOp
+from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.binary import ADD, LOGICAL_AND
 from litecl.interpreter.ops.compare import LESS
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
@@ -31,7 +31,7 @@ def live_nodes(graph: Subgraph) -> tuple[int, ...]:
     live: list[int] = []
     for i in reversed(range(len(graph.nodes))):
         node = graph.nodes[i]
-        acts = not node.outputs or (bool(node.op.states) or not node.op.pure if not isinstance(node.op, ControlOp) else False)
+        acts = not node.outputs or (isinstance(node.op, Op) and (bool(node.op.states) or not node.op.pure))
         if acts or needed.intersection(node.outputs):
             live.append(i)
             needed.update(node.inputs)
@@ -75,7 +75,9 @@ def kinds(body: Subgraph) -> list[Kind]:
     return [kind(given, result) for given, result in zip(body.inputs, body.outputs, strict=True)]
 
 
-def trip_count(node: Node, model: Model, caller: Sequence[TensorSpec], specs: Sequence[Sequence[TensorSpec]]) -> int | None:
+def trip_count(
+    node: Node, model: Model, caller: Sequence[TensorSpec], specs: Sequence[Sequence[TensorSpec]]
+) -> int | None:
     """How often a WHILE runs, where it counts from one constant to another; None where that is not to be seen.
 
     The condition is ``i < n``, or several of them joined by LOGICAL_AND, and the body adds a constant to every such i.
@@ -111,7 +113,7 @@ def _count(
     maker = next((n for n in body.nodes if body.outputs[position] in n.outputs), None)
     if start is None or start.size != 1 or maker is None or maker.op is not ADD:
         return None
-    if body.inputs[position] not in maker.inputs or maker.options.fused_activation_function != ActivationFunctionType.NONE:
+    if maker.options.fused_activation_function != ActivationFunctionType.NONE:
         return None
     others = [t for t in maker.inputs if t != body.inputs[position]]
     step = specs[others[0]].data if len(others) == 1 else None

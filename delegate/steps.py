@@ -46,7 +46,7 @@ class Loop:
 
 @dataclass(frozen=True, eq=False)
 class Slot:
-    """The place of a loop variable: ``offset`` bytes into one of the two sets, of ``set_bytes`` each, that make ``sets``.
+    """The place of a loop variable: ``offset`` bytes into one of two sets of ``set_bytes`` each, which make ``sets``.
 
     written: False in the set that an iteration reads, True in the one that it writes.
     """
