@@ -88,9 +88,8 @@ def _variables(
     lowered: "Lowered", number: int, initial: Sequence[Operand], ways: Sequence[Kind]
 ) -> tuple[list[Operand], list[Operand]]:
     """Where an iteration reads each variable, and where it leaves the new value."""
-    specs = [replace(x.spec, data=None) for x in initial]
-    current = [x if w == Kind.READ_ONLY else Operand(s) for x, s, w in zip(initial, specs, ways, strict=True)]
-    following = [Operand(s) if w == Kind.SWAPPED else x for x, s, w in zip(current, specs, ways, strict=True)]
+    current = [x if kind == Kind.READ_ONLY else _variable(x) for x, kind in zip(initial, ways, strict=True)]
+    following = [_variable(x) if kind == Kind.SWAPPED else x for x, kind in zip(current, ways, strict=True)]
     swapped = [j for j, kind in enumerate(ways) if kind == Kind.SWAPPED]
     offsets, end = {}, 0
     for j in swapped:

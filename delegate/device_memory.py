@@ -18,7 +18,7 @@ class Memory:
 
     def __init__(self, plan: Plan, device: Device) -> None:
         self._plan, self._device = plan, device
-        self.arena = device.buffer(plan.arena.size_bytes)
+        self.arena, self._host = device.shared_buffer(plan.arena.size_bytes)
         self._offsets, self.constant_bytes = self._place_constants()
         self.constants = device.buffer(self.constant_bytes)
         for data, offset in self._offsets.values():
@@ -56,6 +56,14 @@ class Memory:
         else:
             offset = self._plan.arena.offsets[root]
         return self.arena.get_sub_region(offset, max(1, size_bytes(root)))
+
+    def view(self, operand: Operand) -> Array | None:
+        """An operand's memory as the host sees it, if device and host share the arena."""
+        root = self._root(operand)
+        if self._host is None or root not in self._plan.arena.offsets:
+            return None
+        start, size = self._plan.arena.offsets[root], operand.spec.size * operand.spec.dtype.itemsize
+        return self._host[start : start + size].view(operand.spec.dtype).reshape(operand.shape)
 
     def loops_of(self, arg: Arg) -> set[int]:
         """The loop in one of whose sets something lies."""

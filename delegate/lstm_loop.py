@@ -180,7 +180,8 @@ class _Body:
         values = [self._specs[t].data for t in terms]
         if any(value is None or value.size != width for value in values):
             return None
-        return np.sum([np.zeros(width, np.float32), *(np.ravel(v) for v in values if v is not None)], axis=0)
+        total: Array = np.sum([np.zeros(width, np.float32), *(np.ravel(v) for v in values if v is not None)], axis=0)
+        return total
 
     def _weights(self, node: Node) -> Array | None:
         spec = self._specs[node.inputs[1]]

@@ -13,7 +13,10 @@ from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.schema import TensorType
 
 _DEVICE_TYPES = frozenset(
-    {TensorType.FLOAT32, TensorType.INT32, TensorType.INT64, TensorType.BOOL, TensorType.INT8, TensorType.UINT8}
+    {
+        *(TensorType.FLOAT32, TensorType.INT32, TensorType.INT64, TensorType.BOOL),
+        *(TensorType.INT8, TensorType.UINT8, TensorType.INT16),
+    }
 )
 
 
@@ -100,8 +103,6 @@ def _unfit(inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]) -
                 return f"{kind} {i} has no elements"
             if spec.size >= 2**31:
                 return f"{kind} {i} has {spec.size} elements, more than a kernel counts"
-            if spec.quantization is not None and spec.data is None and spec.type in (TensorType.INT8, TensorType.UINT8):
-                return f"{kind} {i} is quantized"
     return None
 
 

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyopencl as cl
 
+from litecl.delegate.cl_op import Operand
 from litecl.delegate.device import Device, typed_errors
 from litecl.delegate.device_memory import Memory
 from litecl.delegate.options import CLOptions
@@ -141,8 +142,8 @@ class Program:
             memory = Memory(plan, device)
             self._execution = _execution(plan, device, memory, options)
         self.constant_bytes = memory.constant_bytes
-        self._inputs = [memory.buffer(operand) for operand in plan.inputs]
-        self._outputs = [memory.argument(operand) for operand in plan.outputs]
+        self._inputs = [(memory.view(operand), memory.buffer(operand)) for operand in plan.inputs]
+        self._outputs = [(memory.view(operand), memory.argument(operand)) for operand in plan.outputs]
         self._states = [(memory.buffer(s.before), memory.buffer(s.after)) for s in plan.states]
         self._holders = [DeviceState(device, s, b) for s, (b, _) in zip(plan.states, self._states, strict=True)]
         self._saved = False
@@ -156,7 +157,7 @@ class Program:
         """
         with typed_errors("running a region"):
             self._upload(inputs, variables, keys, counters)
-            self._execution.run(counters)
+            self._execute(counters)
             for before, after in self._states:  # only now: a launch that failed leaves the old state in place
                 cl.enqueue_copy(self._device.queue, before, after)
             outputs = self._download(counters)
@@ -166,6 +167,14 @@ class Program:
             self._device.programs.save()
             self._saved = True
         return outputs
+
+    def _execute(self, counters: Counters) -> None:
+        """Queues everything. What was queued before an error or an interrupt is over before the next run."""
+        try:
+            self._execution.run(counters)
+        except BaseException:
+            self._device.queue.finish()
+            raise
 
     def loops(self) -> tuple[str, ...]:
         """How each loop runs, in words."""
@@ -187,8 +196,12 @@ class Program:
     def _upload(
         self, inputs: Sequence[Array], variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters
     ) -> None:
-        for buffer, value in zip(self._inputs, inputs, strict=True):
-            self._copy_in(buffer, value, counters)
+        for (view, buffer), value in zip(self._inputs, inputs, strict=True):
+            if view is None:
+                self._copy_in(buffer, value, counters)
+            else:  # nothing is under way: every run ends with all of its commands finished
+                view[...] = value
+                counters.bytes_to_device += value.nbytes
         for key, state, holder, buffers in zip(keys, self.plan.states, self._holders, self._states, strict=True):
             if not variables.held_by(key, holder):
                 self._copy_in(buffers[0], variables.get(key, state.before.spec), counters)
@@ -199,12 +212,18 @@ class Program:
 
     def _download(self, counters: Counters) -> list[Array]:
         queue = self._device.queue
-        outputs = []
-        for operand, buffer in zip(self.plan.outputs, self._outputs, strict=True):
-            value = np.empty(operand.shape, operand.spec.dtype)
-            cl.enqueue_copy(queue, value, buffer, is_blocking=False)
-            counters.bytes_to_host += value.nbytes
-            outputs.append(value)
+        outputs = [
+            self._copy_out(operand, buffer) if view is None else view
+            for operand, (view, buffer) in zip(self.plan.outputs, self._outputs, strict=True)
+        ]
         queue.finish()
         counters.host_syncs += 1
-        return outputs
+        counters.bytes_to_host += sum([value.nbytes for value in outputs])
+        pairs = zip(outputs, self._outputs, strict=True)
+        return [value.copy() if view is value else value for value, (view, _) in pairs]
+
+    def _copy_out(self, operand: Operand, buffer: Any) -> Array:
+        """An array that the queue will have filled."""
+        value = np.empty(operand.shape, operand.spec.dtype)
+        cl.enqueue_copy(self._device.queue, value, buffer, is_blocking=False)
+        return value

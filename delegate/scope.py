@@ -14,7 +14,7 @@ from litecl.delegate.strided import copy, view
 from litecl.interpreter.graph import ABSENT, Model, Node, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.binary import ADD
-from litecl.interpreter.schema import ActivationFunctionType
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 _FUSED = {
     ActivationFunctionType.NONE: Activation(),
@@ -153,7 +153,8 @@ class Scope:
         """The tensor that a node computes at the end of what is fused into it, and what that is."""
         output, residual = node.outputs[0], None
         activation = _FUSED[getattr(node.options, "fused_activation_function", ActivationFunctionType.NONE)]
-        while activation == _NONE and (follower := self._only_reader(output)) is not None:
+        floating = self.specs[output].type == TensorType.FLOAT32  # what follows integers has scales of its own
+        while floating and activation == _NONE and (follower := self._only_reader(output)) is not None:
             following = self.graph.nodes[follower]
             if isinstance(following.op, ControlOp):
                 break

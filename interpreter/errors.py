@@ -32,6 +32,16 @@ class UnsupportedOp(ModelError):
     """An operator, one of its versions or one of its types has no kernel."""
 
 
+FAULTS = (ArithmeticError, AssertionError, AttributeError, BufferError, LookupError, MemoryError, TypeError, ValueError)
+"""What Python and numpy raise where a kernel meets values that it cannot work on."""
+
+
+def fault(error: BaseException) -> "ModelError":
+    """The error to raise for one of ``FAULTS``, with the fault as its cause."""
+    what = "not enough memory" if isinstance(error, MemoryError) else f"{type(error).__name__}: {error}"
+    return ModelError(f"the kernel fails on these inputs ({what})")
+
+
 class ConversionError(LiteclError):
     """A TensorFlow graph cannot be expressed as a .tflite file."""
 

@@ -3,13 +3,14 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
-from litecl.interpreter.errors import LiteclError, ModelError
+from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, fault
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec
 from litecl.interpreter.op import ControlOp, Inputs, Op
+from litecl.interpreter.schema import TensorType
 
 VariableKey = tuple[int, int]
 
@@ -36,10 +37,10 @@ class Variables:
         self.resources: dict[str, Any] = {}
 
     def get(self, key: VariableKey, spec: TensorSpec) -> Array:
-        """The value of a variable tensor, zeros if it was never written."""
+        """The value of a variable tensor; never written, it is zeros, or the zero point of INT8, as in TFLite."""
         value = self._values.get(key)
         if value is None:
-            value = np.zeros(spec.static_shape, spec.dtype)
+            value = np.full(spec.static_shape, _initial(spec), spec.dtype)
         elif not isinstance(value, np.ndarray):
             value = value.fetch()
         self._values[key] = value
@@ -54,8 +55,35 @@ class Variables:
         return self._values.get(key) is holder
 
     def reset(self) -> None:
-        """Sets every variable tensor back to zeros; resources stay."""
+        """Sets every variable tensor back to its first value; resources stay."""
         self._values.clear()
+
+
+def _initial(spec: TensorSpec) -> int:
+    if spec.type != TensorType.INT8 or spec.quantization is None or not spec.quantization.zero_point.size:
+        return 0
+    return int(spec.quantization.zero_point.reshape(-1)[0])
+
+
+def _mark(x: Array) -> tuple[Any, ...]:
+    """What shape inference may see of an array: its shape, and its elements where they may be a shape or axes."""
+    return (*x.shape, x.tobytes()) if x.dtype.kind == "i" and x.size <= 64 else x.shape
+
+
+_RAISED = (LiteclError, *FAULTS)
+
+
+def _raise(error: Exception, doing: str, node: Node, subgraph: int, index: int) -> NoReturn:
+    """Says of an error which node it comes from; what numpy raises becomes a ModelError."""
+    place = f"while {doing} {node.op.name} (subgraph {subgraph}, node {index})"
+    if isinstance(error, LiteclError):
+        error.add_note(place)
+        raise error
+    if node.op.custom and not isinstance(node.op, ControlOp) and not node.op.pure:
+        raise error  # a user's own function: its errors are the user's
+    wrapped = fault(error)
+    wrapped.add_note(place)
+    raise wrapped from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +92,8 @@ class _Step:
     node: Node
     run: Callable[..., list[Array]]
     checked: bool  # shapes were checked at preparation
+    operands: tuple[tuple[int, Array | None], ...]  # tensors, and the values of those that are constant
+    passed: dict[str, object]  # what the checks were last satisfied with
     drop: tuple[int, ...]
 
 
@@ -173,17 +203,23 @@ class Executor:
         )
         run: Callable[..., list[Array]] = node.op.run
         if isinstance(node.op, Op) and node.op.bind is not None:
-            run = node.op.bind(node.options, inputs, outputs) or node.op.run
-        return _Step(index, node, run, checked, drop)
+            intermediates = [specs[t] for t in node.intermediates if t != ABSENT]
+            try:
+                run = node.op.bind(node.options, inputs, [*outputs, *intermediates]) or node.op.run
+            except _RAISED as error:
+                _raise(error, "preparing", node, subgraph, index)
+        operands = tuple((t, None if spec is None else spec.data) for t, spec in zip(node.inputs, inputs, strict=True))
+        return _Step(index, node, run, checked, operands, {}, drop)
 
     def _run(self, frame: Frame, step: _Step) -> None:
         node = step.node
         start_s = time.perf_counter()
         try:
             outputs = self._outputs(frame, step)
-        except LiteclError as error:
-            error.add_note(f"while running {node.op.name} (subgraph {frame.subgraph}, node {step.index})")
-            raise
+            if len(outputs) != len(node.outputs):
+                raise ModelError(f"{node.op.name}: the node has {len(node.outputs)} outputs, expected {len(outputs)}")
+        except _RAISED as error:
+            _raise(error, "running", node, frame.subgraph, step.index)
         for tensor, value in zip(node.outputs, outputs, strict=True):
             frame.values[tensor] = value
         for listener in self._listeners:
@@ -193,11 +229,13 @@ class Executor:
 
     def _outputs(self, frame: Frame, step: _Step) -> list[Array]:
         node = step.node
-        inputs = [None if t == ABSENT else self._value(frame, t) for t in node.inputs]
+        inputs = [
+            data if data is not None or t == ABSENT else self._value(frame, t) for t, data in step.operands
+        ]
         if isinstance(node.op, ControlOp):
             return step.run(node.options, inputs, frame)
         if not step.checked:
-            self._check(frame.subgraph, node, inputs)
+            self._check(frame.subgraph, step, inputs)
         results = step.run(node.options, inputs)
         if node.op.states:
             count = len(node.outputs)
@@ -210,14 +248,19 @@ class Executor:
             results = results[:count]
         return results
 
-    def _check(self, subgraph: int, node: Node, inputs: Inputs) -> None:
-        """The checks of shape inference, on the shapes and values that have turned out."""
+    def _check(self, subgraph: int, step: _Step, inputs: Inputs) -> None:
+        """The checks of shape inference, on the shapes and values that have turned out, unless they just passed."""
+        seen = tuple(None if x is None else _mark(x) for x in inputs)
+        if step.passed.get("last") == seen:
+            return
+        node = step.node
         specs = self._specs[subgraph]
         actual = [
             None if x is None else TensorSpec(specs[t].type, x.shape, specs[t].name, x, specs[t].quantization)
             for t, x in zip(node.inputs, inputs, strict=True)
         ]
         node.op.infer(node.options, actual)
+        step.passed["last"] = seen
 
     def _value(self, frame: Frame, tensor: int) -> Array:
         value = frame.values.get(tensor)

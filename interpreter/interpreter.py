@@ -251,9 +251,12 @@ class Interpreter:
 
 
 def _blank(spec: TensorSpec) -> Array:
-    if spec.type == TensorType.STRING:
-        return np.full(spec.static_shape, b"", np.object_)
-    return np.zeros(spec.static_shape, spec.dtype)
+    try:
+        if spec.type == TensorType.STRING:
+            return np.full(spec.static_shape, b"", np.object_)
+        return np.zeros(spec.static_shape, spec.dtype)
+    except (MemoryError, ValueError) as error:
+        raise ModelError(f"input {spec.name!r}: no memory for shape {list(spec.static_shape)}") from error
 
 
 def _check_strict(spec: TensorSpec, shape: Shape) -> None:

@@ -37,12 +37,15 @@ class Op:
         constant; ``data`` where the value is known, as SHAPE's is). Called only when all input shapes are known.
         Raises ShapeError where the inputs do not fit.
     run: options, input arrays -> output arrays, followed by one array for every entry of ``states``.
-    bind: options, input specs, output specs -> a ``run`` made for those types and quantization, or None for ``run``.
-        This is how integer and hybrid kernels get their scales: once, at preparation.
+    bind: options, input specs, output specs (and after them those of the node's intermediates) -> a ``run`` made for
+        those types and quantization, or None for ``run``. This is how integer and hybrid kernels get their scales:
+        once, at preparation.
     states: positions of the inputs that are variable tensors, which ``run`` returns anew.
     pure: False where the result does not follow from the inputs alone (random numbers), so it is never folded.
     declared_types: True where a model chooses the types of the outputs (CAST, QUANTIZE), so that the declared ones
         count and those of ``infer`` are a default.
+    declared_shapes: True where a model chooses the shapes that ``infer`` leaves open.
+    sets_types: True where the outputs have the types of ``infer`` whatever the model declares (ADD and its like).
     select: options -> the record to use, where one name stands for operators of different operands.
     """
 
@@ -56,6 +59,8 @@ class Op:
     pure: bool = True
     custom: bool = False
     declared_types: bool = False
+    sets_types: bool = False
+    declared_shapes: bool = False
     select: "Callable[[Any], Op] | None" = None
 
 

@@ -7,16 +7,20 @@ Where a shape hangs on values, it is None ("known at run time"), and so is all t
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
-from litecl.interpreter.errors import LiteclError, ModelError, UnsupportedOp
+from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, UnsupportedOp, fault
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Shape, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.ops.densify import DENSIFY, densify
 from litecl.interpreter.schema import TensorType
 
 Known = tuple[TensorSpec, ...]
 
 # A loop widens at most once for every dimension of its state, and subgraphs nest less deeply than this.
 _MAX_DEPTH = 64
+# Constants of more elements than this are left to be computed when the model runs.
+_MOST_FOLDED = 1 << 26
 
 
 def propagate(model: Model, entries: Mapping[int, Sequence[Shape]]) -> tuple[Known, ...]:
@@ -43,11 +47,18 @@ def outputs_of(node: Node, inputs: Sequence[TensorSpec | None], declared: Sequen
     """The outputs of one node that runs no subgraphs, as far as they follow from its inputs."""
     if any(spec is not None and spec.shape is None for spec in inputs):
         return [replace(spec, shape=None) for spec in declared]
-    inferred = node.op.infer(node.options, inputs)[: len(declared)]
-    if len(inferred) < len(declared):
+    inferred = node.op.infer(node.options, inputs)
+    if len(inferred) != len(declared):
         raise ModelError(f"{node.op.name}: the node has {len(declared)} outputs, expected {len(inferred)}")
     if node.op.declared_types:
         inferred = [replace(known, type=spec.type) for known, spec in zip(inferred, declared, strict=True)]
+    elif isinstance(node.op, Op) and node.op.sets_types:
+        declared = [replace(spec, type=known.type) for known, spec in zip(inferred, declared, strict=True)]
+    if isinstance(node.op, Op) and node.op.declared_shapes:
+        inferred = [
+            replace(known, shape=spec.shape if known.shape is None else known.shape)
+            for known, spec in zip(inferred, declared, strict=True)
+        ]
     results = [_merge_declared(known, spec) for known, spec in zip(inferred, declared, strict=True)]
     return _fold(node, inputs, results)
 
@@ -85,15 +96,20 @@ class _Walk:
 
     def _nodes(self, index: int, inputs: Known) -> list[TensorSpec]:
         subgraph = self._model.subgraphs[index]
-        specs = list(subgraph.tensors)
+        specs = _in_full(subgraph)
         for tensor, spec in zip(subgraph.inputs, inputs, strict=True):
             specs[tensor] = replace(specs[tensor], shape=spec.shape, data=spec.data)
         for position, node in enumerate(subgraph.nodes):
+            place = f"while preparing {node.op.name} (subgraph {index}, node {position})"
             try:
                 self._node(node, subgraph, specs)
             except LiteclError as error:
-                error.add_note(f"while preparing {node.op.name} (subgraph {index}, node {position})")
+                error.add_note(place)
                 raise
+            except FAULTS as error:
+                wrapped = fault(error)
+                wrapped.add_note(place)
+                raise wrapped from error
         return specs
 
     def _node(self, node: Node, subgraph: Subgraph, specs: list[TensorSpec]) -> None:
@@ -112,7 +128,8 @@ class _Walk:
         branches = [self.subgraph(callee, given) for callee in _callees(node)]
         for branch, callee in zip(branches, _callees(node), strict=True):
             _same_count(node, f"outputs of subgraph {callee}", len(branch), len(declared))
-        return [_merge_declared(_common(a, b), spec) for a, b, spec in zip(*branches, declared, strict=True)]
+        common = [reduce(_common, results) for results in zip(*branches, strict=True)]
+        return [_merge_declared(known, spec) for known, spec in zip(common, declared, strict=True)]
 
     def while_(
         self, node: Node, inputs: Sequence[TensorSpec | None], declared: Sequence[TensorSpec]
@@ -151,8 +168,22 @@ _CONTROL: dict[str, _Rule] = {
     "WHILE": _Walk.while_,
     "CALL": _Walk.call,
     "CALL_ONCE": _Walk.call,
+    "STABLEHLO_CASE": _Walk.if_,
     "STABLEHLO_COMPOSITE": _Walk.call,
 }
+
+
+def _in_full(subgraph: Subgraph) -> list[TensorSpec]:
+    """The tensors, with sparse constants written out, unless DENSIFY reads them.
+
+    They keep their ``sparsity``, which tells how TensorFlow Lite would compute with them.
+    """
+    specs = list(subgraph.tensors)
+    for tensor in {t for node in subgraph.nodes if node.op is not DENSIFY for t in node.inputs if t != ABSENT}:
+        spec = specs[tensor]
+        if spec.sparsity is not None and spec.data is not None:
+            specs[tensor] = replace(spec, data=densify(spec.data, spec.sparsity, spec.static_shape))
+    return specs
 
 
 def _callees(node: Node) -> tuple[int, ...]:
@@ -187,10 +218,12 @@ def _fold(node: Node, inputs: Sequence[TensorSpec | None], outputs: list[TensorS
         return outputs
     if any(spec is not None and spec.data is None for spec in inputs) or all(out.data is not None for out in outputs):
         return outputs
-    run = (op.bind and op.bind(node.options, inputs, outputs)) or op.run
+    if sum(out.size for out in outputs if out.shape is not None) > _MOST_FOLDED:
+        return outputs
     try:
+        run = (op.bind and op.bind(node.options, inputs, outputs)) or op.run
         values = run(node.options, [None if spec is None else spec.data for spec in inputs])
-    except (LiteclError, ArithmeticError):
+    except (LiteclError, *FAULTS):
         return outputs
     return [_with_value(spec, value) for spec, value in zip(outputs, values, strict=True)]
 

@@ -41,6 +41,7 @@
 #define KERNEL __attribute__((noinline)) static WIDE
 #define ITEM const int item_0, const int item_1, const int item_2,
 #define ITEM_INDEX(d) item_##d
+#undef inline  // some drivers define it
 #define inline static __inline__  // what C99 calls inline is gone once files are linked
 #include "region.h"
 #else
@@ -69,6 +70,7 @@ typedef int intv_u;
 #define VECTOR(type) type
 #define LANE0(x) (x)
 #define AS_INTV(x) as_int(x)
+#define AS_UINTV(x) as_uint(x)
 #define AS_FLOATV(x) as_float(x)
 #else
 typedef JOIN(float, VW) floatv;
@@ -79,6 +81,7 @@ typedef intv intv_u __attribute__((aligned(4)));
 #define VECTOR(type) JOIN(type, VW)
 #define LANE0(x) ((x).s0)
 #define AS_INTV(x) JOIN(as_int, VW)(x)
+#define AS_UINTV(x) JOIN(as_uint, VW)(x)
 #define AS_FLOATV(x) JOIN(as_float, VW)(x)
 #endif
 

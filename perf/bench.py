@@ -5,6 +5,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from litecl.delegate import CLDelegate, DelegationReport
@@ -172,16 +173,23 @@ def _litecl(
     return Interpreter(model_content=content, delegates=delegates, listeners=listeners)
 
 
-def _litert(content: bytes, num_threads: int) -> Runtime:
+def _litert(content: bytes, num_threads: int, resolver: str = "AUTO") -> Runtime:
     try:
         from ai_edge_litert.interpreter import Interpreter as LiteRt
+        from ai_edge_litert.interpreter import OpResolverType
     except ModuleNotFoundError as error:
         raise LiteclError("comparing with LiteRT needs its package: pip install ai-edge-litert") from error
-    runtime: Runtime = LiteRt(model_content=content, num_threads=num_threads)
+    kernels = OpResolverType[resolver]
+    runtime: Runtime = LiteRt(
+        model_content=content, num_threads=num_threads, experimental_op_resolver_type=kernels
+    )
     return runtime
 
 
-PEERS: dict[str, Callable[[bytes, int], Runtime]] = {"litert": _litert}
+PEERS: dict[str, Callable[[bytes, int], Runtime]] = {
+    "litert": _litert,
+    "litert-reference": partial(_litert, resolver="BUILTIN_REF"),
+}
 
 
 def _compare(contenders: Sequence[_Contender]) -> float:

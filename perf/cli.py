@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"litecl {litecl.__version__}")
     subparsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for add in (_devices, _inspect, _convert, _run, _bench):
+    for add in (_devices, _inspect, _convert, _run, _bench, _coverage):
         add(subparsers)
     return parser
 
@@ -88,6 +88,11 @@ def _convert(subparsers: Any) -> None:
     parser.add_argument(
         "--signature", action="append", metavar="KEY", help="a signature of a SavedModel (default: serving_default)"
     )
+    parser.add_argument(
+        "--lstm", choices=("fused", "while"), default="fused", help="recurrent layers as operators (default) or loops"
+    )
+    parser.add_argument("--quantize", choices=("float16", "int8"), help="store weights with fewer bits")
+    parser.add_argument("--dump-passes", type=Path, metavar="DIR", help="write the graph as it is after every pass")
 
 
 def _run(subparsers: Any) -> None:
@@ -111,6 +116,11 @@ def _bench(subparsers: Any) -> None:
         help="measure this runtime too, in turns, with as many threads (every core if --threads is not given)",
     )
     parser.add_argument("--profile", action="store_true", help="show device time by launch and host time by operator")
+
+
+def _coverage(subparsers: Any) -> None:
+    parser = _command(subparsers, "coverage", commands.coverage, "list the operators and their types")
+    parser.add_argument("--output", type=Path, metavar="FILE.md", help="write the table there as Markdown")
 
 
 def _command(subparsers: Any, name: str, command: Any, help_: str) -> argparse.ArgumentParser:

@@ -17,6 +17,7 @@ from litecl.delegate import DelegationReport
 from litecl.delegate.report import NodeRow
 from litecl.interpreter.graph import Array
 from litecl.perf.bench import BenchResult, Profile
+from litecl.perf.coverage import Row as OperatorRow
 from litecl.perf.devices import DeviceRow
 from litecl.perf.summary import GraphSummary, ModelSummary, NodeLine, SignatureSummary, TensorLine
 
@@ -64,6 +65,16 @@ def devices_table(rows: Sequence[DeviceRow]) -> RenderableType:
             str(row.index), row.name, row.platform, row.type, str(row.compute_units), str(row.vector_width),
             size(row.memory_bytes), ", ".join(row.default_for),
         )
+    return table
+
+
+def coverage_table(rows: Sequence[OperatorRow]) -> RenderableType:
+    """The operators, and what runs them in which types."""
+    table = _table("operator", "versions", "CPU", "device", "converter", "cases", "TFLite")
+    for row in rows:
+        device = " ".join(row.device) or ("yes" if row.on_device else "")
+        marks = ["yes" if mark else "" for mark in (row.converter, row.tflite)]
+        table.add_row(row.name, row.versions, " ".join(row.cpu), device, marks[0], str(row.cases or ""), marks[1])
     return table
 
 

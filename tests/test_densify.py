@@ -5,13 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import compare
 import oracle
+from cases.integers import affine
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.graph import Array, DimensionMetadata, Model, Node, Sparsity, Subgraph, TensorSpec
+from litecl.interpreter.graph import ABSENT, Array, DimensionMetadata, Model, Node, Sparsity, Subgraph, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.densify import DENSIFY, densify
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import TensorType
 from litecl.interpreter.writer import write
 
@@ -85,6 +88,54 @@ def test_values_that_do_not_fit_are_refused() -> None:
     short = replace(sparsity, dimensions=(_dense(2), sparsity.dimensions[1]))
     with pytest.raises(ModelError, match="expected 3 segments, got 4"):
         densify(values, short, (3, 4))
+
+
+SPARSE_ROWS = {
+    "random": (1, TensorType.FLOAT32),
+    "blocks of 4": (4, TensorType.FLOAT32),
+    "blocks of 16, 8 bits": (16, TensorType.INT8),
+    "blocks of 16, float input": (16, TensorType.FLOAT32),
+}
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(("block", "type_"), SPARSE_ROWS.values(), ids=SPARSE_ROWS)
+def test_fully_connected_reads_sparse_weights(block: int, type_: TensorType, bias: bool) -> None:
+    random = np.random.default_rng(5)
+    integers = block == 16
+    dense = random.integers(-127, 128, (8, 48)).astype(np.int8 if integers else np.float32)
+    dense[:, random.permutation(48 // block)[: 24 // block, None] * block + np.arange(block)] = 0
+    dense[3] = 0
+    kept = [np.flatnonzero(row.reshape(-1, block).any(axis=1)) for row in dense]
+    blocks = [row.reshape(-1, block)[index] for row, index in zip(dense, kept, strict=True)]
+    levels = (_dense(8), _sparse([0, *np.cumsum([len(k) for k in kept])], np.concatenate(kept).tolist()))
+    sparsity = Sparsity((0, 1), (), levels) if block == 1 else Sparsity((0, 1, 2), (1,), (*levels, _dense(block)))
+    model = _fully_connected(np.concatenate(blocks).ravel(), sparsity, dense.shape, type_, bias)
+    feed = random.integers(-128, 128, (4, 48)).astype(type_.dtype)
+    interpreter = Interpreter(model)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, feed)
+    interpreter.invoke()
+    (expected,) = oracle.run(write(model), [feed])
+    got = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    compare.assert_close(got, expected, 0.0 if type_ == TensorType.INT8 else 1e-5)
+
+
+def _fully_connected(
+    values: Array, sparsity: Sparsity, shape: tuple[int, int], type_: TensorType, bias: bool
+) -> Model:
+    units, depth = shape
+    weights = TensorSpec(TensorType.of(values.dtype), shape, "w", values, affine(0.01), sparsity)
+    added = np.arange(units).astype(np.int32 if type_ == TensorType.INT8 else np.float32) * 300
+    tensors = (
+        TensorSpec(type_, (4, depth), "x", quantization=affine(0.02, 3)),
+        replace(weights, quantization=None) if values.dtype == np.float32 else weights,
+        TensorSpec(TensorType.of(added.dtype), (units,), "b", added, affine(0.0002)),
+        TensorSpec(type_, (4, units), "y", quantization=affine(0.7, -5)),
+    )
+    inputs = (0, 1, 2) if bias else (0, 1, ABSENT)
+    node = Node(FULLY_CONNECTED, inputs, (3,), FullyConnectedOptions(), version=8)
+    return Model((Subgraph(tensors, (0,), (3,), (node,), "main"),))
 
 
 def _model(values: Array, sparsity: Sparsity, shape: tuple[int, ...]) -> Model:

@@ -1,11 +1,20 @@
 """The documents say what is so: lists, commands, files and examples that they name."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from ai_edge_litert.interpreter import Interpreter as LiteRT
 
+import oracle
 from litecl.delegate.ops import CL_OPS
+from litecl.interpreter.graph import Model, Node, Subgraph, TensorSpec
+from litecl.interpreter.options import RawOptions, unknown_op
+from litecl.interpreter.schema import TensorType
+from litecl.interpreter.tables import BUILTIN_OPERATORS
+from litecl.interpreter.writer import write
+from litecl.perf import coverage
 from litecl.perf.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,6 +31,27 @@ def test_readme_lists_the_operators_that_have_device_kernels() -> None:
     listed = found[1].replace("\n", " ")
     expected = ", ".join(f"`{name}`" for name in sorted({op.name for op in CL_OPS}))
     assert listed == expected, f"write this there, in lines of 120: {expected}"
+
+
+def test_the_table_of_operators_is_up_to_date() -> None:
+    expected = coverage.markdown(coverage.rows())
+    assert _text("docs/operators.md") == expected, "write it anew: litecl coverage --output docs/operators.md"
+
+
+def test_litert_has_the_operators_that_the_table_says_it_has() -> None:
+    """One that it has not is not found when a model with it is loaded."""
+    node = Node(unknown_op("ABS", False), (0,), (1,), RawOptions())
+    tensors = (TensorSpec(TensorType.FLOAT32, (1,), "x"), TensorSpec(TensorType.FLOAT32, (1,), "y"))
+    for name in BUILTIN_OPERATORS:
+        if name in ("CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES", "BROADCAST_TO"):
+            continue  # BROADCAST_TO begins with version 2
+        graph = Subgraph(tensors, (0,), (1,), (replace(node, op=unknown_op(name, False)),))
+        found = True
+        try:
+            LiteRT(model_content=write(Model((graph,))), experimental_op_resolver_type=oracle.WITH_OPTIMISED_KERNELS)
+        except ValueError as error:
+            found = "Didn't find op" not in str(error)
+        assert found == (name not in coverage.NOT_IN_TFLITE), name
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -20,12 +20,12 @@ _ENUMS = {"fused_activation_function": ActivationFunctionType, "kernel_type": LS
 
 
 def _goldens() -> list[tuple[str, str, float]]:
-    """Goldens with float inputs: names, variants (float weights or integer ones), tolerances."""
+    """Names, variants (of float weights, of integer ones, or of integers alone) and tolerances."""
     found = []
     for path in sorted(GOLDEN.glob("*.json")):
         if _RECURRENT.match(path.name):
             variants = json.loads(path.read_text())["variants"]
-            found += [(path.stem, v["name"], v["tolerance"]) for v in variants if v["name"] != "int8"]
+            found += [(path.stem, v["name"], v["tolerance"]) for v in variants]
     return found
 
 
@@ -36,7 +36,8 @@ pytestmark = needs_shared
 
 def test_goldens_are_there() -> None:
     assert len(FLOAT) >= 30
-    assert len(GOLDENS) >= 100
+    assert len(GOLDENS) >= 120
+    assert sum(variant == "int8" for _, variant, _ in GOLDENS) == 6
 
 
 @pytest.mark.parametrize(("name", "tolerance"), FLOAT)
@@ -63,7 +64,7 @@ def _check(interpreter: Interpreter, golden: dict[str, Any], tolerance: float) -
 def _step(interpreter: Interpreter, golden: dict[str, Any], step: dict[str, Any], tolerance: float) -> None:
     names = [operand["name"] for operand in golden["op_inputs"] if operand and operand["kind"] == "input"]
     for name, detail in zip(names, interpreter.get_input_details(), strict=True):
-        interpreter.set_tensor(detail["index"], np.array(step["feed"][name], np.float32).reshape(detail["shape"]))
+        interpreter.set_tensor(detail["index"], np.array(step["feed"][name], detail["dtype"]).reshape(detail["shape"]))
     interpreter.invoke()
     outputs = {
         output["name"]: interpreter.get_tensor(detail["index"])
@@ -71,7 +72,7 @@ def _step(interpreter: Interpreter, golden: dict[str, Any], step: dict[str, Any]
     }
     for name, expected in step["expect"].items():
         actual = _sum(outputs) if name == "_sum" else outputs[name].ravel()
-        np.testing.assert_allclose(actual, np.array(expected, np.float32).ravel(), rtol=0, atol=tolerance)
+        np.testing.assert_allclose(actual, np.array(expected, actual.dtype).ravel(), rtol=0, atol=tolerance)
 
 
 def _sum(outputs: dict[str, Array]) -> Array:

@@ -18,7 +18,7 @@ from litecl.interpreter.graph import Array
 from litecl.interpreter.writer import write
 
 CASES = tuple(case for table in TABLES for case in table.CASES)
-DEVICE_CASES = tuple(case for case in CASES if case.op in CL_OPS)
+DEVICE_CASES = tuple(case for case in CASES if case.op in CL_OPS and case.on_device)
 
 
 @cache

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from build import Graph, model, randn
 from litecl.interpreter import Interpreter
@@ -18,6 +19,7 @@ from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.schema import TensorType
 from litecl.interpreter.writer import write
+from litecl.perf import reference
 from litecl.perf.bench import PEERS, BenchOptions, bench, profile
 from litecl.perf.feeds import Runtime, difference, load_inputs, outputs_of, prepare, random_inputs, save_outputs
 from litecl.perf.measure import Stats, in_turns
@@ -158,6 +160,17 @@ def test_bench_measures_in_turns_and_compares() -> None:
     assert result.comparison.difference < 1e-5
     assert result.comparison.median_ratio == pytest.approx(theirs.stats.median_ms / ours.stats.median_ms)
     assert result.report is not None
+
+
+def test_reference_kernels_are_a_peer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "dense.tflite"
+    path.write_bytes(write(dense()))
+    result = reference.measure(str(path), runs=3)
+    assert len(result.ours.times_ms) == len(result.reference.times_ms) == 3
+    assert result.difference < 1e-5
+    assert result.ratio == pytest.approx(result.reference.median_ms / result.ours.median_ms)
+    Console(width=120).print(reference.table([result]))
+    assert "dense.tflite" in capsys.readouterr().out
 
 
 def test_bench_says_when_the_other_runtime_cannot_run_the_model(monkeypatch: pytest.MonkeyPatch) -> None:

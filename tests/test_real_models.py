@@ -1,7 +1,12 @@
-"""Real models that nobody here wrote, on the interpreter and on the device, against ai_edge_litert."""
+"""Real models that nobody here wrote, on the interpreter and on the device, against ai_edge_litert.
+
+Models of floats are compared with LiteRT as a user gets it. Quantized ones run on the interpreter and are compared with
+LiteRT's reference kernels, in every tensor that a node computes: integers must be equal.
+"""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +18,16 @@ from rich.table import Table
 import oracle
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.interpreter import Interpreter
-from shared import RealModel, invoked, needs_shared
+from litecl.interpreter.graph import Model, Node
+from litecl.interpreter.reader import read
+from litecl.interpreter.writer import write
+from shared import RealModel, invoked, needs_shared, rows
 
 pytestmark = needs_shared
 
-MODELS = invoked("float32", "float16-weights")
+FLOAT_KINDS = ("float32", "float16-weights")
+MODELS = invoked(*FLOAT_KINDS)
+QUANTIZED = invoked(*sorted({row["kind"] for row in rows()} - set(FLOAT_KINDS)))
 INTERPRETER, DEVICE = 1e-5, 1e-4
 
 # Models whose outputs float32 does not determine to INTERPRETER, with the bound that is used instead.
@@ -30,6 +40,12 @@ ILL_CONDITIONED = {
 WITHOUT_XNNPACK = (
     "qwen_fc_blockwise_quantized",  # XNNPACK rounds the activations in another way: 1.3e-3 from LiteRT's kernels
 )
+
+# Inputs that are made smaller, because LiteRT's reference kernels would take minutes for 62 G multiplications.
+SMALLER = {"edsr_f32b5": (1, 24, 40, 3)}
+
+# Operators of which LiteRT has reference kernels under an older version only, of the same meaning.
+OLDER = {"DEPTH_TO_SPACE": 1}
 
 # Whole float networks that the device must claim as one partition.
 ONE_PARTITION = (
@@ -51,12 +67,20 @@ class Row:
 
 
 _rows: list[Row] = []
+_quantized: list[tuple[str, str, int, float]] = []
 
 
 @pytest.fixture(scope="module", autouse=True)
 def table() -> object:
-    """Prints what was measured when the module is done."""
+    """Prints what was measured when the module is done, and which models were not run, with LiteRT's reason."""
     yield
+    exact = Table("quantized model", "kind", "tensors", "largest difference, against the reference kernels")
+    for name, kind, count, difference in _quantized:
+        exact.add_row(name, kind, str(count), f"{difference:.1e}" if difference else "equal")
+    for row in rows():
+        if row["litert_invokes"] != "True" and row["kind"] not in FLOAT_KINDS:
+            exact.add_row(row["file"], row["kind"], "", f"not run, since LiteRT does not: {row['litert_note'][:100]}")
+    Console(width=200).print(exact)
     table = Table("model", "nodes", "claimed", "partitions", "interpreter", "device", "on the CPU because")
     for row in _rows:
         reasons = sorted({f"{n.op}: {n.reason}" for n in row.report.nodes if not n.claimed})
@@ -84,6 +108,56 @@ def test_outputs_equal_litert(model: RealModel) -> None:
         assert (report.claimed, len(report.partitions)) == (len(report.nodes), 1), str(report)
 
 
+@pytest.mark.parametrize("model", QUANTIZED, ids=lambda m: Path(m.file).name)
+def test_quantized_outputs_equal_the_reference_kernels(model: RealModel) -> None:
+    source = _with_older_versions(read(model.path.read_bytes()))
+    interpreter = Interpreter(source, experimental_preserve_all_tensors=True)
+    shape = next((shape for name, shape in SMALLER.items() if name in model.file), None)
+    details = interpreter.get_input_details()
+    feeds = [_quantized_feed(detail | ({} if shape is None else {"shape": shape}), model) for detail in details]
+    tensors = _compared(source)
+    expected = oracle.run_to(write(source), feeds, tensors)
+    _run(interpreter, feeds)
+    difference = _largest_difference([interpreter.get_tensor(tensor) for tensor in tensors], expected)
+    _quantized.append((model.file, model.kind, len(tensors), difference))
+    assert difference <= INTERPRETER
+
+
+def _compared(model: Model) -> list[int]:
+    """The tensors that are compared: all that a node computes, but for models with resource variables the outputs.
+
+    Between those lie tensors whose shapes LiteRT learns only as it runs, and reading them crashes it.
+    """
+    graph = model.subgraphs[0]
+    if any(node.op.name == "VAR_HANDLE" for node in graph.nodes):
+        return list(graph.outputs)
+    return [tensor for node in graph.nodes for tensor in node.outputs]
+
+
+def _with_older_versions(model: Model) -> Model:
+    def older(nodes: Sequence[Node]) -> tuple[Node, ...]:
+        return tuple(replace(node, version=OLDER.get(node.op.name, node.version)) for node in nodes)
+
+    return replace(model, subgraphs=tuple(replace(graph, nodes=older(graph.nodes)) for graph in model.subgraphs))
+
+
+def _quantized_feed(spec: dict[str, object], model: RealModel) -> np.ndarray:
+    """Integers of the whole range of the type, or of its upper half where the operator needs positive numbers."""
+    dtype = np.dtype(spec["dtype"])
+    scale, zero_point = spec["quantization"]
+    if dtype.kind not in "iu" or not scale:
+        return _feed(spec, model)
+    low = zero_point + 1 if "rsqrt" in model.file else np.iinfo(dtype).min
+    rng = np.random.default_rng(int(spec["index"]))
+    return rng.integers(low, np.iinfo(dtype).max + 1, _shape(spec, model)).astype(dtype)
+
+
+def _shape(spec: dict[str, object], model: RealModel) -> list[int]:
+    """The shape of an input; open dimensions take the size at which LiteRT was seen to run."""
+    size = int(found.group(1)) if (found := re.search(r"mode r(\d+)", model.note)) else None
+    return [size if size and s < 0 else d for d, s in zip(spec["shape"], spec["shape_signature"], strict=True)]
+
+
 def _resolver(model: RealModel) -> OpResolverType:
     """LiteRT as a user gets it, but for models on which its own default delegate fails."""
     own = "mode n" in model.note or any(name in model.file for name in WITHOUT_XNNPACK)
@@ -91,10 +165,9 @@ def _resolver(model: RealModel) -> OpResolverType:
 
 
 def _feed(spec: dict[str, object], model: RealModel) -> np.ndarray:
-    """Random values of a type and shape; open dimensions take the size at which LiteRT was seen to run."""
+    """Random values of a type and shape."""
     rng = np.random.default_rng(int(spec["index"]))  # inputs of one shape must not be equal
-    size = int(found.group(1)) if (found := re.search(r"mode r(\d+)", model.note)) else None
-    shape = [size if size and s < 0 else d for d, s in zip(spec["shape"], spec["shape_signature"], strict=True)]
+    shape = _shape(spec, model)
     dtype = np.dtype(spec["dtype"])
     if dtype.kind in "SO":
         return np.full(shape, b"text", np.object_)

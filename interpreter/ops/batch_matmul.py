@@ -1,13 +1,16 @@
 """BATCH_MATMUL: products of the last two dimensions, the others broadcast."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import hybrid, require, types
+from litecl.interpreter.op import Inputs, Op, Run, Specs
+from litecl.interpreter.ops import exact, hybrid, require, rescale, weighted
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,8 @@ def _last_two(shape: Shape, adjoint: bool) -> tuple[int, int]:
 
 def _infer(options: BatchMatMulOptions, inputs: Specs) -> list[TensorSpec]:
     x, y = require.present("BATCH_MATMUL", inputs, 2)
-    require.types("BATCH_MATMUL", x, types.FLOAT)
-    require.types("BATCH_MATMUL", y, hybrid.WEIGHTS)
+    require.types("BATCH_MATMUL", x, (TensorType.FLOAT32, TensorType.INT8, TensorType.INT16))
+    require.types("BATCH_MATMUL", y, (*hybrid.WEIGHTS, TensorType.INT16))
     for spec in (x, y):
         require.rank("BATCH_MATMUL", spec, at_least=2, at_most=5)
     return [TensorSpec(x.type, output_shape(options, x.static_shape, y.static_shape))]
@@ -57,8 +60,40 @@ def operands(options: BatchMatMulOptions, inputs: Inputs) -> tuple[Array, Array]
 def _run_scaled(options: BatchMatMulOptions, inputs: Inputs, scales: hybrid.Scales) -> list[Array]:
     x, y = operands(options, inputs)
     rows, scale = hybrid.quantize(x.reshape(-1, x.shape[-1]), options.asymmetric_quantize_inputs)
-    products = np.matmul(rows.reshape(x.shape), hybrid.integers(y)).astype(np.float32)
-    return [products * scale.reshape(*x.shape[:-1], 1) * scales[1]]
+    products = exact.matmul(rows.reshape(x.shape), hybrid.integers(y), 255 * 128).astype(np.float32)
+    return [products * scale.reshape(*x.shape[:-1], 1) * scales[1].scales]
+
+
+_bind_hybrid = hybrid.bind("BATCH_MATMUL", _run_scaled)
+
+
+def _bind(options: BatchMatMulOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+    (x,) = require.present("BATCH_MATMUL", inputs, 1)
+    if x.type == TensorType.FLOAT32:
+        return _bind_hybrid(options, inputs, outputs)
+    return _sums if outputs[0].type == TensorType.INT32 else _integer(inputs, outputs[0])
+
+
+def _sums(options: BatchMatMulOptions, inputs: Inputs) -> list[Array]:
+    """The sums of products themselves, of integers that stand for themselves."""
+    x, y = operands(options, inputs)
+    return [exact.matmul(x, y, exact.reach(x.dtype) * exact.reach(y.dtype)).astype(np.int32)]
+
+
+def _integer(inputs: Specs, output: TensorSpec) -> Run:
+    x, y = require.present("BATCH_MATMUL", inputs, 2)
+    factor_of = rescale.wide if x.type == TensorType.INT16 else rescale.twice_rounded
+    scaling = weighted.scaling("BATCH_MATMUL", ActivationFunctionType.NONE, x, y, output, factor_of, coarse=True)
+    largest = scaling.reach * exact.reach(y.dtype, scaling.weights_zero_point)
+    last = cache(lambda depth: scaling.rescale(largest * depth))
+
+    def run(options: BatchMatMulOptions, inputs: Inputs) -> list[Array]:
+        x, y = operands(options, inputs)
+        dtype = exact.float_type(largest * x.shape[-1])
+        sums = np.matmul(x.astype(dtype) - scaling.zero_point, y.astype(dtype) - scaling.weights_zero_point)
+        return [last(x.shape[-1])(sums)]
+
+    return run
 
 
 BATCH_MATMUL = Op(
@@ -67,5 +102,6 @@ BATCH_MATMUL = Op(
     options=BatchMatMulOptions,
     infer=_infer,
     run=_run,
-    bind=hybrid.bind("BATCH_MATMUL", _run_scaled),
+    bind=_bind,
+    declared_types=True,
 )

@@ -1,15 +1,16 @@
 """Operators of two inputs that broadcast, every pair of elements by itself."""
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
+from litecl.interpreter.op import Bind, Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.ops import activation, require, types
+from litecl.interpreter.ops import quantized_binary as quantized
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 Function = Callable[[Array, Array], Array]
@@ -43,19 +44,20 @@ def binary(
     allowed: Collection[TensorType] = types.FLOAT,
     versions: range = range(1, 2),
     result: TensorType | None = None,
-    quantized: bool = False,
+    stored: Collection[TensorType] = (),
+    bound: quantized.Bound | None = None,
 ) -> Op:
     """The operator without options that applies ``function``.
 
-    result: its type, None for that of the inputs. quantized: whether quantized inputs may be taken as they are.
+    result: its type, None for that of the inputs. stored: the types that may be quantized. bound: makes the kernel of
+    quantized inputs, None where they are taken as they are.
     """
 
     def infer(options: Any, inputs: Specs) -> list[TensorSpec]:
         a, b = require.present(name, inputs, 2)
-        require.types(name, a, allowed)
         type_ = require.same_type(name, a, b)
-        if not quantized:
-            require.plain(name, a, b)
+        for spec in (a, b):
+            require.types_or_quantized(name, spec, allowed, stored)
         return [TensorSpec(type_ if result is None else result, require.broadcast(name, a, b))]
 
     def run(options: Any, inputs: Inputs) -> list[Array]:
@@ -63,20 +65,36 @@ def binary(
         with np.errstate(all="ignore"):
             return [np.asarray(function(a, b), a.dtype if result is None else result.dtype)]
 
-    return Op(name, options=NoOptions, infer=infer, run=run, versions=versions)
+    bind = None if bound is None else _bind(name, bound)
+    return Op(name, options=NoOptions, infer=infer, run=run, bind=bind, versions=versions)
+
+
+def _bind(name: str, bound: quantized.Bound) -> Bind:
+    def bind(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+        a, b = require.present(name, inputs, 2)
+        return bound(name, options, a, b, outputs[0]) if require.is_quantized(a) else None
+
+    return bind
 
 
 def _arithmetic(
-    name: str, options: type, function: Function, allowed: Collection[TensorType], versions: range
+    name: str,
+    options: type,
+    function: Function,
+    allowed: Collection[TensorType],
+    versions: range,
+    bound: quantized.Bound,
+    declared_types: bool = False,
 ) -> Op:
     """The operator whose options name an activation that follows it."""
-    plain = binary(name, function, allowed)
+    plain = binary(name, function, allowed, stored=quantized.QUANTIZED, bound=bound)
 
     def run(options: Any, inputs: Inputs) -> list[Array]:
         (result,) = plain.run(NoOptions(), inputs)
         return [activation.apply(options.fused_activation_function, result)]
 
-    return Op(name, options=options, infer=plain.infer, run=run, versions=versions)
+    chosen = replace(plain, options=options, run=run, versions=versions)
+    return replace(chosen, declared_types=declared_types, sets_types=not declared_types)
 
 
 def _nonzero(name: str, divisor: Array) -> None:
@@ -118,27 +136,43 @@ def _shift_right(a: Array, b: Array) -> Array:
     return np.asarray(np.right_shift(a, np.clip(b, 0, width - 1).astype(a.dtype)))
 
 
-ADD = _arithmetic("ADD", AddOptions, np.add, (*types.NUMBER, TensorType.INT16), range(1, 6))
-SUB = _arithmetic("SUB", SubOptions, np.subtract, types.NUMBER, range(1, 6))
+_HALF = TensorType.FLOAT16
+_SIGNED = (TensorType.INT8, TensorType.INT16)
+
+ADD = _arithmetic("ADD", AddOptions, np.add, (*types.NUMBER, TensorType.INT16, _HALF), range(1, 7), quantized.add)
+SUB = _arithmetic("SUB", SubOptions, np.subtract, types.NUMBER, range(1, 7), quantized.subtract)
 MUL = _arithmetic(
     "MUL",
     MulOptions,
     np.multiply,
-    (*types.NUMBER, TensorType.INT16, TensorType.UINT32, TensorType.COMPLEX64),
-    range(1, 8),
+    (*types.NUMBER, TensorType.INT16, TensorType.UINT32, TensorType.COMPLEX64, _HALF),
+    range(1, 9),
+    quantized.multiply,
+    declared_types=True,
 )
-DIV = _arithmetic("DIV", DivOptions, _divide, types.REAL, range(1, 3))
+DIV = _arithmetic("DIV", DivOptions, _divide, types.REAL, range(1, 3), quantized.divide)
 
 # A comparison with NaN is false, so NaN in either input leaves the second one.
-_EXTREMES = (*types.NUMBER, *types.BITS)
-MAXIMUM = binary("MAXIMUM", lambda a, b: np.where(a > b, a, b), _EXTREMES, range(1, 5), quantized=True)
-MINIMUM = binary("MINIMUM", lambda a, b: np.where(a < b, a, b), _EXTREMES, range(1, 5), quantized=True)
+_EXTREMES = (*types.NUMBER, *types.BITS, _HALF)
+MAXIMUM = binary(
+    "MAXIMUM", lambda a, b: np.where(a > b, a, b), _EXTREMES, range(1, 5), stored=quantized.QUANTIZED
+)
+MINIMUM = binary(
+    "MINIMUM", lambda a, b: np.where(a < b, a, b), _EXTREMES, range(1, 5), stored=quantized.QUANTIZED
+)
 POW = binary("POW", _power, types.REAL)
-SQUARED_DIFFERENCE = binary("SQUARED_DIFFERENCE", lambda a, b: np.square(a - b), types.REAL, range(1, 3))
-FLOOR_DIV = binary("FLOOR_DIV", _floor_divide, (*types.REAL, TensorType.INT8, TensorType.INT16), range(1, 4))
-FLOOR_MOD = binary("FLOOR_MOD", _floor_modulo, (*types.NUMBER, TensorType.INT8, TensorType.INT16), range(1, 3))
-ATAN2 = binary("ATAN2", np.arctan2, (TensorType.FLOAT32, TensorType.FLOAT64))
+SQUARED_DIFFERENCE = binary(
+    "SQUARED_DIFFERENCE",
+    lambda a, b: np.square(a - b),
+    types.REAL,
+    range(1, 3),
+    stored=(TensorType.INT8,),
+    bound=quantized.squared_difference,
+)
+FLOOR_DIV = binary("FLOOR_DIV", _floor_divide, (*types.REAL, *_SIGNED), range(1, 4), stored=_SIGNED)
+FLOOR_MOD = binary("FLOOR_MOD", _floor_modulo, (*types.NUMBER, *_SIGNED), range(1, 3), stored=_SIGNED)
+ATAN2 = binary("ATAN2", np.arctan2, (TensorType.FLOAT32, TensorType.FLOAT64, _HALF))
 LOGICAL_AND = binary("LOGICAL_AND", np.logical_and, types.BOOL)
 LOGICAL_OR = binary("LOGICAL_OR", np.logical_or, types.BOOL)
-BITWISE_XOR = binary("BITWISE_XOR", np.bitwise_xor, types.BITS)
-RIGHT_SHIFT = binary("RIGHT_SHIFT", _shift_right, types.BITS)
+BITWISE_XOR = binary("BITWISE_XOR", np.bitwise_xor, types.BITS, stored=quantized.QUANTIZED)
+RIGHT_SHIFT = binary("RIGHT_SHIFT", _shift_right, types.BITS, stored=quantized.QUANTIZED)

@@ -8,8 +8,7 @@ import numpy as np
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import require
-from litecl.interpreter.ops.quantize import integer_limits
+from litecl.interpreter.ops import require, types
 from litecl.interpreter.schema import TensorType
 
 _TYPES = (
@@ -43,7 +42,7 @@ def cast(x: Array, type_: TensorType) -> Array:
     if real.dtype.kind != "f" or type_.dtype.kind not in "iu":
         return real.astype(type_.dtype)
     real = real.astype(np.float64) if real.itemsize < 4 else real  # float16 could not hold the limits
-    low, high = integer_limits(type_)
+    low, high = types.integer_limits(type_)
     with np.errstate(invalid="ignore"):
         result = real.astype(type_.dtype)
     result = np.where(np.isnan(real) | (real >= float(high) + 1), type_.dtype.type(high), result)
@@ -101,7 +100,7 @@ CAST = Op(
     infer=_infer_cast,
     run=_run_cast,
     bind=_bind_cast,
-    versions=range(1, 9),
+    versions=range(1, 10),
     declared_types=True,
 )
 BITCAST = Op(

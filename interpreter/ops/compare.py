@@ -1,17 +1,30 @@
 """Comparisons of two inputs that broadcast, element by element."""
 
+from collections.abc import Callable, Collection
+from typing import Any
+
 import numpy as np
 
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops import quantized_binary as quantized
 from litecl.interpreter.ops import types
 from litecl.interpreter.ops.binary import binary
 from litecl.interpreter.schema import TensorType
 
-_ORDERED = (*types.NUMBER, TensorType.UINT8, TensorType.INT8, TensorType.INT16)
+_ORDERED = (*types.NUMBER, TensorType.FLOAT16, TensorType.INT16)
 _ANY = (*_ORDERED, TensorType.BOOL, TensorType.STRING)
 
-EQUAL = binary("EQUAL", np.equal, _ANY, range(1, 6), TensorType.BOOL)
-NOT_EQUAL = binary("NOT_EQUAL", np.not_equal, _ANY, range(1, 5), TensorType.BOOL)
-GREATER = binary("GREATER", np.greater, _ORDERED, range(1, 3), TensorType.BOOL)
-GREATER_EQUAL = binary("GREATER_EQUAL", np.greater_equal, _ORDERED, range(1, 4), TensorType.BOOL)
-LESS = binary("LESS", np.less, _ORDERED, range(1, 4), TensorType.BOOL)
-LESS_EQUAL = binary("LESS_EQUAL", np.less_equal, _ORDERED, range(1, 3), TensorType.BOOL)
+
+def _compare(name: str, ufunc: Callable[..., Any], allowed: Collection[TensorType], versions: range) -> Op:
+    """The comparison of plain numbers, and of the real numbers that quantized ones stand for."""
+    bound = quantized.compare(ufunc)
+    plain = (*allowed, TensorType.INT8, TensorType.UINT8)
+    return binary(name, ufunc, plain, versions, TensorType.BOOL, quantized.QUANTIZED, bound)
+
+
+EQUAL = _compare("EQUAL", np.equal, _ANY, range(1, 6))
+NOT_EQUAL = _compare("NOT_EQUAL", np.not_equal, _ANY, range(1, 5))
+GREATER = _compare("GREATER", np.greater, _ORDERED, range(1, 3))
+GREATER_EQUAL = _compare("GREATER_EQUAL", np.greater_equal, _ORDERED, range(1, 4))
+LESS = _compare("LESS", np.less, _ORDERED, range(1, 4))
+LESS_EQUAL = _compare("LESS_EQUAL", np.less_equal, _ORDERED, range(1, 3))

@@ -1,14 +1,15 @@
 """CONCATENATION: tensors one after another along an axis."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import activation, require
-from litecl.interpreter.schema import ActivationFunctionType
+from litecl.interpreter.op import Inputs, Op, Run, Specs
+from litecl.interpreter.ops import activation, fixed_point, require
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,46 @@ def _run(options: ConcatenationOptions, inputs: Inputs) -> list[Array]:
     return [activation.apply(options.fused_activation_function, np.concatenate(parts, options.axis))]
 
 
+def _bind(options: ConcatenationOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+    """UINT8 inputs are brought to the output's scale, in float32; INT16 ones are taken as they are, as in TFLite."""
+    parts = require.present("CONCATENATION", inputs, len(inputs))
+    (output,) = outputs
+    same = [_same_quantization(part, output) for part in parts]
+    if all(same) or not require.is_quantized(output) or output.type == TensorType.INT16:
+        return None
+    if output.type != TensorType.UINT8:
+        names = f"{parts[same.index(False)].name!r} and {output.name!r}"
+        raise ModelError(f"CONCATENATION: {output.type.name} tensors {names} differ in their quantization")
+    rescaled = [None if equal else _rescale(part, output) for part, equal in zip(parts, same, strict=True)]
+
+    def run(options: ConcatenationOptions, inputs: Inputs) -> list[Array]:
+        values = require.arrays(inputs, len(inputs))
+        return _run(options, [x if f is None else f(x) for x, f in zip(values, rescaled, strict=True)])
+
+    return run
+
+
+def _same_quantization(a: TensorSpec, b: TensorSpec) -> bool:
+    if not (require.is_quantized(a) and require.is_quantized(b)):
+        return a.quantization is None or not a.quantization.scale.size or not require.is_quantized(b)
+    scales = [fixed_point.scale_of("CONCATENATION", spec) for spec in (a, b)]
+    zeros = [fixed_point.zero_point_of("CONCATENATION", spec) for spec in (a, b)]
+    return scales[0] == scales[1] and zeros[0] == zeros[1]
+
+
+def _rescale(part: TensorSpec, output: TensorSpec) -> Callable[[Array], Array]:
+    scale = np.float32(fixed_point.scale_of("CONCATENATION", part))
+    factor = scale * (np.float32(1) / np.float32(fixed_point.scale_of("CONCATENATION", output)))
+    bias = np.float32(-fixed_point.zero_point_of("CONCATENATION", part)) * factor
+    zero = fixed_point.zero_point_of("CONCATENATION", output)
+
+    def rescaled(x: Array) -> Array:
+        steps = fixed_point.round_half_away(x.astype(np.float32) * factor + bias)
+        return np.clip(steps.astype(np.int64) + zero, 0, 255).astype(np.uint8)
+
+    return rescaled
+
+
 CONCATENATION = Op(
-    "CONCATENATION", options=ConcatenationOptions, infer=_infer, run=_run, versions=range(1, 6)
+    "CONCATENATION", options=ConcatenationOptions, infer=_infer, run=_run, bind=_bind, versions=range(1, 8)
 )

@@ -1,14 +1,17 @@
 """CONV_2D: a bank of filters slid over an image, in groups of channels."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import activation, hybrid, require, types, window
+from litecl.interpreter.ops import activation, exact, hybrid, require, rescale, types, weighted, window
+from litecl.interpreter.ops.exact import Product
+from litecl.interpreter.ops.weighted import Weighted
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 
 
@@ -34,14 +37,14 @@ def windows(options: Conv2DOptions, x: Shape, filter_: Shape) -> tuple[window.Wi
 
 def check_bias(op: str, inputs: Specs, position: int, channels: int) -> None:
     """Makes sure that a bias, if it is given, has one element an output channel."""
-    bias = inputs[position] if position < len(inputs) else None
+    bias = require.optional(inputs, position)
     if bias is not None and bias.size != channels:
         raise ShapeError(f"{op}: expected a bias of {channels} elements, got {list(bias.static_shape)}")
 
 
 def finish(result: Array, inputs: Inputs, position: int, function: ActivationFunctionType) -> Array:
     """Adds the bias, if it is given, and applies the fused activation."""
-    bias = inputs[position] if position < len(inputs) else None
+    bias = require.optional(inputs, position)
     if bias is not None:
         result += bias.reshape(-1)
     return activation.apply(function, result)
@@ -49,7 +52,7 @@ def finish(result: Array, inputs: Inputs, position: int, function: ActivationFun
 
 def _infer(options: Conv2DOptions, inputs: Specs) -> list[TensorSpec]:
     x, filter_ = require.present("CONV_2D", inputs, 2)
-    require.types("CONV_2D", x, types.FLOAT)
+    require.types("CONV_2D", x, (*types.FLOAT, *rescale.INTEGERS))
     require.types("CONV_2D", filter_, hybrid.WEIGHTS)
     require.rank("CONV_2D", x, exactly=4)
     require.rank("CONV_2D", filter_, exactly=4)
@@ -71,28 +74,74 @@ def _run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
 
 def correlate(options: Conv2DOptions, x: Array, filter_: Array) -> Array:
     """The sums over the taps, [n, height, width, outputs], in the type of the operands."""
-    sizes = windows(options, x.shape, filter_.shape)
     groups = x.shape[3] // filter_.shape[3]
-    parts = [
-        window.convolve(part, bank.reshape(len(bank), -1).T, sizes)
-        for part, bank in zip(np.split(x, groups, axis=3), np.split(filter_, groups), strict=True)
-    ]
-    return parts[0] if groups == 1 else np.concatenate(parts, axis=3)
+    sizes = windows(options, x.shape, filter_.shape)
+    return _by_group(x, [matrix.__rmatmul__ for matrix in matrices(filter_, groups)], sizes)
+
+
+def matrices(filter_: Array, groups: int) -> list[Array]:
+    """The filters of each group as a matrix [taps * channels, outputs]."""
+    return [bank.reshape(len(bank), -1).T for bank in np.split(filter_, groups)]
+
+
+def _by_group(
+    x: Array, multiply: Sequence[Callable[[Array], Array]], sizes: Sequence[window.Window], border: int = 0
+) -> Array:
+    """What each group's function makes of the patches of its channels, side by side."""
+    if len(multiply) == 1:
+        return window.convolve(x, multiply[0], sizes, border)
+    parts = np.split(x, len(multiply), axis=3)
+    results = [window.convolve(part, group, sizes, border) for part, group in zip(parts, multiply, strict=True)]
+    return np.concatenate(results, axis=3)
 
 
 def _bind(options: Conv2DOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
     x, filter_ = require.present("CONV_2D", inputs, 2)
-    return _hybrid(hybrid.scales_of("CONV_2D", filter_)) if hybrid.applies(x, filter_) else None
+    if x.type in rescale.INTEGERS:
+        return _integer(options, inputs, outputs[0])
+    return _hybrid(options, filter_) if hybrid.applies(x, filter_) else None
 
 
-def _hybrid(scales: Array) -> Run:
+def _integer(options: Conv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
+    x, filter_ = require.present("CONV_2D", inputs, 2)
+    bias = require.optional(inputs, 2)
+    scaling = weighted.convolution_scaling(
+        "CONV_2D", options.fused_activation_function, [x, filter_, bias], output, declared=options.quantized_bias_type
+    )
+
+    def prepare(groups: int, values: Array, bias: Array | None) -> list[Weighted]:
+        count = len(values) // groups
+        banks = matrices(values, groups)
+        return [scaling.weighted(m, bias, slice(i * count, (i + 1) * count)) for i, m in enumerate(banks)]
+
+    geometry = cache(partial(windows, options))
+    # The number of groups hangs on the input's shape, which may be known only now.
+    ready = cache(lambda groups: exact.once([filter_, bias], partial(prepare, groups)))
+
+    def run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
+        x, filter_ = require.arrays(inputs, 2)
+        multiply = ready(x.shape[3] // filter_.shape[3])(filter_, require.optional(inputs, 2))
+        return [_by_group(x, multiply, geometry(x.shape, filter_.shape), scaling.zero_point)]
+
+    return run
+
+
+def _hybrid(options: Conv2DOptions, filter_: TensorSpec) -> Run:
+    scales = hybrid.scales_of("CONV_2D", filter_)
+    geometry = cache(partial(windows, options))
     # Images have a zero point of their own only where the filters' scales differ.
     per_channel = bool((scales != scales[0]).any())
+
+    def prepare(groups: int, values: Array) -> list[Product]:
+        return [hybrid.transposed(bank.reshape(len(bank), -1)) for bank in np.split(values, groups)]
+
+    ready = cache(lambda groups: exact.once([filter_], partial(prepare, groups)))
 
     def run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
         x, filter_ = require.arrays(inputs, 2)
         integers, scale = hybrid.quantize(x, asymmetric=per_channel)
-        sums = correlate(options, integers, hybrid.integers(filter_))
+        multiply = ready(x.shape[3] // filter_.shape[3])(filter_)
+        sums = _by_group(integers, multiply, geometry(x.shape, filter_.shape))
         return [finish(sums.astype(np.float32) * (scale * scales), inputs, 2, options.fused_activation_function)]
 
     return run

@@ -48,7 +48,7 @@ def _infer(options: Conv3DOptions, inputs: Specs) -> list[TensorSpec]:
 def _run(options: Conv3DOptions, inputs: Inputs) -> list[Array]:
     x, filter_ = require.arrays(inputs, 2)
     matrix = filter_.reshape(-1, filter_.shape[4])
-    result = window.convolve(x, matrix, windows(options, x.shape, filter_.shape))
+    result = window.convolve(x, lambda rows: rows @ matrix, windows(options, x.shape, filter_.shape))
     return [finish(result, inputs, 2, options.fused_activation_function)]
 
 

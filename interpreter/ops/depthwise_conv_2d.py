@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, partial
+from math import prod
 
 import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import hybrid, require, types, window
+from litecl.interpreter.ops import exact, hybrid, require, rescale, types, weighted, window
 from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.schema import ActivationFunctionType, Padding
 
@@ -35,7 +37,7 @@ def windows(options: DepthwiseConv2DOptions, x: Shape, filter_: Shape) -> tuple[
 
 def _infer(options: DepthwiseConv2DOptions, inputs: Specs) -> list[TensorSpec]:
     x, filter_ = require.present("DEPTHWISE_CONV_2D", inputs, 2)
-    require.types("DEPTHWISE_CONV_2D", x, types.FLOAT)
+    require.types("DEPTHWISE_CONV_2D", x, (*types.FLOAT, *rescale.INTEGERS))
     require.types("DEPTHWISE_CONV_2D", filter_, hybrid.WEIGHTS)
     require.rank("DEPTHWISE_CONV_2D", x, exactly=4)
     require.rank("DEPTHWISE_CONV_2D", filter_, exactly=4)
@@ -58,26 +60,55 @@ def _run(options: DepthwiseConv2DOptions, inputs: Inputs) -> list[Array]:
 
 def correlate(options: DepthwiseConv2DOptions, x: Array, filter_: Array) -> Array:
     """The sums over the taps, [n, height, width, c * multiplier], in the type of ``x``."""
-    height, width = windows(options, x.shape, filter_.shape)
-    channels = x.shape[3]
-    taps = filter_.reshape(height.size, width.size, channels, -1)
-    padded = window.pad(x, (height, width))[..., None]
-    result = np.zeros((len(x), height.output, width.output, *taps.shape[2:]), x.dtype)
-    for i, j in np.ndindex(height.size, width.size):
-        result += padded[:, height.tap(i), width.tap(j)] * taps[i, j]
+    sizes = windows(options, x.shape, filter_.shape)
+    return _sums(window.patches(window.pad(x, sizes), sizes), filter_)
+
+
+def _sums(patches: Array, filter_: Array) -> Array:
+    """Patches [n, height, width, *taps, c] times their filters [1, *taps, c * multiplier], added up."""
+    channels = patches.shape[-1]
+    taps = filter_.reshape(*filter_.shape[1:3], channels, -1)
+    if taps.shape[3] == 1:
+        return np.asarray(np.einsum("nhwijc,ijc->nhwc", patches, taps[..., 0]))
+    result: Array = np.einsum("nhwijc,ijcm->nhwcm", patches, taps)
     return result.reshape(*result.shape[:3], -1)
 
 
 def _bind(options: DepthwiseConv2DOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
     x, filter_ = require.present("DEPTHWISE_CONV_2D", inputs, 2)
+    if x.type in rescale.INTEGERS:
+        return _integer(options, inputs, outputs[0])
     return _hybrid(hybrid.scales_of("DEPTHWISE_CONV_2D", filter_)) if hybrid.applies(x, filter_) else None
+
+
+def _integer(options: DepthwiseConv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
+    x, filter_ = require.present("DEPTHWISE_CONV_2D", inputs, 2)
+    bias = require.optional(inputs, 2)
+    scaling = weighted.convolution_scaling(
+        "DEPTHWISE_CONV_2D", options.fused_activation_function, [x, filter_, bias], output
+    )
+
+    geometry = cache(partial(windows, options))
+    ready = exact.once([filter_, bias], lambda taps, bias: scaling.spread(taps, bias, axis=3))
+
+    def run(options: DepthwiseConv2DOptions, inputs: Inputs) -> list[Array]:
+        x, filter_ = require.arrays(inputs, 2)
+        taps, added, last = ready(filter_, require.optional(inputs, 2))
+        sizes = geometry(x.shape, filter_.shape)
+        patches = window.patches(window.pad(x.astype(taps.dtype) - scaling.zero_point, sizes), sizes)
+        result = np.empty((*patches.shape[:3], filter_.shape[3]), output.dtype)
+        for images, rows in window.blocks(len(result), result.shape[1], prod(result.shape[2:])):
+            result[images, rows] = last(_sums(patches[images, rows], taps) + added)
+        return [result]
+
+    return run
 
 
 def _hybrid(scales: Array) -> Run:
     def run(options: DepthwiseConv2DOptions, inputs: Inputs) -> list[Array]:
         x, filter_ = require.arrays(inputs, 2)
         integers, scale = hybrid.quantize(x, asymmetric=True)
-        sums = correlate(options, integers, hybrid.integers(filter_))
+        sums = correlate(options, integers, hybrid.summable(filter_, filter_[..., 0].size))
         return [finish(sums.astype(np.float32) * (scale * scales), inputs, 2, options.fused_activation_function)]
 
     return run

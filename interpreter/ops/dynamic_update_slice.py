@@ -32,4 +32,4 @@ def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [result]
 
 
-DYNAMIC_UPDATE_SLICE = Op("DYNAMIC_UPDATE_SLICE", options=NoOptions, infer=_infer, run=_run, versions=range(1, 6))
+DYNAMIC_UPDATE_SLICE = Op("DYNAMIC_UPDATE_SLICE", options=NoOptions, infer=_infer, run=_run, versions=range(1, 7))

@@ -49,6 +49,6 @@ def _run_range(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [np.asarray(start + steps * delta, start.dtype)]
 
 
-FILL = Op("FILL", options=NoOptions, infer=_infer_fill, run=_run_fill, versions=range(1, 5))
+FILL = Op("FILL", options=NoOptions, infer=_infer_fill, run=_run_fill, versions=range(1, 6))
 ZEROS_LIKE = unary("ZEROS_LIKE", np.zeros_like, types.NUMBER)
 RANGE = Op("RANGE", options=NoOptions, infer=_infer_range, run=_run_range, versions=range(1, 3))

@@ -1,16 +1,19 @@
 """FULLY_CONNECTED: rows times the transpose of a weight matrix, with a bias."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache, partial
 
 import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import hybrid, require, types
+from litecl.interpreter.ops import exact, hybrid, require, rescale, types, weighted
 from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.schema import ActivationFunctionType, FullyConnectedOptionsWeightsFormat, TensorType
+
+_SHUFFLED = FullyConnectedOptionsWeightsFormat.SHUFFLED4x16INT8
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,14 @@ def output_shape(options: FullyConnectedOptions, x: Shape, weights: Shape) -> Sh
 
 def _infer(options: FullyConnectedOptions, inputs: Specs) -> list[TensorSpec]:
     x, weights = require.present("FULLY_CONNECTED", inputs, 2)
-    require.types("FULLY_CONNECTED", x, types.FLOAT)
-    require.types("FULLY_CONNECTED", weights, hybrid.WEIGHTS)
+    require.types("FULLY_CONNECTED", x, (*types.FLOAT, *rescale.INTEGERS))
+    require.types("FULLY_CONNECTED", weights, (*hybrid.WEIGHTS, TensorType.INT16))
     require.rank("FULLY_CONNECTED", weights, exactly=2)
     check_bias("FULLY_CONNECTED", inputs, 2, weights.static_shape[0])
-    return [TensorSpec(x.type, output_shape(options, x.static_shape, weights.static_shape))]
+    shape = output_shape(options, x.static_shape, weights.static_shape)
+    if options.weights_format == _SHUFFLED:
+        return [TensorSpec(TensorType.INT16, shape), TensorSpec(TensorType.UINT8, x.shape)]
+    return [TensorSpec(x.type, shape)]
 
 
 def _run(options: FullyConnectedOptions, inputs: Inputs) -> list[Array]:
@@ -57,11 +63,67 @@ def _finish(options: FullyConnectedOptions, inputs: Inputs, rows: Array) -> Arra
 
 def _bind(options: FullyConnectedOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
     x, weights = require.present("FULLY_CONNECTED", inputs, 2)
-    return _hybrid(weights) if hybrid.applies(x, weights) else None
+    if x.type == TensorType.FLOAT32:
+        return _hybrid(weights) if hybrid.applies(x, weights) else None
+    return (_shuffled if options.weights_format == _SHUFFLED else _integer)(options, inputs, outputs[0])
+
+
+def _integer(options: FullyConnectedOptions, inputs: Specs, output: TensorSpec) -> Run:
+    x, weights = require.present("FULLY_CONNECTED", inputs, 2)
+    # 16-bit weights and sparse ones have kernels of their own; all others are scaled in float64.
+    own = weights.type == TensorType.INT16 or weights.sparsity is not None
+    if own:
+        factor_of = rescale.twice_rounded if weights.sparsity is not None else rescale.wide
+    else:
+        wide = weighted.is_wide(x, require.optional(inputs, 2), options.quantized_bias_type)
+        factor_of = rescale.real if wide else rescale.real_of_32_bits
+    coarse = own and not weighted.per_channel(weights)
+    function = options.fused_activation_function
+    scaling = weighted.scaling("FULLY_CONNECTED", function, x, weights, output, factor_of, coarse=coarse)
+    ready = exact.once([weights, require.optional(inputs, 2)], lambda matrix, bias: scaling.weighted(matrix.T, bias))
+    shape = cache(partial(output_shape, options))
+
+    def run(options: FullyConnectedOptions, inputs: Inputs) -> list[Array]:
+        x, matrix = require.arrays(inputs, 2)
+        rows = ready(matrix, require.optional(inputs, 2))(x.reshape(-1, matrix.shape[1]))
+        return [rows.reshape(shape(x.shape, matrix.shape))]
+
+    return run
+
+
+def _shuffled(options: FullyConnectedOptions, inputs: Specs, output: TensorSpec) -> Run:
+    """Weights in blocks of 4 rows by 16 columns, for one row of inputs or four; all zero points are 128.
+
+    The second output is the workspace in which TensorFlow Lite lays out the inputs (ShuffledFullyConnected).
+    """
+    x, weights = require.present("FULLY_CONNECTED", inputs, 2)
+    units, depth = weights.static_shape
+    rows = x.size // max(1, depth)
+    if units % 4 or depth % 16 or rows not in (1, 4):
+        raise ShapeError(
+            f"FULLY_CONNECTED: expected shuffled weights [4 n, 16 n] and 1 or 4 rows, got {[units, depth]} and {rows}"
+        )
+    function = options.fused_activation_function
+    scaling = weighted.scaling("FULLY_CONNECTED", function, x, weights, output, rescale.twice_rounded, coarse=True)
+    scaling = replace(scaling, zero_point=128, weights_zero_point=0)
+
+    def prepare(blocks: Array, bias: Array | None) -> weighted.Weighted:
+        matrix = blocks.view(np.int8).reshape(units // 4, depth // 16, 4, 16).swapaxes(1, 2).reshape(units, depth)
+        return scaling.weighted(matrix.T, bias)
+
+    ready = exact.once([weights, require.optional(inputs, 2)], prepare)
+
+    def run(options: FullyConnectedOptions, inputs: Inputs) -> list[Array]:
+        x, blocks = require.arrays(inputs, 2)
+        result = ready(blocks, require.optional(inputs, 2))(x.reshape(-1, depth))
+        workspace = (x ^ 0x80).reshape(rows, depth // 16, 16).swapaxes(0, 1).reshape(x.shape)
+        return [result.reshape(output_shape(options, x.shape, blocks.shape)), workspace]
+
+    return run
 
 
 def _hybrid(weights: TensorSpec) -> Run:
-    scales = hybrid.scales_of("FULLY_CONNECTED", weights)
+    prepared = hybrid.prepared("FULLY_CONNECTED", weights)
     quantization = weights.quantization
     assert quantization is not None
 
@@ -71,12 +133,18 @@ def _hybrid(weights: TensorSpec) -> Run:
         if quantization.block_size:
             result = hybrid.blockwise_matmul(rows, matrix, quantization)
         else:
-            result = hybrid.matmul(rows, matrix, scales, options.asymmetric_quantize_inputs)
+            result = hybrid.matmul(rows, matrix, prepared, options.asymmetric_quantize_inputs)
         return [_finish(options, inputs, result)]
 
     return run
 
 
 FULLY_CONNECTED = Op(
-    "FULLY_CONNECTED", versions=range(1, 15), options=FullyConnectedOptions, infer=_infer, run=_run, bind=_bind
+    "FULLY_CONNECTED",
+    versions=range(1, 15),
+    options=FullyConnectedOptions,
+    infer=_infer,
+    run=_run,
+    bind=_bind,
+    declared_types=True,
 )

@@ -75,5 +75,5 @@ def _run_gather_nd(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [np.asarray(x[tuple(parts)])]
 
 
-GATHER = Op("GATHER", options=GatherOptions, infer=_infer_gather, run=_run_gather, versions=range(1, 8))
-GATHER_ND = Op("GATHER_ND", options=NoOptions, infer=_infer_gather_nd, run=_run_gather_nd, versions=range(1, 6))
+GATHER = Op("GATHER", options=GatherOptions, infer=_infer_gather, run=_run_gather, versions=range(1, 9))
+GATHER_ND = Op("GATHER_ND", options=NoOptions, infer=_infer_gather_nd, run=_run_gather_nd, versions=range(1, 7))

@@ -8,8 +8,10 @@ import numpy as np
 
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import Op
+from litecl.interpreter.ops import quantized_unary as quantized
 from litecl.interpreter.ops import types
-from litecl.interpreter.ops.unary import each, like_input
+from litecl.interpreter.ops.unary import bind_quantized, each, like_input
+from litecl.interpreter.schema import TensorType
 
 
 @dataclass(frozen=True)
@@ -19,8 +21,8 @@ class GeluOptions:
 
 @cache
 def _erf_table() -> tuple[Array, Array]:
-    # Linear interpolation errs by h**2 / 8 * max|erf''| = 7e-9; past 4, erf is 1 to float32's last bit.
-    points = np.linspace(-4.0, 4.0, 2**15 + 1)
+    # Linear interpolation errs by h**2 / 8 * max|erf''| = 4e-9; past 6, erf is 1 to float64's last bit.
+    points = np.linspace(-6.0, 6.0, 2**16 + 1)
     return points, np.array([math.erf(point) for point in points])
 
 
@@ -30,11 +32,17 @@ def erf(x: Array) -> Array:
 
 
 def _gelu(options: GeluOptions, x: Array) -> Array:
+    x = x.astype(np.float64)
     if options.approximate:
         return np.asarray(0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
     return np.asarray(0.5 * x * (1 + erf(x * math.sqrt(0.5))))
 
 
 GELU = Op(
-    "GELU", options=GeluOptions, infer=like_input("GELU", types.FLOAT), run=each(_gelu), versions=range(1, 3)
+    "GELU",
+    options=GeluOptions,
+    infer=like_input("GELU", (*types.FLOAT, TensorType.FLOAT16), quantized.QUANTIZED),
+    run=each(_gelu),
+    bind=bind_quantized("GELU", quantized.table(_gelu)),
+    versions=range(1, 4),
 )

@@ -12,12 +12,13 @@ import numpy as np
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import Bind, Inputs, Run, Specs
+from litecl.interpreter.ops import exact
+from litecl.interpreter.ops.exact import Product
+from litecl.interpreter.ops.fixed_point import round_half_away
 from litecl.interpreter.schema import TensorType
 
-Scales = Mapping[int, Array]
-"""The scales of integer operands by position: one, or one a row."""
-
-NO_SCALES: Scales = {}
+# The largest magnitude of an 8-bit integer less its zero point.
+_REACH = 255
 
 INTEGERS = (TensorType.INT8, TensorType.UINT8, TensorType.INT4, TensorType.INT2)
 WEIGHTS = (TensorType.FLOAT32, *INTEGERS)
@@ -27,24 +28,39 @@ _LOW, _HIGH = -128, 127
 
 
 @dataclass(frozen=True, eq=False)
+class Prepared:
+    """What is known of integer weights at preparation: their scales, one or one a row, and the product with them.
+
+    ``product`` makes, of weights [outputs, depth], what multiplies rows [n, depth]; once where they are constant.
+    """
+
+    scales: Array
+    product: Callable[[Array], Product]
+
+
+Scales = Mapping[int, Prepared]
+"""The integer operands by position."""
+
+NO_SCALES: Scales = {}
+
+
+@dataclass(frozen=True, eq=False)
 class Matrix:
     """Weights [outputs, depth] that rows are multiplied with, float or integer; those of rank 1 are a diagonal."""
 
     values: Array
-    scales: Array | None = None
+    prepared: Prepared | None = None
     asymmetric: bool = False
 
     def __call__(self, x: Array) -> Array:
         """``x @ values.T`` for ``x`` [..., depth]."""
-        product: Array
         if self.values.ndim == 1:
-            product = x * (self.values if self.scales is None else dequantize(self.values, self.scales))
-        elif self.scales is None:
-            product = x @ self.values.T
-        else:
-            rows = matmul(x.reshape(-1, x.shape[-1]), self.values, self.scales, self.asymmetric)
-            product = rows.reshape(*x.shape[:-1], len(self.values))
-        return product
+            diagonal = self.values if self.prepared is None else dequantize(self.values, self.prepared.scales)
+            return np.asarray(x * diagonal)
+        if self.prepared is None:
+            return np.asarray(x @ self.values.T)
+        rows = matmul(x.reshape(-1, x.shape[-1]), self.values, self.prepared, self.asymmetric)
+        return rows.reshape(*x.shape[:-1], len(self.values))
 
 
 def applies(x: TensorSpec, weights: TensorSpec) -> bool:
@@ -59,13 +75,24 @@ def scales_of(op: str, weights: TensorSpec) -> Array:
     return np.asarray(weights.quantization.scale, np.float32).reshape(-1)
 
 
+def prepared(op: str, weights: TensorSpec) -> Prepared:
+    """What is known of integer weights at preparation."""
+    matrix = weights.shape is not None and len(weights.shape) == 2
+    return Prepared(scales_of(op, weights), exact.once([weights], transposed) if matrix else transposed)
+
+
+def transposed(weights: Array) -> Product:
+    """The product of 8-bit rows with the transpose of integer weights."""
+    return exact.product(integers(weights).T, _REACH)
+
+
 def bind(op: str, run: Callable[[Any, Inputs, Scales], list[Array]]) -> Bind:
     """The ``bind`` of an operator whose ``run`` takes the scales of its integer operands."""
 
     def bound(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
         x = inputs[0]
         scales = {
-            position: scales_of(op, spec)
+            position: prepared(op, spec)
             for position, spec in enumerate(inputs)
             if x is not None and spec is not None and applies(x, spec)
         }
@@ -74,10 +101,10 @@ def bind(op: str, run: Callable[[Any, Inputs, Scales], list[Array]]) -> Bind:
     return bound
 
 
-def matmul(x: Array, weights: Array, scales: Array, asymmetric: bool) -> Array:
-    """``x @ weights.T`` through 8-bit rows of ``x``; ``scales`` are the weights', one a row or one for all."""
+def matmul(x: Array, weights: Array, prepared: Prepared, asymmetric: bool) -> Array:
+    """``x @ weights.T`` through 8-bit rows of ``x``."""
     rows, scale = quantize(x, asymmetric)
-    result: Array = (rows @ integers(weights).T).astype(np.float32) * scale * scales
+    result: Array = prepared.product(weights)(rows).astype(np.float32) * scale * prepared.scales
     return result
 
 
@@ -86,7 +113,8 @@ def blockwise_matmul(x: Array, weights: Array, quantization: Quantization) -> Ar
     rows, scale = quantize(x, asymmetric=True)
     blocks = (-1, x.shape[1] // quantization.block_size, quantization.block_size)
     scales = quantization.scale.reshape(len(weights), -1).astype(np.float32)
-    products = rows.reshape(blocks).swapaxes(0, 1) @ integers(weights).reshape(blocks).transpose(1, 2, 0)
+    matrices = integers(weights).reshape(blocks).transpose(1, 2, 0)
+    products = exact.matmul(rows.reshape(blocks).swapaxes(0, 1), matrices, _REACH * 128)
     result: Array = np.einsum("bnm,mb->nm", products, scales).astype(np.float32) * scale
     return result
 
@@ -94,30 +122,35 @@ def blockwise_matmul(x: Array, weights: Array, quantization: Quantization) -> Ar
 def quantize(x: Array, asymmetric: bool) -> tuple[Array, Array]:
     """8-bit integers less their zero point, and a scale, for every ``x[i]``: ``x = scale * integers``.
 
-    The integers come as float64, whose sums of products are exact to 53 bits.
+    The integers come as float32.
     """
     axes = tuple(range(1, x.ndim))
-    low = x.min(axis=axes, keepdims=True, initial=0.0)
-    high = x.max(axis=axes, keepdims=True, initial=0.0)
-    return _asymmetric(x, low, high) if asymmetric else _symmetric(x, np.maximum(-low, high))
+    if not asymmetric:
+        return _symmetric(x, np.abs(x).max(axis=axes, keepdims=True, initial=0.0))
+    return _asymmetric(x, x.min(axis=axes, keepdims=True, initial=0.0), x.max(axis=axes, keepdims=True, initial=0.0))
 
 
 def integers(weights: Array) -> Array:
-    """Integer weights as float64. Old files call signed bytes UINT8."""
+    """Integer weights as float32. Old files call signed bytes UINT8."""
     signed = weights.view(np.int8) if weights.dtype == np.uint8 else weights
-    return signed.astype(np.float64)
+    return signed.astype(np.float32)
+
+
+def summable(weights: Array, count: int) -> Array:
+    """Integer weights in a type that holds sums of ``count`` products with 8-bit integers."""
+    return integers(weights).astype(exact.float_type(_REACH * 128 * count), copy=False)
 
 
 def dequantize(weights: Array, scales: Array) -> Array:
     """Integer weights as the floats that they stand for; ``scales`` are along the first dimension, or one."""
-    result: Array = integers(weights).astype(np.float32) * scales.reshape(-1, *(1,) * (weights.ndim - 1))
+    result: Array = integers(weights) * scales.reshape(-1, *(1,) * (weights.ndim - 1))
     return result
 
 
 def _symmetric(x: Array, largest: Array) -> tuple[Array, Array]:
     scale = np.where(largest == 0, np.float32(1), largest / np.float32(_HIGH)).astype(np.float32)
     inverse = np.divide(np.float32(_HIGH), largest, out=np.zeros_like(largest), where=largest != 0)
-    return np.clip(_round(x * inverse), -_HIGH, _HIGH).astype(np.float64), scale
+    return np.clip(round_half_away(x * inverse), -_HIGH, _HIGH), scale
 
 
 def _asymmetric(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
@@ -127,14 +160,8 @@ def _asymmetric(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
     # Of the two zero points that the ends of the range suggest, the one with the smaller rounding error.
     from_least, from_most = _LOW - least / scale, _HIGH - most / scale
     closer = np.abs(least / scale) - _LOW < np.abs(most / scale) + _HIGH
-    zero_point = np.clip(_round(np.where(closer, from_least, from_most)), _LOW, _HIGH).astype(np.float32)
+    zero_point = np.clip(round_half_away(np.where(closer, from_least, from_most)), _LOW, _HIGH).astype(np.float32)
     zero_point[flat] = 0
     scale = scale.astype(np.float32)
-    rows = np.clip(_round(zero_point + x * (np.float32(1) / scale)), _LOW, _HIGH)
-    return rows.astype(np.float64) - zero_point, scale
-
-
-def _round(x: Array) -> Array:
-    # Halves away from zero, as std::round does.
-    rounded: Array = np.copysign(np.floor(np.abs(x) + x.dtype.type(0.5)), x)
-    return rounded
+    rows = np.clip(round_half_away(zero_point + x * (np.float32(1) / scale)), _LOW, _HIGH)
+    return rows - zero_point, scale

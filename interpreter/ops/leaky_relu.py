@@ -6,8 +6,9 @@ import numpy as np
 
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import Op
+from litecl.interpreter.ops import quantized_unary as quantized
 from litecl.interpreter.ops import types
-from litecl.interpreter.ops.unary import each, like_input
+from litecl.interpreter.ops.unary import bind_quantized, each, like_input
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ def _leaky_relu(options: LeakyReluOptions, x: Array) -> Array:
 LEAKY_RELU = Op(
     "LEAKY_RELU",
     options=LeakyReluOptions,
-    infer=like_input("LEAKY_RELU", types.FLOAT),
+    infer=like_input("LEAKY_RELU", types.FLOAT, quantized.QUANTIZED),
     run=each(_leaky_relu),
+    bind=bind_quantized("LEAKY_RELU", quantized.leaky_relu),
     versions=range(1, 3),
 )

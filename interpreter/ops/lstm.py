@@ -1,16 +1,17 @@
 """LSTM: one step of an LSTM cell, in the FULL form of 20 or 24 operands and the BASIC one of 5."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import hybrid, lstm_cell, require, types
+from litecl.interpreter.op import Inputs, Op, Run, Specs
+from litecl.interpreter.ops import hybrid, integer_basic_lstm, integer_lstm, integer_lstm_8, lstm_cell, require, types
 from litecl.interpreter.ops.hybrid import NO_SCALES, Scales
 from litecl.interpreter.ops.lstm_cell import FULL
-from litecl.interpreter.schema import ActivationFunctionType, LSTMKernelType
+from litecl.interpreter.schema import ActivationFunctionType, LSTMKernelType, TensorType
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ def _infer(options: LSTMOptions, inputs: Specs) -> list[TensorSpec]:
     if len(inputs) not in (20, 24):
         raise ShapeError(f"LSTM: expected 20 or 24 inputs, got {len(inputs)}")
     (x,) = require.present("LSTM", inputs, 1)
-    require.types("LSTM", x, types.FLOAT)
+    require.types("LSTM", x, (*types.FLOAT, TensorType.INT8))
     require.rank("LSTM", x, exactly=2)
     batch, depth = x.static_shape
     return [TensorSpec(x.type, (batch, lstm_cell.check("LSTM", inputs, depth, batch)))]
@@ -39,6 +40,18 @@ def _run(options: LSTMOptions, inputs: Inputs, scales: Scales = NO_SCALES) -> li
     return [output, *lstm_cell.like_states(inputs, FULL, h_new, c_new)]
 
 
+_bind_hybrid = hybrid.bind("LSTM", _run)
+
+
+def _bind(options: LSTMOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+    (x,) = require.present("LSTM", inputs, 1)
+    if x.type == TensorType.FLOAT32:
+        return _bind_hybrid(options, inputs, outputs)
+    if len(outputs) > 6:
+        return integer_lstm_8.bind("LSTM", options, inputs, outputs)
+    return integer_lstm.bind("LSTM", options, inputs, outputs, time_major=True)
+
+
 def _select(options: LSTMOptions) -> Op:
     return BASIC_LSTM if options.kernel_type == LSTMKernelType.BASIC else LSTM
 
@@ -49,7 +62,7 @@ LSTM = Op(
     options=LSTMOptions,
     infer=_infer,
     run=_run,
-    bind=hybrid.bind("LSTM", _run),
+    bind=_bind,
     states=(FULL.output_state, FULL.cell_state),
     select=_select,
 )
@@ -58,8 +71,10 @@ LSTM = Op(
 def _infer_basic(options: LSTMOptions, inputs: Specs) -> list[TensorSpec]:
     """Operands: input, previous activation, weights, bias, previous state."""
     x, h, weights, bias, c = require.present("LSTM", inputs, 5)
+    quantized = x.type == TensorType.UINT8
     for spec in (x, h, weights, c):
-        require.types("LSTM", spec, types.FLOAT)
+        wanted = (TensorType.INT16 if spec is c else TensorType.UINT8,) if quantized else types.FLOAT
+        require.types("LSTM", spec, wanted)
         require.rank("LSTM", spec, exactly=2)
     (batch, depth), (_, units) = x.static_shape, h.static_shape
     expected = {1: (batch, units), 2: (4 * units, depth + units), 3: (4 * units,), 4: (batch, units)}
@@ -83,6 +98,18 @@ def _run_basic(options: LSTMOptions, inputs: Inputs) -> list[Array]:
     return [h, c, joined, gates, h, c]
 
 
+def _bind_basic(options: LSTMOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+    (x,) = require.present("LSTM", inputs, 1)
+    return None if x.type == TensorType.FLOAT32 else integer_basic_lstm.bind(inputs, outputs)
+
+
 BASIC_LSTM = Op(
-    "LSTM", versions=range(1, 5), options=LSTMOptions, infer=_infer_basic, run=_run_basic, states=(1, 4), select=_select
+    "LSTM",
+    versions=range(1, 5),
+    options=LSTMOptions,
+    infer=_infer_basic,
+    run=_run_basic,
+    bind=_bind_basic,
+    states=(1, 4),
+    select=_select,
 )

@@ -220,7 +220,7 @@ class _Operands:
         values = None if position is None else _at(self.inputs, position)
         if position is None or values is None:
             return None
-        return dequantize(values, self.scales[position]) if position in self.scales else values
+        return dequantize(values, self.scales[position].scales) if position in self.scales else values
 
 
 def _gate(operands: _Operands, layout: Layout, index: int) -> Gate | None:

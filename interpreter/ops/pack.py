@@ -55,5 +55,5 @@ def _run_unpack(options: UnpackOptions, inputs: Inputs) -> list[Array]:
     return [parts[i, ...].copy() for i in range(len(parts))]
 
 
-PACK = Op("PACK", options=PackOptions, infer=_infer_pack, run=_run_pack, versions=range(1, 5))
-UNPACK = Op("UNPACK", options=UnpackOptions, infer=_infer_unpack, run=_run_unpack, versions=range(1, 5))
+PACK = Op("PACK", options=PackOptions, infer=_infer_pack, run=_run_pack, versions=range(1, 6))
+UNPACK = Op("UNPACK", options=UnpackOptions, infer=_infer_unpack, run=_run_unpack, versions=range(1, 7))

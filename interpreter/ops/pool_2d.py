@@ -1,14 +1,14 @@
 """AVERAGE_POOL_2D, MAX_POOL_2D, L2_POOL_2D: each window of an image reduced to one element a channel."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import activation, require, types, window
-from litecl.interpreter.schema import ActivationFunctionType, Padding
+from litecl.interpreter.op import Inputs, Op, Run, Specs
+from litecl.interpreter.ops import activation, fixed_point, require, rescale, types, window
+from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 
 Windows = tuple[window.Window, window.Window]
 
@@ -38,17 +38,28 @@ def mean(x: Array, sizes: Windows) -> Array:
 
 
 def _maximum(x: Array, sizes: Windows) -> Array:
-    return window.reduce(x, sizes, np.maximum, -np.inf)
+    return window.reduce(x, sizes, np.maximum, -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min)
 
 
 def _root_mean_square(x: Array, sizes: Windows) -> Array:
     return np.sqrt(mean(np.square(x), sizes))
 
 
-def _pool(name: str, kernel: Callable[[Array, Windows], Array], last_version: int) -> Op:
+def _rounded_mean(x: Array, sizes: Windows) -> Array:
+    """The mean of stored integers, halves away from zero; the zero points of input and output are the same."""
+    count = window.counts(sizes, x.shape[1:3]).astype(np.int32)
+    sums = window.reduce(x.astype(np.int32), sizes, np.add, 0)
+    half = count // 2
+    return np.asarray(np.where(sums > 0, sums + half, half - sums) // count * np.where(sums > 0, 1, -1))
+
+
+Kernel = Callable[[Array, Windows], Array]
+
+
+def _pool(name: str, kernel: Kernel, last_version: int, integer: Kernel | None = None) -> Op:
     def infer(options: Pool2DOptions, inputs: Specs) -> list[TensorSpec]:
         (x,) = require.present(name, inputs, 1)
-        require.types(name, x, types.FLOAT)
+        require.types(name, x, types.FLOAT if integer is None else (*types.FLOAT, *rescale.INTEGERS))
         require.rank(name, x, exactly=4)
         height, width = windows(name, options, x.static_shape)
         return [TensorSpec(x.type, (x.static_shape[0], height.output, width.output, x.static_shape[3]))]
@@ -58,9 +69,23 @@ def _pool(name: str, kernel: Callable[[Array, Windows], Array], last_version: in
         result = kernel(x, windows(name, options, x.shape))
         return [activation.apply(options.fused_activation_function, result)]
 
-    return Op(name, versions=range(1, last_version + 1), options=Pool2DOptions, infer=infer, run=run)
+    def bind(options: Pool2DOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+        (x,) = require.present(name, inputs, 1)
+        return None if integer is None or x.type == TensorType.FLOAT32 else _clamped(name, integer, options, outputs[0])
+
+    return Op(name, versions=range(1, last_version + 1), options=Pool2DOptions, infer=infer, run=run, bind=bind)
 
 
-AVERAGE_POOL_2D = _pool("AVERAGE_POOL_2D", mean, 3)
-MAX_POOL_2D = _pool("MAX_POOL_2D", _maximum, 3)
+def _clamped(name: str, kernel: Kernel, options: Pool2DOptions, output: TensorSpec) -> Run:
+    low, high = fixed_point.activation_range(name, options.fused_activation_function, output)
+
+    def run(options: Pool2DOptions, inputs: Inputs) -> list[Array]:
+        (x,) = require.arrays(inputs, 1)
+        return [np.clip(kernel(x, windows(name, options, x.shape)), low, high).astype(x.dtype)]
+
+    return run
+
+
+AVERAGE_POOL_2D = _pool("AVERAGE_POOL_2D", mean, 3, _rounded_mean)
+MAX_POOL_2D = _pool("MAX_POOL_2D", _maximum, 3, _maximum)
 L2_POOL_2D = _pool("L2_POOL_2D", _root_mean_square, 1)

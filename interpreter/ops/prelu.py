@@ -1,17 +1,24 @@
 """PRELU: the input, negative elements times a slope that is a tensor, broadcast to it."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
-from litecl.interpreter.ops import require, types
+from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
+from litecl.interpreter.ops import fixed_point, require, types
+from litecl.interpreter.ops.quantized_unary import BYTES, QUANTIZED, real_ratio, symmetric
+from litecl.interpreter.schema import TensorType
 
 
 def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
     x, alpha = require.present("PRELU", inputs, 2)
-    require.types("PRELU", x, types.FLOAT)
-    require.same_type("PRELU", x, alpha)
+    if (x.type, alpha.type) != (TensorType.INT16, TensorType.INT8):
+        require.same_type("PRELU", x, alpha)
+        require.types("PRELU", alpha, (*types.FLOAT, *BYTES))
+    for spec in (x, alpha):
+        require.types_or_quantized("PRELU", spec, types.FLOAT, QUANTIZED)
     if require.broadcast("PRELU", x, alpha) != x.shape:
         raise ShapeError(f"PRELU: alpha {alpha.shape} does not broadcast to the input {x.shape}")
     return [TensorSpec(x.type, x.shape)]
@@ -22,4 +29,26 @@ def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [np.where(x >= 0, x, x * alpha)]
 
 
-PRELU = Op("PRELU", options=NoOptions, infer=_infer, run=_run)
+def _bind(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+    """One factor for each sign, the one of negative elements without alpha's integers."""
+    x, alpha = require.present("PRELU", inputs, 2)
+    if not require.is_quantized(x):
+        return None
+    (output,) = outputs
+    symmetric("PRELU", x, output)
+    positive = real_ratio("PRELU", x, output)
+    negative = real_ratio("PRELU", x, output, float(fixed_point.scale_of("PRELU", alpha)))
+    x_zero, alpha_zero, zero = (fixed_point.zero_point_of("PRELU", spec) for spec in (x, alpha, output))
+    low, high = types.limits(output.dtype)
+
+    def run(options: NoOptions, inputs: Inputs) -> list[Array]:
+        x, alpha = (value.astype(np.int64) for value in require.arrays(inputs, 2))
+        value = x - x_zero
+        slope = fixed_point.multiply_by_quantized_multiplier(value * (alpha - alpha_zero), negative)
+        result = np.where(value >= 0, fixed_point.multiply_by_quantized_multiplier(value, positive), slope)
+        return [np.clip(result + zero, low, high).astype(output.dtype)]
+
+    return run
+
+
+PRELU = Op("PRELU", options=NoOptions, infer=_infer, run=_run, bind=_bind)

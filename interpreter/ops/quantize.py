@@ -5,15 +5,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.interpreter.errors import ModelError, UnsupportedOp
+from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import require, types
+from litecl.interpreter.ops import fixed_point, require, types
+from litecl.interpreter.ops.fixed_point import affine
 from litecl.interpreter.ops.unary import each, like_input
 from litecl.interpreter.schema import TensorType
 
-_SUB_BYTE = {TensorType.INT4: (-8, 7), TensorType.UINT4: (0, 15), TensorType.INT2: (-2, 1)}
-_STORED = (TensorType.INT8, TensorType.UINT8, TensorType.INT16, TensorType.INT32, *_SUB_BYTE)
+_BYTES = (TensorType.INT8, TensorType.UINT8)
+_STORED = (*_BYTES, TensorType.INT16, TensorType.INT32, *types.SUB_BYTE)
+_REQUANTIZED: dict[TensorType, tuple[TensorType, ...]] = {
+    TensorType.INT8: _BYTES,
+    TensorType.UINT8: _BYTES,
+    TensorType.INT16: (TensorType.INT8, TensorType.INT16, TensorType.INT32),
+    TensorType.INT32: (TensorType.INT8, TensorType.INT16),
+}
 
 
 @dataclass(frozen=True)
@@ -22,18 +29,6 @@ class FakeQuantOptions:
     max: float = 0.0
     num_bits: int = 0
     narrow_range: bool = False
-
-
-def integer_limits(type_: TensorType) -> tuple[int, int]:
-    """The smallest and the largest integer of a type."""
-    return _SUB_BYTE[type_] if type_ in _SUB_BYTE else types.limits(type_.dtype)
-
-
-def affine(name: str, spec: TensorSpec) -> Quantization:
-    """The quantization that a tensor must have."""
-    if spec.quantization is None or spec.quantization.scale.size == 0:
-        raise ModelError(f"{name}: expected quantization parameters of {spec.name!r} ({spec.type.name}), got none")
-    return spec.quantization
 
 
 def spread(values: Array, quantization: Quantization, rank: int) -> Array:
@@ -58,7 +53,7 @@ def quantize(x: Array, quantization: Quantization, type_: TensorType) -> Array:
     """``round(x / scale) + zero_point``, halves away from zero, within the range of the type."""
     zero = spread(quantization.zero_point.astype(np.int64), quantization, x.ndim) if quantization.zero_point.size else 0
     steps = x / spread(quantization.scale.astype(np.float32), quantization, x.ndim)
-    low, high = integer_limits(type_)
+    low, high = types.integer_limits(type_)
     rounded = np.trunc(steps.astype(np.float64) + np.copysign(0.5, steps))
     return np.asarray(np.clip(rounded + zero, low, high), type_.dtype)
 
@@ -71,13 +66,31 @@ def _infer_quantize(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
 def _bind_quantize(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
     (x,) = require.present("QUANTIZE", inputs, 1)
     if x.type not in types.FLOAT:
-        raise UnsupportedOp(f"QUANTIZE: no kernel from {x.type.name} to {outputs[0].type.name}")
+        return _requantize(x, outputs[0])
     type_ = require.types("QUANTIZE", outputs[0], _STORED)
     quantization = affine("QUANTIZE", outputs[0])
 
     def run(options: NoOptions, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)
         return [quantize(x, quantization, type_)]
+
+    return run
+
+
+def _requantize(x: TensorSpec, output: TensorSpec) -> Run:
+    """From integers to integers of another scale, by a fixed-point factor (reference/requantize.h)."""
+    if output.type not in _REQUANTIZED.get(x.type, ()):
+        raise UnsupportedOp(f"QUANTIZE: no kernel from {x.type.name} to {output.type.name}")
+    factor = fixed_point.quantize_multiplier(
+        fixed_point.scale_of("QUANTIZE", x) / fixed_point.scale_of("QUANTIZE", output)
+    )
+    x_zero, zero = fixed_point.zero_point_of("QUANTIZE", x), fixed_point.zero_point_of("QUANTIZE", output)
+    low, high = types.integer_limits(output.type)
+
+    def run(options: NoOptions, inputs: Inputs) -> list[Array]:
+        (values,) = require.arrays(inputs, 1)
+        steps = fixed_point.multiply_by_quantized_multiplier(values.astype(np.int64) - x_zero, factor)
+        return [np.clip(steps + zero, low, high).astype(output.dtype)]
 
     return run
 
@@ -122,7 +135,7 @@ QUANTIZE = Op(
     infer=_infer_quantize,
     run=require.unbound("QUANTIZE"),
     bind=_bind_quantize,
-    versions=range(1, 6),
+    versions=range(1, 7),
     declared_types=True,
 )
 DEQUANTIZE = Op(
@@ -131,7 +144,7 @@ DEQUANTIZE = Op(
     infer=_infer_dequantize,
     run=_run_dequantize,
     bind=_bind_dequantize,
-    versions=range(1, 9),
+    versions=range(1, 10),
 )
 FAKE_QUANT = Op(
     "FAKE_QUANT",

@@ -1,18 +1,23 @@
 """Reductions over any set of axes."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import require, types
+from litecl.interpreter.op import Inputs, Op, Run, Specs
+from litecl.interpreter.ops import fixed_point, require, types
+from litecl.interpreter.ops.fixed_point import Multiplier
+from litecl.interpreter.ops.quantized_unary import QUANTIZED, symmetric
 from litecl.interpreter.ops.types import limits
 from litecl.interpreter.schema import TensorType
 
 Axes = tuple[int, ...]
+Function = Callable[[Array, Axes, bool], Any]
+Bound = Callable[[str, TensorSpec, TensorSpec], Function]
 
 
 @dataclass(frozen=True)
@@ -37,25 +42,34 @@ def _reducer(
     function: Callable[[Array, Axes, bool], Any],
     allowed: Collection[TensorType],
     versions: range = range(1, 2),
+    stored: Collection[TensorType] = (),
+    bound: Bound | None = None,
 ) -> Op:
-    """The operator that applies ``function(x, axes, keep_dims)``."""
+    """The operator that applies ``function(x, axes, keep_dims)``; ``bound`` makes the function of quantized inputs."""
 
     def infer(options: ReducerOptions, inputs: Specs) -> list[TensorSpec]:
         x, axes = require.present(name, inputs, 2)
-        require.types(name, x, allowed)
+        require.types_or_quantized(name, x, allowed, stored)
         values = require.integers(name, axes)
         if values is None:
             return [TensorSpec(x.type, None)]
         resolved = axes_of(name, values, len(x.static_shape))
         return [TensorSpec(x.type, reduced_shape(x.static_shape, resolved, options.keep_dims))]
 
-    def run(options: ReducerOptions, inputs: Inputs) -> list[Array]:
-        x, axes = require.arrays(inputs, 2)
-        resolved = axes_of(name, axes.ravel().tolist(), x.ndim)
-        with np.errstate(all="ignore"):
-            return [np.asarray(function(x, resolved, options.keep_dims), x.dtype)]
+    def kernel(function: Callable[[Array, Axes, bool], Any]) -> Run:
+        def run(options: ReducerOptions, inputs: Inputs) -> list[Array]:
+            x, axes = require.arrays(inputs, 2)
+            resolved = axes_of(name, axes.ravel().tolist(), x.ndim)
+            with np.errstate(all="ignore"):
+                return [np.asarray(function(x, resolved, options.keep_dims), x.dtype)]
 
-    return Op(name, options=ReducerOptions, infer=infer, run=run, versions=versions)
+        return run
+
+    def bind(options: ReducerOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+        x, _ = require.present(name, inputs, 2)
+        return kernel(bound(name, x, outputs[0])) if bound and require.is_quantized(x) else None
+
+    return Op(name, options=ReducerOptions, infer=infer, run=kernel(function), bind=bind, versions=versions)
 
 
 def _sum(x: Array, axes: Axes, keep: bool) -> Any:
@@ -95,13 +109,101 @@ def _all(x: Array, axes: Axes, keep: bool) -> Any:
     return np.all(x, axis=axes, keepdims=keep)
 
 
-_SUMMED = (*types.NUMBER, TensorType.BOOL)
-_EXTREMES = (*types.NUMBER, TensorType.INT8, TensorType.UINT8, TensorType.INT16, TensorType.BOOL)
+def _count(x: Array, axes: Axes) -> int:
+    return int(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
 
-SUM = _reducer("SUM", _sum, _SUMMED, range(1, 3))
-MEAN = _reducer("MEAN", _mean, types.NUMBER, range(1, 4))
-REDUCE_PROD = _reducer("REDUCE_PROD", _product, _SUMMED, range(1, 3))
-REDUCE_MAX = _reducer("REDUCE_MAX", _max, _EXTREMES, range(1, 4))
-REDUCE_MIN = _reducer("REDUCE_MIN", _min, _EXTREMES, range(1, 4))
+
+def mean_factor(op: str, x: TensorSpec, output: TensorSpec, count: int) -> Multiplier:
+    """The factor from the sum of ``count`` elements to their mean on the output's scale (QuantizedMeanOrSum)."""
+    value, shift = fixed_point.quantize_multiplier(fixed_point.scale_of(op, x) / fixed_point.scale_of(op, output))
+    bits = min(count.bit_length() - 1, 32, 31 + int(shift))
+    return Multiplier((value << bits) // count, shift - bits)
+
+
+def _quantized_sum(mean: bool) -> Bound:
+    """The sum or the mean on the output's scale (QuantizedMeanOrSum)."""
+
+    def bound(op: str, x: TensorSpec, output: TensorSpec) -> Function:
+        symmetric(op, x, output)
+        x_zero, zero = fixed_point.zero_point_of(op, x), fixed_point.zero_point_of(op, output)
+        low, high = limits(output.dtype)
+
+        def function(values: Array, axes: Axes, keep: bool) -> Array:
+            count = _count(values, axes)
+            total = np.asarray(np.sum(values, axis=axes, keepdims=keep, dtype=np.int64) - x_zero * count)
+            if not values.size:
+                return np.zeros_like(total)
+            factor = mean_factor(op, x, output, count if mean else 1)
+            return np.asarray(np.clip(fixed_point.multiply_by_quantized_multiplier(total, factor) + zero, low, high))
+
+        return function
+
+    return bound
+
+
+def _signed_sum(op: str, x: TensorSpec, output: TensorSpec) -> Function:
+    """UINT8 as TFLite's reference kernel, signed integers, which that leaves out, in float32 as its other one."""
+    if output.type == TensorType.UINT8:
+        return _quantized_sum(mean=False)(op, x, output)
+    symmetric(op, x, output)
+    scale = np.float32(fixed_point.scale_of(op, x)) / np.float32(fixed_point.scale_of(op, output))
+    bias = np.float32(-fixed_point.zero_point_of(op, x)) * scale
+    zero = np.float32(fixed_point.zero_point_of(op, output))
+    low, high = limits(output.dtype)
+
+    def function(x: Array, axes: Axes, keep: bool) -> Array:
+        total = np.asarray(np.sum(x, axis=axes, keepdims=keep, dtype=np.int64)).astype(np.float32)
+        steps = fixed_point.round_half_away(total * scale + bias * np.float32(_count(x, axes))) + zero
+        return np.asarray(np.clip(steps, low, high)) if x.size else np.zeros_like(total)
+
+    return function
+
+
+def _quantized_product(op: str, x: TensorSpec, output: TensorSpec) -> Function:
+    """Every step is rescaled by a root of the output's scale (QuantizedReduceProd)."""
+    symmetric(op, x, output)
+    x_zero, zero = fixed_point.zero_point_of(op, x), fixed_point.zero_point_of(op, output)
+    x_scale, scale = fixed_point.scale_of(op, x), fixed_point.scale_of(op, output)
+    low, high = limits(output.dtype)
+
+    def function(x: Array, axes: Axes, keep: bool) -> Array:
+        count = _count(x, axes)
+        shape = reduced_shape(x.shape, axes, keep)
+        if not x.size:
+            return np.zeros(shape, np.int64)
+        factor = fixed_point.quantize_multiplier(x_scale / scale ** (1.0 / count))
+        rest = tuple(axis for axis in range(x.ndim) if axis not in axes)
+        terms = x.transpose(*axes, *rest).reshape(count, -1).astype(np.int64) - x_zero
+        product = terms[0]
+        for term in (*terms[1:], 1):
+            scaled = fixed_point.multiply_wide_by_quantized_multiplier(product * term, factor)
+            product = scaled.astype(np.int32).astype(np.int64)  # wraps, as TFLite's 32-bit result does
+        return np.asarray(np.clip(product + zero, low, high)).reshape(shape)
+
+    return function
+
+
+def _quantized_extreme(function: Function) -> Bound:
+    """Inputs and outputs have one scale, so that the integers compare as the numbers do."""
+
+    def bound(op: str, x: TensorSpec, output: TensorSpec) -> Function:
+        same = fixed_point.scale_of(op, x) == fixed_point.scale_of(op, output)
+        if not same or fixed_point.zero_point_of(op, x) != fixed_point.zero_point_of(op, output):
+            raise ModelError(f"{op}: expected the quantization of {x.name!r} for the output {output.name!r}")
+        return function
+
+    return bound
+
+
+_INTEGERS = (TensorType.INT8, TensorType.UINT8, TensorType.INT16)
+_SUMMED = (*types.NUMBER, TensorType.BOOL)
+_EXTREMES = (*_SUMMED, *_INTEGERS)
+_SIGNED = (TensorType.INT8, TensorType.INT16)
+
+SUM = _reducer("SUM", _sum, _SUMMED, range(1, 3), QUANTIZED, _signed_sum)
+MEAN = _reducer("MEAN", _mean, types.NUMBER, range(1, 4), QUANTIZED, _quantized_sum(mean=True))
+REDUCE_PROD = _reducer("REDUCE_PROD", _product, _EXTREMES, range(1, 3), _SIGNED, _quantized_product)
+REDUCE_MAX = _reducer("REDUCE_MAX", _max, _EXTREMES, range(1, 4), QUANTIZED, _quantized_extreme(_max))
+REDUCE_MIN = _reducer("REDUCE_MIN", _min, _EXTREMES, range(1, 4), QUANTIZED, _quantized_extreme(_min))
 REDUCE_ANY = _reducer("REDUCE_ANY", _any, types.BOOL)
 REDUCE_ALL = _reducer("REDUCE_ALL", _all, types.BOOL)

@@ -1,6 +1,8 @@
 """Guards that operators share: each returns what it checked, or raises ShapeError naming operator, expected and got."""
 
-from collections.abc import Collection, Iterable
+import math
+from collections.abc import Collection, Iterable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -8,6 +10,11 @@ from litecl.interpreter.errors import ModelError, ShapeError, UnsupportedOp
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Inputs, Run, Specs
 from litecl.interpreter.schema import TensorType
+
+QUANTIZED = (TensorType.INT8, TensorType.UINT8, TensorType.INT16, TensorType.INT4, TensorType.INT2, TensorType.UINT4)
+"""Types whose integers stand for real numbers where they have a scale."""
+
+_T = TypeVar("_T")
 
 
 def present(op: str, inputs: Specs, count: int) -> list[TensorSpec]:
@@ -40,11 +47,35 @@ def arrays(inputs: Inputs, count: int) -> list[Array]:
     return values
 
 
+def optional(inputs: Sequence[_T | None], position: int) -> _T | None:
+    """An operand that may be absent, or lie beyond those that are given."""
+    return inputs[position] if position < len(inputs) else None
+
+
 def plain(op: str, *specs: TensorSpec) -> None:
     """Refuses integers that stand for real numbers, with UnsupportedOp: arithmetic on them is not that of integers."""
     for spec in specs:
         if spec.quantization is not None and spec.quantization.scale.size and spec.type != TensorType.FLOAT32:
             raise UnsupportedOp(f"{op}: no kernel for quantized {spec.type.name}")
+
+
+def is_quantized(spec: TensorSpec) -> bool:
+    """Whether a tensor's integers stand for real numbers."""
+    scaled = spec.quantization is not None and bool(spec.quantization.scale.size)
+    return scaled and spec.type in QUANTIZED
+
+
+def types_or_quantized(
+    op: str, spec: TensorSpec, allowed: Collection[TensorType], stored: Collection[TensorType]
+) -> TensorType:
+    """The type of a tensor, one of ``allowed``, or one of ``stored`` with the scale that its integers need."""
+    if is_quantized(spec):
+        if spec.type not in stored:
+            raise UnsupportedOp(f"{op}: no kernel for quantized {spec.type.name}")
+        return spec.type
+    if spec.type in stored and spec.type not in allowed:
+        raise ModelError(f"{op}: expected quantization parameters of {spec.name!r} ({spec.type.name}), got none")
+    return types(op, spec, tuple(dict.fromkeys((*allowed, *stored))))
 
 
 def rank(op: str, spec: TensorSpec, *, at_least: int = 0, at_most: int = 8, exactly: int | None = None) -> int:
@@ -108,6 +139,14 @@ def indices(op: str, values: Array, limit: int) -> Array:
     if values.size and not 0 <= values.min() <= values.max() < limit:
         raise ModelError(f"{op}: index {values.min()} to {values.max()} out of range for dimension {limit}")
     return values
+
+
+def elements(op: str, shape: Sequence[int]) -> int:
+    """How many elements a shape has. Raises ShapeError for more than an int32 counts, as TFLite does."""
+    count = math.prod(shape)
+    if count >= 1 << 31:
+        raise ShapeError(f"{op}: shape {list(shape)} has more than {(1 << 31) - 1} elements")
+    return count
 
 
 def unbound(op: str) -> Run:

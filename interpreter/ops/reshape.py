@@ -1,12 +1,13 @@
 """RESHAPE, SQUEEZE and EXPAND_DIMS: the same elements under another shape."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
+from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.ops import require
 from litecl.interpreter.schema import TensorType
 
@@ -61,6 +62,11 @@ def _run_reshape(options: ReshapeOptions, inputs: Inputs) -> list[Array]:
     return [x.reshape(_stretch(x.shape, wanted))]
 
 
+def _bind_reshape(options: ReshapeOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+    shape = outputs[0].shape
+    return None if shape is None else lambda options, arrays: [require.arrays(arrays, 1)[0].reshape(shape)]
+
+
 def _infer_squeeze(options: SqueezeOptions, inputs: Specs) -> list[TensorSpec]:
     (x,) = require.present("SQUEEZE", inputs, 1)
     return [TensorSpec(x.type, _squeezed(x.static_shape, options.squeeze_dims))]
@@ -95,6 +101,6 @@ def _run_expand(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [x.reshape(_expanded(x.shape, int(axis.item())))]
 
 
-RESHAPE = Op("RESHAPE", options=ReshapeOptions, infer=_infer_reshape, run=_run_reshape)
+RESHAPE = Op("RESHAPE", options=ReshapeOptions, infer=_infer_reshape, run=_run_reshape, bind=_bind_reshape)
 SQUEEZE = Op("SQUEEZE", options=SqueezeOptions, infer=_infer_squeeze, run=_run_squeeze, versions=range(1, 3))
 EXPAND_DIMS = Op("EXPAND_DIMS", options=NoOptions, infer=_infer_expand, run=_run_expand)

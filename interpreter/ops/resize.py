@@ -13,6 +13,7 @@ from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Infer, Inputs, Op, Specs
 from litecl.interpreter.ops import require, types
+from litecl.interpreter.ops.fixed_point import round_half_away
 from litecl.interpreter.schema import TensorType
 
 
@@ -30,7 +31,11 @@ class ResizeNearestNeighborOptions:
 
 Options = ResizeBilinearOptions | ResizeNearestNeighborOptions
 
-_COPIED = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8, TensorType.INT16)
+_INTEGERS = (TensorType.UINT8, TensorType.INT8, TensorType.INT16)
+_COPIED = (
+    *types.FLOAT, *_INTEGERS, TensorType.FLOAT16, TensorType.INT32, TensorType.UINT32, TensorType.UINT16,
+    TensorType.BOOL,
+)  # fmt: skip
 
 
 def scale(options: Options, length: int, size: int) -> np.float32:
@@ -83,11 +88,51 @@ def _infer(name: str, allowed: Collection[TensorType]) -> Infer:
 
 def _run_bilinear(options: ResizeBilinearOptions, inputs: Inputs) -> list[Array]:
     x, size = require.arrays(inputs, 2)
+    if x.dtype.kind == "i":
+        return [_bilinear_of_integers(options, x, size)]
+    if x.dtype.kind == "u":
+        return [_bilinear_of_bytes(options, x, size)]
     for axis in (1, 2):
         lower, upper, distance = interpolation(options, x.shape[axis], int(size[axis - 1]))
         weight = distance.reshape(-1, *(1,) * (x.ndim - 1 - axis))
         x = x.take(lower, axis) * (np.float32(1) - weight) + x.take(upper, axis) * weight
     return [x]
+
+
+def _bilinear_of_bytes(options: ResizeBilinearOptions, x: Array, size: Array) -> Array:
+    """In float32, one corner after another, and rounded."""
+    (top, bottom, down), (left, right, along) = (
+        interpolation(options, x.shape[axis], int(size[axis - 1])) for axis in (1, 2)
+    )
+    down, along = down.reshape(-1, 1, 1), along.reshape(-1, 1)
+    up, back = np.float32(1) - down, np.float32(1) - along
+    wide = x.astype(np.float32)
+    corners = ((top, left, up, back), (bottom, left, down, back), (top, right, up, along), (bottom, right, down, along))
+    parts = [wide.take(row, 1).take(column, 2) * vertical * horizontal for row, column, vertical, horizontal in corners]
+    return round_half_away(parts[0] + parts[1] + parts[2] + parts[3]).astype(x.dtype)
+
+
+def _bilinear_of_integers(options: ResizeBilinearOptions, x: Array, size: Array) -> Array:
+    """With positions in units of 1/1024, and rounded once."""
+    result = x.astype(np.int64)
+    for axis in (1, 2):
+        lower, upper, distance = _fixed_interpolation(options, x.shape[axis], int(size[axis - 1]))
+        weight = distance.reshape(-1, *(1,) * (x.ndim - 1 - axis))
+        result = result.take(lower, axis) * (1024 - weight) + result.take(upper, axis) * weight
+    rounded = (np.abs(result) + (1 << 19)) >> 20
+    return np.asarray(np.sign(result) * rounded, x.dtype)
+
+
+def _fixed_interpolation(options: Options, length: int, size: int) -> tuple[Array, Array, Array]:
+    """``interpolation`` in units of 1/1024, divisions cut off as C's are."""
+    steps = np.arange(size, dtype=np.int64)
+    aligned = options.align_corners and size > 1
+    whole, parts = (length - 1, size - 1) if aligned else (length, size)
+    ratio = (1024 * whole + parts // 2) // parts
+    at = steps * ratio + (ratio // 2 - 512 if options.half_pixel_centers else 0)
+    lower = np.maximum(np.trunc(at / 1024).astype(np.int64), 0)
+    upper = np.minimum(np.trunc((at + 1023) / 1024).astype(np.int64), length - 1)
+    return lower, upper, at - 1024 * lower
 
 
 def _run_nearest(options: ResizeNearestNeighborOptions, inputs: Inputs) -> list[Array]:
@@ -101,7 +146,7 @@ RESIZE_BILINEAR = Op(
     "RESIZE_BILINEAR",
     versions=range(1, 5),
     options=ResizeBilinearOptions,
-    infer=_infer("RESIZE_BILINEAR", types.FLOAT),
+    infer=_infer("RESIZE_BILINEAR", (*types.FLOAT, *_INTEGERS)),
     run=_run_bilinear,
 )
 RESIZE_NEAREST_NEIGHBOR = Op(

@@ -52,7 +52,7 @@ def _run_sequence(options: ReverseSequenceOptions, inputs: Inputs) -> list[Array
     return [np.take_along_axis(x, np.where(places < ends, ends - 1 - places, places), options.seq_dim)]
 
 
-REVERSE_V2 = Op("REVERSE_V2", options=NoOptions, infer=_infer_reverse, run=_run_reverse, versions=range(1, 4))
+REVERSE_V2 = Op("REVERSE_V2", options=NoOptions, infer=_infer_reverse, run=_run_reverse, versions=range(1, 5))
 REVERSE_SEQUENCE = Op(
     "REVERSE_SEQUENCE", options=ReverseSequenceOptions, infer=_infer_sequence, run=_run_sequence
 )

@@ -38,4 +38,4 @@ def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [x[tuple(slice(b, b + s) for b, s in zip(begins, sizes, strict=True))].copy()]
 
 
-SLICE = Op("SLICE", options=NoOptions, infer=_infer, run=_run, versions=range(1, 8))
+SLICE = Op("SLICE", options=NoOptions, infer=_infer, run=_run, versions=range(1, 9))

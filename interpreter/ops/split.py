@@ -76,5 +76,5 @@ def _run_split_v(options: SplitVOptions, inputs: Inputs) -> list[Array]:
     return _cut(x, axis, _given(x.shape[axis], sizes.tolist(), options.num_splits))
 
 
-SPLIT = Op("SPLIT", options=SplitOptions, infer=_infer_split, run=_run_split, versions=range(1, 5))
-SPLIT_V = Op("SPLIT_V", options=SplitVOptions, infer=_infer_split_v, run=_run_split_v, versions=range(1, 3))
+SPLIT = Op("SPLIT", options=SplitOptions, infer=_infer_split, run=_run_split, versions=range(1, 6))
+SPLIT_V = Op("SPLIT_V", options=SplitVOptions, infer=_infer_split_v, run=_run_split_v, versions=range(1, 4))

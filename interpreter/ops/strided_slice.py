@@ -73,6 +73,8 @@ def _range(options: StridedSliceOptions, entry: int, size: int, values: tuple[in
     if options.offset:
         end += slice(first, None, stride).indices(size)[0]
     start, stop, step = slice(first, None if options.end_mask & bit else end, stride).indices(size)
+    if start < 0:
+        return slice(0, 0)  # backwards from before the first element
     # Backwards through the first element there is no number to stop at.
     return slice(start, None if stop < 0 else stop, step)
 

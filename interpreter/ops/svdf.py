@@ -1,16 +1,17 @@
 """SVDF: filters of rank one along features and time, whose feature responses are remembered as state."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import hybrid, require, types
+from litecl.interpreter.op import Inputs, Op, Run, Specs
+from litecl.interpreter.ops import fixed_point, hybrid, require, types
 from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.ops.hybrid import NO_SCALES, Matrix, Scales
-from litecl.interpreter.schema import ActivationFunctionType
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 _BIAS, _STATE = 3, 4
 
@@ -24,7 +25,7 @@ class SVDFOptions:
 
 def _infer(options: SVDFOptions, inputs: Specs) -> list[TensorSpec]:
     x, features, time = require.present("SVDF", inputs, 3)
-    require.types("SVDF", x, types.FLOAT)
+    require.types("SVDF", x, (*types.FLOAT, TensorType.INT8))
     for spec in (x, features, time):
         require.rank("SVDF", spec, exactly=2)
     (batch, depth), (filters, memory) = x.static_shape, time.static_shape
@@ -44,7 +45,7 @@ def _infer(options: SVDFOptions, inputs: Specs) -> list[TensorSpec]:
 def _run(options: SVDFOptions, inputs: Inputs, scales: Scales = NO_SCALES) -> list[Array]:
     x, features, time = require.arrays(inputs, 3)
     new = Matrix(features, scales.get(1), options.asymmetric_quantize_inputs)(x)
-    time = hybrid.dequantize(time, scales[2]) if 2 in scales else time
+    time = hybrid.dequantize(time, scales[2].scales) if 2 in scales else time
     (state,) = require.arrays(inputs[_STATE:], 1)
     filters, memory = time.shape
     remembered = state.reshape(len(x), filters, memory)
@@ -54,12 +55,46 @@ def _run(options: SVDFOptions, inputs: Inputs, scales: Scales = NO_SCALES) -> li
     return [finish(result, inputs, _BIAS, options.fused_activation_function), shifted.reshape(state.shape)]
 
 
+_bind_hybrid = hybrid.bind("SVDF", _run)
+
+
+def _bind(options: SVDFOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+    (x,) = require.present("SVDF", inputs, 1)
+    if x.type == TensorType.FLOAT32:
+        return _bind_hybrid(options, inputs, outputs)
+    return _integer(inputs, outputs[0])
+
+
+def _integer(inputs: Specs, output: TensorSpec) -> Run:
+    """8-bit features and 16-bit states; the activation is that of the output's range (EvalIntegerSVDF)."""
+    x, features, time = require.present("SVDF", inputs, 3)
+    (state,) = require.at("SVDF", inputs, (_STATE,))
+    scale = {spec: np.float32(fixed_point.scale_of("SVDF", spec)) for spec in (x, features, time, state, output)}
+    first = fixed_point.quantize_multiplier(scale[x] * scale[features] / scale[state])
+    last = fixed_point.quantize_multiplier(scale[state] * scale[time] / scale[output])
+    zero_points = [fixed_point.zero_point_of("SVDF", spec) for spec in (x, output)]
+
+    def run(options: SVDFOptions, inputs: Inputs) -> list[Array]:
+        operands = require.arrays([*inputs[:3], inputs[_STATE]], 4)
+        x, features, time, state = (value.astype(np.int64) for value in operands)
+        new = fixed_point.multiply_by_quantized_multiplier((x - zero_points[0]) @ features.T, first)
+        remembered = state.reshape(len(x), *time.shape)
+        shifted = np.concatenate([remembered[:, :, 1:], np.clip(new, -32768, 32767)[:, :, None]], axis=2)
+        sums = (shifted * time).sum(axis=2).reshape(len(x), -1, options.rank).sum(axis=2)
+        bias = require.optional(inputs, _BIAS)
+        sums = fixed_point.wrapped(sums if bias is None else sums + bias)
+        result = fixed_point.multiply_by_quantized_multiplier(sums, last) + zero_points[1]
+        return [np.clip(result, -128, 127).astype(np.int8), shifted.reshape(state.shape).astype(np.int16)]
+
+    return run
+
+
 SVDF = Op(
     "SVDF",
     versions=range(1, 5),
     options=SVDFOptions,
     infer=_infer,
     run=_run,
-    bind=hybrid.bind("SVDF", _run),
+    bind=_bind,
     states=(_STATE,),
 )

@@ -30,4 +30,4 @@ def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [np.transpose(x, perm.tolist()).copy()]
 
 
-TRANSPOSE = Op("TRANSPOSE", options=NoOptions, infer=_infer, run=_run, versions=range(1, 8))
+TRANSPOSE = Op("TRANSPOSE", options=NoOptions, infer=_infer, run=_run, versions=range(1, 10))

@@ -9,7 +9,7 @@ import numpy as np
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import hybrid, require, types, window
+from litecl.interpreter.ops import exact, hybrid, require, rescale, types, weighted, window
 from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.options import CustomOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
@@ -57,7 +57,6 @@ def scatter(
 
 
 def _check(name: str, x: TensorSpec, filter_: TensorSpec, inputs: Specs, bias: int) -> None:
-    require.types(name, x, types.FLOAT)
     require.types(name, filter_, hybrid.WEIGHTS)
     require.rank(name, x, exactly=4)
     require.rank(name, filter_, exactly=4)
@@ -69,6 +68,7 @@ def _check(name: str, x: TensorSpec, filter_: TensorSpec, inputs: Specs, bias: i
 def _infer(options: TransposeConvOptions, inputs: Specs) -> list[TensorSpec]:
     size, filter_, x = require.present("TRANSPOSE_CONV", inputs, 3)
     require.rank("TRANSPOSE_CONV", size, exactly=1)
+    require.types("TRANSPOSE_CONV", x, (*types.FLOAT, *rescale.INTEGERS))
     _check("TRANSPOSE_CONV", x, filter_, inputs, 3)
     if size.data is None:
         return [TensorSpec(x.type, None)]
@@ -95,14 +95,39 @@ def _transposed(options: TransposeConvOptions, size: Array, filter_: Array, x: A
 
 def _bind(options: TransposeConvOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
     _, filter_, x = require.present("TRANSPOSE_CONV", inputs, 3)
+    if x.type in rescale.INTEGERS:
+        return _integer(options, inputs, outputs[0])
     return _hybrid(hybrid.scales_of("TRANSPOSE_CONV", filter_)) if hybrid.applies(x, filter_) else None
+
+
+def _integer(options: TransposeConvOptions, inputs: Specs, output: TensorSpec) -> Run:
+    _, filter_, x = require.present("TRANSPOSE_CONV", inputs, 3)
+    bias = require.optional(inputs, 3)
+    scaling = weighted.convolution_scaling(
+        "TRANSPOSE_CONV",
+        options.fused_activation_function,
+        [x, filter_, bias],
+        output,
+        declared=options.quantized_bias_type,
+    )
+
+    ready = exact.once([filter_, bias], lambda taps, bias: scaling.spread(taps, bias, axis=0))
+
+    def run(options: TransposeConvOptions, inputs: Inputs) -> list[Array]:
+        size, filter_, x = require.arrays(inputs, 3)
+        taps, added, last = ready(filter_, require.optional(inputs, 3))
+        sums = _transposed(options, size, taps, x.astype(taps.dtype) - scaling.zero_point)
+        sums += added
+        return [last(sums)]
+
+    return run
 
 
 def _hybrid(scales: Array) -> Run:
     def run(options: TransposeConvOptions, inputs: Inputs) -> list[Array]:
         size, filter_, x = require.arrays(inputs, 3)
         integers, scale = hybrid.quantize(x, asymmetric=True)
-        sums = _transposed(options, size, hybrid.integers(filter_), integers)
+        sums = _transposed(options, size, hybrid.summable(filter_, filter_[0].size), integers)
         return [finish(sums.astype(np.float32) * (scale * scales), inputs, 3, options.fused_activation_function)]
 
     return run
@@ -144,6 +169,7 @@ def geometry(options: CustomOptions, x: Shape, filter_: Shape) -> _Geometry:
 
 def _infer_bias(options: CustomOptions, inputs: Specs) -> list[TensorSpec]:
     x, filter_, _ = require.present("Convolution2DTransposeBias", inputs, 3)
+    require.types("Convolution2DTransposeBias", x, types.FLOAT)
     _check("Convolution2DTransposeBias", x, filter_, inputs, 2)
     return [TensorSpec(x.type, geometry(options, x.static_shape, filter_.static_shape).output)]
 

@@ -20,6 +20,8 @@ BITS = (
     TensorType.UINT32,
 )
 ANY = tuple(TensorType)
+SUB_BYTE = {TensorType.INT4: (-8, 7), TensorType.UINT4: (0, 15), TensorType.INT2: (-2, 1)}
+"""Types whose elements share bytes in a file, with their limits; in memory each has a byte."""
 
 
 def limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
@@ -28,3 +30,8 @@ def limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
         return False, True
     bounds: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
     return bounds.min, bounds.max
+
+
+def integer_limits(type_: TensorType) -> tuple[int, int]:
+    """The smallest and the largest integer of a type, of those that share bytes too."""
+    return SUB_BYTE[type_] if type_ in SUB_BYTE else limits(type_.dtype)

@@ -1,23 +1,26 @@
 """Operators of one input whose result has its shape and type, every element by itself."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.op import Infer, Inputs, NoOptions, Op, Run, Specs
+from litecl.interpreter.op import Bind, Infer, Inputs, NoOptions, Op, Run, Specs
+from litecl.interpreter.ops import quantized_unary as quantized
 from litecl.interpreter.ops import require, types
 from litecl.interpreter.schema import TensorType
 
 
-def like_input(name: str, allowed: Collection[TensorType]) -> Infer:
-    """Shape inference of an operator whose one result has the shape and type of its first input."""
+def like_input(name: str, allowed: Collection[TensorType], stored: Collection[TensorType] = ()) -> Infer:
+    """Shape inference of an operator whose one result has the shape and type of its first input.
+
+    stored: the types that stand for real numbers where they are quantized.
+    """
 
     def infer(options: Any, inputs: Specs) -> list[TensorSpec]:
         (x,) = require.present(name, inputs, 1)
-        require.types(name, x, allowed)
-        require.plain(name, x)
+        require.types_or_quantized(name, x, allowed, stored)
         return [TensorSpec(x.type, x.shape)]
 
     return infer
@@ -34,37 +37,74 @@ def each(function: Callable[[Any, Array], Array]) -> Run:
     return run
 
 
+def bind_quantized(name: str, bound: quantized.Bound) -> Bind:
+    """The ``bind`` of an operator that has a kernel of its own for quantized inputs."""
+
+    def bind(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+        (x,) = require.present(name, inputs, 1)
+        return bound(name, options, x, outputs[0]) if require.is_quantized(x) else None
+
+    return bind
+
+
 def unary(
     name: str,
     function: Callable[[Array], Array],
     allowed: Collection[TensorType] = types.FLOAT,
     versions: range = range(1, 2),
+    stored: Collection[TensorType] = (),
+    bound: quantized.Bound | None = None,
 ) -> Op:
-    """The operator without options that applies ``function`` to its input."""
+    """The operator without options that applies ``function`` to its input, ``bound`` to one that is quantized."""
     run = each(lambda options, x: function(x))
-    return Op(name, options=NoOptions, infer=like_input(name, allowed), run=run, versions=versions)
+    bind = None if bound is None else bind_quantized(name, bound)
+    infer = like_input(name, allowed, stored)
+    return Op(name, options=NoOptions, infer=infer, run=run, bind=bind, versions=versions)
 
 
-ABS = unary("ABS", np.abs, (*types.REAL, TensorType.INT16), range(1, 6))
-NEG = unary("NEG", np.negative, types.NUMBER)
+def _exp(options: Any, x: Array) -> Array:
+    return np.exp(x)
+
+
+def _elu(options: Any, x: Array) -> Array:
+    return np.where(x < 0, np.expm1(x), x)
+
+
+_INFINITY = float("inf")
+_ALL, _BYTES, _SIGNED = quantized.QUANTIZED, quantized.BYTES, quantized.SIGNED
+_HALF = (TensorType.FLOAT32, TensorType.FLOAT16)
+
+ABS = unary("ABS", np.abs, (*types.REAL, TensorType.INT16), range(1, 6), _SIGNED, quantized.absolute)
+NEG = unary("NEG", np.negative, (*types.NUMBER, *_HALF, *_SIGNED), stored=_SIGNED)  # zero points are left out
 SIGN = unary("SIGN", np.sign, (*types.REAL, TensorType.FLOAT64), range(1, 3))
 SQUARE = unary("SQUARE", np.square)
 SQRT = unary("SQRT", np.sqrt, versions=range(1, 3))
-RSQRT = unary("RSQRT", lambda x: 1 / np.sqrt(x), versions=range(1, 4))
-EXP = unary("EXP", np.exp, versions=range(1, 3))
-LOG = unary("LOG", np.log, versions=range(1, 3))
-SIN = unary("SIN", np.sin)
-COS = unary("COS", np.cos)
+RSQRT = unary("RSQRT", lambda x: 1 / np.sqrt(x), types.FLOAT, range(1, 4), _SIGNED, quantized.rsqrt)
+EXP = unary("EXP", np.exp, types.FLOAT, range(1, 3), _SIGNED, quantized.table(_exp))
+LOG = unary("LOG", np.log, types.FLOAT, range(1, 3), _SIGNED, quantized.log)
+SIN = unary("SIN", np.sin, _HALF, range(1, 3))
+COS = unary("COS", np.cos, _HALF, range(1, 3))
 CEIL = unary("CEIL", np.ceil)
-FLOOR = unary("FLOOR", np.floor)
-ROUND = unary("ROUND", np.rint)
+FLOOR = unary("FLOOR", np.floor, _HALF)
+ROUND = unary("ROUND", np.rint, _HALF)
 LOGICAL_NOT = unary("LOGICAL_NOT", np.logical_not, types.BOOL)
 
-RELU = unary("RELU", lambda x: np.maximum(x, 0), versions=range(1, 4))
-RELU6 = unary("RELU6", lambda x: np.clip(x, 0, 6), versions=range(1, 4))
-RELU_0_TO_1 = unary("RELU_0_TO_1", lambda x: np.clip(x, 0, 1))
-RELU_N1_TO_1 = unary("RELU_N1_TO_1", lambda x: np.clip(x, -1, 1))
-LOGISTIC = unary("LOGISTIC", lambda x: 1 / (1 + np.exp(-x)), versions=range(1, 4))
-TANH = unary("TANH", np.tanh, versions=range(1, 4))
-HARD_SWISH = unary("HARD_SWISH", lambda x: x * np.clip(x + 3, 0, 6) / 6)
-ELU = unary("ELU", lambda x: np.where(x < 0, np.expm1(x), x))
+RELU = unary("RELU", lambda x: np.maximum(x, 0), types.FLOAT, range(1, 4), _ALL, quantized.relu(0.0, _INFINITY))
+RELU6 = unary("RELU6", lambda x: np.clip(x, 0, 6), types.FLOAT, range(1, 4), _ALL, quantized.relu(0.0, 6.0))
+RELU_0_TO_1 = unary(
+    "RELU_0_TO_1", lambda x: np.clip(x, 0, 1), stored=_BYTES, bound=quantized.relu(0.0, 1.0)
+)
+RELU_N1_TO_1 = unary(
+    "RELU_N1_TO_1", lambda x: np.clip(x, -1, 1), stored=_BYTES, bound=quantized.relu(-1.0, 1.0)
+)
+LOGISTIC = unary("LOGISTIC", lambda x: 1 / (1 + np.exp(-x)), _HALF, range(1, 4), _ALL, quantized.logistic)
+TANH = unary("TANH", np.tanh, _HALF, range(1, 4), _ALL, quantized.tanh)
+HARD_SWISH = unary(
+    "HARD_SWISH", lambda x: x * np.clip(x + 3, 0, 6) / 6, stored=_BYTES, bound=quantized.hard_swish
+)
+ELU = unary(
+    "ELU",
+    lambda x: _elu(None, x),
+    stored=(TensorType.INT8,),
+    bound=quantized.table(_elu),
+)

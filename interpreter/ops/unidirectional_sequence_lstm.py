@@ -1,14 +1,15 @@
 """UNIDIRECTIONAL_SEQUENCE_LSTM: an LSTM cell along the time dimension."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import hybrid, lstm_cell, require, types
+from litecl.interpreter.op import Inputs, Op, Run, Specs
+from litecl.interpreter.ops import hybrid, integer_lstm, lstm_cell, require, types
 from litecl.interpreter.ops.hybrid import NO_SCALES, Scales
 from litecl.interpreter.ops.lstm_cell import FULL
-from litecl.interpreter.schema import ActivationFunctionType
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ def _infer(options: UnidirectionalSequenceLSTMOptions, inputs: Specs) -> list[Te
     if len(inputs) not in (20, 24):
         raise ShapeError(f"{name}: expected 20 or 24 inputs, got {len(inputs)}")
     (x,) = require.present(name, inputs, 1)
-    require.types(name, x, types.FLOAT)
+    require.types(name, x, (*types.FLOAT, TensorType.INT8))
     require.rank(name, x, exactly=3)
     batch, depth = x.static_shape[1 if options.time_major else 0], x.static_shape[2]
     outputs = lstm_cell.check(name, inputs, depth, batch)
@@ -42,12 +43,22 @@ def _run(options: UnidirectionalSequenceLSTMOptions, inputs: Inputs, scales: Sca
     return [outputs, *lstm_cell.like_states(inputs, FULL, h, c)]
 
 
+_bind_hybrid = hybrid.bind("UNIDIRECTIONAL_SEQUENCE_LSTM", _run)
+
+
+def _bind(options: UnidirectionalSequenceLSTMOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+    (x,) = require.present("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, 1)
+    if x.type == TensorType.FLOAT32:
+        return _bind_hybrid(options, inputs, outputs)
+    return integer_lstm.bind("UNIDIRECTIONAL_SEQUENCE_LSTM", options, inputs, outputs, time_major=options.time_major)
+
+
 UNIDIRECTIONAL_SEQUENCE_LSTM = Op(
     "UNIDIRECTIONAL_SEQUENCE_LSTM",
     versions=range(1, 5),
     options=UnidirectionalSequenceLSTMOptions,
     infer=_infer,
     run=_run,
-    bind=hybrid.bind("UNIDIRECTIONAL_SEQUENCE_LSTM", _run),
+    bind=_bind,
     states=(FULL.output_state, FULL.cell_state),
 )

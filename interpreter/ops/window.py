@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -9,8 +10,8 @@ from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import Padding
 
-# Elements of a block of unfolded patches: 32 MB of floats.
-_BLOCK_ELEMENTS = 1 << 23
+# Elements of a block of unfolded patches, or of results: 1 MB of floats.
+_BLOCK_ELEMENTS = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -52,18 +53,26 @@ def pad(x: Array, windows: Sequence[Window], value: float = 0.0) -> Array:
     """``x`` [batch, *spatial, channels] with the borders that the windows need."""
     if not any(w.before or w.after for w in windows):
         return x
-    return np.pad(x, [(0, 0), *((w.before, w.after) for w in windows), (0, 0)], constant_values=value)
-
-
-def convolve(x: Array, matrix: Array, windows: Sequence[Window]) -> Array:
-    """Every patch of ``x`` [batch, *spatial, channels] times ``matrix`` [taps * channels, outputs]."""
-    patches = _patches(pad(x, windows), windows)
-    result = np.empty((*patches.shape[: len(windows) + 1], matrix.shape[1]), np.result_type(x, matrix))
-    row_elements = int(np.prod(patches.shape[2:]))
-    for images, rows in _blocks(patches.shape[0], patches.shape[1], max(1, row_elements)):
-        block = patches[images, rows].reshape(-1, matrix.shape[0])
-        result[images, rows] = (block @ matrix).reshape(result[images, rows].shape)
+    lengths = (w.before + n + w.after for w, n in zip(windows, x.shape[1:-1], strict=True))
+    result = np.full((len(x), *lengths, x.shape[-1]), value, x.dtype)
+    inside = (slice(w.before, w.before + n) for w, n in zip(windows, x.shape[1:-1], strict=True))
+    result[(slice(None), *inside)] = x
     return result
+
+
+def convolve(x: Array, multiply: Callable[[Array], Array], windows: Sequence[Window], border: float = 0) -> Array:
+    """``multiply`` of every patch of ``x`` [batch, *spatial, channels], given as rows [taps * channels]."""
+    if all(w.size == w.stride == 1 and not (w.before or w.after) for w in windows):
+        return multiply(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1)
+    view = patches(pad(x, windows, border), windows)
+    outer, inner = view.shape[: len(windows) + 1], prod(view.shape[len(windows) + 1 :])
+    result: Array | None = None
+    for images, rows in blocks(outer[0], outer[1], prod(view.shape[2:])):
+        block = multiply(view[images, rows].reshape(-1, inner))
+        if result is None:
+            result = np.empty((*outer, block.shape[1]), block.dtype)
+        result[images, rows] = block.reshape(result[images, rows].shape)
+    return np.zeros((*outer, 0), x.dtype) if result is None else result
 
 
 def reduce(x: Array, windows: Sequence[Window], combine: Callable[[Array, Array], Array], identity: float) -> Array:
@@ -88,20 +97,20 @@ def counts(windows: Sequence[Window], lengths: Sequence[int]) -> Array:
     return result[..., None]
 
 
-def _patches(x: Array, windows: Sequence[Window]) -> Array:
+def patches(x: Array, windows: Sequence[Window]) -> Array:
     """A view [batch, *outputs, *taps, channels] of a padded array."""
-    spatial = tuple(range(1, len(windows) + 1))
-    view = np.lib.stride_tricks.sliding_window_view(x, [w.extent for w in windows], axis=spatial)
-    steps = tuple(w.tap(0) for w in windows)
-    taps = tuple(slice(None, None, w.dilation) for w in windows)
-    return np.moveaxis(view[(slice(None), *steps, slice(None), *taps)], len(windows) + 1, -1)
+    batch, *spatial, channel = x.strides
+    outputs = [(w.output, step * w.stride) for w, step in zip(windows, spatial, strict=True)]
+    taps = [(w.size, step * w.dilation) for w, step in zip(windows, spatial, strict=True)]
+    shape, strides = zip((len(x), batch), *outputs, *taps, (x.shape[-1], channel), strict=True)
+    return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
 
 
-def _blocks(images: int, rows: int, row_elements: int) -> Iterator[tuple[slice, slice]]:
-    """Slices of images and rows, so that a block of unfolded patches stays small."""
-    at_once = max(1, _BLOCK_ELEMENTS // row_elements)
+def blocks(images: int, rows: int, row_elements: int) -> Iterator[tuple[slice, slice]]:
+    """Slices of images and rows, so that a block of them stays within the cache."""
+    at_once = max(1, _BLOCK_ELEMENTS // max(1, row_elements))
     if at_once >= rows:
-        step = at_once // rows
+        step = at_once // max(1, rows)
         yield from ((slice(i, i + step), slice(None)) for i in range(0, images, step))
         return
     for i in range(images):

@@ -5,7 +5,7 @@ kernel under test.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,12 @@ class Case:
 
     inputs: arrays, None where absent. constants: positions that the file stores as constants.
     types, quantization: of inputs, by position, where the array's own type does not tell (INT4, int8 weights).
+    intermediates: types and quantization of the node's intermediate tensors.
     outputs: type and quantization of the outputs, where they do not follow from the inputs; their shapes are inferred.
     tolerance: largest difference, relative to the expected output's largest magnitude; None takes the table's of
         ``test_ops``; a case that gives one says why in a comment.
     device: why the device is expected to refuse it; None where it must claim it.
+    on_device: False where the case says nothing of the device, whether it takes it or not.
     kernels: which of LiteRT's answer, a key of ``oracle.RESOLVERS``; a case that gives one says why in a comment.
     """
 
@@ -37,9 +39,11 @@ class Case:
     quantization: dict[int, Quantization] = field(default_factory=dict)
     outputs: Sequence[TensorSpec] | None = None
     version: int = 1
+    intermediates: Sequence[TensorSpec] = ()
     tolerance: float | None = None
     device: str | None = None
     kernels: str = "reference"
+    on_device: bool = True
 
     def model(self) -> Model:
         """The case as a model of one node, with unit-test-sized tensors."""
@@ -67,7 +71,7 @@ class Case:
         first_output = len(tensors)
         tensors += [
             # A shape that is known only at run time is written as a scalar's, as TFLite's converter does.
-            TensorSpec(spec.type, known.shape or (), name=f"output_{i}", quantization=spec.quantization)
+            TensorSpec(spec.type, known.shape or spec.shape or (), f"output_{i}", quantization=spec.quantization)
             for i, (known, spec) in enumerate(zip(inferred, declared, strict=True))
         ]
         output_indices = tuple(range(first_output, len(tensors)))
@@ -76,7 +80,9 @@ class Case:
             for position, index in enumerate(node_inputs)
             if index != ABSENT and position not in self.constants and position not in self.op.states
         )
-        node = Node(self.op, tuple(node_inputs), output_indices, self.options, version=self.version)
+        inner = range(len(tensors), len(tensors) + len(self.intermediates))
+        tensors += [replace(spec, shape=(), name=f"intermediate_{i}") for i, spec in enumerate(self.intermediates)]
+        node = Node(self.op, tuple(node_inputs), output_indices, self.options, tuple(inner), self.version)
         return Model((Subgraph(tuple(tensors), feeds, output_indices, (node,), name="main"),), description=self.name)
 
     @property

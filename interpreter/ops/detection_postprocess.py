@@ -1,0 +1,136 @@
+"""TFLite_Detection_PostProcess: the boxes of an object detector, decoded from their anchors, without overlapping ones.
+
+Formulas: kernels/detection_postprocess.cc. ``fast`` suppression looks at the best class of every box, ``regular``
+suppression at every class by itself.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Run, Specs
+from litecl.interpreter.ops import require, types
+from litecl.interpreter.ops.fixed_point import affine
+from litecl.interpreter.ops.non_max_suppression import overlaps
+from litecl.interpreter.ops.quantize import dequantize
+from litecl.interpreter.schema import TensorType
+
+_NAME = "TFLite_Detection_PostProcess"
+
+
+@dataclass(frozen=True)
+class DetectionOptions:
+    max_detections: int = 0
+    max_classes_per_detection: int = 0
+    detections_per_class: int = 100
+    use_regular_nms: bool = False
+    nms_score_threshold: float = 0.0
+    nms_iou_threshold: float = 0.0
+    num_classes: int = 0
+    y_scale: float = 0.0
+    x_scale: float = 0.0
+    h_scale: float = 0.0
+    w_scale: float = 0.0
+
+
+def _infer(options: DetectionOptions, inputs: Specs) -> list[TensorSpec]:
+    boxes, scores, anchors = require.present(_NAME, inputs, 3)
+    for spec, rank in ((boxes, 3), (scores, 3), (anchors, 2)):
+        require.types_or_quantized(_NAME, spec, types.FLOAT, (TensorType.UINT8,))
+        require.rank(_NAME, spec, exactly=rank)
+    count = boxes.static_shape[1]
+    fits = boxes.static_shape[0] == scores.static_shape[0] == 1 and scores.static_shape[1] == count
+    if not fits or boxes.static_shape[2] < 4 or anchors.static_shape != (count, 4):
+        shapes = ", ".join(str(list(spec.static_shape)) for spec in (boxes, scores, anchors))
+        raise ShapeError(f"{_NAME}: expected [1, n, 4], [1, n, classes] and [n, 4], got {shapes}")
+    if not 1 <= options.num_classes <= scores.static_shape[2]:
+        raise ShapeError(f"{_NAME}: {options.num_classes} classes of {scores.static_shape[2]} scores")
+    if min(options.max_detections, options.max_classes_per_detection, options.detections_per_class) < 1:
+        raise ShapeError(f"{_NAME}: expected at least one detection and one class per detection")
+    if not 0 < options.nms_iou_threshold <= 1:
+        raise ShapeError(f"{_NAME}: expected nms_iou_threshold of (0, 1], got {options.nms_iou_threshold}")
+    rows = require.elements(_NAME, [options.max_detections, options.max_classes_per_detection])
+    shapes_ = ((1, rows, 4), (1, rows), (1, rows), (1,))
+    return [TensorSpec(TensorType.FLOAT32, shape) for shape in shapes_]
+
+
+def decode(options: DetectionOptions, boxes: Array, anchors: Array) -> Array:
+    """Corners (y, x, y, x) of boxes that are given as centre and size relative to their anchors."""
+    scales = np.array([options.y_scale, options.x_scale, options.h_scale, options.w_scale], np.float32)
+    relative = boxes[:, :4].astype(np.float64) / scales.astype(np.float64)
+    anchors = anchors.astype(np.float64)
+    centre = (relative[:, :2] * anchors[:, 2:] + anchors[:, :2]).astype(np.float32)
+    half = (0.5 * np.exp(relative[:, 2:]) * anchors[:, 2:]).astype(np.float32)
+    return np.concatenate([centre - half, centre + half], axis=1)
+
+
+def _best(options: DetectionOptions, corners: Array, scores: Array, most: int) -> list[int]:
+    """The boxes of one score each, best first, none of which overlaps a better one by more than the threshold."""
+    order = np.argsort(-scores, kind="stable")
+    order = order[scores[order] >= np.float32(options.nms_score_threshold)]
+    chosen: list[int] = []
+    while order.size and len(chosen) < most:
+        chosen.append(int(order[0]))
+        ious = overlaps(corners, chosen[-1], order[1:])
+        order = order[1:][ious <= np.float32(options.nms_iou_threshold)]
+    return chosen
+
+
+def _fast(options: DetectionOptions, corners: Array, scores: Array) -> tuple[Array, Array, Array]:
+    """Rows: box, class, score; every selected box with its best classes."""
+    wanted = min(options.max_classes_per_detection, options.num_classes)
+    classes = np.argsort(-scores, axis=1, kind="stable")[:, :wanted]
+    chosen = np.array(_best(options, corners, scores.max(axis=1), options.max_detections), np.int64)
+    width = options.max_classes_per_detection
+    rows = (np.arange(len(chosen))[:, None] * width + np.arange(wanted)).reshape(-1)
+    boxes = np.repeat(chosen, wanted)
+    kinds = classes[chosen].reshape(-1)
+    return rows, boxes, kinds
+
+
+def _regular(options: DetectionOptions, corners: Array, scores: Array) -> tuple[Array, Array, Array]:
+    """Rows: box, class, score; the best of all classes' boxes."""
+    most = min(options.detections_per_class, options.max_detections)
+    pairs = [
+        (box, kind)
+        for kind in range(options.num_classes)
+        for box in _best(options, corners, scores[:, kind], most)
+    ]
+    boxes, kinds = (np.array([pair[i] for pair in pairs], np.int64) for i in (0, 1))
+    order = np.argsort(-scores[boxes, kinds], kind="stable")[: options.max_detections]
+    return np.arange(len(order)), boxes[order], kinds[order]
+
+
+def _run(options: DetectionOptions, inputs: Inputs) -> list[Array]:
+    boxes, scores, anchors = require.arrays(inputs, 3)
+    with np.errstate(all="ignore"):
+        corners = decode(options, boxes[0], anchors)
+    if np.any(corners[:, :2] > corners[:, 2:]):
+        raise ModelError(f"{_NAME}: a decoded box has a negative size")
+    own = scores[0][:, scores.shape[2] - options.num_classes :]  # without the background
+    select = _regular if options.use_regular_nms else _fast
+    rows, places, kinds = select(options, corners, own)
+    count = options.max_detections * options.max_classes_per_detection
+    found = [np.zeros((count, 4), np.float32), np.zeros(count, np.float32), np.zeros(count, np.float32)]
+    for result, values in zip(found, (corners[places], kinds, own[places, kinds]), strict=True):
+        result[rows] = values
+    detections = len(rows) if options.use_regular_nms else len(np.unique(rows // options.max_classes_per_detection))
+    return [*(result[None] for result in found), np.array([detections], np.float32)]
+
+
+def _bind(options: DetectionOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
+    """Quantized inputs are brought to real numbers first."""
+    specs = require.present(_NAME, inputs, 3)
+    scaling = [affine(_NAME, spec) if require.is_quantized(spec) else None for spec in specs]
+
+    def run(options: DetectionOptions, inputs: Inputs) -> list[Array]:
+        values = zip(require.arrays(inputs, 3), scaling, strict=True)
+        return _run(options, [x if how is None else dequantize(x, how) for x, how in values])
+
+    return run
+
+
+DETECTION_POSTPROCESS = Op(_NAME, options=DetectionOptions, infer=_infer, run=_run, bind=_bind, custom=True)

@@ -1,0 +1,70 @@
+"""Sums of products of small integers by floating-point matrix products: exact, as no sum outgrows the mantissa."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, TypeVar
+
+import numpy as np
+
+from litecl.interpreter.graph import Array
+from litecl.interpreter.op import Specs
+
+# Whole numbers up to these are exact.
+_SINGLE, _MOST_BLOCKS = 2.0**24, 4
+
+_T = TypeVar("_T")
+
+
+def float_type(largest: float) -> np.dtype[Any]:
+    """The narrowest floating-point type that holds every whole number up to ``largest``."""
+    return np.dtype(np.float32 if largest <= _SINGLE else np.float64)
+
+
+def reach(dtype: np.dtype[Any], zero_point: int = 0) -> int:
+    """The largest magnitude of an integer of a type less a zero point."""
+    limits = np.iinfo(dtype)
+    return max(abs(int(limits.min) - zero_point), abs(int(limits.max) - zero_point))
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """Multiplies rows of integers with a matrix, in blocks of the depth whose sums are exact in one type."""
+
+    blocks: tuple[tuple[slice, Array], ...]
+
+    def __call__(self, rows: Array) -> Array:
+        """``rows @ matrix``, whole numbers in a floating-point type, for rows [..., depth] of any type."""
+        (_, first), *others = self.blocks
+        rows = rows.astype(first.dtype, copy=False)
+        if not others:
+            return np.asarray(rows @ first)
+        result = np.zeros((*rows.shape[:-1], first.shape[-1]))
+        for where, block in self.blocks:
+            result += rows[..., where] @ block
+        return result
+
+
+def product(matrix: Array, largest: int) -> Product:
+    """The product with ``matrix`` [depth, outputs] for rows whose elements are at most ``largest`` in magnitude."""
+    bounds = largest * np.abs(matrix.astype(np.float64))
+    count = ceil(bounds.sum(axis=0).max(initial=1.0) / _SINGLE)
+    step = max(1, -(-len(matrix) // count))
+    blocks = [slice(i, i + step) for i in range(0, max(1, len(matrix)), step)]
+    if len(blocks) > _MOST_BLOCKS or any(bounds[b].sum(axis=0).max(initial=0.0) > _SINGLE for b in blocks):
+        return Product(((slice(None), np.ascontiguousarray(matrix, np.float64)),))
+    return Product(tuple((b, np.ascontiguousarray(matrix[b], np.float32)) for b in blocks))
+
+
+def matmul(x: Array, y: Array, largest: float) -> Array:
+    """``x @ y`` for integers whose products are at most ``largest`` in magnitude."""
+    dtype = float_type(largest * x.shape[-1])
+    return np.asarray(np.matmul(x.astype(dtype), y.astype(dtype)))
+
+
+def once(specs: Specs, make: Callable[..., _T]) -> Callable[..., _T]:
+    """``make``, which prepares operands for a kernel; called here and never again where all of them are constant."""
+    if any(spec is not None and spec.data is None for spec in specs):
+        return make
+    ready = make(*(None if spec is None else spec.data for spec in specs))
+    return lambda *arrays: ready

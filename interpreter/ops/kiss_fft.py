@@ -1,0 +1,86 @@
+"""The fixed-point Fourier transform of KISS FFT (https://github.com/mborgerding/kissfft), bit for bit.
+
+Numbers have ``bits - 1`` fractional bits. Every stage first divides by its radix, so that nothing overflows and the
+result is that of the transform divided by its length.
+"""
+
+from functools import cache
+
+import numpy as np
+
+from litecl.interpreter.graph import Array
+
+Complex = tuple[Array, Array]
+"""Real and imaginary parts, int64."""
+
+
+def real_fft(x: Array, bits: int) -> Complex:
+    """The first half of the spectrum, and its middle, of real numbers whose count is twice a power of two."""
+    half = len(x) // 2
+    real, imaginary = _fft((x[::2].astype(np.int64), x[1::2].astype(np.int64)), bits)
+    first = _divided((real[:1], imaginary[:1]), 2, bits)
+    k = np.arange(1, half // 2 + 1)
+    a = _divided((real[k], imaginary[k]), 2, bits)
+    b = _divided((real[half - k], -imaginary[half - k]), 2, bits)
+    total, rest = (a[0] + b[0], a[1] + b[1]), (a[0] - b[0], a[1] - b[1])
+    turned = _product(rest, _roots(-np.pi * (k / half + 0.5), bits), bits)
+    result = np.zeros((2, half + 1), np.int64)
+    result[0, 0], result[0, half] = (first[0] + first[1])[0], (first[0] - first[1])[0]
+    result[:, k] = (total[0] + turned[0]) >> 1, (total[1] + turned[1]) >> 1
+    result[:, half - k] = (total[0] - turned[0]) >> 1, (turned[1] - total[1]) >> 1
+    return result[0], result[1]
+
+
+def _fft(x: Complex, bits: int) -> Complex:
+    """Radix 4 as long as it divides, then 2: the recursion of kf_work, on whole arrays."""
+    count = len(x[0])
+    if count == 1:
+        return x
+    radix = 4 if count % 4 == 0 else 2
+    parts = [_fft((x[0][i::radix], x[1][i::radix]), bits) for i in range(radix)]
+    parts = [_divided(part, radix, bits) for part in parts]
+    twiddles = _twiddles(count, bits)
+    size = count // radix
+    turned = [
+        part if i == 0 else _product(part, (twiddles[0][: i * size : i], twiddles[1][: i * size : i]), bits)
+        for i, part in enumerate(parts)
+    ]
+    return _butterfly4(turned) if radix == 4 else _butterfly2(turned)
+
+
+def _butterfly2(parts: list[Complex]) -> Complex:
+    (ar, ai), (br, bi) = parts
+    return np.concatenate([ar + br, ar - br]), np.concatenate([ai + bi, ai - bi])
+
+
+def _butterfly4(parts: list[Complex]) -> Complex:
+    (ar, ai), (br, bi), (cr, ci), (dr, di) = parts
+    even, odd = (ar + cr, ai + ci), (ar - cr, ai - ci)
+    total, rest = (br + dr, bi + di), (br - dr, bi - di)
+    real = [even[0] + total[0], odd[0] + rest[1], even[0] - total[0], odd[0] - rest[1]]
+    imaginary = [even[1] + total[1], odd[1] - rest[0], even[1] - total[1], odd[1] + rest[0]]
+    return np.concatenate(real), np.concatenate(imaginary)
+
+
+@cache
+def _twiddles(count: int, bits: int) -> Complex:
+    return _roots(-2 * np.pi * np.arange(count) / count, bits)
+
+
+def _roots(phases: Array, bits: int) -> Complex:
+    largest = (1 << (bits - 1)) - 1
+    real, imaginary = (np.floor(0.5 + largest * wave(phases)).astype(np.int64) for wave in (np.cos, np.sin))
+    return real, imaginary
+
+
+def _rounded(x: Array, bits: int) -> Array:
+    return np.asarray((x + (1 << (bits - 2))) >> (bits - 1))
+
+
+def _divided(x: Complex, divisor: int, bits: int) -> Complex:
+    factor = ((1 << (bits - 1)) - 1) // divisor
+    return _rounded(x[0] * factor, bits), _rounded(x[1] * factor, bits)
+
+
+def _product(a: Complex, b: Complex, bits: int) -> Complex:
+    return _rounded(a[0] * b[0] - a[1] * b[1], bits), _rounded(a[0] * b[1] + a[1] * b[0], bits)

@@ -1,0 +1,57 @@
+"""LSH_PROJECTION: bits that are alike for inputs that are alike, from hashes of their rows (Ravi, 2017)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Specs
+from litecl.interpreter.ops import require, types
+from litecl.interpreter.ops.farmhash import fingerprint64
+from litecl.interpreter.schema import TensorType
+
+_SPARSE, _DENSE = 1, 2
+_MOST_BITS = 32
+
+
+@dataclass(frozen=True)
+class LSHProjectionOptions:
+    type: int = 0
+
+
+def _infer(options: LSHProjectionOptions, inputs: Specs) -> list[TensorSpec]:
+    seeds, x = require.present("LSH_PROJECTION", inputs, 2)
+    require.types("LSH_PROJECTION", seeds, types.FLOAT)
+    require.rank("LSH_PROJECTION", seeds, exactly=2)
+    hashes, bits = seeds.static_shape
+    if require.rank("LSH_PROJECTION", x, at_least=1) and not x.static_shape[0]:
+        raise ShapeError("LSH_PROJECTION: expected at least one row, got none")
+    if bits > _MOST_BITS or x.type == TensorType.STRING:
+        raise ShapeError(f"LSH_PROJECTION: expected at most {_MOST_BITS} bits of plain elements, got {bits}")
+    weights = inputs[2] if len(inputs) > 2 else None
+    if weights is not None and (weights.type not in types.FLOAT or weights.shape != x.static_shape[:1]):
+        raise ShapeError(f"LSH_PROJECTION: weights {weights.shape} for input {list(x.static_shape)}")
+    if options.type not in (_SPARSE, _DENSE):
+        raise ShapeError(f"LSH_PROJECTION: expected type 1 (sparse) or 2 (dense), got {options.type}")
+    return [TensorSpec(TensorType.INT32, (hashes if options.type == _SPARSE else hashes * bits,))]
+
+
+def _run(options: LSHProjectionOptions, inputs: Inputs) -> list[Array]:
+    """Each bit is the sign of the weighted sum of the rows' hashes with its seed."""
+    seeds, x = require.arrays(inputs, 2)
+    weights = inputs[2] if len(inputs) > 2 else None
+    rows = [row.tobytes() for row in np.ascontiguousarray(x)]
+    keys = [seed.tobytes() + row for seed in seeds.reshape(-1) for row in rows]
+    hashes = np.array([fingerprint64(key) for key in keys], np.uint64).view(np.int64).astype(np.float64)
+    scores = hashes.reshape(seeds.size, len(rows)) * (1.0 if weights is None else weights.astype(np.float64))
+    bits = np.cumsum(scores, axis=1)[:, -1] > 0
+    if options.type == _DENSE:
+        return [bits.astype(np.int32)]
+    count, width = seeds.shape
+    powers = np.int64(1) << np.arange(width, dtype=np.int64)[::-1]
+    signatures = bits.reshape(count, width) @ powers + np.arange(count) * (1 << width)
+    return [signatures.astype(np.int32)]
+
+
+LSH_PROJECTION = Op("LSH_PROJECTION", options=LSHProjectionOptions, infer=_infer, run=_run)

@@ -1,0 +1,156 @@
+"""REDUCE_WINDOW and STABLEHLO_REDUCE_WINDOW: windows over every dimension of a tensor."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError, UnsupportedOp
+from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.op import Context, ControlOp, Inputs, Op, Specs
+from litecl.interpreter.ops import require
+from litecl.interpreter.ops.stablehlo import spread
+
+Combine = Callable[[Array, Array], Array]
+
+_FUNCTIONS: dict[int, Combine] = {
+    1: np.add,
+    2: np.multiply,
+    3: np.minimum,
+    4: np.maximum,
+    5: np.logical_and,
+    6: np.logical_or,
+}
+"""The ufuncs of ReduceWindowFunction."""
+
+
+@dataclass(frozen=True)
+class ReduceWindowOptions:
+    reduce_function: int = 0
+
+
+@dataclass(frozen=True)
+class StablehloReduceWindowOptions:
+    window_dimensions: tuple[int, ...] = ()
+    window_strides: tuple[int, ...] = ()
+    base_dilations: tuple[int, ...] = ()
+    window_dilations: tuple[int, ...] = ()
+    padding: tuple[int, ...] = ()
+    body_subgraph_index: int = 0
+
+
+def _outputs(
+    name: str, shape: Shape, sizes: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> tuple[int, ...]:
+    """How many windows there are along each dimension."""
+    if min((*sizes, *strides, *dilations), default=1) < 1:
+        raise ShapeError(f"{name}: expected windows, strides and dilations of at least 1")
+    extents = [(size - 1) * dilation + 1 for size, dilation in zip(sizes, dilations, strict=True)]
+    return tuple(
+        max(0, (length - extent) // stride + 1) for length, extent, stride in zip(shape, extents, strides, strict=True)
+    )
+
+
+def _reduce(
+    x: Array,
+    start: Array,
+    combine: Combine,
+    windows: tuple[Sequence[int], Sequence[int], Sequence[int]],
+    shape: tuple[int, ...],
+) -> Array:
+    """Combines the elements of every window, one place of the window after another."""
+    sizes, strides, dilations = windows
+    result = np.full(shape, start.reshape(()), x.dtype)
+    for place in np.ndindex(*sizes):
+        at = [p * d for p, d in zip(place, dilations, strict=True)]
+        view = tuple(slice(a, a + n * s, s) for a, n, s in zip(at, shape, strides, strict=True))
+        result = np.asarray(combine(result, x[view]), x.dtype)
+    return result
+
+
+def _infer(options: ReduceWindowOptions, inputs: Specs) -> list[TensorSpec]:
+    name = "REDUCE_WINDOW"
+    x, start, *windows = require.present(name, inputs, 5)
+    require.same_type(name, x, start)
+    if options.reduce_function not in _FUNCTIONS:
+        raise UnsupportedOp(f"{name}: expected a reduce_function of 1 to 6, got {options.reduce_function}")
+    if start.size != 1:
+        raise ShapeError(f"{name}: expected one initial value, got shape {list(start.static_shape)}")
+    rank = require.rank(name, x)
+    for spec in windows:
+        if spec.static_shape != (rank,):
+            raise ShapeError(f"{name}: expected {rank} window sizes, strides and dilations, got {spec.static_shape}")
+    values = [require.integers(name, spec) for spec in windows]
+    sizes, strides, dilations = values
+    if sizes is None or strides is None or dilations is None:
+        return [TensorSpec(x.type, None)]
+    return [TensorSpec(x.type, _outputs(name, x.static_shape, sizes, strides, dilations))]
+
+
+def _run(options: ReduceWindowOptions, inputs: Inputs) -> list[Array]:
+    x, start, *windows = require.arrays(inputs, 5)
+    sizes, strides, dilations = (values.tolist() for values in windows)
+    shape = _outputs("REDUCE_WINDOW", x.shape, sizes, strides, dilations)
+    if 0 in shape:
+        return [np.zeros(shape, x.dtype)]
+    return [_reduce(x, start, _FUNCTIONS[options.reduce_function], (sizes, strides, dilations), shape)]
+
+
+def _stablehlo_padded(options: StablehloReduceWindowOptions, shape: Shape) -> tuple[int, ...]:
+    rank = len(shape)
+    for values, count in ((options.window_dimensions, rank), (options.padding, 2 * rank)):
+        if len(values) != count:
+            raise ShapeError(f"STABLEHLO_REDUCE_WINDOW: expected {count} numbers for rank {rank}, got {list(values)}")
+    low, high = options.padding[::2], options.padding[1::2]
+    dilated = spread_sizes(shape, _ones(options.base_dilations, rank))
+    return tuple(max(0, a + size + b) for a, size, b in zip(low, dilated, high, strict=True))
+
+
+def spread_sizes(shape: Shape, dilations: Sequence[int]) -> tuple[int, ...]:
+    """The shape with ``dilation - 1`` elements between any two."""
+    return tuple(max(0, (size - 1) * d + 1) if size else 0 for size, d in zip(shape, dilations, strict=True))
+
+
+def _ones(values: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    return values or (1,) * rank
+
+
+def _windows(options: StablehloReduceWindowOptions, rank: int) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+    strides, dilations = _ones(options.window_strides, rank), _ones(options.window_dilations, rank)
+    if not len(strides) == len(dilations) == len(_ones(options.base_dilations, rank)) == rank:
+        raise ShapeError(f"STABLEHLO_REDUCE_WINDOW: expected strides and dilations of rank {rank}")
+    if min(_ones(options.base_dilations, rank), default=1) < 1:
+        raise ShapeError("STABLEHLO_REDUCE_WINDOW: expected base dilations of at least 1")
+    return options.window_dimensions, strides, dilations
+
+
+def _infer_stablehlo(options: StablehloReduceWindowOptions, inputs: Specs) -> list[TensorSpec]:
+    x, start = require.present("STABLEHLO_REDUCE_WINDOW", inputs, 2)
+    require.same_type("STABLEHLO_REDUCE_WINDOW", x, start)
+    windows = _windows(options, require.rank("STABLEHLO_REDUCE_WINDOW", x))
+    padded = _stablehlo_padded(options, x.static_shape)
+    return [TensorSpec(x.type, _outputs("STABLEHLO_REDUCE_WINDOW", padded, *windows))]
+
+
+def _run_stablehlo(options: StablehloReduceWindowOptions, inputs: Inputs, context: Context) -> list[Array]:
+    x, start = require.arrays(inputs, 2)
+    windows = _windows(options, x.ndim)
+    shape = _outputs("STABLEHLO_REDUCE_WINDOW", _stablehlo_padded(options, x.shape), *windows)
+    padded = spread(x, start, options.padding[::2], options.padding[1::2], _ones(options.base_dilations, x.ndim))
+
+    def combine(a: Array, b: Array) -> Array:
+        (result,) = context.call(options.body_subgraph_index, [a, b])
+        return result
+
+    return [_reduce(padded, start, combine, windows, shape)]
+
+
+REDUCE_WINDOW = Op("REDUCE_WINDOW", options=ReduceWindowOptions, infer=_infer, run=_run)
+STABLEHLO_REDUCE_WINDOW = ControlOp(
+    "STABLEHLO_REDUCE_WINDOW",
+    options=StablehloReduceWindowOptions,
+    infer=_infer_stablehlo,
+    run=_run_stablehlo,
+    callees=lambda options: (options.body_subgraph_index,),
+)
+

@@ -1,0 +1,279 @@
+"""The operators of StableHLO that TFLite runs: arithmetic, padding, gathering, scattering and branches.
+
+Semantics: https://openxla.org/stablehlo/spec. Inputs of the arithmetic have one shape.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Context, ControlOp, Inputs, NoOptions, Op, Specs
+from litecl.interpreter.ops import require, types
+from litecl.interpreter.schema import TensorType
+
+_NUMBERS = (
+    TensorType.FLOAT32, TensorType.FLOAT16, TensorType.FLOAT64, *types.BITS, TensorType.INT64, TensorType.UINT64,
+    TensorType.BOOL,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StablehloPadOptions:
+    edge_padding_low: tuple[int, ...] = ()
+    edge_padding_high: tuple[int, ...] = ()
+    interior_padding: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class StablehloGatherOptions:
+    offset_dims: tuple[int, ...] = ()
+    collapsed_slice_dims: tuple[int, ...] = ()
+    start_index_map: tuple[int, ...] = ()
+    index_vector_dim: int = 0
+    slice_sizes: tuple[int, ...] = ()
+    indices_are_sorted: bool = False
+
+
+@dataclass(frozen=True)
+class StablehloScatterOptions:
+    indices_are_sorted: bool = False
+    update_window_dims: tuple[int, ...] = ()
+    inserted_window_dims: tuple[int, ...] = ()
+    scatter_dims_to_operand_dims: tuple[int, ...] = ()
+    index_vector_dim: int = 0
+    unique_indices: bool = False
+    update_computation_subgraph_index: int = 0
+
+
+@dataclass(frozen=True)
+class StablehloCaseOptions:
+    branch_subgraph_indices: tuple[int, ...] = ()
+
+
+def _arithmetic(name: str, function: Callable[[Array, Array], Any], allowed: Sequence[TensorType] = _NUMBERS) -> Op:
+    def infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+        a, b = require.present(name, inputs, 2)
+        require.types(name, a, allowed)
+        require.same_type(name, a, b)
+        if a.shape != b.shape:
+            raise ShapeError(f"{name}: shapes differ: {list(a.static_shape)} and {list(b.static_shape)}")
+        return [TensorSpec(a.type, a.shape)]
+
+    def run(options: NoOptions, inputs: Inputs) -> list[Array]:
+        a, b = require.arrays(inputs, 2)
+        with np.errstate(all="ignore"):
+            return [np.asarray(function(a, b), a.dtype)]
+
+    return Op(name, options=NoOptions, infer=infer, run=run)
+
+
+def _shift_left(a: Array, b: Array) -> Array:
+    """Zero where all bits are shifted out."""
+    width = a.dtype.itemsize * 8
+    b = b.astype(np.int64)
+    inside = (b >= 0) & (b < width)
+    return np.where(inside, np.left_shift(a, np.where(inside, b, 0)), 0)
+
+
+def spread(x: Array, value: Array, low: Sequence[int], high: Sequence[int], steps: Sequence[int]) -> Array:
+    """``x`` with ``value`` in between, ``steps`` from element to element, and around it; negative borders cut."""
+    spans = [max(0, (size - 1) * step + 1) if size else 0 for size, step in zip(x.shape, steps, strict=True)]
+    shape = [max(0, a + span + b) for a, span, b in zip(low, spans, high, strict=True)]
+    require.elements("padding", shape)
+    result = np.full(shape, value.reshape(()), x.dtype)
+    source, target = [], []
+    for size, step, first, length in zip(x.shape, steps, low, shape, strict=True):
+        begin = max(0, -(first // step)) if first < 0 else 0
+        end = min(size, max(begin, -(-(length - first) // step)))
+        source.append(slice(begin, end))
+        start = first + begin * step
+        target.append(slice(start, start + (end - begin) * step, step) if end > begin else slice(0, 0))
+    result[tuple(target)] = x[tuple(source)]
+    return result
+
+
+def _infer_pad(options: StablehloPadOptions, inputs: Specs) -> list[TensorSpec]:
+    x, value = require.present("STABLEHLO_PAD", inputs, 2)
+    require.same_type("STABLEHLO_PAD", x, value)
+    rank = require.rank("STABLEHLO_PAD", x)
+    for numbers in (options.edge_padding_low, options.edge_padding_high, options.interior_padding):
+        if len(numbers) != rank:
+            raise ShapeError(f"STABLEHLO_PAD: expected {rank} paddings, got {list(numbers)}")
+    if min(options.interior_padding, default=0) < 0:
+        raise ShapeError(f"STABLEHLO_PAD: interior padding must not be negative, got {options.interior_padding}")
+    if value.size != 1:
+        raise ShapeError(f"STABLEHLO_PAD: expected one padding value, got shape {list(value.static_shape)}")
+    spans = [size + max(0, size - 1) * p for size, p in zip(x.static_shape, options.interior_padding, strict=True)]
+    edges = zip(options.edge_padding_low, spans, options.edge_padding_high, strict=True)
+    return [TensorSpec(x.type, tuple(max(0, low + span + high) for low, span, high in edges))]
+
+
+def _run_pad(options: StablehloPadOptions, inputs: Inputs) -> list[Array]:
+    x, value = require.arrays(inputs, 2)
+    steps = [padding + 1 for padding in options.interior_padding]
+    return [spread(x, value, options.edge_padding_low, options.edge_padding_high, steps)]
+
+
+def _index_vectors(name: str, indices: Array, dimension: int, count: int) -> Array:
+    """Index vectors in the last dimension: [*batches, count]."""
+    if dimension == indices.ndim:
+        indices = indices[..., None]
+    elif not 0 <= dimension < indices.ndim:
+        raise ShapeError(f"{name}: index_vector_dim {dimension} out of range for rank {indices.ndim}")
+    vectors = np.moveaxis(indices, dimension, -1).astype(np.int64)
+    if vectors.shape[-1] != count:
+        raise ShapeError(f"{name}: expected index vectors of {count} elements, got {vectors.shape[-1]}")
+    return vectors
+
+
+def _distinct(name: str, what: str, dimensions: Sequence[int], rank: int) -> None:
+    if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < rank for d in dimensions):
+        raise ShapeError(f"{name}: {what} {list(dimensions)} for rank {rank}")
+
+
+def _infer_gather(options: StablehloGatherOptions, inputs: Specs) -> list[TensorSpec]:
+    name = "STABLEHLO_GATHER"
+    x, indices = require.present(name, inputs, 2)
+    require.types(name, indices, types.INDEX)
+    rank = require.rank(name, x)
+    sizes = options.slice_sizes
+    if len(sizes) != rank or any(not 0 <= size <= most for size, most in zip(sizes, x.static_shape, strict=True)):
+        raise ShapeError(f"{name}: slices of {list(sizes)} from shape {list(x.static_shape)}")
+    _distinct(name, "collapsed_slice_dims", options.collapsed_slice_dims, rank)
+    _distinct(name, "start_index_map", options.start_index_map, rank)
+    if any(sizes[d] != 1 for d in options.collapsed_slice_dims):
+        raise ShapeError(f"{name}: collapsed dimensions {list(options.collapsed_slice_dims)} of slices {list(sizes)}")
+    batches = [n for d, n in enumerate(indices.static_shape) if d != options.index_vector_dim]
+    window = [size for d, size in enumerate(sizes) if d not in options.collapsed_slice_dims]
+    if len(options.offset_dims) != len(window):
+        raise ShapeError(f"{name}: {len(options.offset_dims)} offset_dims for slices {list(sizes)}")
+    _distinct(name, "offset_dims", options.offset_dims, len(batches) + len(window))
+    parts = iter(batches), iter(window)
+    shape = tuple(next(parts[d in options.offset_dims]) for d in range(len(batches) + len(window)))
+    return [TensorSpec(x.type, shape)]
+
+
+def _run_gather(options: StablehloGatherOptions, inputs: Inputs) -> list[Array]:
+    x, indices = require.arrays(inputs, 2)
+    vectors = _index_vectors("STABLEHLO_GATHER", indices, options.index_vector_dim, len(options.start_index_map))
+    batches = vectors.shape[:-1]
+    window = [d for d in range(x.ndim) if d not in options.collapsed_slice_dims]
+    rank = len(batches) + len(window)
+    places: list[Array] = []
+    for d, (size, length) in enumerate(zip(options.slice_sizes, x.shape, strict=True)):
+        start: Array = np.zeros(batches, np.int64)
+        if d in options.start_index_map:
+            start = np.clip(vectors[..., options.start_index_map.index(d)], 0, length - size)
+        place = start.reshape(*batches, *(1,) * len(window))
+        if d in window:
+            steps = [1] * rank
+            steps[len(batches) + window.index(d)] = -1
+            place = place + np.arange(size).reshape(steps)
+        places.append(place)
+    taken = x[tuple(np.broadcast_arrays(*places))] if places else np.broadcast_to(x, batches)
+    order = [d for d in range(rank) if d not in options.offset_dims]
+    source = [*order, *sorted(options.offset_dims)]
+    return [np.ascontiguousarray(np.transpose(taken, np.argsort(source)))]
+
+
+def _infer_scatter(options: StablehloScatterOptions, inputs: Specs) -> list[TensorSpec]:
+    name = "STABLEHLO_SCATTER"
+    x, indices, updates = require.present(name, inputs, 3)
+    require.types(name, indices, types.INDEX)
+    require.same_type(name, x, updates)
+    rank = require.rank(name, x)
+    _distinct(name, "update_window_dims", options.update_window_dims, len(updates.static_shape))
+    _distinct(name, "inserted_window_dims", options.inserted_window_dims, rank)
+    _distinct(name, "scatter_dims_to_operand_dims", options.scatter_dims_to_operand_dims, rank)
+    if len(options.update_window_dims) + len(options.inserted_window_dims) != rank:
+        raise ShapeError(f"{name}: windows of updates {list(updates.static_shape)} for shape {list(x.static_shape)}")
+    scattered = [n for d, n in enumerate(updates.static_shape) if d not in options.update_window_dims]
+    batches = [n for d, n in enumerate(indices.static_shape) if d != options.index_vector_dim]
+    if scattered != batches:
+        raise ShapeError(f"{name}: updates {list(updates.static_shape)} for indices {list(indices.static_shape)}")
+    return [TensorSpec(x.type, x.shape)]
+
+
+def _targets(options: StablehloScatterOptions, x: Array, indices: Array, updates: Array) -> list[Array]:
+    """For every update the index along each dimension of ``x`` that it goes to."""
+    count = len(options.scatter_dims_to_operand_dims)
+    vectors = _index_vectors("STABLEHLO_SCATTER", indices, options.index_vector_dim, count)
+    scattered = [d for d in range(updates.ndim) if d not in options.update_window_dims]
+    windows = iter(sorted(options.update_window_dims))
+    targets: list[Array] = []
+    for d in range(x.ndim):
+        place: Array = np.zeros((1,) * updates.ndim, np.int64)
+        if d in options.scatter_dims_to_operand_dims:
+            start = vectors[..., options.scatter_dims_to_operand_dims.index(d)]
+            shape = [updates.shape[axis] if axis in scattered else 1 for axis in range(updates.ndim)]
+            place = place + start.reshape(shape)
+        if d not in options.inserted_window_dims:
+            axis = next(windows)
+            shape = [-1 if a == axis else 1 for a in range(updates.ndim)]
+            place = place + np.arange(updates.shape[axis]).reshape(shape)
+        targets.append(np.broadcast_to(place, updates.shape).reshape(-1))
+    return targets
+
+
+def _run_scatter(options: StablehloScatterOptions, inputs: Inputs, context: Context) -> list[Array]:
+    """Updates of one element are applied in turn; those that lie outside are left out."""
+    x, indices, updates = require.arrays(inputs, 3)
+    result = x.reshape(-1).copy()
+    targets = _targets(options, x, indices, updates)
+    inside = np.ones(updates.size, np.bool_)
+    for target, size in zip(targets, x.shape, strict=True):
+        inside &= (target >= 0) & (target < size)
+    kept = [target[inside] for target in targets]
+    flat = np.ravel_multi_index(kept, x.shape) if kept else np.zeros(int(inside.sum()), np.int64)
+    values = updates.reshape(-1)[inside]
+    while flat.size:
+        _, first = np.unique(flat, return_index=True)
+        (combined,) = context.call(options.update_computation_subgraph_index, [result[flat[first]], values[first]])
+        result[flat[first]] = combined
+        left = np.ones(flat.size, np.bool_)
+        left[first] = False
+        flat, values = flat[left], values[left]
+    return [result.reshape(x.shape)]
+
+
+def _infer_case(options: StablehloCaseOptions, inputs: Specs) -> list[TensorSpec]:
+    """Types and shapes follow from the branches, which shape propagation walks."""
+    return []
+
+
+def _run_case(options: StablehloCaseOptions, inputs: Inputs, context: Context) -> list[Array]:
+    """The last branch where the index is out of range."""
+    index, *arguments = inputs
+    if index is None or index.size != 1 or not options.branch_subgraph_indices:
+        raise ShapeError("STABLEHLO_CASE: expected one branch index and at least one branch")
+    branch = int(index.reshape(-1)[0])
+    last = len(options.branch_subgraph_indices) - 1
+    return context.call(options.branch_subgraph_indices[branch if 0 <= branch <= last else last], arguments)
+
+
+STABLEHLO_ADD = _arithmetic("STABLEHLO_ADD", np.add)
+STABLEHLO_MULTIPLY = _arithmetic("STABLEHLO_MULTIPLY", np.multiply)
+STABLEHLO_MAXIMUM = _arithmetic("STABLEHLO_MAXIMUM", lambda a, b: np.where(a > b, a, b))
+STABLEHLO_MINIMUM = _arithmetic("STABLEHLO_MINIMUM", lambda a, b: np.where(a < b, a, b))
+STABLEHLO_AND = _arithmetic("STABLEHLO_AND", np.bitwise_and, _NUMBERS[3:])
+STABLEHLO_SHIFT_LEFT = _arithmetic("STABLEHLO_SHIFT_LEFT", _shift_left, (*types.BITS, TensorType.INT64))
+STABLEHLO_PAD = Op("STABLEHLO_PAD", options=StablehloPadOptions, infer=_infer_pad, run=_run_pad)
+STABLEHLO_GATHER = Op("STABLEHLO_GATHER", options=StablehloGatherOptions, infer=_infer_gather, run=_run_gather)
+STABLEHLO_SCATTER = ControlOp(
+    "STABLEHLO_SCATTER",
+    options=StablehloScatterOptions,
+    infer=_infer_scatter,
+    run=_run_scatter,
+    callees=lambda options: (options.update_computation_subgraph_index,),
+)
+STABLEHLO_CASE = ControlOp(
+    "STABLEHLO_CASE",
+    options=StablehloCaseOptions,
+    infer=_infer_case,
+    run=_run_case,
+    callees=lambda options: options.branch_subgraph_indices,
+)
