@@ -123,7 +123,7 @@ def _collatz(x: Any) -> Any:
 
 def _matrix_power(x: Any) -> Any:
     return tf.while_loop(
-        lambda i, y: i < 300, lambda i, y: (i + 1, tf.tanh(tf.matmul(y, x))), [tf.constant(0), x]
+        lambda i, y: i < 300, lambda i, y: (i + 1, tf.tanh(tf.matmul(y, x) * 0.15 + 0.1)), [tf.constant(0), x]
     )[1]
 
 
@@ -213,6 +213,7 @@ def _difference(got: Array, expected: Array) -> float:
 
 def _time_us(runtime: Any) -> float:
     time.sleep(PAUSE_S)
+    runtime.invoke()  # wakes up
     start_s = time.perf_counter()
     runtime.invoke()
     return (time.perf_counter() - start_s) * 1e6
