@@ -18,6 +18,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter as LiteRT
+from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.report import DelegationReport
@@ -144,7 +145,7 @@ def _beam(x: Any) -> Any:
     def body(i: Any, state: Any, chosen: Any) -> Any:
         values, words = tf.math.top_k(tf.matmul(state, weights)[0], 8)
         row = tf.reshape(tf.cast(words, _FLOAT), [1, 8])
-        chosen = tf.tensor_scatter_nd_update(chosen, [[i]], row)
+        chosen = gen_xla_ops.xla_dynamic_update_slice(chosen, row, tf.stack([i, 0]))
         return i + 1, tf.tanh(tf.reshape(values, [1, 8])), chosen
 
     chosen = tf.zeros([300, 8])
