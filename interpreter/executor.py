@@ -65,6 +65,11 @@ def _initial(spec: TensorSpec) -> int:
     return int(spec.quantization.zero_point.reshape(-1)[0])
 
 
+def _mark(x: Array) -> tuple[Any, ...]:
+    """What shape inference may see of an array: its shape, and its elements where they may be a shape or axes."""
+    return (*x.shape, x.tobytes()) if x.dtype.kind == "i" and x.size <= 64 else x.shape
+
+
 _RAISED = (LiteclError, *FAULTS)
 
 
@@ -88,6 +93,7 @@ class _Step:
     run: Callable[..., list[Array]]
     checked: bool  # shapes were checked at preparation
     operands: tuple[tuple[int, Array | None], ...]  # tensors, and the values of those that are constant
+    passed: dict[str, object]  # what the checks were last satisfied with
     drop: tuple[int, ...]
 
 
@@ -203,7 +209,7 @@ class Executor:
             except _RAISED as error:
                 _raise(error, "preparing", node, subgraph, index)
         operands = tuple((t, None if spec is None else spec.data) for t, spec in zip(node.inputs, inputs, strict=True))
-        return _Step(index, node, run, checked, operands, drop)
+        return _Step(index, node, run, checked, operands, {}, drop)
 
     def _run(self, frame: Frame, step: _Step) -> None:
         node = step.node
@@ -229,7 +235,7 @@ class Executor:
         if isinstance(node.op, ControlOp):
             return step.run(node.options, inputs, frame)
         if not step.checked:
-            self._check(frame.subgraph, node, inputs)
+            self._check(frame.subgraph, step, inputs)
         results = step.run(node.options, inputs)
         if node.op.states:
             count = len(node.outputs)
@@ -242,14 +248,19 @@ class Executor:
             results = results[:count]
         return results
 
-    def _check(self, subgraph: int, node: Node, inputs: Inputs) -> None:
-        """The checks of shape inference, on the shapes and values that have turned out."""
+    def _check(self, subgraph: int, step: _Step, inputs: Inputs) -> None:
+        """The checks of shape inference, on the shapes and values that have turned out, unless they just passed."""
+        seen = tuple(None if x is None else _mark(x) for x in inputs)
+        if step.passed.get("last") == seen:
+            return
+        node = step.node
         specs = self._specs[subgraph]
         actual = [
             None if x is None else TensorSpec(specs[t].type, x.shape, specs[t].name, x, specs[t].quantization)
             for t, x in zip(node.inputs, inputs, strict=True)
         ]
         node.op.infer(node.options, actual)
+        step.passed["last"] = seen
 
     def _value(self, frame: Frame, tensor: int) -> Array:
         value = frame.values.get(tensor)

@@ -81,7 +81,9 @@ def rounding_divide_by_pot(x: Array, exponent: npt.ArrayLike) -> Array:
     """``x / 2**exponent``, halves rounded away from zero (gemmlowp)."""
     power = np.asarray(exponent, np.int64)
     half = (np.int64(1) << power) >> 1
-    result: Array = (x + (half - ((x < 0) & (half > 0)))) >> power
+    x = np.asarray(x, np.int64)
+    # The sign bits are -1 where x is negative, and are left out where nothing is divided.
+    result: Array = (x + half + ((x >> 63) & -(half > 0).astype(np.int64))) >> power
     return result
 
 

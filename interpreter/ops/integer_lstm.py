@@ -12,66 +12,14 @@ import numpy as np
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Run, Specs
-from litecl.interpreter.ops import exact, fixed_point, gemmlowp, lstm_cell, require, rescale
-from litecl.interpreter.ops.exact import Product
+from litecl.interpreter.ops import fixed_point, gemmlowp, lstm_cell, require
 from litecl.interpreter.ops.fixed_point import Multiplier
+from litecl.interpreter.ops.integer_sums import Part, Sums, clip_of, clipped, constant, saturate, sums
 from litecl.interpreter.ops.lstm_cell import FULL, CellOptions
-from litecl.interpreter.ops.rescale import Factor
 
 _PEEPHOLES = (0, 1, None, 2)
 _INPUT, _FORGET, _CELL, _OUTPUT = range(4)
 _HIDDEN = 4
-
-
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """Rows times weights, plus bias, times a factor."""
-
-    product: Product
-    offset: Array
-    factor: Factor
-
-    def __call__(self, rows: Array) -> Array:
-        """Whole numbers [..., outputs] for rows [..., depth]."""
-        return self.factor(self.product(rows) + self.offset)
-
-
-def sums(weights: TensorSpec, bias: TensorSpec | None, zero_point: int, factor: np.float32, reach: int = 128) -> Sums:
-    """The sums for constant weights [outputs, depth], whose own zero point counts as 0, and a bias.
-
-    zero_point: what is taken from the rows, whose elements are at most ``reach`` in magnitude.
-    """
-    matrix = constant(weights).T.astype(np.int64)
-    added = np.zeros(matrix.shape[1], np.int64) if bias is None else constant(bias).astype(np.int64)
-    offset = added - zero_point * matrix.sum(axis=0)
-    largest = float((reach * np.abs(matrix).sum(axis=0) + np.abs(offset)).max(initial=0))
-    multiply = exact.product(matrix, reach)
-    scale = rescale.twice_rounded(np.asarray(factor, np.float64), largest)
-    return Sums(multiply, offset.astype(exact.float_type(largest)), scale)
-
-
-def constant(spec: TensorSpec) -> Array:
-    """The value of an operand that TensorFlow Lite reads at preparation."""
-    if spec.data is None:
-        raise UnsupportedOp(f"LSTM: expected a constant for {spec.name!r}, whose activations are quantized")
-    return spec.data
-
-
-def saturate(x: Array, bits: int = 16) -> Array:
-    """Whole numbers within the range of ``bits`` bits, as int64."""
-    limit = 1 << (bits - 1)
-    result: Array = np.clip(x, -limit, limit - 1).astype(np.int64)
-    return result
-
-
-def clip_of(bound: float, scale: np.float32, bits: int) -> int:
-    """A bound of the options in steps of a scale, 0 for none."""
-    return int(np.clip(np.float32(bound) / scale, -(1 << (bits - 1)), (1 << (bits - 1)) - 1)) if bound > 0 else 0
-
-
-def clipped(x: Array, bound: int) -> Array:
-    """``x`` within plus and minus ``bound``, unless that is 0."""
-    return np.clip(x, -bound, bound) if bound > 0 else x
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,17 +74,16 @@ class Peephole:
 
 @dataclass(frozen=True, eq=False)
 class Gate:
-    """One gate."""
+    """One gate, from the sums of its products with input and output; ``place`` is where these stand in all sums."""
 
-    of_input: Sums
-    of_output: Sums
+    place: slice
     peephole: Peephole | None
     norm: LayerNorm | None
     table: Array
 
-    def __call__(self, x: Array, h: Array, c: Array) -> Array:
-        """The gate after its activation, with 15 fractional bits, for rows of input, output and cell state."""
-        z = saturate(saturate(self.of_input(x)) + self.of_output(h))
+    def __call__(self, all_sums: Array, c: Array) -> Array:
+        """The gate after its activation, with 15 fractional bits."""
+        z = all_sums[:, self.place]
         if self.peephole is not None:
             z = self.peephole.add(z, c)
         if self.norm is not None:
@@ -149,6 +96,8 @@ class Gate:
 class IntegerCell:
     """A cell with all its weights; ``input`` is None where it is coupled to ``forget``."""
 
+    of_input: Sums
+    of_output: Sums
     input: Gate | None
     forget: Gate
     cell: Gate
@@ -162,16 +111,17 @@ class IntegerCell:
     output_zero_point: int
     proj_clip: int
 
-    def step(self, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
-        """New output and cell state."""
-        forget = self.forget(x, h, c)
-        accept = 32767 - forget if self.input is None else self.input(x, h, c)
-        candidate = self.cell(x, h, c)
+    def step(self, of_input: Array, h: Array, c: Array) -> tuple[Array, Array]:
+        """New output and cell state, given the products of all gates with the input."""
+        z = saturate(of_input + self.of_output(h))
+        forget = self.forget(z, c)
+        accept = 32767 - forget if self.input is None else self.input(z, c)
+        candidate = self.cell(z, c)
         kept = fixed_point.rounding_divide_by_pot(forget * c, 15)
         added = fixed_point.rounding_divide_by_pot(accept * candidate, 30 + self.state_bits)
         c = clipped(saturate(kept + added), self.cell_clip)
         activated = c if self.table is None else self.table[c & 0xFFFF]
-        hidden = fixed_point.multiply_by_quantized_multiplier(self.output(x, h, c) * activated, self.hidden)
+        hidden = fixed_point.multiply_by_quantized_multiplier(self.output(z, c) * activated, self.hidden)
         hidden = saturate(hidden + self.hidden_zero_point, 8)
         if self.projection is None:
             return hidden, c
@@ -188,8 +138,8 @@ def bind(op: str, options: CellOptions, inputs: Specs, outputs: Sequence[TensorS
         steps = x[None] if x.ndim == 2 else x if time_major else x.swapaxes(0, 1)
         h, c = (state.astype(np.int64) for state in lstm_cell.states(inputs, FULL, steps.shape[1]))
         results = np.empty((*steps.shape[:2], h.shape[1]), x.dtype)
-        for t, rows in enumerate(steps):
-            h, c = _step(cell, rows, h, c, together=time_major)
+        for t, of_input in enumerate(saturate(cell.of_input(steps))):
+            h, c = _step(cell, of_input, h, c, together=time_major)
             results[t] = h
         result = results[0] if x.ndim == 2 else results if time_major else results.swapaxes(0, 1)
         states = lstm_cell.like_states(inputs, FULL, h, c)
@@ -199,11 +149,11 @@ def bind(op: str, options: CellOptions, inputs: Specs, outputs: Sequence[TensorS
     return run
 
 
-def _step(cell: IntegerCell, x: Array, h: Array, c: Array, together: bool) -> tuple[Array, Array]:
+def _step(cell: IntegerCell, of_input: Array, h: Array, c: Array, together: bool) -> tuple[Array, Array]:
     """One step for all rows together, or for each alone: only peepholes tell the difference."""
     if together or cell.forget.peephole is None:
-        return cell.step(x, h, c)
-    rows = [cell.step(x[i : i + 1], h[i : i + 1], c[i : i + 1]) for i in range(len(x))]
+        return cell.step(of_input, h, c)
+    rows = [cell.step(of_input[i : i + 1], h[i : i + 1], c[i : i + 1]) for i in range(len(h))]
     return np.concatenate([h for h, _ in rows]), np.concatenate([c for _, c in rows])
 
 
@@ -223,12 +173,17 @@ def _cell(op: str, options: CellOptions, inputs: Specs, outputs: Sequence[Tensor
     projection = None
     if weights is not None:
         factor = _scale(op, weights) * hidden_scale / _scale(op, state)
-        projection = sums(weights, require.optional(inputs, FULL.projection + 1), -hidden_zero_point, factor)
-    gates = [_gate(op, inputs, intermediates, index, state_bits) for index in range(4)]
-    forget, cell, out = (gate for gate in gates[1:] if gate is not None)
+        projection = sums([(weights, require.optional(inputs, FULL.projection + 1), factor)], -hidden_zero_point)
+    coupled = require.optional(inputs, FULL.input_weights) is None
+    present = range(_FORGET if coupled else _INPUT, _OUTPUT + 1)
+    of_input, of_output = zip(*(_parts(op, inputs, intermediates, index) for index in present), strict=True)
+    gates = [_gate(op, inputs, intermediates, index, state_bits, index - present.start) for index in present]
+    forget, cell, out = gates[-3:]
     bits = 15 + state_bits
     return IntegerCell(
-        gates[0],
+        sums(of_input, fixed_point.zero_point_of(op, require.at(op, inputs, (0,))[0])),
+        sums(of_output, fixed_point.zero_point_of(op, state)),
+        None if coupled else gates[0],
         forget,
         cell,
         out,
@@ -244,27 +199,41 @@ def _cell(op: str, options: CellOptions, inputs: Specs, outputs: Sequence[Tensor
     )
 
 
-def _gate(op: str, inputs: Specs, intermediates: Sequence[TensorSpec], index: int, state_bits: int) -> Gate | None:
-    weights = require.optional(inputs, FULL.input_weights + index)
-    recurrent = require.optional(inputs, FULL.recurrent_weights + index)
-    if weights is None or recurrent is None:
-        return None
-    x, state = require.at(op, inputs, (0, FULL.output_state))
+def _sum_scale(op: str, inputs: Specs, intermediates: Sequence[TensorSpec], index: int) -> np.float32:
+    """The scale of a gate before its activation, or before its normalization."""
     assert FULL.layer_norm is not None
-    coefficients = require.optional(inputs, FULL.layer_norm + index)
-    bias = require.optional(inputs, FULL.bias + index)
-    scale = np.float32(2.0**-12) if coefficients is None else _scale(op, intermediates[index])
+    normalized = require.optional(inputs, FULL.layer_norm + index) is not None
+    return _scale(op, intermediates[index]) if normalized else np.float32(2.0**-12)
+
+
+def _parts(op: str, inputs: Specs, intermediates: Sequence[TensorSpec], index: int) -> tuple[Part, Part]:
+    """What a gate multiplies input and output with; where it is normalized, the bias comes after that."""
+    assert FULL.layer_norm is not None
+    positions = (FULL.input_weights + index, FULL.recurrent_weights + index, 0, FULL.output_state)
+    weights, recurrent, x, state = require.at(op, inputs, positions)
+    scale = _sum_scale(op, inputs, intermediates, index)
+    normalized = require.optional(inputs, FULL.layer_norm + index) is not None
+    bias = None if normalized else require.optional(inputs, FULL.bias + index)
     of_input = _scale(op, weights) * _scale(op, x) / scale
     of_output = _scale(op, recurrent) * _scale(op, state) / scale
+    return (weights, bias, of_input), (recurrent, None, of_output)
+
+
+def _gate(
+    op: str, inputs: Specs, intermediates: Sequence[TensorSpec], index: int, state_bits: int, order: int
+) -> Gate:
+    assert FULL.layer_norm is not None
+    (recurrent,) = require.at(op, inputs, (FULL.recurrent_weights + index,))
+    cells, outputs = recurrent.static_shape
+    coefficients = require.optional(inputs, FULL.layer_norm + index)
     position = _PEEPHOLES[index]
     peephole = None if position is None else require.optional(inputs, FULL.peephole + position)
-    function = gemmlowp.tanh if index == _CELL else gemmlowp.logistic
+    scale = _sum_scale(op, inputs, intermediates, index)
     return Gate(
-        sums(weights, None if coefficients is not None else bias, fixed_point.zero_point_of(op, x), of_input),
-        sums(recurrent, None, fixed_point.zero_point_of(op, state), of_output),
-        None if peephole is None else _peephole(op, peephole, recurrent.static_shape[1], state_bits, scale),
-        None if coefficients is None else _layer_norm(op, coefficients, bias),
-        gemmlowp.table(function, 3),
+        slice(order * cells, (order + 1) * cells),
+        None if peephole is None else _peephole(op, peephole, outputs, state_bits, scale),
+        None if coefficients is None else _layer_norm(op, coefficients, require.optional(inputs, FULL.bias + index)),
+        gemmlowp.table(gemmlowp.tanh if index == _CELL else gemmlowp.logistic, 3),
     )
 
 

@@ -14,7 +14,7 @@ from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Run, Specs
 from litecl.interpreter.ops import fixed_point, lstm_cell, require
 from litecl.interpreter.ops.fixed_point import Multiplier
-from litecl.interpreter.ops.integer_lstm import Sums, clip_of, clipped, constant, saturate, sums
+from litecl.interpreter.ops.integer_sums import Sums, clip_of, clipped, constant, saturate, sums
 from litecl.interpreter.ops.lstm_cell import FULL, CellOptions
 
 _FORGET, _CELL, _OUTPUT = range(1, 4)
@@ -136,7 +136,7 @@ def _cell(op: str, options: CellOptions, inputs: Specs, outputs: Sequence[Tensor
         forget,
         cell,
         out,
-        sums(weights, bias, 0, factor, reach=1 << 15),
+        sums([(weights, bias, factor)], 0, reach=1 << 15),
         fixed_point.zero_point_of(op, state),
         clip_of(options.cell_clip, _scale(op, memory), 16) if options.cell_clip < 1 else 0,
         clip_of(options.proj_clip, _scale(op, output), 8),
@@ -181,7 +181,7 @@ def _part(op: str, x: TensorSpec, weights: TensorSpec, product: TensorSpec, tota
     factor = _scale(op, weights) * _scale(op, x) / _scale(op, product)
     zero_point = fixed_point.zero_point_of(op, product)
     return Part(
-        sums(weights, None, fixed_point.zero_point_of(op, x), factor),
+        sums([(weights, None, factor)], fixed_point.zero_point_of(op, x)),
         zero_point,
         fixed_point.quantize_multiplier(_scale(op, product) / _scale(op, total)),
     )

@@ -9,10 +9,21 @@ from cases import Case, rng
 from litecl.interpreter.graph import Array, Quantization
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
+from litecl.interpreter.ops.bidirectional_sequence_lstm import (
+    BIDIRECTIONAL_SEQUENCE_LSTM,
+    BidirectionalSequenceLSTMOptions,
+)
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
-from litecl.interpreter.ops.rnn import RNN, UNIDIRECTIONAL_SEQUENCE_RNN, RNNOptions, SequenceRNNOptions
+from litecl.interpreter.ops.rnn import (
+    BIDIRECTIONAL_SEQUENCE_RNN,
+    RNN,
+    UNIDIRECTIONAL_SEQUENCE_RNN,
+    BidirectionalSequenceRNNOptions,
+    RNNOptions,
+    SequenceRNNOptions,
+)
 from litecl.interpreter.ops.svdf import SVDF, SVDFOptions
 from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV, TransposeConvOptions
 from litecl.interpreter.ops.unidirectional_sequence_lstm import (
@@ -23,6 +34,9 @@ from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorTyp
 
 _random = rng(35)
 _RELU, _TANH = ActivationFunctionType.RELU, ActivationFunctionType.TANH
+
+
+_TYPES = {8: TensorType.INT8, 4: TensorType.INT4, 2: TensorType.INT2}
 
 
 def _f(*shape: int) -> Array:
@@ -57,7 +71,7 @@ def _case(
         scales = _random.uniform(0.005, 0.02, 1 if axis is None else value.shape[axis]).astype(np.float32)
         quantization[i] = Quantization(scales, np.zeros(len(scales), np.int64), axis or 0)
     constants = frozenset(range(1, len(inputs))) - frozenset(op.states)
-    types = dict.fromkeys(weights, TensorType.INT4) if bits == 4 else {}
+    types = dict.fromkeys(weights, _TYPES[bits])
     return Case(name, op, options, inputs, constants, types, quantization, version=version)
 
 
@@ -68,9 +82,12 @@ def _fully_connected(
     return _case(name, FULLY_CONNECTED, FullyConnectedOptions(**options), inputs, axis=axis, bits=bits, version=9)
 
 
-def _conv(name: str, x: tuple[int, ...], filter_: tuple[int, ...], axis: int | None = 0, **options: Any) -> Case:
+def _conv(
+    name: str, x: tuple[int, ...], filter_: tuple[int, ...], axis: int | None = 0, bits: int = 8, **options: Any
+) -> Case:
     chosen = Conv2DOptions(**{"stride_w": 1, "stride_h": 1} | options)
-    return _case(name, CONV_2D, chosen, [_f(*x), _integers(*filter_), _f(filter_[0])], axis=axis, version=5)
+    inputs: list[Array | None] = [_f(*x), _integers(*filter_, bits=bits), _f(filter_[0])]
+    return _case(name, CONV_2D, chosen, inputs, axis=axis, bits=bits, version=7 if bits == 4 else 5)
 
 
 def _depthwise(name: str, x: tuple[int, ...], filter_: tuple[int, ...], axis: int | None = 3, **options: Any) -> Case:
@@ -123,6 +140,25 @@ def _cell(depth: int, units: int, batch: int) -> list[Array | None]:
     return [_integers(units, depth), _integers(units, units), _f(units), _zeros(batch, units)]
 
 
+def _both_ways(name: str, projection: int | None = None, aux: int | None = None, **options: bool) -> Case:
+    """BIDIRECTIONAL_SEQUENCE_LSTM; ``aux`` is the depth of an auxiliary input with weights of its own."""
+    steps, batch, depth, cells = 5, 2, 6, 8
+    outputs = cells if projection is None else projection
+    cell = [
+        *(_integers(cells, depth) for _ in range(4)),
+        *(_integers(cells, outputs) for _ in range(4)),
+        *([None] * 3),
+        *(_f(cells) for _ in range(4)),
+        None if projection is None else _integers(outputs, cells),
+        None,
+    ]
+    states = [_zeros(batch, outputs), _zeros(batch, cells)] * 2
+    linked = [None] * 9 if aux is None else [_f(steps, batch, aux), *(_integers(cells, aux) for _ in range(8))]
+    inputs = [_f(steps, batch, depth), *cell, *cell, *states, *linked]
+    chosen = BidirectionalSequenceLSTMOptions(_TANH, time_major=True, **options)
+    return _case(name, BIDIRECTIONAL_SEQUENCE_LSTM, chosen, inputs, version=3)
+
+
 _ALL = (
     _fully_connected("8 bits, one scale", _f(4, 32), 8, axis=None),
     _fully_connected("8 bits", _f(4, 32), 8),
@@ -135,6 +171,10 @@ _ALL = (
     _fully_connected("4 bits, one scale", _f(4, 32), 8, axis=None, bits=4),
     _fully_connected("4 bits", _f(4, 34), 7, bits=4),
     _fully_connected("4 bits, asymmetric", _f(4, 32), 8, bits=4, asymmetric_quantize_inputs=True),
+    _fully_connected("2 bits", _f(4, 32), 8, bits=2),
+    _fully_connected("8 bits, deep", _f(2, 2000), 4, asymmetric_quantize_inputs=True),
+    _conv("4 bits", (2, 6, 6, 5), (8, 3, 3, 5), bits=4),
+    _conv("8 bits, deep", (1, 3, 3, 600), (4, 3, 3, 600)),
     _conv("8 bits, one scale", (2, 6, 6, 5), (8, 3, 3, 5), axis=None),
     _conv("8 bits", (2, 6, 6, 5), (8, 3, 3, 5)),
     _conv("8 bits, VALID, stride 2, RELU", (1, 7, 7, 4), (6, 3, 3, 4), padding=Padding.VALID, stride_w=2, stride_h=2,
@@ -152,6 +192,12 @@ _ALL = (
     _case("8 bits", RNN, RNNOptions(_TANH), [_f(2, 5), *_cell(5, 4, 2)], version=3),
     _case("8 bits, asymmetric", UNIDIRECTIONAL_SEQUENCE_RNN, SequenceRNNOptions(True, _TANH, True),
           [_f(6, 2, 5), *_cell(5, 4, 2)], version=3),
+    # With integer weights and time first, LiteRT runs the whole sequence anew for every step of it: batch first.
+    _case("8 bits, asymmetric", BIDIRECTIONAL_SEQUENCE_RNN, BidirectionalSequenceRNNOptions(False, _TANH, False, True),
+          [_f(2, 6, 5), *_cell(5, 4, 2), *_cell(5, 3, 2), None, None, None], version=3),
+    _both_ways("8 bits"),
+    _both_ways("8 bits, asymmetric, merged", merge_outputs=True, asymmetric_quantize_inputs=True),
+    _both_ways("8 bits, projection, auxiliary input", projection=3, aux=4),
     _case("8 bits", SVDF, SVDFOptions(2),
           [_f(2, 6), _integers(8, 6), _integers(8, 10), _f(4), _zeros(2, 80)], version=3),
 )
