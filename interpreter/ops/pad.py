@@ -63,10 +63,15 @@ def _infer_mirror(options: MirrorPadOptions, inputs: Specs) -> list[TensorSpec]:
     return _padded(x, borders)
 
 
+def _bordered(x: Array, paddings: Array, **how: Any) -> Array:
+    """``np.pad``, which takes no scalars."""
+    return np.pad(x, paddings.astype(np.int64), **how) if x.ndim else x.copy()
+
+
 def _pad_with(value: int) -> Run:
     def run(options: NoOptions, inputs: Inputs) -> list[Array]:
         x, paddings = require.arrays(inputs, 2)
-        return [np.pad(x, paddings.astype(np.int64), constant_values=value)]
+        return [_bordered(x, paddings, constant_values=value)]
 
     return run
 
@@ -81,13 +86,13 @@ def _bind_pad(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) 
 
 def _run_padv2(options: NoOptions, inputs: Inputs) -> list[Array]:
     x, paddings, value = require.arrays(inputs, 3)
-    return [np.pad(x, paddings.astype(np.int64), constant_values=value.item())]
+    return [_bordered(x, paddings, constant_values=value.item())]
 
 
 def _run_mirror(options: MirrorPadOptions, inputs: Inputs) -> list[Array]:
     x, paddings = require.arrays(inputs, 2)
     mode: Any = "reflect" if options.mode == MirrorPadMode.REFLECT else "symmetric"
-    return [np.pad(x, paddings.astype(np.int64), mode=mode)]
+    return [_bordered(x, paddings, mode=mode)]
 
 
 PAD = Op(
