@@ -3,13 +3,17 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint models clean
 
 demo: .venv/installed
 	$(BIN)/python -m litecl.perf.demo
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+# The table of real models: what ran where, and how far outputs are from LiteRT's.
+models: .venv/installed
+	$(BIN)/python -m pytest --capture no tests/test_real_models.py
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -1,5 +1,12 @@
-"""From TensorFlow to TensorFlow Lite."""
+"""From TensorFlow to TensorFlow Lite.
+
+``Fusion``, ``Composite``, ``Builder`` and ``Value`` are what a fusion of one's own is written with.
+"""
 
 from litecl.converter.converter import Converter
+from litecl.converter.fusions import Composite, Fusion
+from litecl.converter.graph import Value
+from litecl.converter.lower.builder import Builder
+from litecl.converter.report import ConversionReport
 
-__all__ = ["Converter"]
+__all__ = ["Builder", "Composite", "ConversionReport", "Converter", "Fusion", "Value"]

@@ -1,17 +1,39 @@
-"""Functions that stand for one operation, whatever their bodies compute.
+"""Composites: calls of functions that stand for one operation, whatever their bodies compute."""
 
-TensorFlow marks them with the attribute ``_implements``: a plain name, or a name with attributes.
-"""
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from litecl.converter.graph import Callee, Function
+from litecl.converter.graph import Node, Value
 
 KERAS_LSTM = "litecl.lstm"
+"""The operator of a node that is an LSTM layer of Keras 3, as ``importer.keras_lstm`` traces it."""
 
-COMPOSITES = frozenset({KERAS_LSTM})
+KERAS_BIDIRECTIONAL = "litecl.bidirectional_lstm"
+"""Two such layers over one sequence; ``passes.bidirectional`` finds them."""
+
+KERAS_RNN = "litecl.rnn"
+"""A simple recurrent layer; ``passes.rnn_loops`` finds it."""
+
+COMPOSITE = "litecl.composite"
+"""The operator of a node that a fusion takes. Its attributes are ``name``, ``attrs`` and ``fusion``."""
 
 
-def composite_of(function: Function) -> Callee | None:
-    """The operation that a function stands for, if it is one of ``COMPOSITES``."""
-    mark = function.attrs.get("_implements")
-    named = Callee(mark) if isinstance(mark, str) else mark
-    return named if isinstance(named, Callee) and named.name in COMPOSITES else None
+@dataclass(frozen=True, eq=False)
+class Composite:
+    """A call of a function that is marked ``_implements`` or ``api_implements``: what it is said to be, on what.
+
+    attrs: the attributes given with the name; of a function marked ``api_implements``, those of the function.
+    inputs: the operands; ``data`` is known of those that are constant. outputs: the results, with their ``users``.
+    """
+
+    name: str
+    attrs: Mapping[str, Any]
+    inputs: Sequence[Value]
+    outputs: Sequence[Value]
+
+
+def composite_of(node: Node) -> Composite:
+    """What a fusion gets to see of a node."""
+    inputs = [node.input(i) for i in range(len(node.inputs))]
+    return Composite(node.attrs["name"], node.attrs["attrs"], inputs, node.outputs)

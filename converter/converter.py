@@ -1,12 +1,16 @@
 """The public converter: TensorFlow models in, the bytes of a .tflite file out."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict, Unpack
 
-from litecl.converter import pipeline
 from litecl.converter.emit import emit
+from litecl.converter.fusions import FUSIONS, Fusion
 from litecl.converter.graph import Module
+from litecl.converter.pipeline import Observe, Pipeline, Tools
+from litecl.converter.quantize import quantize
+from litecl.converter.report import ConversionReport
 from litecl.interpreter import writer
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Model
@@ -14,23 +18,49 @@ from litecl.interpreter.graph import Model
 Shapes = Mapping[str, Sequence[int | None]]
 
 _DEFAULT_SIGNATURE = "serving_default"
+_CHOICES: Mapping[str, tuple[str | None, ...]] = {"lstm": ("fused", "while"), "quantize": (None, "float16", "int8")}
+
+
+class Options(TypedDict, total=False):
+    """How to convert, as keywords of every ``from_*``.
+
+    lstm: "fused" makes one operator of a recurrent layer where there is one; "while" leaves its loop.
+    quantize: how weights are stored: None as they are, "float16", or "int8" with a scale (dynamic range: activations
+        stay float32).
+    """
+
+    lstm: Literal["fused", "while"]
+    quantize: Literal["float16", "int8"] | None
 
 
 class Converter:
     """Converts a model of TensorFlow to TensorFlow Lite, with TFLite's builtin operators only.
 
     Made by one of the ``from_*`` constructors. ``input_shapes`` maps names of inputs to shapes that they are to have;
-    None or -1 in a shape leaves a dimension open. TensorFlow is imported when one of them is called.
+    None or -1 in a shape leaves a dimension open. ``Options`` are the other keywords. TensorFlow is imported when the
+    model is converted. ``report`` tells what the last conversion did.
     """
 
-    def __init__(self, load: Callable[[], dict[str, Module]], keep: Any = None) -> None:
+    def __init__(
+        self, load: Callable[["Converter"], dict[str, Module]], keep: Any = None, **options: Unpack[Options]
+    ) -> None:
+        _check(options)
         self._load = load
         self._keep = keep  # a ConcreteFunction holds its variables only weakly
+        self._options = options
+        self._fusions: list[Fusion] = []
+        self.report = ConversionReport()
 
     @classmethod
-    def from_keras_model(cls, model: Any, input_shapes: Shapes | None = None) -> "Converter":
+    def from_keras_model(
+        cls, model: Any, input_shapes: Shapes | None = None, **options: Unpack[Options]
+    ) -> "Converter":
         """A Keras 3 model, in inference mode: Sequential, functional, or subclassed and called once."""
-        return cls(lambda: {_DEFAULT_SIGNATURE: _frontends().from_keras_model(model, input_shapes)})
+
+        def load(self: Converter) -> dict[str, Module]:
+            return {_DEFAULT_SIGNATURE: _frontends().from_keras_model(model, input_shapes, self.fuses_layers)}
+
+        return cls(load, **options)
 
     @classmethod
     def from_saved_model(
@@ -39,14 +69,19 @@ class Converter:
         signature_keys: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
         input_shapes: Shapes | None = None,
+        **options: Unpack[Options],
     ) -> "Converter":
         """A SavedModel, by default its signature ``serving_default``; several signatures become several subgraphs."""
         keys = list(signature_keys or [_DEFAULT_SIGNATURE])
-        return cls(lambda: _frontends().from_saved_model(saved_model_dir, keys, tags, input_shapes))
+        return cls(lambda self: _frontends().from_saved_model(saved_model_dir, keys, tags, input_shapes), **options)
 
     @classmethod
     def from_concrete_functions(
-        cls, funcs: Sequence[Any], trackable_obj: Any = None, input_shapes: Shapes | None = None
+        cls,
+        funcs: Sequence[Any],
+        trackable_obj: Any = None,
+        input_shapes: Shapes | None = None,
+        **options: Unpack[Options],
     ) -> "Converter":
         """ConcreteFunctions, as ``tf.function(...).get_concrete_function(...)`` gives them.
 
@@ -55,7 +90,7 @@ class Converter:
         functions = list(funcs)
         if not functions:
             raise ConversionError("expected at least one ConcreteFunction, got none")
-        return cls(lambda: _frontends().from_concrete_functions(functions, input_shapes), keep=trackable_obj)
+        return cls(lambda self: _frontends().from_concrete_functions(functions, input_shapes), trackable_obj, **options)
 
     @classmethod
     def from_frozen_graph(
@@ -64,28 +99,56 @@ class Converter:
         input_arrays: Sequence[str],
         output_arrays: Sequence[str],
         input_shapes: Shapes | None = None,
+        **options: Unpack[Options],
     ) -> "Converter":
         """A GraphDef without variables (.pb or .pbtxt), between named tensors."""
-        return cls(
-            lambda: {
-                _DEFAULT_SIGNATURE: _frontends().from_frozen_graph(
-                    graph_def_file, input_arrays, output_arrays, input_shapes
-                )
-            }
-        )
 
-    def convert(self) -> bytes:
-        """The content of a .tflite file. Raises ConversionError that names what cannot be converted and where it is."""
-        return writer.write(self.convert_to_model())
+        def load(self: Converter) -> dict[str, Module]:
+            graph = _frontends().from_frozen_graph(graph_def_file, input_arrays, output_arrays, input_shapes)
+            return {_DEFAULT_SIGNATURE: graph}
 
-    def convert_to_model(self) -> Model:
+        return cls(load, **options)
+
+    @property
+    def fuses_layers(self) -> bool:
+        """Whether recurrent layers become operators rather than loops."""
+        return self._options.get("lstm", "fused") == "fused"
+
+    def register_fusion(self, fusion: Fusion) -> "Converter":
+        """Converts composites of a name by ``fusion``, which is asked before those built in and registered earlier."""
+        self._fusions.insert(0, fusion)
+        return self
+
+    def convert(self, observe: Observe | None = None) -> bytes:
+        """The content of a .tflite file. Raises ConversionError that names what cannot be converted and where it is.
+
+        observe: called with the name of every pass that has run, and the module as it is then.
+        """
+        content = writer.write(self.convert_to_model(observe))
+        self.report = replace(self.report, size_bytes=len(content))
+        return content
+
+    def convert_to_model(self, observe: Observe | None = None) -> Model:
         """The model as data, as ``litecl.interpreter.Interpreter`` takes it too."""
-        modules = self._load()
+        modules = self._load(self)
         from litecl.converter.importer.execute import evaluate, infer_shapes
 
-        for module in modules.values():
-            pipeline.run(module, evaluate, infer_shapes)
-        return emit(modules)
+        pipeline = Pipeline(
+            Tools(evaluate, infer_shapes),
+            (*self._fusions, *FUSIONS),
+            self.fuses_layers,
+            observe or (lambda name, module: None),
+        )
+        pipeline.run(list(modules.values()))
+        model = quantize(emit(modules), self._options.get("quantize"))
+        self.report = pipeline.report.of(model)
+        return model
+
+
+def _check(options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
+        if value not in _CHOICES.get(name, ()):
+            raise ConversionError(f"{name}: expected one of {_CHOICES.get(name, 'lstm, quantize')}, got {value!r}")
 
 
 def _frontends() -> Any:

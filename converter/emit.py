@@ -1,48 +1,91 @@
 """From the converter's graph to a Model."""
 
 import hashlib
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from litecl.converter import graph
-from litecl.converter.graph import Dims, Function, Module, Value
+from litecl.converter.graph import Dims, Function, Module, Value, Variable
 from litecl.converter.versions import version_of
 from litecl.interpreter import shapes
 from litecl.interpreter.errors import ConversionError, ModelError
 from litecl.interpreter.graph import ABSENT, Model, Node, Shape, Signature, Subgraph, TensorSpec
-from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.op import ControlOp, NoOptions, Op
+from litecl.interpreter.ops.control import CALL_ONCE, IF, WHILE, CallOnceOptions, IfOptions, WhileOptions
+from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, VAR_HANDLE, VarHandleOptions
+from litecl.interpreter.schema import TensorType
 
 _OPEN_SIZES = (1, 8, 32, 128, 256)
+_OPTIONS: dict[str | Op | ControlOp, Callable[..., Any]] = {IF: IfOptions, WHILE: WhileOptions}
 
 
 def emit(modules: dict[str, Module]) -> Model:
-    """The model whose signatures, by key, are the modules' entry points."""
-    subgraphs, signatures = [], []
+    """The model whose signatures, by key, are the modules' entry points.
+
+    Functions that nodes own become subgraphs after these. Variables are set by a subgraph that runs once.
+    """
+    program = _Program(len(modules))
+    variables = {variable.key: variable for module in modules.values() for variable in module.variables}
+    initial = program.initialiser(list(variables.values())) if variables else None
+    signatures = []
     for index, (key, module) in enumerate(modules.items()):
-        emitter = _Emitter(module)
-        subgraphs.append(emitter.subgraph("main" if index == 0 else key))
+        emitter = _Emitter(program, module.main)
+        for name, value in zip(module.input_names, module.main.inputs, strict=True):
+            emitter.add(value, f"serving_default_{name}:0")
+        program.subgraphs[index] = emitter.subgraph("main" if index == 0 else key, initial)
         inputs = dict(zip(module.input_names, map(emitter.index, module.main.inputs), strict=True))
         outputs = dict(zip(module.output_names, map(emitter.index, module.main.outputs), strict=True))
         signatures.append(Signature(key, inputs, outputs, index))
-    return _with_shapes(Model(tuple(subgraphs), tuple(signatures), description="litecl"))
+    return _with_shapes(Model(program.finished(), tuple(signatures), description="litecl"), len(modules))
+
+
+class _Program:
+    """The subgraphs of a model, those of the entry points first."""
+
+    def __init__(self, entries: int) -> None:
+        self.subgraphs: list[Subgraph | None] = [None] * entries
+
+    def add(self, function: Function) -> int:
+        """The index of the subgraph that a function becomes."""
+        index = len(self.subgraphs)
+        self.subgraphs.append(None)
+        self.subgraphs[index] = _Emitter(self, function).subgraph(function.name)
+        return index
+
+    def initialiser(self, variables: Sequence[Variable]) -> int:
+        """The index of a subgraph that gives variables the values that they had when the model was converted."""
+        function = Function("initialise", [], [])
+        for variable in variables:
+            handle = Value(TensorType.RESOURCE, (), variable.name)
+            options = VarHandleOptions("", variable.key)
+            function.add(graph.Node(VAR_HANDLE, [], [handle], options, variable.name))
+            value = graph.constant(variable.data, f"{variable.name}/initial")
+            function.add(graph.Node(ASSIGN_VARIABLE, [handle, value], [], NoOptions(), variable.name))
+        return self.add(function)
+
+    def finished(self) -> tuple[Subgraph, ...]:
+        """All subgraphs, once each is made."""
+        return tuple(subgraph for subgraph in self.subgraphs if subgraph is not None)
 
 
 class _Emitter:
-    def __init__(self, module: Module) -> None:
-        self._function: Function = module.main
+    def __init__(self, program: _Program, function: Function) -> None:
+        self._program = program
+        self._function = function
         self._tensors: list[TensorSpec] = []
         self._indices: dict[Value, int] = {}
         self._constants: dict[Hashable, int] = {}
         self._names: dict[str, int] = {}
-        for name, value in zip(module.input_names, module.main.inputs, strict=True):
-            self._add(value, f"serving_default_{name}:0")
 
-    def subgraph(self, name: str) -> Subgraph:
+    def subgraph(self, name: str, initial: int | None = None) -> Subgraph:
+        """The function as a subgraph, which first of all runs the one that sets variables if there is one."""
         function = self._function
-        nodes = [self._node(node) for node in function.nodes]
         inputs = tuple(map(self.index, function.inputs))
+        nodes = [] if initial is None else [Node(CALL_ONCE, (), (), CallOnceOptions(initial))]
+        nodes += [self._node(node) for node in function.nodes]
         outputs = tuple(map(self.index, function.outputs))
         return Subgraph(tuple(self._tensors), inputs, outputs, tuple(nodes), name)
 
@@ -51,12 +94,12 @@ class _Emitter:
         if value in self._indices:
             return self._indices[value]
         if value.data is None:
-            return self._add(value, value.name)
+            return self.add(value, value.name)
         data = value.data
         content = data.tobytes() if not data.dtype.hasobject else repr(data.tolist()).encode()
         key = (value.type, data.shape, hashlib.blake2b(content, digest_size=16).digest())
         if key not in self._constants:
-            self._constants[key] = self._add(value, value.name)
+            self._constants[key] = self.add(value, value.name)
         self._indices[value] = self._constants[key]
         return self._indices[value]
 
@@ -64,9 +107,11 @@ class _Emitter:
         assert isinstance(node.op, Op | ControlOp), f"{node} was not lowered"
         inputs = tuple(ABSENT if value is None else self.index(value) for value in node.inputs)
         outputs = tuple(self.index(value) for value in node.outputs)
-        return Node(node.op, inputs, outputs, node.options, version=node.op.versions.start)
+        options = _OPTIONS[node.op](*map(self._program.add, node.bodies)) if node.bodies else node.options
+        return Node(node.op, inputs, outputs, options, version=node.op.versions.start)
 
-    def _add(self, value: Value, name: str) -> int:
+    def add(self, value: Value, name: str) -> int:
+        """A new tensor for a value."""
         count = self._names.get(name, 0)
         self._names[name] = count + 1
         shape = None if value.shape is None else tuple(1 if d is None else d for d in value.shape)
@@ -89,15 +134,15 @@ def _signature(shape: Dims) -> tuple[int, ...]:
     return tuple(-1 if d is None else d for d in shape)
 
 
-def _with_shapes(model: Model) -> Model:
-    """The model with the shapes that follow from its inputs, and the versions that its nodes need.
+def _with_shapes(model: Model, entries: int) -> Model:
+    """The model with the shapes that follow from the inputs of its first subgraphs, and the versions of its nodes.
 
     Open dimensions get the smallest of some sizes that the model can be run with; an open batch is 1.
     """
     failure: ModelError | None = None
     for size in _OPEN_SIZES:
         try:
-            known = shapes.propagate(model, {i: _entry(g, size) for i, g in enumerate(model.subgraphs)})
+            known = shapes.propagate(model, {i: _entry(model.subgraphs[i], size) for i in range(entries)})
         except ModelError as error:
             failure = failure or error
             continue

@@ -3,8 +3,8 @@
 A pass rewires values and adds nodes in any order; ``Function.tidy`` then drops what nothing needs and sorts the rest.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from litecl.interpreter.errors import ConversionError
@@ -14,15 +14,19 @@ from litecl.interpreter.schema import TensorType
 
 Dims = tuple[int | None, ...]
 
-_WRITES = ("Assign", "ResourceScatter", "ResourceApply")
+_WRITES = ("Assign", "ResourceScatter", "ResourceApply", "ASSIGN_VARIABLE", "CALL_ONCE")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Variable:
-    """A TensorFlow variable and the value that it has when the model is converted."""
+    """A TensorFlow variable and the value that it has when the model is converted.
 
-    name: str
-    data: Array
+    key: what tells it from other variables of the process, whose names may be equal.
+    """
+
+    name: str = field(compare=False)
+    data: Array = field(compare=False)
+    key: str
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,8 @@ class Node:
     op: the name of a TensorFlow operator, or the record of a TFLite one.
     options: the attributes by name of a TensorFlow operator, or an instance of ``op.options``.
     name: the place in the user's model.
+    bodies: the functions that this node alone runs: branches of an If, condition and body of a While, the
+        decomposition of a composite. They see nothing but their arguments.
     """
 
     def __init__(
@@ -82,8 +88,10 @@ class Node:
         outputs: Sequence[Value],
         options: Any,
         name: str,
+        bodies: "Sequence[Function]" = (),
     ) -> None:
         self.op = op
+        self.bodies = tuple(bodies)
         self.options = options
         self.name = name
         self.outputs = tuple(outputs)
@@ -123,7 +131,8 @@ class Node:
     @property
     def is_effect(self) -> bool:
         """Whether the operator does something besides computing its results: it writes a variable."""
-        return isinstance(self.op, str) and self.op.startswith(_WRITES)
+        name = self.op if isinstance(self.op, str) else self.op.name
+        return name.startswith(_WRITES) or any(node.is_effect for body in self.bodies for node in body.nodes)
 
     def __str__(self) -> str:
         return f"{self.op if isinstance(self.op, str) else self.op.name} {self.name!r}"
@@ -139,10 +148,52 @@ class Function:
     nodes: list[Node] = field(default_factory=list)
     attrs: Mapping[str, Any] = field(default_factory=dict)
 
-    def add(self, node: Node) -> Node:
-        """Adds a node, to be sorted in by ``tidy``."""
-        self.nodes.append(node)
+    def add(self, node: Node, before: Node | None = None) -> Node:
+        """Adds a node, to be sorted in by ``tidy``, or to run right before another one."""
+        self.nodes.insert(len(self.nodes) if before is None else self.nodes.index(before), node)
         return node
+
+    def emit(
+        self,
+        op: str,
+        inputs: Sequence[Value | None],
+        like: "Value | tuple[TensorType, Dims | None]",
+        name: str,
+        **attrs: Any,
+    ) -> Value:
+        """The result of a new TensorFlow operator, of the type and shape of ``like``."""
+        type_, shape = (like.type, like.shape) if isinstance(like, Value) else like
+        return self.add(Node(op, inputs, [Value(type_, shape, name)], attrs, name)).output
+
+    def walk(self) -> "Iterator[Function]":
+        """The functions that the nodes own, innermost first, and then this one."""
+        for node in list(self.nodes):
+            for body in node.bodies:
+                yield from body.walk()
+        yield self
+
+    def clone(self) -> "Function":
+        """A copy that shares nothing but the data of constants, bodies included."""
+        copies: dict[Value, Value] = {}
+
+        def copy(value: Value) -> Value:
+            if value not in copies:
+                copies[value] = replace(value, producer=None, users=[])
+            return copies[value]
+
+        inputs = [copy(value) for value in self.inputs]
+        nodes = [
+            Node(
+                node.op,
+                [None if value is None else copy(value) for value in node.inputs],
+                [copy(value) for value in node.outputs],
+                node.options,
+                node.name,
+                [body.clone() for body in node.bodies],
+            )
+            for node in self.nodes
+        ]
+        return Function(self.name, inputs, [copy(value) for value in self.outputs], nodes, self.attrs)
 
     def replace(self, old: Value, new: Value) -> None:
         """Lets every reader of ``old`` read ``new``."""
@@ -197,6 +248,8 @@ class Function:
                 constant = value.data is not None or value.variable is not None
                 assert constant or value in known, f"{self.name}: {node} reads {value} before it is computed"
             assert all(value.producer is node for value in node.outputs), f"{self.name}: {node} lost a result"
+            for body in node.bodies:
+                body.check()
             known |= set(node.outputs)
         for value in self.outputs:
             constant = value.data is not None or value.variable is not None
@@ -207,7 +260,9 @@ class Function:
 class Module:
     """A whole program: the entry point with the names of its arguments and results, and the functions that it calls.
 
+    functions: TensorFlow's library of functions, until every node that calls one has its own.
     reshaped: whether the shapes of the inputs were changed, so that those of all other values are out of date.
+    variables: those that the program changes, once they are known.
     """
 
     main: Function
@@ -215,10 +270,7 @@ class Module:
     output_names: list[str]
     functions: dict[str, Function] = field(default_factory=dict)
     reshaped: bool = False
-
-    def all_functions(self) -> Iterable[Function]:
-        """The entry point first, then those that it may call."""
-        return (self.main, *self.functions.values())
+    variables: list[Variable] = field(default_factory=list)
 
 
 def constant(data: Array, name: str = "") -> Value:

@@ -1,25 +1,45 @@
 """The order of the passes, from a TensorFlow program to one of TFLite's operators."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
+from litecl.converter.composites import KERAS_BIDIRECTIONAL, KERAS_LSTM, KERAS_RNN
+from litecl.converter.fusions.fusion import Fusion
 from litecl.converter.graph import Function, Module
 from litecl.converter.lower import lower
 from litecl.converter.passes.activations import fuse_activations
 from litecl.converter.passes.arithmetic import simplify_arithmetic
+from litecl.converter.passes.bidirectional import fuse_bidirectional
+from litecl.converter.passes.bodies import own_bodies
+from litecl.converter.passes.branches import simplify_branches
+from litecl.converter.passes.composites import fuse_composites
 from litecl.converter.passes.dense import fuse_dense
 from litecl.converter.passes.dilation import fold_dilation
 from litecl.converter.passes.duplicates import merge_duplicates
 from litecl.converter.passes.fold import Evaluate, fold_constants
-from litecl.converter.passes.freeze import freeze_variables
+from litecl.converter.passes.frames import raise_loops
 from litecl.converter.passes.fused_activation import fuse_activation
 from litecl.converter.passes.identities import remove_identities
 from litecl.converter.passes.inline import inline_calls
+from litecl.converter.passes.kept_dims import keep_dims
 from litecl.converter.passes.linear import fold_linear
+from litecl.converter.passes.list_elements import Scope, shape_reads
+from litecl.converter.passes.loop_variables import simplify_loops
 from litecl.converter.passes.lstm_loops import fuse_lstm_loops
 from litecl.converter.passes.padding import fold_padding
+from litecl.converter.passes.ref_variables import raise_variables
 from litecl.converter.passes.repeats import fuse_repeats
 from litecl.converter.passes.reshapes import join_reshapes
+from litecl.converter.passes.rnn_loops import fuse_rnn_loops
+from litecl.converter.passes.shape_sources import use_shape_sources
 from litecl.converter.passes.sizes import resolve_sizes
+from litecl.converter.passes.switches import raise_branches
+from litecl.converter.passes.tensor_arrays import raise_arrays
+from litecl.converter.passes.tensor_lists import lower_lists
+from litecl.converter.passes.variables import changed_variables, freeze_variables
+from litecl.converter.report import ConversionReport, FusionRecord
 
 # On TensorFlow's operators, and again on what the lowering made of them, until nothing changes.
 _TENSORFLOW: tuple[Callable[[Function], None], ...] = (
@@ -27,46 +47,135 @@ _TENSORFLOW: tuple[Callable[[Function], None], ...] = (
     fold_dilation,
     remove_identities,
     fuse_dense,
+    use_shape_sources,
     resolve_sizes,
     fuse_repeats,
     fuse_activations,
     remove_identities,
 )
-_TFLITE: tuple[Callable[[Function], bool], ...] = (join_reshapes, fold_linear, fuse_activation, fold_padding)
+_TFLITE: tuple[Callable[[Function], bool], ...] = (
+    join_reshapes, keep_dims, fold_linear, fuse_activation, fold_padding
+)  # fmt: skip
 _MAX_ROUNDS = 20
+_LAYERS: Mapping[Any, str] = {KERAS_LSTM: "LSTM", KERAS_RNN: "SimpleRNN", KERAS_BIDIRECTIONAL: "Bidirectional LSTM"}
+
+Observe = Callable[[str, Module], None]
 
 
-def run(module: Module, evaluate: Evaluate, infer_shapes: Callable[[Function], None]) -> None:
-    """Turns the module into one of TFLite's operators.
+@dataclass(frozen=True)
+class Tools:
+    """What the passes need from outside, all of it TensorFlow's.
 
-    evaluate: runs a TensorFlow operator on constants. infer_shapes: shapes of a function whose inputs' shapes changed.
+    evaluate: runs operators on constants. infer_shapes: shapes of a function whose inputs' shapes changed.
     """
-    inline_calls(module)
-    for function in module.all_functions():
-        remove_identities(function)
-    fuse_lstm_loops(module)
-    function = module.main
-    freeze_variables(function)
-    if module.reshaped:
-        infer_shapes(function)
-    fold_constants(function, evaluate)
-    function.check()
-    for apply in _TENSORFLOW:
-        apply(function)
-        function.check()
-    fold_constants(function, evaluate)
-    lower(function)
-    function.check()
-    for _ in range(_MAX_ROUNDS):
-        if not _round(function):
-            break
-    merge_duplicates(function)
-    function.check()
+
+    evaluate: Evaluate
+    infer_shapes: Callable[[Function], None]
 
 
-def _round(function: Function) -> bool:
-    changed = False
-    for apply in _TFLITE:
-        changed |= apply(function)
-        function.check()
-    return changed
+@dataclass(frozen=True)
+class Pipeline:
+    """Turns modules into ones of TFLite's operators.
+
+    fusions: for composites, in the order in which they are asked. fuse_layers: whether loops become fused operators.
+    observe: told of every pass that has run.
+    """
+
+    tools: Tools
+    fusions: Sequence[Fusion] = ()
+    fuse_layers: bool = True
+    observe: Observe = lambda name, module: None
+    report: ConversionReport = field(default_factory=ConversionReport)
+
+    def run(self, modules: Sequence[Module]) -> None:
+        """Runs all passes; the modules may share variables."""
+        for module in modules:
+            self._prepare(module)
+        changed = changed_variables(modules)
+        for module in modules:
+            self._whole(module, "freeze_variables", lambda m: freeze_variables(m, changed))
+            self._control(module)
+            self._tensorflow(module)
+            self._tflite(module)
+
+    def _prepare(self, module: Module) -> None:
+        """One graph that owns all that it runs, in the terms of TensorFlow 2."""
+        self._whole(module, "raise_control", _raise_control)
+        self._whole(module, "inline_calls", lambda m: self.report.fusions.extend(inline_calls(m, self.fusions)))
+        self._whole(module, "own_bodies", own_bodies)
+        self._each(module, remove_identities)
+
+    def _control(self, module: Module) -> None:
+        """Composites decided on, loops fused or made simple, lists made tensors."""
+        main = module.main
+        self._simplify_control(module)
+        if module.reshaped and _has_bodies(main):
+            shape_reads(Scope(main))
+            self._whole(module, "infer_shapes", lambda m: self.tools.infer_shapes(m.main))
+        self._each(module, lambda f: self.report.fusions.extend(fuse_composites(f)), "fuse_composites")
+        self._simplify_control(module)
+        if self.fuse_layers:
+            for apply in (fuse_lstm_loops, fuse_rnn_loops, fuse_bidirectional):
+                self._each(module, apply)
+        self.report.fusions.extend(
+            FusionRecord(_LAYERS[node.op], node.name)
+            for f in main.walk() for node in f.nodes if node.op in _LAYERS
+        )
+        self._whole(module, "lower_lists", lower_lists)
+        self._simplify_control(module)
+        if module.reshaped or _has_bodies(main):
+            self._whole(module, "infer_shapes", lambda m: self.tools.infer_shapes(m.main))
+
+    def _tensorflow(self, module: Module) -> None:
+        self._each(module, lambda f: fold_constants(f, self.tools.evaluate), "fold_constants")
+        for apply in _TENSORFLOW:
+            self._each(module, apply)
+        self._simplify_control(module)
+
+    def _tflite(self, module: Module) -> None:
+        self._each(module, lower)
+        for _ in range(_MAX_ROUNDS):
+            changed = [self._each(module, apply) for apply in _TFLITE]
+            if not any(changed):
+                break
+        self._each(module, merge_duplicates)
+
+    def _simplify_control(self, module: Module) -> None:
+        for _ in range(_MAX_ROUNDS):
+            self._each(module, lambda f: fold_constants(f, self.tools.evaluate), "fold_constants")
+            if not (self._each(module, simplify_loops) | self._each(module, simplify_branches)):
+                return
+
+    def _each(self, module: Module, apply: Callable[[Function], object], name: str = "") -> bool:
+        """Applies a pass to every function, innermost first; says whether one changed."""
+        changed = False
+
+        def all_functions(module: Module) -> None:
+            nonlocal changed
+            for function in module.main.walk():
+                changed |= bool(apply(function))
+
+        self._whole(module, name or apply.__name__, all_functions)
+        return changed
+
+    def _whole(self, module: Module, name: str, apply: Callable[[Module], object]) -> None:
+        start = time.perf_counter()
+        apply(module)
+        self.report.passes[name] = self.report.passes.get(name, 0.0) + time.perf_counter() - start
+        module.main.check()
+        self.observe(name, module)
+
+
+def _raise_control(module: Module) -> None:
+    """TensorFlow 1's control flow and variables as TensorFlow 2's. Until then nodes may form cycles."""
+    for function in (module.main, *module.functions.values()):
+        raise_variables(function)
+        if any(node.op in ("Enter", "Switch", "TensorArrayV3") for node in function.nodes):
+            raise_arrays(function)
+            raise_loops(function)
+            raise_branches(function)
+            module.reshaped = True  # the shapes of a graph with cycles are not all known
+
+
+def _has_bodies(function: Function) -> bool:
+    return any(node.bodies for node in function.nodes)

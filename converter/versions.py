@@ -10,20 +10,25 @@ from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.binary import ADD, DIV, FLOOR_DIV, MAXIMUM, MINIMUM, MUL, SUB
 from litecl.interpreter.ops.broadcast_to import BROADCAST_TO
 from litecl.interpreter.ops.compare import EQUAL, NOT_EQUAL
+from litecl.interpreter.ops.conv_2d import CONV_2D
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D
+from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
 from litecl.interpreter.ops.fill import FILL
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 from litecl.interpreter.ops.gather import GATHER, GATHER_ND
+from litecl.interpreter.ops.lstm import LSTM
 from litecl.interpreter.ops.pack import UNPACK
 from litecl.interpreter.ops.pad import PAD, PADV2
 from litecl.interpreter.ops.resize import RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR
 from litecl.interpreter.ops.reverse import REVERSE_V2
+from litecl.interpreter.ops.rnn import UNIDIRECTIONAL_SEQUENCE_RNN
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.space_to_batch_nd import BATCH_TO_SPACE_ND, SPACE_TO_BATCH_ND
 from litecl.interpreter.ops.split import SPLIT
 from litecl.interpreter.ops.strided_slice import STRIDED_SLICE
 from litecl.interpreter.ops.transpose import TRANSPOSE
 from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV
+from litecl.interpreter.ops.unidirectional_sequence_lstm import UNIDIRECTIONAL_SEQUENCE_LSTM
 from litecl.interpreter.schema import TensorType
 
 Specs = Sequence[TensorSpec | None]
@@ -66,13 +71,26 @@ def _beyond_4(version: int, versions: dict[TensorType, int] | None = None) -> _R
     return rule
 
 
+def _is_hybrid(inputs: Specs) -> bool:
+    return _type(inputs, 1) == TensorType.INT8
+
+
+def _hybrid(version: int) -> _Rule:
+    """The version for integer weights with float activations."""
+    return lambda node, inputs: version if _is_hybrid(inputs) else 1
+
+
 def _fully_connected(node: Node, inputs: Specs) -> int:
+    if _is_hybrid(inputs):
+        return 12  # a scale for every row of the weights
     if len(inputs) == 2:
         return 6
     return 5 if node.options.keep_num_dims else 1
 
 
 def _depthwise(node: Node, inputs: Specs) -> int:
+    if _is_hybrid(inputs):
+        return 6
     return 2 if (node.options.dilation_w_factor, node.options.dilation_h_factor) != (1, 1) else 1
 
 
@@ -84,6 +102,11 @@ def _resize(node: Node, inputs: Specs) -> int:
 _RULES: dict[Op | ControlOp, _Rule] = {
     FULLY_CONNECTED: _fully_connected,
     DEPTHWISE_CONV_2D: _depthwise,
+    CONV_2D: _hybrid(5),
+    EMBEDDING_LOOKUP: _hybrid(3),
+    UNIDIRECTIONAL_SEQUENCE_RNN: _hybrid(2),
+    UNIDIRECTIONAL_SEQUENCE_LSTM: lambda node, inputs: 2 if _type(inputs, 2) == TensorType.INT8 else 1,
+    LSTM: lambda node, inputs: 3 if _type(inputs, 2) == TensorType.INT8 else 1,
     RESIZE_BILINEAR: _resize,
     RESIZE_NEAREST_NEIGHBOR: _resize,
     TRANSPOSE_CONV: lambda node, inputs: 3 if len(inputs) == 4 else 1,

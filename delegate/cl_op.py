@@ -53,6 +53,12 @@ class Operand:
         """The value of a constant."""
         return self.spec.data
 
+    @property
+    def value(self) -> Array:
+        """The value of what a claim has made sure is a constant."""
+        assert self.spec.data is not None, f"{self.spec.name!r} is not a constant"
+        return self.spec.data
+
 
 @dataclass(frozen=True, eq=False)
 class Const:

@@ -15,6 +15,9 @@ Claim = Callable[[Any, Specs, Sequence[TensorSpec]], Refusal | None]
 FLOAT = (TensorType.FLOAT32,)
 NUMBERS = (TensorType.FLOAT32, TensorType.INT32, TensorType.INT64)
 
+BYTES = (TensorType.INT8, TensorType.UINT8)
+QUANTIZED = (*BYTES, TensorType.INT16)
+
 C_TYPES = {
     TensorType.FLOAT32: "float",
     TensorType.INT32: "int",
@@ -22,10 +25,11 @@ C_TYPES = {
     TensorType.BOOL: "uchar",
     TensorType.UINT8: "uchar",
     TensorType.INT8: "char",
+    TensorType.INT16: "short",
 }
 """OpenCL C's names of the types that tensors have on the device."""
 
-BITS = {1: "uchar", 4: "int", 8: "long"}
+BITS = {1: "uchar", 2: "ushort", 4: "int", 8: "long"}
 """For kernels that only move elements: an integer type by the size of an element in bytes."""
 
 
@@ -52,10 +56,19 @@ def given(inputs: Specs, position: int) -> TensorSpec:
     return spec
 
 
-def typed(specs: Specs, allowed: Collection[TensorType]) -> Refusal | None:
-    """All of the tensors have one of these types."""
+def typed(specs: Specs, allowed: Collection[TensorType], *, quantized: bool = False) -> Refusal | None:
+    """All of the tensors have one of these types; if not ``quantized``, their elements stand for themselves."""
     wrong = [spec.type.name for spec in specs if spec is not None and spec.type not in allowed]
-    return Refusal(f"type {wrong[0]}") if wrong else None
+    if wrong:
+        return Refusal(f"type {wrong[0]}")
+    if not quantized and any(is_quantized(spec) for spec in specs):
+        return Refusal("quantized")
+    return None
+
+
+def is_quantized(spec: TensorSpec | None) -> bool:
+    """Whether a tensor's integers stand for real numbers."""
+    return spec is not None and spec.quantization is not None and spec.type in QUANTIZED
 
 
 def constant(inputs: Specs, **positions: int) -> Refusal | None:
@@ -81,7 +94,7 @@ def takes(*allowed: TensorType) -> Claim:
 
 def moves(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     """The claim of an operator that moves elements of any type that the device holds."""
-    return typed(outputs, C_TYPES)
+    return typed(outputs, C_TYPES, quantized=True)
 
 
 def moves_by(**positions: int) -> Claim:

@@ -7,10 +7,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from litecl.delegate.control import FOLDED, callees_of, reached
 from litecl.delegate.cost import work_flops
 from litecl.delegate.device import Device, choose
 from litecl.delegate.options import CLOptions, Precision, node_set
-from litecl.delegate.partition import FOLDED, Partitioning, Region, partition
+from litecl.delegate.partition import Partitioning, Region, partition
 from litecl.delegate.plan import plan
 from litecl.delegate.report import Counters, DelegationReport, NodeRow, PartitionRow
 from litecl.delegate.runner import Program
@@ -34,6 +35,9 @@ class CLDelegate:
     cache_dir: where program binaries are kept: "auto" is ``~/.cache/litecl``, None keeps none.
     profile: take device times of every launch. strict: raise DelegateError where the device fails, instead of
         leaving the region to the CPU. Refusing an operator is no failure.
+    max_loop_iterations: of a WHILE on the device each time it runs; one that goes on raises ModelError, and variables
+        are as they were before. None lets it go on. On a CPU device a loop runs within one kernel, which nothing
+        interrupts; queued loops, as on a GPU, hear Ctrl-C. queue_loops: queue them on a CPU device too.
     """
 
     def __init__(
@@ -50,6 +54,8 @@ class CLDelegate:
         cache_dir: str | PathLike[str] | None = "auto",
         profile: bool = False,
         strict: bool = False,
+        max_loop_iterations: int | None = None,
+        queue_loops: bool = False,
     ) -> None:
         self.options = CLOptions(
             device=device,
@@ -63,6 +69,8 @@ class CLDelegate:
             cache_dir=cache_dir,
             profile=profile,
             strict=strict,
+            max_loop_iterations=max_loop_iterations,
+            queue_loops=queue_loops,
         )
 
     def apply(
@@ -83,6 +91,8 @@ class CLDelegation:
     options: CLOptions
     preserve: bool
     model: Model = field(init=False)
+    planned: Model = field(init=False)  # the model as regions are made of it, node by node like the original
+    planned_specs: Sequence[Sequence[TensorSpec]] = field(init=False)
     counters: Counters = field(default_factory=Counters)
     failures: list[str] = field(default_factory=list)
     _device: Device | None = None
@@ -93,15 +103,14 @@ class CLDelegation:
 
     def prepare(self) -> None:
         """Rewrites the model, subgraph by subgraph."""
+        self.planned, self.planned_specs = self.original, self.specs
         start_s = time.perf_counter()
         try:
             self._device = _open(self.options, work_flops(self.original, self.specs))
             hits_before = self._device.programs.cache_hits
         except DelegateError as error:
             self._fail(error)
-        self.model = replace(
-            self.original, subgraphs=tuple(self._subgraph(i, g) for i, g in enumerate(self.original.subgraphs))
-        )
+        self.model = replace(self.original, subgraphs=self._subgraphs())
         self._build_s = time.perf_counter() - start_s
         if self._device is not None:
             self._cache_hits = self._device.programs.cache_hits - hits_before
@@ -120,8 +129,27 @@ class CLDelegation:
             failures=tuple(self.failures),
         )
 
+    def _subgraphs(self) -> tuple[Subgraph, ...]:
+        """Every subgraph rewritten, but for those that only regions run: these are part of the regions."""
+        graphs = list(self.original.subgraphs)
+        called = set(reached(self.original, [node for graph in graphs for node in graph.nodes]))
+        waiting = [i for i in range(len(graphs)) if i not in called or i in self._entries()]
+        done: set[int] = set()
+        while waiting:
+            index = waiting.pop(0)
+            if index not in done:
+                done.add(index)
+                graphs[index] = self._subgraph(index, graphs[index])
+                waiting += [callee for node in graphs[index].nodes for callee in callees_of(node)]
+        self._report_absorbed(done)
+        self._rows.sort(key=lambda row: (row.subgraph, row.node))
+        return tuple(graphs)
+
+    def _entries(self) -> set[int]:
+        return {0, *(signature.subgraph for signature in self.original.signatures)}
+
     def _subgraph(self, index: int, graph: Subgraph) -> Subgraph:
-        parts = partition(index, graph, self.specs[index], self.options, preserve=self.preserve)
+        parts = partition(index, self.planned, self.planned_specs, self.options, preserve=self.preserve)
         if self._device is None:
             parts = Partitioning((), dict.fromkeys(range(len(graph.nodes)), self.failures[-1]), ())
         built = {region.nodes: node for region in parts.regions if (node := self._build(region, graph, parts))}
@@ -136,8 +164,8 @@ class CLDelegation:
         assert self._device is not None
         number = len(self._programs)
         try:
-            planned = plan(region, graph, self.specs[region.subgraph], self._device.target, self._device.alignment)
-            program = Program(planned, self._device, number)
+            planned = plan(region, self.planned, self.planned_specs, self._device.target, self._device.alignment)
+            program = Program(planned, self._device, number, self.options)
         except DelegateError as error:
             self._fail(error)
             parts.reasons.update(dict.fromkeys(region.nodes, f"device failure: {_first_line(error)}"))
@@ -155,6 +183,17 @@ class CLDelegation:
             claimed = i in numbers or (reason == FOLDED and bool(numbers))
             self._rows.append(NodeRow(index, i, node.op.name, claimed, numbers.get(i), reason))
 
+    def _report_absorbed(self, done: set[int]) -> None:
+        """The nodes of subgraphs that run only as part of a region."""
+        for number, program in self._programs.items():
+            region = program.plan.region
+            graph = self.original.subgraphs[region.subgraph]
+            absorbed = set(reached(self.original, [graph.nodes[i] for i in region.nodes]))
+            for index in sorted(absorbed - done):
+                done.add(index)
+                nodes = enumerate(self.original.subgraphs[index].nodes)
+                self._rows += [NodeRow(index, i, node.op.name, True, number, "") for i, node in nodes]
+
     def _fail(self, error: DelegateError) -> None:
         if self.options.strict:
             raise error
@@ -164,11 +203,9 @@ class CLDelegation:
         """A region failed at run time: it goes back to the CPU for good."""
         self._fail(error)
         self._programs.pop(program.partition, None)
-        region = program.plan.region
-        nodes = {(region.subgraph, i) for i in region.nodes}
-        reason = f"device failure: {_first_line(error)}"
+        number, reason = program.partition, f"device failure: {_first_line(error)}"
         self._rows = [
-            replace(row, claimed=False, partition=None, reason=reason) if (row.subgraph, row.node) in nodes else row
+            replace(row, claimed=False, partition=None, reason=reason) if row.partition == number else row
             for row in self._rows
         ]
 
@@ -228,6 +265,7 @@ def _partition_row(number: int, program: Program) -> PartitionRow:
         arena_bytes=program.plan.arena.size_bytes,
         constant_bytes=program.constant_bytes,
         flops=sum(work.launch.flops for work in program.plan.works),
+        loops=program.loops(),
     )
 
 

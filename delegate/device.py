@@ -1,17 +1,17 @@
 """An OpenCL device: choosing one, and building programs for it with a cache of binaries on disk."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyopencl as cl
 
 from litecl.delegate.cl_op import Target
 from litecl.delegate.programs import Programs
 from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
+from litecl.interpreter.graph import Array
 
 _OUT_OF_MEMORY = {
     cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
@@ -82,14 +82,30 @@ def target_of(device: Any) -> Target:
     )
 
 
-@contextmanager
-def typed_errors(doing: str) -> Iterator[None]:
-    """Turns OpenCL's errors into ours, saying what was being done."""
-    try:
-        yield
-    except cl.Error as error:
-        kind = OutOfDeviceMemory if isinstance(error, cl.MemoryError) or error.code in _OUT_OF_MEMORY else DelegateError
-        raise kind(f"{doing}: {error}") from error
+class typed_errors:  # noqa: N801  it is used as a function is
+    """Turns OpenCL's errors into ours, saying what was being done. A class, which costs a run less than a generator."""
+
+    def __init__(self, doing: str) -> None:
+        self._doing = doing
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if not isinstance(error, cl.Error):
+            return
+        out_of_memory = isinstance(error, cl.MemoryError) or error.code in _OUT_OF_MEMORY
+        raise (OutOfDeviceMemory if out_of_memory else DelegateError)(f"{self._doing}: {error}") from error
+
+
+class _SharedBytes:
+    """What numpy makes an array of, and what keeps the memory for as long as there is one."""
+
+    def __init__(self, allocation: Any, size_bytes: int) -> None:
+        self._allocation = allocation
+        self.__array_interface__ = {
+            "data": (allocation.svm_ptr, False), "shape": (size_bytes,), "typestr": "|u1", "version": 3,
+        }
 
 
 @dataclass
@@ -125,6 +141,29 @@ class Device:
     def alignment(self) -> int:
         """Alignment of a sub-buffer's origin, in bytes."""
         return max(64, int(self.device.mem_base_addr_align) // 8)
+
+    def shared_buffer(self, size_bytes: int) -> tuple[Any, Array | None]:
+        """Device memory, and the same memory as bytes of the host where the device shares it (fine-grained SVM).
+
+        Raises OutOfDeviceMemory.
+        """
+        if not self._shares_memory:
+            return self.buffer(size_bytes), None
+        flags = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
+        with typed_errors(f"allocating {size_bytes} bytes"):
+            shared = cl.SVMAllocation(self.context, max(1, size_bytes), self.alignment, flags)
+            host = np.asarray(_SharedBytes(shared, max(1, size_bytes)))
+            use = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+            return cl.Buffer(self.context, use, hostbuf=host), host
+
+    @property
+    def _shares_memory(self) -> bool:
+        if self.target.kind != "cpu":
+            return False
+        try:
+            return bool(self.device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_BUFFER)
+        except cl.Error:  # before OpenCL 2.0
+            return False
 
     def buffer(self, size_bytes: int) -> Any:
         """Device memory. Raises OutOfDeviceMemory."""

@@ -12,7 +12,10 @@ Precision = Literal["fp32"]
 
 @dataclass(frozen=True)
 class CLOptions:
-    """The keywords of ``CLDelegate``, checked. See there for what they mean."""
+    """The keywords of ``CLDelegate``, checked. See there for what they mean.
+
+    queue_loops: queue the iterations of loops, and launches by themselves, also where one kernel could run them all.
+    """
 
     device: Any = None
     num_threads: int | None = None
@@ -25,13 +28,15 @@ class CLOptions:
     cache_dir: str | PathLike[str] | None = "auto"
     profile: bool = False
     strict: bool = False
+    max_loop_iterations: int | None = None
+    queue_loops: bool = False
 
     def __post_init__(self) -> None:
         if self.precision != "fp32":
             raise DelegateError(f"precision: expected 'fp32', got {self.precision!r}")
-        for name in ("num_threads", "max_delegated_partitions", "min_nodes_per_partition"):
+        for name in ("num_threads", "max_delegated_partitions", "min_nodes_per_partition", "max_loop_iterations"):
             value = getattr(self, name)
-            if value is not None and value < (0 if name == "max_delegated_partitions" else 1):
+            if value is not None and value < (0 if name.startswith("max_") else 1):
                 raise DelegateError(f"{name}: expected a positive number, got {value}")
 
 

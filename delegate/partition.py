@@ -2,18 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from litecl.delegate.cl_op import ClOp
+from litecl.delegate.control import FOLDED, refusal
 from litecl.delegate.ops import CL_OPS
 from litecl.delegate.options import CLOptions
-from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec
+from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.schema import TensorType
 
-FOLDED = "constant: computed at preparation"
-
 _DEVICE_TYPES = frozenset(
-    {TensorType.FLOAT32, TensorType.INT32, TensorType.INT64, TensorType.BOOL, TensorType.INT8, TensorType.UINT8}
+    {
+        *(TensorType.FLOAT32, TensorType.INT32, TensorType.INT64, TensorType.BOOL),
+        *(TensorType.INT8, TensorType.UINT8, TensorType.INT16),
+    }
 )
 
 
@@ -37,27 +40,37 @@ class Partitioning:
 
 
 def partition(
-    index: int, graph: Subgraph, specs: Sequence[TensorSpec], options: CLOptions, *, preserve: bool = False
+    index: int, model: Model, specs: Sequence[Sequence[TensorSpec]], options: CLOptions, *, preserve: bool = False
 ) -> Partitioning:
     """Partitions one subgraph. With ``preserve`` every tensor that a region computes is one of its outputs."""
+    graph = model.subgraphs[index]
     reasons = {
         i: reason
-        for i, node in enumerate(graph.nodes)
-        if (reason := why_not(index, i, node, specs, options)) is not None
+        for i in range(len(graph.nodes))
+        if (reason := why_not(index, i, model, specs, options, preserve=preserve)) is not None
     }
     runs = _cluster(graph, reasons)
     candidates = [run for run in runs if run[0] not in reasons]
     for run, reason in _too_small(candidates, options):
         reasons |= dict.fromkeys(run, reason)
     regions = tuple(
-        _region(index, graph, specs, run, preserve) for run in runs if run[0] not in reasons
+        _region(index, graph, specs[index], run, preserve) for run in runs if run[0] not in reasons
     )
     return Partitioning(regions, reasons, tuple(runs))
 
 
-def why_not(index: int, position: int, node: Node, specs: Sequence[TensorSpec], options: CLOptions) -> str | None:
+def why_not(
+    index: int,
+    position: int,
+    model: Model,
+    specs: Sequence[Sequence[TensorSpec]],
+    options: CLOptions,
+    *,
+    preserve: bool = False,
+) -> str | None:
     """The reason why a node stays on the CPU, or None if the device takes it."""
-    outputs = [specs[t] for t in node.outputs]
+    node, known = model.subgraphs[index].nodes[position], specs[index]
+    inputs, outputs = [None if t == ABSENT else known[t] for t in node.inputs], [known[t] for t in node.outputs]
     if outputs and all(spec.data is not None for spec in outputs):
         return FOLDED
     if (index, position) in options.deny_nodes:
@@ -67,11 +80,13 @@ def why_not(index: int, position: int, node: Node, specs: Sequence[TensorSpec], 
     if options.allow_ops is not None and node.op.name not in options.allow_ops:
         return "not in allow_ops"
     if isinstance(node.op, ControlOp):
-        return f"{node.op.name} runs on the CPU; static parts of its subgraphs are claimed as regions of their own"
+        if preserve:
+            return f"{node.op.name}: the tensors of its subgraphs are kept, so the CPU runs it"
+        inner = partial(why_not, model=model, specs=specs, options=options)
+        return refusal(index, node, model, specs, inner) or _unfit(inputs, outputs)
     cl_op = CL_OPS.get(node.op)
     if cl_op is None:
         return f"no device kernel for {node.op.name}"
-    inputs = [None if t == ABSENT else specs[t] for t in node.inputs]
     return _unfit(inputs, outputs) or _refusal(cl_op, node, inputs, outputs)
 
 
@@ -88,8 +103,6 @@ def _unfit(inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]) -
                 return f"{kind} {i} has no elements"
             if spec.size >= 2**31:
                 return f"{kind} {i} has {spec.size} elements, more than a kernel counts"
-            if spec.quantization is not None and spec.data is None and spec.type in (TensorType.INT8, TensorType.UINT8):
-                return f"{kind} {i} is quantized"
     return None
 
 

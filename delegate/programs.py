@@ -13,7 +13,8 @@ from typing import Any
 import pyopencl as cl
 
 from litecl import kernels_cl
-from litecl.delegate.region_program import RegionProgram, Variant
+from litecl.delegate.cl_op import Launch
+from litecl.delegate.region_program import RegionProgram, Variant, function_of
 from litecl.interpreter.errors import KernelBuildError
 
 _KERNELS = Path(kernels_cl.__file__).parent
@@ -37,7 +38,18 @@ class Programs:
 
     def kernel(self, name: str, entry: str, defines: Defines) -> Any:
         """A new kernel object of ``kernels_cl/<name>.cl``. Raises KernelBuildError with the build log."""
-        source, options = _source(f"{name}.cl"), render({**defines, **self._macros})
+        return self._kernel(name, entry, _source(f"{name}.cl"), render({**defines, **self._macros}))
+
+    def guarded_kernel(self, launch: Launch) -> Any:
+        """The kernel of a launch behind two more arguments: flags, and the number of the one without which it rests."""
+        function = function_of(launch)
+        if function is None:
+            raise KernelBuildError(f"{launch.entry} has arguments that cannot be handed on")
+        options = render({**launch.defines, **self._macros, "LITECL_GUARDED": 1})
+        source = _source(f"{launch.kernel}.cl") + function.guarded
+        return self._kernel(launch.kernel, f"guarded_{launch.entry}", source, options)
+
+    def _kernel(self, name: str, entry: str, source: str, options: tuple[str, ...]) -> Any:
         key = self._key(name, source, *options)
         program = self._built.get(key) or self.load(key) or self._build(key, source, options)
         self._built[key] = program

@@ -7,12 +7,13 @@ one kind share it in the cache.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Launch
+from litecl.delegate.cl_op import Arg, Launch, Operand
+from litecl.delegate.steps import Branch, Loop, Part, Steps, Work, works_of
 from litecl.interpreter.graph import Array
 
 _SCALARS = {
@@ -22,6 +23,10 @@ _SCALARS = {
     np.dtype(np.uint8): "uchar",
     np.dtype(np.int8): "char",
 }
+
+
+# region.cl's codes of control flow.
+_BLOCK, _JUMP, _UNLESS, _SWAP, _START, _COUNT = -1, -2, -3, -4, -5, -6
 
 
 @dataclass(frozen=True)
@@ -58,13 +63,29 @@ class Function:
         return f"CALLER({self.name}) {{ {self.entry}({', '.join(given)}); }}\n"
 
 
+    @property
+    def guarded(self) -> str:
+        """A kernel, to stand behind the kernel file, that runs the function only if flags[flag] is not 0."""
+        types = ["__global void *" if t is None else t for t in self.parameters]
+        declared = [f"{t} a{i}" for i, t in enumerate(types)]
+        called = ", ".join(f"a{i}" for i in range(len(types)))
+        return (
+            f"__kernel void guarded_{self.entry}(__global const int *flags, int flag, {', '.join(declared)}) "
+            f"{{ if (flags[flag]) {self.entry}({called}); }}\n"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class RegionProgram:
-    """The functions of a region and its two tables, in region.cl's layout."""
+    """The functions of a region and its two tables, in region.cl's layout.
+
+    places: of how many entries progress is counted, those that all workers come to.
+    """
 
     functions: tuple[Function, ...]
     works: Array
     args: Array
+    places: int
 
     @property
     def variants(self) -> dict[Variant, str]:
@@ -80,28 +101,104 @@ class RegionProgram:
         return "#define FUNCTIONS(F) " + " ".join(f"F({i}, {f.name})" for i, f in enumerate(self.functions)) + "\n"
 
 
-def region_program(launches: Sequence[Launch], address: Callable[[Arg], int]) -> RegionProgram | None:
-    """The program that runs launches one after another, or None where a parameter has a type that it cannot pass.
+def region_program(
+    steps: Steps, address: Callable[[Arg], int], most_iterations: int | None = None
+) -> RegionProgram | None:
+    """The program that runs steps one after another, or None where a parameter has a type that it cannot pass.
 
-    address: of everything but a scalar, as region.cl's POINTER reads it.
+    address: of everything but a scalar, as region.cl's POINTER reads it. most_iterations: of a loop each time it runs.
     """
-    functions: dict[Function, int] = {}
-    works: list[list[int]] = []
-    args: list[int] = []
-    for launch in launches:
-        function = _function(launch)
-        if function is None:
-            return None
-        case = functions.setdefault(function, len(functions))
-        sizes = [*launch.global_size, 1, 1][:3]
-        works.append([case, *sizes, len(args), 0])
-        args += [_bits(arg) if isinstance(arg, np.generic) else address(arg) for arg in launch.args]
-    return RegionProgram(tuple(functions), np.array(works, np.int32), np.array(args, np.uint64))
+    tables = _Tables(address, most_iterations)
+    launches = [work.launch for work in works_of(steps)]
+    if not all(set(launch.local_size) == {1} and function_of(launch) for launch in launches):
+        return None
+    for part in steps:
+        tables.outermost(part)
+    return RegionProgram(
+        tuple(tables.functions), np.array(tables.works, np.int32), np.array(tables.args, np.uint64), tables.places
+    )
 
 
-def _function(launch: Launch) -> Function | None:
+class _Tables:
+    """The two tables as they grow, entry by entry. places: how many entries have a place in region.cl's progress."""
+
+    def __init__(self, address: Callable[[Arg], int], most_iterations: int | None) -> None:
+        self._address, self._most = address, most_iterations
+        self.functions: dict[Function, int] = {}
+        self.works: list[list[int]] = []
+        self.args: list[int] = []
+        self.places = 0
+
+    def outermost(self, part: Part) -> None:
+        """A part that all workers come to."""
+        if isinstance(part, Work):
+            self._work(part.launch)
+        else:
+            block = self._control(_BLOCK)
+            self._part(part)
+            self._land(block)
+        self.places += 1
+
+    def _part(self, part: Part) -> None:
+        if isinstance(part, Work):
+            self._work(part.launch)
+        elif isinstance(part, Branch):
+            self._branch(part)
+        else:
+            self._loop(part)
+
+    def _steps(self, steps: Steps) -> None:
+        for part in steps:
+            self._part(part)
+
+    def _branch(self, branch: Branch) -> None:
+        unless = self._unless(branch.predicate)
+        self._steps(branch.then)
+        over = self._control(_JUMP)
+        self._land(unless)
+        self._steps(branch.otherwise)
+        self._land(over)
+
+    def _loop(self, loop: Loop) -> None:
+        if self._most is not None:
+            self._control(_START, loop.number)
+        start = len(self.works)
+        self._steps(loop.condition)
+        unless = self._unless(loop.predicate)
+        if self._most is not None:
+            self._control(_COUNT, loop.number, self._most)
+        self._steps(loop.body)
+        if loop.swaps:
+            self._control(_SWAP, loop.number)
+        self._control(_JUMP, start)
+        self._land(unless)
+
+    def _work(self, launch: Launch) -> None:
+        function = function_of(launch)
+        assert function is not None
+        case = self.functions.setdefault(function, len(self.functions))
+        self.works.append([case, *[*launch.global_size, 1, 1][:3], len(self.args), self.places])
+        self.args += [_bits(arg) if isinstance(arg, np.generic) else self._address(arg) for arg in launch.args]
+
+    def _control(self, code: int, first: int = 0, second: int = 0) -> int:
+        """Adds an entry of control flow; its position."""
+        self.works.append([code, first, second, 0, len(self.args), self.places])
+        return len(self.works) - 1
+
+    def _unless(self, predicate: Operand) -> int:
+        entry = self._control(_UNLESS)
+        self.args.append(self._address(predicate))
+        return entry
+
+    def _land(self, entry: int) -> None:
+        """Lets an entry go to where the table ends now."""
+        self.works[entry][1] = len(self.works)
+
+
+def function_of(launch: Launch) -> Function | None:
+    """The function that a launch calls, None where it has a parameter of a type that cannot be handed on."""
     scalars = [arg.dtype for arg in launch.args if isinstance(arg, np.generic)]
-    if any(dtype not in _SCALARS for dtype in scalars) or any(size != 1 for size in launch.local_size):
+    if any(dtype not in _SCALARS for dtype in scalars):
         return None
     parameters = tuple(_SCALARS[arg.dtype] if isinstance(arg, np.generic) else None for arg in launch.args)
     return Function(Variant(launch.kernel, tuple(sorted(launch.defines.items()))), launch.entry, parameters)

@@ -23,7 +23,10 @@ class NodeRow:
 
 @dataclass(frozen=True)
 class PartitionRow:
-    """One region on the device: its nodes, launches an invoke, arena size and arithmetic operations."""
+    """One region on the device: its nodes, launches an invoke, arena size and arithmetic operations.
+
+    Launches and operations within a loop count once. loops: how each loop runs, in words.
+    """
 
     partition: int
     subgraph: int
@@ -32,6 +35,7 @@ class PartitionRow:
     arena_bytes: int
     constant_bytes: int
     flops: int
+    loops: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class KernelRow:
     entry: str
     duration_ms: float
     flops: int
+    subgraph: int = 0
 
 
 @dataclass
@@ -103,6 +108,8 @@ class DelegationReport:
             f"last invoke: {cost.kernel_launches} launches, {cost.host_syncs} host syncs, "
             f"{cost.bytes_to_device} bytes to the device, {cost.bytes_to_host} bytes to the host"
         )
+        for loop in (loop for row in self.partitions for loop in row.loops):
+            console.print(loop)
         for failure in self.failures:
             console.print(f"device failure: {failure}")
         console.print(self._table())

@@ -14,8 +14,9 @@
 #pragma OPENCL FP_CONTRACT ON
 
 // A kernel is written KERNEL void name(ITEM arguments...) and asks ITEM_INDEX(d) for its index in dimension d. It is
-// built in two ways: as a __kernel that is launched, or, with LITECL_REGION, as a function that the kernel of a whole
-// region calls for one work-item after another (region.cl); then its index comes as an argument.
+// built in several ways: as a __kernel that is launched, or, with LITECL_REGION, as a function that the kernel of a whole
+// region calls for one work-item after another (region.cl); then its index comes as an argument. With LITECL_GUARDED it
+// is a function that a __kernel calls if a flag says so (delegate/region_program.py).
 //
 // On a CPU a work-item is a group of its own. A runtime for CPUs may compile a kernel several times over, once for each
 // way of launching it: what it calls out of line is compiled once.
@@ -40,10 +41,13 @@
 #define KERNEL __attribute__((noinline)) static WIDE
 #define ITEM const int item_0, const int item_1, const int item_2,
 #define ITEM_INDEX(d) item_##d
+#undef inline  // some drivers define it
 #define inline static __inline__  // what C99 calls inline is gone once files are linked
 #include "region.h"
 #else
-#ifdef LITECL_CPU
+#if defined(LITECL_GUARDED)
+#define KERNEL static WIDE
+#elif defined(LITECL_CPU)
 #define KERNEL __kernel __attribute__((reqd_work_group_size(1, 1, 1))) WIDE
 #else
 #define KERNEL __kernel
@@ -66,6 +70,7 @@ typedef int intv_u;
 #define VECTOR(type) type
 #define LANE0(x) (x)
 #define AS_INTV(x) as_int(x)
+#define AS_UINTV(x) as_uint(x)
 #define AS_FLOATV(x) as_float(x)
 #else
 typedef JOIN(float, VW) floatv;
@@ -76,6 +81,7 @@ typedef intv intv_u __attribute__((aligned(4)));
 #define VECTOR(type) JOIN(type, VW)
 #define LANE0(x) ((x).s0)
 #define AS_INTV(x) JOIN(as_int, VW)(x)
+#define AS_UINTV(x) JOIN(as_uint, VW)(x)
 #define AS_FLOATV(x) JOIN(as_float, VW)(x)
 #endif
 

@@ -217,13 +217,12 @@ def _kernels(reports: Sequence[DelegationReport]) -> tuple[KernelTime, ...]:
     if not reports:
         return ()
     alike = [report for report in reports if report.partitions == reports[-1].partitions]
-    subgraphs = {row.partition: row.subgraph for row in reports[-1].partitions}
     ops = {(row.subgraph, row.node): row.op for row in reports[-1].nodes}
     return tuple(
         KernelTime(
-            subgraph := subgraphs[launch[0].partition],
+            launch[0].subgraph,
             launch[0].node,
-            ops[subgraph, launch[0].node],
+            ops[launch[0].subgraph, launch[0].node],
             launch[0].kernel,
             launch[0].entry,
             statistics.median(row.duration_ms for row in launch),

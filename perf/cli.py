@@ -88,6 +88,11 @@ def _convert(subparsers: Any) -> None:
     parser.add_argument(
         "--signature", action="append", metavar="KEY", help="a signature of a SavedModel (default: serving_default)"
     )
+    parser.add_argument(
+        "--lstm", choices=("fused", "while"), default="fused", help="recurrent layers as operators (default) or loops"
+    )
+    parser.add_argument("--quantize", choices=("float16", "int8"), help="store weights with fewer bits")
+    parser.add_argument("--dump-passes", type=Path, metavar="DIR", help="write the graph as it is after every pass")
 
 
 def _run(subparsers: Any) -> None:

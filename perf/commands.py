@@ -1,10 +1,9 @@
 """What each subcommand of ``litecl`` does: arguments in, data and a view of it out."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -65,13 +64,15 @@ def inspect(args: argparse.Namespace) -> Output:
 
 def convert(args: argparse.Namespace) -> Output:
     """Converts a Keras file or a SavedModel folder."""
-    with _progress("converting", None):
-        content = _converted(args.source, dict(args.input_shape), args.signature)
+    with _passes() as told:
+        content, conversion = _converted(args, told)
         args.output.write_bytes(content)
     summary = summarize(read(content))
     data = {"output": str(args.output), "size_bytes": len(content), **asdict(summary)}
+    data["conversion"] = conversion.to_dict()
     line = Text(f"{args.output}: {report.size(len(content))}")
-    return Output(data, [line, report.summary_view(args.output.name, summary)])
+    fusions = [Text(str(fusion)) for fusion in conversion.fusions]
+    return Output(data, [line, *fusions, report.summary_view(args.output.name, summary)])
 
 
 def run(args: argparse.Namespace) -> Output:
@@ -136,21 +137,43 @@ def _inputs(args: argparse.Namespace, interpreter: Interpreter) -> dict[str, Arr
     return random_inputs(details, args.random) | load_inputs(args.input, details)
 
 
-def _converted(source: Path, input_shapes: dict[str, tuple[int, ...]], signatures: list[str] | None) -> bytes:
-    """The .tflite file of a source. Raises ConversionError where TensorFlow is not installed."""
+def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[bytes, Any]:
+    """The .tflite file of a source and what converting did. Raises ConversionError where there is no TensorFlow."""
+    source, shapes = args.source, dict(args.input_shape)
     if not source.exists():
         raise FileNotFoundError(f"{source}: no such file or folder")
     if source.is_file() and source.suffix not in (".keras", ".h5", ".hdf5"):
         raise ConversionError(f"{source}: expected a .keras or .h5 file, or a SavedModel folder")
-    try:
-        from litecl.converter import Converter
-        from litecl.perf.keras_models import load
+    from litecl.converter import Converter
+    from litecl.converter.dump import Dump
+    from litecl.perf.keras_models import load
 
+    dump = None if args.dump_passes is None else Dump(args.dump_passes)
+
+    def observe(name: str, module: Any) -> None:
+        told(name)
+        if dump is not None:
+            dump(name, module)
+
+    options: dict[str, Any] = {"lstm": args.lstm, "quantize": args.quantize}
+    try:
         if source.is_dir():
-            return Converter.from_saved_model(source, signatures, input_shapes=input_shapes).convert()
-        return Converter.from_keras_model(load(source), input_shapes=input_shapes).convert()
+            converter = Converter.from_saved_model(source, args.signature, input_shapes=shapes, **options)
+        else:
+            converter = Converter.from_keras_model(load(source), input_shapes=shapes, **options)
+        return converter.convert(observe), converter.report
     except ModuleNotFoundError as error:
         raise ConversionError(f"converting needs TensorFlow ({error}): pip install 'litecl[convert]'") from error
+
+
+@contextmanager
+def _passes() -> Iterator[Callable[[str], None]]:
+    """A bar on stderr that says which pass has run; the function that it yields is told so."""
+    console = Console(stderr=True)
+    columns = [TextColumn("converting"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("loading", total=None)
+        yield lambda name: progress.update(task, description=name)
 
 
 @contextmanager

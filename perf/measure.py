@@ -71,6 +71,7 @@ def in_turns(
     """Times each of ``runs`` once a round, so that whatever disturbs the machine disturbs all of them alike.
 
     pause_s: rest before every timed call; None rests for ``PAUSE_S`` where there is more than one, else not at all.
+    After a rest comes a call that is not timed: the others have filled the caches.
     """
     rest_s = (PAUSE_S if len(runs) > 1 else 0.0) if pause_s is None else pause_s
     times: list[list[float]] = [[] for _ in runs]
@@ -78,6 +79,7 @@ def in_turns(
         for run, taken in zip(runs, times, strict=True):
             if rest_s:
                 time.sleep(rest_s)
+                run()
             taken.append(elapsed_ms(run))
         tick()
     return [Stats(tuple(taken)) for taken in times]

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from build import Graph, model, randn
-from litecl.converter import Converter
+from litecl.converter import ConversionReport, Converter
+from litecl.converter.report import FusionRecord
 from litecl.interpreter.graph import Signature
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
@@ -184,8 +185,9 @@ def test_convert_hands_its_arguments_on_and_writes_the_file(
     handed: list[object] = []
 
     def converter(*arguments: object, **keywords: object) -> SimpleNamespace:
-        handed.extend((*arguments, keywords["input_shapes"]))
-        return SimpleNamespace(convert=path.read_bytes)
+        handed.extend((*arguments, keywords["input_shapes"], keywords["lstm"], keywords["quantize"]))
+        report = ConversionReport(fusions=[FusionRecord("mine", "place", "no reason")])
+        return SimpleNamespace(convert=lambda observe: path.read_bytes(), report=report)
 
     monkeypatch.setattr(Converter, "from_saved_model", converter)
     monkeypatch.setattr(Converter, "from_keras_model", converter)
@@ -197,8 +199,14 @@ def test_convert_hands_its_arguments_on_and_writes_the_file(
     found = data(capsys, "convert", folder, "-o", out, *shapes, "--signature", "first")
     assert out.read_bytes() == path.read_bytes()
     assert (found["output"], found["size_bytes"]) == (str(out), path.stat().st_size)
-    assert "3 nodes" in text(capsys, "convert", file, "-o", out)
-    assert handed == [folder, ["first"], {"a": (1, 2), "b": (-1, 4), "scalar": ()}, "loaded model.keras", {}]
+    said = text(capsys, "convert", file, "-o", out, "--lstm", "while", "--quantize", "int8")
+    assert "3 nodes" in said
+    assert "not fused mine 'place': no reason" in said
+    assert found["conversion"]["fusions"] == [{"name": "mine", "place": "place", "reason": "no reason"}]
+    assert handed == [
+        folder, ["first"], {"a": (1, 2), "b": (-1, 4), "scalar": ()}, "fused", None,
+        "loaded model.keras", {}, "while", "int8",
+    ]  # fmt: skip
 
 
 def test_convert_of_what_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,8 +3,9 @@
 import numpy as np
 
 from build import Graph, model, randn
+from litecl.delegate.control import FOLDED
 from litecl.delegate.options import CLOptions, node_set
-from litecl.delegate.partition import FOLDED, Partitioning, partition
+from litecl.delegate.partition import Partitioning, partition
 from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
@@ -27,7 +28,7 @@ def diamond() -> Model:
 def parts(model_: Model, options: CLOptions = CLOptions(), preserve: bool = False) -> Partitioning:  # noqa: B008
     graph = model_.subgraphs[0]
     specs = propagate(model_, {0: [graph.tensors[t].static_shape for t in graph.inputs]})
-    return partition(0, graph, specs[0], options, preserve=preserve)
+    return partition(0, model_, specs, options, preserve=preserve)
 
 
 def test_all_claimed_is_one_region() -> None:

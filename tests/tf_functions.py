@@ -15,6 +15,7 @@ class TfFunction:
     """A function and the shapes of its float32 arguments; None in a shape is left open and fed as 3.
 
     low, high: the range of the arguments' elements.
+    autograph: whether its Python loops and branches are to become TensorFlow's.
     """
 
     name: str
@@ -22,6 +23,7 @@ class TfFunction:
     shapes: tuple[tuple[int | None, ...], ...]
     low: float = -2.0
     high: float = 2.0
+    autograph: bool = False
 
     def __repr__(self) -> str:
         return self.name

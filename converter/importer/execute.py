@@ -1,20 +1,32 @@
 """TensorFlow's own operators put to use while converting: to fold constants, and to infer shapes anew."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import op_def_library, op_def_registry
 
-from litecl.converter.composites import KERAS_LSTM
-from litecl.converter.graph import Callee, Function, Node, Value
+from litecl.converter.composites import COMPOSITE, KERAS_BIDIRECTIONAL, KERAS_LSTM, KERAS_RNN
+from litecl.converter.graph import Callee, Dims, Function, Node, Value
 from litecl.converter.importer.keras_lstm import composite_results
 from litecl.converter.importer.types import dims, tf_type
+from litecl.converter.passes.tensor_lists import UPDATE_SLICE
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType
 
+# The shapes of operators that are the converter's own.
+_OWN: Mapping[str, Callable[[Sequence[Any]], list[Any]]] = {
+    KERAS_LSTM: lambda inputs: list(composite_results(*inputs)),
+    KERAS_RNN: lambda inputs: list(composite_results(*inputs[:2], *inputs[1:])[:2]),
+    KERAS_BIDIRECTIONAL: lambda inputs: [
+        *composite_results(inputs[0], *inputs[1:6]), *composite_results(inputs[0], *inputs[6:])
+    ],
+    UPDATE_SLICE: lambda inputs: [tf.identity(inputs[0])],
+}
+# Operators whose results are of the shape that is known of them already; those on lists become others later.
+_DECLARED = ("ReadVariableOp", "TensorList", "EmptyTensorList", COMPOSITE)
 # TensorFlow evaluates what shapes hang on; nothing of this size is a shape.
 _LARGEST_SHAPE_OPERAND = 1024
 
@@ -40,18 +52,53 @@ def evaluate(nodes: Sequence[Node], wanted: Sequence[Value]) -> list[Array]:
 
 
 def infer_shapes(function: Function) -> None:
-    """Gives every value of a function the shape that follows from the shapes of the function's inputs."""
+    """Gives every value of a function, and of those its nodes own, the shape that follows from the inputs' shapes."""
     with tf.Graph().as_default():
         tensors = {value: tf.compat.v1.placeholder(tf_type(value.type), value.shape) for value in function.inputs}
         for node in function.nodes:
-            results = _apply(node, [_symbolic(value, tensors) for value in node.inputs])
+            inputs = [_symbolic(value, tensors) for value in node.inputs]
+            results = _of_bodies(node, inputs) if node.bodies else _apply(node, inputs)
             for value, tensor in zip(node.outputs, results, strict=True):
                 tensors[value] = tensor
                 value.shape = dims(tensor.shape)
 
 
+def _of_bodies(node: Node, inputs: Sequence[Any]) -> list[Any]:
+    """Results of the shapes that the bodies of a node give; those of a loop hold after any number of steps."""
+    shapes = [dims(tensor.shape) for tensor in inputs]
+    if node.op == "While":
+        cond, body = node.bodies
+        while True:
+            found = list(map(_common, shapes, _walk(body, shapes)))
+            if found == shapes:
+                break
+            shapes = found
+        _walk(cond, shapes)
+    elif node.op == "If":
+        shapes = list(map(_common, *(_walk(branch, shapes[1:]) for branch in node.bodies)))
+    else:
+        shapes = _walk(node.bodies[0], shapes)
+    return [tf.compat.v1.placeholder(tf_type(v.type), s) for v, s in zip(node.outputs, shapes, strict=True)]
+
+
+def _walk(function: Function, shapes: Sequence[Dims | None]) -> list[Dims | None]:
+    for value, shape in zip(function.inputs, shapes, strict=True):
+        value.shape = shape
+    infer_shapes(function)
+    return [value.shape for value in function.outputs]
+
+
+def _common(a: Dims | None, b: Dims | None) -> Dims | None:
+    """What holds of two shapes."""
+    if a is None or b is None or len(a) != len(b):
+        return None
+    return tuple(x if x == y else None for x, y in zip(a, b, strict=True))
+
+
 def _symbolic(value: Value | None, tensors: dict[Value, Any]) -> Any:
     assert value is not None
+    if value.variable is not None:
+        return None  # a handle, which says nothing of shapes
     if value not in tensors:
         small = value.data is not None and value.data.size <= _LARGEST_SHAPE_OPERAND
         tensors[value] = (
@@ -61,9 +108,12 @@ def _symbolic(value: Value | None, tensors: dict[Value, Any]) -> Any:
 
 
 def _apply(node: Node, inputs: Sequence[Any]) -> list[Any]:
-    """Adds a TensorFlow operator with the attributes of ``node`` to the graph at hand."""
-    if node.op == KERAS_LSTM:
-        return list(composite_results(*inputs))
+    """Adds an operator with the attributes of ``node`` to the graph at hand."""
+    own = _OWN.get(str(node.op))
+    if own is not None:
+        return own(inputs)
+    if str(node.op).startswith(_DECLARED) or not node.outputs:
+        return [tf.compat.v1.placeholder(tf_type(value.type), value.shape) for value in node.outputs]
     definition = op_def_registry.get(node.op)
     if definition is None or any(isinstance(value, Callee) for value in node.attrs.values()):
         raise ConversionError(f"{node}: its shapes cannot be inferred anew; build the model with the wanted shapes")

@@ -18,8 +18,11 @@ from litecl.interpreter.errors import ConversionError
 Shapes = Mapping[str, Sequence[int | None]]
 
 
-def from_keras_model(model: Any, input_shapes: Shapes | None = None) -> Module:
-    """A Keras 3 model in inference mode: Sequential, functional, or subclassed and called once."""
+def from_keras_model(model: Any, input_shapes: Shapes | None = None, fuse_layers: bool = True) -> Module:
+    """A Keras 3 model in inference mode: Sequential, functional, or subclassed and called once.
+
+    fuse_layers: whether LSTM layers are kept in one piece.
+    """
     if not isinstance(model, keras.Model):
         raise ConversionError(f"expected a keras.Model (Keras 3), got {type(model).__module__}.{type(model).__name__}")
     if keras.config.backend() != "tensorflow":
@@ -30,7 +33,7 @@ def from_keras_model(model: Any, input_shapes: Shapes | None = None) -> Module:
     takes_training = "training" in inspect.signature(model.call).parameters
     extra = {"training": False} if takes_training else {}
     traced = tf.function(lambda *arguments: model(*arguments, **extra), autograph=False)
-    with whole_lstms():
+    with whole_lstms(fuse_layers):
         concrete = traced.get_concrete_function(*specs)
     return _module(concrete)
 

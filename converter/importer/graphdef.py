@@ -12,6 +12,7 @@ from tensorflow.python.framework import op_def_registry
 
 from litecl.converter.graph import Dims, Function, Module, Node, Value, Variable
 from litecl.converter.importer.types import attribute, proto_dims, tensor_type
+from litecl.converter.passes.switches import GATED
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
@@ -31,8 +32,37 @@ def import_function(concrete: Any, input_names: Sequence[str], output_names: Seq
         else:
             arguments.append(value)
     main.inputs = arguments
-    functions = {f.signature.name: _library_function(f) for f in definition.library.function}
+    for node in main.nodes:
+        if node.op in ("VariableV2", "Variable"):
+            node.output.variable = Variable(node.name, _value(concrete, node.output.name), f"{id(graph)}/{node.name}")
+    functions = {f.signature.name: _library_function(f) for f in _reachable(definition)}
     return Module(main, list(input_names), list(output_names), functions)
+
+
+def _reachable(definition: Any) -> Iterator[Any]:
+    """The functions that nodes call, by attribute or by name, in the graph or in each other.
+
+    A library holds others too: gradients, and what Keras 2 keeps for a GPU.
+    """
+    library = {function.signature.name: function for function in definition.library.function}
+    seen: set[str] = set()
+    pending: list[Any] = list(definition.node)
+    while pending:
+        node = pending.pop()
+        callees = [attr.func for attr in node.attr.values()]
+        callees += [callee for attr in node.attr.values() for callee in attr.list.func]
+        for name in (node.op, *(callee.name for callee in callees)):
+            if name in library and name not in seen:
+                seen.add(name)
+                pending += library[name].node_def
+                yield library[name]
+
+
+def _value(concrete: Any, name: str) -> Any:
+    """The present value of a variable of TensorFlow 1, which lives as long as the function that reads it."""
+    with concrete.graph.as_default():
+        value = tf.identity(concrete.graph.as_graph_element(f"{name}:0"))
+    return concrete.prune([], value)().numpy()
 
 
 def _captures(graph: Any) -> dict[str, Any]:
@@ -43,7 +73,8 @@ def _captures(graph: Any) -> dict[str, Any]:
 
 def _bind(value: Value, captured: Any) -> None:
     if hasattr(captured, "handle"):
-        value.variable = Variable(captured.name, captured.numpy())
+        key = getattr(captured, "_unique_id", captured.name)
+        value.variable = Variable(captured.name, captured.numpy(), key)
     elif captured.dtype == tf.resource:
         raise ConversionError(
             f"the model captures the resource {value.name!r} (a lookup table, an iterator or an untracked variable), "
@@ -93,13 +124,16 @@ class _Reader:
         return self.values[key]
 
     def _in_order(self) -> Iterator[Any]:
-        """The nodes, each after those that it reads (the order of a GraphDef promises nothing)."""
+        """The nodes, each after those that it reads (the order of a GraphDef promises nothing).
+
+        What a loop of TensorFlow 1 hands from one step to the next, NextIteration to Merge, is read before it is there.
+        """
         done: set[str] = set()
         for root in self.definitions:
             path = {root: None}
             while path:
                 name = next(reversed(path))
-                needed = [] if name in done else [_owner(i) for i in self.definitions[name].input]
+                needed = [] if name in done else self._needed(name)
                 missing = [n for n in needed if n in self.definitions and n not in done]
                 if missing:
                     self._no_cycle(missing[0], path)
@@ -110,30 +144,54 @@ class _Reader:
                     done.add(name)
                     yield self.definitions[name]
 
+    def _needed(self, name: str) -> list[str]:
+        definition = self.definitions[name]
+        owners = [_owner(operand) for operand in definition.input]
+        return [owner for owner in owners if definition.op != "Merge" or not self._is(owner, "NextIteration")]
+
+    def _is(self, name: str, *ops: str) -> bool:
+        return name in self.definitions and self.definitions[name].op in ops
+
     def _no_cycle(self, name: str, path: Mapping[str, None]) -> None:
         if name in path:
-            raise ConversionError(
-                f"{self.definitions[name].op} {name!r} is part of a loop of TensorFlow 1's control flow (Enter, "
-                "Switch, Merge, NextIteration); build the model with tf.compat.v1.enable_control_flow_v2()"
-            )
+            raise ConversionError(f"{self.definitions[name].op} {name!r} hangs on its own result")
+
+    def _operand(self, name: str) -> Value:
+        key = _tensor(name)
+        if key not in self.values:  # of a NextIteration that is yet to come
+            self.values[key] = Value(TensorType.FLOAT32, None, key)
+        return self.values[key]
 
     def _node(self, definition: Any) -> None:
         options = {name: attribute(attr) for name, attr in definition.attr.items() if name != "_output_shapes"}
         if definition.op == "Const":
             type_, data = tensor_type(definition.attr["dtype"].type, definition.name), options["value"]
-            value = Value(type_, data.shape, definition.name, data)
+            value = self._gated(definition, Value(type_, data.shape, definition.name, data))
             self.values[definition.name] = self.values[f"{definition.name}:output:0"] = value
             return
-        operands = [self.values[_tensor(name)] for name in definition.input if not name.startswith("^")]
+        operands = [self._operand(name) for name in definition.input if not name.startswith("^")]
         layout = list(_results(definition, options))
         shapes = _output_shapes(definition) or [None] * len(layout)
         outputs = []
         for position, ((result, index, type_), shape) in enumerate(zip(layout, shapes, strict=True)):
             name = f"{definition.name}:{position}" if position else definition.name
-            value = Value(type_, shape, name)
+            value = self.values.get(name) or Value(type_, shape, name)
+            value.type, value.shape = type_, shape
             self.values[name] = self.values[f"{definition.name}:{result}:{index}"] = value
             outputs.append(value)
         self.nodes.append(Node(definition.op, operands, outputs, options, definition.name))
+
+
+    def _gated(self, definition: Any, value: Value) -> Value:
+        """A constant of a branch of TensorFlow 1, which lives only where the pivot of the branch does."""
+        for name in (operand[1:] for operand in definition.input if operand.startswith("^")):
+            pivot = self.definitions.get(name)
+            is_branch = pivot is not None and pivot.op in ("Identity", "Switch") and name in self.values
+            if pivot is not None and is_branch and (pivot.op == "Switch" or self._is(_owner(pivot.input[0]), "Switch")):
+                gated = Value(value.type, value.shape, value.name)
+                self.nodes.append(Node(GATED, [value, self.values[name]], [gated], {}, definition.name))
+                return gated
+        return value
 
 
 def _results(definition: Any, options: Mapping[str, Any]) -> Iterator[tuple[str, int, TensorType]]:

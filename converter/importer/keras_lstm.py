@@ -20,21 +20,26 @@ _ARGUMENTS = {"inputs", "initial_state_h", "initial_state_c", "mask", "kernel", 
 
 
 @contextmanager
-def whole_lstms() -> Iterator[None]:
-    """While this lasts, LSTM layers that a fused operator can express are traced as one call.
+def whole_lstms(enabled: bool = True) -> Iterator[None]:
+    """While this lasts, LSTM layers that a fused operator can express are traced as one call, if it is ``enabled``.
 
-    The hook is private to Keras; where a version has it not, or another one, loops are traced instead.
+    Where it is not, the hook still keeps Keras from tracing cuDNN's operator on a machine with a GPU. The hook is
+    private to Keras; where a version has it not, or another one, loops are traced instead.
     """
     backend: Any = getattr(getattr(keras, "src", None), "backend", None)
     original = getattr(backend, "lstm", None)
     if original is None or not set(inspect.signature(original).parameters) >= _ARGUMENTS:
         yield
         return
-    backend.lstm = _lstm
+    backend.lstm = _lstm if enabled else _loop
     try:
         yield
     finally:
         backend.lstm = original
+
+
+def _loop(*arguments: Any, **options: Any) -> Any:
+    raise NotImplementedError("a loop is asked for")
 
 
 def _lstm(

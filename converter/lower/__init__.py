@@ -1,7 +1,7 @@
 """TensorFlow's operators as TFLite's: one table, by the name of the TensorFlow operator."""
 
 from litecl.converter.graph import Function, Value
-from litecl.converter.lower import conv, elementwise, index, lstm, matmul, pool, resize, shape
+from litecl.converter.lower import composites, control, conv, elementwise, index, lstm, matmul, pool, resize, shape
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.interpreter.errors import ConversionError
 
@@ -14,6 +14,8 @@ LOWERINGS: dict[str, Lowering] = {
     **matmul.LOWERINGS,
     **resize.LOWERINGS,
     **lstm.LOWERINGS,
+    **control.LOWERINGS,
+    **composites.LOWERINGS,
 }
 
 
@@ -26,7 +28,8 @@ def lower(function: Function) -> None:
             f"no TFLite operator computes {places}. Express it with other operators, or keep it out of the model and "
             "run it before or after"
         )
-    for node in list(function.nodes):
+    nodes, function.nodes = function.nodes, []  # what replaces a node stands where it stood: effects keep their order
+    for node in nodes:
         results = LOWERINGS[str(node.op)](Builder(function, node))
         function.replace_node(node, [results] if isinstance(results, Value) else results)
     function.tidy()

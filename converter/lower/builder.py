@@ -37,18 +37,22 @@ class Builder:
         """The one result of a new node; type and shape are those of the TensorFlow node's first, if not given."""
         return self.ops(op, inputs, options, [self.value(type, shape)])[0]
 
+    def add(self, node: Node) -> Node:
+        """Adds a node."""
+        return self._function.add(node)
+
     def ops(
         self, op: Op | ControlOp, inputs: Sequence[Value | None], options: Any, outputs: Sequence[Value]
     ) -> Sequence[Value]:
         """The results of a new node."""
-        node = Node(op, inputs, outputs, op.options() if options is None else options, self.node.name)
-        return self._function.add(node).outputs
+        return self.add(Node(op, inputs, outputs, op.options() if options is None else options, self.node.name)).outputs
 
     def value(self, type: TensorType | None = None, shape: Dims | None = _LIKE_NODE) -> Value:
         """A new value, like the TensorFlow node's first result where not told otherwise."""
-        like = self.node.output
         return Value(
-            like.type if type is None else type, like.shape if shape is _LIKE_NODE else shape, self.node.name
+            self.node.output.type if type is None else type,
+            self.node.output.shape if shape is _LIKE_NODE else shape,
+            self.node.name,
         )
 
     def like(self) -> list[Value]:

@@ -1,4 +1,4 @@
-"""A Keras LSTM layer, as ``importer.keras_lstm`` traces it, into one fused operator.
+"""Recurrent layers of Keras, as they were traced or found, into one fused operator each.
 
 TFLite's kernel keeps its state in variable tensors from one invoke to the next, which is wrong for a layer that starts
 anew on every sequence. A variable tensor may also be the result of a node: then that node writes it before the LSTM
@@ -10,12 +10,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.converter.composites import KERAS_LSTM
-from litecl.converter.graph import Value
+from litecl.converter.composites import KERAS_BIDIRECTIONAL, KERAS_LSTM, KERAS_RNN
+from litecl.converter.graph import Dims, Value
 from litecl.converter.lower.builder import Builder, Lowering
+from litecl.interpreter.graph import Array
+from litecl.interpreter.ops.bidirectional_sequence_lstm import (
+    BIDIRECTIONAL_SEQUENCE_LSTM,
+    BidirectionalSequenceLSTMOptions,
+)
 from litecl.interpreter.ops.broadcast_to import BROADCAST_TO
 from litecl.interpreter.ops.fill import FILL
 from litecl.interpreter.ops.reverse import REVERSE_V2
+from litecl.interpreter.ops.rnn import UNIDIRECTIONAL_SEQUENCE_RNN, SequenceRNNOptions
 from litecl.interpreter.ops.shape import SHAPE, ShapeOptions
 from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOptions
 from litecl.interpreter.ops.tile import TILE
@@ -30,21 +36,45 @@ _ACTIVATIONS = {"tanh": ActivationFunctionType.TANH, "relu": ActivationFunctionT
 
 def _lstm(b: Builder) -> Sequence[Value]:
     x, h, c, *_ = (b.node.input(i) for i in range(len(b.node.inputs)))
-    if b.node.attrs["go_backwards"]:
+    weights = tuple(b.known(i, what) for i, what in ((3, "kernel"), (4, "recurrent kernel"), (5, "bias")))
+    attrs = b.node.attrs
+    return lstm_layer(b, x, h, c, weights, attrs["activation"], attrs["go_backwards"], b.node.output.shape)
+
+
+def lstm_layer(
+    b: Builder,
+    x: Value,
+    h: Value,
+    c: Value,
+    weights: Sequence[Array],
+    activation: str,
+    go_backwards: bool,
+    shape: Dims | None,
+) -> tuple[Value, Value, Value]:
+    """The sequence [B,T,U], of this ``shape``, the last step of it and the last cell state.
+
+    weights: kernel [F,4U], recurrent kernel [U,4U] and bias [4U], gates in Keras's order.
+    """
+    if go_backwards:
         x = b.op(REVERSE_V2, [x, b.const([1], np.int32)], type=x.type, shape=x.shape)
     state, cell = _initial(b, h), _initial(b, c)
     absent = [None] * 3
-    options = UnidirectionalSequenceLSTMOptions(_ACTIVATIONS[b.node.attrs["activation"]])
-    weights = _per_gate(b, 3, "kernel") + _per_gate(b, 4, "recurrent kernel")
-    operands = [x, *weights, *absent, *_per_gate(b, 5, "bias"), None, None, state, cell, *absent, None]
-    sequence = b.op(UNIDIRECTIONAL_SEQUENCE_LSTM, operands, options)
-    last = _last(b, sequence)
+    kernel, recurrent, bias = (_per_gate(b, part) for part in weights)
+    operands = [x, *kernel, *recurrent, *absent, *bias, None, None, state, cell, *absent, None]
+    options = UnidirectionalSequenceLSTMOptions(_ACTIVATIONS[activation])
+    sequence = b.op(UNIDIRECTIONAL_SEQUENCE_LSTM, operands, options, type=x.type, shape=shape)
+    last = _step(b, sequence, -1, None if shape is None else (shape[0], shape[2]))
     return sequence, last, _after(b, cell, last)
 
 
-def _per_gate(b: Builder, position: int, what: str) -> list[Value]:
+def _per_gate(b: Builder, joined: Array) -> list[Value]:
     """Input, forget, cell and output gate, which Keras keeps side by side; matrices are transposed."""
-    return [b.const(np.ascontiguousarray(part.T)) for part in np.split(b.known(position, what), 4, axis=-1)]
+    return [b.const(np.ascontiguousarray(part.T)) for part in np.split(joined, 4, axis=-1)]
+
+
+def zero_state(b: Builder, shape: Sequence[int]) -> Value:
+    """A variable tensor that is set to zeros whenever the model runs."""
+    return _initial(b, b.const(np.zeros(tuple(shape), np.float32)))
 
 
 def _initial(b: Builder, value: Value) -> Value:
@@ -61,11 +91,11 @@ def _initial(b: Builder, value: Value) -> Value:
     return state
 
 
-def _last(b: Builder, sequence: Value) -> Value:
-    """The last step of [B, T, U]."""
-    bounds = [b.const(bound, np.int32) for bound in ([0, -1, 0], [0, 0, 0], [1, 1, 1])]
+def _step(b: Builder, sequence: Value, at: int, shape: Dims | None) -> Value:
+    """One step of [B, T, U]."""
+    bounds = [b.const(bound, np.int32) for bound in ([0, at, 0], [0, at + 1, 0], [1, 1, 1])]
     options = StridedSliceOptions(begin_mask=0b101, end_mask=0b111, shrink_axis_mask=0b010)
-    return b.op(STRIDED_SLICE, [sequence, *bounds], options, shape=b.node.outputs[1].shape)
+    return b.op(STRIDED_SLICE, [sequence, *bounds], options, type=sequence.type, shape=shape)
 
 
 def _after(b: Builder, state: Value, result: Value) -> Value:
@@ -74,7 +104,37 @@ def _after(b: Builder, state: Value, result: Value) -> Value:
     Reading it by way of the shape of the LSTM's result keeps every runtime from reading it before the LSTM has run.
     """
     shape = b.op(SHAPE, [result], ShapeOptions(TensorType.INT32), type=TensorType.INT32, shape=(2,))
-    return b.op(BROADCAST_TO, [state, shape], shape=b.node.outputs[2].shape)
+    return b.op(BROADCAST_TO, [state, shape], type=state.type, shape=state.shape)
 
 
-LOWERINGS: dict[str, Lowering] = {KERAS_LSTM: _lstm}
+def _rnn(b: Builder) -> Sequence[Value]:
+    x, h, *_ = (b.node.input(i) for i in range(len(b.node.inputs)))
+    if b.node.attrs["go_backwards"]:
+        x = b.op(REVERSE_V2, [x, b.const([1], np.int32)], type=x.type, shape=x.shape)
+    kernel, recurrent = (b.const(np.ascontiguousarray(b.known(i, "weights").T)) for i in (2, 3))
+    options = SequenceRNNOptions(False, _ACTIVATIONS[b.node.attrs["activation"]])
+    operands = [x, kernel, recurrent, b.node.input(4), _initial(b, h)]
+    sequence = b.op(UNIDIRECTIONAL_SEQUENCE_RNN, operands, options)
+    return sequence, _step(b, sequence, -1, b.node.outputs[1].shape)
+
+
+def _bidirectional(b: Builder) -> Sequence[Value]:
+    """Of 48 operands, 18 are absent: peepholes, projections, an auxiliary input and its weights."""
+    operands: list[Value | None] = [b.node.input(0)]
+    states: list[Value] = []
+    for first in (1, 6):
+        kernel, recurrent, bias = (_per_gate(b, b.known(first + i, "weights")) for i in (2, 3, 4))
+        operands += [*kernel, *recurrent, *[None] * 3, *bias, None, None]
+        states += [_initial(b, b.node.input(first)), _initial(b, b.node.input(first + 1))]
+    options = BidirectionalSequenceLSTMOptions(_ACTIVATIONS[b.node.attrs["activation"]], time_major=False)
+    like = b.like()
+    forward, backward = b.ops(
+        BIDIRECTIONAL_SEQUENCE_LSTM, [*operands, *states, *[None] * 9], options, [like[0], like[3]]
+    )
+    shape = b.node.outputs[1].shape
+    lasts = _step(b, forward, -1, shape), _step(b, backward, 0, shape)
+    cells = [_after(b, state, last) for state, last in zip(states[1::2], lasts, strict=True)]
+    return forward, lasts[0], cells[0], backward, lasts[1], cells[1]
+
+
+LOWERINGS: dict[str, Lowering] = {KERAS_LSTM: _lstm, KERAS_RNN: _rnn, KERAS_BIDIRECTIONAL: _bidirectional}

@@ -6,6 +6,7 @@ from typing import Any as Anything
 
 from litecl.converter.graph import Function, Node, Value
 from litecl.converter.passes.match import Any, Bindings, Constant, Number, Pattern, Tree, match
+from litecl.interpreter.schema import TensorType
 
 _X = Any("x")
 _SQRT_HALF = math.sqrt(0.5)
@@ -94,7 +95,7 @@ _PATTERNS: tuple[tuple[str, Mapping[str, Anything], tuple[Pattern, ...]], ...] =
 def fuse_activations(function: Function) -> None:
     """Replaces arithmetic that computes GELU, HARD_SWISH, PRELU, RELU6 or RELU by one operator."""
     for node in list(function.nodes):
-        if len(node.outputs) == 1 and node.inputs:
+        if len(node.outputs) == 1 and node.inputs and node.output.type == TensorType.FLOAT32:
             _fuse(function, node)
     function.tidy()
 

@@ -2,18 +2,23 @@
 
 import numpy as np
 
-from litecl.converter.graph import Function, Node, Value
-from litecl.converter.passes.match import Any, Pattern, match
+from litecl.converter.graph import Function, Node, Value, constant
+from litecl.converter.passes.match import Any, Constant, Pattern, match
+from litecl.interpreter.schema import TensorType
 
 _NEUTRAL = {"AddV2": 0, "Add": 0, "Sub": 0, "Mul": 1, "RealDiv": 1, "Pow": 1}
 _COMMUTATIVE = frozenset({"AddV2", "Add", "Mul"})
 # How Keras writes the shift of a normalisation: beta + (-mean) * scale.
 _NEGATED_PRODUCT = Pattern("AddV2", [Pattern("Mul", [Pattern("Neg", [Any("a")]), Any("b")]), Any("c")])
+_TWO_FACTORS = Pattern("Mul", [Pattern("Mul", [Any("x"), Constant("a")]), Constant("b")])
 _NEGATED = Pattern("AddV2", [Pattern("Neg", [Any("a")]), Any("b")])
 
 
 def simplify_arithmetic(function: Function) -> None:
-    """x + 0, x - 0, x * 1, x / 1 and x ** 1 become x; b + (-a) becomes b - a, and so with products."""
+    """x + 0, x - 0, x * 1, x / 1 and x ** 1 become x; b + (-a) becomes b - a, and so with products.
+
+    Of two products with constants in a row one is left.
+    """
     for node in list(function.nodes):
         if node.op in _NEUTRAL and len(node.inputs) == 2:
             kept = _kept(node)
@@ -22,6 +27,8 @@ def simplify_arithmetic(function: Function) -> None:
                 continue
         if node.op == "AddV2":
             _use_difference(function, node)
+        elif node.op == "Mul":
+            _join_factors(function, node)
     function.tidy()
 
 
@@ -47,6 +54,20 @@ def _use_difference(function: Function, node: Node) -> None:
     found = match(_NEGATED, node.output)
     if found is not None:
         function.replace_node(node, [_result(function, "Sub", [found["b"], found["a"]], node.output, node)])
+
+
+def _join_factors(function: Function, node: Node) -> None:
+    """(x * a) * b becomes x * (a * b)."""
+    found = match(_TWO_FACTORS, node.output)
+    if found is None or node.output.type != TensorType.FLOAT32 or found["x"].rank != node.output.rank:
+        return
+    a, b = found["a"].data, found["b"].data
+    inner = next(v for v in node.inputs if v is not None and v is not found["b"])
+    if a is None or b is None or function.only_user(inner) is not node:
+        return
+    factor = constant((a.astype(np.float64) * b).astype(np.float32), found["b"].name)
+    if factor.data is not None and factor.data.size <= max(a.size, b.size):
+        function.replace_node(node, [_result(function, "Mul", [found["x"], factor], node.output, node)])
 
 
 def _result(function: Function, op: str, operands: list[Value], like: Value, node: Node) -> Value:

@@ -4,6 +4,7 @@ from collections.abc import Hashable
 
 from litecl.converter.graph import Function, Node, Value
 from litecl.interpreter.op import Op
+from litecl.interpreter.ops.variables import VAR_HANDLE
 
 _SMALL = 64
 
@@ -14,14 +15,19 @@ def merge_duplicates(function: Function) -> None:
     nodes: dict[Hashable, Node] = {}
     for node in function.nodes:
         node.rewire([None if value is None else _first(value, constants) for value in node.inputs])
-        if not isinstance(node.op, Op) or not node.op.pure or node.op.states or any(v.is_state for v in node.outputs):
-            continue
-        if any(value is not None and value.is_state for value in node.inputs):
+        if not _is_repeatable(node):
             continue
         kept = nodes.setdefault((node.op, node.inputs, node.options, len(node.outputs)), node)
         if kept is not node:
             function.replace_node(node, kept.outputs)
     function.tidy()
+
+
+def _is_repeatable(node: Node) -> bool:
+    """Whether equal operands give equal results, and none is a state that an operator changes in place."""
+    if not isinstance(node.op, Op) or node.op.states or not (node.op.pure or node.op is VAR_HANDLE):
+        return False
+    return not any(value is not None and value.is_state for value in (*node.inputs, *node.outputs))
 
 
 def _first(value: Value, constants: dict[Hashable, Value]) -> Value:

@@ -1,38 +1,70 @@
 """Puts the bodies of called functions in place of their calls; functions that stand for an operation stay whole."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
-from litecl.converter.composites import composite_of
-from litecl.converter.graph import Callee, Function, Module, Node, Value
+from litecl.converter.composites import COMPOSITE, KERAS_LSTM
+from litecl.converter.fusions.fusion import Fusion, mark_of
+from litecl.converter.graph import Callee, Function, Module, Node
+from litecl.converter.report import FusionRecord
 from litecl.interpreter.errors import ConversionError
 
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 _MAX_DEPTH = 100
 
 
-def inline_calls(module: Module) -> None:
-    """Inlines every call in every function; a composite becomes a node whose operator is the composite's name."""
-    for function in module.all_functions():
-        _inline(function, module.functions, 0)
+def inline_calls(module: Module, fusions: Sequence[Fusion] = ()) -> list[FusionRecord]:
+    """Inlines every call in every function, but for composites that one of the fusions takes.
+
+    Those become nodes that own their bodies. Other composites are told in the records.
+    """
+    inliner = _Inliner(module.functions, fusions)
+    for function in (module.main, *module.functions.values()):
+        inliner.inline(function, 0)
+    return inliner.records
 
 
-def _inline(function: Function, library: Mapping[str, Function], depth: int) -> None:
-    if depth > _MAX_DEPTH:
-        raise ConversionError(f"function {function.name!r} calls itself, which a .tflite file cannot express")
-    nodes, function.nodes = function.nodes, []
-    for node in nodes:
-        callee = _callee(node, library)
-        if callee is None:
+class _Inliner:
+    def __init__(self, library: Mapping[str, Function], fusions: Sequence[Fusion]) -> None:
+        self._library = library
+        self._fusions = fusions
+        self._done: set[str] = set()
+        self.records: list[FusionRecord] = []
+
+    def inline(self, function: Function, depth: int) -> None:
+        """Puts bodies in place of calls, deep within first."""
+        if depth > _MAX_DEPTH:
+            raise ConversionError(f"function {function.name!r} calls itself, which a .tflite file cannot express")
+        if function.name in self._done:
+            return
+        nodes, function.nodes = list(function.nodes), []
+        for node in nodes:
+            callee = _callee(node, self._library)
+            if callee is None:
+                function.add(node)
+                continue
+            self.inline(callee, depth + 1)
+            if not self._keeps(function, node, callee):
+                splice(function, node, callee.clone())
+        if function.name in self._library:
+            self._done.add(function.name)
+
+    def _keeps(self, function: Function, node: Node, callee: Function) -> bool:
+        """Makes a composite of a call, if it is one that there is a fusion for."""
+        mark = mark_of(callee)
+        if mark is None:
+            return False
+        if mark.name == KERAS_LSTM:
+            node.op, node.options = KERAS_LSTM, mark.attrs
             function.add(node)
-            continue
-        composite = composite_of(callee)
-        if composite is not None:
-            node.op, node.options = composite.name, composite.attrs
-            function.add(node)
-            continue
-        _inline(callee, library, depth + 1)
-        _splice(function, node, callee)
+            return True
+        fusion = next((fusion for fusion in self._fusions if fusion.takes(mark.name, mark.attrs)), None)
+        if fusion is None:
+            self.records.append(FusionRecord(mark.name, node.name, "no fusion is registered under this name"))
+            return False
+        node.op, node.bodies = COMPOSITE, (callee.clone(),)
+        node.options = {"name": mark.name, "attrs": mark.attrs, "fusion": fusion}
+        function.add(node)
+        return True
 
 
 def _callee(node: Node, library: Mapping[str, Function]) -> Function | None:
@@ -43,18 +75,17 @@ def _callee(node: Node, library: Mapping[str, Function]) -> Function | None:
     return library.get(node.op) if isinstance(node.op, str) else None
 
 
-def _splice(function: Function, call: Node, callee: Function) -> None:
-    """Copies the callee's nodes into the caller, its arguments replaced by the call's operands."""
-    values: dict[Value, Value] = {}
-    for argument, value in zip(callee.inputs, call.inputs, strict=True):
+def splice(function: Function, call: Node, body: Function) -> None:
+    """Moves the nodes of ``body``, which nothing else owns, into the caller in place of the call."""
+    for argument, value in zip(body.inputs, call.inputs, strict=True):
         assert value is not None
-        values[argument] = value
-    for node in callee.nodes:
-        outputs = [replace(value, name=_within(call, value.name), producer=None, users=[]) for value in node.outputs]
-        inputs = [None if value is None else values.get(value, value) for value in node.inputs]
-        function.add(Node(node.op, inputs, outputs, node.options, _within(call, node.name)))
-        values.update(zip(node.outputs, outputs, strict=True))
-    function.replace_node(call, [values.get(value, value) for value in callee.outputs])
+        body.replace(argument, value)
+    for node in body.nodes:
+        node.name = _within(call, node.name)
+        for value in node.outputs:
+            value.name = _within(call, value.name)
+        function.add(node)
+    function.replace_node(call, body.outputs)
 
 
 def _within(call: Node, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Joins reshapes and transposes in a row, and drops those that change nothing."""
+"""Joins reshapes, transposes and reversals in a row, and drops those that change nothing."""
 
 from collections.abc import Callable
 
@@ -7,6 +7,7 @@ import numpy as np
 from litecl.converter.graph import Dims, Function, Node, constant
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.ops.reverse import REVERSE_V2
 from litecl.interpreter.ops.transpose import TRANSPOSE
 
 
@@ -52,6 +53,17 @@ def _transpose(function: Function, node: Node) -> bool:
     return False
 
 
+def _reverse(function: Function, node: Node) -> bool:
+    """Reversing twice changes nothing."""
+    before, axes = node.input(0).producer, node.input(1).data
+    if before is None or before.op is not REVERSE_V2 or axes is None or before.input(1).data is None:
+        return False
+    if not np.array_equal(axes, before.input(1).data):  # type: ignore[arg-type]
+        return False
+    function.replace_node(node, [before.input(0)])
+    return True
+
+
 def _moves_only_ones(shape: Dims | None, order: list[int]) -> bool:
     """Whether the dimensions other than 1 stay in their order, so that no element moves."""
     if shape is None or shape.count(None) > 1:
@@ -65,4 +77,6 @@ def _certainly_equal(a: Dims | None, b: Dims | None) -> bool:
     return a is not None and a == b and a.count(None) <= 1
 
 
-_RULES: dict[str | Op | ControlOp, Callable[[Function, Node], bool]] = {RESHAPE: _reshape, TRANSPOSE: _transpose}
+_RULES: dict[str | Op | ControlOp, Callable[[Function, Node], bool]] = {
+    RESHAPE: _reshape, TRANSPOSE: _transpose, REVERSE_V2: _reverse
+}  # fmt: skip

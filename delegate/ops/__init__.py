@@ -10,13 +10,21 @@ from litecl.delegate.ops import (
     concatenation,
     conv_2d,
     depthwise_conv_2d,
+    dilate,
     fill,
     fully_connected,
     gather,
     lstm,
     pad,
     pool_2d,
+    quantized_binary,
+    quantized_conv_2d,
+    quantized_depthwise_conv_2d,
+    quantized_pool_2d,
+    quantized_reduce,
+    quantized_softmax,
     reduce,
+    requantize,
     reshape,
     resize,
     select,
@@ -24,11 +32,13 @@ from litecl.delegate.ops import (
     softmax,
     space_to_batch_nd,
     split,
+    table,
     transpose,
     transpose_conv,
     unary,
     unidirectional_sequence_lstm,
 )
+from litecl.delegate.quantized import by_type
 from litecl.interpreter.op import Op
 
 _LIGHT: tuple[ClOp, ...] = (
@@ -36,6 +46,7 @@ _LIGHT: tuple[ClOp, ...] = (
     *binary.CL_OPS,
     *cast.CL_OPS,
     *concatenation.CL_OPS,
+    *dilate.CL_OPS,
     *fill.CL_OPS,
     *gather.CL_OPS,
     *pad.CL_OPS,
@@ -62,4 +73,24 @@ _HEAVY: tuple[ClOp, ...] = (
     *unidirectional_sequence_lstm.CL_OPS,
 )
 
-CL_OPS: dict[Op, ClOp] = {cl_op.op: cl_op for cl_op in (*_LIGHT, *_HEAVY)}
+_QUANTIZED: tuple[ClOp, ...] = (
+    *quantized_binary.CL_OPS,
+    *quantized_conv_2d.CL_OPS,
+    *quantized_depthwise_conv_2d.CL_OPS,
+    *quantized_pool_2d.CL_OPS,
+    *quantized_reduce.CL_OPS,
+    *quantized_softmax.CL_OPS,
+    *requantize.CL_OPS,
+    *table.CL_OPS,
+)
+
+
+def _table() -> dict[Op, ClOp]:
+    """Every operator; for quantized tensors the one of its name in ``_QUANTIZED``, if there is one."""
+    table = {cl_op.op: cl_op for cl_op in (*_LIGHT, *_HEAVY)}
+    for cl_op in _QUANTIZED:
+        table[cl_op.op] = by_type(table[cl_op.op], cl_op) if cl_op.op in table else cl_op
+    return table
+
+
+CL_OPS: dict[Op, ClOp] = _table()

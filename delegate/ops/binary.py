@@ -8,9 +8,22 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Alias, Arg, Call, ClOp, Launch, Operand, Refusal, Step
-from litecl.delegate.claims import C_TYPES, NUMBERS, Claim, Specs, activated, given, of, stored, takes, typed
+from litecl.delegate.claims import (
+    C_TYPES,
+    NUMBERS,
+    Claim,
+    Specs,
+    activated,
+    given,
+    is_quantized,
+    of,
+    stored,
+    takes,
+    typed,
+)
 from litecl.delegate.launch import elements
-from litecl.delegate.strided import view, walk
+from litecl.delegate.quantized import alike
+from litecl.delegate.strided import Walk, view, walk
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, compare
@@ -26,15 +39,20 @@ _LONG_ROW = 1024
 
 
 def _launch(call: Call, function: str, a: Operand, b: Operand, c: Operand, activation: Activation) -> Launch:
+    a, b, path = together(a, b, c)
+    share = elements(c.spec.size, call.target)
+    args: tuple[Arg, ...] = (a, b, c, path.table, *share.args, *path.arguments, *_bounds(a.spec.type, activation))
+    return share.launch("binary", "binary", args, _defines(function, a.spec, c.spec, activation), c.spec.size)
+
+
+def together(a: Operand, b: Operand, c: Operand) -> tuple[Operand, Operand, Walk]:
+    """Two operands that broadcast to a third, repeated where that makes for long rows, and the walk over them."""
     shape = c.shape
     if b.spec.size < a.spec.size == c.spec.size:
         b, shape = _long_rows(b, shape)
     elif a.spec.size < b.spec.size == c.spec.size:
         a, shape = _long_rows(a, shape)
-    path = walk(_view(a, shape), _view(b, shape))
-    share = elements(c.spec.size, call.target)
-    args: tuple[Arg, ...] = (a, b, c, path.table, *share.args, *path.arguments, *_bounds(a.spec.type, activation))
-    return share.launch("binary", "binary", args, _defines(function, a.spec, c.spec, activation), c.spec.size)
+    return a, b, walk(_view(a, shape), _view(b, shape))
 
 
 def _view(x: Operand, shape: Shape) -> Array:
@@ -91,6 +109,13 @@ def _arithmetic(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> R
     return typed(inputs, NUMBERS) or activated(options, given(inputs, 0).type)
 
 
+def _extreme(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    """Quantized tensors compare as their integers do where they have one scale."""
+    if refusal := typed(inputs, (*NUMBERS, *_BYTES), quantized=True):
+        return refusal
+    return alike(outputs[0], given(inputs, 0), given(inputs, 1)) if is_quantized(outputs[0]) else None
+
+
 def _division(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     """Integers only by constants without a zero: a division by zero may end the process."""
     a, b = given(inputs, 0), given(inputs, 1)
@@ -116,8 +141,8 @@ CL_OPS = (
     _cl_op(binary.SUB, _arithmetic),
     _cl_op(binary.MUL, _arithmetic),
     _cl_op(binary.DIV, _division, of_integers="DIV_INT"),
-    _cl_op(binary.MAXIMUM, takes(*NUMBERS, *_BYTES)),
-    _cl_op(binary.MINIMUM, takes(*NUMBERS, *_BYTES)),
+    _cl_op(binary.MAXIMUM, _extreme),
+    _cl_op(binary.MINIMUM, _extreme),
     _cl_op(binary.SQUARED_DIFFERENCE, takes(_FLOAT, _INT)),
     _cl_op(binary.FLOOR_DIV, _division, of_integers="FLOOR_DIV_INT"),
     _cl_op(binary.FLOOR_MOD, _division, of_integers="FLOOR_MOD_INT"),

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
-from litecl.delegate.claims import Specs, bits, moves
+from litecl.delegate.claims import Specs, bits, is_quantized, moves
+from litecl.delegate.quantized import alike
 from litecl.delegate.strided import copy, view
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.concatenation import CONCATENATION
@@ -17,6 +18,8 @@ from litecl.interpreter.schema import ActivationFunctionType
 def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     if options.fused_activation_function != ActivationFunctionType.NONE:
         return Refusal(f"fused activation {options.fused_activation_function.name}")
+    if is_quantized(outputs[0]) and (refusal := alike(outputs[0], *(spec for spec in inputs if spec is not None))):
+        return refusal
     return moves(options, inputs, outputs)
 
 

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from itertools import product
 
-import numpy as np
-
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Step
 from litecl.delegate.claims import bits, integers, moves_by
+from litecl.delegate.quantized import padding
 from litecl.delegate.strided import copy, fill, view
 from litecl.interpreter.ops.pad import MIRROR_PAD, PAD, PADV2
 from litecl.interpreter.schema import MirrorPadMode
@@ -23,7 +22,7 @@ def _lower_with(call: Call, value: Arg) -> list[Step]:
 
 
 def _lower_pad(call: Call) -> list[Step]:
-    return _lower_with(call, Const(np.zeros(1, call.outputs[0].spec.dtype)))
+    return _lower_with(call, padding(call.outputs[0].spec))
 
 
 def _lower_padv2(call: Call) -> list[Step]:

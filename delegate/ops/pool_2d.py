@@ -8,9 +8,10 @@ import numpy as np
 from litecl.delegate.cl_op import Arg, Call, ClOp, Refusal, Step
 from litecl.delegate.claims import FLOAT, Specs, activated, typed
 from litecl.delegate.launch import chunks
-from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, L2_POOL_2D, MAX_POOL_2D, windows
+from litecl.interpreter.ops.window import Window
 from litecl.interpreter.schema import TensorType
 
 
@@ -18,19 +19,24 @@ def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusa
     return typed(inputs, FLOAT) or activated(options, TensorType.FLOAT32)
 
 
+def sizes(x: Shape, rows: Window, columns: Window) -> tuple[int, ...]:
+    """The parameters of the kernels that say where the windows are."""
+    return (
+        *(*x[1:], rows.output, columns.output),
+        *(rows.size, columns.size, rows.stride, columns.stride, rows.before, columns.before),
+    )
+
+
 def _cl_op(op: Op, reduction: str) -> ClOp:
     def lower(call: Call) -> list[Step]:
         x, (y,) = call.input(0), call.outputs
-        height, width, channels = x.shape[1:]
+        channels = x.shape[3]
         rows, columns = windows(op.name, call.options, x.shape)
         work = rows.size * columns.size * channels
         pixels = y.spec.size // channels
         share = chunks(pixels, call.target, work=work)
-        sizes = (
-            *(height, width, channels, rows.output, columns.output),
-            *(rows.size, columns.size, rows.stride, columns.stride, rows.before, columns.before),
-        )
-        args: tuple[Arg, ...] = (x, y, *share.args, *(np.int32(size) for size in sizes), *call.activation.bounds)
+        numbers = (np.int32(size) for size in sizes(x.shape, rows, columns))
+        args: tuple[Arg, ...] = (x, y, *share.args, *numbers, *call.activation.bounds)
         return [share.launch("pool_2d", "pool_2d", args, {"OP": reduction, **call.activation.defines}, pixels * work)]
 
     return ClOp(op, claim=_claim, lower=lower, fuses_activation=True)

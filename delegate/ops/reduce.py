@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Alias, Arg, Call, ClOp, Launch, Operand, Refusal, Scratch, Step, Target
-from litecl.delegate.claims import C_TYPES, NUMBERS, Specs, constant, integers, of, stored, typed
+from litecl.delegate.claims import C_TYPES, NUMBERS, Specs, constant, given, integers, is_quantized, of, stored, typed
 from litecl.delegate.launch import chunks
+from litecl.delegate.quantized import alike
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import reduce
@@ -77,19 +78,24 @@ def _lower(call: Call, reduction: _Reduction) -> list[Step]:
     x, (y,) = call.input(0), call.outputs
     rank = len(x.shape)
     axes = {axis % rank for axis in integers(call.input(1).data)} if rank else set()
-    stages = _stages(x.shape, sorted(axes), call.target)
-    if not stages:
-        return [Alias(y, x)]
-    wide = _accumulator(x.spec.type, reduction)
+    return reduced(x, sorted(axes), y, y.spec.type, reduction, call.target) or [Alias(y, x)]
+
+
+def reduced(
+    x: Operand, axes: Sequence[int], y: Operand | Scratch, type_: TensorType, reduction: _Reduction, target: Target
+) -> list[Step]:
+    """The launches that reduce ``x`` to ``y``, whose elements have a type that may be wider; none without axes."""
+    stages = _stages(x.shape, axes, target)
+    wide = _accumulator(type_, reduction)
     count = math.prod(x.shape[axis] for axis in axes)
     steps: list[Step] = []
     source: Operand | Scratch = x
     for i, stage in enumerate(stages):
         last = i == len(stages) - 1
         into = y if last else Scratch(stage.outer * stage.inner * wide.dtype.itemsize)
-        types = (x.spec.type if i == 0 else wide, wide, y.spec.type if last else wide)
+        types = (x.spec.type if i == 0 else wide, wide, type_ if last else wide)
         divisor = count if last and reduction.mean else None
-        steps.append(_launch(source, into, stage, types, reduction, divisor, call.target))
+        steps.append(_launch(source, into, stage, types, reduction, divisor, target))
         source = into
     return steps
 
@@ -121,15 +127,22 @@ def _launch(
 
 def _cl_op(op: Op, reduction: _Reduction, *allowed: TensorType) -> ClOp:
     def claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-        return constant(inputs, axis=1) or typed(inputs[:1], allowed)
+        if refusal := constant(inputs, axis=1) or typed(inputs[:1], allowed, quantized=orders):
+            return refusal
+        return alike(given(inputs, 0), outputs[0]) if is_quantized(outputs[0]) else None
+
+    # Quantized tensors compare as their integers do where they have one scale.
+    orders = reduction.function in ("MAX", "MIN")
 
     return ClOp(op, claim=claim, lower=lambda call: _lower(call, reduction))
 
 
+SUMS = _Reduction("ADD", "zero")
+
 _ORDERED = (*NUMBERS, TensorType.INT8, TensorType.UINT8)
 
 CL_OPS = (
-    _cl_op(reduce.SUM, _Reduction("ADD", "zero"), *NUMBERS),
+    _cl_op(reduce.SUM, SUMS, *NUMBERS),
     _cl_op(reduce.MEAN, _Reduction("ADD", "zero", mean=True), *NUMBERS),
     _cl_op(reduce.REDUCE_PROD, _Reduction("MULTIPLY", "one"), *NUMBERS),
     _cl_op(reduce.REDUCE_MAX, _Reduction("MAX", "least"), *_ORDERED),

@@ -1,9 +1,8 @@
 """SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: strided copies, by way of a padded image where there are borders."""
 
-import numpy as np
-
-from litecl.delegate.cl_op import Call, ClOp, Const, Scratch, Step
+from litecl.delegate.cl_op import Call, ClOp, Scratch, Step
 from litecl.delegate.claims import bits, integers, moves_by
+from litecl.delegate.quantized import padding
 from litecl.delegate.strided import copy, fill, view
 from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.ops.space_to_batch_nd import BATCH_TO_SPACE_ND, SPACE_TO_BATCH_ND
@@ -35,7 +34,7 @@ def _lower_to_batch(call: Call) -> list[Step]:
         return [copy(x, at, y, view(at.shape), kind, call.target)]
     border = Scratch(at.size * x.spec.dtype.itemsize)
     return [
-        fill(border, at.size, Const(np.zeros(1, x.spec.dtype)), kind, call.target),
+        fill(border, at.size, padding(x.spec), kind, call.target),
         copy(x, view(x.shape), border, _inside((images, *padded, depth), pads), kind, call.target),
         copy(border, at, y, view(at.shape), kind, call.target),
     ]

@@ -113,25 +113,27 @@ def _count(x: Array, axes: Axes) -> int:
     return int(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
 
 
+def mean_factor(op: str, x: TensorSpec, output: TensorSpec, count: int) -> Multiplier:
+    """The factor from the sum of ``count`` elements to their mean on the output's scale (QuantizedMeanOrSum)."""
+    value, shift = fixed_point.quantize_multiplier(fixed_point.scale_of(op, x) / fixed_point.scale_of(op, output))
+    bits = min(count.bit_length() - 1, 32, 31 + int(shift))
+    return Multiplier((value << bits) // count, shift - bits)
+
+
 def _quantized_sum(mean: bool) -> Bound:
     """The sum or the mean on the output's scale (QuantizedMeanOrSum)."""
 
     def bound(op: str, x: TensorSpec, output: TensorSpec) -> Function:
         symmetric(op, x, output)
-        value, shift = fixed_point.quantize_multiplier(
-            fixed_point.scale_of(op, x) / fixed_point.scale_of(op, output)
-        )
         x_zero, zero = fixed_point.zero_point_of(op, x), fixed_point.zero_point_of(op, output)
         low, high = limits(output.dtype)
 
-        def function(x: Array, axes: Axes, keep: bool) -> Array:
-            count = _count(x, axes)
-            total = np.asarray(np.sum(x, axis=axes, keepdims=keep, dtype=np.int64) - x_zero * count)
-            if not x.size:
+        def function(values: Array, axes: Axes, keep: bool) -> Array:
+            count = _count(values, axes)
+            total = np.asarray(np.sum(values, axis=axes, keepdims=keep, dtype=np.int64) - x_zero * count)
+            if not values.size:
                 return np.zeros_like(total)
-            bits = min(count.bit_length() - 1, 32, 31 + int(shift)) if mean else 0
-            divisor = count if mean else 1
-            factor = Multiplier((value << bits) // divisor, shift - bits)
+            factor = mean_factor(op, x, output, count if mean else 1)
             return np.asarray(np.clip(fixed_point.multiply_by_quantized_multiplier(total, factor) + zero, low, high))
 
         return function

@@ -1,4 +1,4 @@
-"""REDUCE_WINDOW, STABLEHLO_REDUCE_WINDOW and DILATE: windows over every dimension of a tensor."""
+"""REDUCE_WINDOW and STABLEHLO_REDUCE_WINDOW: windows over every dimension of a tensor."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError, UnsupportedOp
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.op import Context, ControlOp, Inputs, NoOptions, Op, Specs
+from litecl.interpreter.op import Context, ControlOp, Inputs, Op, Specs
 from litecl.interpreter.ops import require
 from litecl.interpreter.ops.stablehlo import spread
 
@@ -145,28 +145,7 @@ def _run_stablehlo(options: StablehloReduceWindowOptions, inputs: Inputs, contex
     return [_reduce(padded, start, combine, windows, shape)]
 
 
-def _infer_dilate(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    x, dilations, value = require.present("DILATE", inputs, 3)
-    require.same_type("DILATE", x, value)
-    rank = require.rank("DILATE", x)
-    if dilations.static_shape != (rank,):
-        raise ShapeError(f"DILATE: expected {rank} dilations, got shape {list(dilations.static_shape)}")
-    values = require.integers("DILATE", dilations)
-    if values is None:
-        return [TensorSpec(x.type, None)]
-    if min(values, default=1) < 1:
-        raise ShapeError(f"DILATE: expected dilations of at least 1, got {values}")
-    return [TensorSpec(x.type, spread_sizes(x.static_shape, values))]
-
-
-def _run_dilate(options: NoOptions, inputs: Inputs) -> list[Array]:
-    x, dilations, value = require.arrays(inputs, 3)
-    zeros = [0] * x.ndim
-    return [spread(x, value, zeros, zeros, dilations.tolist())]
-
-
 REDUCE_WINDOW = Op("REDUCE_WINDOW", options=ReduceWindowOptions, infer=_infer, run=_run)
-DILATE = Op("DILATE", options=NoOptions, infer=_infer_dilate, run=_run_dilate)
 STABLEHLO_REDUCE_WINDOW = ControlOp(
     "STABLEHLO_REDUCE_WINDOW",
     options=StablehloReduceWindowOptions,

@@ -33,6 +33,15 @@ def smallest_difference(shift: int) -> int:
     return -int(((1 << _INTEGER_BITS) - 1) * 2.0 ** (31 - _INTEGER_BITS) / 2.0**shift)
 
 
+def exponentials(options: SoftmaxOptions, x: TensorSpec) -> Array:
+    """Exponentials, without integer bits, of bytes by how far they lie below the largest (0 to 255)."""
+    factor = difference_multiplier(float(fixed_point.scale_of("SOFTMAX", x)), options.beta)
+    differences = -np.arange(256)
+    counts = differences >= smallest_difference(int(factor.shift))
+    scaled = fixed_point.multiply_by_quantized_multiplier(np.where(counts, differences, 0), factor)
+    return np.where(counts, gemmlowp.exp_on_negative_values(scaled, _INTEGER_BITS), 0)
+
+
 def _infer(options: SoftmaxOptions, inputs: Specs) -> list[TensorSpec]:
     (x,) = require.present("SOFTMAX", inputs, 1)
     require.types_or_quantized("SOFTMAX", x, (*types.FLOAT, TensorType.FLOAT16), QUANTIZED)
@@ -65,24 +74,17 @@ def _softmax8(options: SoftmaxOptions, x: TensorSpec, output: TensorSpec) -> Run
     scale, zero = fixed_point.scale_of("SOFTMAX", output), fixed_point.zero_point_of("SOFTMAX", output)
     if output.type == TensorType.INT8 and (zero != -128 or abs(scale - 1 / 256) > 1e-3 / 256):
         raise ModelError(f"SOFTMAX: expected an INT8 output of scale 1/256 and zero point -128, got {scale:g}, {zero}")
-    factor = difference_multiplier(float(fixed_point.scale_of("SOFTMAX", x)), options.beta)
-    least = smallest_difference(int(factor.shift))
     low, high = types.limits(output.dtype)
     bits = output.dtype.itemsize * 8
-    # By the difference from the largest element: its exponential, and that as it is added up.
-    differences = -np.arange(256)
-    counted = np.where(differences >= least, differences, 0)
-    scaled = fixed_point.multiply_by_quantized_multiplier(counted, factor)
-    exponentials = gemmlowp.exp_on_negative_values(scaled, _INTEGER_BITS)
-    exponentials = np.where(differences >= least, exponentials, 0)
-    addends = fixed_math.rescale(exponentials, 0, _ACCUMULATOR_BITS)
+    table = exponentials(options, x)
+    addends = fixed_math.rescale(table, 0, _ACCUMULATOR_BITS)
 
     def run(options: SoftmaxOptions, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)
         if not x.size:
             return [np.zeros(x.shape, output.dtype)]
         difference = x.max(axis=-1, keepdims=True).astype(np.int64) - x
-        e = exponentials[difference]
+        e = table[difference]
         total = addends[difference].sum(axis=-1, keepdims=True)
         inverse, over = fixed_math.reciprocal(total, _ACCUMULATOR_BITS)
         product = fixed_point.saturating_rounding_doubling_high_mul(e, inverse)

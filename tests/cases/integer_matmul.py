@@ -44,7 +44,7 @@ def _shuffled(name: str, rows: int, units: int, depth: int, **options: Any) -> C
                   version=2, spread={"output": T.INT16, "per_channel": False, "step": 0.0003}, **options)
     assert case.outputs is not None
     workspace = TensorSpec(T.UINT8, None)
-    return replace(case, outputs=[*case.outputs, workspace])
+    return replace(case, outputs=[*case.outputs, workspace], device="shuffled weights")
 
 
 def _batch(

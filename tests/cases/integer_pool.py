@@ -3,7 +3,7 @@
 from typing import Any
 
 from cases import Case
-from cases.integers import Integers, T, affine
+from cases.integers import Integers, T, affine, unfit
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, MAX_POOL_2D, Pool2DOptions
@@ -27,7 +27,7 @@ def _pool(
     quantization = affine(0.05, zero_point)
     return Case(
         f"{type_.name}, {name}", op, chosen, [_integers.full(type_, *shape)], frozenset(), {}, {0: quantization},
-        [TensorSpec(type_, None, quantization=quantization)], 3, device="quantized activations",
+        [TensorSpec(type_, None, quantization=quantization)], 3, device=unfit(op, type_),
     )
 
 

@@ -9,6 +9,15 @@ import numpy as np
 from cases import Case, rng
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import Op
+from litecl.interpreter.ops import binary, reduce, unary
+from litecl.interpreter.ops.conv_2d import CONV_2D
+from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
+from litecl.interpreter.ops.gelu import GELU
+from litecl.interpreter.ops.leaky_relu import LEAKY_RELU
+from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, MAX_POOL_2D
+from litecl.interpreter.ops.quantize import DEQUANTIZE, QUANTIZE
+from litecl.interpreter.ops.softmax import SOFTMAX
 from litecl.interpreter.schema import TensorType
 
 T = TensorType
@@ -18,6 +27,28 @@ def affine(scale: float | Sequence[float] | Array, zero_point: int = 0, axis: in
     """A quantization with one scale, or one for every index along an axis."""
     scales = np.atleast_1d(np.asarray(scale, np.float32))
     return Quantization(scales, np.full(scales.shape, zero_point, np.int64), axis)
+
+
+_BYTES = (T.INT8, T.UINT8)
+_INTEGERS = (*_BYTES, T.INT16, T.INT32)
+
+# The types of quantized inputs and outputs that the device takes, by operator.
+ON_DEVICE: dict[Op, tuple[TensorType, ...]] = {
+    **dict.fromkeys((CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, AVERAGE_POOL_2D, MAX_POOL_2D), _BYTES),
+    **dict.fromkeys((binary.ADD, binary.SUB, binary.MUL, binary.MAXIMUM, binary.MINIMUM), _BYTES),
+    **dict.fromkeys((reduce.MEAN, reduce.REDUCE_MAX, reduce.REDUCE_MIN), _BYTES),
+    **dict.fromkeys((unary.ABS, unary.EXP, unary.LOG, unary.ELU, GELU, LEAKY_RELU), _BYTES),
+    **dict.fromkeys((unary.RELU, unary.RELU6, unary.RELU_0_TO_1, unary.RELU_N1_TO_1), _BYTES),
+    **dict.fromkeys((unary.LOGISTIC, unary.TANH, unary.HARD_SWISH), _BYTES),
+    SOFTMAX: _BYTES,
+    **dict.fromkeys((QUANTIZE, DEQUANTIZE), (*_INTEGERS, T.FLOAT32)),
+}
+
+
+def unfit(op: Op, *types: TensorType) -> str | None:
+    """Why the device refuses an operator on quantized tensors of these types, None where it takes them."""
+    wrong = [type_.name for type_ in types if type_ not in ON_DEVICE.get(op, ())]
+    return f"quantized {wrong[0]}" if wrong else None
 
 
 class Integers:
@@ -85,7 +116,7 @@ def weighted_case(
     declared = [TensorSpec(out, None, quantization=affine(step, zero_point))]
     return Case(
         name, op, options, inputs, constants, {0: x_type, 1: w_type}, quantization, declared, version,
-        device="quantized activations",
+        device=unfit(op, x_type, w_type, out),
     )
 
 

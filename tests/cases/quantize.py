@@ -19,12 +19,14 @@ def affine(scale: float | list[float], zero_point: int | list[int], axis: int = 
 
 def _quantize(name: str, x: Array, to: T, how: Quantization) -> Case:
     outputs = (TensorSpec(to, None, quantization=how),)
-    return Case(name, QUANTIZE, NoOptions(), [x], outputs=outputs, device="quantized")
+    device = "scales along an axis" if how.scale.size > 1 else None
+    return Case(name, QUANTIZE, NoOptions(), [x], outputs=outputs, device=device)
 
 
 def _dequantize(name: str, q: Array, type_: T, how: Quantization, constant: bool = False) -> Case:
     constants = frozenset({0} if constant else ())
-    return Case(name, DEQUANTIZE, NoOptions(), [q], constants, {0: type_}, {0: how}, device="quantized")
+    device = "constant" if constant else ("scales along an axis" if how.scale.size > 1 else None)
+    return Case(name, DEQUANTIZE, NoOptions(), [q], constants, {0: type_}, {0: how}, device=device)
 
 
 def _fake(name: str, low: float, high: float, bits: int) -> Case:

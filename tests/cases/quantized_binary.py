@@ -3,6 +3,7 @@
 from typing import Any
 
 from cases import Case, rng
+from cases.integers import unfit
 from cases.quantize import affine
 from cases.quantized_unary import ELEMENTS, Scaling
 from litecl.interpreter.graph import Array, Quantization, Shape, TensorSpec
@@ -44,7 +45,8 @@ def _case(name: str, op: Op, options: Any, type_: T, scalings: Scalings, *shapes
         z[z == b.zero_point[0]] ^= 1
     output = TensorSpec(T.BOOL, None) if op in _COMPARISONS else TensorSpec(type_, None, quantization=y)
     return Case(
-        f"{type_.name} {name}", op, options, [x, z], quantization={0: a, 1: b}, outputs=(output,), device="quantized"
+        f"{type_.name} {name}", op, options, [x, z], quantization={0: a, 1: b}, outputs=(output,),
+        device=unfit(op, type_),
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from cases import Case, rng
+from cases.integers import unfit
 from cases.quantize import affine
 from cases.quantized_unary import ELEMENTS
 from litecl.interpreter.graph import Array, Shape, TensorSpec
@@ -32,14 +33,16 @@ def _case(
     name: str, op: Op, options: Any, x: Array, given: tuple[float, int], to: T, wanted: tuple[float, int], **more: Any
 ) -> Case:
     outputs = (TensorSpec(to, None, quantization=affine(*wanted)),)
-    return Case(name, op, options, [x], quantization={0: affine(*given)}, outputs=outputs, device="quantized", **more)
+    chosen = {"device": unfit(op, T.of(x.dtype), to)} | more
+    return Case(name, op, options, [x], quantization={0: affine(*given)}, outputs=outputs, **chosen)
 
 
 def _softmax(type_: T, to: T, scale: float, beta: float, *shape: int) -> Case:
     wanted = (2**-15, 0) if to == T.INT16 else (1 / 256, -128 if to == T.INT8 else 0)
     name = f"{type_.name} to {to.name} {scale} {beta} {shape}"
     zero = 0 if type_ == T.INT16 else 3
-    return _case(name, SOFTMAX, SoftmaxOptions(beta), _random(type_, *shape), (scale, zero), to, wanted)
+    return _case(name, SOFTMAX, SoftmaxOptions(beta), _random(type_, *shape), (scale, zero), to, wanted,
+                 device=unfit(SOFTMAX, type_))
 
 
 def _log_softmax(type_: T, scale: float, *shape: int) -> Case:
@@ -56,7 +59,7 @@ def _reduction(op: Op, type_: T, axes: tuple[int, ...], keep: bool) -> Case:
     return Case(
         f"{type_.name} axes {axes}", op, reduce.ReducerOptions(keep),
         [_random(type_, 3, 4, 5), np.array(axes, np.int32)], frozenset({1}), {}, {0: affine(*given)},
-        (TensorSpec(type_, None, quantization=affine(*wanted)),), device="quantized", kernels=kernels,
+        (TensorSpec(type_, None, quantization=affine(*wanted)),), device=unfit(op, type_), kernels=kernels,
     )  # fmt: skip
 
 

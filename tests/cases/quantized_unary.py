@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from cases import Case
+from cases.integers import unfit
 from cases.quantize import affine
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
@@ -43,7 +44,7 @@ def scaled(name: str, op: Op, options: Any, type_: T, x: Array, given: Scaling, 
     # LiteRT has no reference kernel of ELU.
     kernels = "optimised" if op is ops.ELU else "reference"
     return Case(
-        name, op, options, [x], quantization=quantization, outputs=outputs, device="quantized", kernels=kernels
+        name, op, options, [x], quantization=quantization, outputs=outputs, device=unfit(op, type_, to), kernels=kernels
     )
 
 

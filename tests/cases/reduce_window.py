@@ -1,12 +1,11 @@
-"""Cases of REDUCE_WINDOW and DILATE."""
+"""Cases of REDUCE_WINDOW."""
 
 import numpy as np
 
 from cases import Case
 from cases.values import Random, scalar
 from litecl.interpreter.graph import Array
-from litecl.interpreter.op import NoOptions
-from litecl.interpreter.ops.reduce_window import DILATE, REDUCE_WINDOW, ReduceWindowOptions
+from litecl.interpreter.ops.reduce_window import REDUCE_WINDOW, ReduceWindowOptions
 from litecl.interpreter.schema import TensorType as T
 
 _random = Random(71)
@@ -23,10 +22,6 @@ def _window(
     return Case(name, REDUCE_WINDOW, ReduceWindowOptions(function), inputs, frozenset({2, 3, 4}))
 
 
-def _dilate(name: str, x: Array, dilations: Array, value: float) -> Case:
-    return Case(name, DILATE, NoOptions(), [x, dilations, scalar(value, x.dtype)], frozenset({1}))
-
-
 _small = np.float32(_random.integers(4, 5, low=1, high=4))
 
 CASES = (
@@ -36,9 +31,5 @@ CASES = (
       for f, s in ((5, 1), (6, 0))),
     _window("dilated", 1, _random.normal(7, 6), 0.0, _int64(3, 2), _int64(2, 1), _int64(2, 3)),
     *(_window(t.name, 4, _random.of(t, 3, 4), 0, _int64(2, 2), _int64(1, 1), _int64(1, 1))
-      for t in (T.INT8, T.UINT8, T.INT16, T.INT32, T.INT64)),
-    _dilate("rows and columns", _random.normal(3, 4), np.array([2, 3], np.int32), -1.5),
-    _dilate("one axis", _random.normal(3, 4), np.array([1, 2], np.int32), 0.0),
-    *(_dilate(t.name, _random.of(t, 2, 3), np.array([3, 1], np.int32), 1)
       for t in (T.INT8, T.UINT8, T.INT16, T.INT32, T.INT64)),
 )  # fmt: skip

@@ -1,0 +1,23 @@
+"""What every pass made of the graph, as a file each, for whoever looks for the pass that went wrong."""
+
+from pathlib import Path
+
+from litecl.converter.graph import Module
+from litecl.converter.text import describe
+
+
+class Dump:
+    """Writes ``NNN_name.txt`` after every pass that changed something, as ``observe`` of ``Converter.convert``."""
+
+    def __init__(self, directory: str | Path) -> None:
+        self._directory = Path(directory)
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._last = ""
+        self._count = 0
+
+    def __call__(self, name: str, module: Module) -> None:
+        text = describe(module)
+        if text != self._last:
+            (self._directory / f"{self._count:03}_{name}.txt").write_text(text, encoding="utf-8")
+            self._count += 1
+        self._last = text

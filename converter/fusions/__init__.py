@@ -1,0 +1,15 @@
+"""Composites that are converted to operators made for them, one file a kind. ``FUSIONS`` is looked through in order."""
+
+from litecl.converter.composites import Composite
+from litecl.converter.fusions.custom import DETECTION, FUSABLE, MAX_UNPOOLING
+from litecl.converter.fusions.embedding_lookup import EMBEDDING
+from litecl.converter.fusions.fusion import Fusion
+from litecl.converter.fusions.keras_lstm import KERAS_2_LSTM
+from litecl.converter.fusions.lstm_cell_simple import LSTM_CELL_SIMPLE
+from litecl.converter.fusions.non_max_suppression import NON_MAX_SUPPRESSION
+
+FUSIONS: tuple[Fusion, ...] = (
+    EMBEDDING, LSTM_CELL_SIMPLE, KERAS_2_LSTM, NON_MAX_SUPPRESSION, DETECTION, MAX_UNPOOLING, FUSABLE
+)  # fmt: skip
+
+__all__ = ["FUSIONS", "Composite", "Fusion"]

@@ -1,0 +1,128 @@
+"""Loops of TensorFlow 1 as While: Enter, Merge, Switch, LoopCond, NextIteration and Exit, nested or not.
+
+A loop is a frame, named by its Enters. For every variable, Merge joins what enters and what comes from the last step,
+and Switch sends it to the body or, by way of Exit, out. Enters marked constant hand in what no step changes.
+"""
+
+from dataclasses import dataclass
+
+from litecl.converter.graph import Function, Node, Value
+from litecl.converter.passes.extract import function_of, in_order
+from litecl.interpreter.errors import ConversionError
+
+_MAX_FRAMES = 10_000
+
+
+def raise_loops(function: Function) -> None:
+    """Replaces every frame by a While, the innermost first; the nodes of the function may form cycles until then."""
+    for _ in range(_MAX_FRAMES):
+        frames = _frames(function)
+        if not frames:
+            break
+        found = next((enters for enters in frames.values() if _is_innermost(enters)), None)
+        if found is None:
+            raise ConversionError(f"{next(iter(frames.values()))[0]}: the loops of this graph are not nested")
+        _raise(function, found)
+    if any(node.op in ("Switch", "Merge") for node in function.nodes):
+        return  # branches are next; they form no cycles
+    function.tidy()
+
+
+def _frames(function: Function) -> dict[str, list[Node]]:
+    frames: dict[str, list[Node]] = {}
+    for node in function.nodes:
+        if node.op == "Enter" and node.inputs:
+            frames.setdefault(str(node.attrs["frame_name"]), []).append(node)
+    return frames
+
+
+def _is_innermost(enters: list[Node]) -> bool:
+    """Whether nothing between the Enters of a frame and its Exits enters another."""
+    name = enters[0].attrs["frame_name"]
+    return all(node.attrs["frame_name"] == name for node in _inside(enters) if node.op == "Enter")
+
+
+@dataclass(frozen=True, eq=False)
+class _Variable:
+    """A loop variable: what enters, as Merge gives it, as the body gets it, after a step, and once the loop is over."""
+
+    initial: Value
+    merged: Value
+    switched: Value | None
+    stepped: Value
+    final: list[Value]
+
+
+def _variable(enter: Node) -> _Variable:
+    merge = next((user for user in enter.output.users if user.op == "Merge"), None)
+    if merge is None:
+        raise ConversionError(f"{enter}: nothing merges this loop variable")
+    back = next((v.producer for v in merge.inputs if v is not None and v is not enter.output), None)
+    if back is None or back.op != "NextIteration":
+        raise ConversionError(f"{merge}: expected a NextIteration to feed this loop variable")
+    switch = next((u for u in merge.output.users if u.op == "Switch" and u.input(0) is merge.output), None)
+    exits = [] if switch is None else [user for user in switch.outputs[0].users if user.op == "Exit"]
+    return _Variable(
+        enter.input(0),
+        merge.output,
+        None if switch is None else switch.outputs[1],
+        back.input(0),
+        [node.output for node in exits],
+    )
+
+
+def _raise(function: Function, enters: list[Node]) -> None:
+    name = str(enters[0].attrs["frame_name"])
+    constant = [enter for enter in enters if enter.attrs.get("is_constant") or not _merges(enter)]
+    variables = [_variable(enter) for enter in enters if enter not in constant]
+    condition = next((n for v in variables for u in v.merged.users for n in _loop_cond(u)), None)
+    if condition is None:
+        raise ConversionError(f"{enters[0]}: the loop {name!r} has no condition")
+    inside = _inside(enters)
+    effects = [node for node in function.nodes if node in inside and node.is_effect]
+    operands = [*(v.initial for v in variables), *(enter.input(0) for enter in constant)]
+    fixed = [[enter.output] for enter in constant]
+    cond = function_of(f"{name}_cond", operands, [*([v.merged] for v in variables), *fixed], [condition.input(0)])
+    switched = [[] if v.switched is None else [v.switched] for v in variables]
+    body = function_of(f"{name}_body", operands, [*switched, *fixed], [v.stepped for v in variables], effects)
+    body.outputs += body.inputs[len(variables) :]
+    in_order(function, cond)
+    in_order(function, body)
+    outputs = [Value(v.type, v.shape, f"{name}/{v.name}") for v in operands]
+    first_exit = next((node for node in function.nodes if node in inside and node.op == "Exit"), None)
+    function.add(Node("While", operands, outputs, {}, name, [cond, body]), before=first_exit)
+    for variable, result in zip(variables, outputs, strict=False):
+        result.shape = variable.merged.shape
+        for final in variable.final:
+            function.replace(final, result)
+    for node in inside:
+        node.rewire(())
+    function.nodes = [node for node in function.nodes if node not in inside]
+
+
+def _merges(enter: Node) -> bool:
+    return any(user.op == "Merge" for user in enter.output.users)
+
+
+def _loop_cond(node: Node) -> list[Node]:
+    """The LoopCond that decides for a Switch."""
+    if node.op != "Switch":
+        return []
+    condition = node.input(1).producer
+    while condition is not None and condition.op == "Identity":
+        condition = condition.input(0).producer
+    return [condition] if condition is not None and condition.op == "LoopCond" else []
+
+
+def _inside(enters: list[Node]) -> set[Node]:
+    """The nodes of a frame: all from its Enters to its Exits."""
+    inside: set[Node] = set()
+    pending: list[Node] = list(enters)
+    while pending:
+        node = pending.pop()
+        if node in inside:
+            continue
+        inside.add(node)
+        if node.op != "Exit":
+            pending += [user for value in node.outputs for user in value.users]
+    return inside

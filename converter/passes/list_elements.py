@@ -1,0 +1,147 @@
+"""Finds how large the elements of a list are that a program reserves before it knows.
+
+The list is followed to where an item is written, in whatever loop or branch, and every dimension of the item back to
+a value that is known where the list is reserved: the batch of an LSTM's output is that of its initial state.
+"""
+
+from dataclasses import dataclass
+from typing import Union
+
+from litecl.converter.graph import Function, Node, Value
+from litecl.interpreter.schema import TensorType
+
+# A number, or a dimension of a value.
+Extent = Union[int, tuple[Value, int]]  # noqa: UP007 (as an alias)
+
+_WRITERS = {"TensorListSetItem": 2, "TensorListPushBack": 1, "litecl.update_slice": 1}
+_MADE_OF_TENSORS = ("TensorListFromTensor", "TensorListScatter", "TensorListScatterV2")
+_BROADCAST = frozenset({"AddV2", "Add", "Sub", "Mul", "RealDiv", "Maximum", "Minimum", "SelectV2", "Pow",
+                        "SquaredDifference", "Where", "AddN", "Select", "LogicalAnd", "LogicalOr"})
+_UNARY = frozenset({"Relu", "Relu6", "Sigmoid", "Tanh", "Softmax", "BiasAdd", "Neg", "Exp", "Sqrt", "Rsqrt", "Cast",
+                    "Elu", "Selu", "LeakyRelu", "Softplus", "Softsign", "Square", "Abs", "Log", "Identity",
+                    "LogicalNot", "ZerosLike", "OnesLike", "Round", "Floor", "Sin", "Cos"})
+_KEEPS_BATCH = frozenset({"MatMul", "Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool"})
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """A function, with the node that owns it and the scope in which that node stands."""
+
+    function: Function
+    owner: Node | None = None
+    parent: "Scope | None" = None
+
+    def enter(self, node: Node, body: Function) -> "Scope":
+        """The scope of a body of a node of this one."""
+        return Scope(body, node, self)
+
+    def outside(self, value: Value) -> Value | None:
+        """What an argument of this function is where its owner stands."""
+        position = next((i for i, argument in enumerate(self.function.inputs) if argument is value), None)
+        if position is None or self.owner is None:
+            return None
+        return self.owner.inputs[position + (self.owner.op == "If")]
+
+
+def element(made: Value, scope: Scope) -> list[Extent] | None:
+    """The extents of the elements that are written to a list of this scope, None where that is not to be told."""
+    for item, where in _written(made, scope, 0):
+        if item.shape is None:
+            continue
+        extents = [_outward(item, axis, where, scope) for axis in range(len(item.shape))]
+        known = [extent for extent in extents if extent is not None]
+        if len(known) == len(extents):
+            return known
+    return None
+
+
+def _written(value: Value, scope: Scope, depth: int) -> list[tuple[Value, Scope]]:
+    found: list[tuple[Value, Scope]] = []
+    if depth > 8:
+        return found
+    for user in dict.fromkeys(value.users):
+        if user.op in _WRITERS and user.input(0) is value:
+            found.append((user.input(_WRITERS[str(user.op)]), scope))
+            found += _written(user.output, scope, depth + 1)
+        for i, operand in enumerate(user.inputs):
+            if operand is value and user.bodies:
+                position = i - (user.op == "If")
+                for body in user.bodies:
+                    found += _written(body.inputs[position], scope.enter(user, body), depth + 1)
+                if user.op == "While":
+                    found += _written(user.outputs[position], scope, depth + 1)
+    return found
+
+
+def _outward(value: Value, axis: int, scope: Scope, target: Scope) -> Extent | None:
+    """A dimension of a value of an inner scope, as one of a value of ``target``."""
+    if value.shape is not None and value.shape[axis] is not None:
+        return value.shape[axis]
+    node = value.producer
+    if node is None:
+        if scope is target:
+            return (value, axis)
+        outer = scope.outside(value)
+        return None if outer is None or scope.parent is None else _outward(outer, axis, scope.parent, target)
+    if node.op == "TensorListGetItem":
+        return _of_element(node.input(0), axis, scope, target)
+    for source, its_axis in _sources(node, value, axis):
+        found = _outward(source, its_axis, scope, target)
+        if found is not None:
+            return found
+    return (value, axis) if scope is target else None
+
+
+def _sources(node: Node, value: Value, axis: int) -> list[tuple[Value, int]]:
+    """Operands, and which of their axes, that a dimension of a result is equal to."""
+    rank = value.rank or 1
+    if node.op in _UNARY or (node.op in _KEEPS_BATCH and axis == 0):
+        return [(node.input(0), axis)]
+    if node.op in _BROADCAST:
+        operands = [v for v in node.inputs if v is not None and v.rank == rank and v.shape is not None]
+        return [(v, axis) for v in operands if v.shape is not None and v.shape[axis] != 1]
+    if node.op == "Split" and _other_axis(node.input(0), axis, rank):
+        return [(node.input(1), axis)]
+    if node.op == "ConcatV2" and _other_axis(node.input(len(node.inputs) - 1), axis, rank):
+        return [(v, axis) for v in node.inputs[:-1] if v is not None]
+    if node.op == "GatherV2" and node.input(1).shape == () and node.input(2).data == 0:
+        return [(node.input(0), axis + 1)]
+    if node.op == "While":
+        return [(node.input(node.outputs.index(value)), axis)]
+    return []
+
+
+def _other_axis(joined: Value, axis: int, rank: int) -> bool:
+    return joined.data is not None and int(joined.data) % rank != axis
+
+
+def shape_reads(scope: Scope) -> None:
+    """Gives items that are read from a list made of a tensor the shape that they have, where it is not known."""
+    for node in scope.function.nodes:
+        if node.op == "TensorListGetItem" and node.output.shape is None:
+            tensor = _tensor(node.input(0), scope)
+            node.output.shape = None if tensor is None or tensor.shape is None else tensor.shape[1:]
+        for body in node.bodies:
+            shape_reads(scope.enter(node, body))
+
+
+def _tensor(made: Value, scope: Scope) -> Value | None:
+    """What a list was made of."""
+    node = made.producer
+    if node is not None:
+        return node.input(0) if node.op in _MADE_OF_TENSORS else None
+    outer = scope.outside(made)
+    return None if outer is None or scope.parent is None else _tensor(outer, scope.parent)
+
+
+def _of_element(made: Value, axis: int, scope: Scope, target: Scope) -> Extent | None:
+    """A dimension of an element of a list, which may be a tensor by now."""
+    node = made.producer
+    if made.type != TensorType.VARIANT:
+        return _outward(made, axis + 1, scope, target)
+    if node is None:
+        outer = scope.outside(made)
+        return None if outer is None or scope.parent is None else _of_element(outer, axis, scope.parent, target)
+    if node.op in _MADE_OF_TENSORS:
+        return _outward(node.input(0), axis + 1, scope, target)
+    return None

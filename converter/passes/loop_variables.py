@@ -1,0 +1,186 @@
+"""Takes out of loops what they need not carry: what no step changes, what nobody reads, what is carried twice."""
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from litecl.converter.graph import Function, Node, Value, constant
+
+_SMALL = 64
+
+
+def simplify_loops(function: Function) -> bool:
+    """Works on the loops of one function; says whether it changed one."""
+    changed = False
+    for node in function.nodes:
+        if node.op == "While":
+            changed |= _push_invariants(function, node)
+            changed |= _merge_equal(function, node)
+            changed |= _join_limits(node.bodies[0])
+            changed |= _derive(function, node)
+            changed |= _drop_dead(function, node)
+    if changed:
+        function.tidy()
+    return changed
+
+
+def _push_invariants(function: Function, loop: Node) -> bool:
+    """What enters a loop and leaves every step unchanged is read from outside, and known inside if it is constant."""
+    changed = False
+    cond, body = loop.bodies
+    for i, (value, inner) in enumerate(zip(loop.inputs, body.inputs, strict=True)):
+        assert value is not None
+        if not _is_invariant(body, i, value):
+            continue
+        changed |= bool(loop.outputs[i].users) or function.is_output(loop.outputs[i])
+        function.replace(loop.outputs[i], value)
+        if value.data is None:
+            continue
+        for graph, argument in ((cond, cond.inputs[i]), (body, inner)):
+            if argument.users or (graph is cond and graph.is_output(argument)):
+                graph.replace(argument, constant(value.data, value.name))
+                changed = True
+        body.outputs[i] = inner
+    return changed
+
+
+def _is_invariant(body: Function, position: int, value: Value) -> bool:
+    result = body.outputs[position]
+    if result is body.inputs[position]:
+        return True
+    return value.data is not None and result.data is not None and _key(value) == _key(result)
+
+
+def _merge_equal(function: Function, loop: Node) -> bool:
+    """Of variables that start equal and change alike, such as Keras's step and counter, one is enough."""
+    cond, body = loop.bodies
+    first: dict[Hashable, int] = {}
+    changed = False
+    for i, value in enumerate(loop.inputs):
+        assert value is not None
+        change = _change(body, i)
+        if change is None:
+            continue
+        kept = first.setdefault((_key(value), change), i)
+        if kept == i or not (body.inputs[i].users or cond.inputs[i].users or loop.outputs[i].users):
+            continue
+        for graph in (cond, body):
+            graph.replace(graph.inputs[i], graph.inputs[kept])
+        body.outputs[i] = body.inputs[i]
+        function.replace(loop.outputs[i], loop.outputs[kept])
+        changed = True
+    return changed
+
+
+def _change(body: Function, position: int) -> Hashable | None:
+    """What a step does to a variable: nothing, or the addition of a constant."""
+    argument, result = body.inputs[position], body.outputs[position]
+    if result is argument:
+        return "unchanged"
+    node = result.producer
+    if node is None or node.op not in ("AddV2", "Add"):
+        return None
+    a, b = node.input(0), node.input(1)
+    if b is argument:
+        a, b = b, a
+    return ("plus", _key(b)) if a is argument and b.data is not None and b.data.size == 1 else None
+
+
+def _key(value: Value) -> Hashable:
+    data = value.data
+    if data is None or data.size > _SMALL or data.dtype.hasobject:
+        return value
+    return (value.type, data.shape, data.tobytes())
+
+
+def _derive(function: Function, loop: Node) -> bool:
+    """What the last step makes of another result, by a change of shape, is made after the loop."""
+    cond, body = loop.bodies
+    if not _runs(loop):
+        return False
+    positions = {value: i for i, value in enumerate(body.outputs)}
+    changed = False
+    for i, value in enumerate(body.outputs):
+        made = value.producer
+        source = None if made is None or made.op not in ("ExpandDims", "Reshape") else positions.get(made.input(0))
+        if made is None or source is None or body.inputs[i].users or cond.inputs[i].users:
+            continue
+        target = made.input(1).data
+        result = loop.outputs[i]
+        if target is None or not (result.users or function.is_output(result)):
+            continue
+        operands = [loop.outputs[source], constant(target, made.name)]
+        function.replace(result, function.emit(str(made.op), operands, result, made.name))
+        changed = True
+    return changed
+
+
+def _runs(loop: Node) -> bool:
+    """Whether the body certainly runs once: a count that starts below a constant limit."""
+    (result,) = loop.bodies[0].outputs
+    less = result.producer
+    if less is None or less.op != "Less" or less.input(0) not in loop.bodies[0].inputs:
+        return False
+    start, limit = loop.input(loop.bodies[0].inputs.index(less.input(0))).data, less.input(1).data
+    return start is not None and limit is not None and bool(start < limit)
+
+
+def _drop_dead(function: Function, loop: Node) -> bool:
+    """Drops the variables on which neither the condition hangs nor what is read outside nor what the body writes."""
+    cond, body = loop.bodies
+    cond.tidy()
+    live = {i for i, value in enumerate(loop.outputs) if value.users or function.is_output(value)}
+    live |= {i for i, value in enumerate(cond.inputs) if value.users or cond.is_output(value)}
+    while True:
+        needed = _arguments(body, [body.outputs[i] for i in live])
+        if needed <= live:
+            break
+        live |= needed
+    if len(live) == len(loop.inputs):
+        return False
+    kept = sorted(live)
+    loop.rewire([loop.inputs[i] for i in kept])
+    loop.outputs = tuple(loop.outputs[i] for i in kept)
+    cond.inputs = [cond.inputs[i] for i in kept]
+    body.inputs, body.outputs = [body.inputs[i] for i in kept], [body.outputs[i] for i in kept]
+    body.tidy()
+    return True
+
+
+def _arguments(body: Function, wanted: list[Value]) -> set[int]:
+    """The positions of the arguments that values of a body, and its effects, hang on."""
+    positions = {value: i for i, value in enumerate(body.inputs)}
+    found: set[int] = set()
+    seen: set[Value] = set()
+    pending = [*wanted, *(v for node in body.nodes if node.is_effect for v in node.inputs if v is not None)]
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if value in positions:
+            found.add(positions[value])
+        elif value.producer is not None:
+            pending += [v for v in value.producer.inputs if v is not None]
+    return found
+
+
+def _join_limits(cond: Function) -> bool:
+    """count < a and count < b, with constants, becomes count < min(a, b); one of two equal conditions is enough."""
+    (result,) = cond.outputs
+    both = result.producer
+    if both is None or both.op != "LogicalAnd":
+        return False
+    a, b = both.input(0).producer, both.input(1).producer
+    if a is None or b is None or a.op != "Less" or b.op != "Less" or a.input(0) is not b.input(0):
+        return False
+    first, second = a.input(1), b.input(1)
+    if first is second or _key(first) == _key(second):
+        cond.replace_node(both, [a.output])
+    elif first.data is not None and second.data is not None:
+        limit = constant(np.minimum(first.data, second.data), first.name)
+        cond.replace_node(both, [cond.emit("Less", [a.input(0), limit], result, both.name)])
+    else:
+        return False
+    cond.tidy()
+    return True

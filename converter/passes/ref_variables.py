@@ -1,0 +1,52 @@
+"""Variables of TensorFlow 1, which are tensors that operators write in place, as the handles of TensorFlow 2."""
+
+from litecl.converter.graph import Function, Node, Value
+from litecl.interpreter.schema import TensorType
+
+_WRITES = {"Assign": "AssignVariableOp", "AssignAdd": "AssignAddVariableOp", "AssignSub": "AssignSubVariableOp"}
+_PASS_ON = ("RefEnter", "RefSwitch", "RefIdentity")
+
+
+def raise_variables(function: Function) -> None:
+    """Every use of a variable as a tensor becomes a read right there, every write one by its handle."""
+    for node in list(function.nodes):
+        if node.op in ("VariableV2", "Variable") and node.output.variable is not None:
+            handle = Value(TensorType.RESOURCE, (), node.output.name, variable=node.output.variable)
+            _raise(function, node.output, handle)
+
+
+def _raise(function: Function, made: Value, handle: Value) -> None:
+    for user in list(dict.fromkeys(made.users)):
+        if user.op in _WRITES and user.input(0) is made:
+            _write(function, user, handle)
+        elif user.op in _PASS_ON:
+            user.op = str(user.op).removeprefix("Ref")
+            user.rewire([handle if value is made else value for value in user.inputs])
+            for inner in user.outputs:
+                readers, inner.users = inner.users, []
+                passed = Value(TensorType.RESOURCE, (), inner.name, variable=made.variable, producer=user)
+                like = Value(made.type, made.shape, inner.name, variable=made.variable, users=readers)
+                for reader in set(readers):
+                    reader.inputs = tuple(like if value is inner else value for value in reader.inputs)
+                user.outputs = tuple(passed if value is inner else value for value in user.outputs)
+                _raise(function, like, passed)
+        else:
+            read = _read(function, handle, made, user)
+            user.rewire([read if value is made else value for value in user.inputs])
+    if function.is_output(made):
+        function.replace(made, _read(function, handle, made, None))
+
+
+def _read(function: Function, handle: Value, made: Value, before: Node | None) -> Value:
+    result = Value(made.type, made.shape, made.name)
+    return function.add(Node("ReadVariableOp", [handle], [result], {}, made.name), before=before).output
+
+
+def _write(function: Function, node: Node, handle: Value) -> None:
+    """A write gives the variable as it is afterwards."""
+    after = node.output
+    follower = function.nodes[function.nodes.index(node) + 1 :][:1]
+    node.op, node.outputs, node.options = _WRITES[str(node.op)], (), {}
+    node.rewire([handle, node.input(1)])
+    if after.users or function.is_output(after):
+        function.replace(after, _read(function, handle, after, follower[0] if follower else None))

@@ -1,0 +1,176 @@
+"""Tells variables that a model changes from those that it only reads; these become constants."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from litecl.converter.graph import Function, Module, Node, Value, Variable, constant
+from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.schema import TensorType
+
+_READS = ("ReadVariableOp", "ResourceGather", "ResourceGatherNd")
+
+
+def changed_variables(modules: Iterable[Module]) -> set[Variable]:
+    """The variables that one of several programs writes and a result of one hangs on. Other writes are dropped."""
+    mains = [module.main for module in modules]
+    for main in mains:
+        _bind(main)
+    needed = _needed(mains)
+    for main in mains:
+        for function in main.walk():
+            for node in function.nodes:
+                if _writes(node) and _variable(node) not in needed:
+                    node.rewire(())
+            function.nodes = [node for node in function.nodes if node.inputs or not _writes(node)]
+            function.tidy()
+    return {_variable(n) for main in mains for function in main.walk() for n in function.nodes if _writes(n)}
+
+
+def freeze_variables(module: Module, changed: set[Variable]) -> None:
+    """Reads of variables other than ``changed`` become constants, in every function.
+
+    Those that are left are listed in ``module.variables``; no node passes them on any more, each that reads or writes
+    one names it.
+    """
+    used: set[Variable] = set()
+    for function in module.main.walk():
+        _freeze(function, changed)
+        function.tidy()
+        used |= {_variable(node) for node in function.nodes if node.op in _READS or _writes(node)}
+    module.variables = sorted(used, key=lambda variable: variable.key)
+    _drop_handles(module.main)
+
+
+def _bind(function: Function) -> None:
+    """Tells every function which of its arguments stand for which variables."""
+    for node in function.nodes:
+        offset = 1 if node.op == "If" else 0
+        for body in node.bodies:
+            for argument, value in zip(body.inputs, node.inputs[offset:], strict=True):
+                argument.variable = None if value is None else value.variable
+            _bind(body)
+        if node.op == "While":
+            for value, result in zip(node.inputs, node.outputs, strict=True):
+                result.variable = None if value is None else value.variable
+        elif node.op == "If":
+            for result, inner in zip(node.outputs, node.bodies[0].outputs, strict=True):
+                result.variable = inner.variable
+
+
+def _writes(node: Node) -> bool:
+    return node.is_effect and not node.bodies
+
+
+def _variable(node: Node) -> Variable:
+    variable = node.input(0).variable
+    if variable is None:
+        raise ConversionError(
+            f"{node} works on a variable that is not known when the model is converted; keep it among the variables "
+            "of the model or module that is converted"
+        )
+    return variable
+
+
+def _needed(mains: Sequence[Function]) -> set[Variable]:
+    """The variables that a result hangs on, straight or by way of what is written to others."""
+    needed: set[Variable] = set()
+    while True:
+        found = {variable for main in mains for node in _live(main, needed) for variable in _read(node)}
+        if found <= needed:
+            return needed
+        needed |= found
+
+
+def _read(node: Node) -> Iterator[Variable]:
+    if node.op in _READS:
+        yield _variable(node)
+
+
+def _live(function: Function, needed: set[Variable]) -> Iterator[Node]:
+    """The nodes that compute the results of a function or write what is needed, bodies included."""
+    seen: set[Node] = set()
+    pending = [value.producer for value in function.outputs] + [
+        node for node in function.nodes if _writes_needed(node, needed)
+    ]
+    while pending:
+        node = pending.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        yield node
+        for body in node.bodies:
+            yield from _live(body, needed)
+        pending += [value.producer for value in node.inputs if value is not None]
+
+
+def _writes_needed(node: Node, needed: set[Variable]) -> bool:
+    if node.bodies:
+        return any(_writes_needed(inner, needed) for body in node.bodies for inner in body.nodes)
+    return node.is_effect and _variable(node) in needed
+
+
+def _freeze(function: Function, changed: set[Variable]) -> None:
+    frozen: dict[Variable, Value] = {}
+    for node in list(function.nodes):
+        if node.op == "VariableShape":
+            shape = np.array(_variable(node).data.shape, node.output.type.dtype)
+            function.replace_node(node, [constant(shape, node.name)])
+        if node.op not in _READS:
+            continue
+        variable = _variable(node)
+        if variable not in changed:
+            value = frozen.setdefault(variable, constant(variable.data, variable.name))
+        elif node.op != "ReadVariableOp":
+            value = _read_before(function, node, variable)
+        else:
+            continue
+        if node.op == "ReadVariableOp":
+            function.replace_node(node, [value])
+        else:
+            _gather(function, node, value)
+
+
+def _read_before(function: Function, node: Node, variable: Variable) -> Value:
+    value = Value(TensorType.of(variable.data.dtype), variable.data.shape, node.name)
+    return function.add(Node("ReadVariableOp", [node.input(0)], [value], {}, node.name), before=node).output
+
+
+def _gather(function: Function, node: Node, table: Value) -> None:
+    if node.op == "ResourceGatherNd":
+        result = function.emit("GatherNd", [table, node.input(1)], node.output, node.name)
+    else:
+        axis = constant(np.array(node.attrs.get("batch_dims") or 0, np.int32))
+        batch_dims = node.attrs.get("batch_dims") or 0
+        result = function.emit(
+            "GatherV2", [table, node.input(1), axis], node.output, node.name, batch_dims=batch_dims
+        )
+    function.replace_node(node, [result])
+
+
+def _drop_handles(function: Function) -> None:
+    """Takes handles of variables out of operands, arguments and results; who reads or writes names the variable."""
+    for node in function.nodes:
+        if node.bodies:
+            for body in node.bodies:
+                _drop_handles(body)
+            _drop_from(function, node)
+        elif node.inputs and node.inputs[0] is not None and node.inputs[0].variable is not None:
+            handle = Value(TensorType.RESOURCE, (), node.inputs[0].name, variable=node.inputs[0].variable)
+            node.rewire([handle, *node.inputs[1:]])
+    function.tidy()
+
+
+def _drop_from(function: Function, node: Node) -> None:
+    offset = 1 if node.op == "If" else 0
+    operands = [v is not None and v.variable is not None for v in node.inputs]
+    results = [v.variable is not None for v in node.outputs]
+    if node.op not in ("If", "While"):
+        return
+    node.rewire([v for v, dropped in zip(node.inputs, operands, strict=True) if not dropped])
+    node.outputs = tuple(v for v, dropped in zip(node.outputs, results, strict=True) if not dropped)
+    for i, body in enumerate(node.bodies):
+        body.inputs = [v for v, dropped in zip(body.inputs, operands[offset:], strict=True) if not dropped]
+        if node.op == "If" or i == 1:
+            body.outputs = [v for v, dropped in zip(body.outputs, results, strict=True) if not dropped]
+        body.tidy()

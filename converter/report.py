@@ -1,0 +1,59 @@
+"""What a conversion did: operators, composites made one operator or not, the time that each pass took."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from litecl.interpreter.graph import Model
+
+
+@dataclass(frozen=True)
+class FusionRecord:
+    """A composite or a layer in the model: what it is, where, and why it was converted piece by piece if it was."""
+
+    name: str
+    place: str
+    reason: str | None = None
+
+    @property
+    def made(self) -> bool:
+        """Whether it became the operator that is made for it."""
+        return self.reason is None
+
+    def __str__(self) -> str:
+        return f"fused {self.name} {self.place!r}" if self.made else (
+            f"not fused {self.name} {self.place!r}: {self.reason}"
+        )
+
+
+@dataclass
+class ConversionReport:
+    """Filled in by ``Converter.convert``.
+
+    operators: how often each TFLite operator stands in the model. subgraphs: how many operators each has.
+    passes: seconds spent in each pass, by name. size_bytes: of the file; 0 until it is written.
+    """
+
+    operators: dict[str, int] = field(default_factory=dict)
+    subgraphs: list[int] = field(default_factory=list)
+    fusions: list[FusionRecord] = field(default_factory=list)
+    passes: dict[str, float] = field(default_factory=dict)
+    size_bytes: int = 0
+
+    def of(self, model: Model) -> "ConversionReport":
+        """The report with what there is in a model."""
+        operators = Counter(node.op.name for graph in model.subgraphs for node in graph.nodes)
+        return replace(self, operators=dict(operators), subgraphs=[len(graph.nodes) for graph in model.subgraphs])
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """The report as plain data."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [f"{sum(self.subgraphs)} operators in {len(self.subgraphs)} subgraphs, {self.size_bytes} bytes"]
+        lines += [f"  {count:5} {name}" for name, count in sorted(self.operators.items())]
+        lines += map(str, self.fusions)
+        slowest = sorted(self.passes.items(), key=lambda item: -item[1])
+        lines += [f"  {seconds * 1000:7.1f} ms {name}" for name, seconds in slowest]
+        return "\n".join(lines)

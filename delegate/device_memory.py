@@ -1,0 +1,92 @@
+"""The device memory of a plan."""
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from litecl.delegate.cl_op import Arg, Const, Operand
+from litecl.delegate.device import Device
+from litecl.delegate.memory import align
+from litecl.delegate.plan import Plan, size_bytes
+from litecl.interpreter.graph import Array
+
+
+class Memory:
+    """An arena for what changes, and one buffer for all constants."""
+
+    def __init__(self, plan: Plan, device: Device) -> None:
+        self._plan, self._device = plan, device
+        self.arena, self._host = device.shared_buffer(plan.arena.size_bytes)
+        self._offsets, self.constant_bytes = self._place_constants()
+        self.constants = device.buffer(self.constant_bytes)
+        for data, offset in self._offsets.values():
+            cl.enqueue_copy(device.queue, self.constants, np.ascontiguousarray(data), dst_offset=offset)
+
+    def region_address(self, arg: Arg) -> int:
+        """Where region.cl finds something: an offset into the arena, or into the constants with bit 0 set.
+
+        A loop variable is found in its loop's first set, to which the shift that bits 48 and up name is added.
+        """
+        data, root = self._constant(arg), self._root(arg)
+        if data is not None:
+            return self._offsets[id(data)][1] | 1
+        if root in self._plan.slots:
+            slot = self._plan.slots[root]
+            return (self._plan.arena.offsets[slot.sets] + slot.offset) | (1 + 2 * slot.loop + slot.written) << 48
+        return self._plan.arena.offsets[root]
+
+    def argument(self, arg: Arg, swapped: Collection[int] = ()) -> Any:
+        """What a kernel gets: a scalar as it is, or a sub-buffer. swapped: loops whose sets have changed places."""
+        if isinstance(arg, np.generic):
+            return arg
+        data = self._constant(arg)
+        if data is not None:
+            return self.constants.get_sub_region(self._offsets[id(data)][1], max(1, data.nbytes))
+        return self.buffer(self._root(arg), swapped)
+
+    def buffer(self, item: Any, swapped: Collection[int] = ()) -> Any:
+        """The part of the arena that an operand or scratch memory has to itself."""
+        root = self._root(item)
+        if root in self._plan.slots:
+            slot = self._plan.slots[root]
+            second = slot.written != (slot.loop in swapped)
+            offset = self._plan.arena.offsets[slot.sets] + slot.offset + second * slot.set_bytes
+        else:
+            offset = self._plan.arena.offsets[root]
+        return self.arena.get_sub_region(offset, max(1, size_bytes(root)))
+
+    def view(self, operand: Operand) -> Array | None:
+        """An operand's memory as the host sees it, if device and host share the arena."""
+        root = self._root(operand)
+        if self._host is None or root not in self._plan.arena.offsets:
+            return None
+        start, size = self._plan.arena.offsets[root], operand.spec.size * operand.spec.dtype.itemsize
+        return self._host[start : start + size].view(operand.spec.dtype).reshape(operand.shape)
+
+    def loops_of(self, arg: Arg) -> set[int]:
+        """The loop in one of whose sets something lies."""
+        root = self._root(arg)
+        return {self._plan.slots[root].loop} if root in self._plan.slots else set()
+
+    def _root(self, arg: Any) -> Any:
+        return self._plan.root(arg) if isinstance(arg, Operand) else arg
+
+    def _constant(self, arg: Arg) -> Array | None:
+        if isinstance(arg, Const):
+            return arg.data
+        root = self._root(arg)
+        return root.data if isinstance(root, Operand) else None
+
+    def _place_constants(self) -> tuple[dict[int, tuple[Array, int]], int]:
+        """Every array that a launch, a predicate or an output names, once; and the size of them all."""
+        named: list[Arg] = [arg for work in self._plan.works for arg in work.launch.args]
+        offsets: dict[int, tuple[Array, int]] = {}
+        end = 0
+        for arg in (*named, *self._plan.predicates, *self._plan.outputs):
+            data = None if isinstance(arg, np.generic) else self._constant(arg)
+            if data is not None and id(data) not in offsets:
+                offsets[id(data)] = data, end
+                end = align(end + data.nbytes, self._device.alignment)
+        return offsets, end

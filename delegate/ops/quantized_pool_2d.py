@@ -1,0 +1,42 @@
+"""AVERAGE_POOL_2D and MAX_POOL_2D of quantized tensors, whose input and output have one scale."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Call, ClOp, Refusal, Step
+from litecl.delegate.claims import BYTES, C_TYPES, Specs, given, typed
+from litecl.delegate.launch import chunks
+from litecl.delegate.ops.pool_2d import sizes
+from litecl.delegate.quantized import alike, bounded, bounds_of
+from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, MAX_POOL_2D, windows
+
+_LARGEST_WINDOW = 1 << 14
+
+
+def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    x = given(inputs, 0)
+    if options.filter_height * options.filter_width >= _LARGEST_WINDOW:
+        return Refusal(f"windows of {_LARGEST_WINDOW} elements or more")
+    return typed((x,), BYTES, quantized=True) or alike(x, outputs[0]) or bounded(options)
+
+
+def _cl_op(op: Op, reduction: str) -> ClOp:
+    def lower(call: Call) -> list[Step]:
+        x, (y,) = call.input(0), call.outputs
+        rows, columns = windows(op.name, call.options, x.shape)
+        pixels, work = y.spec.size // x.shape[3], rows.size * columns.size * x.shape[3]
+        share = chunks(pixels, call.target, work=work)
+        bounds = bounds_of(call.options, y.spec)
+        numbers = (*sizes(x.shape, rows, columns), bounds.low, bounds.high)
+        args: tuple[Arg, ...] = (x, y, *share.args, *(np.int32(number) for number in numbers))
+        defines = {"OP": reduction, "T": C_TYPES[y.spec.type]}
+        return [share.launch("quantized_pool_2d", "quantized_pool_2d", args, defines, pixels * work)]
+
+    return ClOp(op, claim=_claim, lower=lower)
+
+
+CL_OPS = (_cl_op(AVERAGE_POOL_2D, "AVERAGE"), _cl_op(MAX_POOL_2D, "MAXIMUM"))

@@ -1,0 +1,190 @@
+"""What quantized operators have in common: who runs a node, packed weights, and the stage after the sums."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from litecl.delegate.cl_op import Call, ClOp, Const, Refusal, Step
+from litecl.delegate.claims import Specs, is_quantized
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.ops import fixed_point
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
+
+_NAME = "CL_REGION"  # for errors that claims rule out
+
+_LARGEST_PRODUCT = 255 * 128
+_SMALL_SUMS, _MOST_FOLDED = 1 << 30, 20  # within these a zero point that is shifted left makes no sum overflow
+_ACTIVATIONS = (
+    ActivationFunctionType.NONE,
+    ActivationFunctionType.RELU,
+    ActivationFunctionType.RELU6,
+    ActivationFunctionType.RELU_N1_TO_1,
+)
+
+
+def by_type(of_reals: ClOp, of_integers: ClOp) -> ClOp:
+    """One operator for both: nodes with a quantized input or output go to the second."""
+
+    def claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+        chosen = of_integers if _any_quantized(inputs, outputs) else of_reals
+        return chosen.claim(options, inputs, outputs)
+
+    def lower(call: Call) -> list[Step]:
+        specs = [None if operand is None else operand.spec for operand in call.inputs]
+        chosen = of_integers if _any_quantized(specs, [operand.spec for operand in call.outputs]) else of_reals
+        return chosen.lower(call)
+
+    return replace(of_reals, claim=claim, lower=lower)
+
+
+def _any_quantized(inputs: Specs, outputs: Sequence[TensorSpec]) -> bool:
+    return any(is_quantized(spec) for spec in outputs) or any(
+        is_quantized(spec) for spec in inputs if spec is not None and spec.data is None
+    )
+
+
+def per_tensor(*specs: TensorSpec | None) -> Refusal | None:
+    """Each of the tensors has one scale and one zero point."""
+    for spec in specs:
+        if spec is None or spec.quantization is None or spec.quantization.scale.size != 1:
+            return Refusal("not quantized with one scale a tensor")
+    return None
+
+
+def alike(x: TensorSpec, *others: TensorSpec) -> Refusal | None:
+    """The tensors stand for the same numbers: they have one type, scale and zero point."""
+    if refusal := per_tensor(x, *others):
+        return refusal
+    same = all(
+        other.type == x.type
+        and fixed_point.scale_of(_NAME, other) == fixed_point.scale_of(_NAME, x)
+        and fixed_point.zero_point_of(_NAME, other) == fixed_point.zero_point_of(_NAME, x)
+        for other in others
+    )
+    return None if same else Refusal("input and output are quantized differently")
+
+
+def bounded(options: Any) -> Refusal | None:
+    """The fused activation is one that clamps."""
+    function = options.fused_activation_function
+    return None if function in _ACTIVATIONS else Refusal(f"fused activation {function.name} of integers")
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Constant integer weights [groups, columns, depth] as kernels take them.
+
+    values: signed bytes. factor: what is to be added to each of them, so that they are the weights less their zero
+    point. factors: from sums to steps of the output, [groups, columns].
+    """
+
+    values: Array
+    factor: int
+    bias: Array
+    factors: Array
+
+    def repeated(self, times: int) -> "Weights":
+        """The columns several times over."""
+        arrays = [np.repeat(a[:, None], times, 1) for a in (self.values, self.bias, self.factors)]
+        values, bias, factors = (a.reshape(a.shape[0], -1, *a.shape[3:]) for a in arrays)
+        return Weights(values, self.factor, bias, factors)
+
+    def packed(self, panel: int) -> Array:
+        """[groups, columns / panel, depth / 4, panel, 4], zeros past the last column and depth."""
+        groups, columns, depth = self.values.shape
+        padded = np.zeros((groups, -(-columns // panel) * panel, -(-depth // 4) * 4), np.int8)
+        padded[:, :columns, :depth] = self.values
+        split = padded.reshape(groups, -1, panel, padded.shape[2] // 4, 4)
+        return np.ascontiguousarray(split.transpose(0, 1, 3, 2, 4))
+
+    def stage(self, panel: int, width: int, x_zero: int, bounds: "Bounds", *, real: bool = False) -> "Stage":
+        """What becomes of the columns' sums, columns past the last as zeros up to a multiple of ``panel``.
+
+        Biases make up for activations that are ``x_zero`` too large. If ``real``, factors are applied in float64.
+        """
+        groups, columns, depth = self.values.shape
+        sums = (self.values.astype(np.int64) + self.factor).sum(axis=2)
+        biases = self.bias - x_zero * sums
+        value, shift = fixed_point.quantize_multiplier(self.factors)
+        third, right = np.maximum(shift, 0), np.maximum(-shift, 0)
+        largest = np.abs(biases).max(initial=0) + depth * _LARGEST_PRODUCT
+        folded = bool(not real and bounds.full and not third.any() and right.max() <= _MOST_FOLDED)
+        folded = folded and largest < _SMALL_SUMS
+        if folded:
+            third = ((1 << right) >> 1) + (bounds.zero << right)
+        table = np.zeros((4, groups, -(-columns // panel) * panel), np.int32)
+        for row, field in zip(table, (biases, value, third, right), strict=True):
+            row[:, :columns] = field
+        fields = np.ascontiguousarray(table.reshape(4, groups, -1, width).transpose(1, 2, 0, 3))
+        if real:
+            factors = np.zeros(table.shape[1:], np.float64)
+            factors[:, :columns] = self.factors
+            fields[:, :, 2:] = factors.view(np.int32).reshape(groups, -1, 2, width)
+        return Stage(fields, {"FOLDED": 1} if folded else {"REAL_FACTORS": 1} if real else {})
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """Fields [groups, columns / width, 4, width] of ``finish_sum`` in kernels_cl/quantized.h, and its macros."""
+
+    fields: Array
+    defines: dict[str, str | int | float]
+
+
+def weights_of(call: Call, values: Array, groups: int) -> Weights:
+    """The weights [columns, ..] and the bias of a call, whose operands are x, weights and perhaps a bias."""
+    x, filter_, out = call.input(0).spec, call.input(1).spec, call.outputs[0].spec
+    columns = len(values)
+    shift = 128 - flip(filter_.type)
+    signed = (values.astype(np.int16) - shift).astype(np.int8).reshape(groups, columns // groups, -1)
+    bias = call.inputs[2] if len(call.inputs) > 2 else None
+    biases = np.zeros(columns, np.int32) if bias is None or bias.data is None else np.ravel(bias.data)
+    products = fixed_point.scale_of(_NAME, x) * fixed_point.scales_of(_NAME, filter_)
+    if x.type == TensorType.UINT8:
+        products = products.astype(np.float32).astype(np.float64)  # TFLite's legacy kernels round here
+    factors = np.broadcast_to(products / fixed_point.scale_of(_NAME, out), columns).reshape(groups, -1)
+    factor = shift - (fixed_point.zero_point_of(_NAME, filter_) if len(products) == 1 else 0)
+    return Weights(signed, factor, biases.reshape(groups, -1).astype(np.int64), factors)
+
+
+def scale(factor: float) -> tuple[int, int, int]:
+    """The struct Scale of kernels_cl/quantized.h: multiplier, left and right shift."""
+    value, shift = (int(field) for field in fixed_point.quantize_multiplier(factor))
+    return value, max(shift, 0), max(-shift, 0)
+
+
+def unsigned_zero(spec: TensorSpec) -> int:
+    """The zero point of activations after they have been made unsigned."""
+    return fixed_point.zero_point_of(_NAME, spec) + flip(spec.type)
+
+
+def flip(type_: TensorType) -> int:
+    """What is added to bytes to make them unsigned."""
+    return 128 if type_ == TensorType.INT8 else 0
+
+
+def padding(spec: TensorSpec) -> Const:
+    """What stands for zero in a tensor."""
+    return Const(np.full(1, fixed_point.zero_point_of(_NAME, spec) if is_quantized(spec) else 0, spec.dtype))
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What follows requantization: the zero point of the output is added, and the sum clamped to [low, high]."""
+
+    zero: int
+    low: int
+    high: int
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing of the range of a byte is left out."""
+        return self.high - self.low == 255
+
+
+def bounds_of(options: Any, out: TensorSpec) -> Bounds:
+    """The bounds of an output after a fused activation, if the operator has one."""
+    function = getattr(options, "fused_activation_function", ActivationFunctionType.NONE)
+    return Bounds(fixed_point.zero_point_of(_NAME, out), *fixed_point.activation_range(_NAME, function, out))

@@ -1,0 +1,208 @@
+"""The nodes of one run of a subgraph as steps: operands for its tensors, activations and residuals fused in."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from litecl.delegate.cl_op import Activation, Alias, Call, ClOp, Launch, Operand, Target
+from litecl.delegate.claims import bits
+from litecl.delegate.control_steps import CONTROL_STEPS
+from litecl.delegate.loop_variables import in_place
+from litecl.delegate.ops import CL_OPS
+from litecl.delegate.partition import is_state, states_of
+from litecl.delegate.steps import Part, Slot, Work
+from litecl.delegate.strided import copy, view
+from litecl.interpreter.graph import ABSENT, Model, Node, TensorSpec
+from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.ops.binary import ADD
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
+
+_FUSED = {
+    ActivationFunctionType.NONE: Activation(),
+    ActivationFunctionType.RELU: Activation(low=0.0),
+    ActivationFunctionType.RELU_N1_TO_1: Activation(low=-1.0, high=1.0),
+    ActivationFunctionType.RELU6: Activation(low=0.0, high=6.0),
+    ActivationFunctionType.TANH: Activation("TANH"),
+}
+_NONE = Activation()
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A variable tensor: where the region reads it, and where it leaves the new value."""
+
+    tensor: int
+    before: Operand
+    after: Operand
+
+
+@dataclass
+class Lowered:
+    """What all scopes of a plan share: the model, and what they found out about its operands.
+
+    aliases: the operand in whose memory another one lies. slots: the places of loop variables.
+    """
+
+    model: Model
+    specs: Sequence[Sequence[TensorSpec]]
+    target: Target
+    alignment: int
+    aliases: dict[Operand, Operand] = field(default_factory=dict)
+    slots: dict[Operand, Slot] = field(default_factory=dict)
+    states: list[State] = field(default_factory=list)
+    loops: int = 0
+
+
+class Scope:
+    """Walks nodes in order, giving every tensor one operand and skipping nodes fused into a producer.
+
+    nodes: positions in the subgraph. kept: tensors that are read when the nodes have run. given: operands of tensors
+    that exist already. pinned: operands in which tensors must end up. owned: given tensors that may be overwritten.
+    """
+
+    def __init__(
+        self,
+        lowered: Lowered,
+        subgraph: int,
+        nodes: Sequence[int],
+        kept: Collection[int],
+        given: Mapping[int, Operand] | None = None,
+        pinned: Mapping[int, Operand] | None = None,
+        owned: Collection[int] = (),
+    ) -> None:
+        self.lowered, self.subgraph = lowered, subgraph
+        self.graph, self.specs = lowered.model.subgraphs[subgraph], lowered.specs[subgraph]
+        self._nodes, self._kept = nodes, set(kept)
+        self._pinned = set((pinned or {}).values())
+        self._operands: dict[int, Operand] = {**(given or {}), **(pinned or {})}
+        self._newest: dict[int, Operand] = {}  # variable tensors that a node of this scope has updated
+        self._fused: set[int] = set()
+        self._readers: dict[int, list[int]] = {}
+        self._position = {node: i for i, node in enumerate(nodes)}
+        self._made_at = {t: i for i, n in enumerate(nodes) for t in self.graph.nodes[n].outputs}
+        self._in_place = in_place(self.graph, nodes, self._kept, owned)
+        for i in nodes:
+            for tensor in self.graph.nodes[i].inputs:
+                self._readers.setdefault(tensor, []).append(i)
+
+    def steps(self) -> list[Part]:
+        """The steps of all nodes."""
+        return [part for i in self._nodes if not self._is_folded(i) for part in self._node(i)]
+
+    def inner(
+        self, subgraph: int, nodes: Sequence[int], given: Mapping[int, Operand], pinned: Mapping[int, Operand],
+        owned: Collection[int] = (),
+    ) -> "Scope":
+        """The scope of a run of another subgraph."""
+        kept = self.lowered.model.subgraphs[subgraph].outputs
+        return Scope(self.lowered, subgraph, nodes, kept, given, pinned, owned)
+
+    def operand(self, tensor: int) -> Operand:
+        """The operand of a tensor."""
+        if tensor not in self._operands:
+            self._operands[tensor] = Operand(self.specs[tensor])
+        return self._operands[tensor]
+
+    def newest(self, tensor: int) -> Operand:
+        """The operand that holds a tensor's value as of the last node lowered."""
+        return self._newest.get(tensor) or self.operand(tensor)
+
+    def is_needed(self, tensor: int) -> bool:
+        """Whether anybody reads a tensor."""
+        return tensor in self._kept or tensor in self._readers
+
+    def copy(self, node: int, source: Operand, into: Operand) -> Work:
+        """The work of copying a whole tensor."""
+        flat = view((source.spec.size,))
+        return Work(node, copy(source, flat, into, flat, bits(source.spec), self.lowered.target), self.subgraph)
+
+    def place(self, node: int, source: Operand, into: Operand) -> list[Part]:
+        """Makes one operand the value of another: nothing to do unless it must lie in a memory of its own."""
+        if into in self._pinned:
+            return [self.copy(node, source, into)]
+        self.lowered.aliases[into] = source
+        return []
+
+    def _is_folded(self, index: int) -> bool:
+        outputs = self.graph.nodes[index].outputs
+        return bool(outputs) and all(self.specs[t].data is not None for t in outputs)
+
+    def _node(self, index: int) -> list[Part]:
+        """The steps of a node, with what follows it fused in; none for a node that was fused into an earlier one."""
+        if index in self._fused:
+            return []
+        node = self.graph.nodes[index]
+        if isinstance(node.op, ControlOp):
+            return CONTROL_STEPS[node.op](self, index, node)
+        cl_op = self._cl_op(node)
+        output, activation, residual = self._fuse(index, node, cl_op)
+        inputs = [None if t == ABSENT else self.newest(t) for t in node.inputs]
+        if index in self._in_place and output not in self._operands:
+            self._operands[output] = self.newest(node.inputs[0])
+        outputs = [self.operand(output), *(self.operand(t) for t in node.outputs[1:]), *self._states(node)]
+        steps = cl_op.lower(Call(node.options, inputs, outputs, self.lowered.target, activation, residual))
+        return [part for step in steps for part in self._step(index, step)]
+
+    def _step(self, index: int, step: Launch | Alias) -> list[Part]:
+        if isinstance(step, Alias):
+            return self.place(index, step.source, step.output)
+        return [Work(index, step, self.subgraph)]
+
+    def _fuse(self, index: int, node: Node, cl_op: ClOp) -> tuple[int, Activation, Operand | None]:
+        """The tensor that a node computes at the end of what is fused into it, and what that is."""
+        output, residual = node.outputs[0], None
+        activation = _FUSED[getattr(node.options, "fused_activation_function", ActivationFunctionType.NONE)]
+        floating = self.specs[output].type == TensorType.FLOAT32  # what follows integers has scales of its own
+        while floating and activation == _NONE and (follower := self._only_reader(output)) is not None:
+            following = self.graph.nodes[follower]
+            if isinstance(following.op, ControlOp):
+                break
+            addend = self._addend(index, output, following) if cl_op.fuses_residual and residual is None else None
+            applied = self._applied(following) if cl_op.fuses_activation else None
+            if addend is not None:
+                residual = self.operand(addend)
+                activation = _FUSED[following.options.fused_activation_function]
+            elif applied is not None:
+                activation = applied
+            else:
+                break
+            self._fused.add(follower)
+            output = following.outputs[0]
+        return output, activation, residual
+
+    def _only_reader(self, tensor: int) -> int | None:
+        readers = self._readers.get(tensor, [])
+        return readers[0] if len(readers) == 1 and tensor not in self._kept else None
+
+    def _addend(self, index: int, output: int, following: Node) -> int | None:
+        """The other operand of an ADD of equal shapes, if it is there before the producer runs."""
+        if following.op is not ADD or len(set(following.inputs)) != 2:
+            return None
+        (other,) = set(following.inputs) - {output}
+        specs = [self.specs[t] for t in (output, other, following.outputs[0])]
+        if len({spec.shape for spec in specs}) != 1 or len({spec.type for spec in specs}) != 1:
+            return None
+        made_at = self._made_at.get(other, -1)
+        return other if made_at < self._position[index] else None
+
+    def _applied(self, following: Node) -> Activation | None:
+        cl_op = self._cl_op(following)
+        return None if cl_op.activates is None else cl_op.activates(following.options)
+
+    def _cl_op(self, node: Node) -> ClOp:
+        assert isinstance(node.op, Op)
+        return CL_OPS[node.op]
+
+    def _states(self, node: Node) -> list[Operand]:
+        """Operands for the new values of the variables that a node updates."""
+        news: list[Operand] = []
+        for tensor in states_of(node):
+            after = Operand(self.specs[tensor])
+            news.append(after)
+            if tensor == ABSENT:
+                continue
+            self._newest[tensor] = after
+            if is_state(self.graph, self.specs, tensor):
+                states = self.lowered.states
+                self.lowered.states = [s for s in states if s.tensor != tensor]
+                self.lowered.states.append(State(tensor, self.operand(tensor), after))
+        return news

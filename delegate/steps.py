@@ -1,0 +1,86 @@
+"""What a plan is made of: launches in order, with loops and branches around them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from litecl.delegate.cl_op import Launch, Operand, Scratch
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """A launch, and the node (its position in its subgraph) on whose behalf it runs."""
+
+    node: int
+    launch: Launch
+    subgraph: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """Runs ``then`` where the predicate (one truth value on the device) holds, else ``otherwise``."""
+
+    node: int
+    subgraph: int
+    predicate: Operand
+    then: "Steps"
+    otherwise: "Steps"
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """Runs ``condition``, and as long as the predicate holds then ``body`` and ``condition`` again.
+
+    number: of the loop within its plan. swaps: whether the loop has two sets of variables (``Slot``) that change places
+    after every iteration. trips: the number of iterations, where the model says it: then the condition is not needed.
+    """
+
+    node: int
+    subgraph: int
+    number: int
+    condition: "Steps"
+    predicate: Operand
+    body: "Steps"
+    swaps: bool
+    trips: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """The place of a loop variable: ``offset`` bytes into one of two sets of ``set_bytes`` each, which make ``sets``.
+
+    written: False in the set that an iteration reads, True in the one that it writes.
+    """
+
+    sets: Scratch
+    set_bytes: int
+    offset: int
+    loop: int
+    written: bool
+
+
+Part = Work | Branch | Loop
+Steps = Sequence[Part]
+
+
+def works_of(steps: Steps) -> Iterator[Work]:
+    """Every launch, each once, in the order in which they are listed."""
+    for part in steps:
+        if isinstance(part, Work):
+            yield part
+        else:
+            for inner in inside(part):
+                yield from works_of(inner)
+
+
+def control_of(steps: Steps) -> Iterator[Branch | Loop]:
+    """Every branch and loop, an inner one after the one around it."""
+    for part in steps:
+        if not isinstance(part, Work):
+            yield part
+            for inner in inside(part):
+                yield from control_of(inner)
+
+
+def inside(part: Branch | Loop) -> tuple[Steps, Steps]:
+    """The two sequences that a branch or a loop is made of."""
+    return (part.then, part.otherwise) if isinstance(part, Branch) else (part.condition, part.body)

@@ -1,0 +1,52 @@
+"""A composite becomes one TFLite operator: TensorFlow's guide on operation fusion, its example of an embedding.
+
+The body is a product of one-hot vectors with the table, as it might be written for another device. The function says
+what it implements, so that it is converted to EMBEDDING_LOOKUP and the body is left out.
+
+    python examples/embedding_lookup.py
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from litecl.converter import Converter
+from litecl.delegate import CLDelegate
+from litecl.interpreter import Interpreter
+
+ROWS, WIDTH = 1000, 16
+
+
+@tf.function(experimental_implements="embedding_matmul")
+def embed(table: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
+    """Rows of a table. A composite gets all it needs by its arguments: it may capture no variable."""
+    return tf.matmul(tf.one_hot(ids, ROWS), table)
+
+
+class Embedding(tf.Module):
+    """A table that is looked up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = tf.Variable(np.random.default_rng(0).standard_normal((ROWS, WIDTH)).astype(np.float32))
+
+    @tf.function(input_signature=[tf.TensorSpec((None,), tf.int32, name="ids")])
+    def __call__(self, ids: tf.Tensor) -> tf.Tensor:
+        return embed(self.table.read_value(), ids)
+
+
+def main() -> None:
+    """Converts, runs on the device, and compares with TensorFlow."""
+    module = Embedding()
+    converter = Converter.from_concrete_functions([module.__call__.get_concrete_function()], module)
+    content = converter.convert()
+    print(converter.report)
+
+    ids = np.array([3, 141, 592], np.int32)
+    interpreter = Interpreter(content, delegates=[CLDelegate()])
+    rows = interpreter.get_signature_runner()(ids=ids)["output_0"]
+    np.testing.assert_allclose(rows, module(ids).numpy(), atol=1e-6)
+    print(f"rows {ids.tolist()} of the table agree with TensorFlow")
+
+
+if __name__ == "__main__":
+    main()

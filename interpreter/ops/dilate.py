@@ -1,0 +1,33 @@
+"""DILATE: the elements of a tensor spread apart, with a padding value between them."""
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
+from litecl.interpreter.ops import require
+from litecl.interpreter.ops.reduce_window import spread_sizes
+from litecl.interpreter.ops.stablehlo import spread
+
+
+def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    x, dilations, value = require.present("DILATE", inputs, 3)
+    require.same_type("DILATE", x, value)
+    rank = require.rank("DILATE", x, at_least=1, at_most=6)
+    if dilations.static_shape != (rank,):
+        raise ShapeError(f"DILATE: expected {rank} dilations, got shape {list(dilations.static_shape)}")
+    if value.size != 1:
+        raise ShapeError(f"DILATE: expected one padding value, got shape {list(value.static_shape)}")
+    steps = require.integers("DILATE", dilations)
+    if steps is None:
+        return [TensorSpec(x.type, None)]
+    if min(steps) < 1:
+        raise ShapeError(f"DILATE: expected dilations of 1 or more, got {steps}")
+    return [TensorSpec(x.type, spread_sizes(x.static_shape, steps))]
+
+
+def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
+    x, dilations, value = require.arrays(inputs, 3)
+    zeros = [0] * x.ndim
+    return [spread(x, value, zeros, zeros, dilations.tolist())]
+
+
+DILATE = Op("DILATE", options=NoOptions, infer=_infer, run=_run)

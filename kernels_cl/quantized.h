@@ -1,0 +1,173 @@
+// The integer arithmetic of quantized operators: dot products of bytes, and TFLite's requantization.
+//
+// Bytes are multiplied as unsigned activations by signed weights, which is what x86's VNNI does four at a time. Signed
+// activations are made unsigned by flipping their highest bit, that is by adding 128; biases allow for that.
+//
+// Macros: T, the type of the activations: char or uchar.
+#include "tile.h"
+
+typedef VECTOR(T) Tv;
+typedef Tv Tv_u __attribute__((aligned(1)));
+typedef int int_u __attribute__((aligned(1)));
+typedef uchar16 uchar16_u __attribute__((aligned(1)));
+typedef uchar8 uchar8_u __attribute__((aligned(1)));
+
+#define LOADI(p) (*(__global const intv_u *)(p))
+
+// What makes a byte unsigned: 128, or nothing.
+#define FLIP ((uchar)((T)-1 < (T)0 ? 128 : 0))
+
+// sum + the dot product of the four unsigned bytes of x and the four signed bytes of w, lane by lane.
+#if VW == 16 && defined(__AVX512VNNI__)
+#define DOT4(sum, x, w) __builtin_ia32_vpdpbusd512(sum, x, w)
+#elif VW == 8 && defined(__AVX512VNNI__) && defined(__AVX512VL__)
+#define DOT4(sum, x, w) __builtin_ia32_vpdpbusd256(sum, x, w)
+#elif VW == 4 && defined(__AVX512VNNI__) && defined(__AVX512VL__)
+#define DOT4(sum, x, w) __builtin_ia32_vpdpbusd128(sum, x, w)
+#elif VW == 8 && defined(__AVX2__)
+#define PAIRS(x, w) __builtin_ia32_pmaddwd256(as_short16(x), w)
+#define DOT4(sum, x, w)                                                        \
+    ((sum) + PAIRS((intv)(x) & 0x00ff00ff, as_short16((intv)(w) << 8) >> (short16)8) + \
+     PAIRS(as_int8(as_uint8((intv)(x)) >> 8) & 0x00ff00ff, as_short16((intv)(w)) >> (short16)8))
+#else
+inline intv dot4(intv sum, intv x, intv w) {
+    sum += (x & 255) * (w << 24 >> 24);
+    sum += (x >> 8 & 255) * (w << 16 >> 24);
+    sum += (x >> 16 & 255) * (w << 8 >> 24);
+    return sum + (x >> 24 & 255) * (w >> 24);
+}
+#define DOT4(sum, x, w) dot4(sum, (intv)(x), (intv)(w))
+#endif
+
+// x m / 2^31, halves rounded up (SaturatingRoundingDoublingHighMul, for m >= 0).
+#if VW == 1
+inline intv multiply_high(intv x, intv m) { return (int)(((long)x * m + (1L << 30)) >> 31); }
+#else
+#if VW == 16
+#define HALF_VW 8
+#elif VW == 8
+#define HALF_VW 4
+#else
+#define HALF_VW 2
+#endif
+typedef JOIN(long, HALF_VW) longh;
+#define AS_LONGH(x) JOIN(as_long, HALF_VW)(x)
+
+inline intv multiply_high(intv x, intv m) {
+    const longh a = AS_LONGH(x), b = AS_LONGH(m), middle = 1L << 30;
+    const longh even = (a << 32 >> 32) * (b << 32 >> 32) + middle;
+    const longh odd = (a >> 32) * (b >> 32) + middle;
+    return (LANES & 1) != 0 ? AS_INTV(odd << 1) : AS_INTV(even >> 31);
+}
+#endif
+
+// A multiplier and its shifts, as the host gives them.
+typedef struct {
+    int multiplier, left, right;
+} Scale;
+
+// MultiplyByQuantizedMultiplier: x m 2^(left - right - 31), rounded to 32 bits, then once more, halves away from zero.
+inline intv requantize(intv x, intv m, intv left, intv right) {
+    const intv y = multiply_high(x << left, m);
+    const intv middle = ((intv)1 << right) >> 1;
+    return (y + middle + (right > 0 ? y >> 31 : (intv)0)) >> right;
+}
+
+inline intv rescale(intv x, const Scale by) { return requantize(x, by.multiplier, by.left, by.right); }
+
+// x times a real factor, rounded once, halves away from zero, for results that are clamped to 16 bits or less anyway.
+#ifdef REAL_FACTORS
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#if VW == 1
+typedef double doubleh;
+typedef int inth;
+#define CONVERT_H(x, type) ((type)(x))
+#else
+typedef JOIN(double, HALF_VW) doubleh;
+typedef JOIN(int, HALF_VW) inth;
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_convertvector)
+#define CONVERT_H(x, type) __builtin_convertvector(x, JOIN(type, HALF_VW))
+#endif
+#endif
+#ifndef CONVERT_H
+#define CONVERT_H(x, type) JOIN(JOIN(convert_, type), HALF_VW)(x)
+#endif
+#endif
+typedef doubleh doubleh_u __attribute__((aligned(8)));
+
+inline inth scale_half(inth x, __global const double *factors) {
+    const doubleh y = CONVERT_H(x, double) * *(__global const doubleh_u *)factors;
+    const doubleh z = y < -65536.0 ? (doubleh)-65536.0 : (y > 65536.0 ? (doubleh)65536.0 : y);
+    const inth whole = CONVERT_H(z, int);
+    const doubleh rest = z - CONVERT_H(whole, double);
+    const doubleh one = 1.0, none = 0.0;
+    return whole + CONVERT_H((rest >= 0.5 ? one : none) - (rest <= -0.5 ? one : none), int);
+}
+
+inline intv scale(intv x, __global const double *factors) {
+#if VW == 1
+    return scale_half(x, factors);
+#else
+    return (intv)(scale_half(x.lo, factors), scale_half(x.hi, factors + HALF_VW));
+#endif
+}
+#endif
+
+// VW bytes at p as integers.
+#define LOAD_BYTES(p) CONVERT(*(__global const Tv_u *)(p), int)
+
+inline intv clamp_int(intv x, int low, int high) {
+    const intv y = x < low ? (intv)low : x;
+    return y > high ? (intv)high : y;
+}
+
+// The last step of a sum of products: requantized, the zero point of the output added, and clamped. stage is at bias,
+// multiplier, left and right shift of VW columns, `step` ints from one to the next. With FOLDED no column has a left
+// shift, the output takes the whole range of T, and in place of the left shift stands what rounds the right shift and
+// adds the zero point. With REAL_FACTORS a double stands in place of the shifts.
+#ifdef FOLDED
+#define T_LOW ((T)-1 < (T)0 ? -128 : 0)
+inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
+    const intv right = LOADI(stage + 3 * step);
+    const intv y = multiply_high(sum, LOADI(stage + step));
+    const intv z = (y + LOADI(stage + 2 * step) + (right > 0 ? y >> 31 : (intv)0)) >> right;
+    const intv bounded = z < T_LOW ? (intv)T_LOW : z;
+    return bounded > T_LOW + 255 ? (intv)(T_LOW + 255) : bounded;
+}
+#else
+inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
+#ifdef REAL_FACTORS
+    const intv y = scale(sum, (__global const double *)(stage + 2 * step));
+#else
+    const intv y = requantize(sum, LOADI(stage + step), LOADI(stage + 2 * step), LOADI(stage + 3 * step));
+#endif
+    return clamp_int(y + zero, low, high);
+}
+#endif
+
+
+// Writes the first `columns` lanes of y in as few pieces as there are.
+inline void store_bytes(__global T *p, const Tv y, const int columns) {
+    if (columns >= VW) {
+        *(__global Tv_u *)p = y;
+        return;
+    }
+    if (columns <= 0) return;
+    T lanes[VW];
+    *(__private Tv_u *)lanes = y;
+    int i = 0;
+#if VW > 8
+    if (columns & 8) {
+        *(__global uchar8_u *)p = *(__private const uchar8_u *)lanes;
+        i = 8;
+    }
+#endif
+#if VW > 4
+    if (columns & 4) {
+        *(__global int_u *)(p + i) = *(__private const int_u *)(lanes + i);
+        i += 4;
+    }
+#endif
+    for (; i < columns; ++i) p[i] = lanes[i];
+}

@@ -1,0 +1,43 @@
+// ADD, SUB and MUL of quantized arrays that broadcast against each other (see binary.cl for the walk and the shares).
+// Sums: both operands, less their zero points and shifted left, are scaled to a common step, and the sum to c's.
+// Macros: OP: ADDED, SUBTRACTED or MULTIPLIED; T (quantized.h).
+#include "quantized.h"
+
+typedef struct {
+    int a_zero, b_zero, left_shift;
+    Scale a, b, c;
+    int c_zero, low, high;
+} Scales;
+
+#define SCALED_A(x) rescale(((x) - s.a_zero) << s.left_shift, s.a)
+#define SCALED_B(x) rescale(((x) - s.b_zero) << s.left_shift, s.b)
+#define ADDED(x, y) (SCALED_A(x) + SCALED_B(y))
+#define SUBTRACTED(x, y) (SCALED_A(x) - SCALED_B(y))
+#define MULTIPLIED(x, y) (((x) - s.a_zero) * ((y) - s.b_zero))
+
+inline intv combine(intv x, intv y, const Scales s) {
+    return clamp_int(rescale(OP(x, y), s.c) + s.c_zero, s.low, s.high);
+}
+
+KERNEL void quantized_binary(ITEM __global const T *a, __global const T *b, __global T *c,
+                             __global const int *walk, __global const Scales *scales, int n, int per_item, int row,
+                             int a_step, int b_step) {
+    SHARE(n, per_item);
+    const Scales s = *scales;  // what is written to c cannot change these
+    int index[MOST_DIMS], offsets[2];
+    int column = start % row;
+    walk_from(walk, 2, start / row, index, offsets);
+    for (int at = start, count; at < end; at += count) {
+        __global const T *x = a + offsets[0] + a_step * column;
+        __global const T *y = b + offsets[1] + b_step * column;
+        count = MIN(row - column, end - at);
+        column = 0;
+        walk_on(walk, 2, index, offsets);
+        int i = 0;
+        for (; i + VW <= count; i += VW) {
+            const intv p = a_step ? LOAD_BYTES(x + i) : (intv)x[0], q = b_step ? LOAD_BYTES(y + i) : (intv)y[0];
+            *(__global Tv_u *)(c + at + i) = CONVERT(combine(p, q, s), T);
+        }
+        for (; i < count; ++i) c[at + i] = (T)LANE0(combine((intv)x[i * a_step], (intv)y[i * b_step], s));
+    }
+}

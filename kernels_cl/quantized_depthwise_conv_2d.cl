@@ -1,0 +1,191 @@
+// Depthwise 2-D convolutions of quantized activations and weights: out = requantize(conv(x) + bias).
+//
+// x is [images, height, width, channels]. Four bytes at a time are multiplied: up to four rows of the kernel, ROWS, at
+// one of its columns. Channel 4 j + q is in lane j of vector q, so that four vectors hold 4 VW channels side by side.
+// weights are [parts][row groups][kernel_width][4 q][lanes][4 rows], zeros past the last channel and row; there are two
+// parts, to be added, where weights have a zero point of their own (uint8).
+// stage is [4][4 q][lanes]: bias, multiplier and shifts (finish_sum in quantized.h). zeros holds 4 VW zero points of x.
+// A work-item takes item_rows rows of the output x item_channels channels, in pieces of PIXELS x 4 VW; the last
+// columns, and the last channels where they make up a vector, are taken together with some before them.
+// FLAT: neighbouring pixels that one vector holds where channels are few and the stride is 1, PIXELS of them counting
+// for one; weights and stage are repeated as often.
+// Macros: PIXELS; ROWS; FLAT; T and FOLDED (quantized.h); KERNEL_WIDTH and STRIDE_X where they are known and taps are dense; WIDTH, the
+// vector width where there are fewer channels than 4 VW; PARTIAL, where channels are not a multiple of 4 or fewer than
+// 4 WIDTH.
+#ifdef WIDTH
+#undef VW
+#define VW WIDTH
+#endif
+#include "quantized.h"
+
+typedef struct {
+    int height, width, channels, lanes, parts;
+    int kernel_height, kernel_width, stride_y, stride_x, dilation_y, dilation_x, pad_y, pad_x;
+    int rows, out_height, out_width;
+    int item_rows, item_channels;
+    int size, out_zero, low, high;
+} Geometry;
+
+#define CHANNELS (4 * VW)
+#ifndef FLAT
+#define FLAT 1
+#endif
+#define SELECT(mask, a, b) (((a) & (int)(mask)) | ((b) & ~(int)(mask)))
+
+// The rows of a kernel column: where they are, the step from one column of the image to the next, 0 for a row that is
+// outside the image, which is read from zeros, and the first and last place from which a whole vector may be read.
+typedef struct {
+    __global const uchar *from[ROWS], *begin[ROWS], *last[ROWS];
+    int step[ROWS];
+} Rows;
+
+INLINE intv load_bytes(__global const uchar *p, __global const uchar *begin, __global const uchar *last) {
+#if defined(PARTIAL) || FLAT > 1
+    if (p < begin || p > last) {
+        uchar lanes[CHANNELS];
+        for (int i = 0; i < CHANNELS; ++i) lanes[i] = p + i >= begin && p + i < last + CHANNELS ? p[i] : (uchar)0;
+        return *(__private const intv_u *)lanes ^ (int)(FLIP * 0x01010101u);
+    }
+#endif
+    return LOADI(p) ^ (int)(FLIP * 0x01010101u);
+}
+
+// Column i of the kernel's rows, four bytes of which are one int, as vectors by channel.
+INLINE void load_column(intv v[4], const Rows *rows, const int i, __global const uchar *zeros, const int left,
+                        const int width, const int guarded) {
+    intv r[4];
+#if FLAT > 1
+    const intv column = left + i + LANES / (VW / FLAT);
+    const intv inside = column >= 0 && column < width;
+#else
+    const int inside = !guarded || (uint)(left + i) < (uint)width;
+#endif
+    UNROLL for (int k = 0; k < 4; ++k) {
+        r[k] = 0;
+        if (k >= ROWS) continue;
+#if FLAT > 1
+        r[k] = load_bytes(rows->from[k] + i * rows->step[k], rows->begin[k], rows->last[k]);
+        if (guarded) r[k] = inside ? r[k] : load_bytes(zeros, zeros, zeros);
+#else
+        __global const uchar *from = inside ? rows->from[k] + i * rows->step[k] : zeros;
+        r[k] = load_bytes(from, inside ? rows->begin[k] : zeros, inside ? rows->last[k] : zeros);
+#endif
+    }
+    const intv a = SELECT(0x00ff00ff, r[0], r[1] << 8), b = SELECT(0x00ff00ff, AS_INTV(AS_UINTV(r[0]) >> 8), r[1]);
+    const intv c = SELECT(0x00ff00ff, r[2], r[3] << 8), d = SELECT(0x00ff00ff, AS_INTV(AS_UINTV(r[2]) >> 8), r[3]);
+    v[0] = SELECT(0x0000ffff, a, c << 16);
+    v[1] = SELECT(0x0000ffff, b, d << 16);
+    v[2] = SELECT(0x0000ffff, AS_INTV(AS_UINTV(a) >> 16), c);
+    v[3] = SELECT(0x0000ffff, AS_INTV(AS_UINTV(b) >> 16), d);
+}
+
+// sums[t] += the taps of one group of kernel rows for PIXELS pixels side by side.
+INLINE void add_rows(intv sums[PIXELS][4], const Rows *rows, __global const char *restrict weights,
+                     __global const uchar *zeros, __global const Geometry *restrict g, const int left,
+                     const int guarded) {
+    const int tap = g->lanes * 16;
+#ifdef KERNEL_WIDTH
+    UNROLL for (int i = 0; i < (PIXELS - 1) * STRIDE_X + KERNEL_WIDTH; ++i) {
+        intv v[4];
+        load_column(v, rows, i, zeros, left, g->width, guarded);
+        UNROLL for (int t = 0; t < PIXELS; ++t)
+            if (i >= t * STRIDE_X && i < t * STRIDE_X + KERNEL_WIDTH)
+                UNROLL for (int q = 0; q < 4; ++q)
+                    sums[t][q] = DOT4(sums[t][q], v[q],
+                                      LOADI(weights + (i - t * STRIDE_X) * tap + q * g->lanes * 4));
+    }
+#else
+    for (int k = 0; k < g->kernel_width; ++k, weights += tap)
+        UNROLL for (int t = 0; t < PIXELS; ++t) {
+            const int i = t * g->stride_x + k * g->dilation_x;
+            intv v[4];
+            load_column(v, rows, i, zeros, left, g->width, guarded);
+            UNROLL for (int q = 0; q < 4; ++q) sums[t][q] = DOT4(sums[t][q], v[q], LOADI(weights + q * g->lanes * 4));
+        }
+#endif
+}
+
+// The sums of one pixel, requantized, back in the order of channels.
+INLINE void finish_pixel(__global T *out, const intv sums[4], __global const int *restrict stage,
+                         __global const Geometry *restrict g, const int count) {
+    intv y[4];
+    UNROLL for (int q = 0; q < 4; ++q)
+        y[q] = finish_sum(sums[q], stage + q * g->lanes, 4 * g->lanes, g->out_zero, g->low, g->high);
+    const intv even = SELECT(0x000000ff, y[0], y[2] << 16), odd = SELECT(0x000000ff, y[1], y[3] << 16);
+    const intv bytes = SELECT(0x00ff00ff, even, odd << 8);
+#ifdef PARTIAL
+    if (count < CHANNELS) {
+        T lanes[CHANNELS];
+        *(__private intv_u *)lanes = bytes;
+        for (int i = 0; i < count; ++i) out[i] = lanes[i];
+        return;
+    }
+#endif
+    *(__global intv_u *)out = bytes;
+}
+
+// PIXELS pixels of one output row, for channels [c_first, c_last). x and out are at the first of the pixels.
+INLINE void compute_pixels(__global const uchar *restrict x, __global const char *restrict weights,
+                           __global const int *restrict stage, __global const uchar *restrict zeros,
+                           __global T *restrict out, __global const uchar *begin, __global const Geometry *restrict g,
+                           const int top, const int c_first, const int c_last, const int left, const int guarded) {
+    for (int c = c_first; c < c_last; c += CHANNELS) {
+#if defined(PARTIAL) || FLAT > 1
+        const int c0 = c;
+#else
+        const int c0 = MIN(c, g->channels - CHANNELS);
+#endif
+        intv sums[PIXELS][4];
+        UNROLL for (int q = 0; q < 4; ++q) {
+            const intv bias = LOADI(stage + q * g->lanes + c0 / 4);
+            UNROLL for (int t = 0; t < PIXELS; ++t) sums[t][q] = bias;
+        }
+        __global const char *w = weights + c0;
+        const int padded_height = (g->kernel_height + 3) / 4 * 4;
+        for (int i = 0; i < g->parts * padded_height; i += 4, w += g->kernel_width * g->lanes * 16) {
+            const int ky = i % padded_height;
+            Rows rows;
+            UNROLL for (int k = 0; k < ROWS; ++k) {
+                const int dy = (ky + k) * g->dilation_y;
+                const int inside = ky + k < g->kernel_height && (uint)(top + dy) < (uint)g->height;
+                rows.from[k] = inside ? x + dy * g->width * g->channels + c0 : zeros;
+                rows.begin[k] = inside ? begin : zeros;
+                rows.last[k] = inside ? begin + g->size - CHANNELS : zeros;
+                rows.step[k] = inside ? g->channels : 0;
+            }
+            add_rows(sums, &rows, w, zeros, g, left, guarded);
+        }
+        UNROLL for (int t = 0; t < PIXELS; ++t)
+            if (t < g->out_width)
+                finish_pixel(out + t * g->channels + c0, sums[t], stage + c0 / 4, g, g->channels - c0);
+    }
+}
+
+OUT_OF_LINE WIDE void compute_row(__global const uchar *restrict x, __global const char *restrict weights,
+                                  __global const int *restrict stage, __global const uchar *restrict zeros,
+                                  __global T *restrict out, __global const Geometry *restrict g, const int row,
+                                  const int c_first, const int c_last) {
+    const int image = row / g->out_height, top = row % g->out_height * g->stride_y - g->pad_y;
+    __global const uchar *begin = x;
+    x += (image * g->height + top) * g->width * g->channels;
+    out += row * g->out_width * g->channels;
+    for (int ox = 0; ox < g->out_width; ox += PIXELS * FLAT) {
+        const int first = MAX(0, MIN(ox, g->out_width - PIXELS * FLAT));
+        const int left = first * g->stride_x - g->pad_x;
+        const int right = left + (PIXELS * FLAT - 1) * g->stride_x + (g->kernel_width - 1) * g->dilation_x;
+        __global const uchar *from = x + left * g->channels;
+        __global T *to = out + first * g->channels;
+        if (left >= 0 && right < g->width)
+            compute_pixels(from, weights, stage, zeros, to, begin, g, top, c_first, c_last, left, 0);
+        else
+            compute_pixels(from, weights, stage, zeros, to, begin, g, top, c_first, c_last, left, 1);
+    }
+}
+
+KERNEL void quantized_depthwise_conv_2d(ITEM __global const uchar *restrict x, __global const char *restrict weights,
+                                        __global const int *restrict stage, __global const uchar *restrict zeros,
+                                        __global T *restrict out, __global const Geometry *restrict g) {
+    const int first = ITEM_INDEX(1) * g->item_rows, last = MIN(first + g->item_rows, g->rows);
+    const int c_first = ITEM_INDEX(0) * g->item_channels, c_last = MIN(c_first + g->item_channels, g->channels);
+    for (int row = first; row < last; ++row) compute_row(x, weights, stage, zeros, out, g, row, c_first, c_last);
+}

@@ -1,0 +1,54 @@
+// SOFTMAX of rows of length quantized bytes, in fixed point (reference/softmax.h).
+// exponentials: of the differences 0, -1, .. -255 from the largest element, without integer bits; 0 where they are too
+// small to count. A sum of them has 12 integer bits.
+// A work-item takes per_item whole rows.
+// Macros: X, the type of x; T, the type of y, to whose range [low, high] results are clamped; BITS, of a T.
+#include "quantized.h"
+
+#define INTEGER_BITS 12
+
+// x m / 2^31, rounded, halves up, saturated.
+inline int high_product(int x, int m) {
+    return x == INT_MIN && m == INT_MIN ? INT_MAX : (int)(((long)x * m + (1L << 30)) >> 31);
+}
+
+// x / 2^exponent, halves away from zero.
+inline int divide_by_power(int x, int exponent) {
+    const int mask = (int)((1L << exponent) - 1), rest = x & mask;
+    return (x >> exponent) + (rest > (mask >> 1) + (x < 0));
+}
+
+inline int saturate(long x) { return x > INT_MAX ? INT_MAX : (x < INT_MIN ? INT_MIN : (int)x); }
+
+// 1 / (1 + x) for x in [0, 1), without integer bits: Newton's division of half the denominator, with two integer bits
+// (gemmlowp, one_over_one_plus_x_for_x_in_0_1).
+inline int one_over_one_plus(int x) {
+    const int half_denominator = (int)(((long)x + INT_MAX + 1) / 2);
+    int y = 1515870810 + high_product(half_denominator, -1010580540);
+    for (int i = 0; i < 3; ++i) {
+        const int rest = (1 << 29) - high_product(half_denominator, y);
+        y += saturate((long)high_product(y, rest) * 4);
+    }
+    return saturate((long)y * 2);
+}
+
+KERNEL void quantized_softmax(ITEM __global const X *x, __global const int *exponentials, __global T *y, int n,
+                              int per_item, int length, int low, int high) {
+    SHARE(n, per_item);
+    for (int row = start; row < end; ++row) {
+        __global const X *p = x + row * length;
+        __global T *q = y + row * length;
+        int most = p[0], sum = 0;
+        for (int i = 1; i < length; ++i) most = MAX(most, (int)p[i]);
+        for (int i = 0; i < length; ++i) sum += divide_by_power(exponentials[most - p[i]], INTEGER_BITS);
+        int headroom = 0;
+        while (headroom < 31 && (sum << headroom) >= 0) ++headroom;
+        const int inverse = one_over_one_plus((int)(((uint)sum << headroom) - 0x80000000u));
+        const int exponent = INTEGER_BITS - headroom + 31 - BITS;
+        for (int i = 0; i < length; ++i) {
+            const int e = exponentials[most - p[i]];
+            const int result = divide_by_power(high_product(e, inverse), exponent) + low;
+            q[i] = (T)(e == 0 ? low : MIN(MAX(result, low), high));
+        }
+    }
+}
