@@ -10,23 +10,54 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from litecl.delegate import lstm_loop
 from litecl.delegate.cl_op import Operand, Scratch
 from litecl.delegate.control import callees_of
 from litecl.delegate.loop_variables import Kind, kinds, live_nodes, trip_count
 from litecl.delegate.memory import align
-from litecl.delegate.steps import Branch, Loop, Part, Slot
-from litecl.interpreter.graph import Node, Subgraph
+from litecl.delegate.steps import Branch, Loop, Part, Slot, Work
+from litecl.interpreter.graph import Node, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp
 from litecl.interpreter.ops.control import CALL, IF, STABLEHLO_COMPOSITE, WHILE
+from litecl.interpreter.schema import TensorType
 
 if TYPE_CHECKING:
     from litecl.delegate.scope import Lowered, Scope
 
 
 def _while(scope: "Scope", index: int, node: Node) -> list[Part]:
+    initial = [scope.newest(t) for t in node.inputs]
+    trips = trip_count(node, scope.lowered.model, scope.specs, scope.lowered.specs)
+    body = callees_of(node)[1]
+    specs = [scope.specs[t] for t in node.inputs]
+    lstm = lstm_loop.find(scope.lowered.model.subgraphs[body], scope.lowered.specs[body], specs, trips)
+    return _loop(scope, index, node, initial, trips) if lstm is None else _lstm(scope, index, node, lstm, initial)
+
+
+def _lstm(
+    scope: "Scope", index: int, node: Node, loop: lstm_loop.LstmLoop, initial: Sequence[Operand]
+) -> list[Part]:
+    """An LSTM as one walk along time."""
+    scope.lowered.lstms.append((scope.subgraph, index))
+    time, (batch, units) = initial[loop.x].shape[0], initial[loop.h].shape
+    made = [TensorSpec(TensorType.FLOAT32, shape) for shape in ((time, batch, units), (batch, units), (batch, units))]
+    sequence, h, c = results = [Operand(spec) for spec in made]
+    parts: list[Part] = [
+        Work(index, launch, scope.subgraph) for launch in lstm_loop.steps(loop, initial, results, scope.lowered.target)
+    ]
+    values = dict(enumerate(initial)) | {loop.h: h, loop.c: c, loop.list: sequence if loop.whole else h}
+    values |= {i: Operand(TensorSpec(initial[i].spec.type, n.shape, data=n)) for i, n in loop.counters.items()}
+    for position, tensor in enumerate(node.outputs):
+        if scope.is_needed(tensor):
+            parts += scope.place(index, values[position], scope.operand(tensor))
+    return parts
+
+
+def _loop(
+    scope: "Scope", index: int, node: Node, initial: Sequence[Operand], trips: int | None
+) -> list[Part]:
     lowered = scope.lowered
     condition, body = (lowered.model.subgraphs[callee] for callee in callees_of(node))
-    initial = [scope.newest(t) for t in node.inputs]
     number, lowered.loops = lowered.loops, lowered.loops + 1
     ways = kinds(body)
     current, following = _variables(lowered, number, initial, ways)
@@ -35,16 +66,16 @@ def _while(scope: "Scope", index: int, node: Node) -> list[Part]:
     cond_index, body_index = callees_of(node)
     tests = scope.inner(cond_index, live_nodes(condition), _bound(condition, current), {})
     owned = [t for t, kind in zip(body.inputs, ways, strict=True) if kind == Kind.IN_PLACE]
+    results = [following[j] if j in changing else None for j in range(len(ways))]
     loop = Loop(
         index,
         scope.subgraph,
         number,
         tests.steps(),
         tests.newest(condition.outputs[0]),
-        _run(scope, index, body_index, _bound(body, current), [following[j] if j in changing else None
-                                                              for j in range(len(ways))], owned),
+        _run(scope, index, body_index, _bound(body, current), results, owned),
         Kind.SWAPPED in ways,
-        trip_count(node, lowered.model, scope.specs, lowered.specs),
+        trips,
     )
     parts.append(loop)
     for tensor, value in zip(node.outputs, current, strict=True):
@@ -96,7 +127,8 @@ def _if(scope: "Scope", index: int, node: Node) -> list[Part]:
 def _call(scope: "Scope", index: int, node: Node) -> list[Part]:
     (callee,) = callees_of(node)
     arguments = _bound(scope.lowered.model.subgraphs[callee], [scope.newest(t) for t in node.inputs])
-    return _run(scope, index, callee, arguments, [scope.operand(t) for t in node.outputs])
+    results = [scope.operand(t) if scope.is_needed(t) else None for t in node.outputs]
+    return _run(scope, index, callee, arguments, results)
 
 
 def _run(

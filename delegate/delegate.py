@@ -10,6 +10,7 @@ from typing import Any
 from litecl.delegate.control import FOLDED, callees_of, reached
 from litecl.delegate.cost import work_flops
 from litecl.delegate.device import Device, choose
+from litecl.delegate.list_writes import update_lists_in_place
 from litecl.delegate.options import CLOptions, Precision, node_set
 from litecl.delegate.partition import Partitioning, Region, partition
 from litecl.delegate.plan import plan
@@ -19,6 +20,7 @@ from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.executor import Frame
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Inputs, NoOptions
+from litecl.interpreter.shapes import propagate
 
 _DEVICES: dict[tuple[int, bool, Path | None], Device] = {}
 
@@ -103,7 +105,11 @@ class CLDelegation:
 
     def prepare(self) -> None:
         """Rewrites the model, subgraph by subgraph."""
-        self.planned, self.planned_specs = self.original, self.specs
+        self.planned, self.planned_specs = update_lists_in_place(self.original, self.specs), self.specs
+        if self.planned is not self.original:
+            graphs = self.original.subgraphs
+            shapes = {i: [self.specs[i][t].static_shape for t in graphs[i].inputs] for i in self._entries()}
+            self.planned_specs = propagate(self.planned, shapes)
         start_s = time.perf_counter()
         try:
             self._device = _open(self.options, work_flops(self.original, self.specs))
@@ -148,8 +154,13 @@ class CLDelegation:
     def _entries(self) -> set[int]:
         return {0, *(signature.subgraph for signature in self.original.signatures)}
 
+    def _basis(self, index: int) -> tuple[Model, Sequence[Sequence[TensorSpec]]]:
+        """What regions of a subgraph are made of: the original where the CPU runs some of what was changed in it."""
+        changed = self.planned.subgraphs[index] is not self.original.subgraphs[index]
+        return (self.original, self.specs) if changed else (self.planned, self.planned_specs)
+
     def _subgraph(self, index: int, graph: Subgraph) -> Subgraph:
-        parts = partition(index, self.planned, self.planned_specs, self.options, preserve=self.preserve)
+        parts = partition(index, *self._basis(index), self.options, preserve=self.preserve)
         if self._device is None:
             parts = Partitioning((), dict.fromkeys(range(len(graph.nodes)), self.failures[-1]), ())
         built = {region.nodes: node for region in parts.regions if (node := self._build(region, graph, parts))}
@@ -164,7 +175,8 @@ class CLDelegation:
         assert self._device is not None
         number = len(self._programs)
         try:
-            planned = plan(region, self.planned, self.planned_specs, self._device.target, self._device.alignment)
+            model, specs = self._basis(region.subgraph)
+            planned = plan(region, model, specs, self._device.target, self._device.alignment)
             program = Program(planned, self._device, number, self.options)
         except DelegateError as error:
             self._fail(error)

@@ -3,8 +3,10 @@
 from collections.abc import Collection, Sequence
 from enum import Enum
 
+import numpy as np
+
 from litecl.interpreter.graph import Model, Node, Subgraph, TensorSpec
-from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.op import Op
 from litecl.interpreter.ops.binary import ADD, LOGICAL_AND
 from litecl.interpreter.ops.compare import LESS
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
@@ -31,11 +33,15 @@ def live_nodes(graph: Subgraph) -> tuple[int, ...]:
     live: list[int] = []
     for i in reversed(range(len(graph.nodes))):
         node = graph.nodes[i]
-        acts = not node.outputs or (isinstance(node.op, Op) and (bool(node.op.states) or not node.op.pure))
-        if acts or needed.intersection(node.outputs):
+        if _acts(node) or needed.intersection(node.outputs):
             live.append(i)
             needed.update(node.inputs)
     return tuple(reversed(live))
+
+
+def _acts(node: Node) -> bool:
+    """Whether a node does more than compute its outputs."""
+    return not node.outputs or (isinstance(node.op, Op) and (bool(node.op.states) or not node.op.pure))
 
 
 def in_place(graph: Subgraph, nodes: Sequence[int], kept: Collection[int], owned: Collection[int]) -> set[int]:
@@ -82,7 +88,7 @@ def trip_count(
 
     The condition is ``i < n``, or several of them joined by LOGICAL_AND, and the body adds a constant to every such i.
     """
-    condition, body = node.op.callees(node.options) if isinstance(node.op, ControlOp) else (0, 0)
+    condition, body = node.options.cond_subgraph_index, node.options.body_subgraph_index
     graph = model.subgraphs[condition]
     counts = [
         None if found is None else _count(found, node, model.subgraphs[body], caller, specs[body])
@@ -113,10 +119,13 @@ def _count(
     maker = next((n for n in body.nodes if body.outputs[position] in n.outputs), None)
     if start is None or start.size != 1 or maker is None or maker.op is not ADD:
         return None
-    if maker.options.fused_activation_function != ActivationFunctionType.NONE:
+    plain = maker.options.fused_activation_function == ActivationFunctionType.NONE
+    if body.inputs[position] not in maker.inputs or not plain:
         return None
     others = [t for t in maker.inputs if t != body.inputs[position]]
     step = specs[others[0]].data if len(others) == 1 else None
     if step is None or step.size != 1 or step.item() <= 0:
+        return None
+    if limit + int(step.item()) > np.iinfo(step.dtype).max:
         return None
     return max(0, -((int(start.item()) - limit) // int(step.item())))

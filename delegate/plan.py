@@ -16,7 +16,8 @@ class Plan:
     """Everything a runner needs to run a region.
 
     ``works`` are all launches that ``steps`` consist of. ``root`` follows aliases: the operand whose memory an operand
-    uses. ``slots`` are the places of loop variables that lie in a set of their loop. ``arena`` gives offsets for all
+    uses. ``slots`` are the places of loop variables that lie in a set of their loop. ``lstms`` are the loops (subgraph
+    and node) that run as an LSTM. ``arena`` gives offsets for all
     other operands and scratch but constants, and for the sets.
     """
 
@@ -28,6 +29,7 @@ class Plan:
     states: tuple[State, ...]
     aliases: Mapping[Operand, Operand]
     slots: Mapping[Operand, Slot]
+    lstms: tuple[tuple[int, int], ...]
     arena: Arena
 
     @property
@@ -68,6 +70,7 @@ def plan(
         tuple(lowered.states),
         lowered.aliases,
         lowered.slots,
+        tuple(lowered.lstms),
         Arena({}, 0),
     )
     return replace(unplaced, arena=place(_usages(unplaced), alignment))

@@ -25,9 +25,9 @@ _LONG_S = 0.1  # what queued iterations may take before fewer are queued, so tha
 _FINISH_AFTER = 64  # iterations of a loop of known length that are queued at once
 
 
-def place(loop: Loop) -> str:
+def place(subgraph: int, node: int) -> str:
     """Which loop, in words."""
-    return f"WHILE (subgraph {loop.subgraph}, node {loop.node})"
+    return f"WHILE (subgraph {subgraph}, node {node})"
 
 
 def queued_as(loop: Loop) -> str:
@@ -39,7 +39,7 @@ def queued_as(loop: Loop) -> str:
 
 def too_many_iterations(loop: Loop, most: int) -> ModelError:
     """What is raised where a loop does not come to its end."""
-    return ModelError(f"{place(loop)}: more than {most} iterations (max_loop_iterations)")
+    return ModelError(f"{place(loop.subgraph, loop.node)}: more than {most} iterations (max_loop_iterations)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,6 @@ class QueuedLaunches:
     def _counted(self, loop: Loop, trips: int, guard: int | None, swapped: set[int]) -> None:
         if self._most is not None and trips > self._most:
             raise too_many_iterations(loop, self._most)
-        swapped.discard(loop.number)
         for iteration in range(trips):
             self._steps(loop.body, guard, swapped)
             swapped ^= {loop.number}
@@ -125,8 +124,7 @@ class QueuedLaunches:
                 self._device.queue.finish()
 
     def _loop(self, loop: Loop, guard: int | None, swapped: set[int]) -> None:
-        flag, ahead = self._flag[id(loop)], 1
-        swapped.discard(loop.number)
+        flag, ahead, before = self._flag[id(loop)], 1, loop.number in swapped
         self._control("enter_loop", [np.int32(-1 if guard is None else guard), np.int32(flag)])
         while True:
             start_s = time.perf_counter()
@@ -142,7 +140,7 @@ class QueuedLaunches:
                 break
             ahead = min(2 * ahead, _MOST_AHEAD) if time.perf_counter() - start_s < _LONG_S else max(1, ahead // 2)
         swapped.discard(loop.number)
-        if count % 2:
+        if before != bool(count % 2):
             swapped.add(loop.number)
 
     def _read(self, flag: int) -> tuple[bool, int]:

@@ -157,7 +157,7 @@ class Program:
         """
         with typed_errors("running a region"):
             self._upload(inputs, variables, keys, counters)
-            self._execution.run(counters)
+            self._execute(counters)
             for before, after in self._states:  # only now: a launch that failed leaves the old state in place
                 cl.enqueue_copy(self._device.queue, before, after)
             outputs = self._download(counters)
@@ -168,10 +168,20 @@ class Program:
             self._saved = True
         return outputs
 
+    def _execute(self, counters: Counters) -> None:
+        """Queues everything. What was queued before an error or an interrupt is over before the next run."""
+        try:
+            self._execution.run(counters)
+        except BaseException:
+            self._device.queue.finish()
+            raise
+
     def loops(self) -> tuple[str, ...]:
         """How each loop runs, in words."""
         how = "in the region's kernel" if self._execution.kernel_loops else None
-        return tuple(f"{place(loop)}: {how or queued_as(loop)}" for loop in self.plan.loops)
+        rows = [(loop.subgraph, loop.node, how or queued_as(loop)) for loop in self.plan.loops]
+        rows += [(*lstm, "as one LSTM") for lstm in self.plan.lstms]
+        return tuple(f"{place(subgraph, node)}: {way}" for subgraph, node, way in sorted(rows))
 
     def kernel_rows(self) -> list[KernelRow]:
         """Device times of the last run, from its events."""

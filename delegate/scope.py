@@ -39,7 +39,8 @@ class State:
 class Lowered:
     """What all scopes of a plan share: the model, and what they found out about its operands.
 
-    aliases: the operand in whose memory another one lies. slots: the places of loop variables.
+    aliases: the operand in whose memory another one lies. slots: the places of loop variables. lstms: loops (subgraph
+    and node) that run as an LSTM.
     """
 
     model: Model
@@ -49,6 +50,7 @@ class Lowered:
     aliases: dict[Operand, Operand] = field(default_factory=dict)
     slots: dict[Operand, Slot] = field(default_factory=dict)
     states: list[State] = field(default_factory=list)
+    lstms: list[tuple[int, int]] = field(default_factory=list)
     loops: int = 0
 
 

@@ -46,9 +46,9 @@ class Loop:
 
 @dataclass(frozen=True, eq=False)
 class Slot:
-    """The place of a loop variable: ``offset`` bytes into one of two sets of ``set_bytes`` each, which make ``sets``.
+    """The place of a loop variable: ``offset`` bytes into one of the two sets that ``sets`` consists of.
 
-    written: False in the set that an iteration reads, True in the one that it writes.
+    set_bytes: of each set. written: False in the set that an iteration reads, True in the one that it writes.
     """
 
     sets: Scratch

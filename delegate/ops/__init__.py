@@ -33,6 +33,7 @@ from litecl.delegate.ops import (
     space_to_batch_nd,
     split,
     table,
+    topk_v2,
     transpose,
     transpose_conv,
     unary,
@@ -59,6 +60,7 @@ _LIGHT: tuple[ClOp, ...] = (
     *softmax.CL_OPS,
     *space_to_batch_nd.CL_OPS,
     *split.CL_OPS,
+    *topk_v2.CL_OPS,
     *transpose.CL_OPS,
     *unary.CL_OPS,
 )

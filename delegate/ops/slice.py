@@ -39,8 +39,9 @@ def _lower_update(call: Call) -> list[Step]:
     box = view(y.shape)[tuple(slice(0, size) for size in update.shape)]
     places = _places(x.shape, update.shape)
     defines = _defines(x, start)
+    whole = [] if x is y else [copy(x, view(x.shape), y, view(y.shape), bits(x.spec), call.target)]  # or in place
     return [
-        copy(x, view(x.shape), y, view(y.shape), bits(x.spec), call.target),
+        *whole,
         copy_box("copy_to_box", update, view(update.shape), y, box, start, places, defines, call.target),
     ]
 
