@@ -40,6 +40,7 @@
 #define KERNEL __attribute__((noinline)) static WIDE
 #define ITEM const int item_0, const int item_1, const int item_2,
 #define ITEM_INDEX(d) item_##d
+#undef inline
 #define inline static __inline__  // what C99 calls inline is gone once files are linked
 #include "region.h"
 #else
