@@ -33,6 +33,7 @@ from litecl.converter.passes.ref_variables import raise_variables
 from litecl.converter.passes.repeats import fuse_repeats
 from litecl.converter.passes.reshapes import join_reshapes
 from litecl.converter.passes.rnn_loops import fuse_rnn_loops
+from litecl.converter.passes.shape_sources import use_shape_sources
 from litecl.converter.passes.sizes import resolve_sizes
 from litecl.converter.passes.switches import raise_branches
 from litecl.converter.passes.tensor_arrays import raise_arrays
@@ -46,6 +47,7 @@ _TENSORFLOW: tuple[Callable[[Function], None], ...] = (
     fold_dilation,
     remove_identities,
     fuse_dense,
+    use_shape_sources,
     resolve_sizes,
     fuse_repeats,
     fuse_activations,

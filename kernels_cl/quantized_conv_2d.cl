@@ -136,6 +136,7 @@ KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global co
                               __global T *restrict out, __global const Geometry *restrict g) {
     const int m_first = ROW_ITEM * g->item_rows, m_last = MIN(m_first + g->item_rows, g->pixels);
     const int n_first = COLUMN_ITEM * g->item_columns, n_last = MIN(n_first + g->item_columns, g->group_columns);
+    if (n_first >= n_last) return;  // a work-item that only fills a group has no memory for rows
     const int group = ITEM_INDEX(2);
     const int row_items = (g->pixels + g->item_rows - 1) / g->item_rows;
     const int column_items = (g->group_columns + g->item_columns - 1) / g->item_columns;

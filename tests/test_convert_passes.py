@@ -21,6 +21,7 @@ from litecl.converter.passes.list_elements import Scope, element, shape_reads
 from litecl.converter.passes.loop_variables import simplify_loops
 from litecl.converter.passes.ref_variables import raise_variables
 from litecl.converter.passes.reshapes import join_reshapes
+from litecl.converter.passes.shape_sources import use_shape_sources
 from litecl.converter.passes.switches import raise_branches
 from litecl.converter.passes.tensor_arrays import raise_arrays
 from litecl.converter.passes.tensor_lists import UPDATE_SLICE, lower_lists
@@ -360,6 +361,19 @@ def test_reduction_keeps_dimensions_that_are_put_back() -> None:
     main.check()
     (node,) = main.nodes
     assert (node.op, node.options.keep_dims) == (MEAN, True)
+
+
+def test_shapes_are_taken_from_the_earliest_tensor_of_that_size() -> None:
+    x, y, tanh, product, zeros, other = (_value(F, None, 3, name=f"v{i}") for i in range(6))
+    nodes = [
+        _node("Tanh", [x], tanh), _node("Mul", [tanh, x], product), _node("ZerosLike", [product], zeros),
+        _node("AddV2", [product, y], other), _node("Shape", [other], _value(I, 2, name="shape")),
+    ]  # fmt: skip
+    main = _function("main", [x, y], nodes, [zeros, nodes[-1].output])
+    use_shape_sources(main)
+    main.check()
+    assert nodes[2].inputs == (x,)
+    assert nodes[4].inputs == (other,)  # x and y may be of different sizes, one of them 1
 
 
 def test_two_factors_are_one() -> None:

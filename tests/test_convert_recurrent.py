@@ -41,6 +41,18 @@ def test_exported_loop(case: KerasModel, tmp_path: Path) -> None:
     _check(Converter.from_saved_model(tmp_path).convert(), model, case.batches)
 
 
+def test_input_shapes_give_back_what_an_export_lost(tmp_path: Path) -> None:
+    model = randomise(stack(L.Masking(), L.GRU(5, return_sequences=True), shape=(None, 6), name="x"))
+    model.export(tmp_path, verbose=False)
+    converter = Converter.from_saved_model(tmp_path, input_shapes={"x": (1, 8, 6)})
+    tensors = [tensor for graph in converter.convert_to_model().subgraphs for tensor in graph.tensors]
+    assert all(tensor.shape is not None and tensor.shape_signature is None for tensor in tensors)
+    content = converter.convert()
+    for runtime in runtimes(content):
+        (values,) = feeds(model, 1, length=8)
+        assert_all_close(invoke(runtime, [values]), [np.asarray(model(values, training=False))])
+
+
 @pytest.mark.parametrize("case", STATEFUL, ids=repr)
 def test_stateful_layers_go_on_where_they_stopped(case: KerasModel) -> None:
     model = randomise(case.build())

@@ -10,7 +10,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import NoOptions
-from litecl.interpreter.ops import CUSTOMS, signal
+from litecl.interpreter.ops import CUSTOMS, signal, signal_frames
 from litecl.interpreter.schema import TensorType
 from shared import MODELS, needs_shared
 
@@ -157,3 +157,92 @@ def test_a_published_front_end_hears_a_tone(kind: str) -> None:
         interpreter.invoke()
         peaks.append(int(np.argmax(interpreter.get_tensor(output["index"]))))
     assert peaks == sorted(set(peaks))
+
+
+@pytest.mark.parametrize("length", [4, 8, 32, 128, 512])
+@pytest.mark.parametrize("dtype", [np.int16, np.int32])
+def test_numbers_of_a_spectrum(length: int, dtype: Any) -> None:
+    x = RNG.standard_normal((2, length))
+    spectrum = np.fft.rfft(x)
+    scale = np.iinfo(dtype).max / 2 / np.abs(spectrum).max()
+    parts = np.round(np.stack([spectrum.real, spectrum.imag], -1).reshape(2, -1) * scale).astype(dtype)
+    (got,) = _run("SignalIrfft", signal.RfftOptions(0, length), parts)
+    assert np.abs(got - x * scale).max() < 2 * math.log2(length)  # every stage rounds
+
+
+def test_numbers_of_a_spectrum_of_floats() -> None:
+    x = RNG.standard_normal((3, 64)).astype(np.float32)
+    (parts,) = _run("SignalRfft", signal.RfftOptions(0, 64), x)
+    (got,) = _run("SignalIrfft", signal.RfftOptions(0, 64), parts)
+    np.testing.assert_allclose(got, x, atol=1e-5)
+
+
+def _stream(name: str, options: Any, *runs: Array) -> list[list[Array]]:
+    """Results of one prepared node, run after run."""
+    op = CUSTOMS[name]
+    specs = [TensorSpec(TensorType.of(runs[0].dtype), runs[0].shape)]
+    outputs = op.infer(options, specs)
+    run = op.bind(options, specs, outputs)  # type: ignore[union-attr,misc]
+    results = [run(options, [x]) for x in runs]
+    for result in results:
+        assert [(r.dtype, r.shape) for r in result] == [(s.dtype, s.shape) for s in outputs]
+    return results
+
+
+@pytest.mark.parametrize("delay", [0, 3, 4, 11])
+def test_delay(delay: int) -> None:
+    x = _int16(2, 20)
+    runs = _stream("SignalDelay", signal_frames.DelayOptions(delay), *np.split(x, 5, axis=1))
+    got = np.concatenate([r[0] for r in runs], axis=1)
+    np.testing.assert_array_equal(got, np.pad(x, ((0, 0), (delay, 0)))[:, :20])
+
+
+@pytest.mark.parametrize("prefill", [False, True])
+def test_frames(prefill: bool) -> None:
+    x = _int16(2, 36)
+    options = signal_frames.FramerOptions(10, 4, prefill)
+    runs = _stream("SignalFramer", options, *np.split(x, 3, axis=1))
+    # Of ten elements in steps of four, only the third step has enough.
+    assert [bool(r[1]) for r in runs] == [prefill, True, True]
+    frames = np.concatenate([r[0] for r in runs], axis=1)
+    padded = np.pad(x, ((0, 0), (6 if prefill else 0, 0)))
+    for i, at in enumerate(range(0, padded.shape[1] - 9, 4), start=0 if prefill else 2):
+        np.testing.assert_array_equal(frames[:, i], padded[:, at : at + 10])
+
+
+def test_stacked_frames() -> None:
+    x = [_int16(3) for _ in range(5)]
+    runs = _stream("SignalStacker", signal_frames.StackerOptions(3, 2, 1, 2), *x)
+    assert [bool(r[1]) for r in runs] == [False, True, False, True, False]
+    np.testing.assert_array_equal(runs[1][0], np.concatenate([x[0], x[0], x[0], x[1]]))
+    np.testing.assert_array_equal(runs[3][0], np.concatenate([x[0], x[1], x[2], x[3]]))
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.float32])
+def test_overlapping_frames(dtype: Any) -> None:
+    x = RNG.integers(-32768, 32768, (6, 10)).astype(dtype)
+    runs = _stream("SignalOverlapAdd", signal_frames.OverlapAddOptions(0, 5), x[:3], x[3:])
+    got = np.concatenate([r[0] for r in runs])
+    late = np.concatenate([np.zeros(5), x[:5, 5:].reshape(-1)])
+    expected = x[:, :5].reshape(-1).astype(np.float64) + late
+    np.testing.assert_array_equal(got, np.clip(expected, -32768, 32767) if dtype == np.int16 else expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "shape"),
+    [
+        ("SignalDelay", signal_frames.DelayOptions(-1), (4,)),
+        ("SignalDelay", signal_frames.DelayOptions(1 << 30), (4,)),
+        ("SignalFramer", signal_frames.FramerOptions(4, 5), (10,)),
+        ("SignalFramer", signal_frames.FramerOptions(4, 3), (10,)),
+        ("SignalFramer", signal_frames.FramerOptions(4, 0), (10,)),
+        ("SignalStacker", signal_frames.StackerOptions(3, 1, 1, 4), (3,)),
+        ("SignalStacker", signal_frames.StackerOptions(3, 1, 1, 1), (4,)),
+        ("SignalOverlapAdd", signal_frames.OverlapAddOptions(0, 5), (2, 4)),
+        ("SignalOverlapAdd", signal_frames.OverlapAddOptions(0, 1), (4,)),
+        ("SignalIrfft", signal.RfftOptions(0, 8), (8,)),
+    ],
+)
+def test_streams_that_cannot_be(name: str, options: Any, shape: tuple[int, ...]) -> None:
+    with pytest.raises(ShapeError):
+        CUSTOMS[name].infer(options, [TensorSpec(TensorType.INT16, shape)])

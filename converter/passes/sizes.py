@@ -75,6 +75,10 @@ def known_sizes(function: Function) -> "Sizes":
     for node in function.nodes:
         if node.op in _RULES and node.output.type in (TensorType.INT32, TensorType.INT64):
             _compute(node, sizes)
+        for value in node.outputs:  # in order, so that none has far to look
+            for axis, size in enumerate(value.shape or ()):
+                if size is None:
+                    sizes.dimension(value, axis)
     return sizes
 
 
@@ -83,6 +87,7 @@ class Sizes:
 
     def __init__(self) -> None:
         self.values: dict[Value, Array] = {}
+        self._dimensions: dict[tuple[Value, int], Count] = {}
 
     def of(self, value: Value) -> Array | None:
         """The elements of an integer tensor, as objects that are int or Size."""
@@ -93,24 +98,58 @@ class Sizes:
 
     def dimension(self, value: Value, axis: int) -> Count:
         """The size of a dimension; the same symbol for dimensions that are certainly equal."""
-        assert value.shape is not None
-        known = value.shape[axis]
+        known = None if value.shape is None else value.shape[axis]
         if known is not None:
             return known
+        if (value, axis) not in self._dimensions:
+            self._dimensions[value, axis] = self._of_operands(value, axis) or _unknown(value.name, axis)
+        return self._dimensions[value, axis]
+
+    def dimensions(self, value: Value) -> list[Count]:
+        """The sizes of all dimensions of a value of known rank."""
+        return [self.dimension(value, axis) for axis in range(value.rank or 0)]
+
+    def _of_operands(self, value: Value, axis: int) -> Count | None:
+        """A dimension of a result that is one of an operand's."""
         node = value.producer
-        if node is None:
-            return _unknown(value.name, axis)
+        if node is None or not node.inputs:
+            return None
         if node.op in _ELEMENTWISE and node.input(0).rank == value.rank:
             return self.dimension(node.input(0), axis)
+        if node.op in _BROADCAST:
+            return self._broadcast(node, value, axis)
         order = node.input(1).data if node.op == "Transpose" else None
         if order is not None:
             return self.dimension(node.input(0), int(order[axis]))
         if axis == 0 and node.op in _KEEPS_BATCH and not node.attrs.get("transpose_a"):
             return self.dimension(node.input(0), 0)
-        target = self.of(node.input(1)) if node.op == "Reshape" else None
-        if target is not None and isinstance(target[axis], Size):
-            return target[axis]  # type: ignore[no-any-return]
-        return _unknown(value.name, axis)
+        if node.op == "Split":
+            split = node.input(0).data
+            is_whole = split is not None and int(split) % (value.rank or 1) != axis
+            return self.dimension(node.input(1), axis) if is_whole else None
+        if node.op == "StridedSlice" and _takes_one_row(node):
+            return self.dimension(node.input(0), axis + 1)
+        made = {"Reshape": 1, "Fill": 0}.get(str(node.op))
+        target = None if made is None else self.of(node.input(made))
+        return target[axis] if target is not None and isinstance(target[axis], Size) else None
+
+    def _broadcast(self, node: Node, value: Value, axis: int) -> Count | None:
+        """The size on which operands agree; those of size 1 take the others'."""
+        found = set()
+        for operand in node.inputs:
+            if operand is None or operand.rank is None:
+                return None
+            own = axis - (value.rank or 0) + operand.rank
+            if own >= 0 and operand.shape is not None and operand.shape[own] != 1:
+                found.add(self.dimension(operand, own))
+        return found.pop() if len(found) == 1 else None
+
+
+def _takes_one_row(node: Node) -> bool:
+    """x[i], with all other dimensions whole."""
+    begin = node.input(1).shape
+    masks = (node.attrs.get("shrink_axis_mask"), node.attrs.get("new_axis_mask"), node.attrs.get("ellipsis_mask"))
+    return begin == (1,) and masks == (1, 0, 0) and node.input(0).shape is not None
 
 
 def _compute(node: Node, sizes: Sizes) -> None:
@@ -187,9 +226,14 @@ _RULES: dict[str, _Rule] = {
 }
 _ELEMENTWISE = frozenset(
     {"Relu", "Relu6", "Sigmoid", "Tanh", "Softmax", "BiasAdd", "Neg", "Exp", "Sqrt", "Rsqrt", "Cast", "Elu", "Selu",
-     "LeakyRelu", "ReverseV2", "Softplus", "Softsign", "Erf", "Erfc", "Square", "Abs", "Log", "LogSoftmax"}
+     "LeakyRelu", "ReverseV2", "ZerosLike", "OnesLike", "LogicalNot", "Softplus", "Softsign", "Erf", "Erfc", "Square",
+     "Abs", "Log", "LogSoftmax"}
 )
 _KEEPS_BATCH = frozenset(
     {"Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool", "MatMul", "FusedBatchNormV3", "Conv3D", "ResizeBilinear",
      "ResizeNearestNeighbor"}
+)
+_BROADCAST = frozenset(
+    {"AddV2", "Add", "Sub", "Mul", "RealDiv", "Maximum", "Minimum", "SelectV2", "Pow", "SquaredDifference", "Greater",
+     "Less", "GreaterEqual", "LessEqual", "Equal", "NotEqual", "LogicalAnd", "LogicalOr"}
 )

@@ -3,11 +3,12 @@
 A list of fixed size is written in place, by an update of a slice; one that grows is concatenated.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from litecl.converter.graph import Dims, Module, Node, Value, constant
+from litecl.converter.graph import Module, Node, Value, constant
+from litecl.converter.passes.list_builder import ListNode
 from litecl.converter.passes.list_elements import Extent, Scope, element
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
@@ -29,7 +30,7 @@ def _lower(scope: Scope) -> None:
     for node in list(function.nodes):
         rule = _RULES.get(str(node.op))
         if rule is not None:
-            function.replace_node(node, rule(_List(scope, node)))
+            function.replace_node(node, rule(ListNode(scope, node)))
         elif node.op in ("While", "If"):
             _control(scope, node)
     function.tidy()
@@ -70,87 +71,6 @@ def _resizes(node: Node) -> bool:
     return bool(node.attrs.get("resize_if_index_out_of_bounds"))
 
 
-class _List:
-    """One operator on lists, and what it takes to build its replacement."""
-
-    def __init__(self, scope: Scope, node: Node) -> None:
-        self.scope = scope
-        self.node = node
-        self.function = scope.function
-
-    @property
-    def dense(self) -> Value:
-        """The list, which has been lowered where it was made."""
-        value = self.node.input(0)
-        if value.type == TensorType.VARIANT or value.shape is None:
-            raise self.error("where its list comes from is not known")
-        return value
-
-    def emit(self, op: str, inputs: Sequence[Value], type_: TensorType, shape: Dims | None, **attrs: object) -> Value:
-        return self.function.emit(op, inputs, (type_, shape), self.node.name, **attrs)
-
-    def const(self, data: object) -> Value:
-        return constant(np.asarray(data, np.int32), self.node.name)
-
-    def int32(self, value: Value) -> Value:
-        if value.type == _INT32:
-            return value
-        if value.data is not None:
-            return self.const(value.data)
-        return self.emit("Cast", [value], _INT32, value.shape, DstT=_INT32)
-
-    def pick(self, value: Value, index: Value) -> Value:
-        """value[index]"""
-        shape = (*(index.shape or ()), *(value.shape or ())[1:])
-        return self.emit("GatherV2", [value, index, self.const(0)], value.type, shape, batch_dims=0)
-
-    def size(self, value: Value, axis: int) -> Value:
-        """A dimension of a value, as a scalar."""
-        known = None if value.shape is None else value.shape[axis]
-        if known is not None:
-            return self.const(known)
-        shape = self.emit("Shape", [value], _INT32, (value.rank,), out_type=_INT32)
-        return self.pick(shape, self.const(axis))
-
-    def row(self, item: Value) -> Value:
-        """The item as a list of one."""
-        return self.emit("ExpandDims", [item, self.const(0)], item.type, (1, *(item.shape or ())))
-
-    def joined(self, parts: Sequence[Value], length: int | None) -> Value:
-        """Lists one after the other."""
-        shape = (length, *(parts[-1].shape or ())[1:])
-        return self.emit("ConcatV2", [*parts, self.const(0)], parts[0].type, shape, N=len(parts))
-
-    def part(self, value: Value, begin: Value | None, end: Value | None) -> Value:
-        """value[begin:end]"""
-        one, zero = self.const([1]), self.const([0])
-        bounds = [zero if bound is None else self.vector(bound) for bound in (begin, end)]
-        return self.emit("StridedSlice", [value, *bounds, one], value.type, (None, *(value.shape or ())[1:]),
-                         begin_mask=int(begin is None), end_mask=int(end is None), ellipsis_mask=0, new_axis_mask=0,
-                         shrink_axis_mask=0)
-
-    def vector(self, scalar: Value) -> Value:
-        """A scalar as a vector of one."""
-        if scalar.data is not None:
-            return self.const(scalar.data.reshape(1))
-        return self.emit("Reshape", [scalar, self.const([1])], _INT32, (1,))
-
-    def zeros(self, length: Value, extents: Sequence[Extent], type_: TensorType) -> Value:
-        """A list of zeros."""
-        sizes = [self.const(e) if isinstance(e, int) else self.size(*e) for e in extents]
-        shape = tuple(None if d.data is None else int(d.data) for d in (length, *sizes))
-        dims = (
-            self.const([d for d in shape if d is not None])
-            if None not in shape
-            else self.emit("Pack", [length, *sizes], _INT32, (len(shape),), axis=0, N=len(shape))
-        )
-        return self.emit("Fill", [dims, constant(np.zeros((), type_.dtype))], type_, shape)
-
-    def error(self, why: str) -> ConversionError:
-        """An error that names the operator."""
-        return ConversionError(f"{self.node}: {why}, so the list cannot become a tensor")
-
-
 def _element_type(node: Node) -> TensorType:
     type_ = node.attrs["element_dtype"]
     if type_ is None or type_ == TensorType.VARIANT:
@@ -159,7 +79,7 @@ def _element_type(node: Node) -> TensorType:
     return type_
 
 
-def _made(a: _List, length: Value, element_shape: Value) -> list[Value]:
+def _made(a: ListNode, length: Value, element_shape: Value) -> list[Value]:
     declared = element_shape.data
     extents: list[Extent] | None = None
     if declared is not None and declared.ndim == 1 and (declared >= 0).all():
@@ -171,15 +91,15 @@ def _made(a: _List, length: Value, element_shape: Value) -> list[Value]:
     return [a.zeros(length, extents, _element_type(a.node))]
 
 
-def _reserve(a: _List) -> list[Value]:
+def _reserve(a: ListNode) -> list[Value]:
     return _made(a, a.int32(a.node.input(1)), a.node.input(0))
 
 
-def _empty(a: _List) -> list[Value]:
+def _empty(a: ListNode) -> list[Value]:
     return _made(a, a.const(0), a.node.input(0))
 
 
-def _set_item(a: _List) -> list[Value]:
+def _set_item(a: ListNode) -> list[Value]:
     made, index, item = a.dense, a.int32(a.node.input(1)), a.node.input(2)
     row, length = a.row(item), None if made.shape is None else made.shape[0]
     if _resizes(a.node) and _appends(a, made, index):
@@ -195,7 +115,7 @@ def _set_item(a: _List) -> list[Value]:
     return [a.emit(UPDATE_SLICE, [made, row, start], made.type, made.shape)]
 
 
-def _appends(a: _List, made: Value, index: Value) -> bool:
+def _appends(a: ListNode, made: Value, index: Value) -> bool:
     """Whether the index is certainly the length of the list."""
     if index.data is not None and made.shape is not None and made.shape[0] is not None:
         return bool(int(index.data) == made.shape[0])
@@ -212,7 +132,7 @@ def _appends(a: _List, made: Value, index: Value) -> bool:
     return any(v is not None and v.data is not None and v.data.size == 1 and int(v.data) == 1 for v in step.inputs)
 
 
-def _anywhere(a: _List, made: Value, index: Value, row: Value) -> Value:
+def _anywhere(a: ListNode, made: Value, index: Value, row: Value) -> Value:
     """A write at any index, zeros before it where the list is shorter."""
     length = a.size(made, 0)
     gap = a.emit("Maximum", [a.emit("Sub", [index, length], _INT32, ()), a.const(0)], _INT32, ())
@@ -225,17 +145,17 @@ def _anywhere(a: _List, made: Value, index: Value, row: Value) -> Value:
     return a.joined([padded, row, a.part(made, after, None)], None)
 
 
-def _push_back(a: _List) -> list[Value]:
+def _push_back(a: ListNode) -> list[Value]:
     length = (a.dense.shape or (None,))[0]
     return [a.joined([a.dense, a.row(a.node.input(1))], None if length is None else length + 1)]
 
 
-def _pop_back(a: _List) -> list[Value]:
+def _pop_back(a: ListNode) -> list[Value]:
     last = a.emit("Sub", [a.size(a.dense, 0), a.const(1)], _INT32, ())
     return [a.part(a.dense, None, last), a.pick(a.dense, last)]
 
 
-def _concat(a: _List) -> list[Value]:
+def _concat(a: ListNode) -> list[Value]:
     """All elements one after the other, and their lengths, which are equal."""
     made = a.dense
     shape = made.shape or ()
@@ -250,7 +170,7 @@ def _concat(a: _List) -> list[Value]:
     return [joined, a.emit("Cast", [lengths], type_, lengths.shape, DstT=type_)]
 
 
-def _split(a: _List) -> list[Value]:
+def _split(a: ListNode) -> list[Value]:
     x, lengths = a.node.input(0), a.node.input(2).data
     if lengths is None or not lengths.size or (lengths != lengths[0]).any() or x.shape is None or None in x.shape[1:]:
         raise a.error("its parts are not certainly of one size")
@@ -258,7 +178,7 @@ def _split(a: _List) -> list[Value]:
     return [a.emit("Reshape", [x, a.const(shape)], x.type, shape)]
 
 
-def _scatter(a: _List) -> list[Value]:
+def _scatter(a: ListNode) -> list[Value]:
     x, indices = a.node.input(0), a.node.input(1)
     size = a.node.input(3).data if len(a.node.inputs) > 3 else None
     if indices.data is not None and x.shape is not None and indices.data.tolist() == list(range(x.shape[0] or 0)):
@@ -284,13 +204,13 @@ def _counts_rows(indices: Value, x: Value) -> bool:
     return shape is not None and shape.op == "Shape" and shape.input(0) is x
 
 
-def _element_shape(a: _List) -> list[Value]:
+def _element_shape(a: ListNode) -> list[Value]:
     made = a.dense
     shape = a.emit("Shape", [made], a.node.output.type, (made.rank,), out_type=a.node.output.type)
     return [a.part(shape, a.const(1), None)]
 
 
-_RULES: Mapping[str, Callable[[_List], list[Value]]] = {
+_RULES: Mapping[str, Callable[[ListNode], list[Value]]] = {
     "TensorListFromTensor": lambda a: [a.node.input(0)],
     "TensorListReserve": _reserve,
     "EmptyTensorList": _empty,

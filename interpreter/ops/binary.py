@@ -9,7 +9,7 @@ import numpy as np
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Bind, Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import activation, require, types
+from litecl.interpreter.ops import activation, bfloat16, require, types
 from litecl.interpreter.ops import quantized_binary as quantized
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
@@ -65,14 +65,16 @@ def binary(
         with np.errstate(all="ignore"):
             return [np.asarray(function(a, b), a.dtype if result is None else result.dtype)]
 
-    bind = None if bound is None else _bind(name, bound)
+    bind = _bind(name, run, bound) if bound or TensorType.BFLOAT16 in allowed else None
     return Op(name, options=NoOptions, infer=infer, run=run, bind=bind, versions=versions)
 
 
-def _bind(name: str, bound: quantized.Bound) -> Bind:
+def _bind(name: str, run: Run, bound: quantized.Bound | None) -> Bind:
     def bind(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
         a, b = require.present(name, inputs, 2)
-        return bound(name, options, a, b, outputs[0]) if require.is_quantized(a) else None
+        if bound and require.is_quantized(a):
+            return bound(name, options, a, b, outputs[0])
+        return bfloat16.bind(run, (a, b), outputs[0])
 
     return bind
 
@@ -153,7 +155,7 @@ MUL = _arithmetic(
 DIV = _arithmetic("DIV", DivOptions, _divide, types.REAL, range(1, 3), quantized.divide)
 
 # A comparison with NaN is false, so NaN in either input leaves the second one.
-_EXTREMES = (*types.NUMBER, *types.BITS, _HALF)
+_EXTREMES = (*types.NUMBER, *types.BITS, _HALF, TensorType.BFLOAT16)
 MAXIMUM = binary(
     "MAXIMUM", lambda a, b: np.where(a > b, a, b), _EXTREMES, range(1, 5), stored=quantized.QUANTIZED
 )
@@ -171,7 +173,9 @@ SQUARED_DIFFERENCE = binary(
 )
 FLOOR_DIV = binary("FLOOR_DIV", _floor_divide, (*types.REAL, *_SIGNED), range(1, 4), stored=_SIGNED)
 FLOOR_MOD = binary("FLOOR_MOD", _floor_modulo, (*types.NUMBER, *_SIGNED), range(1, 3), stored=_SIGNED)
-ATAN2 = binary("ATAN2", np.arctan2, (TensorType.FLOAT32, TensorType.FLOAT64, _HALF))
+ATAN2 = binary(
+    "ATAN2", np.arctan2, (TensorType.FLOAT32, TensorType.FLOAT64, _HALF, TensorType.BFLOAT16)
+)
 LOGICAL_AND = binary("LOGICAL_AND", np.logical_and, types.BOOL)
 LOGICAL_OR = binary("LOGICAL_OR", np.logical_or, types.BOOL)
 BITWISE_XOR = binary("BITWISE_XOR", np.bitwise_xor, types.BITS, stored=quantized.QUANTIZED)

@@ -8,12 +8,13 @@ import numpy as np
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import require, types
+from litecl.interpreter.ops import bfloat16, require, types
 from litecl.interpreter.schema import TensorType
 
 _TYPES = (
     TensorType.FLOAT32,
     TensorType.FLOAT16,
+    TensorType.BFLOAT16,
     TensorType.FLOAT64,
     TensorType.COMPLEX64,
     TensorType.INT4,
@@ -37,6 +38,8 @@ class CastOptions:
 def cast(x: Array, type_: TensorType) -> Array:
     """``x`` as another type: floats are truncated and saturate (NaN is the largest integer), integers wrap."""
     real = x.real if x.dtype.kind == "c" and type_.dtype.kind != "c" else x
+    if type_ == TensorType.BFLOAT16:
+        return bfloat16.narrow(real)
     if type_ == TensorType.BOOL:
         return np.asarray(real != 0)
     if real.dtype.kind != "f" or type_.dtype.kind not in "iu":
@@ -63,10 +66,12 @@ def _run_cast(options: CastOptions, inputs: Inputs) -> list[Array]:
 def _bind_cast(options: CastOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
     """The output's declared type counts, options may be missing."""
     type_ = require.types("CAST", outputs[0], _TYPES)
+    (source,) = require.present("CAST", inputs, 1)
+    widened = source.type == TensorType.BFLOAT16
 
     def run(options: CastOptions, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)
-        return [cast(x, type_)]
+        return [cast(bfloat16.widen(x) if widened else x, type_)]
 
     return run
 

@@ -24,7 +24,7 @@ def _compare(name: str, ufunc: Callable[..., Any], allowed: Collection[TensorTyp
 
 EQUAL = _compare("EQUAL", np.equal, _ANY, range(1, 6))
 NOT_EQUAL = _compare("NOT_EQUAL", np.not_equal, _ANY, range(1, 5))
-GREATER = _compare("GREATER", np.greater, _ORDERED, range(1, 3))
+GREATER = _compare("GREATER", np.greater, (*_ORDERED, TensorType.BFLOAT16), range(1, 3))
 GREATER_EQUAL = _compare("GREATER_EQUAL", np.greater_equal, _ORDERED, range(1, 4))
-LESS = _compare("LESS", np.less, _ORDERED, range(1, 4))
+LESS = _compare("LESS", np.less, (*_ORDERED, TensorType.BFLOAT16), range(1, 4))
 LESS_EQUAL = _compare("LESS_EQUAL", np.less_equal, _ORDERED, range(1, 3))

@@ -99,7 +99,7 @@ def _bind(options: Conv2DOptions, inputs: Specs, outputs: Sequence[TensorSpec]) 
     x, filter_ = require.present("CONV_2D", inputs, 2)
     if x.type in rescale.INTEGERS:
         return _integer(options, inputs, outputs[0])
-    return _hybrid(options, filter_) if hybrid.applies(x, filter_) else None
+    return _hybrid(options, x, filter_) if hybrid.applies(x, filter_) else None
 
 
 def _integer(options: Conv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
@@ -117,6 +117,8 @@ def _integer(options: Conv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
     geometry = cache(partial(windows, options))
     # The number of groups hangs on the input's shape, which may be known only now.
     ready = cache(lambda groups: exact.once([filter_, bias], partial(prepare, groups)))
+    if x.shape is not None and filter_.data is not None:
+        ready(x.shape[3] // filter_.static_shape[3])
 
     def run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
         x, filter_ = require.arrays(inputs, 2)
@@ -126,7 +128,7 @@ def _integer(options: Conv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
     return run
 
 
-def _hybrid(options: Conv2DOptions, filter_: TensorSpec) -> Run:
+def _hybrid(options: Conv2DOptions, x: TensorSpec, filter_: TensorSpec) -> Run:
     scales = hybrid.scales_of("CONV_2D", filter_)
     geometry = cache(partial(windows, options))
     # Images have a zero point of their own only where the filters' scales differ.
@@ -136,6 +138,8 @@ def _hybrid(options: Conv2DOptions, filter_: TensorSpec) -> Run:
         return [hybrid.transposed(bank.reshape(len(bank), -1)) for bank in np.split(values, groups)]
 
     ready = cache(lambda groups: exact.once([filter_], partial(prepare, groups)))
+    if x.shape is not None and filter_.data is not None:
+        ready(x.shape[3] // filter_.static_shape[3])
 
     def run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
         x, filter_ = require.arrays(inputs, 2)

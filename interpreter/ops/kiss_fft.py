@@ -17,7 +17,7 @@ Complex = tuple[Array, Array]
 def real_fft(x: Array, bits: int) -> Complex:
     """The first half of the spectrum, and its middle, of real numbers whose count is twice a power of two."""
     half = len(x) // 2
-    real, imaginary = _fft((x[::2].astype(np.int64), x[1::2].astype(np.int64)), bits)
+    real, imaginary = _fft((x[::2].astype(np.int64), x[1::2].astype(np.int64)), bits, -1)
     first = _divided((real[:1], imaginary[:1]), 2, bits)
     k = np.arange(1, half // 2 + 1)
     a = _divided((real[k], imaginary[k]), 2, bits)
@@ -31,21 +31,47 @@ def real_fft(x: Array, bits: int) -> Complex:
     return result[0], result[1]
 
 
-def _fft(x: Complex, bits: int) -> Complex:
-    """Radix 4 as long as it divides, then 2: the recursion of kf_work, on whole arrays."""
+def inverse_real_fft(x: Complex, bits: int) -> Array:
+    """Real numbers of the first half of their spectrum, and its middle."""
+    half = len(x[0]) - 1
+    ends = _wrapped(np.stack([x[0][:1] + x[0][half:], x[0][:1] - x[0][half:]]), bits)
+    k = np.arange(1, half // 2 + 1)
+    a = _divided((x[0][k], x[1][k]), 2, bits)
+    b = _divided((x[0][half - k], -x[1][half - k]), 2, bits)
+    total, rest = (a[0] + b[0], a[1] + b[1]), (a[0] - b[0], a[1] - b[1])
+    turned = _product(rest, _roots(np.pi * (k / half + 0.5), bits), bits)
+    packed = np.zeros((2, half), np.int64)
+    packed[:, :1] = _divided((ends[0], ends[1]), 2, bits)
+    packed[:, k] = total[0] + turned[0], total[1] + turned[1]
+    packed[:, half - k] = total[0] - turned[0], turned[1] - total[1]
+    packed = _wrapped(packed, bits)
+    return _wrapped(np.stack(_fft((packed[0], packed[1]), bits, 1), axis=-1).reshape(-1), bits)
+
+
+def _wrapped(x: Array, bits: int) -> Array:
+    """In two's complement of so many bits, in which the library stores numbers."""
+    top = 1 << (bits - 1)
+    return np.asarray(((x + top) & ((1 << bits) - 1)) - top)
+
+
+def _fft(x: Complex, bits: int, sign: int) -> Complex:
+    """Radix 4 as long as it divides, then 2: the recursion of kf_work, on whole arrays.
+
+    sign: -1 forward, 1 back.
+    """
     count = len(x[0])
     if count == 1:
         return x
     radix = 4 if count % 4 == 0 else 2
-    parts = [_fft((x[0][i::radix], x[1][i::radix]), bits) for i in range(radix)]
+    parts = [_fft((x[0][i::radix], x[1][i::radix]), bits, sign) for i in range(radix)]
     parts = [_divided(part, radix, bits) for part in parts]
-    twiddles = _twiddles(count, bits)
+    twiddles = _twiddles(count, bits, sign)
     size = count // radix
     turned = [
         part if i == 0 else _product(part, (twiddles[0][: i * size : i], twiddles[1][: i * size : i]), bits)
         for i, part in enumerate(parts)
     ]
-    return _butterfly4(turned) if radix == 4 else _butterfly2(turned)
+    return _butterfly4(turned, sign) if radix == 4 else _butterfly2(turned)
 
 
 def _butterfly2(parts: list[Complex]) -> Complex:
@@ -53,18 +79,19 @@ def _butterfly2(parts: list[Complex]) -> Complex:
     return np.concatenate([ar + br, ar - br]), np.concatenate([ai + bi, ai - bi])
 
 
-def _butterfly4(parts: list[Complex]) -> Complex:
+def _butterfly4(parts: list[Complex], sign: int) -> Complex:
     (ar, ai), (br, bi), (cr, ci), (dr, di) = parts
     even, odd = (ar + cr, ai + ci), (ar - cr, ai - ci)
     total, rest = (br + dr, bi + di), (br - dr, bi - di)
-    real = [even[0] + total[0], odd[0] + rest[1], even[0] - total[0], odd[0] - rest[1]]
-    imaginary = [even[1] + total[1], odd[1] - rest[0], even[1] - total[1], odd[1] + rest[0]]
+    turned = (-sign * rest[1], sign * rest[0])
+    real = [even[0] + total[0], odd[0] + turned[0], even[0] - total[0], odd[0] - turned[0]]
+    imaginary = [even[1] + total[1], odd[1] + turned[1], even[1] - total[1], odd[1] - turned[1]]
     return np.concatenate(real), np.concatenate(imaginary)
 
 
 @cache
-def _twiddles(count: int, bits: int) -> Complex:
-    return _roots(-2 * np.pi * np.arange(count) / count, bits)
+def _twiddles(count: int, bits: int, sign: int) -> Complex:
+    return _roots(sign * 2 * np.pi * np.arange(count) / count, bits)
 
 
 def _roots(phases: Array, bits: int) -> Complex:

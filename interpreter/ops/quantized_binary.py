@@ -5,6 +5,7 @@ Each takes the name of the operator, its options and the specs of inputs and out
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ Bound = Callable[[str, Any, TensorSpec, TensorSpec, TensorSpec], Run]
 
 __all__ = ["BYTES", "QUANTIZED", "Bound", "add", "compare", "divide", "multiply", "squared_difference", "subtract"]
 
+# Elements from which a table of all 65536 pairs of bytes pays.
+_MANY = 1 << 14
+
 _multiplied = fixed_point.multiply_by_quantized_multiplier
 
 
@@ -30,17 +34,33 @@ def _kernel(
     specs: tuple[TensorSpec, TensorSpec],
     output: TensorSpec,
     function: Callable[[Array, Array], Array],
+    total: bool = True,
 ) -> Run:
-    """``function`` of the elements less their zero points; its result plus that of the output, in range."""
+    """``function`` of the elements less their zero points; its result plus that of the output, in range.
+
+    total: whether the function takes all pairs of elements. Then large arrays of bytes go through a table of them all.
+    """
     activation = getattr(options, "fused_activation_function", ActivationFunctionType.NONE)
     low, high = fixed_point.activation_range(op, activation, output)
     a_zero, b_zero = (zero_point_of(op, spec) for spec in specs)
     zero = zero_point_of(op, output)
 
+    def compute(a: Array, b: Array) -> Array:
+        result = function(a.astype(np.int64) - a_zero, b.astype(np.int64) - b_zero) + zero
+        return np.asarray(np.clip(result, low, high), output.dtype)
+
+    @cache
+    def pairs() -> Array:
+        every = [np.arange(256).astype(np.uint8).view(spec.dtype) for spec in specs]
+        return compute(every[0][:, None], every[1]).reshape(-1)
+
+    bytes_only = total and all(spec.dtype.itemsize == 1 for spec in specs)
+
     def run(options: object, inputs: Inputs) -> list[Array]:
         a, b = require.arrays(inputs, 2)
-        result = function(a.astype(np.int64) - a_zero, b.astype(np.int64) - b_zero) + zero
-        return [np.asarray(np.clip(result, low, high), output.dtype)]
+        if bytes_only and max(a.size, b.size) >= _MANY:
+            return [pairs()[a.view(np.uint8).astype(np.intp) * 256 + b.view(np.uint8)]]
+        return [compute(a, b)]
 
     return run
 
@@ -130,7 +150,7 @@ def divide(op: str, options: Any, a: TensorSpec, b: TensorSpec, output: TensorSp
         scaled = fixed_point.saturating_rounding_doubling_high_mul(quotient, factor.value)
         return _shifted_right(scaled, np.maximum(bits + headroom - factor.shift, 0))
 
-    return _kernel(op, options, (a, b), output, function)
+    return _kernel(op, options, (a, b), output, function, total=False)
 
 
 def _shifted_right(x: Array, exponent: Array) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import kiss_fft, require
+from litecl.interpreter.ops import kiss_fft, require, signal_frames
 from litecl.interpreter.schema import TensorType
 
 _INT16, _UINT32, _UINT64 = TensorType.INT16, TensorType.UINT32, TensorType.UINT64
@@ -115,12 +115,17 @@ def _run_scale(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [(x.astype(np.int64) << shift).astype(np.int16), np.array(shift, np.int32)]
 
 
+def _length(name: str, options: RfftOptions) -> int:
+    length = options.fft_length
+    if length < 4 or length & (length - 1) or length > 1 << 20:
+        raise ShapeError(f"{name}: expected an fft_length that is a power of two, got {length}")
+    return length
+
+
 def _infer_rfft(options: RfftOptions, inputs: Specs) -> list[TensorSpec]:
     (x,) = require.present("SignalRfft", inputs, 1)
     type_ = require.types("SignalRfft", x, (_INT16, TensorType.FLOAT32, TensorType.INT32))
-    length = options.fft_length
-    if length < 4 or length & (length - 1) or length > 1 << 20:
-        raise ShapeError(f"SignalRfft: expected an fft_length that is a power of two, got {length}")
+    length = _length("SignalRfft", options)
     if require.rank("SignalRfft", x, at_least=1) and x.static_shape[-1] > length:
         raise ShapeError(f"SignalRfft: {x.static_shape[-1]} elements for an fft_length of {length}")
     return [TensorSpec(type_, (*x.static_shape[:-1], length + 2))]
@@ -140,6 +145,29 @@ def _run_rfft(options: RfftOptions, inputs: Inputs) -> list[Array]:
         else:
             result[i] = np.stack(kiss_fft.real_fft(row, x.dtype.itemsize * 8), axis=-1)
     return [result.reshape(*x.shape[:-1], length + 2)]
+
+
+def _infer_irfft(options: RfftOptions, inputs: Specs) -> list[TensorSpec]:
+    (x,) = require.present("SignalIrfft", inputs, 1)
+    type_ = require.types("SignalIrfft", x, (_INT16, TensorType.FLOAT32, TensorType.INT32))
+    length = _length("SignalIrfft", options)
+    if require.rank("SignalIrfft", x, at_least=1) and x.static_shape[-1] != length + 2:
+        raise ShapeError(f"SignalIrfft: {x.static_shape[-1]} elements for an fft_length of {length}")
+    return [TensorSpec(type_, (*x.static_shape[:-1], length))]
+
+
+def _run_irfft(options: RfftOptions, inputs: Inputs) -> list[Array]:
+    (x,) = require.arrays(inputs, 1)
+    length = options.fft_length
+    rows = x.reshape(-1, length // 2 + 1, 2)
+    if x.dtype.kind == "f":
+        result = np.fft.irfft(rows[..., 0] + 1j * rows[..., 1], length)
+    else:
+        result = np.zeros((len(rows), length), x.dtype)
+        wide = rows.astype(np.int64)
+        for i, row in enumerate(wide):
+            result[i] = kiss_fft.inverse_real_fft((row[:, 0], row[:, 1]), x.dtype.itemsize * 8)
+    return [result.reshape(*x.shape[:-1], length).astype(x.dtype)]
 
 
 def _infer_energy(options: EnergyOptions, inputs: Specs) -> list[TensorSpec]:
@@ -298,6 +326,7 @@ SIGNAL_OPS = (
     _op("SignalWindow", WindowOptions, _infer_window, _run_window),
     _op("SignalFftAutoScale", NoOptions, _infer_scale, _run_scale),
     _op("SignalRfft", RfftOptions, _infer_rfft, _run_rfft),
+    _op("SignalIrfft", RfftOptions, _infer_irfft, _run_irfft),
     _op("SignalEnergy", EnergyOptions, _infer_energy, _run_energy),
     _op("SignalFilterBank", FilterBankOptions, _infer_bank, _run_bank),
     _op("SignalFilterBankSquareRoot", NoOptions, _infer_root, _run_root),
@@ -312,4 +341,5 @@ SIGNAL_OPS = (
     ),
     _op("SignalPCAN", PcanOptions, _infer_pcan, _run_pcan),
     _op("SignalFilterBankLog", FilterBankLogOptions, _infer_log, _run_log),
+    *signal_frames.FRAME_OPS,
 )

@@ -7,8 +7,8 @@ import numpy as np
 
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Bind, Infer, Inputs, NoOptions, Op, Run, Specs
+from litecl.interpreter.ops import bfloat16, require, types
 from litecl.interpreter.ops import quantized_unary as quantized
-from litecl.interpreter.ops import require, types
 from litecl.interpreter.schema import TensorType
 
 
@@ -47,6 +47,17 @@ def bind_quantized(name: str, bound: quantized.Bound) -> Bind:
     return bind
 
 
+def _bind(name: str, run: Run, bound: quantized.Bound | None) -> Bind:
+    """The ``bind`` of an operator that has kernels for quantized inputs or for halves of floats."""
+    of_quantized = None if bound is None else bind_quantized(name, bound)
+
+    def bind(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+        found = bfloat16.bind(run, require.present(name, inputs, 1), outputs[0])
+        return found or (of_quantized(options, inputs, outputs) if of_quantized else None)
+
+    return bind
+
+
 def unary(
     name: str,
     function: Callable[[Array], Array],
@@ -57,7 +68,7 @@ def unary(
 ) -> Op:
     """The operator without options that applies ``function`` to its input, ``bound`` to one that is quantized."""
     run = each(lambda options, x: function(x))
-    bind = None if bound is None else bind_quantized(name, bound)
+    bind = _bind(name, run, bound) if bound or TensorType.BFLOAT16 in allowed else None
     infer = like_input(name, allowed, stored)
     return Op(name, options=NoOptions, infer=infer, run=run, bind=bind, versions=versions)
 
@@ -73,9 +84,10 @@ def _elu(options: Any, x: Array) -> Array:
 _INFINITY = float("inf")
 _ALL, _BYTES, _SIGNED = quantized.QUANTIZED, quantized.BYTES, quantized.SIGNED
 _HALF = (TensorType.FLOAT32, TensorType.FLOAT16)
+_HALVES = (*_HALF, TensorType.BFLOAT16)
 
 ABS = unary("ABS", np.abs, (*types.REAL, TensorType.INT16), range(1, 6), _SIGNED, quantized.absolute)
-NEG = unary("NEG", np.negative, (*types.NUMBER, *_HALF, *_SIGNED), stored=_SIGNED)  # zero points are left out
+NEG = unary("NEG", np.negative, (*types.NUMBER, *_HALVES, *_SIGNED), stored=_SIGNED)  # zero points are left out
 SIGN = unary("SIGN", np.sign, (*types.REAL, TensorType.FLOAT64), range(1, 3))
 SQUARE = unary("SQUARE", np.square)
 SQRT = unary("SQRT", np.sqrt, versions=range(1, 3))
@@ -85,8 +97,8 @@ LOG = unary("LOG", np.log, types.FLOAT, range(1, 3), _SIGNED, quantized.log)
 SIN = unary("SIN", np.sin, _HALF, range(1, 3))
 COS = unary("COS", np.cos, _HALF, range(1, 3))
 CEIL = unary("CEIL", np.ceil)
-FLOOR = unary("FLOOR", np.floor, _HALF)
-ROUND = unary("ROUND", np.rint, _HALF)
+FLOOR = unary("FLOOR", np.floor, _HALVES)
+ROUND = unary("ROUND", np.rint, _HALVES)
 LOGICAL_NOT = unary("LOGICAL_NOT", np.logical_not, types.BOOL)
 
 RELU = unary("RELU", lambda x: np.maximum(x, 0), types.FLOAT, range(1, 4), _ALL, quantized.relu(0.0, _INFINITY))
@@ -97,8 +109,8 @@ RELU_0_TO_1 = unary(
 RELU_N1_TO_1 = unary(
     "RELU_N1_TO_1", lambda x: np.clip(x, -1, 1), stored=_BYTES, bound=quantized.relu(-1.0, 1.0)
 )
-LOGISTIC = unary("LOGISTIC", lambda x: 1 / (1 + np.exp(-x)), _HALF, range(1, 4), _ALL, quantized.logistic)
-TANH = unary("TANH", np.tanh, _HALF, range(1, 4), _ALL, quantized.tanh)
+LOGISTIC = unary("LOGISTIC", lambda x: 1 / (1 + np.exp(-x)), _HALVES, range(1, 4), _ALL, quantized.logistic)
+TANH = unary("TANH", np.tanh, _HALVES, range(1, 4), _ALL, quantized.tanh)
 HARD_SWISH = unary(
     "HARD_SWISH", lambda x: x * np.clip(x + 3, 0, 6) / 6, stored=_BYTES, bound=quantized.hard_swish
 )

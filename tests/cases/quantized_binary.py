@@ -80,7 +80,15 @@ def _powers(op: Op, options: Any) -> list[Case]:
     return [_case(f"powers of two {i}", op, options, T.INT16, scalings) for i, scalings in enumerate(_POWERS)]
 
 
+def _large(op: Op, options: Any) -> list[Case]:
+    """So many bytes that their pairs are looked up in a table."""
+    shapes = (2, 40, 300), (300,)
+    return [_case("large", op, options, type_, _MIXED[1], *shapes) for type_ in _PAIR]
+
+
 CASES = (
+    *_large(ops.ADD, ops.AddOptions(Activation.RELU6)),
+    *_large(ops.MUL, ops.MulOptions()),
     *_general(ops.ADD, ops.AddOptions(), _ALL),
     *_general(ops.SUB, ops.SubOptions(), _ALL),
     *_general(ops.MUL, ops.MulOptions(), _ALL),

@@ -1,0 +1,36 @@
+"""BFLOAT16: the upper half of a float32. Arrays hold the bits as uint16; arithmetic is that of float32."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Inputs, Run
+from litecl.interpreter.schema import TensorType
+
+_NAN = 0x7FC0
+
+
+def widen(x: Array) -> Array:
+    """float32 of the same values."""
+    return (x.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def narrow(x: Array) -> Array:
+    """The nearest values, ties to even."""
+    wide = np.ascontiguousarray(x, np.float32).reshape(x.shape)
+    bits = wide.view(np.uint32).astype(np.uint64)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return np.where(np.isnan(wide), _NAN, rounded).astype(np.uint16)
+
+
+def bind(run: Callable[..., list[Array]], inputs: Sequence[TensorSpec], output: TensorSpec) -> Run | None:
+    """A kernel of float32 for inputs that are BFLOAT16; None where the first one is of another type."""
+    if inputs[0].type != TensorType.BFLOAT16:
+        return None
+
+    def bound(options: object, values: Inputs) -> list[Array]:
+        (result,) = run(options, [None if x is None else widen(x) for x in values])
+        return [narrow(result) if output.type == TensorType.BFLOAT16 else result]
+
+    return bound
