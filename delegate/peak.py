@@ -8,16 +8,16 @@ import pyopencl as cl
 from litecl.delegate.device import Device, choose
 
 _CHAINS = 12  # of peak.cl
-_STEPS = 200_000
+_STEPS = 20_000
 _RUNS = 12
 
 
-def fma_flops(num_threads: int | None = None) -> float:
-    """The most float32 operations a second of the device that a large model gets, an addition and a product each."""
-    device = Device(choose(None, num_threads, float("inf")), profile=False, cache_dir=None)
+def fma_flops() -> float:
+    """The most float32 operations a second, an addition and a product each, of one CPU core or of a whole GPU."""
+    device = Device(choose(None, 1, 0.0), profile=False, cache_dir=None)
     target = device.target
-    items = target.compute_units * (4 if target.kind == "cpu" else 4096)
-    steps = _STEPS // (1 if target.kind == "cpu" else 100)
+    items = target.compute_units * (64 if target.kind == "cpu" else 4096)
+    steps = _STEPS // (1 if target.kind == "cpu" else 10)
     kernel = device.programs.kernel("peak", "peak", {})
     out = device.buffer(4 * items)
     kernel.set_args(out, np.int32(steps), np.float32(0.5), np.float32(1.0))
