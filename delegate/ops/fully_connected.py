@@ -15,6 +15,7 @@ from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnect
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
 
 _DOTS_AT_ONCE = 4
+_SMALL_WEIGHTS = 1 << 18  # elements that stay in the second-level cache, where the sums over lanes of dots cost more
 
 
 def _claim(
@@ -29,7 +30,7 @@ def _lower(call: Call) -> list[Step]:
     x, weights = call.input(0), call.input(1)
     columns, depth = weights.shape
     rows = x.spec.size // depth
-    if rows == 1 and call.target.kind == "cpu":
+    if rows == 1 and call.target.kind == "cpu" and (weights.data is None or weights.spec.size > _SMALL_WEIGHTS):
         return [_dots(call, columns, depth)]
     tile = tile_for(call.target, rows, columns)
     packed, packing = packed_rows(weights, 1, tile.panel, call.target)
