@@ -1,6 +1,7 @@
 """The OpenCL delegate: parts of a model, claimed with reasons and run on a device."""
 
+from litecl.delegate.cl_op import Call, ClOp, Launch, Refusal
 from litecl.delegate.delegate import CLDelegate
 from litecl.delegate.report import DelegationReport
 
-__all__ = ["CLDelegate", "DelegationReport"]
+__all__ = ["CLDelegate", "Call", "ClOp", "DelegationReport", "Launch", "Refusal"]

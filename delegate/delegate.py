@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from litecl.delegate.cl_op import ClOp
 from litecl.delegate.control import FOLDED, callees_of, reached
 from litecl.delegate.cost import work_flops
 from litecl.delegate.device import Device, choose
@@ -40,6 +41,8 @@ class CLDelegate:
     max_loop_iterations: of a WHILE on the device each time it runs; one that goes on raises ModelError, and variables
         are as they were before. None lets it go on. On a CPU device a loop runs within one kernel, which nothing
         interrupts; queued loops, as on a GPU, hear Ctrl-C. queue_loops: queue them on a CPU device too.
+    custom_ops: device operators of your own, for the records given to ``Interpreter(custom_ops=...)``. Their launches
+        name a kernel file by its absolute path, without ``.cl``; it is written as those of litecl are.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class CLDelegate:
         strict: bool = False,
         max_loop_iterations: int | None = None,
         queue_loops: bool = False,
+        custom_ops: Collection[ClOp] = (),
     ) -> None:
         self.options = CLOptions(
             device=device,
@@ -73,6 +77,7 @@ class CLDelegate:
             strict=strict,
             max_loop_iterations=max_loop_iterations,
             queue_loops=queue_loops,
+            custom_ops=tuple(custom_ops),
         )
 
     def apply(
@@ -176,7 +181,8 @@ class CLDelegation:
         number = len(self._programs)
         try:
             model, specs = self._basis(region.subgraph)
-            planned = plan(region, model, specs, self._device.target, self._device.alignment)
+            target, alignment = self._device.target, self._device.alignment
+            planned = plan(region, model, specs, target, alignment, self.options.cl_ops)
             program = Program(planned, self._device, number, self.options)
         except DelegateError as error:
             self._fail(error)

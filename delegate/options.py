@@ -1,11 +1,15 @@
 """What a user may ask of the delegate."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from os import PathLike
 from typing import Any, Literal
 
+from litecl.delegate.cl_op import ClOp
+from litecl.delegate.ops import CL_OPS
 from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.op import Op
 
 Precision = Literal["fp32"]
 
@@ -30,6 +34,7 @@ class CLOptions:
     strict: bool = False
     max_loop_iterations: int | None = None
     queue_loops: bool = False
+    custom_ops: tuple[ClOp, ...] = ()
 
     def __post_init__(self) -> None:
         if self.precision != "fp32":
@@ -38,6 +43,11 @@ class CLOptions:
             value = getattr(self, name)
             if value is not None and value < (0 if name.startswith("max_") else 1):
                 raise DelegateError(f"{name}: expected a positive number, got {value}")
+
+    @cached_property
+    def cl_ops(self) -> Mapping[Op, ClOp]:
+        """The device operators: litecl's, and those of the user."""
+        return {**CL_OPS, **{cl_op.op: cl_op for cl_op in self.custom_ops}}
 
 
 def node_set(nodes: Collection[int | tuple[int, int]]) -> frozenset[tuple[int, int]]:

@@ -6,7 +6,6 @@ from functools import partial
 
 from litecl.delegate.cl_op import ClOp
 from litecl.delegate.control import FOLDED, refusal
-from litecl.delegate.ops import CL_OPS
 from litecl.delegate.options import CLOptions
 from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
@@ -84,7 +83,7 @@ def why_not(
             return f"{node.op.name}: the tensors of its subgraphs are kept, so the CPU runs it"
         inner = partial(why_not, model=model, specs=specs, options=options)
         return refusal(index, node, model, specs, inner) or _unfit(inputs, outputs)
-    cl_op = CL_OPS.get(node.op)
+    cl_op = options.cl_ops.get(node.op)
     if cl_op is None:
         return f"no device kernel for {node.op.name}"
     return _unfit(inputs, outputs) or _refusal(cl_op, node, inputs, outputs)

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from litecl.delegate.cl_op import Operand, Scratch, Target
+from litecl.delegate.cl_op import ClOp, Operand, Scratch, Target
 from litecl.delegate.memory import Arena, Usage, place
 from litecl.delegate.partition import Region
 from litecl.delegate.scope import Lowered, Scope, State
 from litecl.delegate.steps import Branch, Loop, Slot, Steps, Work, control_of, works_of
 from litecl.interpreter.graph import Model, TensorSpec
+from litecl.interpreter.op import Op
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +56,15 @@ class Plan:
 
 
 def plan(
-    region: Region, model: Model, specs: Sequence[Sequence[TensorSpec]], target: Target, alignment: int
+    region: Region,
+    model: Model,
+    specs: Sequence[Sequence[TensorSpec]],
+    target: Target,
+    alignment: int,
+    cl_ops: Mapping[Op, ClOp],
 ) -> Plan:
     """Lowers every node of a region, with the subgraphs that it runs, and places its memory."""
-    lowered = Lowered(model, specs, target, alignment)
+    lowered = Lowered(model, specs, target, alignment, cl_ops)
     scope = Scope(lowered, region.subgraph, region.nodes, region.outputs)
     steps = scope.steps()
     unplaced = Plan(

@@ -116,19 +116,35 @@ class Programs:
         return self._objects[key]
 
     def _key(self, name: str, *built_from: str) -> str:
+        """The name of a binary; a user's kernel file has a path for its name."""
         device, platform = self._device, self._device.platform
         parts = (platform.name, platform.version, device.name, device.driver_version, device.version, *built_from)
         digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
-        return f"{name}-{digest[:32]}"
+        return f"{Path(name).name}-{digest[:32]}"
+
+
+def _source(name: str) -> str:
+    """A kernel file with every header in place of its #include, and line numbers that stay true.
+
+    Files of litecl's are read once; a user's, which have absolute paths, may change. Raises KernelBuildError.
+    """
+    return _expanded(name) if Path(name).is_absolute() else _own(name)
 
 
 @cache
-def _source(name: str) -> str:
-    """A kernel file with every header in place of its #include, and line numbers that stay true."""
+def _own(name: str) -> str:
+    return _expanded(name)
+
+
+def _expanded(name: str) -> str:
+    try:
+        content = (_KERNELS / name).read_text()
+    except OSError as error:
+        raise KernelBuildError(f"{name}: {error.strerror}") from error
     lines = [f'#line 1 "{name}"']
-    for number, line in enumerate((_KERNELS / name).read_text().splitlines(), start=1):
+    for number, line in enumerate(content.splitlines(), start=1):
         header = _INCLUDE.fullmatch(line)
-        lines.append(f'{_source(header[1])}#line {number + 1} "{name}"' if header else line)
+        lines.append(f'{_own(header[1])}#line {number + 1} "{name}"' if header else line)
     return "\n".join(lines) + "\n"
 
 
@@ -147,7 +163,7 @@ def _build_errors(source: str, options: Sequence[str], device: Any) -> Iterator[
     try:
         yield
     except cl.Error as error:
-        found = re.findall(r'#line 1 "(\w+\.cl)"', source)
+        found = re.findall(r'#line 1 "([^"]+\.cl)"', source)
         name = found[-1] if found else "a program"
         raise KernelBuildError(f"{name} with {' '.join(options)} on {device.name}:\n{error}") from error
 

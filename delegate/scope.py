@@ -7,7 +7,6 @@ from litecl.delegate.cl_op import Activation, Alias, Call, ClOp, Launch, Operand
 from litecl.delegate.claims import bits
 from litecl.delegate.control_steps import CONTROL_STEPS
 from litecl.delegate.loop_variables import in_place
-from litecl.delegate.ops import CL_OPS
 from litecl.delegate.partition import is_state, states_of
 from litecl.delegate.steps import Part, Slot, Work
 from litecl.delegate.strided import copy, view
@@ -47,6 +46,7 @@ class Lowered:
     specs: Sequence[Sequence[TensorSpec]]
     target: Target
     alignment: int
+    cl_ops: Mapping[Op, ClOp]
     aliases: dict[Operand, Operand] = field(default_factory=dict)
     slots: dict[Operand, Slot] = field(default_factory=dict)
     states: list[State] = field(default_factory=list)
@@ -192,7 +192,7 @@ class Scope:
 
     def _cl_op(self, node: Node) -> ClOp:
         assert isinstance(node.op, Op)
-        return CL_OPS[node.op]
+        return self.lowered.cl_ops[node.op]
 
     def _states(self, node: Node) -> list[Operand]:
         """Operands for the new values of the variables that a node updates."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.options import CustomOptions
+from litecl.interpreter.options import CustomOptions, decode_custom_options, encode_custom_options
 
 CustomFunction = Callable[[bytes, list[Array | None]], Sequence[Array]]
 CustomOp = Op | CustomFunction
@@ -27,7 +27,7 @@ def _node(node: Node, graph: Subgraph, custom_ops: Mapping[str, CustomOp]) -> No
     if given is None:
         return node
     if isinstance(given, Op):
-        return replace(node, op=given)
+        return replace(node, op=given, options=decode_custom_options(given, encode_custom_options(node.options)))
     return replace(node, op=_wrap(node.op.name, given, [graph.tensors[t] for t in node.outputs]))
 
 
