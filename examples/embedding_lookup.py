@@ -1,7 +1,7 @@
 """A composite becomes one TFLite operator: TensorFlow's guide on operation fusion, its example of an embedding.
 
-The body is a product of one-hot vectors with the table, as it might be written for another device. The function says
-what it implements, so that it is converted to EMBEDDING_LOOKUP and the body is left out.
+The body is a loop over the ids, a product of a one-hot vector with the table for each, as it might be written for
+another device. The function says what it implements, so that it becomes EMBEDDING_LOOKUP and the loop is left out.
 
     python examples/embedding_lookup.py
 """
@@ -16,10 +16,13 @@ from litecl.interpreter import Interpreter
 ROWS, WIDTH = 1000, 16
 
 
-@tf.function(experimental_implements="embedding_matmul")
+@tf.function(experimental_implements="embedding_lookup")
 def embed(table: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
     """Rows of a table. A composite gets all it needs by its arguments: it may capture no variable."""
-    return tf.matmul(tf.one_hot(ids, ROWS), table)
+    rows = tf.TensorArray(tf.float32, tf.size(ids))
+    for i in tf.range(tf.size(ids)):
+        rows = rows.write(i, tf.linalg.matvec(table, tf.one_hot(ids[i], ROWS), transpose_a=True))
+    return rows.stack()
 
 
 class Embedding(tf.Module):

@@ -14,7 +14,7 @@ def test_embedding_lookup(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(_EXAMPLES / "embedding_lookup.py"), run_name="__main__")
     printed = capsys.readouterr().out
     assert "1 EMBEDDING_LOOKUP" in printed
-    assert "fused embedding_matmul" in printed
+    assert "fused embedding_lookup" in printed
     assert "agree with TensorFlow" in printed
 
 
