@@ -48,6 +48,8 @@ def _panels(call: Call, tile: Tile, depth: int, columns: int) -> tuple[Arg, list
     if y.data is not None:
         matrices = y.data if call.options.adj_y else y.data.swapaxes(-1, -2)
         return Const(panels(matrices, tile.panel)), []
+    if columns == tile.panel and not call.options.adj_y:
+        return y, []  # one panel: its layout is that of the matrix
     row_step, column_step = (1, depth) if call.options.adj_y else (columns, 1)
     source = Strided(y.spec.size // (depth * columns), depth, columns, depth * columns, row_step, column_step)
     packed, launch = pack(y, source, tile.panel, call.target)

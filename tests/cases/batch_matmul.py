@@ -32,6 +32,7 @@ CASES = (
     _case("rank 3 by rank 4, adjoint of y", (3, 4, 5), (2, 3, 6, 5), adj_y=True),
     _case("vectors", (1, 17), (17, 1)),
     _case("outer product", (9, 1), (1, 7)),
+    *(_case(f"{rows} rows, {n} columns", (2, rows, 19), (2, 19, n)) for rows in (1, 9) for n in (16, 32, 48, 64)),
     _case("depth 130", (2, 33, 130), (2, 130, 31)),
     Case("y constant", BATCH_MATMUL, BatchMatMulOptions(), [_f(2, 3, 5), _f(5, 4)], constants=frozenset({1})),
 )
