@@ -15,6 +15,8 @@ from litecl.delegate.winograd import suits, winograd
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions, windows
 
+_FEW_CHANNELS = 4
+
 
 @dataclass(frozen=True)
 class Geometry:
@@ -76,9 +78,15 @@ def convolution(
         (*operands, Const(np.array(shape, np.int32)), np.int32(residual is not None), *activation.bounds),
         grid.global_size,
         grid.local_size,
-        tile.defines | activation.defines,
+        tile.defines | _neighbours(g) | activation.defines,
         flops(g.pixels, g.columns, g.depth),
     )
+
+
+def _neighbours(g: Geometry) -> dict[str, str | int | float]:
+    """The macro of conv_2d.cl for images of few channels, as the first layer of a network sees."""
+    few = g.dilation_x == 1 and g.channels == g.group_channels <= _FEW_CHANNELS
+    return {"ROW_STEP": g.stride_x * g.channels} if few else {}
 
 
 def _claim(
@@ -96,7 +104,7 @@ def _lower(call: Call) -> list[Step]:
             return _product(call)
         if window == (3, 3) and (g.dilation_y, g.dilation_x) == (1, 1) and suits(call.target, filter_, out):
             return [*winograd(call, (g.pad_y, g.pad_x))]
-    tile = tile_for(call.target, g.pixels, g.group_columns)
+    tile = tile_for(call.target, g.pixels, g.group_columns, narrow=True)
     groups = g.columns // g.group_columns
     weights, packing = packed_rows(filter_, groups, tile.panel, call.target)
     bias, padding = packed_bias(_bias(call), g.group_columns, groups, tile.panel, call.target)
@@ -139,7 +147,7 @@ def _product(call: Call) -> list[Step]:
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
     columns, depth = filter_.shape[0], filter_.shape[3]
     rows = x.spec.size // depth
-    tile = tile_for(call.target, rows, columns)
+    tile = tile_for(call.target, rows, columns, narrow=True)
     weights, packing = packed_rows(filter_, 1, tile.panel, call.target)
     bias, padding = packed_bias(_bias(call), columns, 1, tile.panel, call.target)
     product = Product(rows, columns, depth)
