@@ -92,7 +92,9 @@ class _Step:
     node: Node
     run: Callable[..., list[Array]]
     checked: bool  # shapes were checked at preparation
-    operands: tuple[tuple[int, Array | None], ...]  # tensors, and the values of those that are constant
+    plain: bool  # checked, and neither context nor states to see to
+    constants: tuple[Array | None, ...]  # the operands' values, None for those that are absent or fed
+    fed: tuple[tuple[int, int], ...]  # positions and tensors of the operands that have a value only now
     passed: dict[str, object]  # what the checks were last satisfied with
     drop: tuple[int, ...]
 
@@ -208,30 +210,33 @@ class Executor:
                 run = node.op.bind(node.options, inputs, [*outputs, *intermediates]) or node.op.run
             except _RAISED as error:
                 _raise(error, "preparing", node, subgraph, index)
-        operands = tuple((t, None if spec is None else spec.data) for t, spec in zip(node.inputs, inputs, strict=True))
-        return _Step(index, node, run, checked, operands, {}, drop)
+        plain = checked and isinstance(node.op, Op) and not node.op.states
+        constants = tuple(None if spec is None else spec.data for spec in inputs)
+        fed = tuple((i, t) for i, t in enumerate(node.inputs) if t != ABSENT and constants[i] is None)
+        return _Step(index, node, run, checked, plain, constants, fed, {}, drop)
 
     def _run(self, frame: Frame, step: _Step) -> None:
         node = step.node
         start_s = time.perf_counter()
+        values = frame.values
+        inputs = list(step.constants)
         try:
-            outputs = self._outputs(frame, step)
+            for position, tensor in step.fed:
+                value = values.get(tensor)
+                inputs[position] = self._value(frame, tensor) if value is None else value
+            outputs = step.run(node.options, inputs) if step.plain else self._outputs(frame, step, inputs)
             if len(outputs) != len(node.outputs):
                 raise ModelError(f"{node.op.name}: the node has {len(node.outputs)} outputs, expected {len(outputs)}")
         except _RAISED as error:
             _raise(error, "running", node, frame.subgraph, step.index)
-        for tensor, value in zip(node.outputs, outputs, strict=True):
-            frame.values[tensor] = value
+        values.update(zip(node.outputs, outputs, strict=True))
         for listener in self._listeners:
             listener.ran(frame.subgraph, step.index, node.op.name, start_s, time.perf_counter())
         for tensor in step.drop:
-            frame.values.pop(tensor, None)
+            values.pop(tensor, None)
 
-    def _outputs(self, frame: Frame, step: _Step) -> list[Array]:
+    def _outputs(self, frame: Frame, step: _Step, inputs: Inputs) -> list[Array]:
         node = step.node
-        inputs = [
-            data if data is not None or t == ABSENT else self._value(frame, t) for t, data in step.operands
-        ]
         if isinstance(node.op, ControlOp):
             return step.run(node.options, inputs, frame)
         if not step.checked:
