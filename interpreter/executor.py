@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, fault
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec
 from litecl.interpreter.op import ControlOp, Inputs, Op
@@ -40,6 +41,7 @@ class Variables:
         """The value of a variable tensor; never written, it is zeros, or the zero point of INT8, as in TFLite."""
         value = self._values.get(key)
         if value is None:
+            limits.check(spec)
             value = np.full(spec.static_shape, _initial(spec), spec.dtype)
         elif not isinstance(value, np.ndarray):
             value = value.fetch()
@@ -66,8 +68,10 @@ def _initial(spec: TensorSpec) -> int:
 
 
 def _mark(x: Array) -> tuple[Any, ...]:
-    """What shape inference may see of an array: its shape, and its elements where they may be a shape or axes."""
-    return (*x.shape, x.tobytes()) if x.dtype.kind == "i" and x.size <= 64 else x.shape
+    """What shape inference may see of an array: its shape, and its elements where they may be a shape or a range."""
+    kind = x.dtype.kind
+    valued = (kind == "i" and x.size <= 64) or (kind == "f" and not x.ndim)
+    return (*x.shape, x.tobytes()) if valued else x.shape
 
 
 _RAISED = (LiteclError, *FAULTS)
@@ -264,7 +268,8 @@ class Executor:
             None if x is None else TensorSpec(specs[t].type, x.shape, specs[t].name, x, specs[t].quantization)
             for t, x in zip(node.inputs, inputs, strict=True)
         ]
-        node.op.infer(node.options, actual)
+        for tensor, spec in zip(node.outputs, node.op.infer(node.options, actual), strict=False):
+            limits.check(replace(spec, name=specs[tensor].name))
         step.passed["last"] = seen
 
     def _value(self, frame: Frame, tensor: int) -> Array:
