@@ -166,7 +166,9 @@ class Executor:
     def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
         """Runs a subgraph and returns its outputs. Errors carry a note that names the node."""
         graph = self._model.subgraphs[subgraph]
-        values = {t: x for t, x in zip(graph.inputs, inputs, strict=True) if x is not None}
+        if len(inputs) != len(graph.inputs):
+            raise ModelError(f"subgraph {subgraph} is given {len(inputs)} inputs, expected {len(graph.inputs)}")
+        values = {t: x for i, t in enumerate(graph.inputs) if (x := inputs[i]) is not None}
         frame = Frame(self, subgraph, values)
         self.invocation += self._depth == 0
         self._depth += 1
@@ -175,9 +177,9 @@ class Executor:
                 self._run(frame, step)
         finally:
             self._depth -= 1
-        outputs = [self._value(frame, t) for t in graph.outputs]
+        outputs = [values[t] if t in values else self._value(frame, t) for t in graph.outputs]
         if self._preserve:
-            self.values[subgraph] = frame.values
+            self.values[subgraph] = values
         return outputs
 
     def run_node(self, frame: Frame, node: Node) -> None:
@@ -221,7 +223,7 @@ class Executor:
 
     def _run(self, frame: Frame, step: _Step) -> None:
         node = step.node
-        start_s = time.perf_counter()
+        start_s = time.perf_counter() if self._listeners else 0.0
         values = frame.values
         inputs = list(step.constants)
         try:
@@ -233,7 +235,8 @@ class Executor:
                 raise ModelError(f"{node.op.name}: the node has {len(node.outputs)} outputs, expected {len(outputs)}")
         except _RAISED as error:
             _raise(error, "running", node, frame.subgraph, step.index)
-        values.update(zip(node.outputs, outputs, strict=True))
+        for i, tensor in enumerate(node.outputs):
+            values[tensor] = outputs[i]
         for listener in self._listeners:
             listener.ran(frame.subgraph, step.index, node.op.name, start_s, time.perf_counter())
         for tensor in step.drop:

@@ -133,12 +133,12 @@ class Interpreter:
             raise ModelError("the model is not ready: call allocate_tensors() before invoke()")
         graph = self._model.subgraphs[subgraph]
         inputs = [self._inputs[subgraph][t] for t in graph.inputs]
-        outputs = dict(zip(graph.outputs, self._executor.call(subgraph, inputs), strict=True))
+        results = self._executor.call(subgraph, inputs)
+        outputs = {t: results[i] for i, t in enumerate(graph.outputs)}
+        self._values = {subgraph: outputs}
         if self._preserve:
             kept = self._executor.values
             self._values = {**kept, subgraph: kept[subgraph] | outputs}
-        else:
-            self._values = {subgraph: outputs}
 
     # Tensors
 
