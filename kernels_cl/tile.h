@@ -93,7 +93,7 @@ INLINE void multiply_tile(floatv tile[MR][NV], __global const float *const rows[
                           const int depth, Ahead *ahead) {
     for (int k = 0; k < depth; ++k, weights += PANEL) {
         floatv w[NV];
-        PREFETCH(ahead->weights + k * ahead->step);
+        if (MR > 1) PREFETCH(ahead->weights + k * ahead->step);
         UNROLL for (int j = 0; j < NV; ++j) w[j] = LOAD(weights + j * VW);
         UNROLL for (int r = 0; r < MR; ++r) {
             const float x = rows[r][k];
