@@ -39,14 +39,30 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Operand:
-    """A tensor in device memory, dense and row-major as TFLite lays it out. Constants have ``spec.data``."""
+    """A tensor in device memory, row-major as TFLite lays it out. Constants have ``spec.data``.
+
+    row_step: where it lies within a wider tensor, elements from one row (the last dimension) to the next; None where
+        it is dense. Only operators that say so (``ClOp.reads_rows``, ``ClOp.writes_rows``) meet it.
+    """
 
     spec: TensorSpec
+    row_step: int | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape, which is always known on the device."""
         return self.spec.static_shape
+
+    @property
+    def step(self) -> int:
+        """Elements from one row to the next."""
+        return self.shape[-1] if self.row_step is None else self.row_step
+
+    @property
+    def size_bytes(self) -> int:
+        """From the first element to the last."""
+        skipped = 0 if self.row_step is None else (self.spec.size // self.shape[-1] - 1) * (self.step - self.shape[-1])
+        return (self.spec.size + skipped) * self.spec.dtype.itemsize
 
     @property
     def data(self) -> Array | None:
@@ -105,7 +121,21 @@ class Alias:
     source: Operand
 
 
-Step = Launch | Alias
+@dataclass(frozen=True, eq=False)
+class Move:
+    """The elements of ``source`` that the view ``at`` names become those of ``into`` that ``to`` names.
+
+    Views are those of ``delegate/strided.py``. No launch where the elements lie there already, or may be read where
+    they are.
+    """
+
+    source: Operand
+    at: Array
+    into: Operand
+    to: Array
+
+
+Step = Launch | Alias | Move
 
 
 @dataclass(frozen=True)
@@ -163,6 +193,9 @@ class ClOp:
     lower: a Call -> its steps.
     activates: the Activation that this operator is (with the node's options), if a producer may apply it instead.
     fuses_activation, fuses_residual: whether ``lower`` honours ``Call.activation`` beyond CLAMP, and ``Call.residual``.
+    reads_rows, writes_rows: whether ``lower`` honours ``Operand.row_step`` of float inputs and of a float output.
+    joins: of an operator that does no more than put its inputs (the first, if there are parameters) into its output,
+        their places there (options, inputs, a view of the output): what computes an input may leave it there itself.
     """
 
     op: Op
@@ -171,3 +204,6 @@ class ClOp:
     activates: Callable[[Any], Activation | None] | None = None
     fuses_activation: bool = False
     fuses_residual: bool = False
+    reads_rows: bool = False
+    writes_rows: bool = False
+    joins: Callable[[Any, Sequence[TensorSpec], Array], Sequence[Array]] | None = None

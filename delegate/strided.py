@@ -27,6 +27,35 @@ def view(shape: Sequence[int]) -> Array:
     return np.lib.stride_tricks.as_strided(_ORIGIN, tuple(shape), dense(shape), writeable=False)
 
 
+def view_of(operand: Operand) -> Array:
+    """The elements of an operand, which may lie within a wider tensor."""
+    if operand.row_step is None:
+        return view(operand.shape)
+    *around, last = operand.shape
+    strides = (*(stride * operand.row_step for stride in dense(around)), 1)
+    return np.lib.stride_tricks.as_strided(_ORIGIN, (*around, last), strides, writeable=False)
+
+
+def row_step(array: Array) -> int | None:
+    """Elements from one row (the last dimension) of a view to the next, None where that is not the same everywhere."""
+    loops, length = _loops(array), array.shape[-1] if array.shape else 1
+    if is_dense(array):
+        return length
+    if length == 1:
+        loops.append((1, (1,)))
+    return loops[0][1][0] if len(loops) == 2 and loops[1] == (length, (1,)) else None
+
+
+def same_steps(a: Array, b: Array) -> bool:
+    """Whether two views of one shape go on from their first elements in the same way."""
+    return _loops(a) == _loops(b)
+
+
+def is_dense(array: Array) -> bool:
+    """Whether a view's elements lie side by side, in order."""
+    return _loops(array) in ([], [(array.size, (1,))])
+
+
 def offset(array: Array) -> int:
     """Where a view's first element lies in the dense array that the view is of."""
     address: int = array.__array_interface__["data"][0]

@@ -23,7 +23,7 @@ from litecl.delegate.claims import (
 )
 from litecl.delegate.launch import elements
 from litecl.delegate.quantized import alike
-from litecl.delegate.strided import Walk, view, walk
+from litecl.delegate.strided import Walk, view, view_of, walk
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, compare
@@ -48,15 +48,16 @@ def _launch(call: Call, function: str, a: Operand, b: Operand, c: Operand, activ
 def together(a: Operand, b: Operand, c: Operand) -> tuple[Operand, Operand, Walk]:
     """Two operands that broadcast to a third, repeated where that makes for long rows, and the walk over them."""
     shape = c.shape
-    if b.spec.size < a.spec.size == c.spec.size:
+    if b.spec.size < a.spec.size == c.spec.size and a.row_step is None:
         b, shape = _long_rows(b, shape)
-    elif a.spec.size < b.spec.size == c.spec.size:
+    elif a.spec.size < b.spec.size == c.spec.size and b.row_step is None:
         a, shape = _long_rows(a, shape)
     return a, b, walk(_view(a, shape), _view(b, shape))
 
 
 def _view(x: Operand, shape: Shape) -> Array:
-    return view(shape) if x.spec.size == math.prod(shape) else np.broadcast_to(view(x.shape), shape)
+    whole = x.row_step is None and x.spec.size == math.prod(shape)
+    return view(shape) if whole else np.broadcast_to(view_of(x), shape)
 
 
 def _long_rows(x: Operand, shape: Shape) -> tuple[Operand, Shape]:
@@ -97,7 +98,7 @@ def _cl_op(op: Op, claim: Claim, of_integers: str | None = None, *, fuses_activa
         function = op.name if a.spec.type == _FLOAT or of_integers is None else of_integers
         return [_launch(call, function, a, b, call.outputs[0], call.activation)]
 
-    return ClOp(op, claim=claim, lower=lower, fuses_activation=fuses_activation)
+    return ClOp(op, claim=claim, lower=lower, fuses_activation=fuses_activation, reads_rows=True)
 
 
 def _predicate(op: Op, claim: Claim) -> ClOp:

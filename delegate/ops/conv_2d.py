@@ -43,6 +43,7 @@ class Geometry:
     first_x: int
     columns: int
     group_columns: int
+    out_step: int = 0
     item_rows: int = 0
     item_columns: int = 0
 
@@ -67,7 +68,7 @@ def convolution(
     g = geometry
     groups = g.columns // g.group_columns
     grid = grid_for(tile, target, g.pixels, g.group_columns, g.depth, groups)
-    shape = astuple(replace(g, item_rows=grid.item_rows, item_columns=grid.item_columns))
+    shape = astuple(replace(g, out_step=out.step, item_rows=grid.item_rows, item_columns=grid.item_columns))
     zeros = np.zeros(max(1, g.kernel_width * g.group_channels), np.float32)
     operands = (x, weights, bias, Const(zeros), bias if residual is None else residual, out)
     return Launch(
@@ -152,5 +153,5 @@ def _bias(call: Call) -> Operand | None:
 
 
 CL_OPS = (
-    ClOp(CONV_2D, claim=_claim, lower=_lower, fuses_activation=True, fuses_residual=True),
+    ClOp(CONV_2D, claim=_claim, lower=_lower, fuses_activation=True, fuses_residual=True, writes_rows=True),
 )

@@ -35,11 +35,11 @@ def _cl_op(op: Op, reduction: str) -> ClOp:
         work = rows.size * columns.size * channels
         pixels = y.spec.size // channels
         share = chunks(pixels, call.target, work=work)
-        numbers = (np.int32(size) for size in sizes(x.shape, rows, columns))
+        numbers = (np.int32(size) for size in (*sizes(x.shape, rows, columns), x.step, y.step))
         args: tuple[Arg, ...] = (x, y, *share.args, *numbers, *call.activation.bounds)
         return [share.launch("pool_2d", "pool_2d", args, {"OP": reduction, **call.activation.defines}, pixels * work)]
 
-    return ClOp(op, claim=_claim, lower=lower, fuses_activation=True)
+    return ClOp(op, claim=_claim, lower=lower, fuses_activation=True, reads_rows=True, writes_rows=True)
 
 
 CL_OPS = (
