@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from litecl.delegate.cl_op import Activation, Alias, Call, ClOp, Move, Operand, Step, Target
+from litecl.delegate.cl_op import Activation, Alias, Call, ClOp, Move, Operand, Pads, Step, Target
 from litecl.delegate.claims import bits
 from litecl.delegate.control_steps import CONTROL_STEPS
 from litecl.delegate.loop_variables import in_place
@@ -13,7 +13,7 @@ from litecl.delegate.strided import copy, is_dense, offset, row_step, same_steps
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.binary import ADD
-from litecl.interpreter.schema import ActivationFunctionType, TensorType
+from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 
 _FUSED = {
     ActivationFunctionType.NONE: Activation(),
@@ -78,6 +78,7 @@ class Scope:
         self._operands: dict[int, Operand] = {**(given or {}), **(pinned or {})}
         self._newest: dict[int, Operand] = {}  # variable tensors that a node of this scope has updated
         self._fused: set[int] = set()
+        self._padded: dict[int, tuple[int, Pads]] = {}  # images that their reader pads: from which tensor, how
         self._readers: dict[int, list[int]] = {}
         self._position = {node: i for i, node in enumerate(nodes)}
         self._made_at = {t: i for i, n in enumerate(nodes) for t in self.graph.nodes[n].outputs}
@@ -146,13 +147,17 @@ class Scope:
         if isinstance(node.op, ControlOp):
             return CONTROL_STEPS[node.op](self, index, node)
         cl_op = self._cl_op(node)
+        if self._is_padded_by_reader(node, cl_op):
+            return []
         output, activation, residual = self._fuse(index, node, cl_op)
-        inputs = [None if t == ABSENT else self.newest(t) for t in node.inputs]
+        sources = [self._padded.get(t, (t, Pads())) for t in node.inputs]
+        inputs = [None if t == ABSENT else self.newest(t) for t, _ in sources]
+        pads = next((pads for _, pads in sources if pads != Pads()), Pads())
         if index in self._in_place and output not in self._operands:
             self._operands[output] = self.newest(node.inputs[0])
         rows = cl_op.writes_rows and residual is None
         outputs = [self.operand(output, rows), *(self.operand(t) for t in node.outputs[1:]), *self._states(node)]
-        steps = cl_op.lower(Call(node.options, inputs, outputs, self.lowered.target, activation, residual))
+        steps = cl_op.lower(Call(node.options, inputs, outputs, self.lowered.target, activation, residual, pads))
         return [part for step in steps for part in self._step(index, step)]
 
     def _step(self, index: int, step: Step) -> list[Part]:
@@ -221,6 +226,19 @@ class Scope:
         return floating and tensor not in self._kept and all(
             not isinstance(node.op, ControlOp) and self._cl_op(node).reads_rows for node in readers
         )
+
+    def _is_padded_by_reader(self, node: Node, cl_op: ClOp) -> bool:
+        """Whether a node does no more than pad an image for the one operator that reads it, which can do so itself."""
+        reader = self._only_reader(node.outputs[0])
+        if cl_op.pads is None or reader is None:
+            return False
+        following, pads = self.graph.nodes[reader], cl_op.pads([self.specs[t] for t in node.inputs])
+        if pads is None or isinstance(following.op, ControlOp) or not self._cl_op(following).fuses_pads:
+            return False
+        if following.inputs[0] != node.outputs[0] or following.options.padding != Padding.VALID:
+            return False
+        self._padded[node.outputs[0]] = node.inputs[0], pads
+        return True
 
     def _fuse(self, index: int, node: Node, cl_op: ClOp) -> tuple[int, Activation, Operand | None]:
         """The tensor that a node computes at the end of what is fused into it, and what that is."""
