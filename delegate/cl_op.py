@@ -211,6 +211,7 @@ class ClOp:
     claim: options, input specs (all shapes known), output specs -> a Refusal, or None for "I run this".
     lower: a Call -> its steps.
     activates: the Activation that this operator is (with the node's options), if a producer may apply it instead.
+    chains: whether it is a step of chain.cl by its name, so that it may run as part of a chain.
     pads: the Pads that this operator is (with the node's inputs), if what reads the image may see to them instead.
     fuses_activation, fuses_residual: whether ``lower`` honours ``Call.activation`` beyond CLAMP, and ``Call.residual``.
     fuses_pads: whether ``lower`` honours ``Call.pads``, of an operator whose options have a VALID padding.
@@ -223,6 +224,7 @@ class ClOp:
     claim: Callable[[Any, Sequence[TensorSpec | None], Sequence[TensorSpec]], Refusal | None]
     lower: Callable[[Call], list[Step]]
     activates: Callable[[Any], Activation | None] | None = None
+    chains: bool = False
     pads: Callable[[Sequence[TensorSpec]], Pads | None] | None = None
     fuses_activation: bool = False
     fuses_residual: bool = False

@@ -3,8 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from litecl.delegate.chain import chain_from
 from litecl.delegate.cl_op import Activation, Alias, Call, ClOp, Move, Operand, Pads, Step, Target
-from litecl.delegate.claims import bits
+from litecl.delegate.claims import bits, fused_activation
 from litecl.delegate.control_steps import CONTROL_STEPS
 from litecl.delegate.loop_variables import in_place
 from litecl.delegate.partition import is_state, states_of
@@ -12,16 +13,10 @@ from litecl.delegate.steps import Part, Slot, Within, Work, place_of
 from litecl.delegate.strided import copy, is_dense, offset, row_step, same_steps, view, view_of
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
-from litecl.interpreter.ops.binary import ADD
-from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
+from litecl.interpreter.ops.binary import ADD, MUL
+from litecl.interpreter.ops.unary import LOGISTIC
+from litecl.interpreter.schema import Padding, TensorType
 
-_FUSED = {
-    ActivationFunctionType.NONE: Activation(),
-    ActivationFunctionType.RELU: Activation(low=0.0),
-    ActivationFunctionType.RELU_N1_TO_1: Activation(low=-1.0, high=1.0),
-    ActivationFunctionType.RELU6: Activation(low=0.0, high=6.0),
-    ActivationFunctionType.TANH: Activation("TANH"),
-}
 _NONE = Activation()
 
 
@@ -146,9 +141,11 @@ class Scope:
         node = self.graph.nodes[index]
         if isinstance(node.op, ControlOp):
             return CONTROL_STEPS[node.op](self, index, node)
-        cl_op = self._cl_op(node)
+        cl_op = self.cl_op(node)
         if self._is_padded_by_reader(node, cl_op):
             return []
+        if (chained := chain_from(self, index)) is not None:
+            return [chained]
         output, activation, residual = self._fuse(index, node, cl_op)
         sources = [self._padded.get(t, (t, Pads())) for t in node.inputs]
         inputs = [None if t == ABSENT else self.newest(t) for t, _ in sources]
@@ -200,7 +197,7 @@ class Scope:
             return None
         for reader in self._readers.get(tensor, []):
             node = self.graph.nodes[reader]
-            cl_op = None if isinstance(node.op, ControlOp) else self._cl_op(node)
+            cl_op = None if isinstance(node.op, ControlOp) else self.cl_op(node)
             if cl_op is None or cl_op.joins is None or node.inputs.count(tensor) > 1:
                 continue
             whole = self.operand(node.outputs[0], cl_op.writes_rows)
@@ -224,16 +221,16 @@ class Scope:
         readers = [self.graph.nodes[i] for i in self._readers[tensor]]
         floating = self.specs[tensor].type == TensorType.FLOAT32
         return floating and tensor not in self._kept and all(
-            not isinstance(node.op, ControlOp) and self._cl_op(node).reads_rows for node in readers
+            not isinstance(node.op, ControlOp) and self.cl_op(node).reads_rows for node in readers
         )
 
     def _is_padded_by_reader(self, node: Node, cl_op: ClOp) -> bool:
         """Whether a node does no more than pad an image for the one operator that reads it, which can do so itself."""
-        reader = self._only_reader(node.outputs[0])
+        reader = self.only_reader(node.outputs[0])
         if cl_op.pads is None or reader is None:
             return False
         following, pads = self.graph.nodes[reader], cl_op.pads([self.specs[t] for t in node.inputs])
-        if pads is None or isinstance(following.op, ControlOp) or not self._cl_op(following).fuses_pads:
+        if pads is None or isinstance(following.op, ControlOp) or not self.cl_op(following).fuses_pads:
             return False
         if following.inputs[0] != node.outputs[0] or following.options.padding != Padding.VALID:
             return False
@@ -243,46 +240,73 @@ class Scope:
     def _fuse(self, index: int, node: Node, cl_op: ClOp) -> tuple[int, Activation, Operand | None]:
         """The tensor that a node computes at the end of what is fused into it, and what that is."""
         output, residual = node.outputs[0], None
-        activation = _FUSED[getattr(node.options, "fused_activation_function", ActivationFunctionType.NONE)]
+        activation = fused_activation(node.options)
         floating = self.specs[output].type == TensorType.FLOAT32  # what follows integers has scales of its own
-        while floating and activation == _NONE and (follower := self._only_reader(output)) is not None:
-            following = self.graph.nodes[follower]
-            if isinstance(following.op, ControlOp):
-                break
-            addend = self._addend(index, output, following) if cl_op.fuses_residual and residual is None else None
-            applied = self._applied(following) if cl_op.fuses_activation else None
+        while floating and activation == _NONE:
+            following = self.activation_after(output) if cl_op.fuses_activation else None
+            addend = self._addend(index, output) if cl_op.fuses_residual and residual is None else None
             if addend is not None:
+                reader = self._readers[output][0]
                 residual = self.operand(addend)
-                activation = _FUSED[following.options.fused_activation_function]
-            elif applied is not None:
-                activation = applied
+                output = self.fuse([reader])
+                activation = fused_activation(self.graph.nodes[reader].options)
+            elif following is not None:
+                activation, nodes = following
+                output = self.fuse(nodes)
             else:
                 break
-            self._fused.add(follower)
-            output = following.outputs[0]
         return output, activation, residual
 
-    def _only_reader(self, tensor: int) -> int | None:
+    def fuse(self, nodes: Sequence[int]) -> int:
+        """Takes nodes as computed; the tensor that the last of them computes."""
+        self._fused.update(nodes)
+        return self.graph.nodes[nodes[-1]].outputs[0]
+
+    def activation_after(self, tensor: int) -> tuple[Activation, tuple[int, ...]] | None:
+        """An activation that is all that becomes of a tensor, and the nodes that it consists of."""
+        readers = self._readers.get(tensor, [])
+        if tensor in self._kept or any(isinstance(self.graph.nodes[i].op, ControlOp) for i in readers):
+            return None
+        if len(readers) == 1:
+            following = self.graph.nodes[readers[0]]
+            activates = self.cl_op(following).activates
+            applied = None if activates is None else activates(following.options)
+            return None if applied is None else (applied, (readers[0],))
+        return (Activation("SWISH", 0.0, 0.0), (readers[0], readers[1])) if self._is_swish(tensor, readers) else None
+
+    def _is_swish(self, tensor: int, readers: Sequence[int]) -> bool:
+        """Whether the readers of a tensor multiply it by its sigmoid."""
+        if len(readers) != 2:
+            return False
+        sigmoid, product = (self.graph.nodes[i] for i in readers)
+        if sigmoid.op is not LOGISTIC or product.op is not MUL or self.only_reader(sigmoid.outputs[0]) != readers[1]:
+            return False
+        plain = fused_activation(product.options) == _NONE
+        return plain and set(product.inputs) == {tensor, sigmoid.outputs[0]}
+
+    def only_reader(self, tensor: int) -> int | None:
+        """The node that is all that reads a tensor."""
         readers = self._readers.get(tensor, [])
         return readers[0] if len(readers) == 1 and tensor not in self._kept else None
 
-    def _addend(self, index: int, output: int, following: Node) -> int | None:
-        """The other operand of an ADD of equal shapes, if it is there before the producer runs."""
-        if following.op is not ADD or len(set(following.inputs)) != 2:
+    def _addend(self, index: int, output: int) -> int | None:
+        """The other operand of an ADD of equal shapes, if it is all that reads an output and the other is there."""
+        reader = self.only_reader(output)
+        following = None if reader is None else self.graph.nodes[reader]
+        if following is None or following.op is not ADD or len(set(following.inputs)) != 2:
             return None
         (other,) = set(following.inputs) - {output}
         specs = [self.specs[t] for t in (output, other, following.outputs[0])]
         if len({spec.shape for spec in specs}) != 1 or len({spec.type for spec in specs}) != 1:
             return None
-        made_at = self._made_at.get(other, -1)
-        there = made_at < self._position[index]
-        return other if there and self.operand(other).row_step is None else None
+        return other if self.is_there(other, index) and self.operand(other).row_step is None else None
 
-    def _applied(self, following: Node) -> Activation | None:
-        cl_op = self._cl_op(following)
-        return None if cl_op.activates is None else cl_op.activates(following.options)
+    def is_there(self, tensor: int, index: int) -> bool:
+        """Whether a tensor is computed before a node."""
+        return self._made_at.get(tensor, -1) < self._position[index]
 
-    def _cl_op(self, node: Node) -> ClOp:
+    def cl_op(self, node: Node) -> ClOp:
+        """The device operator that runs a node."""
         assert isinstance(node.op, Op)
         return self.lowered.cl_ops[node.op]
 

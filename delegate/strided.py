@@ -7,17 +7,19 @@ element of the result.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Scratch, Target
 from litecl.delegate.launch import Chunks, chunks, elements
-from litecl.interpreter.graph import Array, Shape
+from litecl.interpreter.graph import Array, Shape, TensorSpec
 
 Strides = tuple[int, ...]
 Memory = Operand | Scratch
 
 _SIDE = 8  # of the tiles in which transpose.cl works
+_LONG_ROW = 1024
 
 _ORIGIN = np.zeros(1, np.int8)
 
@@ -96,6 +98,20 @@ class Walk:
     def arguments(self) -> tuple[np.int32, ...]:
         """``row`` and the steps as a kernel takes them."""
         return tuple(np.int32(value) for value in (self.row, *self.steps))
+
+
+def long_rows(x: Operand, shape: Shape) -> tuple[Operand, Shape]:
+    """A constant that is repeated by every row, several times over, and the shape with as much longer rows.
+
+    The start of a row costs some time, and a row of a few channels fills no vector.
+    """
+    own = tuple(dropwhile(lambda size: size == 1, x.shape))
+    length, total = x.spec.size, math.prod(shape)
+    if x.data is None or shape[len(shape) - len(own) :] != own or not 1 < length < _LONG_ROW:
+        return x, shape
+    times = max(n for n in range(1, _LONG_ROW // length + 1) if total // length % n == 0)
+    data = np.tile(np.ravel(x.data), times)
+    return Operand(TensorSpec(x.spec.type, data.shape, data=data)), (total // data.size, data.size)
 
 
 def walk(*views: Array) -> Walk:
