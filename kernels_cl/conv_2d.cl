@@ -2,7 +2,7 @@
 // x is [images, height, width, channels]; weights are packed in panels, [groups][columns / PANEL][kernel_height *
 // kernel_width * group_channels][PANEL]; bias is [groups][columns padded to whole panels]; zeros holds kernel_width *
 // group_channels zeros, which stand for pixels outside the image.
-// The pixels computed form a grid_height x grid_width grid in the output, every step-th from first on: all of it for a
+// Pixels of out (and of a residual) lie out_step apart. Those computed form a grid_height x grid_width grid in the output, every step-th from first on: all of it for a
 // convolution, one phase of a transposed convolution.
 // A work-item takes item_rows pixels x item_columns columns of one group, tile by tile.
 // Macros: MR, NV, PANEL; ROW_STEP, where there are few channels: how far apart pixels that are neighbours in the output
@@ -14,7 +14,7 @@ typedef struct {
     int kernel_height, kernel_width, stride_y, stride_x, dilation_y, dilation_x, pad_y, pad_x;
     int pixels, grid_height, grid_width;
     int out_height, out_width, step_y, step_x, first_y, first_x;
-    int columns, group_columns;
+    int columns, group_columns, out_step;
     int item_rows, item_columns;
 } Geometry;
 
@@ -111,7 +111,7 @@ OUT_OF_LINE WIDE void conv_tile(__global const float *restrict x, __global const
         left[r] = column * g->stride_x - g->pad_x;
         at[r] = ((image * g->height + top[r]) * g->width + left[r]) * g->channels;
         const int out_y = y * g->step_y + g->first_y, out_x = column * g->step_x + g->first_x;
-        to[r] = ((image * g->out_height + out_y) * g->out_width + out_x) * g->columns + n0;
+        to[r] = ((image * g->out_height + out_y) * g->out_width + out_x) * g->out_step + n0;
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
         // Rows past the last pixel repeat it.
         if (m0 + r + 1 < g->pixels && ++column == g->grid_width) {

@@ -83,9 +83,10 @@ def test_report_and_counters() -> None:
     assert len(report.partitions) == 1
     assert report.partitions[0].nodes == (0, 1, 2, 3)
     assert report.counters.host_syncs == 1
-    assert report.counters.kernel_launches == report.partitions[0].launches == 3  # RELU is part of the dense layer
+    # RELU is part of the dense layer, ADD of the chain that begins with EXP.
+    assert report.counters.kernel_launches == report.partitions[0].launches == 2
     assert report.device in [d.name for d in device.devices()]
-    assert json.loads(report.to_json())["counters"]["kernel_launches"] == 3
+    assert json.loads(report.to_json())["counters"]["kernel_launches"] == 2
     assert "4 of 4 nodes in 1 partitions" in str(report)
 
 
@@ -101,7 +102,7 @@ def test_profile_gives_device_times() -> None:
     interpreter = prepared(chain(), profile=True)
     run(interpreter, randn(RNG, 2, 5))
     kernels = interpreter.delegation_report().kernels
-    assert [row.node for row in kernels] == [0, 2, 3]
+    assert [row.node for row in kernels] == [0, 2]
     assert all(row.duration_ms > 0 for row in kernels)
 
 

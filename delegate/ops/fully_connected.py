@@ -60,5 +60,5 @@ def _bias(call: Call) -> Operand | None:
 
 
 CL_OPS = (
-    ClOp(FULLY_CONNECTED, claim=_claim, lower=_lower, fuses_activation=True, fuses_residual=True),
+    ClOp(FULLY_CONNECTED, claim=_claim, lower=_lower, fuses_activation=True, fuses_residual=True, writes_rows=True),
 )

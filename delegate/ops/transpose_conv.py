@@ -117,6 +117,12 @@ def _transpose_conv_bias(call: Call) -> list[Step]:
 
 
 CL_OPS = (
-    ClOp(TRANSPOSE_CONV, claim=_claim, lower=_transpose_conv, fuses_activation=True),
-    ClOp(CONVOLUTION_2D_TRANSPOSE_BIAS, claim=_claim_bias, lower=_transpose_conv_bias, fuses_activation=True),
+    ClOp(TRANSPOSE_CONV, claim=_claim, lower=_transpose_conv, fuses_activation=True, writes_rows=True),
+    ClOp(
+        CONVOLUTION_2D_TRANSPOSE_BIAS,
+        claim=_claim_bias,
+        lower=_transpose_conv_bias,
+        fuses_activation=True,
+        writes_rows=True,
+    ),
 )
