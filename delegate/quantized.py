@@ -1,6 +1,6 @@
 """What quantized operators have in common: who runs a node, packed weights, and the stage after the sums."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,22 +24,23 @@ _ACTIVATIONS = (
 )
 
 
-def by_type(of_reals: ClOp, of_integers: ClOp) -> ClOp:
-    """One operator for both: nodes with a quantized input or output go to the second."""
+def by_type(of_reals: ClOp, other: ClOp, applies: Callable[[Specs, Sequence[TensorSpec]], bool]) -> ClOp:
+    """One operator for both: nodes to whose inputs and outputs the second ``applies`` go there."""
 
     def claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-        chosen = of_integers if _any_quantized(inputs, outputs) else of_reals
+        chosen = other if applies(inputs, outputs) else of_reals
         return chosen.claim(options, inputs, outputs)
 
     def lower(call: Call) -> list[Step]:
         specs = [None if operand is None else operand.spec for operand in call.inputs]
-        chosen = of_integers if _any_quantized(specs, [operand.spec for operand in call.outputs]) else of_reals
+        chosen = other if applies(specs, [operand.spec for operand in call.outputs]) else of_reals
         return chosen.lower(call)
 
     return replace(of_reals, claim=claim, lower=lower)
 
 
-def _any_quantized(inputs: Specs, outputs: Sequence[TensorSpec]) -> bool:
+def applies(inputs: Specs, outputs: Sequence[TensorSpec]) -> bool:
+    """Whether an output or an input that is no constant is quantized."""
     return any(is_quantized(spec) for spec in outputs) or any(
         is_quantized(spec) for spec in inputs if spec is not None and spec.data is None
     )
@@ -92,12 +93,8 @@ class Weights:
         return Weights(values, self.factor, bias, factors)
 
     def packed(self, panel: int) -> Array:
-        """[groups, columns / panel, depth / 4, panel, 4], zeros past the last column and depth."""
-        groups, columns, depth = self.values.shape
-        padded = np.zeros((groups, -(-columns // panel) * panel, -(-depth // 4) * 4), np.int8)
-        padded[:, :columns, :depth] = self.values
-        split = padded.reshape(groups, -1, panel, padded.shape[2] // 4, 4)
-        return np.ascontiguousarray(split.transpose(0, 1, 3, 2, 4))
+        """The values as ``packed`` below."""
+        return packed(self.values, panel)
 
     def stage(self, panel: int, width: int, x_zero: int, bounds: "Bounds", *, real: bool = False) -> "Stage":
         """What becomes of the columns' sums, columns past the last as zeros up to a multiple of ``panel``.
@@ -123,6 +120,15 @@ class Weights:
             factors[:, :columns] = self.factors
             fields[:, :, 2:] = factors.view(np.int32).reshape(groups, -1, 2, width)
         return Stage(fields, {"FOLDED": 1} if folded else {"REAL_FACTORS": 1} if real else {})
+
+
+def packed(values: Array, panel: int) -> Array:
+    """Signed bytes [groups, columns, depth] as [groups, columns / panel, depth / 4, panel, 4], padded with zeros."""
+    groups, columns, depth = values.shape
+    padded = np.zeros((groups, -(-columns // panel) * panel, -(-depth // 4) * 4), np.int8)
+    padded[:, :columns, :depth] = values
+    split = padded.reshape(groups, -1, panel, padded.shape[2] // 4, 4)
+    return np.ascontiguousarray(split.transpose(0, 1, 3, 2, 4))
 
 
 @dataclass(frozen=True, eq=False)

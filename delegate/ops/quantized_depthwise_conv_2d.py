@@ -8,7 +8,8 @@ import numpy as np
 
 from litecl.delegate import claims
 from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Refusal, Step, Target
-from litecl.delegate.ops.quantized_conv_2d import claim_product, convolution, geometry
+from litecl.delegate.ops.quantized_conv_2d import claim_product, convolution
+from litecl.delegate.patches import geometry
 from litecl.delegate.quantized import Bounds, Weights, bounds_of, unsigned_zero, weights_of
 from litecl.delegate.tile import flops
 from litecl.interpreter.graph import Array, TensorSpec
