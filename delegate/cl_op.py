@@ -148,6 +148,11 @@ class Call:
     activation: Activation = Activation()
     residual: Operand | None = None
 
+    @property
+    def specs(self) -> list[TensorSpec | None]:
+        """What the inputs are."""
+        return [None if operand is None else operand.spec for operand in self.inputs]
+
     def input(self, position: int) -> Operand:
         """An operand that the claim has made sure of."""
         operand = self.inputs[position]

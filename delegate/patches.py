@@ -1,6 +1,6 @@
 """Convolutions in bytes (kernels_cl/patches.h): their geometry, and how patches and columns are dealt out."""
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 from litecl.delegate.cl_op import Scratch, Target
 from litecl.delegate.tile import Grid, Tile, flops, grid_for, tile_for
@@ -34,8 +34,13 @@ class Geometry:
     group_columns: int = 1
 
     @property
+    def words(self) -> "Geometry":
+        """The same convolution of 16-bit activations, each of which counts for two channels."""
+        return replace(self, channels=2 * self.channels, group_channels=2 * self.group_channels)
+
+    @property
     def patch(self) -> int:
-        """Length of the dot product that an output element is."""
+        """Bytes of the dot product that an output element is."""
         return self.kernel_height * self.kernel_width * self.group_channels
 
 
@@ -79,12 +84,6 @@ class Patches:
     tile: Tile
     grid: Grid
     scratch: Scratch
-
-    @property
-    def operations(self) -> int:
-        """Arithmetic operations."""
-        g = self.geometry
-        return flops(g.pixels, g.columns, g.patch)
 
     def sizes(self, x_bytes: int) -> tuple[int, ...]:
         """The struct's fields up to ``size``, for an input of ``x_bytes``."""

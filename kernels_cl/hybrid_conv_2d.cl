@@ -18,7 +18,7 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
                                     const int n0, const int has_residual, const float low, const float high) {
     intv tile[MR][NV];
     UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = 0;
-    multiply_patches(tile, rows, weights, g->row_bytes, n0);
+    multiply_patches(tile, rows, weights, g->row_bytes, 0, g->row_bytes, n0);
     floatv sums[MR][NV];
     int to[MR];
     UNROLL for (int r = 0; r < MR; ++r) to[r] = r * g->columns;

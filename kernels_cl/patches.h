@@ -1,11 +1,12 @@
 // Patches of an image as rows of bytes, and their products with weights: what convolutions in bytes have in common.
 //
-// x is [images, height, width, channels]. A work-item gathers the patches of MR pixels, as unsigned bytes, into rows of
+// x is [images, height, width, channels]; words are two channels each. A work-item gathers the patches of MR pixels, as unsigned bytes, into rows of
 // its own, [MR][row_bytes] and SLACK, and multiplies them by all of its columns: padding, strides, dilation and odd
 // numbers of channels are dealt with while gathering.
 // plain: rows lie in x as they are multiplied, one after another. size: of x, in bytes.
-// weights are [groups][columns / PANEL][row_bytes / 4][PANEL][4], zeros past the last column and the depth of a patch.
-// Macros: MR, NV, PANEL; T (quantized.h).
+// weights are [groups][columns / PANEL][row_bytes / 4][PANEL][4], or [2] words, zeros past the last column and the depth
+// of a patch.
+// Macros: MR, NV, PANEL; T and WORDS (quantized.h).
 #include "quantized.h"
 
 typedef struct {
@@ -119,16 +120,23 @@ INLINE Share share_of(__global const Geometry *g, const int row_item, const int 
     return s;
 }
 
-// tile[r][j] += row r times the columns from n0 on.
+#ifdef WORDS
+#define DOT DOT2
+#else
+#define DOT DOT4
+#endif
+
+// tile[r][j] += bytes [k_first, k_last) of row r times the columns from n0 on.
 INLINE void multiply_patches(intv tile[MR][NV], __global const uchar *restrict rows,
-                             __global const char *restrict weights, const int row_bytes, const int n0) {
-    weights += (size_t)(n0 / PANEL) * PANEL * row_bytes + n0 % PANEL * 4;
-    for (int k = 0; k < row_bytes; k += 4, weights += PANEL * 4) {
+                             __global const char *restrict weights, const int row_bytes, const int k_first,
+                             const int k_last, const int n0) {
+    weights += (size_t)(n0 / PANEL) * PANEL * row_bytes + n0 % PANEL * 4 + k_first * PANEL;
+    for (int k = k_first; k < k_last; k += 4, weights += PANEL * 4) {
         intv w[NV];
         UNROLL for (int j = 0; j < NV; ++j) w[j] = LOADI(weights + j * VW * 4);
         UNROLL for (int r = 0; r < MR; ++r) {
             const intv x = *(__global const int_u *)(rows + r * row_bytes + k);
-            UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = DOT4(tile[r][j], x, w[j]);
+            UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = DOT(tile[r][j], x, w[j]);
         }
     }
 }

@@ -100,7 +100,7 @@ KERNEL void quantize_rows(ITEM __global const float *x, __global const float *ra
         for (; i + VW <= part.count; i += VW) *(__global Tv_u *)(q + i) = CONVERT(quantized(LOAD(p + i), by) + 128, uchar);
         if (i < part.count) {
             const intv last = quantized(load_part(p + i, part.count - i, part.room - i, 0.0f), by) + 128;
-            store_bytes(q + i, CONVERT(last, uchar), part.count - i);
+            store_lanes(q + i, CONVERT(last, uchar), part.count - i);
         }
         zeros[part.row] = (int)by.zero + 128;
         scales[part.row] = by.scale;

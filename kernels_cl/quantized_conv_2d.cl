@@ -3,7 +3,9 @@
 // A work-item takes item_rows pixels x item_columns columns of one group, whose patches it gathers (patches.h).
 // stage is [groups][columns / VW][4][VW]: bias, multiplier and shifts of every column (finish_sum in quantized.h).
 // Weights with a zero point of their own (uint8) need the sum of each patch too: it counts row_factor times.
-// Macros: MR, NV, PANEL; T, FOLDED and REAL_FACTORS (quantized.h); ROW_SUMS, where row_factor is not 0.
+// Sums of words may outgrow 32 bits: those of BLOCK_BYTES of a row do not, and are added up in float64.
+// Macros: MR, NV, PANEL; T, WORDS, FOLDED, REAL_FACTORS, FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS, where
+// row_factor is not 0.
 #include "patches.h"
 
 #define STAGE_FIELDS 4
@@ -16,27 +18,51 @@ INLINE int sum_bytes(__global const uchar *row, const int count) {
 }
 #endif
 
+#ifdef WIDE_SUMS
+#define BLOCK_BYTES 1016  // 508 products of a word and a byte
+#define FINISH(sum, stage, zero, low, high) finish_wide(sum, stage, low, high)
+#else
+#define FINISH(sum, stage, zero, low, high) finish_sum(sum, stage, VW, zero, low, high)
+#endif
+
 // MR pixels x NV vectors of columns from n0 on.
 OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __global const char *restrict weights,
                                     __global const int *restrict stage, __global T *restrict out,
-                                    const int *restrict sums, __global const Geometry *restrict g, const int count,
+                                    const int *restrict row_sums, __global const Geometry *restrict g, const int count,
                                     const int n0) {
+#ifdef WIDE_SUMS
+    doubleh tile[MR][NV][2];
+    UNROLL for (int r = 0; r < MR; ++r)
+        UNROLL for (int j = 0; j < NV; ++j) tile[r][j][0] = tile[r][j][1] = 0;
+    for (int k = 0; k < g->row_bytes; k += BLOCK_BYTES) {
+        intv part[MR][NV];
+        UNROLL for (int r = 0; r < MR; ++r)
+            UNROLL for (int j = 0; j < NV; ++j) part[r][j] = 0;
+        multiply_patches(part, rows, weights, g->row_bytes, k, MIN(k + BLOCK_BYTES, g->row_bytes), n0);
+        UNROLL for (int r = 0; r < MR; ++r)
+            UNROLL for (int j = 0; j < NV; ++j) {
+                tile[r][j][0] += CONVERT_H(part[r][j].lo, double);
+                tile[r][j][1] += CONVERT_H(part[r][j].hi, double);
+            }
+    }
+#else
     intv tile[MR][NV];
     UNROLL for (int j = 0; j < NV; ++j) {
         const intv bias = LOADI(stage + (n0 / VW + j) * STAGE_FIELDS * VW);
         UNROLL for (int r = 0; r < MR; ++r) tile[r][j] = bias;
     }
-    multiply_patches(tile, rows, weights, g->row_bytes, n0);
+    multiply_patches(tile, rows, weights, g->row_bytes, 0, g->row_bytes, n0);
+#ifdef ROW_SUMS
+    UNROLL for (int r = 0; r < MR; ++r)
+        UNROLL for (int j = 0; j < NV; ++j) tile[r][j] += row_sums[r] * g->row_factor;
+#endif
+#endif
     const int columns = g->group_columns - n0;
     UNROLL for (int j = 0; j < NV; ++j) {
         __global const int *s = stage + (n0 / VW + j) * STAGE_FIELDS * VW;
         UNROLL for (int r = 0; r < MR; ++r) {
-            intv sum = tile[r][j];
-#ifdef ROW_SUMS
-            sum += sums[r] * g->row_factor;
-#endif
-            const Tv y = CONVERT(finish_sum(sum, s, VW, g->out_zero, g->low, g->high), T);
-            if (r < count) store_bytes(out + r * g->columns + j * VW, y, columns - j * VW);
+            const Tv y = CONVERT(FINISH(tile[r][j], s, g->out_zero, g->low, g->high), T);
+            if (r < count) store_lanes(out + r * g->columns + j * VW, y, columns - j * VW);
         }
     }
 }

@@ -46,7 +46,7 @@ KERNEL void quantized_pool_2d(ITEM __global const T *x, __global T *y, int n, in
         int c = 0;
         for (; c + VW <= channels; c += VW) {
             intv s = FIRST;
-            WINDOW(LOAD_BYTES(at))
+            WINDOW(LOAD_T(at))
             *(__global Tv_u *)(q + c) = CONVERT(clamp_int(FINISH(s), low, high), T);
         }
         for (; c < channels; ++c) {

@@ -8,6 +8,7 @@ from litecl.delegate import claims, hybrid
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Refusal, Step
 from litecl.delegate.patches import Geometry, geometry, matrix, patches
 from litecl.delegate.quantized import packed
+from litecl.delegate.tile import flops
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions, windows
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
@@ -70,7 +71,7 @@ def _product(call: Call, g: Geometry, rows: int, *, asymmetric: bool) -> list[St
         work.grid.global_size,
         work.grid.local_size,
         work.tile.defines | call.activation.defines | {"T": "uchar"},
-        work.operations,
+        flops(g.pixels, g.columns, g.patch),
     )
     return [*launches, product]
 

@@ -34,7 +34,8 @@ _INTEGERS = (*_BYTES, T.INT16, T.INT32)
 
 # The types of quantized inputs and outputs that the device takes, by operator.
 ON_DEVICE: dict[Op, tuple[TensorType, ...]] = {
-    **dict.fromkeys((CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, AVERAGE_POOL_2D, MAX_POOL_2D), _BYTES),
+    **dict.fromkeys((CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED), (*_BYTES, T.INT16)),
+    **dict.fromkeys((AVERAGE_POOL_2D, MAX_POOL_2D), _BYTES),
     **dict.fromkeys((binary.ADD, binary.SUB, binary.MUL, binary.MAXIMUM, binary.MINIMUM), _BYTES),
     **dict.fromkeys((reduce.MEAN, reduce.REDUCE_MAX, reduce.REDUCE_MIN), _BYTES),
     **dict.fromkeys((unary.ABS, unary.EXP, unary.LOG, unary.ELU, GELU, LEAKY_RELU), _BYTES),
@@ -116,8 +117,14 @@ def weighted_case(
     declared = [TensorSpec(out, None, quantization=affine(step, zero_point))]
     return Case(
         name, op, options, inputs, constants, {0: x_type, 1: w_type}, quantization, declared, version,
-        device=unfit(op, x_type, w_type, out),
+        device=_unfit_product(op, x_type, w_type, out),
     )
+
+
+def _unfit_product(op: Op, x: TensorType, weights: TensorType, out: TensorType) -> str | None:
+    if x != out or weights == T.INT16:
+        return "types of activations, weights and results"
+    return unfit(op, x)
 
 
 def positive(case: Case) -> Case:
