@@ -55,6 +55,14 @@ def per_tensor(*specs: TensorSpec | None) -> Refusal | None:
     return None
 
 
+def words(*specs: TensorSpec) -> Refusal | None:
+    """All of the tensors have 16 bits and no zero point, or none has 16 bits."""
+    wide = [spec for spec in specs if spec.type == TensorType.INT16]
+    if wide and len(wide) < len(specs):
+        return Refusal("16-bit elements and others")
+    return Refusal("16-bit elements with a zero point") if any(zero_point(spec) for spec in wide) else None
+
+
 def alike(x: TensorSpec, *others: TensorSpec) -> Refusal | None:
     """The tensors stand for the same numbers: they have one type, scale and zero point."""
     if refusal := per_tensor(x, *others):
