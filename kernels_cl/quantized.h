@@ -145,6 +145,14 @@ inline intv scale(intv x, __global const double *factors) {
 // VW elements at p as integers.
 #define LOAD_T(p) CONVERT(*(__global const Tv_u *)(p), int)
 
+// The first `count` elements at p as integers, and zeros.
+inline intv load_lanes(__global const T *p, int count) {
+    if (count >= VW) return LOAD_T(p);
+    intv x = 0;
+    for (int i = 0; i < count; ++i) ((int *)&x)[i] = p[i];
+    return x;
+}
+
 inline intv clamp_int(intv x, int low, int high) {
     const intv y = x < low ? (intv)low : x;
     return y > high ? (intv)high : y;

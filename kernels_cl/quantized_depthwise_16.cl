@@ -19,14 +19,6 @@ typedef struct {
 typedef VECTOR(short) shortv;
 typedef shortv shortv_u __attribute__((aligned(2)));
 
-// The first `count` elements at p, and zeros.
-inline intv load_lanes(__global const T *p, int count) {
-    if (count >= VW) return LOAD_T(p);
-    intv x = 0;
-    for (int i = 0; i < count; ++i) ((int *)&x)[i] = p[i];
-    return x;
-}
-
 inline intv finish(intv sum, __global const int *stage, int low, int high) {
 #ifdef WIDE_SUMS
     const doubleh halves[2] = {CONVERT_H(sum.lo, double), CONVERT_H(sum.hi, double)};

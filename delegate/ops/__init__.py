@@ -26,6 +26,7 @@ from litecl.delegate.ops import (
     quantized_pool_2d,
     quantized_reduce,
     quantized_softmax,
+    quantized_transpose_conv,
     reduce,
     requantize,
     reshape,
@@ -85,6 +86,7 @@ _QUANTIZED: tuple[ClOp, ...] = (
     *quantized_pool_2d.CL_OPS,
     *quantized_reduce.CL_OPS,
     *quantized_softmax.CL_OPS,
+    *quantized_transpose_conv.CL_OPS,
     *requantize.CL_OPS,
     *table.CL_OPS,
 )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate import claims
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Refusal, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Refusal, Scratch, Step
 from litecl.delegate.patches import Geometry, geometry, matrix, patches
 from litecl.delegate.quantized import (
     Weights,
@@ -97,8 +97,13 @@ def _lower_dense(call: Call) -> list[Step]:
     return [convolution(call, matrix(rows, depth, columns), weights, real=True)]
 
 
-def convolution(call: Call, g: Geometry, weights: Weights, *, real: bool = False) -> Launch:
-    """The launch of quantized_conv_2d.cl on the first input of a call; ``real`` if factors are applied in float64."""
+def convolution(
+    call: Call, g: Geometry, weights: Weights, *, real: bool = False, into: Scratch | None = None
+) -> Launch:
+    """The launch of quantized_conv_2d.cl on the first input of a call, ``into`` memory that is not its output.
+
+    real: whether factors are applied in float64.
+    """
     x, out = call.input(0), call.outputs[0]
     operations = flops(g.pixels, g.columns, g.patch)
     words = x.spec.type == TensorType.INT16
@@ -117,7 +122,7 @@ def convolution(call: Call, g: Geometry, weights: Weights, *, real: bool = False
         Const(weights.packed(panel)),
         Const(stage.fields),
         work.scratch,
-        out,
+        into or out,
         Const(np.array(sizes, np.int32)),
     )
     defines = work.tile.defines | stage.defines | {"T": claims.C_TYPES[out.spec.type]}

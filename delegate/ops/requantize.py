@@ -81,7 +81,7 @@ def _lower_quantize(call: Call) -> list[Step]:
     if scale == x_scale:
         return [_shifted(x, y, replace(bounds, zero=bounds.zero - x_zero), call.target)]
     if x.spec.type in BYTES:
-        return [table.looked_up(QUANTIZE, call)]
+        return [table.applied(QUANTIZE, call)]
     factor = fixed_point.quantize_multiplier(x_scale / scale)
     return [requantized(x, x.spec.type, y, factor, x_zero, bounds, call.target)]
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Refusal, Step
+from litecl.delegate import launch
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Scratch, Step, Target
 from litecl.delegate.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, stored, typed
-from litecl.delegate.launch import chunks, elements
+from litecl.delegate.launch import chunks
 from litecl.delegate.ops.binary import together
 from litecl.delegate.quantized import per_tensor, words, zero_point
 from litecl.interpreter.graph import Array, TensorSpec
@@ -22,10 +23,10 @@ from litecl.interpreter.schema import TensorType
 
 def _table(op: Op, options: Any, x: TensorSpec, y: TensorSpec) -> Array:
     """The results for every element, counted as an unsigned one."""
-    return _results(op, options, [x], y, [_elements(x)])
+    return _results(op, options, [x], y, [elements(x)])
 
 
-def _elements(spec: TensorSpec) -> Array:
+def elements(spec: TensorSpec) -> Array:
     """All elements of a type, in the order of their bits."""
     size = spec.dtype.itemsize
     return np.arange(1 << 8 * size, dtype=f"u{size}").view(spec.dtype)
@@ -46,7 +47,7 @@ def _cl_op(op: Op) -> ClOp:
             return _roots(op, x)
         return words(x, y)
 
-    return ClOp(op, claim=claim, lower=lambda call: [looked_up(op, call)])
+    return ClOp(op, claim=claim, lower=lambda call: [applied(op, call)])
 
 
 def _roots(op: Op, x: TensorSpec) -> Refusal | None:
@@ -55,13 +56,17 @@ def _roots(op: Op, x: TensorSpec) -> Refusal | None:
     return Refusal("elements that may be negative") if below else None
 
 
-def looked_up(op: Op, call: Call) -> Launch:
-    """The launch that applies an operator's table to the elements of its input."""
+def applied(op: Op, call: Call) -> Launch:
+    """The launch that applies an operator to the elements of its input."""
     x, (y,) = call.input(0), call.outputs
-    share = chunks(y.spec.size, call.target)
-    table = Const(_table(op, call.options, x.spec, y.spec))
-    defines = {"T": f"u{C_TYPES[x.spec.type].removeprefix('u')}", "R": C_TYPES[y.spec.type]}
-    return share.launch("table", "look_up", (x, table, y, *share.args), defines, y.spec.size)
+    return looked_up(_table(op, call.options, x.spec, y.spec), x, y, y.spec.type, call.target)
+
+
+def looked_up(table: Array, x: Operand, y: Operand | Scratch, type_: TensorType, target: Target) -> Launch:
+    """The launch that puts ``table[x]``, of a type, into ``y``."""
+    share = chunks(x.spec.size, target)
+    defines = {"T": f"u{C_TYPES[x.spec.type].removeprefix('u')}", "R": C_TYPES[type_]}
+    return share.launch("table", "look_up", (x, Const(table), y, *share.args), defines, x.spec.size)
 
 
 def _of_pairs(op: Op) -> ClOp:
@@ -78,12 +83,12 @@ def _of_pairs(op: Op) -> ClOp:
 
     def lower(call: Call) -> list[Step]:
         a, b, y = call.input(0), call.input(1), call.outputs[0]
-        left, right = np.meshgrid(_elements(a.spec), _elements(b.spec), indexing="ij")
+        left, right = np.meshgrid(elements(a.spec), elements(b.spec), indexing="ij")
         if divides:
             right = np.where(right == zero_point(b.spec), right ^ 1, right)
         table = Const(_results(op, call.options, [a.spec, b.spec], y.spec, [left, right]))
         a, b, path = together(a, b, y)
-        share = elements(y.spec.size, call.target)
+        share = launch.elements(y.spec.size, call.target)
         args: tuple[Arg, ...] = (a, b, table, y, path.table, *share.args, *path.arguments)
         return [share.launch("table", "look_up_pairs", args, {"T": "uchar", "R": C_TYPES[y.spec.type]}, y.spec.size)]
 

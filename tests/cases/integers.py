@@ -19,6 +19,7 @@ from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, MAX_POOL_2D
 from litecl.interpreter.ops.prelu import PRELU
 from litecl.interpreter.ops.quantize import DEQUANTIZE, QUANTIZE
 from litecl.interpreter.ops.softmax import SOFTMAX
+from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV
 from litecl.interpreter.schema import TensorType
 
 T = TensorType
@@ -40,7 +41,8 @@ COMPARISONS = (
 
 # The types of quantized inputs and outputs that the device takes, by operator.
 ON_DEVICE: dict[Op, tuple[TensorType, ...]] = {
-    **dict.fromkeys((CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, AVERAGE_POOL_2D, MAX_POOL_2D), _QUANTIZED),
+    **dict.fromkeys((CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED), _QUANTIZED),
+    **dict.fromkeys((AVERAGE_POOL_2D, MAX_POOL_2D), _QUANTIZED),
     **dict.fromkeys((binary.ADD, binary.SUB, binary.MUL, binary.MAXIMUM, binary.MINIMUM), _QUANTIZED),
     **dict.fromkeys((binary.SQUARED_DIFFERENCE, PRELU, *COMPARISONS), _BYTES),
     **dict.fromkeys((reduce.SUM, reduce.MEAN, reduce.REDUCE_MAX, reduce.REDUCE_MIN), _QUANTIZED),
