@@ -197,6 +197,11 @@ class Call:
         pads = self.pads
         return images, pads.top + height + pads.bottom, pads.left + width + pads.right, channels
 
+    @property
+    def specs(self) -> list[TensorSpec | None]:
+        """What the inputs are."""
+        return [None if operand is None else operand.spec for operand in self.inputs]
+
     def input(self, position: int) -> Operand:
         """An operand that the claim has made sure of."""
         operand = self.inputs[position]

@@ -9,6 +9,7 @@ from litecl.delegate.claims import bits, fused_activation
 from litecl.delegate.control_steps import CONTROL_STEPS
 from litecl.delegate.loop_variables import in_place
 from litecl.delegate.partition import is_state, states_of
+from litecl.delegate.quantized import alike
 from litecl.delegate.steps import Part, Slot, Within, Work, place_of
 from litecl.delegate.strided import copy, is_dense, offset, row_step, same_steps, view, view_of
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec
@@ -200,6 +201,8 @@ class Scope:
             cl_op = None if isinstance(node.op, ControlOp) else self.cl_op(node)
             if cl_op is None or cl_op.joins is None or node.inputs.count(tensor) > 1:
                 continue
+            if spec.quantization is not None and alike(self.specs[node.outputs[0]], spec):
+                continue  # it is rescaled on its way
             whole = self.operand(node.outputs[0], cl_op.writes_rows)
             places = cl_op.joins(node.options, [self.specs[t] for t in node.inputs], view_of(whole))
             position = node.inputs.index(tensor)

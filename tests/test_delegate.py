@@ -16,7 +16,7 @@ from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
-from litecl.interpreter.ops.unary import EXP, RELU
+from litecl.interpreter.ops.unary import EXP, LOGISTIC, RELU
 from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UNIDIRECTIONAL_SEQUENCE_LSTM,
     UnidirectionalSequenceLSTMOptions,
@@ -141,6 +141,22 @@ def test_residual_add_and_its_activation_are_fused_into_the_dense_layer() -> Non
     interpreter = prepared(model_)
     assert_same(interpreter, model_, randn(RNG, 4, 8))
     assert interpreter.delegation_report().claimed == 3
+
+
+@pytest.mark.parametrize("rows", [1, 9])
+def test_residual_add_and_a_later_activation_are_fused_into_products_of_integer_weights(rows: int) -> None:
+    g = Graph()
+    x = g.input((rows, 8))
+    quantized = g.const(RNG.integers(-127, 128, (8, 8)).astype(np.int8), scale=0.01)
+    dense = g.op(FULLY_CONNECTED, [x, quantized, g.const(randn(RNG, 8))], FullyConnectedOptions())
+    total = g.op(ADD, [x, dense], AddOptions(ActivationFunctionType.RELU))
+    again = g.op(FULLY_CONNECTED, [total, quantized, None], FullyConnectedOptions())
+    model_ = model(g.build(g.op(LOGISTIC, [again], NoOptions())))
+    interpreter = prepared(model_, num_threads=1)
+    assert_same(interpreter, model_, randn(RNG, rows, 8))
+    report = interpreter.delegation_report()
+    assert report.claimed == 4
+    assert report.partitions[0].launches == 6  # the range of rows, their bytes, and the product, twice
 
 
 def test_state_stays_on_the_device_until_it_is_reset() -> None:

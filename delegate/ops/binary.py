@@ -10,6 +10,7 @@ from litecl.delegate.cl_op import Activation, Alias, Arg, Call, ClOp, Launch, Op
 from litecl.delegate.claims import (
     C_TYPES,
     NUMBERS,
+    QUANTIZED,
     Claim,
     Specs,
     activated,
@@ -96,7 +97,7 @@ def _arithmetic(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> R
 
 def _extreme(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     """Quantized tensors compare as their integers do where they have one scale."""
-    if refusal := typed(inputs, (*NUMBERS, *_BYTES), quantized=True):
+    if refusal := typed(inputs, (*NUMBERS, *QUANTIZED), quantized=True):
         return refusal
     return alike(outputs[0], given(inputs, 0), given(inputs, 1)) if is_quantized(outputs[0]) else None
 
