@@ -38,7 +38,7 @@
 #endif
 
 #ifdef LITECL_REGION
-#define KERNEL __attribute__((noinline)) static WIDE
+#define KERNEL __attribute__((always_inline)) inline WIDE
 #define ITEM const int item_0, const int item_1, const int item_2,
 #define ITEM_INDEX(d) item_##d
 #undef inline  // some drivers define it
@@ -177,7 +177,10 @@ inline floatv min_v(floatv a, floatv b) { return a < b ? a : b; }
 inline floatv max_v(floatv a, floatv b) { return a > b ? a : b; }
 
 // NaN passes through, as it does in TFLite's clamps.
-inline floatv clamp_v(floatv x, floatv low, floatv high) { return x < low ? low : (x > high ? high : x); }
+inline floatv clamp_v(floatv x, floatv low, floatv high) {
+    const floatv y = x < low ? low : x;
+    return y > high ? high : y;
+}
 
 // Rounded to a whole number: down, up, to the nearest (halves to even).
 #if defined(__has_builtin) && VW > 1
