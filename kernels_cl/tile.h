@@ -105,8 +105,6 @@ INLINE void multiply_tile(floatv tile[MR][NV], __global const float *const rows[
     UNROLL for (int r = 0; r < MR; ++r)
         UNROLL for (int j = 0; j < NV; ++j) odd[r][j] = 0.0f;
     for (; k + 2 <= depth; k += 2, weights += 2 * PANEL) {
-        PREFETCH(ahead->weights + k * ahead->step);
-        PREFETCH(ahead->weights + (k + 1) * ahead->step);
         multiply_step(tile, rows, weights, k);
         multiply_step(odd, rows, weights + PANEL, k + 1);
     }
