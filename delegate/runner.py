@@ -10,7 +10,7 @@ from litecl.delegate.cl_op import Operand
 from litecl.delegate.device import Device, typed_errors
 from litecl.delegate.device_memory import Memory
 from litecl.delegate.options import CLOptions
-from litecl.delegate.plan import Plan
+from litecl.delegate.plan import Plan, size_bytes
 from litecl.delegate.queued import QueuedLaunches, place, queued_as, too_many_iterations
 from litecl.delegate.region_program import region_program
 from litecl.delegate.report import Counters, KernelRow
@@ -144,6 +144,7 @@ class Program:
         self.constant_bytes = memory.constant_bytes
         self._inputs = [(memory.view(operand), memory.buffer(operand)) for operand in plan.inputs]
         self._outputs = [(memory.view(operand), memory.argument(operand)) for operand in plan.outputs]
+        self._output_bytes = sum(size_bytes(operand) for operand in plan.outputs)
         self._states = [(memory.buffer(s.before), memory.buffer(s.after)) for s in plan.states]
         self._holders = [DeviceState(device, s, b) for s, (b, _) in zip(plan.states, self._states, strict=True)]
         self._saved = False
@@ -218,7 +219,7 @@ class Program:
         ]
         queue.finish()
         counters.host_syncs += 1
-        counters.bytes_to_host += sum([value.nbytes for value in outputs])
+        counters.bytes_to_host += self._output_bytes
         pairs = zip(outputs, self._outputs, strict=True)
         return [value.copy() if view is value else value for value, (view, _) in pairs]
 
