@@ -1,7 +1,7 @@
 """WHILE and IF on the device: within one kernel, by several workers, and queued; against LiteRT's reference kernels."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,11 @@ from litecl.delegate import CLDelegate, lstm_loop, programs, runner
 from litecl.delegate.list_writes import update_lists_in_place
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError, ModelError
-from litecl.interpreter.graph import Array, Model, Subgraph, TensorSpec
+from litecl.interpreter.graph import Model, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
-from litecl.interpreter.ops.binary import ADD, FLOOR_DIV, LOGICAL_AND, MUL, SUB, AddOptions, MulOptions, SubOptions
+from litecl.interpreter.ops.binary import ADD, FLOOR_DIV, LOGICAL_AND, SUB, AddOptions, SubOptions
 from litecl.interpreter.ops.compare import GREATER, LESS
 from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
-from litecl.interpreter.ops.control import IF, WHILE, IfOptions, WhileOptions
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.gather import GATHER, GatherOptions
@@ -29,15 +28,30 @@ from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.split import SPLIT, SplitOptions
 from litecl.interpreter.ops.unary import ABS, LOGISTIC, TANH
-from litecl.interpreter.schema import TensorType
 from litecl.interpreter.shapes import propagate
 from litecl.interpreter.writer import write
+from loop_models import (
+    BOOL,
+    FLOAT,
+    INT,
+    State,
+    below,
+    check,
+    if_node,
+    int32,
+    next_,
+    outputs,
+    plus,
+    prepared,
+    reasons,
+    subgraph,
+    times,
+    while_model,
+    while_node,
+)
 from shared import GOLDEN, needs_shared
 
 RNG = np.random.default_rng(3)
-INT, BOOL, FLOAT = TensorType.INT32, TensorType.BOOL, TensorType.FLOAT32
-State = Sequence[tuple[tuple[int, ...], TensorType]]
-Part = Callable[[Graph, Sequence[int]], Any]
 
 MODES: dict[str, dict[str, Any]] = {
     "one worker": {"num_threads": 1},
@@ -45,84 +59,6 @@ MODES: dict[str, dict[str, Any]] = {
     "queued": {"num_threads": 1, "queue_loops": True},
 }
 in_every_mode = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
-
-
-def subgraph(name: str, state: State, part: Part) -> Subgraph:
-    """A subgraph over loop variables, whose outputs ``part`` returns."""
-    g = Graph(name)
-    found = part(g, [g.input(shape, type_) for shape, type_ in state])
-    return g.build(*([found] if isinstance(found, int) else found))
-
-
-def while_model(state: State, condition: Part, body: Part, *more: Subgraph) -> Model:
-    """A model that is one WHILE: subgraph 1 is its condition, 2 its body, and ``more`` come after."""
-    return model(
-        subgraph("main", state, lambda g, x: while_node(g, x, 1, 2)),
-        subgraph("cond", state, condition),
-        subgraph("body", state, body),
-        *more,
-    )
-
-
-def while_node(g: Graph, x: Sequence[int], condition: int, body: int) -> list[int]:
-    return g.node(WHILE, x, [g.tensors[t] for t in x], WhileOptions(condition, body))
-
-
-def if_node(g: Graph, x: Sequence[int], then: int, otherwise: int, *results: int) -> list[int]:
-    return g.node(IF, x, [g.tensors[t] for t in results], IfOptions(then, otherwise))
-
-
-def int32(value: int) -> Array:
-    return np.array(value, np.int32)
-
-
-def below(limit: int, at: int = 0) -> Part:
-    """The condition that an int32 variable is less than a limit."""
-    return lambda g, x: g.op(LESS, [x[at], g.const(int32(limit))], NoOptions())
-
-
-def plus(g: Graph, a: int, b: int) -> int:
-    return g.op(ADD, [a, b], AddOptions())
-
-
-def times(g: Graph, a: int, b: int) -> int:
-    return g.op(MUL, [a, b], MulOptions())
-
-
-def next_(g: Graph, i: int) -> int:
-    return plus(g, i, g.const(int32(1)))
-
-
-def prepared(model_: Model, feeds: Sequence[Array], **options: Any) -> Interpreter:
-    """An interpreter with a delegate and its inputs set."""
-    interpreter = Interpreter(model_, delegates=[CLDelegate(**options)])
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
-        interpreter.resize_tensor_input(detail["index"], feed.shape)
-    interpreter.allocate_tensors()
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    return interpreter
-
-
-def outputs(interpreter: Interpreter) -> list[Array]:
-    interpreter.invoke()
-    return [np.asarray(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
-
-
-def check(
-    model_: Model, feeds: Sequence[Array], expected: Sequence[Array] = (), *, claimed: bool = True, **options: Any
-) -> Interpreter:
-    """Runs twice and compares with what is expected, or with LiteRT; ``claimed``: all of it is on the device."""
-    interpreter = prepared(model_, feeds, **options)
-    report = interpreter.delegation_report()
-    if claimed:
-        assert [row for row in report.nodes if not row.claimed] == []
-        assert {row.partition for row in report.nodes if row.op in ("WHILE", "IF")} == {0}
-    expected = expected or oracle.run(write(model_), feeds)
-    for _ in range(2):
-        for got, wanted in zip(outputs(interpreter), expected, strict=True):
-            compare.assert_close(got, wanted, compare.DEVICE.get(wanted.dtype.name, 0.0))
-    return interpreter
 
 
 COUNTER: State = [((), INT), ((5,), FLOAT)]
@@ -436,10 +372,6 @@ def test_too_many_iterations(mode: dict[str, Any]) -> None:
 
 
 # What is not static stays on the CPU
-
-
-def reasons(interpreter: Interpreter) -> dict[str, str]:
-    return {row.op: row.reason for row in interpreter.delegation_report().nodes if not row.claimed}
 
 
 def test_a_state_that_grows_stays_on_the_cpu() -> None:
