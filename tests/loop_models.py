@@ -69,9 +69,9 @@ def next_(g: Graph, i: int) -> int:
     return plus(g, i, g.const(int32(1)))
 
 
-def prepared(model_: Model, feeds: Sequence[Array], **options: Any) -> Interpreter:
-    """An interpreter with a delegate and its inputs set."""
-    interpreter = Interpreter(model_, delegates=[CLDelegate(**options)])
+def prepared(model_: Model, feeds: Sequence[Array], delegates: Sequence[CLDelegate]) -> Interpreter:
+    """An interpreter with its inputs set."""
+    interpreter = Interpreter(model_, delegates=delegates)
     for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
         interpreter.resize_tensor_input(detail["index"], feed.shape)
     interpreter.allocate_tensors()
@@ -89,7 +89,7 @@ def check(
     model_: Model, feeds: Sequence[Array], expected: Sequence[Array] = (), *, claimed: bool = True, **options: Any
 ) -> Interpreter:
     """Runs twice and compares with what is expected, or with LiteRT; ``claimed``: all of it is on the device."""
-    interpreter = prepared(model_, feeds, **options)
+    interpreter = prepared(model_, feeds, [CLDelegate(**options)])
     report = interpreter.delegation_report()
     if claimed:
         assert [row for row in report.nodes if not row.claimed] == []

@@ -343,10 +343,10 @@ def test_iterations_cost_no_launch_and_no_sync(trips: int) -> None:
 
 def test_how_loops_run_is_reported() -> None:
     feeds = [int32(0), randn(RNG, 5)]
-    in_kernel = prepared(while_model(COUNTER, below(7), growing), feeds).delegation_report()
+    in_kernel = prepared(while_model(COUNTER, below(7), growing), feeds, [CLDelegate()]).delegation_report()
     assert in_kernel.partitions[0].loops == ("WHILE (subgraph 0, node 0): in the region's kernel",)
     assert {row.partition for row in in_kernel.nodes} == {0}
-    queued = prepared(while_model(COUNTER, below(7), growing), feeds, queue_loops=True)
+    queued = prepared(while_model(COUNTER, below(7), growing), feeds, [CLDelegate(queue_loops=True)])
     assert "queued, exactly 7 iterations" not in str(queued.delegation_report())  # the count starts from an input
 
     def main(g: Graph, x: Sequence[int]) -> list[int]:
@@ -363,7 +363,7 @@ def test_too_many_iterations(mode: dict[str, Any]) -> None:
     model_ = while_model(COUNTER, below(40), growing)
     feeds = [int32(0), randn(RNG, 5)]
     check(model_, feeds, max_loop_iterations=40, **mode)
-    interpreter = prepared(model_, feeds, max_loop_iterations=39, **mode)
+    interpreter = prepared(model_, feeds, [CLDelegate(max_loop_iterations=39, **mode)])
     for _ in range(2):
         with pytest.raises(ModelError, match=r"WHILE \(subgraph 0, node 0\): more than 39 iterations"):
             interpreter.invoke()
