@@ -70,12 +70,13 @@ def next_(g: Graph, i: int) -> int:
 
 
 def prepared(model_: Model, feeds: Sequence[Array], delegates: Sequence[CLDelegate]) -> Interpreter:
-    """An interpreter with its inputs set."""
+    """An interpreter with its inputs set, or with none if there are no feeds."""
     interpreter = Interpreter(model_, delegates=delegates)
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
+    details = interpreter.get_input_details() if feeds else []
+    for detail, feed in zip(details, feeds, strict=True):
         interpreter.resize_tensor_input(detail["index"], feed.shape)
     interpreter.allocate_tensors()
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
+    for detail, feed in zip(details, feeds, strict=True):
         interpreter.set_tensor(detail["index"], feed)
     return interpreter
 

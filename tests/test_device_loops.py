@@ -1,7 +1,10 @@
 """WHILE and IF on the device: within one kernel, by several workers, and queued; against LiteRT's reference kernels."""
 
 import json
-from collections.abc import Sequence
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from litecl.delegate import CLDelegate, lstm_loop, programs, runner
 from litecl.delegate.list_writes import update_lists_in_place
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError, ModelError
-from litecl.interpreter.graph import Model, TensorSpec
+from litecl.interpreter.graph import Array, Model, Subgraph, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.binary import ADD, FLOOR_DIV, LOGICAL_AND, SUB, AddOptions, SubOptions
 from litecl.interpreter.ops.compare import GREATER, LESS
@@ -28,12 +31,18 @@ from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.split import SPLIT, SplitOptions
 from litecl.interpreter.ops.unary import ABS, LOGISTIC, TANH
+from litecl.interpreter.ops.unidirectional_sequence_lstm import (
+    UNIDIRECTIONAL_SEQUENCE_LSTM,
+    UnidirectionalSequenceLSTMOptions,
+)
+from litecl.interpreter.schema import ActivationFunctionType
 from litecl.interpreter.shapes import propagate
 from litecl.interpreter.writer import write
 from loop_models import (
     BOOL,
     FLOAT,
     INT,
+    Part,
     State,
     below,
     check,
@@ -52,6 +61,7 @@ from loop_models import (
 from shared import GOLDEN, needs_shared
 
 RNG = np.random.default_rng(3)
+LSTM_OPTIONS = UnidirectionalSequenceLSTMOptions(fused_activation_function=ActivationFunctionType.TANH)
 
 MODES: dict[str, dict[str, Any]] = {
     "one worker": {"num_threads": 1},
@@ -371,6 +381,76 @@ def test_too_many_iterations(mode: dict[str, Any]) -> None:
     assert outputs(interpreter)[0] == 40
 
 
+def remembering(limit: int | None) -> Model:
+    """An LSTM, whose state stays between invokes, and a loop over its output: of so many steps, or as many as are fed.
+
+    The inputs are the number of steps, where the model does not say it, and what the LSTM reads.
+    """
+    state: State = [((), INT), ((), INT), ((1, 3, 6), FLOAT)]
+
+    def main(g: Graph, x: Sequence[int]) -> int:
+        weights = [g.const(randn(RNG, 6, depth, scale=0.4)) for depth in (4,) * 4 + (6,) * 4]
+        biases = [g.const(randn(RNG, 6)) for _ in range(4)]
+        states = [g.variable((1, 6)), g.variable((1, 6))]
+        inputs = [x[-1], *weights, None, None, None, *biases, None, None, *states, None, None, None, None]
+        y = g.op(UNIDIRECTIONAL_SEQUENCE_LSTM, inputs, LSTM_OPTIONS)
+        steps = x[0] if limit is None else g.const(int32(limit))
+        return while_node(g, [g.const(int32(0)), steps, y], 1, 2)[2]
+
+    def condition(g: Graph, x: Sequence[int]) -> int:
+        return g.op(LESS, [x[0], x[1] if limit is None else g.const(int32(limit))], NoOptions())
+
+    def body(g: Graph, x: Sequence[int]) -> list[int]:
+        return [next_(g, x[0]), x[1], unary(g, TANH, x[2])]
+
+    given: State = [((), INT), ((1, 3, 4), FLOAT)]
+    parts = [subgraph("cond", state, condition), subgraph("body", state, body)]
+    return model(subgraph("main", given if limit is None else given[1:], main), *parts)
+
+
+@contextmanager
+def ctrl_c(after_s: float) -> Iterator[None]:
+    """A KeyboardInterrupt from a signal handler, which is how Ctrl-C comes."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, after_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("limit", [None, 2**31 - 2], ids=["under a flag", "counted"])
+def test_ctrl_c_ends_a_queued_loop(limit: int | None) -> None:
+    """It would run for hours; it ends at once, with variables as they were before the invoke."""
+    model_ = remembering(limit)
+    interpreter, plain = prepared(model_, [], [CLDelegate(queue_loops=True)]), prepared(model_, [], [])
+    assert reasons(interpreter) == {}
+    states = [t for t, spec in enumerate(model_.subgraphs[0].tensors) if spec.is_variable]
+    x = [randn(RNG, 1, 3, 4) for _ in range(3)]
+
+    def run(runtime: Interpreter, steps: int, feed: Array) -> list[Array]:
+        details = runtime.get_input_details()
+        if limit is None:
+            runtime.set_tensor(details[0]["index"], int32(steps))
+        runtime.set_tensor(details[-1]["index"], feed)
+        return [*outputs(runtime), *(runtime.get_tensor(t) for t in states)]
+
+    if limit is None:
+        for got, wanted in zip(run(interpreter, 3, x[0]), run(plain, 3, x[0]), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-6)
+    before = [interpreter.get_tensor(t) for t in states]
+    start_s = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt), ctrl_c(0.5):
+        run(interpreter, 2**31 - 2, x[1])
+    assert time.perf_counter() - start_s < 10
+    for t, value in zip(states, before, strict=True):
+        np.testing.assert_array_equal(interpreter.get_tensor(t), value)
+    if limit is None:
+        for got, wanted in zip(run(interpreter, 5, x[2]), run(plain, 5, x[2]), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-6)
+
+
 # What is not static stays on the CPU
 
 
@@ -391,6 +471,27 @@ def test_a_state_that_grows_stays_on_the_cpu() -> None:
     assert reasons(interpreter)["WHILE"] == "WHILE: output 1 of the body changes shape [2, 3] -> [2, 4]"
     claimed = [(row.subgraph, row.op) for row in interpreter.delegation_report().nodes if row.claimed]
     assert (1, "LESS") in claimed and (2, "ADD") in claimed
+
+
+def test_a_state_of_any_length_stays_on_the_cpu() -> None:
+    """The state is declared [None], and every step puts its negative behind it; what is not the state is claimed."""
+
+    def graph(name: str, part: Part) -> Subgraph:
+        g = Graph(name)
+        found = part(g, [g.input((), INT), g.input((1,), FLOAT, signature=(-1,))])
+        return g.build(*([found] if isinstance(found, int) else found))
+
+    def body(g: Graph, x: Sequence[int]) -> list[int]:
+        negative = times(g, x[1], g.const(np.float32(-1)))
+        return [next_(g, x[0]), g.op(CONCATENATION, [x[1], negative], ConcatenationOptions(0))]
+
+    model_ = model(graph("main", lambda g, x: while_node(g, x, 1, 2)), graph("cond", below(3)), graph("body", body))
+    for length in (1, 5):
+        interpreter = check(model_, [int32(0), randn(RNG, length)], claimed=False)
+        change = f"[{length}] -> [{2 * length}]"
+        assert reasons(interpreter)["WHILE"] == f"WHILE: output 1 of the body changes shape {change}"
+        claimed = [(row.subgraph, row.op) for row in interpreter.delegation_report().nodes if row.claimed]
+        assert claimed == [(1, "LESS"), (2, "ADD")]
 
 
 def test_a_denied_operator_keeps_the_loop_on_the_cpu() -> None:
