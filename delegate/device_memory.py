@@ -25,18 +25,18 @@ class Memory:
             cl.enqueue_copy(device.queue, self.constants, np.ascontiguousarray(data), dst_offset=offset)
 
     def region_address(self, arg: Arg) -> int:
-        """Where region.cl finds something: an offset into the arena, or into the constants with bit 0 set.
+        """Where region.cl finds something: an offset, to which the shift that bits 48 and up name is added (region.h).
 
-        A loop variable is found in its loop's first set, to which the shift that bits 48 and up name is added.
+        For a loop variable that is the offset of its loop's first set.
         """
         data = self._constant(arg)
         if data is not None:
-            return self._offsets[id(data)][1] | 1
+            return self._offsets[id(data)][1] | 1 << 48
         root, start = self._place(arg)
         if root in self._plan.slots:
             slot = self._plan.slots[root]
             offset = self._plan.arena.offsets[slot.sets] + slot.offset + start
-            return offset | (1 + 2 * slot.loop + slot.written) << 48
+            return offset | (2 + 2 * slot.loop + slot.written) << 48
         return self._plan.arena.offsets[root] + start
 
     def argument(self, arg: Arg, swapped: Collection[int] = ()) -> Any:
