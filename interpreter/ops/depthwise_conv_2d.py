@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from math import prod
 
 import numpy as np
 
@@ -77,9 +76,13 @@ def _by_blocks(
     """``last`` of the sums over the taps, which gives them a type, so many rows at a time as the cache holds."""
     multiplier = filter_.shape[3] // x.shape[3]
     patches = window.patches(window.pad(x if multiplier == 1 else x.repeat(multiplier, axis=3), sizes), sizes)
-    result = np.empty((*patches.shape[:3], filter_.shape[3]), dtype)
-    for images, rows in window.blocks(len(result), result.shape[1], prod(result.shape[2:])):
-        result[images, rows] = last(_sums(patches[images, rows], filter_))
+    images, height, width, *_, channels = patches.shape
+    blocks = list(window.blocks(images, height, width * channels))
+    if len(blocks) == 1:
+        return last(_sums(patches, filter_))
+    result = np.empty((images, height, width, channels), dtype)
+    for block in blocks:
+        result[block] = last(_sums(patches[block], filter_))
     return result
 
 
