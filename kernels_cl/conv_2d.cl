@@ -2,8 +2,8 @@
 // x is [images, height, width, channels]; weights are packed in panels, [groups][columns / PANEL][kernel_height *
 // kernel_width * group_channels][PANEL]; bias is [groups][columns padded to whole panels]; zeros holds kernel_width *
 // group_channels zeros, which stand for pixels outside the image.
-// Pixels of out (and of a residual) lie out_step apart. Those computed form a grid_height x grid_width grid in the output, every step-th from first on: all of it for a
-// convolution, one phase of a transposed convolution.
+// Pixels of out (and of a residual) lie out_step apart. Those computed form a grid_height x grid_width grid in the
+// output, every step-th from first on: all of it for a convolution, one phase of a transposed convolution.
 // A work-item takes item_rows pixels x item_columns columns of one group, tile by tile.
 // Macros: MR, NV, PANEL; ROW_STEP, where there are few channels: how far apart pixels that are neighbours in the output
 // lie in the input, in elements; ACTIVATION (common.h), whose arguments are low and high.
@@ -88,7 +88,7 @@ INLINE int conv_neighbours(__global const float *restrict x, __global const floa
     const int out_y = y * g->step_y + g->first_y, out_x = column * g->step_x + g->first_x;
     int to[MR];
     UNROLL for (int r = 0; r < MR; ++r)
-        to[r] = ((image * g->out_height + out_y) * g->out_width + out_x + r * g->step_x) * g->columns + n0;
+        to[r] = ((image * g->out_height + out_y) * g->out_width + out_x + r * g->step_x) * g->out_step + n0;
     finish_tile(tile, residual, out, to, MR, g->group_columns - n0, has_residual, low, high);
     return 1;
 }
