@@ -27,7 +27,9 @@ _SCALARS = {
 
 
 # region.cl's codes of control flow.
-_BLOCK, _JUMP, _UNLESS, _SWAP, _START, _COUNT = -1, -2, -3, -4, -5, -6
+_BLOCK, _JUMP, _UNLESS, _WHILE, _REPEAT, _SWAP, _START, _COUNT = range(-1, -9, -1)
+
+_ANY = np.iinfo(np.int32).max  # iterations
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ class _Tables:
             self._part(part)
 
     def _branch(self, branch: Branch) -> None:
-        unless = self._unless(branch.predicate)
+        unless = self._under(_UNLESS, branch.predicate)
         self._steps(branch.then)
         over = self._control(_JUMP)
         self._land(unless)
@@ -161,18 +163,27 @@ class _Tables:
         self._land(over)
 
     def _loop(self, loop: Loop) -> None:
-        if self._most is not None:
+        """The body, and behind it what decides on another iteration: how often the model says, or the condition."""
+        if loop.trips is not None or self._most is not None:
             self._control(_START, loop.number)
+        if loop.trips is None:
+            first = self._control(_JUMP)
+            start = self._body(loop)
+            self._land(first)
+            self._steps(loop.condition)
+            self._under(_WHILE, loop.predicate, start)
+        elif loop.trips:
+            self._control(_REPEAT, self._body(loop), loop.number, loop.trips)
+
+    def _body(self, loop: Loop) -> int:
+        """One iteration; where it starts."""
         start = len(self.works)
-        self._steps(loop.condition)
-        unless = self._unless(loop.predicate)
-        if self._most is not None:
-            self._control(_COUNT, loop.number, self._most)
+        if loop.trips is not None or self._most is not None:
+            self._control(_COUNT, loop.number, _ANY if self._most is None else self._most)
         self._steps(loop.body)
         if loop.swaps:
             self._control(_SWAP, loop.number)
-        self._control(_JUMP, start)
-        self._land(unless)
+        return start
 
     def _work(self, launch: Launch) -> None:
         function = function_of(launch)
@@ -181,13 +192,14 @@ class _Tables:
         self.works.append([case, *[*launch.global_size, 1, 1][:3], len(self.args), self.places])
         self.args += [_bits(arg) if isinstance(arg, np.generic) else self._address(arg) for arg in launch.args]
 
-    def _control(self, code: int, first: int = 0, second: int = 0) -> int:
+    def _control(self, code: int, *numbers: int) -> int:
         """Adds an entry of control flow; its position."""
-        self.works.append([code, first, second, 0, len(self.args), self.places])
+        self.works.append([code, *[*numbers, 0, 0, 0][:3], len(self.args), self.places])
         return len(self.works) - 1
 
-    def _unless(self, predicate: Operand) -> int:
-        entry = self._control(_UNLESS)
+    def _under(self, code: int, predicate: Operand, to: int = 0) -> int:
+        """An entry that goes somewhere if the predicate says so."""
+        entry = self._control(code, to)
         self.args.append(self._address(predicate))
         return entry
 

@@ -111,9 +111,9 @@ class RegionKernel:
 
 def _shifts(plan: Plan) -> Array:
     """region.cl's shifts at the beginning: every loop reads its first set."""
-    shifts = np.zeros(1 + 2 * len(plan.loops), np.uint64)
+    shifts = np.zeros(2 + 2 * len(plan.loops), np.uint64)
     for slot in plan.slots.values():
-        shifts[2 + 2 * slot.loop] = slot.set_bytes
+        shifts[3 + 2 * slot.loop] = slot.set_bytes
     return shifts
 
 

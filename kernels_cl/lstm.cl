@@ -185,7 +185,8 @@ KERNEL void lstm(ITEM __global float *of_input, __global const float *restrict r
             cells[r] = to[r];
 #endif
         }
-        for (int block = first; block < g->blocks; block += step) {
+        for (int i = first; i < g->blocks; i += step) {
+            const int block = t % 2 ? g->blocks - 1 - i : i;  // back again: the last weights are still at hand
             floatv z[MR][NV];
             sum_block(z, (__global const float *const *)sums, h, &cell, block, g);
             for (int r = 0; r < rows; ++r) {

@@ -3,9 +3,9 @@
 // works holds six numbers an entry (region_program.py). Of a launch: which function, its work-items in three
 // dimensions, its first argument, and its place in progress. Of control flow: one of the codes below, then an entry to
 // go to or a loop's number.
-// args holds the arguments of all launches (region.h). shifts holds a 0, then for every loop what is added to reach the
-// set of variables that it reads, and to reach the one that it writes. counts holds a loop's number plus 1 if that one
-// ran too often, then how often each has run.
+// args holds the arguments of all launches (region.h). shifts holds a 0, what leads from arena to constants, then for
+// every loop what is added to reach the set of variables that it reads, and to reach the one that it writes. counts
+// holds a loop's number plus 1 if that one ran too often, then how often each has run.
 // progress holds a cache line of zeros for every worker and one more, launch by launch: the work-items begun in each
 // worker's share, and those done. A worker begins with its own share, so that what it wrote in one launch it reads in
 // the next, then helps with the others', and goes on to the next launch when all are done; so one worker alone gets to
@@ -21,15 +21,18 @@
 #define PATIENCE 2000
 #define LINE 16  // ints in a cache line
 
-// Codes of control flow. BLOCK: everything up to an entry. JUMP: go on at an entry. UNLESS: do so where the truth value
-// that an argument names is false. SWAP: a loop's two sets of variables change places. START: a loop has not run yet.
-// COUNT: it runs once more, and everything ends if that is too often.
+// Codes of control flow. BLOCK: everything up to an entry. JUMP: go on at an entry. UNLESS, WHILE: do so where the truth
+// value that an argument names is false, or true. REPEAT: do so until a loop has run so often. SWAP: a loop's two sets
+// of variables change places. START: a loop has not run yet. COUNT: it runs once more, and everything ends if that is
+// too often.
 #define BLOCK -1
 #define JUMP -2
 #define UNLESS -3
-#define SWAP -4
-#define START -5
-#define COUNT -6
+#define WHILE -4
+#define REPEAT -5
+#define SWAP -6
+#define START -7
+#define COUNT -8
 
 // What a launch of a block looks like to those that help, each on a cache line of its own. NUMBER is odd while the
 // others are being written.
@@ -43,7 +46,7 @@
 FUNCTIONS(PROTOTYPE)
 
 typedef struct {
-    __global uchar *arena, *constants;
+    ulong arena;
     __global const int *works;
     __global const ulong *args;
     __global ulong *shifts;
@@ -52,7 +55,7 @@ typedef struct {
 } Region;
 
 #define CASE(number, name) \
-    case number: name(item_0, item_1, item_2, r->arena, r->constants, args, r->shifts); break;
+    case number: name(item_0, item_1, item_2, r->arena, args, r->shifts); break;
 
 static void call_function(const Region *r, const int function, const int item_0, const int item_1, const int item_2,
                           __global const ulong *args) {
@@ -118,24 +121,23 @@ static void help(const Region *r) {
 #endif
 
 static void run_all(const Region *r, __global const int *work) {
-#ifndef LITECL_SOLO
-    if (items_of(work) > 1) {
-        share_items(r, work);
-        return;
-    }
+    if (items_of(work) == 1) call_function(r, work[0], 0, 0, 0, r->args + work[4]);
+#ifdef LITECL_SOLO
+    else run_items(r, 0, items_of(work), work);
+#else
+    else share_items(r, work);
 #endif
-    run_items(r, 0, items_of(work), work);
 }
 
 static void swap_sets(const Region *r, const int loop) {
-    __global ulong *sets = r->shifts + 1 + 2 * loop;
+    __global ulong *sets = r->shifts + 2 + 2 * loop;
     const ulong read = sets[0];
     sets[0] = sets[1];
     sets[1] = read;
 }
 
 static bool holds(const Region *r, const ulong arg) {
-    __global uchar *constants = r->constants, *arena = r->arena;
+    const ulong arena = r->arena;
     __global const ulong *shifts = r->shifts;
     return *PLACE(arg);
 }
@@ -148,6 +150,8 @@ static void walk(const Region *r, int at, const int end) {
             case BLOCK: break;
             case JUMP: at = work[1]; break;
             case UNLESS: if (!holds(r, r->args[work[4]])) at = work[1]; break;
+            case WHILE: if (holds(r, r->args[work[4]])) at = work[1]; break;
+            case REPEAT: if (r->counts[1 + work[2]] < work[3]) at = work[1]; break;
             case SWAP: swap_sets(r, work[1]); break;
             case START: r->counts[1 + work[1]] = 0; break;
             case COUNT:
@@ -164,7 +168,8 @@ static void walk(const Region *r, int at, const int end) {
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void run(__global uchar *arena, __global uchar *constants, __global const int *works, __global const ulong *args,
          __global ulong *shifts, __global int *counts, __global volatile int *progress, const int count) {
-    const Region region = {arena, constants, works, args, shifts, counts, progress};
+    const Region region = {(ulong)arena, works, args, shifts, counts, progress};
+    shifts[1] = (ulong)constants - (ulong)arena;  // every worker writes the same
 #ifdef LITECL_SOLO
     walk(&region, 0, count);
 #else

@@ -1,12 +1,14 @@
 // How the kernel of a whole region calls its functions, which are compiled apart (region.cl).
 //
-// A function gets its arguments packed, 64 bits each: a scalar, or an offset in bytes into arena or, with bit 0 set,
-// into constants. Bits 48 and up of an offset say which of the shifts, which change as the region runs, is added.
-#define CALLER(name)                                                                      \
-    void name(const int item_0, const int item_1, const int item_2, __global uchar *arena, \
-              __global uchar *constants, __global const ulong *args, __global const ulong *shifts)
+// A function gets its arguments packed, 64 bits each: a scalar, or an offset in bytes from arena, to which one of the
+// shifts is added: bits 48 and up say which. Shift 0 is 0, shift 1 leads to the constants, the others change as the
+// region runs. A function unpacks its arguments itself, each where it needs it: so it stays apart from what calls it.
+#define CALLER(name)                                                                                    \
+    __attribute__((noinline)) void name(const int item_0, const int item_1, const int item_2,           \
+                                        const ulong arena, __global const ulong *args,                  \
+                                        __global const ulong *shifts)
 
-#define PLACE(arg) ((arg & 1 ? constants : arena) + (arg & 0xfffffffffffeUL) + shifts[arg >> 48])
+#define PLACE(arg) ((__global uchar *)(arena + ((arg) & 0xffffffffffffUL) + shifts[(arg) >> 48]))
 #define POINTER(i) ((__global void *)PLACE(args[i]))
 #define SCALAR_int(i) ((int)args[i])
 #define SCALAR_float(i) as_float((uint)args[i])

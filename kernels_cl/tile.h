@@ -88,17 +88,36 @@ INLINE Ahead next_panel(__global const float *panel, const int depth, const int 
     return (Ahead){panel + (size_t)depth * (PANEL + band * step), step};
 }
 
+// One step of a product: tile[r][j] += rows[r][k] * weights[j * VW].
+INLINE void multiply_step(floatv tile[MR][NV], __global const float *const rows[MR], __global const float *weights,
+                          const int k) {
+    floatv w[NV];
+    UNROLL for (int j = 0; j < NV; ++j) w[j] = LOAD(weights + j * VW);
+    UNROLL for (int r = 0; r < MR; ++r) {
+        const float x = rows[r][k];
+        UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = x * w[j] + tile[r][j];
+    }
+}
+
 // tile[r][j] += sum over k < depth of rows[r][k] * weights[k * PANEL + j * VW].
 INLINE void multiply_tile(floatv tile[MR][NV], __global const float *const rows[MR], __global const float *weights,
                           const int depth, Ahead *ahead) {
-    for (int k = 0; k < depth; ++k, weights += PANEL) {
-        floatv w[NV];
-        if (MR > 1) PREFETCH(ahead->weights + k * ahead->step);
-        UNROLL for (int j = 0; j < NV; ++j) w[j] = LOAD(weights + j * VW);
-        UNROLL for (int r = 0; r < MR; ++r) {
-            const float x = rows[r][k];
-            UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = x * w[j] + tile[r][j];
-        }
+    int k = 0;
+#if MR * NV <= 4
+    // A sum waits for the one before it. So few sums leave the multipliers idle: every other k gets some of its own.
+    floatv odd[MR][NV];
+    UNROLL for (int r = 0; r < MR; ++r)
+        UNROLL for (int j = 0; j < NV; ++j) odd[r][j] = 0.0f;
+    for (; k + 2 <= depth; k += 2, weights += 2 * PANEL) {
+        multiply_step(tile, rows, weights, k);
+        multiply_step(odd, rows, weights + PANEL, k + 1);
+    }
+    UNROLL for (int r = 0; r < MR; ++r)
+        UNROLL for (int j = 0; j < NV; ++j) tile[r][j] += odd[r][j];
+#endif
+    for (; k < depth; ++k, weights += PANEL) {
+        PREFETCH(ahead->weights + k * ahead->step);
+        multiply_step(tile, rows, weights, k);
     }
     ahead->weights += depth * ahead->step;
 }

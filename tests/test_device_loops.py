@@ -1,7 +1,10 @@
 """WHILE and IF on the device: within one kernel, by several workers, and queued; against LiteRT's reference kernels."""
 
 import json
-from collections.abc import Callable, Sequence
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +20,9 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError, ModelError
 from litecl.interpreter.graph import Array, Model, Subgraph, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
-from litecl.interpreter.ops.binary import ADD, FLOOR_DIV, LOGICAL_AND, MUL, SUB, AddOptions, MulOptions, SubOptions
+from litecl.interpreter.ops.binary import ADD, FLOOR_DIV, LOGICAL_AND, SUB, AddOptions, SubOptions
 from litecl.interpreter.ops.compare import GREATER, LESS
 from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
-from litecl.interpreter.ops.control import IF, WHILE, IfOptions, WhileOptions
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.gather import GATHER, GatherOptions
@@ -29,15 +31,37 @@ from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.split import SPLIT, SplitOptions
 from litecl.interpreter.ops.unary import ABS, LOGISTIC, TANH
-from litecl.interpreter.schema import TensorType
+from litecl.interpreter.ops.unidirectional_sequence_lstm import (
+    UNIDIRECTIONAL_SEQUENCE_LSTM,
+    UnidirectionalSequenceLSTMOptions,
+)
+from litecl.interpreter.schema import ActivationFunctionType
 from litecl.interpreter.shapes import propagate
 from litecl.interpreter.writer import write
+from loop_models import (
+    BOOL,
+    FLOAT,
+    INT,
+    Part,
+    State,
+    below,
+    check,
+    if_node,
+    int32,
+    next_,
+    outputs,
+    plus,
+    prepared,
+    reasons,
+    subgraph,
+    times,
+    while_model,
+    while_node,
+)
 from shared import GOLDEN, needs_shared
 
 RNG = np.random.default_rng(3)
-INT, BOOL, FLOAT = TensorType.INT32, TensorType.BOOL, TensorType.FLOAT32
-State = Sequence[tuple[tuple[int, ...], TensorType]]
-Part = Callable[[Graph, Sequence[int]], Any]
+LSTM_OPTIONS = UnidirectionalSequenceLSTMOptions(fused_activation_function=ActivationFunctionType.TANH)
 
 MODES: dict[str, dict[str, Any]] = {
     "one worker": {"num_threads": 1},
@@ -45,84 +69,6 @@ MODES: dict[str, dict[str, Any]] = {
     "queued": {"num_threads": 1, "queue_loops": True},
 }
 in_every_mode = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
-
-
-def subgraph(name: str, state: State, part: Part) -> Subgraph:
-    """A subgraph over loop variables, whose outputs ``part`` returns."""
-    g = Graph(name)
-    found = part(g, [g.input(shape, type_) for shape, type_ in state])
-    return g.build(*([found] if isinstance(found, int) else found))
-
-
-def while_model(state: State, condition: Part, body: Part, *more: Subgraph) -> Model:
-    """A model that is one WHILE: subgraph 1 is its condition, 2 its body, and ``more`` come after."""
-    return model(
-        subgraph("main", state, lambda g, x: while_node(g, x, 1, 2)),
-        subgraph("cond", state, condition),
-        subgraph("body", state, body),
-        *more,
-    )
-
-
-def while_node(g: Graph, x: Sequence[int], condition: int, body: int) -> list[int]:
-    return g.node(WHILE, x, [g.tensors[t] for t in x], WhileOptions(condition, body))
-
-
-def if_node(g: Graph, x: Sequence[int], then: int, otherwise: int, *results: int) -> list[int]:
-    return g.node(IF, x, [g.tensors[t] for t in results], IfOptions(then, otherwise))
-
-
-def int32(value: int) -> Array:
-    return np.array(value, np.int32)
-
-
-def below(limit: int, at: int = 0) -> Part:
-    """The condition that an int32 variable is less than a limit."""
-    return lambda g, x: g.op(LESS, [x[at], g.const(int32(limit))], NoOptions())
-
-
-def plus(g: Graph, a: int, b: int) -> int:
-    return g.op(ADD, [a, b], AddOptions())
-
-
-def times(g: Graph, a: int, b: int) -> int:
-    return g.op(MUL, [a, b], MulOptions())
-
-
-def next_(g: Graph, i: int) -> int:
-    return plus(g, i, g.const(int32(1)))
-
-
-def prepared(model_: Model, feeds: Sequence[Array], **options: Any) -> Interpreter:
-    """An interpreter with a delegate and its inputs set."""
-    interpreter = Interpreter(model_, delegates=[CLDelegate(**options)])
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
-        interpreter.resize_tensor_input(detail["index"], feed.shape)
-    interpreter.allocate_tensors()
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    return interpreter
-
-
-def outputs(interpreter: Interpreter) -> list[Array]:
-    interpreter.invoke()
-    return [np.asarray(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
-
-
-def check(
-    model_: Model, feeds: Sequence[Array], expected: Sequence[Array] = (), *, claimed: bool = True, **options: Any
-) -> Interpreter:
-    """Runs twice and compares with what is expected, or with LiteRT; ``claimed``: all of it is on the device."""
-    interpreter = prepared(model_, feeds, **options)
-    report = interpreter.delegation_report()
-    if claimed:
-        assert [row for row in report.nodes if not row.claimed] == []
-        assert {row.partition for row in report.nodes if row.op in ("WHILE", "IF")} == {0}
-    expected = expected or oracle.run(write(model_), feeds)
-    for _ in range(2):
-        for got, wanted in zip(outputs(interpreter), expected, strict=True):
-            compare.assert_close(got, wanted, compare.DEVICE.get(wanted.dtype.name, 0.0))
-    return interpreter
 
 
 COUNTER: State = [((), INT), ((5,), FLOAT)]
@@ -407,10 +353,10 @@ def test_iterations_cost_no_launch_and_no_sync(trips: int) -> None:
 
 def test_how_loops_run_is_reported() -> None:
     feeds = [int32(0), randn(RNG, 5)]
-    in_kernel = prepared(while_model(COUNTER, below(7), growing), feeds).delegation_report()
+    in_kernel = prepared(while_model(COUNTER, below(7), growing), feeds, [CLDelegate()]).delegation_report()
     assert in_kernel.partitions[0].loops == ("WHILE (subgraph 0, node 0): in the region's kernel",)
     assert {row.partition for row in in_kernel.nodes} == {0}
-    queued = prepared(while_model(COUNTER, below(7), growing), feeds, queue_loops=True)
+    queued = prepared(while_model(COUNTER, below(7), growing), feeds, [CLDelegate(queue_loops=True)])
     assert "queued, exactly 7 iterations" not in str(queued.delegation_report())  # the count starts from an input
 
     def main(g: Graph, x: Sequence[int]) -> list[int]:
@@ -427,7 +373,7 @@ def test_too_many_iterations(mode: dict[str, Any]) -> None:
     model_ = while_model(COUNTER, below(40), growing)
     feeds = [int32(0), randn(RNG, 5)]
     check(model_, feeds, max_loop_iterations=40, **mode)
-    interpreter = prepared(model_, feeds, max_loop_iterations=39, **mode)
+    interpreter = prepared(model_, feeds, [CLDelegate(max_loop_iterations=39, **mode)])
     for _ in range(2):
         with pytest.raises(ModelError, match=r"WHILE \(subgraph 0, node 0\): more than 39 iterations"):
             interpreter.invoke()
@@ -435,11 +381,77 @@ def test_too_many_iterations(mode: dict[str, Any]) -> None:
     assert outputs(interpreter)[0] == 40
 
 
+def remembering(limit: int | None) -> Model:
+    """An LSTM, whose state stays between invokes, and a loop over its output: of so many steps, or as many as are fed.
+
+    The inputs are the number of steps, where the model does not say it, and what the LSTM reads.
+    """
+    state: State = [((), INT), ((), INT), ((1, 3, 6), FLOAT)]
+
+    def main(g: Graph, x: Sequence[int]) -> int:
+        weights = [g.const(randn(RNG, 6, depth, scale=0.4)) for depth in (4,) * 4 + (6,) * 4]
+        biases = [g.const(randn(RNG, 6)) for _ in range(4)]
+        states = [g.variable((1, 6)), g.variable((1, 6))]
+        inputs = [x[-1], *weights, None, None, None, *biases, None, None, *states, None, None, None, None]
+        y = g.op(UNIDIRECTIONAL_SEQUENCE_LSTM, inputs, LSTM_OPTIONS)
+        steps = x[0] if limit is None else g.const(int32(limit))
+        return while_node(g, [g.const(int32(0)), steps, y], 1, 2)[2]
+
+    def condition(g: Graph, x: Sequence[int]) -> int:
+        return g.op(LESS, [x[0], x[1] if limit is None else g.const(int32(limit))], NoOptions())
+
+    def body(g: Graph, x: Sequence[int]) -> list[int]:
+        return [next_(g, x[0]), x[1], unary(g, TANH, x[2])]
+
+    given: State = [((), INT), ((1, 3, 4), FLOAT)]
+    parts = [subgraph("cond", state, condition), subgraph("body", state, body)]
+    return model(subgraph("main", given if limit is None else given[1:], main), *parts)
+
+
+@contextmanager
+def ctrl_c(after_s: float) -> Iterator[None]:
+    """A KeyboardInterrupt from a signal handler, which is how Ctrl-C comes."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, after_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("limit", [None, 2**31 - 2], ids=["under a flag", "counted"])
+def test_ctrl_c_ends_a_queued_loop(limit: int | None) -> None:
+    """It would run for hours; it ends at once, with variables as they were before the invoke."""
+    model_ = remembering(limit)
+    interpreter, plain = prepared(model_, [], [CLDelegate(queue_loops=True)]), prepared(model_, [], [])
+    assert reasons(interpreter) == {}
+    states = [t for t, spec in enumerate(model_.subgraphs[0].tensors) if spec.is_variable]
+    x = [randn(RNG, 1, 3, 4) for _ in range(3)]
+
+    def run(runtime: Interpreter, steps: int, feed: Array) -> list[Array]:
+        details = runtime.get_input_details()
+        if limit is None:
+            runtime.set_tensor(details[0]["index"], int32(steps))
+        runtime.set_tensor(details[-1]["index"], feed)
+        return [*outputs(runtime), *(runtime.get_tensor(t) for t in states)]
+
+    if limit is None:
+        for got, wanted in zip(run(interpreter, 3, x[0]), run(plain, 3, x[0]), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-6)
+    before = [interpreter.get_tensor(t) for t in states]
+    start_s = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt), ctrl_c(0.5):
+        run(interpreter, 2**31 - 2, x[1])
+    assert time.perf_counter() - start_s < 10
+    for t, value in zip(states, before, strict=True):
+        np.testing.assert_array_equal(interpreter.get_tensor(t), value)
+    if limit is None:
+        for got, wanted in zip(run(interpreter, 5, x[2]), run(plain, 5, x[2]), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-6)
+
+
 # What is not static stays on the CPU
-
-
-def reasons(interpreter: Interpreter) -> dict[str, str]:
-    return {row.op: row.reason for row in interpreter.delegation_report().nodes if not row.claimed}
 
 
 def test_a_state_that_grows_stays_on_the_cpu() -> None:
@@ -459,6 +471,27 @@ def test_a_state_that_grows_stays_on_the_cpu() -> None:
     assert reasons(interpreter)["WHILE"] == "WHILE: output 1 of the body changes shape [2, 3] -> [2, 4]"
     claimed = [(row.subgraph, row.op) for row in interpreter.delegation_report().nodes if row.claimed]
     assert (1, "LESS") in claimed and (2, "ADD") in claimed
+
+
+def test_a_state_of_any_length_stays_on_the_cpu() -> None:
+    """The state is declared [None], and every step puts its negative behind it; what is not the state is claimed."""
+
+    def graph(name: str, part: Part) -> Subgraph:
+        g = Graph(name)
+        found = part(g, [g.input((), INT), g.input((1,), FLOAT, signature=(-1,))])
+        return g.build(*([found] if isinstance(found, int) else found))
+
+    def body(g: Graph, x: Sequence[int]) -> list[int]:
+        negative = times(g, x[1], g.const(np.float32(-1)))
+        return [next_(g, x[0]), g.op(CONCATENATION, [x[1], negative], ConcatenationOptions(0))]
+
+    model_ = model(graph("main", lambda g, x: while_node(g, x, 1, 2)), graph("cond", below(3)), graph("body", body))
+    for length in (1, 5):
+        interpreter = check(model_, [int32(0), randn(RNG, length)], claimed=False)
+        change = f"[{length}] -> [{2 * length}]"
+        assert reasons(interpreter)["WHILE"] == f"WHILE: output 1 of the body changes shape {change}"
+        claimed = [(row.subgraph, row.op) for row in interpreter.delegation_report().nodes if row.claimed]
+        assert claimed == [(1, "LESS"), (2, "ADD")]
 
 
 def test_a_denied_operator_keeps_the_loop_on_the_cpu() -> None:
