@@ -10,7 +10,7 @@ from litecl.delegate import claims
 from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Const, Launch, Operand, Pads, Refusal, Step, Target
 from litecl.delegate.gemm import Product, gemm
 from litecl.delegate.ops import depthwise_conv_2d
-from litecl.delegate.packing import packed_bias, packed_rows
+from litecl.delegate.packing import packed_bias, packed_rows, stored_as
 from litecl.delegate.tile import Tile, flops, grid_for, tile_for
 from litecl.delegate.winograd import suits, winograd
 from litecl.interpreter.graph import Array, TensorSpec
@@ -81,7 +81,7 @@ def convolution(
         (*operands, Const(np.array(shape, np.int32)), np.int32(residual is not None), *activation.bounds),
         grid.global_size,
         grid.local_size,
-        tile.defines | _neighbours(g) | activation.defines,
+        tile.defines | stored_as(weights) | _neighbours(g) | activation.defines,
         flops(g.pixels, g.columns, g.depth),
     )
 
