@@ -4,9 +4,7 @@ What is expected is what LiteRT's reference kernels make of the same model with 
 tolerance of float32; the model with its own weights differs by what rounding them does.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,7 @@ import compare
 import devices
 import oracle
 from build import Graph, model, randn
-from litecl.delegate import CLDelegate, device
+from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
@@ -111,17 +109,14 @@ def _feed(content: bytes) -> Array:
     return randn(np.random.default_rng(7), *detail["shape"])
 
 
-@pytest.fixture(scope="module", params=["CPU", "as on a GPU"])
-def options(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Options of the delegate; the second takes the first device for a GPU, which converts without the CPU's help."""
+@pytest.fixture(params=["CPU", "as on a GPU"])
+def options(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    """Options of the delegate; what is launched as on a GPU converts without the CPU's help."""
     if request.param == "CPU":
-        yield {}
-        return
-    real = device.target_of
-    cache: Path = tmp_path_factory.mktemp("programs")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(device, "target_of", lambda d: replace(real(d), kind="gpu", vector_width=4))
-        yield {"device": devices.tested()[0], "cache_dir": cache}
+        return {}
+    return devices.as_on_a_gpu(monkeypatch, tmp_path_factory.getbasetemp() / "half weights")
 
 
 @pytest.mark.parametrize("build", _LARGE.values(), ids=_LARGE)
