@@ -31,7 +31,8 @@ class CLDelegate:
 
     device: a pyopencl Device, a fragment of its name or its index; None picks a GPU if there is one, else the CPU
         device that suits the model. num_threads: on a CPU device, 1 picks the one that runs in the calling thread.
-    precision: of the arithmetic; "fp32".
+    precision: "fp32", or "fp16", which stores large weights (over 2**18 elements) of convolutions, matrix products and
+        LSTMs as halves, but for those of Winograd's algorithm; activations and arithmetic are float32 in both.
     max_delegated_partitions: keep only so many regions, the largest; None keeps all. min_nodes_per_partition: leave
         smaller regions to the CPU. allow_ops, deny_ops: operator names; deny_nodes: node positions of subgraph 0, or
         (subgraph, node) pairs.
@@ -202,7 +203,8 @@ class CLDelegation:
         number = len(self._programs)
         try:
             model, specs = self._basis(region.subgraph)
-            target, alignment = self._device.target, self._device.alignment
+            alignment = self._device.alignment
+            target = replace(self._device.target, half_weights=self.options.precision == "fp16")
             planned = plan(region, model, specs, target, alignment, self.options.cl_ops)
             program = Program(planned, self._device, number, self.options)
         except DelegateError as error:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Scratch, Target
+from litecl.delegate.packing import stored_as
 from litecl.delegate.tile import Tile, flops, grid_for
 from litecl.interpreter.graph import Array
 
@@ -45,6 +46,6 @@ def gemm(
         (*args, *(np.int32(n) for n in sizes), *activation.bounds),
         grid.global_size,
         grid.local_size,
-        tile.defines | activation.defines,
+        tile.defines | stored_as(weights) | activation.defines,
         flops(len(p.offsets), p.rows, p.columns, p.depth),
     )

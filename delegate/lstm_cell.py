@@ -8,7 +8,7 @@ import numpy as np
 from litecl.delegate import claims
 from litecl.delegate.cl_op import Activation, Arg, Call, Const, Launch, Operand, Refusal, Scratch, Target
 from litecl.delegate.gemm import Product, gemm
-from litecl.delegate.packing import panels
+from litecl.delegate.packing import panels, stored, stored_as
 from litecl.delegate.tile import flops, tile_for
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.lstm_cell import Layout
@@ -131,7 +131,8 @@ def run_cell(
     blocks = -(-cell.units // width)
     scratch = Scratch(4 * walk.batch * blocks * width)
     shape = (walk.steps, walk.batch, cell.units, blocks, cell.outputs, *astuple(walk)[2:])
-    operands: list[Arg] = [sums, Const(panels(_by_block(cell.recurrent_weights, width), cell.gates * width))]
+    recurrent = stored(panels(_by_block(cell.recurrent_weights, width), cell.gates * width), call.target)
+    operands: list[Arg] = [sums, recurrent]
     bias = cell.bias if cell.norm else []
     operands += [Const(_blocks(vectors, width)) for vectors in (cell.peephole, cell.norm, bias)]
     operands += [Const(array) for array in _projection(cell, width)]
@@ -144,7 +145,7 @@ def run_cell(
         (*operands, Const(np.array(shape, np.int32)), *clips, *call.activation.bounds),
         (group, -(-walk.batch // rows)),
         (group, 1),
-        _defines(cell, rows, width) | call.activation.defines,
+        _defines(cell, rows, width) | stored_as(recurrent) | call.activation.defines,
         flops(walk.steps * walk.batch, cell.gates * cell.units, cell.outputs),
     )
     return [*launches, launch]
@@ -162,7 +163,7 @@ def _of_inputs(cell: Cell, walk: Walk, inputs: Sequence[Operand], target: Target
     launches = []
     for x, weights in zip(inputs, (cell.input_weights, cell.aux_weights), strict=False):
         product = Product(rows, columns, x.shape[-1])
-        packed = Const(panels(_by_block(weights, width), tile.panel))
+        packed = stored(panels(_by_block(weights, width), tile.panel), target)
         out = Scratch(4 * rows * columns)
         launches.append(
             gemm(product, tile, target, x, packed, start if sums is None else nothing, out, Activation(), sums)

@@ -4,14 +4,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from litecl.delegate.cl_op import ClOp
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.op import Op
 
-Precision = Literal["fp32"]
+Precision = Literal["fp32", "fp16"]
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class CLOptions:
     custom_ops: tuple[ClOp, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.precision != "fp32":
-            raise DelegateError(f"precision: expected 'fp32', got {self.precision!r}")
+        if self.precision not in get_args(Precision):
+            raise DelegateError(f"precision: expected 'fp32' or 'fp16', got {self.precision!r}")
         for name in ("num_threads", "max_delegated_partitions", "min_nodes_per_partition", "max_loop_iterations"):
             value = getattr(self, name)
             if value is not None and value < (0 if name.startswith("max_") else 1):

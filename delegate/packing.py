@@ -8,6 +8,8 @@ from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Scratch, Target
 from litecl.delegate.launch import chunks
 from litecl.interpreter.graph import Array
 
+CACHED_WEIGHTS = 1 << 18  # elements that stay in a CPU's second-level cache
+
 
 def panels(matrices: Array, panel: int) -> Array:
     """Matrices [.., columns, depth] packed as [.., columns / panel, depth, panel], columns past the last as zeros."""
@@ -40,12 +42,28 @@ def pack(x: Operand, source: Strided, panel: int, target: Target) -> tuple[Scrat
     return packed, share.launch("pack", "pack", (x, packed, *share.args, *(np.int32(n) for n in sizes)), {})
 
 
+def stored(weights: Array, target: Target) -> Const:
+    """Weights of a product: as halves where the target asks for them and reading them takes longer than converting.
+
+    They stay floats where one of them is too large for a half.
+    """
+    wanted = target.half_weights and weights.size > CACHED_WEIGHTS
+    halves = wanted and np.max(np.abs(weights)) <= np.finfo(np.float16).max
+    return Const(weights.astype(np.float16) if halves else weights)
+
+
+def stored_as(weights: Arg) -> dict[str, str | int | float]:
+    """The macro of tile.h for weights that are ``stored`` as halves."""
+    halves = isinstance(weights, Const) and weights.data is not None and weights.data.dtype == np.float16
+    return {"HALF_WEIGHTS": 1} if halves else {}
+
+
 def packed_rows(weights: Operand, groups: int, panel: int, target: Target) -> tuple[Arg, list[Launch]]:
     """Row-major weights [groups * columns, ..] packed group by group."""
     rows = weights.shape[0]
     depth, columns = weights.spec.size // rows, rows // groups
     if weights.data is not None:
-        return Const(panels(weights.data.reshape(groups, columns, depth), panel)), []
+        return stored(panels(weights.data.reshape(groups, columns, depth), panel), target), []
     packed, launch = pack(weights, Strided(groups, depth, columns, columns * depth, 1, depth), panel, target)
     return packed, [launch]
 

@@ -2,10 +2,10 @@
 // x is [images, height, width, channels]; weights are packed in panels, [groups][columns / PANEL][kernel_height *
 // kernel_width * group_channels][PANEL]; bias is [groups][columns padded to whole panels]; zeros holds kernel_width *
 // group_channels zeros, which stand for pixels outside the image.
-// Pixels of out (and of a residual) lie out_step apart. Those computed form a grid_height x grid_width grid in the output, every step-th from first on: all of it for a
-// convolution, one phase of a transposed convolution.
+// Pixels of out (and of a residual) lie out_step apart. Those computed form a grid_height x grid_width grid in the
+// output, every step-th from first on: all of it for a convolution, one phase of a transposed convolution.
 // A work-item takes item_rows pixels x item_columns columns of one group, tile by tile.
-// Macros: MR, NV, PANEL; ROW_STEP, where there are few channels: how far apart pixels that are neighbours in the output
+// Macros: MR, NV, PANEL, HALF_WEIGHTS; ROW_STEP, where there are few channels: how far apart pixels that are neighbours in the output
 // lie in the input, in elements; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
 
@@ -20,7 +20,7 @@ typedef struct {
 
 // Adds up all taps of a tile's pixels. at[r] is the offset of pixel r's first tap, (top[r], left[r]) its place, which
 // may be outside the image.
-INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x, __global const float *weights,
+INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x, __global const Weight *weights,
                           __global const float *restrict zeros, __global const Geometry *restrict g, const int at[MR],
                           const int top[MR], const int left[MR], Ahead *ahead) {
     int leftmost = 0, rightmost = 0;
@@ -53,7 +53,7 @@ INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x,
 // Adds up all taps of a tile whose pixels are neighbours in one row, of which none has a tap left or right of the
 // image: one address serves them all. x is at the first pixel's first tap, in row `top`.
 INLINE void multiply_neighbours(floatv tile[MR][NV], __global const float *restrict x,
-                                __global const float *restrict weights, __global const Geometry *restrict g,
+                                __global const Weight *restrict weights, __global const Geometry *restrict g,
                                 const int top) {
     const int depth = g->kernel_width * g->channels;
     for (int ky = 0; ky < g->kernel_height; ++ky, weights += depth * PANEL) {
@@ -62,7 +62,7 @@ INLINE void multiply_neighbours(floatv tile[MR][NV], __global const float *restr
         __global const float *row = x + dy * g->width * g->channels;
         for (int k = 0; k < depth; ++k) {
             floatv w[NV];
-            UNROLL for (int j = 0; j < NV; ++j) w[j] = LOAD(weights + k * PANEL + j * VW);
+            UNROLL for (int j = 0; j < NV; ++j) w[j] = LOAD_WEIGHTS(weights + k * PANEL + j * VW);
             UNROLL for (int r = 0; r < MR; ++r)
                 UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = row[k + r * ROW_STEP] * w[j] + tile[r][j];
         }
@@ -70,7 +70,7 @@ INLINE void multiply_neighbours(floatv tile[MR][NV], __global const float *restr
 }
 
 // conv_tile for such a tile; false where it is none.
-INLINE int conv_neighbours(__global const float *restrict x, __global const float *restrict weights,
+INLINE int conv_neighbours(__global const float *restrict x, __global const Weight *restrict weights,
                            __global const float *restrict bias, __global const float *restrict residual,
                            __global float *restrict out, __global const Geometry *restrict g, const int m0,
                            const int n0, const int has_residual, const float low, const float high) {
@@ -88,13 +88,13 @@ INLINE int conv_neighbours(__global const float *restrict x, __global const floa
     const int out_y = y * g->step_y + g->first_y, out_x = column * g->step_x + g->first_x;
     int to[MR];
     UNROLL for (int r = 0; r < MR; ++r)
-        to[r] = ((image * g->out_height + out_y) * g->out_width + out_x + r * g->step_x) * g->columns + n0;
+        to[r] = ((image * g->out_height + out_y) * g->out_width + out_x + r * g->step_x) * g->out_step + n0;
     finish_tile(tile, residual, out, to, MR, g->group_columns - n0, has_residual, low, high);
     return 1;
 }
 #endif
 
-OUT_OF_LINE WIDE void conv_tile(__global const float *restrict x, __global const float *restrict weights,
+OUT_OF_LINE WIDE void conv_tile(__global const float *restrict x, __global const Weight *restrict weights,
                                 __global const float *restrict bias, __global const float *restrict zeros,
                                 __global const float *restrict residual, __global float *restrict out,
                                 __global const Geometry *restrict g, const int m0, const int n0,
@@ -120,13 +120,13 @@ OUT_OF_LINE WIDE void conv_tile(__global const float *restrict x, __global const
         }
     }
     const int depth = g->kernel_height * g->kernel_width * g->group_channels;
-    __global const float *panel = panel_at(weights, n0, depth);
+    __global const Weight *panel = panel_at(weights, n0, depth);
     Ahead ahead = next_panel(panel, depth, m0 / MR, (g->pixels + MR - 1) / MR);
     multiply_taps(tile, x, panel, zeros, g, at, top, left, &ahead);
     finish_tile(tile, residual, out, to, g->pixels - m0, g->group_columns - n0, has_residual, low, high);
 }
 
-KERNEL void conv_2d(ITEM __global const float *restrict x, __global const float *restrict weights,
+KERNEL void conv_2d(ITEM __global const float *restrict x, __global const Weight *restrict weights,
                     __global const float *restrict bias, __global const float *restrict zeros,
                     __global const float *restrict residual, __global float *restrict out,
                     __global const Geometry *restrict g, const int has_residual, const float low, const float high) {

@@ -3,10 +3,10 @@
 // is padded to whole panels.
 // A work-item takes item_rows x item_columns of one product, tile by tile.
 // offsets: of every product's x and weights, in elements. residual is read only if has_residual.
-// Macros: MR, NV, PANEL; ACTIVATION (common.h), whose arguments are low and high.
+// Macros: MR, NV, PANEL, HALF_WEIGHTS; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
 
-OUT_OF_LINE WIDE void gemm_tile(__global const float *restrict x, __global const float *restrict weights,
+OUT_OF_LINE WIDE void gemm_tile(__global const float *restrict x, __global const Weight *restrict weights,
                                 __global const float *restrict bias, __global const float *restrict residual,
                                 __global float *restrict out, const int m0, const int n0, const int m, const int n,
                                 const int depth, const int out_step, const int has_residual, const float low,
@@ -17,7 +17,7 @@ OUT_OF_LINE WIDE void gemm_tile(__global const float *restrict x, __global const
         rows[r] = x + (size_t)MIN(m0 + r, m - 1) * depth;
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
     }
-    __global const float *panel = panel_at(weights, n0, depth);
+    __global const Weight *panel = panel_at(weights, n0, depth);
     Ahead ahead = next_panel(panel, depth, m0 / MR, (m + MR - 1) / MR);
     multiply_tile(tile, rows, panel, depth, &ahead);
     int to[MR];
@@ -25,7 +25,7 @@ OUT_OF_LINE WIDE void gemm_tile(__global const float *restrict x, __global const
     finish_tile(tile, residual, out, to, m - m0, n - n0, has_residual, low, high);
 }
 
-KERNEL void gemm(ITEM __global const float *restrict x, __global const float *restrict weights,
+KERNEL void gemm(ITEM __global const float *restrict x, __global const Weight *restrict weights,
                  __global const float *restrict bias, __global const float *restrict residual,
                  __global float *restrict out, __global const int *restrict offsets, const int m, const int n,
                  const int depth, const int out_step, const int item_rows, const int item_columns,

@@ -8,7 +8,7 @@
 // projection is [outputs / VW][units][VW], projection_bias [outputs / VW][VW]; padding is zeros.
 // scratch is [batch][blocks][VW], the cells' output before the projection.
 // A work-group walks MR rows of the batch, and its work-items share the blocks: on a CPU one work-item does it all.
-// Macros: MR, NV (the number of gates), PANEL = NV * VW; CIFG, PEEPHOLE, PROJECTION, LAYER_NORM where there is one;
+// Macros: MR, NV (the number of gates), PANEL = NV * VW, HALF_WEIGHTS (of recurrent); CIFG, PEEPHOLE, PROJECTION, LAYER_NORM where there is one;
 // ACTIVATION (common.h) of the cell gate and the cell state, whose arguments are low and high.
 #include "tile.h"
 
@@ -32,7 +32,8 @@ typedef struct {
 } Geometry;
 
 typedef struct {
-    __global const float *recurrent, *peephole, *norm, *norm_bias, *projection, *projection_bias;
+    __global const Weight *recurrent;
+    __global const float *peephole, *norm, *norm_bias, *projection, *projection_bias;
     float cell_clip, projection_clip, low, high;
 } Cell;
 
@@ -91,7 +92,7 @@ OUT_OF_LINE WIDE void sum_block(floatv sums[MR][NV], __global const float *const
         rows[r] = h[r];
         UNROLL for (int gate = 0; gate < NV; ++gate) tile[r][gate] = LOAD(of_input[r] + block * PANEL + gate * VW);
     }
-    __global const float *weights = cell->recurrent + (size_t)block * g->outputs * PANEL;
+    __global const Weight *weights = cell->recurrent + (size_t)block * g->outputs * PANEL;
     Ahead ahead = {weights, 0};  // one block follows another: nothing to fetch out of order
     multiply_tile(tile, rows, weights, g->outputs, &ahead);
     UNROLL for (int r = 0; r < MR; ++r)
@@ -158,7 +159,7 @@ OUT_OF_LINE WIDE void project(__global const float *cells, __global float *out, 
 }
 #endif
 
-KERNEL void lstm(ITEM __global float *of_input, __global const float *restrict recurrent,
+KERNEL void lstm(ITEM __global float *of_input, __global const Weight *restrict recurrent,
                  __global const float *restrict peephole, __global const float *restrict norm,
                  __global const float *restrict norm_bias, __global const float *restrict projection,
                  __global const float *restrict projection_bias, __global const float *h_in,

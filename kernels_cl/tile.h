@@ -3,7 +3,8 @@
 // Weights are packed in panels, [columns / PANEL][depth][PANEL], and columns past the last are zeros. On a CPU a panel
 // is as wide as a tile, which then reads memory in order; on a GPU it is wider, so that neighbours read side by side.
 //
-// Macros: MR and NV; PANEL, a multiple of a tile's columns; WIDTH, floats in a vector, where these are not VW.
+// Macros: MR and NV; PANEL, a multiple of a tile's columns; HALF_WEIGHTS, where they are stored as halves; WIDTH, floats
+// in a vector, where these are not VW.
 #ifdef WIDTH
 #undef VW
 #define VW WIDTH
@@ -74,25 +75,57 @@ INLINE void store_vector(__global float *p, const floatv x, const int columns) {
 #define PREFETCH(p)
 #endif
 
+// Weights are floats or, with HALF_WEIGHTS, halves that become floats as they are loaded; none of them infinite or NaN.
+#ifndef HALF_WEIGHTS
+typedef float Weight;
+#define LOAD_WEIGHTS(p) LOAD(p)
+#define WEIGHT(p) (*(p))
+#else
+typedef ushort Weight;
+typedef VECTOR(ushort) Weightv;
+typedef Weightv Weightv_u __attribute__((aligned(2)));
+#if defined(__F16C__) && VW == 8
+typedef short Bits __attribute__((vector_size(16)));
+#define FROM_HALVES(h) __builtin_astype(__builtin_ia32_vcvtph2ps256(__builtin_astype(h, Bits)), floatv)
+#elif defined(__AVX512F__) && VW == 16
+typedef short Bits __attribute__((vector_size(32)));
+typedef float Floats __attribute__((vector_size(64)));
+#define ZERO __builtin_astype((floatv)(0.0f), Floats)
+#define FROM_HALVES(h) \
+    __builtin_astype(__builtin_ia32_vcvtph2ps512_mask(__builtin_astype(h, Bits), ZERO, (short)-1, 4), floatv)
+#else
+#define FROM_HALVES(h) from_halves(h)
+#endif
+
+// The bits in their places in a float, whose exponent is then off by the difference of the two formats' biases.
+INLINE floatv from_halves(const Weightv h) {
+    const uintv bits = CONVERT(h, uint);
+    return AS_FLOATV((bits & 0x8000u) << 16 | (bits & 0x7fffu) << 13) * 0x1p112f;
+}
+
+#define LOAD_WEIGHTS(p) FROM_HALVES(*(__global const Weightv_u *)(p))
+#define WEIGHT(p) LANE0(from_halves((Weightv)(*(p))))
+#endif
+
 #ifdef MR
 // Packed weights that a tile will not read but a later one will: it fetches a line of them for every row it multiplies.
 typedef struct {
-    __global const float *weights;
+    __global const Weight *weights;
     int step;
 } Ahead;
 
 // The share of the panel after this one that belongs to the band-th of `bands` tiles under a panel. Each reads as many
 // lines as it multiplies rows, so that together they read the panel while it is still in farther memory.
-INLINE Ahead next_panel(__global const float *panel, const int depth, const int band, const int bands) {
+INLINE Ahead next_panel(__global const Weight *panel, const int depth, const int band, const int bands) {
     const int step = PANEL / bands;
     return (Ahead){panel + (size_t)depth * (PANEL + band * step), step};
 }
 
 // One step of a product: tile[r][j] += rows[r][k] * weights[j * VW].
-INLINE void multiply_step(floatv tile[MR][NV], __global const float *const rows[MR], __global const float *weights,
+INLINE void multiply_step(floatv tile[MR][NV], __global const float *const rows[MR], __global const Weight *weights,
                           const int k) {
     floatv w[NV];
-    UNROLL for (int j = 0; j < NV; ++j) w[j] = LOAD(weights + j * VW);
+    UNROLL for (int j = 0; j < NV; ++j) w[j] = LOAD_WEIGHTS(weights + j * VW);
     UNROLL for (int r = 0; r < MR; ++r) {
         const float x = rows[r][k];
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = x * w[j] + tile[r][j];
@@ -100,7 +133,7 @@ INLINE void multiply_step(floatv tile[MR][NV], __global const float *const rows[
 }
 
 // tile[r][j] += sum over k < depth of rows[r][k] * weights[k * PANEL + j * VW].
-INLINE void multiply_tile(floatv tile[MR][NV], __global const float *const rows[MR], __global const float *weights,
+INLINE void multiply_tile(floatv tile[MR][NV], __global const float *const rows[MR], __global const Weight *weights,
                           const int depth, Ahead *ahead) {
     int k = 0;
 #if MR * NV <= 4
@@ -149,7 +182,7 @@ INLINE void finish_tile(floatv tile[MR][NV], __global const float *restrict resi
 }
 
 // The panel that column n lies in, at that column, for weights of `depth` rows.
-INLINE __global const float *panel_at(__global const float *weights, const int n, const int depth) {
+INLINE __global const Weight *panel_at(__global const Weight *weights, const int n, const int depth) {
     return weights + (size_t)(n / PANEL) * PANEL * depth + n % PANEL;
 }
 #endif

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from litecl.delegate import CLDelegate, DelegationReport
+from litecl.delegate.options import Precision
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.executor import Listener
@@ -27,6 +28,7 @@ class BenchOptions:
 
     device: str | int | None = None
     num_threads: int | None = None
+    precision: Precision = "fp32"
     cpu: bool = False
     runs: int = 50
     warmup: int = 3
@@ -169,7 +171,10 @@ def _start(
 def _litecl(
     content: bytes, options: BenchOptions, *, profile: bool = False, listeners: Sequence[Listener] = ()
 ) -> Interpreter:
-    delegates = [] if options.cpu else [CLDelegate(options.device, num_threads=options.num_threads, profile=profile)]
+    delegate = CLDelegate(
+        options.device, num_threads=options.num_threads, precision=options.precision, profile=profile
+    )
+    delegates = [] if options.cpu else [delegate]
     return Interpreter(model_content=content, delegates=delegates, listeners=listeners)
 
 

@@ -4,13 +4,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
 import litecl
+from litecl.delegate.options import Precision
 from litecl.interpreter.errors import LiteclError
 from litecl.perf import commands
 from litecl.perf.bench import PEERS
@@ -158,6 +159,9 @@ def _device(parser: argparse.ArgumentParser, *, cpu: bool = False) -> None:
     if cpu:
         place.add_argument("--cpu", action="store_true", help="run the numpy reference, without a delegate")
     parser.add_argument("--threads", type=_positive, metavar="N", help="threads on a CPU device (default: chosen)")
+    parser.add_argument(
+        "--precision", choices=get_args(Precision), default="fp32", help="fp16 stores large weights as halves"
+    )
 
 
 def _device_name(text: str) -> str | int:

@@ -49,7 +49,7 @@ def inspect(args: argparse.Namespace) -> Output:
     view = [report.summary_view(args.model.name, summary)]
     delegation = None
     if args.delegate:
-        interpreter = Interpreter(model, delegates=[CLDelegate(args.device, num_threads=args.threads)])
+        interpreter = Interpreter(model, delegates=[_delegate(args)])
         interpreter.allocate_tensors()
         delegation = interpreter.delegation_report()
         data["delegation"] = report.report_data(delegation)
@@ -102,6 +102,7 @@ def bench(args: argparse.Namespace) -> Output:
     options = benchmark.BenchOptions(
         device=args.device,
         num_threads=args.threads,
+        precision=args.precision,
         cpu=args.cpu,
         runs=args.runs,
         warmup=args.warmup,
@@ -129,7 +130,7 @@ def coverage(args: argparse.Namespace) -> Output:
 
 
 def _delegate(args: argparse.Namespace) -> CLDelegate:
-    return CLDelegate(args.device, num_threads=args.threads)
+    return CLDelegate(args.device, num_threads=args.threads, precision=args.precision)
 
 
 def _inputs(args: argparse.Namespace, interpreter: Interpreter) -> dict[str, Array]:

@@ -1,10 +1,22 @@
 """The OpenCL devices that tests run on."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from litecl.delegate import device
 from litecl.delegate.device import devices
 
 
 def tested() -> list[Any]:
     """Every device there is, but for PoCL's single-threaded twin of its CPU device."""
     return [device for device in devices() if not device.name.startswith("basic")]
+
+
+def as_on_a_gpu(patch: pytest.MonkeyPatch, cache_dir: Path) -> dict[str, Any]:
+    """Options of a delegate for which the first device is a GPU. It is opened once for a folder, of its own."""
+    real = device.target_of
+    patch.setattr(device, "target_of", lambda opened: replace(real(opened), kind="gpu", vector_width=4))
+    return {"device": tested()[0], "cache_dir": cache_dir}

@@ -1,9 +1,7 @@
 """Element-wise operators one after another as one launch, and sigmoids that become part of what computes their input.
 Against LiteRT's reference kernels."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ import compare
 import devices
 import oracle
 from build import Graph, model, randn
-from litecl.delegate import CLDelegate, device
+from litecl.delegate import CLDelegate
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
@@ -71,18 +69,15 @@ def launches_of(build: Build, mode: dict[str, Any], shape: Sequence[int] = SHAPE
     return report.partitions[0].launches
 
 
-@pytest.fixture(scope="module", params=["several workers", "one worker", "queued", "as on a GPU"])
-def mode(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Options of the delegate; for the last the first device is taken for a GPU."""
+@pytest.fixture(params=["several workers", "one worker", "queued", "as on a GPU"])
+def mode(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    """Options of the delegate."""
+    if request.param == "as on a GPU":
+        return devices.as_on_a_gpu(monkeypatch, tmp_path_factory.getbasetemp() / "chains")
     modes: dict[str, dict[str, Any]] = {"one worker": {"num_threads": 1}, "queued": {"profile": True}}
-    if request.param != "as on a GPU":
-        yield modes.get(request.param, {"num_threads": 2})
-        return
-    real = device.target_of
-    cache: Path = tmp_path_factory.mktemp("programs")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(device, "target_of", lambda d: replace(real(d), kind="gpu", vector_width=4))
-        yield {"device": devices.tested()[0], "cache_dir": cache}
+    return modes.get(request.param, {"num_threads": 2})
 
 
 def _steps() -> dict[str, Build]:

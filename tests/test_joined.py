@@ -150,12 +150,12 @@ def streamed(g: Graph) -> list[int]:
 
 # What each computes, and the launches that it takes: no copy among them unless said.
 _WITHOUT_COPIES: dict[str, tuple[Callable[[Graph], list[int]], int]] = {
-    "a dense block": (dense_block, 2 + 3 * 4 + 3),
+    "a dense block": (dense_block, 2 + 3 * 3 + 2),
     "branches": (branches, 7),
     "a skip connection": (skip, 4 + 4),
     "heads": (heads, 4),
     "packed and unpacked": (packed, 5),
-    "gates": (gates, 1 + 3 + 4),
+    "gates": (gates, 1 + 3),
     "a delay line": (streamed, 2 + 1),  # what leaves the region is copied
 }  # fmt: skip
 

@@ -64,6 +64,7 @@ _FOLDED: dict[str, Callable[[Graph, int], int]] = {
     "7x7 of stride 2": lambda g, x: conv(g, padded(g, x, ((0, 0), (3, 3), (3, 3), (0, 0))), 8, 7, stride=2),
     "dilated": lambda g, x: conv(g, padded(g, x), 8, 3, dilation=2),
     "in groups": lambda g, x: conv(g, padded(g, x), 32, 3, groups=2),
+    "a group a channel": lambda g, x: conv(g, padded(g, x), 32, 3, groups=16),
     "depthwise": lambda g, x: depthwise(g, padded(g, x), 3, 1),
     "depthwise of stride 2": lambda g, x: depthwise(g, padded(g, x, ((0, 0), (0, 1), (0, 1), (0, 0))), 3, 2),
     "depthwise 5x5 with a multiplier": lambda g, x: depthwise(g, padded(g, x), 5, 2, 2),

@@ -3,9 +3,9 @@
 import numpy as np
 
 from litecl.delegate import claims
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Scratch, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Scratch, Step
 from litecl.delegate.gemm import Product, gemm
-from litecl.delegate.packing import Strided, pack, packed_bias, panels
+from litecl.delegate.packing import Strided, pack, packed_bias, panels, stored
 from litecl.delegate.tile import Tile, tile_for
 from litecl.interpreter.graph import Shape
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
@@ -47,7 +47,7 @@ def _panels(call: Call, tile: Tile, depth: int, columns: int) -> tuple[Arg, list
     y = call.input(1)
     if y.data is not None:
         matrices = y.data if call.options.adj_y else y.data.swapaxes(-1, -2)
-        return Const(panels(matrices, tile.panel)), []
+        return stored(panels(matrices, tile.panel), call.target), []
     if columns == tile.panel and not call.options.adj_y:
         return y, []  # one panel: its layout is that of the matrix
     row_step, column_step = (1, depth) if call.options.adj_y else (columns, 1)

@@ -1,5 +1,5 @@
-"""CONV_2D on the device: a matrix product for 1x1 filters, Winograd's algorithm for 3x3 ones where it pays, and
-for all others a product that gathers its rows."""
+"""CONV_2D on the device: a matrix product for 1x1 filters, Winograd's algorithm for 3x3 ones where it pays, a depthwise
+convolution where every channel is a group, and for all others a product that gathers its rows."""
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
@@ -9,11 +9,13 @@ import numpy as np
 from litecl.delegate import claims
 from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Const, Launch, Operand, Pads, Refusal, Step, Target
 from litecl.delegate.gemm import Product, gemm
-from litecl.delegate.packing import packed_bias, packed_rows
+from litecl.delegate.ops import depthwise_conv_2d
+from litecl.delegate.packing import packed_bias, packed_rows, stored_as
 from litecl.delegate.tile import Tile, flops, grid_for, tile_for
 from litecl.delegate.winograd import suits, winograd
-from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions, windows
+from litecl.interpreter.schema import TensorType
 
 _FEW_CHANNELS = 4
 
@@ -79,7 +81,7 @@ def convolution(
         (*operands, Const(np.array(shape, np.int32)), np.int32(residual is not None), *activation.bounds),
         grid.global_size,
         grid.local_size,
-        tile.defines | _neighbours(g) | activation.defines,
+        tile.defines | stored_as(weights) | _neighbours(g) | activation.defines,
         flops(g.pixels, g.columns, g.depth),
     )
 
@@ -99,6 +101,9 @@ def _claim(
 def _lower(call: Call) -> list[Step]:
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
     g = _geometry(call)
+    plain = call.residual is None and out.row_step is None
+    if g.group_channels == 1 < g.channels and filter_.data is not None and plain:
+        return depthwise_conv_2d.lower(replace(call, inputs=(x, _by_tap(filter_.data), *call.inputs[2:])))
     window = (g.kernel_height, g.kernel_width)
     if g.group_channels == g.channels and (g.stride_y, g.stride_x) == (1, 1):
         if window == (1, 1) and call.pads == Pads():
@@ -111,6 +116,12 @@ def _lower(call: Call) -> list[Step]:
     bias, padding = packed_bias(_bias(call), g.group_columns, groups, tile.panel, call.target)
     launch = convolution(g, tile, call.target, x, weights, bias, out, call.activation, call.residual)
     return [*packing, *padding, launch]
+
+
+def _by_tap(weights: Array) -> Operand:
+    """Filters [columns, height, width, 1], each of one channel of the input, as a depthwise convolution has them."""
+    data = np.ascontiguousarray(weights[..., 0].transpose(1, 2, 0))[np.newaxis]
+    return Operand(TensorSpec(TensorType.FLOAT32, data.shape, data=data))
 
 
 def _geometry(call: Call) -> Geometry:

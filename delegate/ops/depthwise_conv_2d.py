@@ -50,7 +50,8 @@ def _claim(
     return claims.typed(inputs, claims.FLOAT) or claims.activated(options, outputs[0].type)
 
 
-def _lower(call: Call) -> list[Step]:
+def lower(call: Call) -> list[Step]:
+    """The launch of depthwise_conv_2d.cl, for the filter [1, height, width, channels * multiplier] of a call."""
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
     channels = x.shape[3]
     multiplier = filter_.shape[3] // channels
@@ -158,5 +159,5 @@ def _width(channels: int, target: Target) -> int:
 
 
 CL_OPS = (
-    ClOp(DEPTHWISE_CONV_2D, claim=_claim, lower=_lower, fuses_activation=True, fuses_pads=True),
+    ClOp(DEPTHWISE_CONV_2D, claim=_claim, lower=lower, fuses_activation=True, fuses_pads=True),
 )

@@ -5,17 +5,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from litecl.delegate import claims
-from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Refusal, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Step
 from litecl.delegate.gemm import Product, gemm
 from litecl.delegate.launch import chunks
-from litecl.delegate.packing import packed_bias, packed_rows
+from litecl.delegate.packing import CACHED_WEIGHTS, packed_bias, packed_rows, stored, stored_as
 from litecl.delegate.tile import flops, tile_for
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
 
 _DOTS_AT_ONCE = 4
-_SMALL_WEIGHTS = 1 << 18  # elements that stay in the second-level cache, where the sums over lanes of dots cost more
 
 
 def _claim(
@@ -30,8 +29,8 @@ def _lower(call: Call) -> list[Step]:
     x, weights = call.input(0), call.input(1)
     columns, depth = weights.shape
     rows = x.spec.size // depth
-    if rows == 1 and call.target.kind == "cpu" and (weights.data is None or weights.spec.size > _SMALL_WEIGHTS):
-        return [_dots(call, columns, depth)]
+    if rows == 1 and call.target.kind == "cpu" and (weights.data is None or weights.spec.size > CACHED_WEIGHTS):
+        return [_dots(call, columns, depth)]  # its sums over lanes cost more than packing does where weights are cached
     tile = tile_for(call.target, rows, columns)
     packed, packing = packed_rows(weights, 1, tile.panel, call.target)
     bias, padding = packed_bias(_bias(call), columns, 1, tile.panel, call.target)
@@ -44,13 +43,15 @@ def _dots(call: Call, columns: int, depth: int) -> Launch:
     bias = _bias(call)
     share = chunks(columns, call.target, step=_DOTS_AT_ONCE, work=depth)
     nothing = Const(np.zeros(1, np.float32))
-    operands = (call.input(0), call.input(1), bias or nothing, call.residual or nothing, call.outputs[0])
+    values = call.input(1).data
+    weights: Arg = call.input(1) if values is None or not call.target.half_weights else stored(values, call.target)
+    operands = (call.input(0), weights, bias or nothing, call.residual or nothing, call.outputs[0])
     flags = (np.int32(bias is not None), np.int32(call.residual is not None))
     return share.launch(
         "fully_connected",
         "fully_connected",
         (*operands, *share.args, np.int32(depth), *flags, *call.activation.bounds),
-        call.activation.defines | {"MR": str(_DOTS_AT_ONCE)},
+        call.activation.defines | stored_as(weights) | {"MR": str(_DOTS_AT_ONCE)},
         flops(columns, depth),
     )
 

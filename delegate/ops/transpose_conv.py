@@ -11,9 +11,9 @@ from itertools import product
 import numpy as np
 
 from litecl.delegate import claims
-from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Refusal, Step
+from litecl.delegate.cl_op import Call, ClOp, Operand, Refusal, Step
 from litecl.delegate.ops.conv_2d import Geometry, convolution
-from litecl.delegate.packing import packed_bias, panels
+from litecl.delegate.packing import packed_bias, panels, stored
 from litecl.delegate.tile import tile_for
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.transpose_conv import (
@@ -59,7 +59,7 @@ def _lower(call: Call, x: Operand, bias: Operand | None, strides: tuple[int, int
     launches: list[Step] = [*steps]
     for v, h in product(vertical, horizontal):
         taps = filter_.data[:, v.taps][:, :, h.taps].reshape(columns, -1)
-        weights = Const(panels(taps, tile.panel) if taps.size else np.zeros(1, np.float32))
+        weights = stored(panels(taps, tile.panel) if taps.size else np.zeros(1, np.float32), call.target)
         shape = _geometry(x, out, v, h)
         launches.append(convolution(shape, tile, call.target, x, weights, padded, out, call.activation))
     return launches

@@ -39,6 +39,8 @@ CASES = (
     _case("groups 2", (1, 6, 6, 8), (6, 3, 3, 4)),
     _case("groups 4, stride 2", (2, 6, 6, 8), (12, 3, 3, 2), stride_w=2, stride_h=2),
     _case("groups of one channel", (1, 6, 6, 6), (12, 3, 3, 1)),
+    _case("7x7, groups of one channel", (2, 9, 8, 37), (37, 7, 7, 1)),
+    _case("groups of one channel, dilated", (1, 11, 12, 16), (32, 3, 3, 1), stride_w=2, dilation_h_factor=3),
     _case("RELU", (1, 6, 6, 3), (4, 3, 3, 3), fused_activation_function=ActivationFunctionType.RELU),
     _case("RELU6", (1, 6, 6, 3), (4, 3, 3, 3), fused_activation_function=ActivationFunctionType.RELU6),
     _case("RELU_N1_TO_1", (1, 6, 6, 3), (4, 3, 3, 3), fused_activation_function=ActivationFunctionType.RELU_N1_TO_1),
