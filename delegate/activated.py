@@ -5,6 +5,7 @@ from dataclasses import replace
 from litecl.delegate.cl_op import Activation, Call, Launch, Operand, Step, Target
 from litecl.delegate.claims import C_TYPES
 from litecl.delegate.launch import elements
+from litecl.delegate.tile import Tile
 
 _WORTH_VECTORS = 8  # saved ones that pay for a launch in a region
 
@@ -16,14 +17,14 @@ def activated(x: Operand, y: Operand, activation: Activation, target: Target, fu
     return share.launch("unary", "unary", (x, y, *share.args, *activation.bounds), defines, y.spec.size)
 
 
-def apart(call: Call, rows: int, columns: int) -> tuple[Call, list[Step]]:
+def apart(call: Call, rows: int, columns: int, tile: Tile) -> tuple[Call, list[Step]]:
     """A product's call without an activation that had better come after it, and the launch that applies it.
 
-    A register tile ends in whole vectors row by row, which are mostly padding where rows are short.
+    A register tile ends in vectors of its own width, row by row, which hold little where rows are short.
     """
-    width = call.target.vector_width
-    saved = rows * -(-columns // width) - -(-rows * columns // width)
-    if call.target.kind == "gpu" or call.activation.function == "CLAMP" or saved < _WORTH_VECTORS:
-        return call, []
     y = call.outputs[0]
+    saved = rows * -(-columns // tile.width) - -(-rows * columns // call.target.vector_width)
+    dense = y.row_step is None
+    if call.target.kind == "gpu" or call.activation.function == "CLAMP" or saved < _WORTH_VECTORS or not dense:
+        return call, []
     return replace(call, activation=Activation()), [activated(y, y, call.activation, call.target)]

@@ -39,14 +39,30 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Operand:
-    """A tensor in device memory, dense and row-major as TFLite lays it out. Constants have ``spec.data``."""
+    """A tensor in device memory, row-major as TFLite lays it out. Constants have ``spec.data``.
+
+    row_step: where it lies within a wider tensor, elements from one row (the last dimension) to the next; None where
+        it is dense. Only operators that say so (``ClOp.reads_rows``, ``ClOp.writes_rows``) meet it.
+    """
 
     spec: TensorSpec
+    row_step: int | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape, which is always known on the device."""
         return self.spec.static_shape
+
+    @property
+    def step(self) -> int:
+        """Elements from one row to the next."""
+        return self.shape[-1] if self.row_step is None else self.row_step
+
+    @property
+    def size_bytes(self) -> int:
+        """From the first element to the last."""
+        skipped = 0 if self.row_step is None else (self.spec.size // self.shape[-1] - 1) * (self.step - self.shape[-1])
+        return (self.spec.size + skipped) * self.spec.dtype.itemsize
 
     @property
     def data(self) -> Array | None:
@@ -105,7 +121,21 @@ class Alias:
     source: Operand
 
 
-Step = Launch | Alias
+@dataclass(frozen=True, eq=False)
+class Move:
+    """The elements of ``source`` that the view ``at`` names become those of ``into`` that ``to`` names.
+
+    Views are those of ``delegate/strided.py``. No launch where the elements lie there already, or may be read where
+    they are.
+    """
+
+    source: Operand
+    at: Array
+    into: Operand
+    to: Array
+
+
+Step = Launch | Alias | Move
 
 
 @dataclass(frozen=True)
@@ -131,6 +161,16 @@ class Activation:
         return np.float32(self.low), np.float32(self.high)
 
 
+@dataclass(frozen=True)
+class Pads:
+    """Zeros around an image [n, height, width, channels]: rows and columns of them."""
+
+    top: int = 0
+    bottom: int = 0
+    left: int = 0
+    right: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class Call:
     """A node to be lowered.
@@ -139,6 +179,7 @@ class Call:
     ``op.states``, the state after the node (never the memory that the state is read from).
     activation: the operator's fused activation, or the one of the node that follows it.
     residual: a tensor of the output's shape, added before the activation (only where ``ClOp.fuses_residual``).
+    pads: zeros around the first input, beside those that the options ask for (only where ``ClOp.fuses_pads``).
     """
 
     options: Any
@@ -147,6 +188,19 @@ class Call:
     target: Target
     activation: Activation = Activation()
     residual: Operand | None = None
+    pads: Pads = Pads()
+
+    @property
+    def image(self) -> tuple[int, ...]:
+        """The shape of the first input with its pads."""
+        images, height, width, channels = self.input(0).shape
+        pads = self.pads
+        return images, pads.top + height + pads.bottom, pads.left + width + pads.right, channels
+
+    @property
+    def specs(self) -> list[TensorSpec | None]:
+        """What the inputs are."""
+        return [None if operand is None else operand.spec for operand in self.inputs]
 
     def input(self, position: int) -> Operand:
         """An operand that the claim has made sure of."""
@@ -162,12 +216,24 @@ class ClOp:
     claim: options, input specs (all shapes known), output specs -> a Refusal, or None for "I run this".
     lower: a Call -> its steps.
     activates: the Activation that this operator is (with the node's options), if a producer may apply it instead.
+    chains: whether it is a step of chain.cl by its name, so that it may run as part of a chain.
+    pads: the Pads that this operator is (with the node's inputs), if what reads the image may see to them instead.
     fuses_activation, fuses_residual: whether ``lower`` honours ``Call.activation`` beyond CLAMP, and ``Call.residual``.
+    fuses_pads: whether ``lower`` honours ``Call.pads``, of an operator whose options have a VALID padding.
+    reads_rows, writes_rows: whether ``lower`` honours ``Operand.row_step`` of float inputs and of a float output.
+    joins: of an operator that does no more than put its inputs (the first, if there are parameters) into its output,
+        their places there (options, inputs, a view of the output): what computes an input may leave it there itself.
     """
 
     op: Op
     claim: Callable[[Any, Sequence[TensorSpec | None], Sequence[TensorSpec]], Refusal | None]
     lower: Callable[[Call], list[Step]]
     activates: Callable[[Any], Activation | None] | None = None
+    chains: bool = False
+    pads: Callable[[Sequence[TensorSpec]], Pads | None] | None = None
     fuses_activation: bool = False
     fuses_residual: bool = False
+    fuses_pads: bool = False
+    reads_rows: bool = False
+    writes_rows: bool = False
+    joins: Callable[[Any, Sequence[TensorSpec], Array], Sequence[Array]] | None = None

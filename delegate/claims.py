@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Refusal
+from litecl.delegate.cl_op import Activation, Refusal
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
@@ -28,6 +28,14 @@ C_TYPES = {
     TensorType.INT16: "short",
 }
 """OpenCL C's names of the types that tensors have on the device."""
+
+_FUSED = {
+    ActivationFunctionType.NONE: Activation(),
+    ActivationFunctionType.RELU: Activation(low=0.0),
+    ActivationFunctionType.RELU_N1_TO_1: Activation(low=-1.0, high=1.0),
+    ActivationFunctionType.RELU6: Activation(low=0.0, high=6.0),
+    ActivationFunctionType.TANH: Activation("TANH"),
+}
 
 BITS = {1: "uchar", 2: "ushort", 4: "int", 8: "long"}
 """For kernels that only move elements: an integer type by the size of an element in bytes."""
@@ -85,6 +93,11 @@ def activated(options: Any, type_: TensorType) -> Refusal | None:
     if function == ActivationFunctionType.TANH and type_ != TensorType.FLOAT32:
         return Refusal(f"fused activation TANH of {type_.name}")
     return None
+
+
+def fused_activation(options: Any) -> Activation:
+    """The activation that an operator's options ask for, none where they have no such option."""
+    return _FUSED[getattr(options, "fused_activation_function", ActivationFunctionType.NONE)]
 
 
 def takes(*allowed: TensorType) -> Claim:

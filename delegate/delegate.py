@@ -1,7 +1,7 @@
 """The public delegate: claims what an OpenCL device can run and leaves the rest, with reasons, to the CPU."""
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -105,6 +105,8 @@ class CLDelegation:
     _device: Device | None = None
     _programs: dict[int, Program] = field(default_factory=dict)
     _rows: list[NodeRow] = field(default_factory=list)
+    _called: set[int] = field(default_factory=set)  # subgraphs that nodes run
+    _input_memory: dict[int, dict[int, Array]] = field(default_factory=dict)
     _build_s: float = 0.0
     _cache_hits: int = 0
 
@@ -143,8 +145,8 @@ class CLDelegation:
     def _subgraphs(self) -> tuple[Subgraph, ...]:
         """Every subgraph rewritten, but for those that only regions run: these are part of the regions."""
         graphs = list(self.original.subgraphs)
-        called = set(reached(self.original, [node for graph in graphs for node in graph.nodes]))
-        waiting = [i for i in range(len(graphs)) if i not in called or i in self._entries()]
+        self._called = set(reached(self.original, [node for graph in graphs for node in graph.nodes]))
+        waiting = [i for i in range(len(graphs)) if i not in self._called or i in self._entries()]
         done: set[int] = set()
         while waiting:
             index = waiting.pop(0)
@@ -173,7 +175,26 @@ class CLDelegation:
         if not built:
             return graph
         nodes = [n for run in parts.order for n in ([built[run]] if run in built else [graph.nodes[i] for i in run])]
+        if index in self._entries() and index not in self._called:
+            self._share_memory(index, graph, {t for n in nodes if n not in built.values() for t in n.inputs})
         return replace(graph, nodes=tuple(nodes))
+
+    def _share_memory(self, index: int, graph: Subgraph, on_cpu: Collection[int]) -> None:
+        """Inputs that only regions read are set in a region's memory, outputs that nobody else reads stay in it.
+
+        on_cpu: tensors that the CPU reads, which may keep an array for longer than until the next invoke.
+        """
+        memory: dict[int, Array] = {}
+        for program in self._programs.values():
+            if program.plan.region.subgraph == index:
+                memory = program.input_memory() | memory
+                program.lend({*graph.outputs}.difference(on_cpu))
+        own = {*graph.inputs}.difference(on_cpu, graph.outputs)
+        self._input_memory[index] = {t: array for t, array in memory.items() if t in own}
+
+    def input_memory(self, subgraph: int) -> Mapping[int, Array]:
+        """See ``Delegation.input_memory``."""
+        return self._input_memory.get(subgraph, {})
 
     def _build(self, region: Region, graph: Subgraph, parts: Partitioning) -> Node | None:
         """The node that runs a region, or None where the device fails to build it."""

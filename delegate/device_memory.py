@@ -9,7 +9,7 @@ import pyopencl as cl
 from litecl.delegate.cl_op import Arg, Const, Operand
 from litecl.delegate.device import Device
 from litecl.delegate.memory import align
-from litecl.delegate.plan import Plan, size_bytes
+from litecl.delegate.plan import Plan
 from litecl.interpreter.graph import Array
 
 
@@ -29,13 +29,15 @@ class Memory:
 
         For a loop variable that is the offset of its loop's first set.
         """
-        data, root = self._constant(arg), self._root(arg)
+        data = self._constant(arg)
         if data is not None:
             return self._offsets[id(data)][1] | 1 << 48
+        root, start = self._place(arg)
         if root in self._plan.slots:
             slot = self._plan.slots[root]
-            return (self._plan.arena.offsets[slot.sets] + slot.offset) | (2 + 2 * slot.loop + slot.written) << 48
-        return self._plan.arena.offsets[root]
+            offset = self._plan.arena.offsets[slot.sets] + slot.offset + start
+            return offset | (2 + 2 * slot.loop + slot.written) << 48
+        return self._plan.arena.offsets[root] + start
 
     def argument(self, arg: Arg, swapped: Collection[int] = ()) -> Any:
         """What a kernel gets: a scalar as it is, or a sub-buffer. swapped: loops whose sets have changed places."""
@@ -44,39 +46,39 @@ class Memory:
         data = self._constant(arg)
         if data is not None:
             return self.constants.get_sub_region(self._offsets[id(data)][1], max(1, data.nbytes))
-        return self.buffer(self._root(arg), swapped)
+        return self.buffer(arg, swapped)
 
     def buffer(self, item: Any, swapped: Collection[int] = ()) -> Any:
-        """The part of the arena that an operand or scratch memory has to itself."""
-        root = self._root(item)
+        """The part of the arena in which an operand or scratch memory lies."""
+        root, start = self._place(item)
         if root in self._plan.slots:
             slot = self._plan.slots[root]
             second = slot.written != (slot.loop in swapped)
             offset = self._plan.arena.offsets[slot.sets] + slot.offset + second * slot.set_bytes
         else:
             offset = self._plan.arena.offsets[root]
-        return self.arena.get_sub_region(offset, max(1, size_bytes(root)))
+        return self.arena.get_sub_region(offset + start, max(1, item.size_bytes))
 
     def view(self, operand: Operand) -> Array | None:
         """An operand's memory as the host sees it, if device and host share the arena."""
-        root = self._root(operand)
+        root, offset = self._place(operand)
         if self._host is None or root not in self._plan.arena.offsets:
             return None
-        start, size = self._plan.arena.offsets[root], operand.spec.size * operand.spec.dtype.itemsize
-        return self._host[start : start + size].view(operand.spec.dtype).reshape(operand.shape)
+        start = self._plan.arena.offsets[root] + offset
+        return self._host[start : start + operand.size_bytes].view(operand.spec.dtype).reshape(operand.shape)
 
     def loops_of(self, arg: Arg) -> set[int]:
         """The loop in one of whose sets something lies."""
-        root = self._root(arg)
+        root, _ = self._place(arg)
         return {self._plan.slots[root].loop} if root in self._plan.slots else set()
 
-    def _root(self, arg: Any) -> Any:
-        return self._plan.root(arg) if isinstance(arg, Operand) else arg
+    def _place(self, arg: Any) -> tuple[Any, int]:
+        return self._plan.place(arg) if isinstance(arg, Operand) else (arg, 0)
 
     def _constant(self, arg: Arg) -> Array | None:
         if isinstance(arg, Const):
             return arg.data
-        root = self._root(arg)
+        root, _ = self._place(arg)
         return root.data if isinstance(root, Operand) else None
 
     def _place_constants(self) -> tuple[dict[int, tuple[Array, int]], int]:

@@ -35,7 +35,9 @@ def gemm(
     p = product
     grid = grid_for(tile, target, p.rows, p.columns, p.depth, len(p.offsets))
     offsets: Array = np.array(p.offsets, np.int32)
-    sizes = (p.rows, p.columns, p.depth, grid.item_rows, grid.item_columns, int(residual is not None))
+    row_step = None if isinstance(out, Scratch) else out.row_step
+    out_step = p.columns if row_step is None else row_step
+    sizes = (p.rows, p.columns, p.depth, out_step, grid.item_rows, grid.item_columns, int(residual is not None))
     args = (x, weights, bias, bias if residual is None else residual, out, Const(offsets))
     return Launch(
         "gemm",

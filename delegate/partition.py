@@ -17,6 +17,8 @@ _DEVICE_TYPES = frozenset(
         *(TensorType.INT8, TensorType.UINT8, TensorType.INT16),
     }
 )
+# Constants that a lowering rewrites may be of these types too.
+_CONSTANT_TYPES = _DEVICE_TYPES | {TensorType.INT4, TensorType.INT2}
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def _unfit(inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]) -
                 continue
             if spec.shape is None:
                 return f"{kind} {i} has a shape that is known only at run time"
-            if spec.type not in _DEVICE_TYPES:
+            if spec.type not in (_DEVICE_TYPES if spec.data is None else _CONSTANT_TYPES):
                 return f"{kind} {i} has type {spec.type.name}"
             if spec.size == 0 and spec.data is None:  # an empty constant gives a shape or axes
                 return f"{kind} {i} has no elements"

@@ -7,7 +7,7 @@ from litecl.delegate.cl_op import ClOp, Operand, Scratch, Target
 from litecl.delegate.memory import Arena, Usage, place
 from litecl.delegate.partition import Region
 from litecl.delegate.scope import Lowered, Scope, State
-from litecl.delegate.steps import Branch, Loop, Slot, Steps, Work, control_of, works_of
+from litecl.delegate.steps import Branch, Loop, Slot, Steps, Within, Work, control_of, place_of, works_of
 from litecl.interpreter.graph import Model, TensorSpec
 from litecl.interpreter.op import Op
 
@@ -16,10 +16,10 @@ from litecl.interpreter.op import Op
 class Plan:
     """Everything a runner needs to run a region.
 
-    ``works`` are all launches that ``steps`` consist of. ``root`` follows aliases: the operand whose memory an operand
-    uses. ``slots`` are the places of loop variables that lie in a set of their loop. ``lstms`` are the loops (subgraph
-    and node) that run as an LSTM. ``arena`` gives offsets for all
-    other operands and scratch but constants, and for the sets.
+    ``works`` are all launches that ``steps`` consist of. ``aliases`` say where operands lie that have no memory of
+    their own. ``slots`` are the places of loop variables that lie in a set of their loop. ``lstms`` are the loops
+    (subgraph and node) that run as an LSTM. ``arena`` gives offsets for all other operands and scratch but constants,
+    and for the sets.
     """
 
     region: Region
@@ -28,7 +28,7 @@ class Plan:
     inputs: tuple[Operand, ...]
     outputs: tuple[Operand, ...]
     states: tuple[State, ...]
-    aliases: Mapping[Operand, Operand]
+    aliases: Mapping[Operand, Within]
     slots: Mapping[Operand, Slot]
     lstms: tuple[tuple[int, int], ...]
     arena: Arena
@@ -48,11 +48,13 @@ class Plan:
         """What loops and branches hang on."""
         return tuple(part.predicate for part in self.control)
 
+    def place(self, operand: Operand) -> tuple[Operand, int]:
+        """The operand in whose memory this one lies, and how many bytes from its beginning."""
+        return place_of(operand, self.aliases)
+
     def root(self, operand: Operand) -> Operand:
         """The operand in whose memory this one lies."""
-        while operand in self.aliases:
-            operand = self.aliases[operand]
-        return operand
+        return self.place(operand)[0]
 
 
 def plan(
@@ -97,7 +99,7 @@ def _usages(unplaced: Plan) -> list[Usage]:
         first.setdefault(item, steps[0])
         last[item] = max(last.get(item, 0), _last(steps, walk.loops))
     last |= {root: end for o in unplaced.outputs if (root := unplaced.root(o)) in first}
-    return [Usage(item, size_bytes(item), first[item], last[item]) for item in first]
+    return [Usage(item, item.size_bytes, first[item], last[item]) for item in first]
 
 
 def _last(steps: Sequence[int], loops: Sequence[tuple[int, int]]) -> int:
@@ -159,8 +161,3 @@ class _Walk:
         if root in self._plan.slots:
             return self._plan.slots[root].sets
         return None if root.data is not None else root
-
-
-def size_bytes(item: Operand | Scratch) -> int:
-    """The memory that something needs."""
-    return item.size_bytes if isinstance(item, Scratch) else item.spec.size * item.spec.dtype.itemsize

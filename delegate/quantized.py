@@ -1,13 +1,13 @@
 """What quantized operators have in common: who runs a node, packed weights, and the stage after the sums."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Const, Refusal, Step
-from litecl.delegate.claims import Specs, is_quantized
+from litecl.delegate.claims import Specs, given, is_quantized
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops import fixed_point
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
@@ -15,6 +15,8 @@ from litecl.interpreter.schema import ActivationFunctionType, TensorType
 _NAME = "CL_REGION"  # for errors that claims rule out
 
 _LARGEST_PRODUCT = 255 * 128
+_LARGEST_WORD = 1 << 15
+_MOST_SUM, _MOST_RESULT, _LEAST_SHIFT = 2.0**38, 2.0**31, -36  # rescale.wide
 _SMALL_SUMS, _MOST_FOLDED = 1 << 30, 20  # within these a zero point that is shifted left makes no sum overflow
 _ACTIVATIONS = (
     ActivationFunctionType.NONE,
@@ -24,22 +26,22 @@ _ACTIVATIONS = (
 )
 
 
-def by_type(of_reals: ClOp, of_integers: ClOp) -> ClOp:
-    """One operator for both: nodes with a quantized input or output go to the second."""
+def by_type(of_reals: ClOp, other: ClOp, applies: Callable[[Specs, Sequence[TensorSpec]], bool]) -> ClOp:
+    """One operator for both: nodes to whose inputs and outputs the second ``applies`` go there."""
 
     def claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-        chosen = of_integers if _any_quantized(inputs, outputs) else of_reals
+        chosen = other if applies(inputs, outputs) else of_reals
         return chosen.claim(options, inputs, outputs)
 
     def lower(call: Call) -> list[Step]:
-        specs = [None if operand is None else operand.spec for operand in call.inputs]
-        chosen = of_integers if _any_quantized(specs, [operand.spec for operand in call.outputs]) else of_reals
+        chosen = other if applies(call.specs, [operand.spec for operand in call.outputs]) else of_reals
         return chosen.lower(call)
 
     return replace(of_reals, claim=claim, lower=lower)
 
 
-def _any_quantized(inputs: Specs, outputs: Sequence[TensorSpec]) -> bool:
+def applies(inputs: Specs, outputs: Sequence[TensorSpec]) -> bool:
+    """Whether an output or an input that is no constant is quantized."""
     return any(is_quantized(spec) for spec in outputs) or any(
         is_quantized(spec) for spec in inputs if spec is not None and spec.data is None
     )
@@ -51,6 +53,14 @@ def per_tensor(*specs: TensorSpec | None) -> Refusal | None:
         if spec is None or spec.quantization is None or spec.quantization.scale.size != 1:
             return Refusal("not quantized with one scale a tensor")
     return None
+
+
+def words(*specs: TensorSpec) -> Refusal | None:
+    """All of the tensors have 16 bits and no zero point, or none has 16 bits."""
+    wide = [spec for spec in specs if spec.type == TensorType.INT16]
+    if wide and len(wide) < len(specs):
+        return Refusal("16-bit elements and others")
+    return Refusal("16-bit elements with a zero point") if any(zero_point(spec) for spec in wide) else None
 
 
 def alike(x: TensorSpec, *others: TensorSpec) -> Refusal | None:
@@ -92,12 +102,20 @@ class Weights:
         return Weights(values, self.factor, bias, factors)
 
     def packed(self, panel: int) -> Array:
-        """[groups, columns / panel, depth / 4, panel, 4], zeros past the last column and depth."""
-        groups, columns, depth = self.values.shape
-        padded = np.zeros((groups, -(-columns // panel) * panel, -(-depth // 4) * 4), np.int8)
-        padded[:, :columns, :depth] = self.values
-        split = padded.reshape(groups, -1, panel, padded.shape[2] // 4, 4)
-        return np.ascontiguousarray(split.transpose(0, 1, 3, 2, 4))
+        """The values as ``packed`` below."""
+        return packed(self.values, panel)
+
+    @property
+    def words(self) -> "Weights":
+        """The same weights in 16 bits, as activations of 16 bits are multiplied with."""
+        return replace(self, values=self.values.astype(np.int16))
+
+    @property
+    def fits_float64(self) -> bool:
+        """Whether float64 holds products of 64-bit sums with 16-bit activations and factors of 15 bits."""
+        sums = np.abs(self.values.astype(np.int64)).sum(axis=2) * _LARGEST_WORD + np.abs(self.bias)
+        least = int(fixed_point.quantize_multiplier(self.factors).shift.min(initial=0))
+        return bool((sums < _MOST_SUM).all() and (sums * self.factors < _MOST_RESULT).all() and least >= _LEAST_SHIFT)
 
     def stage(self, panel: int, width: int, x_zero: int, bounds: "Bounds", *, real: bool = False) -> "Stage":
         """What becomes of the columns' sums, columns past the last as zeros up to a multiple of ``panel``.
@@ -124,6 +142,33 @@ class Weights:
             fields[:, :, 2:] = factors.view(np.int32).reshape(groups, -1, 2, width)
         return Stage(fields, {"FOLDED": 1} if folded else {"REAL_FACTORS": 1} if real else {})
 
+    def wide_stage(self, panel: int, width: int, *, real: bool) -> "Stage":
+        """What becomes of 64-bit sums, whose zero points are 0: biases and factors as floats.
+
+        Factors are real, or have 15 bits (the interpreter's ``rescale``).
+        """
+        groups, columns, _ = self.values.shape
+        multiplier = fixed_point.quantize_multiplier(self.factors)
+        reduced = fixed_point.reduced(multiplier) * 2.0 ** (multiplier.shift - 15.0)
+        table = np.zeros((2, groups, -(-columns // panel) * panel), np.float64)
+        table[0, :, :columns] = self.bias
+        table[1, :, :columns] = self.factors if real else reduced
+        fields = np.ascontiguousarray(table.reshape(2, groups, -1, width).transpose(1, 2, 0, 3)).view(np.int32)
+        return Stage(fields, {"WIDE_SUMS": 1, "REAL_FACTORS" if real else "FLOORED": 1})
+
+
+def packed(values: Array, panel: int) -> Array:
+    """Integers [groups, columns, depth] as [groups, columns / panel, depth / n, panel, n], padded with zeros.
+
+    n is as many of them as 4 bytes hold.
+    """
+    groups, columns, depth = values.shape
+    n = 4 // values.dtype.itemsize
+    padded = np.zeros((groups, -(-columns // panel) * panel, -(-depth // n) * n), values.dtype)
+    padded[:, :columns, :depth] = values
+    split = padded.reshape(groups, -1, panel, padded.shape[2] // n, n)
+    return np.ascontiguousarray(split.transpose(0, 1, 3, 2, 4))
+
 
 @dataclass(frozen=True, eq=False)
 class Stage:
@@ -133,13 +178,13 @@ class Stage:
     defines: dict[str, str | int | float]
 
 
-def weights_of(call: Call, values: Array, groups: int) -> Weights:
-    """The weights [columns, ..] and the bias of a call, whose operands are x, weights and perhaps a bias."""
-    x, filter_, out = call.input(0).spec, call.input(1).spec, call.outputs[0].spec
+def weights_of(inputs: Specs, out: TensorSpec, values: Array, groups: int) -> Weights:
+    """The weights [columns, ..] and the bias of an operator whose inputs are x, weights and perhaps a bias."""
+    x, filter_ = given(inputs, 0), given(inputs, 1)
     columns = len(values)
-    shift = 128 - flip(filter_.type)
+    shift = 128 if filter_.type == TensorType.UINT8 else 0
     signed = (values.astype(np.int16) - shift).astype(np.int8).reshape(groups, columns // groups, -1)
-    bias = call.inputs[2] if len(call.inputs) > 2 else None
+    bias = inputs[2] if len(inputs) > 2 else None
     biases = np.zeros(columns, np.int32) if bias is None or bias.data is None else np.ravel(bias.data)
     products = fixed_point.scale_of(_NAME, x) * fixed_point.scales_of(_NAME, filter_)
     if x.type == TensorType.UINT8:
@@ -153,6 +198,11 @@ def scale(factor: float) -> tuple[int, int, int]:
     """The struct Scale of kernels_cl/quantized.h: multiplier, left and right shift."""
     value, shift = (int(field) for field in fixed_point.quantize_multiplier(factor))
     return value, max(shift, 0), max(-shift, 0)
+
+
+def zero_point(spec: TensorSpec) -> int:
+    """The zero point of a tensor that is quantized as a whole."""
+    return fixed_point.zero_point_of(_NAME, spec)
 
 
 def unsigned_zero(spec: TensorSpec) -> int:

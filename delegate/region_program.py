@@ -22,6 +22,7 @@ _SCALARS = {
     np.dtype(np.int64): "long",
     np.dtype(np.uint8): "uchar",
     np.dtype(np.int8): "char",
+    np.dtype(np.int16): "short",
 }
 
 

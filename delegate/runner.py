@@ -1,6 +1,6 @@
 """A plan bound to a device: memory, kernels with their arguments set once, and the run itself."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,7 +10,7 @@ from litecl.delegate.cl_op import Operand
 from litecl.delegate.device import Device, typed_errors
 from litecl.delegate.device_memory import Memory
 from litecl.delegate.options import CLOptions
-from litecl.delegate.plan import Plan, size_bytes
+from litecl.delegate.plan import Plan
 from litecl.delegate.queued import QueuedLaunches, place, queued_as, too_many_iterations
 from litecl.delegate.region_program import region_program
 from litecl.delegate.report import Counters, KernelRow
@@ -142,9 +142,13 @@ class Program:
             memory = Memory(plan, device)
             self._execution = _execution(plan, device, memory, options)
         self.constant_bytes = memory.constant_bytes
-        self._inputs = [(memory.view(operand), memory.buffer(operand)) for operand in plan.inputs]
-        self._outputs = [(memory.view(operand), memory.argument(operand)) for operand in plan.outputs]
-        self._output_bytes = sum(size_bytes(operand) for operand in plan.outputs)
+        self._views = [memory.view(operand) for operand in plan.inputs]
+        self._buffers = [memory.buffer(operand) for operand in plan.inputs]
+        self._results = [memory.view(operand) for operand in plan.outputs]
+        self._hidden = [
+            (i, memory.argument(operand)) for i, operand in enumerate(plan.outputs) if self._results[i] is None
+        ]
+        self._kept = [i for i, view in enumerate(self._results) if view is not None]
         self._states = [(memory.buffer(s.before), memory.buffer(s.after)) for s in plan.states]
         self._holders = [DeviceState(device, s, b) for s, (b, _) in zip(plan.states, self._states, strict=True)]
         self._saved = False
@@ -162,8 +166,8 @@ class Program:
             for before, after in self._states:  # only now: a launch that failed leaves the old state in place
                 cl.enqueue_copy(self._device.queue, before, after)
             outputs = self._download(counters)
-        for key, holder in zip(keys, self._holders, strict=True):
-            variables.set(key, holder)
+        for i, key in enumerate(keys):
+            variables.set(key, self._holders[i])
         if not self._saved:
             self._device.programs.save()
             self._saved = True
@@ -176,6 +180,21 @@ class Program:
         except BaseException:
             self._device.queue.finish()
             raise
+
+    def input_memory(self) -> dict[int, Array]:
+        """Where the region reads its inputs, by tensor, as far as the host sees it: what lies there is not copied."""
+        views = zip(self.plan.region.inputs, self._views, strict=True)
+        return {tensor: view for tensor, view in views if view is not None}
+
+    def lend(self, tensors: Collection[int]) -> None:
+        """Outputs of which ``run`` may return the device's own memory, which the next run overwrites."""
+        written_between_runs = {self.plan.root(o) for o in self.plan.inputs}
+        written_between_runs |= {operand for state in self.plan.states for operand in (state.before, state.after)}
+        outputs = zip(self.plan.region.outputs, self.plan.outputs, self._results, strict=True)
+        self._kept = [
+            i for i, (tensor, operand, view) in enumerate(outputs)
+            if view is not None and (tensor not in tensors or self.plan.root(operand) in written_between_runs)
+        ]
 
     def loops(self) -> tuple[str, ...]:
         """How each loop runs, in words."""
@@ -197,31 +216,33 @@ class Program:
     def _upload(
         self, inputs: Sequence[Array], variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters
     ) -> None:
-        for (view, buffer), value in zip(self._inputs, inputs, strict=True):
+        for i, value in enumerate(inputs):
+            view = self._views[i]
             if view is None:
-                self._copy_in(buffer, value, counters)
-            else:  # nothing is under way: every run ends with all of its commands finished
+                self._copy_in(self._buffers[i], value, counters)
+            elif view is not value:  # nothing is under way: every run ends with all of its commands finished
                 view[...] = value
                 counters.bytes_to_device += value.nbytes
-        for key, state, holder, buffers in zip(keys, self.plan.states, self._holders, self._states, strict=True):
-            if not variables.held_by(key, holder):
-                self._copy_in(buffers[0], variables.get(key, state.before.spec), counters)
+        for i, key in enumerate(keys):
+            if not variables.held_by(key, self._holders[i]):
+                self._copy_in(self._states[i][0], variables.get(key, self.plan.states[i].before.spec), counters)
 
     def _copy_in(self, buffer: Any, value: Array, counters: Counters) -> None:
         cl.enqueue_copy(self._device.queue, buffer, np.ascontiguousarray(value), is_blocking=False)
         counters.bytes_to_device += value.nbytes
 
     def _download(self, counters: Counters) -> list[Array]:
-        queue = self._device.queue
-        outputs = [
-            self._copy_out(operand, buffer) if view is None else view
-            for operand, (view, buffer) in zip(self.plan.outputs, self._outputs, strict=True)
-        ]
-        queue.finish()
+        """The outputs, once everything is done: copies, but for what is lent."""
+        outputs: list[Any] = self._results.copy()
+        for i, buffer in self._hidden:
+            outputs[i] = self._copy_out(self.plan.outputs[i], buffer)
+            counters.bytes_to_host += outputs[i].nbytes
+        self._device.queue.finish()
         counters.host_syncs += 1
-        counters.bytes_to_host += self._output_bytes
-        pairs = zip(outputs, self._outputs, strict=True)
-        return [value.copy() if view is value else value for value, (view, _) in pairs]
+        for i in self._kept:
+            outputs[i] = outputs[i].copy()
+            counters.bytes_to_host += outputs[i].nbytes
+        return outputs
 
     def _copy_out(self, operand: Operand, buffer: Any) -> Array:
         """An array that the queue will have filled."""

@@ -3,25 +3,21 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from litecl.delegate.cl_op import Activation, Alias, Call, ClOp, Launch, Operand, Target
-from litecl.delegate.claims import bits
+from litecl.delegate.chain import chain_from
+from litecl.delegate.cl_op import Activation, Alias, Call, ClOp, Move, Operand, Pads, Step, Target
+from litecl.delegate.claims import bits, fused_activation
 from litecl.delegate.control_steps import CONTROL_STEPS
 from litecl.delegate.loop_variables import in_place
 from litecl.delegate.partition import is_state, states_of
-from litecl.delegate.steps import Part, Slot, Work
-from litecl.delegate.strided import copy, view
-from litecl.interpreter.graph import ABSENT, Model, Node, TensorSpec
+from litecl.delegate.quantized import alike
+from litecl.delegate.steps import Part, Slot, Within, Work, place_of
+from litecl.delegate.strided import copy, is_dense, offset, row_step, same_steps, view, view_of
+from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
-from litecl.interpreter.ops.binary import ADD
-from litecl.interpreter.schema import ActivationFunctionType, TensorType
+from litecl.interpreter.ops.binary import ADD, MUL
+from litecl.interpreter.ops.unary import LOGISTIC
+from litecl.interpreter.schema import Padding, TensorType
 
-_FUSED = {
-    ActivationFunctionType.NONE: Activation(),
-    ActivationFunctionType.RELU: Activation(low=0.0),
-    ActivationFunctionType.RELU_N1_TO_1: Activation(low=-1.0, high=1.0),
-    ActivationFunctionType.RELU6: Activation(low=0.0, high=6.0),
-    ActivationFunctionType.TANH: Activation("TANH"),
-}
 _NONE = Activation()
 
 
@@ -38,8 +34,8 @@ class State:
 class Lowered:
     """What all scopes of a plan share: the model, and what they found out about its operands.
 
-    aliases: the operand in whose memory another one lies. slots: the places of loop variables. lstms: loops (subgraph
-    and node) that run as an LSTM.
+    aliases: where an operand lies that has no memory of its own. slots: the places of loop variables. lstms: loops
+    (subgraph and node) that run as an LSTM.
     """
 
     model: Model
@@ -47,7 +43,7 @@ class Lowered:
     target: Target
     alignment: int
     cl_ops: Mapping[Op, ClOp]
-    aliases: dict[Operand, Operand] = field(default_factory=dict)
+    aliases: dict[Operand, Within] = field(default_factory=dict)
     slots: dict[Operand, Slot] = field(default_factory=dict)
     states: list[State] = field(default_factory=list)
     lstms: list[tuple[int, int]] = field(default_factory=list)
@@ -78,11 +74,13 @@ class Scope:
         self._operands: dict[int, Operand] = {**(given or {}), **(pinned or {})}
         self._newest: dict[int, Operand] = {}  # variable tensors that a node of this scope has updated
         self._fused: set[int] = set()
+        self._padded: dict[int, tuple[int, Pads]] = {}  # images that their reader pads: from which tensor, how
         self._readers: dict[int, list[int]] = {}
         self._position = {node: i for i, node in enumerate(nodes)}
         self._made_at = {t: i for i, n in enumerate(nodes) for t in self.graph.nodes[n].outputs}
         self._in_place = in_place(self.graph, nodes, self._kept, owned)
-        for i in nodes:
+        self._overwritten = {self.graph.nodes[i].inputs[0] for i in self._in_place}
+        for i in (n for n in nodes if not self._is_folded(n)):
             for tensor in self.graph.nodes[i].inputs:
                 self._readers.setdefault(tensor, []).append(i)
 
@@ -98,10 +96,10 @@ class Scope:
         kept = self.lowered.model.subgraphs[subgraph].outputs
         return Scope(self.lowered, subgraph, nodes, kept, given, pinned, owned)
 
-    def operand(self, tensor: int) -> Operand:
-        """The operand of a tensor."""
+    def operand(self, tensor: int, writes_rows: bool = False) -> Operand:
+        """The operand of a tensor. writes_rows: whether what computes it can do so row by row into a wider one."""
         if tensor not in self._operands:
-            self._operands[tensor] = Operand(self.specs[tensor])
+            self._operands[tensor] = self._joined(tensor, writes_rows) or Operand(self.specs[tensor])
         return self._operands[tensor]
 
     def newest(self, tensor: int) -> Operand:
@@ -118,11 +116,20 @@ class Scope:
         return Work(node, copy(source, flat, into, flat, bits(source.spec), self.lowered.target), self.subgraph)
 
     def place(self, node: int, source: Operand, into: Operand) -> list[Part]:
-        """Makes one operand the value of another: nothing to do unless it must lie in a memory of its own."""
-        if into in self._pinned:
+        """Makes one operand the value of another: nothing to do unless it has a place already."""
+        if self._place(source) == self._place(into):
+            return []
+        if self._has_place(into):
             return [self.copy(node, source, into)]
-        self.lowered.aliases[into] = source
+        self.lowered.aliases[into] = Within(source)
         return []
+
+    def _place(self, operand: Operand) -> tuple[Operand, int]:
+        return place_of(operand, self.lowered.aliases)
+
+    def _has_place(self, operand: Operand) -> bool:
+        """Whether it is settled where an operand lies."""
+        return operand in self._pinned or operand in self.lowered.aliases
 
     def _is_folded(self, index: int) -> bool:
         outputs = self.graph.nodes[index].outputs
@@ -135,62 +142,174 @@ class Scope:
         node = self.graph.nodes[index]
         if isinstance(node.op, ControlOp):
             return CONTROL_STEPS[node.op](self, index, node)
-        cl_op = self._cl_op(node)
+        cl_op = self.cl_op(node)
+        if self._is_padded_by_reader(node, cl_op):
+            return []
+        if (chained := chain_from(self, index)) is not None:
+            return [chained]
         output, activation, residual = self._fuse(index, node, cl_op)
-        inputs = [None if t == ABSENT else self.newest(t) for t in node.inputs]
+        sources = [self._padded.get(t, (t, Pads())) for t in node.inputs]
+        inputs = [None if t == ABSENT else self.newest(t) for t, _ in sources]
+        pads = next((pads for _, pads in sources if pads != Pads()), Pads())
         if index in self._in_place and output not in self._operands:
             self._operands[output] = self.newest(node.inputs[0])
-        outputs = [self.operand(output), *(self.operand(t) for t in node.outputs[1:]), *self._states(node)]
-        steps = cl_op.lower(Call(node.options, inputs, outputs, self.lowered.target, activation, residual))
+        rows = cl_op.writes_rows and residual is None
+        outputs = [self.operand(output, rows), *(self.operand(t) for t in node.outputs[1:]), *self._states(node)]
+        steps = cl_op.lower(Call(node.options, inputs, outputs, self.lowered.target, activation, residual, pads))
         return [part for step in steps for part in self._step(index, step)]
 
-    def _step(self, index: int, step: Launch | Alias) -> list[Part]:
+    def _step(self, index: int, step: Step) -> list[Part]:
         if isinstance(step, Alias):
             return self.place(index, step.source, step.output)
+        if isinstance(step, Move):
+            return self._move(index, step)
         return [Work(index, step, self.subgraph)]
+
+    def _move(self, index: int, move: Move) -> list[Part]:
+        """Nothing where elements are in their place, or may be read where they are; else a copy."""
+        source, into = move.source, move.into
+        if self._start(source, move.at) == self._start(into, move.to) and same_steps(move.at, move.to):
+            return []
+        if self._may_read(index, move):
+            self.lowered.aliases[into] = Within(source, offset(move.at) * source.spec.dtype.itemsize)
+            return []
+        launch = copy(source, move.at, into, move.to, bits(source.spec), self.lowered.target)
+        return [Work(index, launch, self.subgraph)]
+
+    def _start(self, operand: Operand, elements: Array) -> tuple[Operand, int]:
+        """Where the first of some elements lies."""
+        root, start = self._place(operand)
+        return root, start + offset(elements) * operand.spec.dtype.itemsize
+
+    def _may_read(self, index: int, move: Move) -> bool:
+        """Whether all of an operand may lie within another: side by side, where nothing writes until it is read."""
+        source, into, node = move.source, move.into, self.graph.nodes[index]
+        start = offset(move.at) * source.spec.dtype.itemsize
+        if source.data is not None or self._has_place(into) or start % self.lowered.alignment:
+            return False
+        if self._overwritten.intersection(node.inputs) or self._kept.intersection(node.outputs):
+            return False
+        return move.to.size == into.spec.size and is_dense(move.at) and is_dense(move.to)
+
+    def _joined(self, tensor: int, writes_rows: bool) -> Operand | None:
+        """An operand within the result of a node that does no more than put it there."""
+        spec = self.specs[tensor]
+        if spec.data is not None or spec.is_variable:
+            return None
+        for reader in self._readers.get(tensor, []):
+            node = self.graph.nodes[reader]
+            cl_op = None if isinstance(node.op, ControlOp) else self.cl_op(node)
+            if cl_op is None or cl_op.joins is None or node.inputs.count(tensor) > 1:
+                continue
+            if spec.quantization is not None and alike(self.specs[node.outputs[0]], spec):
+                continue  # it is rescaled on its way
+            whole = self.operand(node.outputs[0], cl_op.writes_rows)
+            places = cl_op.joins(node.options, [self.specs[t] for t in node.inputs], view_of(whole))
+            position = node.inputs.index(tensor)
+            if position >= len(places):
+                continue
+            place = places[position]
+            step, start = row_step(place), offset(place) * spec.dtype.itemsize
+            if step is None or start % self.lowered.alignment:
+                continue
+            if not is_dense(place) and not (writes_rows and self._all_read_rows(tensor)):
+                continue
+            operand = Operand(spec, None if is_dense(place) else step)
+            self.lowered.aliases[operand] = Within(whole, start)
+            return operand
+        return None
+
+    def _all_read_rows(self, tensor: int) -> bool:
+        """Whether everything that reads a tensor may meet it within a wider one."""
+        readers = [self.graph.nodes[i] for i in self._readers[tensor]]
+        floating = self.specs[tensor].type == TensorType.FLOAT32
+        return floating and tensor not in self._kept and all(
+            not isinstance(node.op, ControlOp) and self.cl_op(node).reads_rows for node in readers
+        )
+
+    def _is_padded_by_reader(self, node: Node, cl_op: ClOp) -> bool:
+        """Whether a node does no more than pad an image for the one operator that reads it, which can do so itself."""
+        reader = self.only_reader(node.outputs[0])
+        if cl_op.pads is None or reader is None:
+            return False
+        following, pads = self.graph.nodes[reader], cl_op.pads([self.specs[t] for t in node.inputs])
+        if pads is None or isinstance(following.op, ControlOp) or not self.cl_op(following).fuses_pads:
+            return False
+        if following.inputs[0] != node.outputs[0] or following.options.padding != Padding.VALID:
+            return False
+        self._padded[node.outputs[0]] = node.inputs[0], pads
+        return True
 
     def _fuse(self, index: int, node: Node, cl_op: ClOp) -> tuple[int, Activation, Operand | None]:
         """The tensor that a node computes at the end of what is fused into it, and what that is."""
         output, residual = node.outputs[0], None
-        activation = _FUSED[getattr(node.options, "fused_activation_function", ActivationFunctionType.NONE)]
+        activation = fused_activation(node.options)
         floating = self.specs[output].type == TensorType.FLOAT32  # what follows integers has scales of its own
-        while floating and activation == _NONE and (follower := self._only_reader(output)) is not None:
-            following = self.graph.nodes[follower]
-            if isinstance(following.op, ControlOp):
-                break
-            addend = self._addend(index, output, following) if cl_op.fuses_residual and residual is None else None
-            applied = self._applied(following) if cl_op.fuses_activation else None
+        while floating and activation == _NONE:
+            following = self.activation_after(output) if cl_op.fuses_activation else None
+            addend = self._addend(index, output) if cl_op.fuses_residual and residual is None else None
             if addend is not None:
+                reader = self._readers[output][0]
                 residual = self.operand(addend)
-                activation = _FUSED[following.options.fused_activation_function]
-            elif applied is not None:
-                activation = applied
+                output = self.fuse([reader])
+                activation = fused_activation(self.graph.nodes[reader].options)
+            elif following is not None:
+                activation, nodes = following
+                output = self.fuse(nodes)
             else:
                 break
-            self._fused.add(follower)
-            output = following.outputs[0]
         return output, activation, residual
 
-    def _only_reader(self, tensor: int) -> int | None:
+    def fuse(self, nodes: Sequence[int]) -> int:
+        """Takes nodes as computed; the tensor that the last of them computes."""
+        self._fused.update(nodes)
+        return self.graph.nodes[nodes[-1]].outputs[0]
+
+    def activation_after(self, tensor: int) -> tuple[Activation, tuple[int, ...]] | None:
+        """An activation that is all that becomes of a tensor, and the nodes that it consists of."""
+        readers = self._readers.get(tensor, [])
+        if tensor in self._kept or any(isinstance(self.graph.nodes[i].op, ControlOp) for i in readers):
+            return None
+        if len(readers) == 1:
+            following = self.graph.nodes[readers[0]]
+            activates = self.cl_op(following).activates
+            applied = None if activates is None else activates(following.options)
+            return None if applied is None else (applied, (readers[0],))
+        return (Activation("SWISH", 0.0, 0.0), (readers[0], readers[1])) if self._is_swish(tensor, readers) else None
+
+    def _is_swish(self, tensor: int, readers: Sequence[int]) -> bool:
+        """Whether the readers of a tensor multiply it by its sigmoid."""
+        if len(readers) != 2:
+            return False
+        sigmoid, product = (self.graph.nodes[i] for i in readers)
+        if sigmoid.op is not LOGISTIC or product.op is not MUL or self.only_reader(sigmoid.outputs[0]) != readers[1]:
+            return False
+        plain = fused_activation(product.options) == _NONE
+        return plain and set(product.inputs) == {tensor, sigmoid.outputs[0]}
+
+    def only_reader(self, tensor: int) -> int | None:
+        """The node that is all that reads a tensor."""
         readers = self._readers.get(tensor, [])
         return readers[0] if len(readers) == 1 and tensor not in self._kept else None
 
-    def _addend(self, index: int, output: int, following: Node) -> int | None:
-        """The other operand of an ADD of equal shapes, if it is there before the producer runs."""
-        if following.op is not ADD or len(set(following.inputs)) != 2:
+    def _addend(self, index: int, output: int) -> int | None:
+        """The other operand of an ADD of equal shapes, if it is all that reads an output and the other is there."""
+        reader = self.only_reader(output)
+        following = None if reader is None else self.graph.nodes[reader]
+        if following is None or following.op is not ADD or len(set(following.inputs)) != 2:
             return None
         (other,) = set(following.inputs) - {output}
         specs = [self.specs[t] for t in (output, other, following.outputs[0])]
         if len({spec.shape for spec in specs}) != 1 or len({spec.type for spec in specs}) != 1:
             return None
-        made_at = self._made_at.get(other, -1)
-        return other if made_at < self._position[index] else None
+        return other if self.is_there(other, index) and self.operand(other).row_step is None else None
 
-    def _applied(self, following: Node) -> Activation | None:
-        cl_op = self._cl_op(following)
-        return None if cl_op.activates is None else cl_op.activates(following.options)
+    def is_there(self, tensor: int, index: int) -> bool:
+        """Whether a tensor is computed before a node."""
+        return self._made_at.get(tensor, -1) < self._position[index]
 
-    def _cl_op(self, node: Node) -> ClOp:
+    def cl_op(self, node: Node) -> ClOp:
+        """The device operator that runs a node."""
         assert isinstance(node.op, Op)
         return self.lowered.cl_ops[node.op]
 

@@ -1,6 +1,6 @@
 """What a plan is made of: launches in order, with loops and branches around them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from litecl.delegate.cl_op import Launch, Operand, Scratch
@@ -42,6 +42,23 @@ class Loop:
     body: "Steps"
     swaps: bool
     trips: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Within:
+    """The place of an operand in the memory of another: ``offset`` bytes from its beginning."""
+
+    whole: Operand
+    offset: int = 0
+
+
+def place_of(operand: Operand, aliases: Mapping[Operand, Within]) -> tuple[Operand, int]:
+    """The operand with memory of its own in which one lies, and how many bytes from its beginning."""
+    offset = 0
+    while operand in aliases:
+        within = aliases[operand]
+        operand, offset = within.whole, offset + within.offset
+    return operand, offset
 
 
 @dataclass(frozen=True, eq=False)

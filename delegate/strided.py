@@ -7,17 +7,19 @@ element of the result.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Scratch, Target
 from litecl.delegate.launch import Chunks, chunks, elements
-from litecl.interpreter.graph import Array, Shape
+from litecl.interpreter.graph import Array, Shape, TensorSpec
 
 Strides = tuple[int, ...]
 Memory = Operand | Scratch
 
 _SIDE = 8  # of the tiles in which transpose.cl works
+_LONG_ROW = 1024
 
 _ORIGIN = np.zeros(1, np.int8)
 
@@ -25,6 +27,35 @@ _ORIGIN = np.zeros(1, np.int8)
 def view(shape: Sequence[int]) -> Array:
     """A dense array of ``shape`` as a view: one byte stands for an element, so strides count elements."""
     return np.lib.stride_tricks.as_strided(_ORIGIN, tuple(shape), dense(shape), writeable=False)
+
+
+def view_of(operand: Operand) -> Array:
+    """The elements of an operand, which may lie within a wider tensor."""
+    if operand.row_step is None:
+        return view(operand.shape)
+    *around, last = operand.shape
+    strides = (*(stride * operand.row_step for stride in dense(around)), 1)
+    return np.lib.stride_tricks.as_strided(_ORIGIN, (*around, last), strides, writeable=False)
+
+
+def row_step(array: Array) -> int | None:
+    """Elements from one row (the last dimension) of a view to the next, None where that is not the same everywhere."""
+    loops, length = _loops(array), array.shape[-1] if array.shape else 1
+    if is_dense(array):
+        return length
+    if length == 1:
+        loops.append((1, (1,)))
+    return loops[0][1][0] if len(loops) == 2 and loops[1] == (length, (1,)) else None
+
+
+def same_steps(a: Array, b: Array) -> bool:
+    """Whether two views of one shape go on from their first elements in the same way."""
+    return _loops(a) == _loops(b)
+
+
+def is_dense(array: Array) -> bool:
+    """Whether a view's elements lie side by side, in order."""
+    return _loops(array) in ([], [(array.size, (1,))])
 
 
 def offset(array: Array) -> int:
@@ -67,6 +98,20 @@ class Walk:
     def arguments(self) -> tuple[np.int32, ...]:
         """``row`` and the steps as a kernel takes them."""
         return tuple(np.int32(value) for value in (self.row, *self.steps))
+
+
+def long_rows(x: Operand, shape: Shape) -> tuple[Operand, Shape]:
+    """A constant that is repeated by every row, several times over, and the shape with as much longer rows.
+
+    The start of a row costs some time, and a row of a few channels fills no vector.
+    """
+    own = tuple(dropwhile(lambda size: size == 1, x.shape))
+    length, total = x.spec.size, math.prod(shape)
+    if x.data is None or shape[len(shape) - len(own) :] != own or not 1 < length < _LONG_ROW:
+        return x, shape
+    times = max(n for n in range(1, _LONG_ROW // length + 1) if total // length % n == 0)
+    data = np.tile(np.ravel(x.data), times)
+    return Operand(TensorSpec(x.spec.type, data.shape, data=data)), (total // data.size, data.size)
 
 
 def walk(*views: Array) -> Walk:

@@ -31,20 +31,26 @@ class Tile:
     @property
     def defines(self) -> dict[str, str | int | float]:
         """The macros of tile.h."""
-        return {"MR": self.rows, "NV": self.vectors, "PANEL": self.panel}
+        return {"MR": self.rows, "NV": self.vectors, "PANEL": self.panel, "WIDTH": self.width}
 
 
 # Rows and vectors of the tiles that the registers hold, and the share of the peak that each reaches; by vector width.
 _TILES: dict[int, tuple[tuple[int, int, float], ...]] = {
     16: ((7, 2, 0.97), (7, 3, 1.0), (14, 1, 0.82)),
-    8: ((6, 2, 1.0), (4, 3, 0.95)),
-    4: ((6, 2, 1.0),),
+    8: ((6, 2, 1.0), (4, 3, 0.95), (12, 1, 0.8)),
+    4: ((6, 2, 1.0), (12, 1, 0.8)),
 }
+_NARROWEST = 4
 
 
-def tile_for(target: Target, rows: int, columns: int) -> Tile:
-    """The tile that computes a product of ``rows`` x ``columns`` with the least waste."""
+def tile_for(target: Target, rows: int, columns: int, *, narrow: bool = False) -> Tile:
+    """The tile that computes a product of ``rows`` x ``columns`` with the least waste.
+
+    narrow: its vectors may be narrower than the device's, where there are so few columns.
+    """
     width = target.vector_width
+    while narrow and width > _NARROWEST and columns <= width // 2:
+        width //= 2
     if target.kind == "gpu":
         height = next(h for h in (8, 4, 1) if rows >= h)
         vectors = -(-4 // width)

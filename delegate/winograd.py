@@ -39,7 +39,7 @@ def winograd(call: Call, pads: tuple[int, int]) -> list[Launch]:
     block, item_patches = _share(patches, slot_bytes, weights.nbytes, tile, call.target)
     items = -(-patches // item_patches)
     # The struct Geometry of the kernel, field by field.
-    geometry = np.array([*x.shape[1:], *pads, *out.shape[1:], patches, *tiles, item_patches, block], np.int32)
+    geometry = np.array([*x.shape[1:], *pads, *out.shape[1:], out.step, patches, *tiles, item_patches, block], np.int32)
     scratch = Scratch(slot_bytes * block * items)
     operands: tuple[Arg, ...] = (x, Const(weights), bias, call.residual or bias, out, scratch)
     launch = Launch(

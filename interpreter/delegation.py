@@ -1,9 +1,9 @@
 """What an interpreter asks of a delegate: to rewrite a model, and to say afterwards what it did."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from litecl.interpreter.graph import Model, TensorSpec
+from litecl.interpreter.graph import Array, Model, TensorSpec
 
 
 class Delegation(Protocol):
@@ -12,6 +12,12 @@ class Delegation(Protocol):
     @property
     def model(self) -> Model:
         """The model with claimed regions replaced by nodes that run them; tensor indices stay what they were."""
+
+    def input_memory(self, subgraph: int) -> Mapping[int, Array]:
+        """Arrays of the delegate's that inputs of an entry subgraph are to be written into, by tensor.
+
+        Its region then gets the same array and need not copy it.
+        """
 
     def report(self) -> Any:
         """What ran where and why, including the counters of the last invoke."""

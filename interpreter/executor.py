@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, fault
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec
 from litecl.interpreter.op import ControlOp, Inputs, Op
@@ -40,6 +41,7 @@ class Variables:
         """The value of a variable tensor; never written, it is zeros, or the zero point of INT8, as in TFLite."""
         value = self._values.get(key)
         if value is None:
+            limits.check(spec)
             value = np.full(spec.static_shape, _initial(spec), spec.dtype)
         elif not isinstance(value, np.ndarray):
             value = value.fetch()
@@ -66,8 +68,10 @@ def _initial(spec: TensorSpec) -> int:
 
 
 def _mark(x: Array) -> tuple[Any, ...]:
-    """What shape inference may see of an array: its shape, and its elements where they may be a shape or axes."""
-    return (*x.shape, x.tobytes()) if x.dtype.kind == "i" and x.size <= 64 else x.shape
+    """What shape inference may see of an array: its shape, and its elements where they may be a shape or a range."""
+    kind = x.dtype.kind
+    valued = (kind == "i" and x.size <= 64) or (kind == "f" and not x.ndim)
+    return (*x.shape, x.tobytes()) if valued else x.shape
 
 
 _RAISED = (LiteclError, *FAULTS)
@@ -92,7 +96,9 @@ class _Step:
     node: Node
     run: Callable[..., list[Array]]
     checked: bool  # shapes were checked at preparation
-    operands: tuple[tuple[int, Array | None], ...]  # tensors, and the values of those that are constant
+    plain: bool  # checked, and neither context nor states to see to
+    constants: tuple[Array | None, ...]  # the operands' values, None for those that are absent or fed
+    fed: tuple[tuple[int, int], ...]  # positions and tensors of the operands that have a value only now
     passed: dict[str, object]  # what the checks were last satisfied with
     drop: tuple[int, ...]
 
@@ -160,7 +166,9 @@ class Executor:
     def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
         """Runs a subgraph and returns its outputs. Errors carry a note that names the node."""
         graph = self._model.subgraphs[subgraph]
-        values = {t: x for t, x in zip(graph.inputs, inputs, strict=True) if x is not None}
+        if len(inputs) != len(graph.inputs):
+            raise ModelError(f"subgraph {subgraph} is given {len(inputs)} inputs, expected {len(graph.inputs)}")
+        values = {t: x for i, t in enumerate(graph.inputs) if (x := inputs[i]) is not None}
         frame = Frame(self, subgraph, values)
         self.invocation += self._depth == 0
         self._depth += 1
@@ -169,9 +177,9 @@ class Executor:
                 self._run(frame, step)
         finally:
             self._depth -= 1
-        outputs = [self._value(frame, t) for t in graph.outputs]
+        outputs = [values[t] if t in values else self._value(frame, t) for t in graph.outputs]
         if self._preserve:
-            self.values[subgraph] = frame.values
+            self.values[subgraph] = values
         return outputs
 
     def run_node(self, frame: Frame, node: Node) -> None:
@@ -208,30 +216,34 @@ class Executor:
                 run = node.op.bind(node.options, inputs, [*outputs, *intermediates]) or node.op.run
             except _RAISED as error:
                 _raise(error, "preparing", node, subgraph, index)
-        operands = tuple((t, None if spec is None else spec.data) for t, spec in zip(node.inputs, inputs, strict=True))
-        return _Step(index, node, run, checked, operands, {}, drop)
+        plain = checked and isinstance(node.op, Op) and not node.op.states
+        constants = tuple(None if spec is None else spec.data for spec in inputs)
+        fed = tuple((i, t) for i, t in enumerate(node.inputs) if t != ABSENT and constants[i] is None)
+        return _Step(index, node, run, checked, plain, constants, fed, {}, drop)
 
     def _run(self, frame: Frame, step: _Step) -> None:
         node = step.node
-        start_s = time.perf_counter()
+        start_s = time.perf_counter() if self._listeners else 0.0
+        values = frame.values
+        inputs = list(step.constants)
         try:
-            outputs = self._outputs(frame, step)
+            for position, tensor in step.fed:
+                value = values.get(tensor)
+                inputs[position] = self._value(frame, tensor) if value is None else value
+            outputs = step.run(node.options, inputs) if step.plain else self._outputs(frame, step, inputs)
             if len(outputs) != len(node.outputs):
                 raise ModelError(f"{node.op.name}: the node has {len(node.outputs)} outputs, expected {len(outputs)}")
         except _RAISED as error:
             _raise(error, "running", node, frame.subgraph, step.index)
-        for tensor, value in zip(node.outputs, outputs, strict=True):
-            frame.values[tensor] = value
+        for i, tensor in enumerate(node.outputs):
+            values[tensor] = outputs[i]
         for listener in self._listeners:
             listener.ran(frame.subgraph, step.index, node.op.name, start_s, time.perf_counter())
         for tensor in step.drop:
-            frame.values.pop(tensor, None)
+            values.pop(tensor, None)
 
-    def _outputs(self, frame: Frame, step: _Step) -> list[Array]:
+    def _outputs(self, frame: Frame, step: _Step, inputs: Inputs) -> list[Array]:
         node = step.node
-        inputs = [
-            data if data is not None or t == ABSENT else self._value(frame, t) for t, data in step.operands
-        ]
         if isinstance(node.op, ControlOp):
             return step.run(node.options, inputs, frame)
         if not step.checked:
@@ -259,7 +271,8 @@ class Executor:
             None if x is None else TensorSpec(specs[t].type, x.shape, specs[t].name, x, specs[t].quantization)
             for t, x in zip(node.inputs, inputs, strict=True)
         ]
-        node.op.infer(node.options, actual)
+        for tensor, spec in zip(node.outputs, node.op.infer(node.options, actual), strict=False):
+            limits.check(replace(spec, name=specs[tensor].name))
         step.passed["last"] = seen
 
     def _value(self, frame: Frame, tensor: int) -> Array:

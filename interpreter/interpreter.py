@@ -69,6 +69,7 @@ class Interpreter:
         self._executor: Executor | None = None
         self._delegations: list[Delegation] = []
         self._inputs: dict[int, dict[int, Array]] = {}
+        self._shared: dict[int, dict[int, Array]] = {}  # of _inputs, those that lie in a delegate's memory
         self._values: dict[int, dict[int, Array]] = {}
 
     # Shapes and memory
@@ -114,6 +115,7 @@ class Interpreter:
         )
         self._values = {}
         before = self._inputs
+        self._shared = {index: self._shared_memory(index) for index in self._entries}
         self._inputs = {index: self._input_arrays(index, before.get(index, {})) for index in self._entries}
 
     def reset_all_variables(self) -> None:
@@ -131,10 +133,12 @@ class Interpreter:
             raise ModelError("the model is not ready: call allocate_tensors() before invoke()")
         graph = self._model.subgraphs[subgraph]
         inputs = [self._inputs[subgraph][t] for t in graph.inputs]
-        outputs = self._executor.call(subgraph, inputs)
-        self._values = dict(self._executor.values) if self._preserve else {}
-        values = self._values.setdefault(subgraph, {})
-        values.update(zip(graph.outputs, outputs, strict=True))
+        results = self._executor.call(subgraph, inputs)
+        outputs = {t: results[i] for i, t in enumerate(graph.outputs)}
+        self._values = {subgraph: outputs}
+        if self._preserve:
+            kept = self._executor.values
+            self._values = {**kept, subgraph: kept[subgraph] | outputs}
 
     # Tensors
 
@@ -144,10 +148,12 @@ class Interpreter:
             raise ModelError("the model is not ready: call allocate_tensors() before set_tensor()")
         spec = self._spec(tensor_index, subgraph_index)
         array = _checked(tensor_index, spec, value)
-        if tensor_index in self._inputs.get(subgraph_index, {}):
-            self._inputs[subgraph_index][tensor_index] = array
+        if tensor_index in self._shared.get(subgraph_index, {}):
+            self._shared[subgraph_index][tensor_index][...] = array
+        elif tensor_index in self._inputs.get(subgraph_index, {}):
+            self._inputs[subgraph_index][tensor_index] = array.copy()
         elif spec.is_variable:
-            self._variables.set((subgraph_index, tensor_index), array)
+            self._variables.set((subgraph_index, tensor_index), array.copy())
         else:
             raise ModelError(f"set_tensor: tensor {tensor_index} ({spec.name!r}) is neither an input nor a variable")
 
@@ -246,8 +252,17 @@ class Interpreter:
         for tensor in self._model.subgraphs[subgraph].inputs:
             spec = self._specs[subgraph][tensor]
             old = before.get(tensor)
-            arrays[tensor] = old if old is not None and old.shape == spec.shape else _blank(spec)
+            array = old if old is not None and old.shape == spec.shape else _blank(spec)
+            if tensor in self._shared[subgraph]:
+                shared = self._shared[subgraph][tensor]
+                shared[...] = array
+                array = shared
+            arrays[tensor] = array
         return arrays
+
+    def _shared_memory(self, subgraph: int) -> dict[int, Array]:
+        """Arrays of the delegates that inputs are written into."""
+        return {t: array for d in self._delegations for t, array in d.input_memory(subgraph).items()}
 
 
 def _blank(spec: TensorSpec) -> Array:
@@ -266,7 +281,7 @@ def _check_strict(spec: TensorSpec, shape: Shape) -> None:
 
 
 def _checked(index: int, spec: TensorSpec, value: npt.ArrayLike) -> Array:
-    array = np.array(value, dtype=np.object_ if spec.type == TensorType.STRING else None)
+    array = np.asarray(value, dtype=np.object_ if spec.type == TensorType.STRING else None)
     if array.dtype != spec.dtype:
         raise ShapeError(f"set_tensor: tensor {index} ({spec.name!r}): expected {spec.dtype}, got {array.dtype}")
     if array.shape != spec.shape:

@@ -22,7 +22,7 @@ Run = Callable[[Any, Inputs], list[Array]]
 Bind = Callable[[Any, Specs, "Sequence[TensorSpec]"], "Run | None"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class NoOptions:
     """The options of an operator that has none."""
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
+from litecl.interpreter import limits
 from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, UnsupportedOp, fault
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Shape, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
@@ -36,6 +37,8 @@ def propagate(model: Model, entries: Mapping[int, Sequence[Shape]]) -> tuple[Kno
             replace(subgraph.tensors[t], shape=shape, data=None)
             for t, shape in zip(subgraph.inputs, shapes, strict=True)
         ]
+        for spec in inputs:
+            limits.check(spec)
         walk.subgraph(index, inputs)
     return tuple(
         subgraph.tensors if found is None else found.specs
@@ -60,6 +63,8 @@ def outputs_of(node: Node, inputs: Sequence[TensorSpec | None], declared: Sequen
             for known, spec in zip(inferred, declared, strict=True)
         ]
     results = [_merge_declared(known, spec) for known, spec in zip(inferred, declared, strict=True)]
+    for spec in results:
+        limits.check(spec)
     return _fold(node, inputs, results)
 
 

@@ -308,6 +308,7 @@ inline floatv gelu_v(floatv x) { return 0.5f * x * (1.0f + erf_v(x * 0.707106781
 // 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), by 1 + tanh(u) = 2 sigmoid(2 u).
 inline floatv gelu_approximate_v(floatv x) { return x * sigmoid_v(x * (x * x * 0.0713548162f + 1.59576912f)); }
 
+inline floatv swish_v(floatv x) { return x * sigmoid_v(x); }
 inline floatv hard_swish_v(floatv x) { return x * clamp_v(x + 3.0f, 0.0f, 6.0f) * 0.166666667f; }
 inline floatv elu_v(floatv x) { return x < 0.0f ? expm1_v(x) : x; }
 inline floatv leaky_relu_v(floatv x, floatv slope) { return x < 0.0f ? x * slope : x; }
@@ -336,6 +337,7 @@ inline float erf_s(float x) { return LANE0(erf_v((floatv)(x))); }
 #define ACTIVATION_CLAMP(x, low, high) clamp_v(x, low, high)
 #define ACTIVATION_TANH(x, low, high) tanh_v(x)
 #define ACTIVATION_LOGISTIC(x, low, high) sigmoid_v(x)
+#define ACTIVATION_SWISH(x, low, high) swish_v(x)
 #define ACTIVATION_HARD_SWISH(x, low, high) hard_swish_v(x)
 #define ACTIVATION_GELU(x, low, high) gelu_v(x)
 #define ACTIVATION_GELU_APPROXIMATE(x, low, high) gelu_approximate_v(x)

@@ -2,10 +2,11 @@
 // x is [images, height, width, channels]; weights are packed in panels, [groups][columns / PANEL][kernel_height *
 // kernel_width * group_channels][PANEL]; bias is [groups][columns padded to whole panels]; zeros holds kernel_width *
 // group_channels zeros, which stand for pixels outside the image.
-// The pixels computed form a grid_height x grid_width grid in the output, every step-th from first on: all of it for a
+// Pixels of out (and of a residual) lie out_step apart. Those computed form a grid_height x grid_width grid in the output, every step-th from first on: all of it for a
 // convolution, one phase of a transposed convolution.
 // A work-item takes item_rows pixels x item_columns columns of one group, tile by tile.
-// Macros: MR, NV, PANEL; ACTIVATION (common.h), whose arguments are low and high.
+// Macros: MR, NV, PANEL; ROW_STEP, where there are few channels: how far apart pixels that are neighbours in the output
+// lie in the input, in elements; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
 
 typedef struct {
@@ -13,7 +14,7 @@ typedef struct {
     int kernel_height, kernel_width, stride_y, stride_x, dilation_y, dilation_x, pad_y, pad_x;
     int pixels, grid_height, grid_width;
     int out_height, out_width, step_y, step_x, first_y, first_x;
-    int columns, group_columns;
+    int columns, group_columns, out_step;
     int item_rows, item_columns;
 } Geometry;
 
@@ -48,11 +49,59 @@ INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x,
     }
 }
 
+#ifdef ROW_STEP
+// Adds up all taps of a tile whose pixels are neighbours in one row, of which none has a tap left or right of the
+// image: one address serves them all. x is at the first pixel's first tap, in row `top`.
+INLINE void multiply_neighbours(floatv tile[MR][NV], __global const float *restrict x,
+                                __global const float *restrict weights, __global const Geometry *restrict g,
+                                const int top) {
+    const int depth = g->kernel_width * g->channels;
+    for (int ky = 0; ky < g->kernel_height; ++ky, weights += depth * PANEL) {
+        const int dy = ky * g->dilation_y;
+        if ((uint)(top + dy) >= (uint)g->height) continue;
+        __global const float *row = x + dy * g->width * g->channels;
+        for (int k = 0; k < depth; ++k) {
+            floatv w[NV];
+            UNROLL for (int j = 0; j < NV; ++j) w[j] = LOAD(weights + k * PANEL + j * VW);
+            UNROLL for (int r = 0; r < MR; ++r)
+                UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = row[k + r * ROW_STEP] * w[j] + tile[r][j];
+        }
+    }
+}
+
+// conv_tile for such a tile; false where it is none.
+INLINE int conv_neighbours(__global const float *restrict x, __global const float *restrict weights,
+                           __global const float *restrict bias, __global const float *restrict residual,
+                           __global float *restrict out, __global const Geometry *restrict g, const int m0,
+                           const int n0, const int has_residual, const float low, const float high) {
+    const int row = m0 / g->grid_width, column = m0 - row * g->grid_width;
+    const int left = column * g->stride_x - g->pad_x;
+    const int right = left + (MR - 1) * g->stride_x + g->kernel_width;
+    if (column + MR > g->grid_width || left < 0 || right > g->width) return 0;
+    const int image = row / g->grid_height, y = row - image * g->grid_height, top = y * g->stride_y - g->pad_y;
+    floatv tile[MR][NV];
+    UNROLL for (int r = 0; r < MR; ++r)
+        UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
+    const int depth = g->kernel_height * g->kernel_width * g->channels;
+    const int at = ((image * g->height + top) * g->width + left) * g->channels;
+    multiply_neighbours(tile, x + at, panel_at(weights, n0, depth), g, top);
+    const int out_y = y * g->step_y + g->first_y, out_x = column * g->step_x + g->first_x;
+    int to[MR];
+    UNROLL for (int r = 0; r < MR; ++r)
+        to[r] = ((image * g->out_height + out_y) * g->out_width + out_x + r * g->step_x) * g->columns + n0;
+    finish_tile(tile, residual, out, to, MR, g->group_columns - n0, has_residual, low, high);
+    return 1;
+}
+#endif
+
 OUT_OF_LINE WIDE void conv_tile(__global const float *restrict x, __global const float *restrict weights,
                                 __global const float *restrict bias, __global const float *restrict zeros,
                                 __global const float *restrict residual, __global float *restrict out,
                                 __global const Geometry *restrict g, const int m0, const int n0,
                                 const int has_residual, const float low, const float high) {
+#ifdef ROW_STEP
+    if (conv_neighbours(x, weights, bias, residual, out, g, m0, n0, has_residual, low, high)) return;
+#endif
     floatv tile[MR][NV];
     int at[MR], top[MR], left[MR], to[MR];
     const int row = m0 / g->grid_width;
@@ -62,7 +111,7 @@ OUT_OF_LINE WIDE void conv_tile(__global const float *restrict x, __global const
         left[r] = column * g->stride_x - g->pad_x;
         at[r] = ((image * g->height + top[r]) * g->width + left[r]) * g->channels;
         const int out_y = y * g->step_y + g->first_y, out_x = column * g->step_x + g->first_x;
-        to[r] = ((image * g->out_height + out_y) * g->out_width + out_x) * g->columns + n0;
+        to[r] = ((image * g->out_height + out_y) * g->out_width + out_x) * g->out_step + n0;
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
         // Rows past the last pixel repeat it.
         if (m0 + r + 1 < g->pixels && ++column == g->grid_width) {

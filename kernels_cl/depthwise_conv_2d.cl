@@ -4,12 +4,8 @@
 // A work-item takes item_rows rows x item_pixels columns of the output x item_channels channels of the input, in pieces
 // of PIXELS x VW. The last columns and channels are taken together with some before them, so that pieces are whole.
 // Macros: PIXELS; KERNEL_WIDTH and STRIDE_X where they are known and taps are dense: then every pixel is loaded once
-// for all the taps that meet it; WIDTH, channels taken at once, where there are fewer than VW; ACTIVATION (common.h),
+// for all the taps that meet it; WIDTH (tile.h), where there are fewer channels than VW; ACTIVATION (common.h),
 // whose arguments are low and high.
-#ifdef WIDTH
-#undef VW
-#define VW WIDTH
-#endif
 #include "tile.h"
 
 typedef struct {

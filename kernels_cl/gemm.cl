@@ -1,5 +1,6 @@
 // Matrix products: out[b] = activation(x[b] weights[b] + bias + residual[b]), [m, depth] x [depth, n].
-// x and out are row-major, weights are packed in panels (tile.h), bias is padded to whole panels.
+// x and out are row-major, rows of out (and of a residual) out_step apart; weights are packed in panels (tile.h), bias
+// is padded to whole panels.
 // A work-item takes item_rows x item_columns of one product, tile by tile.
 // offsets: of every product's x and weights, in elements. residual is read only if has_residual.
 // Macros: MR, NV, PANEL; ACTIVATION (common.h), whose arguments are low and high.
@@ -8,7 +9,8 @@
 OUT_OF_LINE WIDE void gemm_tile(__global const float *restrict x, __global const float *restrict weights,
                                 __global const float *restrict bias, __global const float *restrict residual,
                                 __global float *restrict out, const int m0, const int n0, const int m, const int n,
-                                const int depth, const int has_residual, const float low, const float high) {
+                                const int depth, const int out_step, const int has_residual, const float low,
+                                const float high) {
     floatv tile[MR][NV];
     __global const float *rows[MR];
     UNROLL for (int r = 0; r < MR; ++r) {
@@ -19,15 +21,15 @@ OUT_OF_LINE WIDE void gemm_tile(__global const float *restrict x, __global const
     Ahead ahead = next_panel(panel, depth, m0 / MR, (m + MR - 1) / MR);
     multiply_tile(tile, rows, panel, depth, &ahead);
     int to[MR];
-    UNROLL for (int r = 0; r < MR; ++r) to[r] = (m0 + r) * n + n0;
+    UNROLL for (int r = 0; r < MR; ++r) to[r] = (m0 + r) * out_step + n0;
     finish_tile(tile, residual, out, to, m - m0, n - n0, has_residual, low, high);
 }
 
 KERNEL void gemm(ITEM __global const float *restrict x, __global const float *restrict weights,
                  __global const float *restrict bias, __global const float *restrict residual,
                  __global float *restrict out, __global const int *restrict offsets, const int m, const int n,
-                 const int depth, const int item_rows, const int item_columns, const int has_residual,
-                 const float low, const float high) {
+                 const int depth, const int out_step, const int item_rows, const int item_columns,
+                 const int has_residual, const float low, const float high) {
     const int product = ITEM_INDEX(2);
     const size_t first = (size_t)product * m * n;
     const int m_first = ROW_ITEM * item_rows, m_last = MIN(m_first + item_rows, m);
@@ -36,5 +38,6 @@ KERNEL void gemm(ITEM __global const float *restrict x, __global const float *re
     weights += offsets[2 * product + 1];
     for (int m0 = m_first; m0 < m_last; m0 += MR)
         for (int n0 = n_first; n0 < n_last; n0 += TILE_COLUMNS)
-            gemm_tile(x, weights, bias, residual + first, out + first, m0, n0, m, n, depth, has_residual, low, high);
+            gemm_tile(x, weights, bias, residual + first, out + first, m0, n0, m, n, depth, out_step, has_residual,
+                      low, high);
 }

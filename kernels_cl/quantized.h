@@ -1,21 +1,26 @@
-// The integer arithmetic of quantized operators: dot products of bytes, and TFLite's requantization.
+// The integer arithmetic of quantized operators: dot products of bytes and words, and TFLite's requantization.
 //
 // Bytes are multiplied as unsigned activations by signed weights, which is what x86's VNNI does four at a time. Signed
 // activations are made unsigned by flipping their highest bit, that is by adding 128; biases allow for that.
 //
-// Macros: T, the type of the activations: char or uchar.
+// Macros: T, the type of the activations: char, uchar or, with WORDS, short.
 #include "tile.h"
 
 typedef VECTOR(T) Tv;
 typedef Tv Tv_u __attribute__((aligned(1)));
 typedef int int_u __attribute__((aligned(1)));
 typedef uchar16 uchar16_u __attribute__((aligned(1)));
-typedef uchar8 uchar8_u __attribute__((aligned(1)));
+typedef JOIN(T, 8) T8_u __attribute__((aligned(1)));
+typedef JOIN(T, 4) T4_u __attribute__((aligned(1)));
 
 #define LOADI(p) (*(__global const intv_u *)(p))
 
 // What makes a byte unsigned: 128, or nothing.
+#ifdef WORDS
+#define FLIP 0
+#else
 #define FLIP ((uchar)((T)-1 < (T)0 ? 128 : 0))
+#endif
 
 // sum + the dot product of the four unsigned bytes of x and the four signed bytes of w, lane by lane.
 #if VW == 16 && defined(__AVX512VNNI__)
@@ -37,6 +42,20 @@ inline intv dot4(intv sum, intv x, intv w) {
     return sum + (x >> 24 & 255) * (w >> 24);
 }
 #define DOT4(sum, x, w) dot4(sum, (intv)(x), (intv)(w))
+#endif
+
+// sum + the dot product of the two signed words of x and of w, lane by lane.
+#if VW == 16 && defined(__AVX512VNNI__)
+#define DOT2(sum, x, w) __builtin_ia32_vpdpwssd512(sum, x, w)
+#elif VW == 8 && defined(__AVX512VNNI__) && defined(__AVX512VL__)
+#define DOT2(sum, x, w) __builtin_ia32_vpdpwssd256(sum, x, w)
+#elif VW == 4 && defined(__AVX512VNNI__) && defined(__AVX512VL__)
+#define DOT2(sum, x, w) __builtin_ia32_vpdpwssd128(sum, x, w)
+#elif VW == 8 && defined(__AVX2__)
+#define DOT2(sum, x, w) ((sum) + __builtin_ia32_pmaddwd256(as_short16((intv)(x)), as_short16((intv)(w))))
+#else
+inline intv dot2(intv sum, intv x, intv w) { return sum + (x << 16 >> 16) * (w << 16 >> 16) + (x >> 16) * (w >> 16); }
+#define DOT2(sum, x, w) dot2(sum, (intv)(x), (intv)(w))
 #endif
 
 // x m / 2^31, halves rounded up (SaturatingRoundingDoublingHighMul, for m >= 0).
@@ -75,12 +94,14 @@ inline intv requantize(intv x, intv m, intv left, intv right) {
 
 inline intv rescale(intv x, const Scale by) { return requantize(x, by.multiplier, by.left, by.right); }
 
-// x times a real factor, rounded once, halves away from zero, for results that are clamped to 16 bits or less anyway.
-#ifdef REAL_FACTORS
+// Sums times factors in float64, rounded once: halves away from zero with REAL_FACTORS, halves up with FLOORED, where
+// the product is exact. For results that are clamped to 16 bits or less anyway.
+#if defined(REAL_FACTORS) || defined(FLOORED)
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #if VW == 1
 typedef double doubleh;
 typedef int inth;
+#define HALF_VW 1
 #define CONVERT_H(x, type) ((type)(x))
 #else
 typedef JOIN(double, HALF_VW) doubleh;
@@ -95,15 +116,22 @@ typedef JOIN(int, HALF_VW) inth;
 #endif
 #endif
 typedef doubleh doubleh_u __attribute__((aligned(8)));
+#define LOADD(p) (*(__global const doubleh_u *)(p))
 
-inline inth scale_half(inth x, __global const double *factors) {
-    const doubleh y = CONVERT_H(x, double) * *(__global const doubleh_u *)factors;
-    const doubleh z = y < -65536.0 ? (doubleh)-65536.0 : (y > 65536.0 ? (doubleh)65536.0 : y);
+inline inth round_half(doubleh x) {
+    const doubleh y = x < -65536.0 ? (doubleh)-65536.0 : (x > 65536.0 ? (doubleh)65536.0 : x), one = 1.0, none = 0.0;
+#ifdef FLOORED
+    const doubleh z = y + 0.5;
     const inth whole = CONVERT_H(z, int);
-    const doubleh rest = z - CONVERT_H(whole, double);
-    const doubleh one = 1.0, none = 0.0;
+    return whole - CONVERT_H(z < CONVERT_H(whole, double) ? one : none, int);
+#else
+    const inth whole = CONVERT_H(y, int);
+    const doubleh rest = y - CONVERT_H(whole, double);
     return whole + CONVERT_H((rest >= 0.5 ? one : none) - (rest <= -0.5 ? one : none), int);
+#endif
 }
+
+inline inth scale_half(inth x, __global const double *factors) { return round_half(CONVERT_H(x, double) * LOADD(factors)); }
 
 inline intv scale(intv x, __global const double *factors) {
 #if VW == 1
@@ -114,8 +142,16 @@ inline intv scale(intv x, __global const double *factors) {
 }
 #endif
 
-// VW bytes at p as integers.
-#define LOAD_BYTES(p) CONVERT(*(__global const Tv_u *)(p), int)
+// VW elements at p as integers.
+#define LOAD_T(p) CONVERT(*(__global const Tv_u *)(p), int)
+
+// The first `count` elements at p as integers, and zeros.
+inline intv load_lanes(__global const T *p, int count) {
+    if (count >= VW) return LOAD_T(p);
+    intv x = 0;
+    for (int i = 0; i < count; ++i) ((int *)&x)[i] = p[i];
+    return x;
+}
 
 inline intv clamp_int(intv x, int low, int high) {
     const intv y = x < low ? (intv)low : x;
@@ -146,9 +182,19 @@ inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, 
 }
 #endif
 
+// The last step of 64-bit sums, whose halves come in float64: the product with a factor, and the clamp. stage is at the
+// bias and the factor of VW columns, doubles all.
+#ifdef WIDE_SUMS
+inline intv finish_wide(const doubleh sums[2], __global const int *stage, int low, int high) {
+    __global const double *biases = (__global const double *)stage, *factors = biases + VW;
+    const inth first = round_half((sums[0] + LOADD(biases)) * LOADD(factors));
+    const inth second = round_half((sums[1] + LOADD(biases + HALF_VW)) * LOADD(factors + HALF_VW));
+    return clamp_int((intv)(first, second), low, high);
+}
+#endif
 
 // Writes the first `columns` lanes of y in as few pieces as there are.
-inline void store_bytes(__global T *p, const Tv y, const int columns) {
+inline void store_lanes(__global T *p, const Tv y, const int columns) {
     if (columns >= VW) {
         *(__global Tv_u *)p = y;
         return;
@@ -159,13 +205,13 @@ inline void store_bytes(__global T *p, const Tv y, const int columns) {
     int i = 0;
 #if VW > 8
     if (columns & 8) {
-        *(__global uchar8_u *)p = *(__private const uchar8_u *)lanes;
+        *(__global T8_u *)p = *(__private const T8_u *)lanes;
         i = 8;
     }
 #endif
 #if VW > 4
     if (columns & 4) {
-        *(__global int_u *)(p + i) = *(__private const int_u *)(lanes + i);
+        *(__global T4_u *)(p + i) = *(__private const T4_u *)(lanes + i);
         i += 4;
     }
 #endif

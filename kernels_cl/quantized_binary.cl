@@ -35,7 +35,7 @@ KERNEL void quantized_binary(ITEM __global const T *a, __global const T *b, __gl
         walk_on(walk, 2, index, offsets);
         int i = 0;
         for (; i + VW <= count; i += VW) {
-            const intv p = a_step ? LOAD_BYTES(x + i) : (intv)x[0], q = b_step ? LOAD_BYTES(y + i) : (intv)y[0];
+            const intv p = a_step ? LOAD_T(x + i) : (intv)x[0], q = b_step ? LOAD_T(y + i) : (intv)y[0];
             *(__global Tv_u *)(c + at + i) = CONVERT(combine(p, q, s), T);
         }
         for (; i < count; ++i) c[at + i] = (T)LANE0(combine((intv)x[i * a_step], (intv)y[i * b_step], s));

@@ -7,14 +7,14 @@
 #define STEP_AVERAGE(s, x) ((s) + (x))
 #define STEP_MAXIMUM(s, x) MAX(s, x)
 #define FIRST_AVERAGE 0
-#define FIRST_MAXIMUM (-256)
+#define FIRST_MAXIMUM (-65536)
 #define FINISH_AVERAGE(s) average(s, count)
 #define FINISH_MAXIMUM(s) (s)
 #define FIRST JOIN(FIRST_, OP)
 #define STEP JOIN(STEP_, OP)
 #define FINISH JOIN(FINISH_, OP)
 
-// Sums of fewer than 2^14 bytes: their quotients, which a float holds, are never rounded up to a whole number.
+// Sums of fewer than 2^14 bytes or 2^9 words: their quotients, which a float holds, are never rounded up to a whole number.
 inline intv average(intv sum, int count) {
     const intv magnitude = (sum < 0 ? -sum : sum) + count / 2;
     const intv quotient = CONVERT(CONVERT(magnitude, float) / (float)count, int);
@@ -46,7 +46,7 @@ KERNEL void quantized_pool_2d(ITEM __global const T *x, __global T *y, int n, in
         int c = 0;
         for (; c + VW <= channels; c += VW) {
             intv s = FIRST;
-            WINDOW(LOAD_BYTES(at))
+            WINDOW(LOAD_T(at))
             *(__global Tv_u *)(q + c) = CONVERT(clamp_int(FINISH(s), low, high), T);
         }
         for (; c < channels; ++c) {

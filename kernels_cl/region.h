@@ -15,3 +15,4 @@
 #define SCALAR_long(i) ((long)args[i])
 #define SCALAR_uchar(i) ((uchar)args[i])
 #define SCALAR_char(i) ((char)args[i])
+#define SCALAR_short(i) ((short)args[i])

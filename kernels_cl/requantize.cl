@@ -39,6 +39,19 @@ KERNEL void requantize_each(ITEM __global const X *x, __global T *y, int n, int 
     EACH(int, RESCALED)
 }
 
+// The product is rounded before the offset is added.
+inline floatv scaled(intv x, float scale, float offset) {
+#pragma OPENCL FP_CONTRACT OFF
+    return CONVERT(x, float) * scale + offset;
+}
+
+#define SCALED(v) clamp_int(round_away(scaled(v, scale, offset)) + zero, low, high)
+
+KERNEL void scale_each(ITEM __global const X *x, __global T *y, int n, int per_item, float scale, float offset,
+                       int zero, int low, int high) {
+    EACH(int, SCALED)
+}
+
 // The same scale on both sides: zero is the difference of the zero points.
 KERNEL void shift_each(ITEM __global const X *x, __global T *y, int n, int per_item, int zero, int low, int high) {
     EACH(int, SHIFTED)

@@ -1,10 +1,28 @@
-// A function of every byte, from the table of its 256 results: y[i] = table[x[i]].
+// A function of every element, from the table of all its results: y[i] = table[x[i]]; and of every pair of bytes, in
+// arrays that broadcast against each other (see binary.cl for the walk and the shares).
 // A work-item takes per_item elements.
-// Macros: R, the type of the results.
+// Macros: T, the type of the elements as unsigned ones; R, that of the results.
 #include "common.h"
 
-KERNEL void look_up(ITEM __global const uchar *restrict x, __global const R *restrict table, __global R *restrict y,
-                    int n, int per_item) {
+KERNEL void look_up(ITEM __global const T *restrict x, __global const R *restrict table, __global R *restrict y, int n,
+                    int per_item) {
     SHARE(n, per_item);
     for (int i = start; i < end; ++i) y[i] = table[x[i]];
+}
+
+KERNEL void look_up_pairs(ITEM __global const T *restrict a, __global const T *restrict b,
+                          __global const R *restrict table, __global R *restrict c, __global const int *walk, int n,
+                          int per_item, int row, int a_step, int b_step) {
+    SHARE(n, per_item);
+    int index[MOST_DIMS], offsets[2];
+    int column = start % row;
+    walk_from(walk, 2, start / row, index, offsets);
+    for (int at = start, count; at < end; at += count) {
+        __global const T *x = a + offsets[0] + a_step * column;
+        __global const T *y = b + offsets[1] + b_step * column;
+        count = MIN(row - column, end - at);
+        column = 0;
+        walk_on(walk, 2, index, offsets);
+        for (int i = 0; i < count; ++i) c[at + i] = table[x[i * a_step] * 256 + y[i * b_step]];
+    }
 }

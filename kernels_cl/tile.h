@@ -3,7 +3,11 @@
 // Weights are packed in panels, [columns / PANEL][depth][PANEL], and columns past the last are zeros. On a CPU a panel
 // is as wide as a tile, which then reads memory in order; on a GPU it is wider, so that neighbours read side by side.
 //
-// Macros: MR and NV; PANEL, a multiple of a tile's columns.
+// Macros: MR and NV; PANEL, a multiple of a tile's columns; WIDTH, floats in a vector, where these are not VW.
+#ifdef WIDTH
+#undef VW
+#define VW WIDTH
+#endif
 #include "common.h"
 
 #define TILE_COLUMNS (NV * VW)

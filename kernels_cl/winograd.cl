@@ -2,7 +2,7 @@
 // multiplications a channel instead of 144, out = activation(A^T [sum over channels of (G w G^T) . (B^T patch B)] A
 // + bias + residual), with the interpolation points 0, +-1/sqrt(2), +-sqrt(2) and infinity.
 // x is [images, height, width, channels], channels >= VW; weights are G w G^T packed in panels (tile.h), [36][columns /
-// PANEL][channels][PANEL]; bias is padded to whole panels. A patch is one of tiles_y x tiles_x of an image.
+// PANEL][channels][PANEL]; bias is padded to whole panels; pixels of out (and of a residual) lie out_step apart. A patch is one of tiles_y x tiles_x of an image.
 // A work-item takes item_patches patches, `block` of them at a time (a multiple of MR), in scratch memory of its own:
 // [36][block][channels], then [36][block][columns padded to whole panels].
 // Macros: MR, NV, PANEL; ACTIVATION (common.h), whose arguments are low and high.
@@ -10,7 +10,7 @@
 
 typedef struct {
     int height, width, channels, pad_y, pad_x;
-    int out_height, out_width, columns;
+    int out_height, out_width, columns, out_step;
     int patches, tiles_y, tiles_x;
     int item_patches, block;
 } Geometry;
@@ -96,7 +96,7 @@ OUT_OF_LINE WIDE void write_patch(__global const float *restrict slot, __global 
                                   const int patch, const int stride, __global const Geometry *restrict g,
                                   const int has_residual, const float low, const float high) {
     const int3 at = place(patch, g);
-    const size_t corner = (size_t)((at.x * g->out_height + at.y) * g->out_width + at.z) * g->columns;
+    const size_t corner = (size_t)((at.x * g->out_height + at.y) * g->out_width + at.z) * g->out_step;
     const int tall = MIN(4, g->out_height - at.y), wide = MIN(4, g->out_width - at.z);
     for (int n = 0; n < g->columns; n += VW) {
         floatv half_done[4][6];
@@ -110,7 +110,7 @@ OUT_OF_LINE WIDE void write_patch(__global const float *restrict slot, __global 
             floatv row[4];
             transform_output(half_done[i], row);
             UNROLL for (int j = 0; j < 4; ++j) {
-                const size_t to = corner + (i * g->out_width + j) * g->columns + n;
+                const size_t to = corner + (i * g->out_width + j) * g->out_step + n;
                 floatv y = row[j] + LOAD(bias + n);
                 if (i >= tall || j >= wide) continue;
                 if (has_residual) y += load_vector(residual + to, g->columns - n);

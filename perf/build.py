@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from litecl.interpreter.graph import ABSENT, Array, Model, Node, Shape, Signature, Subgraph, TensorSpec
+from litecl.interpreter.graph import ABSENT, Array, Model, Node, Quantization, Shape, Signature, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.schema import TensorType
 
@@ -29,10 +29,11 @@ class Graph:
         self.inputs.append(index)
         return index
 
-    def const(self, value: Any) -> int:
-        """A constant."""
+    def const(self, value: Any, scale: float | None = None) -> int:
+        """A constant; integers with a ``scale`` stand for real numbers."""
         array = np.asarray(value)
-        return self._add(TensorSpec(TensorType.of(array.dtype), array.shape, f"const{len(self.tensors)}", array))
+        by = None if scale is None else Quantization(np.full(1, scale, np.float32), np.zeros(1, np.int64))
+        return self._add(TensorSpec(TensorType.of(array.dtype), array.shape, f"const{len(self.tensors)}", array, by))
 
     def variable(self, shape: Shape) -> int:
         """A float32 variable tensor."""

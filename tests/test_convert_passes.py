@@ -14,6 +14,7 @@ from litecl.converter.passes.bidirectional import fuse_bidirectional
 from litecl.converter.passes.bodies import own_bodies
 from litecl.converter.passes.branches import simplify_branches
 from litecl.converter.passes.composites import fuse_composites
+from litecl.converter.passes.duplicates import merge_duplicates
 from litecl.converter.passes.frames import raise_loops
 from litecl.converter.passes.inline import inline_calls
 from litecl.converter.passes.kept_dims import keep_dims
@@ -28,9 +29,11 @@ from litecl.converter.passes.tensor_lists import UPDATE_SLICE, lower_lists
 from litecl.converter.passes.variables import changed_variables, freeze_variables
 from litecl.converter.text import describe
 from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.reduce import MEAN, ReducerOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.reverse import REVERSE_V2
+from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.schema import TensorType
 
 F, I, B = TensorType.FLOAT32, TensorType.INT32, TensorType.BOOL  # noqa: E741
@@ -384,3 +387,26 @@ def test_two_factors_are_one() -> None:
     main.check()
     (node,) = main.nodes
     np.testing.assert_array_equal(node.input(1).data, [0.5, 1, 1.5])
+
+
+@pytest.mark.parametrize(("gate", "left"), [("Sigmoid", []), ("Exp", ["Exp", "Mul"])])
+def test_a_gate_times_zeros_is_zeros_unless_it_may_be_infinite(gate: str, left: list[str]) -> None:
+    x, opened, kept, total = (_value(F, 2, 3) for _ in range(4))
+    zeros = constant(np.zeros((2, 3), np.float32))
+    nodes = [_node(gate, [x], opened), _node("Mul", [opened, zeros], kept), _node("AddV2", [kept, x], total)]
+    main = _function("main", [x], nodes, [total])
+    simplify_arithmetic(main)
+    main.check()
+    assert [node.op for node in main.nodes] == left + ["AddV2"] * bool(left)
+    assert (main.outputs[0] is x) == (not left)
+
+
+def test_operators_without_options_are_merged_too() -> None:
+    x = _value(F, 2, 3)
+    results = [_value(F, 2, 3) for _ in range(2)]
+    nodes = [Node(EXP, [x], [result], NoOptions(), f"exp{i}") for i, result in enumerate(results)]
+    main = _function("main", [x], nodes, results)
+    merge_duplicates(main)
+    main.check()
+    assert len(main.nodes) == 1
+    assert main.outputs[0] is main.outputs[1]

@@ -15,7 +15,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.graph import Model, TensorSpec
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
-from litecl.interpreter.ops.unary import ABS, NEG, SQUARE
+from litecl.interpreter.ops.unary import COS, NEG, SIN, SQUARE
 from litecl.interpreter.schema import TensorType
 from litecl.interpreter.writer import write
 
@@ -65,7 +65,7 @@ def network(others: int) -> Model:
     """The custom operator between operators of litecl's."""
     g = Graph()
     tensor = g.input((3, 50))
-    for op in (NEG, ABS, SQUARE, NEG)[:others]:
+    for op in (NEG, SIN, SQUARE, COS)[:others]:  # no two of them are a chain
         tensor = g.op(op, [tensor], NoOptions())
     return model(g.build(g.op(SCALE, [tensor], ScaleOptions(by=2.5))))
 

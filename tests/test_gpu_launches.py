@@ -11,12 +11,13 @@ import pytest
 import compare
 import devices
 import oracle
-from cases import Case, integer_device, vector_width
+from cases import Case, hybrid, integer_device, vector_width
 from litecl.delegate import CLDelegate, device
 from litecl.interpreter import Interpreter
 from litecl.interpreter.writer import write
 
-_CASES = tuple(case for case in (*vector_width.CASES, *integer_device.CASES[::8]) if case.device is None)
+_TABLES = (vector_width.CASES, integer_device.CASES[::8], hybrid.CASES[::7])
+_CASES = tuple(case for table in _TABLES for case in table if case.device is None)
 
 
 @pytest.fixture(scope="module")

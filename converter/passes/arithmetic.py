@@ -4,10 +4,12 @@ import numpy as np
 
 from litecl.converter.graph import Function, Node, Value, constant
 from litecl.converter.passes.match import Any, Constant, Pattern, match
+from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType
 
 _NEUTRAL = {"AddV2": 0, "Add": 0, "Sub": 0, "Mul": 1, "RealDiv": 1, "Pow": 1}
 _COMMUTATIVE = frozenset({"AddV2", "Add", "Mul"})
+_BOUNDED = frozenset({"Sigmoid", "Softmax", "Tanh"})
 # How Keras writes the shift of a normalisation: beta + (-mean) * scale.
 _NEGATED_PRODUCT = Pattern("AddV2", [Pattern("Mul", [Pattern("Neg", [Any("a")]), Any("b")]), Any("c")])
 _TWO_FACTORS = Pattern("Mul", [Pattern("Mul", [Any("x"), Constant("a")]), Constant("b")])
@@ -17,9 +19,12 @@ _NEGATED = Pattern("AddV2", [Pattern("Neg", [Any("a")]), Any("b")])
 def simplify_arithmetic(function: Function) -> None:
     """x + 0, x - 0, x * 1, x / 1 and x ** 1 become x; b + (-a) becomes b - a, and so with products.
 
-    Of two products with constants in a row one is left.
+    Of two products with constants in a row one is left, of one with zeros nothing where x is never infinite.
     """
     for node in list(function.nodes):
+        if node.op == "Mul" and (zeros := _vanishing(node)) is not None:
+            function.replace_node(node, [constant(zeros, node.name)])
+            continue
         if node.op in _NEUTRAL and len(node.inputs) == 2:
             kept = _kept(node)
             if kept is not None and kept.shape == node.output.shape:
@@ -30,6 +35,15 @@ def simplify_arithmetic(function: Function) -> None:
         elif node.op == "Mul":
             _join_factors(function, node)
     function.tidy()
+
+
+def _vanishing(node: Node) -> Array | None:
+    """The zeros that a product is: a gate times a state that begins with them."""
+    for x, y in (node.inputs, node.inputs[::-1]):
+        bounded = x is not None and x.producer is not None and x.producer.op in _BOUNDED
+        if bounded and y is not None and _is(y, 0) and y.data is not None and y.shape == node.output.shape:
+            return y.data
+    return None
 
 
 def _kept(node: Node) -> Value | None:

@@ -1,5 +1,6 @@
 """The device operators, one file an operator or a family, and the table of them all."""
 
+from litecl.delegate import hybrid, quantized
 from litecl.delegate.cl_op import ClOp
 from litecl.delegate.ops import (
     arg_max,
@@ -14,6 +15,8 @@ from litecl.delegate.ops import (
     fill,
     fully_connected,
     gather,
+    hybrid_conv_2d,
+    hybrid_rounded,
     lstm,
     pad,
     pool_2d,
@@ -23,6 +26,7 @@ from litecl.delegate.ops import (
     quantized_pool_2d,
     quantized_reduce,
     quantized_softmax,
+    quantized_transpose_conv,
     reduce,
     requantize,
     reshape,
@@ -82,16 +86,19 @@ _QUANTIZED: tuple[ClOp, ...] = (
     *quantized_pool_2d.CL_OPS,
     *quantized_reduce.CL_OPS,
     *quantized_softmax.CL_OPS,
+    *quantized_transpose_conv.CL_OPS,
     *requantize.CL_OPS,
     *table.CL_OPS,
 )
+_HYBRID: tuple[ClOp, ...] = (*hybrid_conv_2d.CL_OPS, *hybrid_rounded.CL_OPS)
 
 
 def _table() -> dict[Op, ClOp]:
-    """Every operator; for quantized tensors the one of its name in ``_QUANTIZED``, if there is one."""
+    """Every operator; for integer weights and for quantized tensors the one of its name in the tables of these."""
     table = {cl_op.op: cl_op for cl_op in (*_LIGHT, *_HEAVY)}
-    for cl_op in _QUANTIZED:
-        table[cl_op.op] = by_type(table[cl_op.op], cl_op) if cl_op.op in table else cl_op
+    for special, applies in ((_HYBRID, hybrid.applies), (_QUANTIZED, quantized.applies)):
+        for cl_op in special:
+            table[cl_op.op] = by_type(table[cl_op.op], cl_op, applies) if cl_op.op in table else cl_op
     return table
 
 

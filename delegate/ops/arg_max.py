@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Step
-from litecl.delegate.claims import C_TYPES, NUMBERS, Claim, constant, integers, typed
+from litecl.delegate.claims import C_TYPES, NUMBERS, QUANTIZED, Claim, constant, integers, typed
 from litecl.delegate.launch import chunks
 from litecl.interpreter.graph import Shape
 from litecl.interpreter.op import Op
@@ -13,11 +13,13 @@ from litecl.interpreter.ops.arg_max import ARG_MAX, ARG_MIN
 from litecl.interpreter.ops.cumsum import CUMSUM
 from litecl.interpreter.schema import TensorType
 
-_ORDERED = (*NUMBERS, TensorType.BOOL, TensorType.INT8, TensorType.UINT8)
+_ORDERED = (*NUMBERS, TensorType.BOOL, *QUANTIZED)
 
 
-def _claim(*allowed: TensorType) -> Claim:
-    return lambda options, inputs, outputs: constant(inputs, axis=1) or typed(inputs[:1], allowed)
+def _claim(*allowed: TensorType, quantized: bool = False) -> Claim:
+    return lambda options, inputs, outputs: (
+        constant(inputs, axis=1) or typed(inputs[:1], allowed, quantized=quantized)
+    )
 
 
 def _sizes(shape: Shape, axis: int) -> tuple[int, int, int]:
@@ -36,7 +38,7 @@ def _arg(op: Op, comparison: str) -> ClOp:
         defines = {"T": C_TYPES[x.spec.type], "R": C_TYPES[y.spec.type], "OP": comparison}
         return [share.launch("arg_max", "arg_max", args, defines, x.spec.size)]
 
-    return ClOp(op, claim=_claim(*_ORDERED), lower=lower)
+    return ClOp(op, claim=_claim(*_ORDERED, quantized=True), lower=lower)
 
 
 def _lower_cumsum(call: Call) -> list[Step]:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from itertools import dropwhile
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from litecl.delegate.cl_op import Activation, Alias, Arg, Call, ClOp, Launch, Op
 from litecl.delegate.claims import (
     C_TYPES,
     NUMBERS,
+    QUANTIZED,
     Claim,
     Specs,
     activated,
@@ -23,7 +23,7 @@ from litecl.delegate.claims import (
 )
 from litecl.delegate.launch import elements
 from litecl.delegate.quantized import alike
-from litecl.delegate.strided import Walk, view, walk
+from litecl.delegate.strided import Walk, long_rows, view, view_of, walk
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, compare
@@ -35,7 +35,6 @@ from litecl.interpreter.schema import TensorType
 _FLOAT, _INT, _BOOL = TensorType.FLOAT32, TensorType.INT32, TensorType.BOOL
 _BYTES = (TensorType.INT8, TensorType.UINT8)
 _COMPARABLE = takes(*NUMBERS, *_BYTES, _BOOL)
-_LONG_ROW = 1024
 
 
 def _launch(call: Call, function: str, a: Operand, b: Operand, c: Operand, activation: Activation) -> Launch:
@@ -48,29 +47,16 @@ def _launch(call: Call, function: str, a: Operand, b: Operand, c: Operand, activ
 def together(a: Operand, b: Operand, c: Operand) -> tuple[Operand, Operand, Walk]:
     """Two operands that broadcast to a third, repeated where that makes for long rows, and the walk over them."""
     shape = c.shape
-    if b.spec.size < a.spec.size == c.spec.size:
-        b, shape = _long_rows(b, shape)
-    elif a.spec.size < b.spec.size == c.spec.size:
-        a, shape = _long_rows(a, shape)
+    if b.spec.size < a.spec.size == c.spec.size and a.row_step is None:
+        b, shape = long_rows(b, shape)
+    elif a.spec.size < b.spec.size == c.spec.size and b.row_step is None:
+        a, shape = long_rows(a, shape)
     return a, b, walk(_view(a, shape), _view(b, shape))
 
 
 def _view(x: Operand, shape: Shape) -> Array:
-    return view(shape) if x.spec.size == math.prod(shape) else np.broadcast_to(view(x.shape), shape)
-
-
-def _long_rows(x: Operand, shape: Shape) -> tuple[Operand, Shape]:
-    """A constant that is repeated by every row, several times over, and the shape with as much longer rows.
-
-    The start of a row costs some time, and a row of a few channels fills no vector.
-    """
-    own = tuple(dropwhile(lambda size: size == 1, x.shape))
-    length, total = x.spec.size, math.prod(shape)
-    if x.data is None or shape[len(shape) - len(own) :] != own or not 1 < length < _LONG_ROW:
-        return x, shape
-    times = max(n for n in range(1, _LONG_ROW // length + 1) if total // length % n == 0)
-    data = np.tile(np.ravel(x.data), times)
-    return Operand(TensorSpec(x.spec.type, data.shape, data=data)), (total // data.size, data.size)
+    whole = x.row_step is None and x.spec.size == math.prod(shape)
+    return view(shape) if whole else np.broadcast_to(view_of(x), shape)
 
 
 def _bounds(type_: TensorType, activation: Activation) -> tuple[np.generic, np.generic]:
@@ -97,7 +83,7 @@ def _cl_op(op: Op, claim: Claim, of_integers: str | None = None, *, fuses_activa
         function = op.name if a.spec.type == _FLOAT or of_integers is None else of_integers
         return [_launch(call, function, a, b, call.outputs[0], call.activation)]
 
-    return ClOp(op, claim=claim, lower=lower, fuses_activation=fuses_activation)
+    return ClOp(op, claim=claim, lower=lower, chains=True, fuses_activation=fuses_activation, reads_rows=True)
 
 
 def _predicate(op: Op, claim: Claim) -> ClOp:
@@ -111,7 +97,7 @@ def _arithmetic(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> R
 
 def _extreme(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     """Quantized tensors compare as their integers do where they have one scale."""
-    if refusal := typed(inputs, (*NUMBERS, *_BYTES), quantized=True):
+    if refusal := typed(inputs, (*NUMBERS, *QUANTIZED), quantized=True):
         return refusal
     return alike(outputs[0], given(inputs, 0), given(inputs, 1)) if is_quantized(outputs[0]) else None
 

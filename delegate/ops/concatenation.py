@@ -1,51 +1,75 @@
-"""CONCATENATION and PACK: every input copied to its place in the output."""
+"""CONCATENATION and PACK: every input in its place in the output, bytes of another scale by way of a table."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
-from litecl.delegate.claims import Specs, bits, is_quantized, moves
-from litecl.delegate.quantized import alike
-from litecl.delegate.strided import copy, view
-from litecl.interpreter.graph import TensorSpec
-from litecl.interpreter.ops.concatenation import CONCATENATION
-from litecl.interpreter.ops.pack import PACK
-from litecl.interpreter.schema import ActivationFunctionType
+from litecl.delegate.cl_op import Call, ClOp, Move, Operand, Refusal, Scratch, Step
+from litecl.delegate.claims import Claim, Specs, bits, is_quantized, moves
+from litecl.delegate.ops.table import elements, looked_up
+from litecl.delegate.quantized import alike, per_tensor
+from litecl.delegate.strided import copy, view, view_of
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions, rescaling
+from litecl.interpreter.ops.pack import PACK, PackOptions
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 
 def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     if options.fused_activation_function != ActivationFunctionType.NONE:
         return Refusal(f"fused activation {options.fused_activation_function.name}")
-    if is_quantized(outputs[0]) and (refusal := alike(outputs[0], *(spec for spec in inputs if spec is not None))):
+    out, parts = outputs[0], [spec for spec in inputs if spec is not None]
+    if is_quantized(out) and (refusal := per_tensor(*parts) if out.type == TensorType.UINT8 else alike(out, *parts)):
         return refusal
     return moves(options, inputs, outputs)
 
 
-def _lower_concatenation(call: Call) -> list[Step]:
+def _concatenated(options: ConcatenationOptions, parts: Sequence[TensorSpec], whole: Array) -> Sequence[Array]:
+    axis = options.axis % whole.ndim
+    ends = np.cumsum([part.static_shape[axis] for part in parts])
+    return np.split(whole, ends[:-1].tolist(), axis)
+
+
+def _packed(options: PackOptions, parts: Sequence[TensorSpec], whole: Array) -> Sequence[Array]:
+    slices = np.moveaxis(whole, options.axis, 0)
+    return [slices[i, ...] for i in range(len(parts))]
+
+
+def _moved(call: Call, part: Operand, place: Array) -> list[Step]:
+    return [Move(part, view_of(part), call.outputs[0], place)]
+
+
+def _rescaled(call: Call, part: Operand, place: Array) -> list[Step]:
+    """As ``_moved``, for a part that may be of another scale than the whole."""
     (y,) = call.outputs
-    axis = call.options.axis % len(y.shape)
-    parts = [call.input(i) for i in range(len(call.inputs))]
-    ends = np.cumsum([part.shape[axis] for part in parts])
-    places = np.split(view(y.shape), ends[:-1].tolist(), axis)
+    function = rescaling(part.spec, y.spec)
+    if function is None:
+        return _moved(call, part, place)
+    found = Scratch(part.spec.size)
     return [
-        copy(part, view(part.shape), y, place, bits(y.spec), call.target)
-        for part, place in zip(parts, places, strict=True)
-        if part.spec.size
+        looked_up(function(elements(part.spec)), part, found, y.spec.type, call.target),
+        copy(found, view(part.shape), y, place, bits(y.spec), call.target),
     ]
 
 
-def _lower_pack(call: Call) -> list[Step]:
-    (y,) = call.outputs
-    places = np.moveaxis(view(y.shape), call.options.axis, 0)
-    parts = [call.input(i) for i in range(len(call.inputs))]
-    return [
-        copy(part, view(part.shape), y, places[i, ...], bits(y.spec), call.target) for i, part in enumerate(parts)
-    ]
+def _cl_op(
+    op: Op,
+    claim: Claim,
+    joins: Callable[[Any, Sequence[TensorSpec], Array], Sequence[Array]],
+    put: Callable[[Call, Operand, Array], list[Step]],
+) -> ClOp:
+    def lower(call: Call) -> list[Step]:
+        parts = [call.input(i) for i in range(len(call.inputs))]
+        places = joins(call.options, [part.spec for part in parts], view_of(call.outputs[0]))
+        pairs = zip(parts, places, strict=True)
+        return [step for part, place in pairs if part.spec.size for step in put(call, part, place)]
+
+    return ClOp(op, claim=claim, lower=lower, reads_rows=True, writes_rows=True, joins=joins)
 
 
 CL_OPS = (
-    ClOp(CONCATENATION, claim=_claim, lower=_lower_concatenation),
-    ClOp(PACK, claim=moves, lower=_lower_pack),
+    _cl_op(CONCATENATION, _claim, _concatenated, _rescaled),
+    _cl_op(PACK, moves, _packed, _moved),
 )

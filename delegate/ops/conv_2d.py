@@ -8,13 +8,15 @@ import numpy as np
 
 from litecl.delegate import claims
 from litecl.delegate.activated import apart
-from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Const, Launch, Operand, Refusal, Step, Target
+from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Const, Launch, Operand, Pads, Refusal, Step, Target
 from litecl.delegate.gemm import Product, gemm
 from litecl.delegate.packing import packed_bias, packed_rows
 from litecl.delegate.tile import Tile, flops, grid_for, tile_for
 from litecl.delegate.winograd import suits, winograd
-from litecl.interpreter.graph import Shape, TensorSpec
+from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions, windows
+
+_FEW_CHANNELS = 4
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Geometry:
     first_x: int
     columns: int
     group_columns: int
+    out_step: int = 0
     item_rows: int = 0
     item_columns: int = 0
 
@@ -68,7 +71,7 @@ def convolution(
     g = geometry
     groups = g.columns // g.group_columns
     grid = grid_for(tile, target, g.pixels, g.group_columns, g.depth, groups)
-    shape = astuple(replace(g, item_rows=grid.item_rows, item_columns=grid.item_columns))
+    shape = astuple(replace(g, out_step=out.step, item_rows=grid.item_rows, item_columns=grid.item_columns))
     zeros = np.zeros(max(1, g.kernel_width * g.group_channels), np.float32)
     operands = (x, weights, bias, Const(zeros), bias if residual is None else residual, out)
     return Launch(
@@ -77,9 +80,15 @@ def convolution(
         (*operands, Const(np.array(shape, np.int32)), np.int32(residual is not None), *activation.bounds),
         grid.global_size,
         grid.local_size,
-        tile.defines | activation.defines,
+        tile.defines | _neighbours(g) | activation.defines,
         flops(g.pixels, g.columns, g.depth),
     )
+
+
+def _neighbours(g: Geometry) -> dict[str, str | int | float]:
+    """The macro of conv_2d.cl for images of few channels, as the first layer of a network sees."""
+    few = g.dilation_x == 1 and g.channels == g.group_channels <= _FEW_CHANNELS
+    return {"ROW_STEP": g.stride_x * g.channels} if few else {}
 
 
 def _claim(
@@ -90,15 +99,15 @@ def _claim(
 
 def _lower(call: Call) -> list[Step]:
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
-    g = _geometry(call.options, x.shape, filter_.shape, out.shape)
+    g = _geometry(call)
     window = (g.kernel_height, g.kernel_width)
     if g.group_channels == g.channels and (g.stride_y, g.stride_x) == (1, 1):
-        if window == (1, 1):
+        if window == (1, 1) and call.pads == Pads():
             return _product(call)
         if window == (3, 3) and (g.dilation_y, g.dilation_x) == (1, 1) and suits(call.target, filter_, out):
             return [*winograd(call, (g.pad_y, g.pad_x))]
-    tile = tile_for(call.target, g.pixels, g.group_columns)
-    call, activation = apart(call, g.pixels, g.columns)
+    tile = tile_for(call.target, g.pixels, g.group_columns, narrow=True)
+    call, activation = apart(call, g.pixels, g.columns, tile)
     groups = g.columns // g.group_columns
     weights, packing = packed_rows(filter_, groups, tile.panel, call.target)
     bias, padding = packed_bias(_bias(call), g.group_columns, groups, tile.panel, call.target)
@@ -106,9 +115,10 @@ def _lower(call: Call) -> list[Step]:
     return [*packing, *padding, launch, *activation]
 
 
-def _geometry(options: Conv2DOptions, x: Shape, filter_: Shape, out: Shape) -> Geometry:
+def _geometry(call: Call) -> Geometry:
     """The geometry of a plain convolution, whose output is the whole grid."""
-    vertical, horizontal = windows(options, x, filter_)
+    x, filter_, out = call.input(0).shape, call.input(1).shape, call.outputs[0].shape
+    vertical, horizontal = windows(call.options, call.image, filter_)
     return Geometry(
         height=x[1],
         width=x[2],
@@ -120,8 +130,8 @@ def _geometry(options: Conv2DOptions, x: Shape, filter_: Shape, out: Shape) -> G
         stride_x=horizontal.stride,
         dilation_y=vertical.dilation,
         dilation_x=horizontal.dilation,
-        pad_y=vertical.before,
-        pad_x=horizontal.before,
+        pad_y=vertical.before + call.pads.top,
+        pad_x=horizontal.before + call.pads.left,
         pixels=out[0] * out[1] * out[2],
         grid_height=out[1],
         grid_width=out[2],
@@ -141,8 +151,8 @@ def _product(call: Call) -> list[Step]:
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
     columns, depth = filter_.shape[0], filter_.shape[3]
     rows = x.spec.size // depth
-    tile = tile_for(call.target, rows, columns)
-    call, activation = apart(call, rows, columns)
+    tile = tile_for(call.target, rows, columns, narrow=True)
+    call, activation = apart(call, rows, columns, tile)
     weights, packing = packed_rows(filter_, 1, tile.panel, call.target)
     bias, padding = packed_bias(_bias(call), columns, 1, tile.panel, call.target)
     product = Product(rows, columns, depth)
@@ -155,5 +165,13 @@ def _bias(call: Call) -> Operand | None:
 
 
 CL_OPS = (
-    ClOp(CONV_2D, claim=_claim, lower=_lower, fuses_activation=True, fuses_residual=True),
+    ClOp(
+        CONV_2D,
+        claim=_claim,
+        lower=_lower,
+        fuses_activation=True,
+        fuses_residual=True,
+        fuses_pads=True,
+        writes_rows=True,
+    ),
 )

@@ -109,7 +109,7 @@ def _items(call: Call, work: int) -> tuple[int, int, int]:
 
 def _geometry(call: Call, multiplier: int, items: tuple[int, int, int]) -> Geometry:
     x, filter_, out = call.input(0).shape, call.input(1).shape, call.outputs[0].shape
-    vertical, horizontal = windows(call.options, x, filter_)
+    vertical, horizontal = windows(call.options, call.image, filter_)
     return Geometry(
         height=x[1],
         width=x[2],
@@ -121,8 +121,8 @@ def _geometry(call: Call, multiplier: int, items: tuple[int, int, int]) -> Geome
         stride_x=horizontal.stride,
         dilation_y=vertical.dilation,
         dilation_x=horizontal.dilation,
-        pad_y=vertical.before,
-        pad_x=horizontal.before,
+        pad_y=vertical.before + call.pads.top,
+        pad_x=horizontal.before + call.pads.left,
         rows=out[0] * out[1],
         out_height=out[1],
         out_width=out[2],
@@ -158,5 +158,5 @@ def _width(channels: int, target: Target) -> int:
 
 
 CL_OPS = (
-    ClOp(DEPTHWISE_CONV_2D, claim=_claim, lower=_lower, fuses_activation=True),
+    ClOp(DEPTHWISE_CONV_2D, claim=_claim, lower=_lower, fuses_activation=True, fuses_pads=True),
 )

@@ -34,7 +34,7 @@ def _lower(call: Call) -> list[Step]:
     if rows == 1 and call.target.kind == "cpu" and (weights.data is None or weights.spec.size > _SMALL_WEIGHTS):
         return [_dots(call, columns, depth)]
     tile = tile_for(call.target, rows, columns)
-    call, activation = apart(call, rows, columns)
+    call, activation = apart(call, rows, columns, tile)
     packed, packing = packed_rows(weights, 1, tile.panel, call.target)
     bias, padding = packed_bias(_bias(call), columns, 1, tile.panel, call.target)
     product = Product(rows, columns, depth)
@@ -62,5 +62,5 @@ def _bias(call: Call) -> Operand | None:
 
 
 CL_OPS = (
-    ClOp(FULLY_CONNECTED, claim=_claim, lower=_lower, fuses_activation=True, fuses_residual=True),
+    ClOp(FULLY_CONNECTED, claim=_claim, lower=_lower, fuses_activation=True, fuses_residual=True, writes_rows=True),
 )

@@ -1,14 +1,16 @@
 """PAD, PADV2 and MIRROR_PAD: the output filled, then the input copied into it; a mirrored border copied in pieces."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Pads, Step
 from litecl.delegate.claims import bits, integers, moves_by
 from litecl.delegate.quantized import padding
 from litecl.delegate.strided import copy, fill, view
+from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.pad import MIRROR_PAD, PAD, PADV2
-from litecl.interpreter.schema import MirrorPadMode
+from litecl.interpreter.schema import MirrorPadMode, TensorType
 
 
 def _lower_with(call: Call, value: Arg) -> list[Step]:
@@ -27,6 +29,16 @@ def _lower_pad(call: Call) -> list[Step]:
 
 def _lower_padv2(call: Call) -> list[Step]:
     return _lower_with(call, call.input(2))
+
+
+def _pads(inputs: Sequence[TensorSpec]) -> Pads | None:
+    """Zeros around a float image, and around nothing else."""
+    x, paddings, *value = inputs
+    zeros = all(spec.data is not None and not spec.data.any() for spec in value)
+    if x.type != TensorType.FLOAT32 or len(x.static_shape) != 4 or not zeros:
+        return None
+    images, *around, channels = zip(*[iter(integers(paddings.data))] * 2, strict=True)
+    return None if any((*images, *channels)) else Pads(*around[0], *around[1])
 
 
 @dataclass(frozen=True)
@@ -64,7 +76,7 @@ def _lower_mirror(call: Call) -> list[Step]:
 
 
 CL_OPS = (
-    ClOp(PAD, claim=moves_by(paddings=1), lower=_lower_pad),
-    ClOp(PADV2, claim=moves_by(paddings=1), lower=_lower_padv2),
+    ClOp(PAD, claim=moves_by(paddings=1), lower=_lower_pad, pads=_pads),
+    ClOp(PADV2, claim=moves_by(paddings=1), lower=_lower_padv2, pads=_pads),
     ClOp(MIRROR_PAD, claim=moves_by(paddings=1), lower=_lower_mirror),
 )

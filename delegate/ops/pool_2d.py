@@ -1,11 +1,12 @@
 """AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Refusal, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Pads, Refusal, Step
 from litecl.delegate.claims import FLOAT, Specs, activated, typed
 from litecl.delegate.launch import chunks
 from litecl.interpreter.graph import Shape, TensorSpec
@@ -31,15 +32,20 @@ def _cl_op(op: Op, reduction: str) -> ClOp:
     def lower(call: Call) -> list[Step]:
         x, (y,) = call.input(0), call.outputs
         channels = x.shape[3]
-        rows, columns = windows(op.name, call.options, x.shape)
+        rows, columns = windows(op.name, call.options, call.image)
+        rows = replace(rows, before=rows.before + call.pads.top)
+        columns = replace(columns, before=columns.before + call.pads.left)
         work = rows.size * columns.size * channels
         pixels = y.spec.size // channels
         share = chunks(pixels, call.target, work=work)
-        numbers = (np.int32(size) for size in sizes(x.shape, rows, columns))
+        padded = int(call.pads != Pads())
+        numbers = (np.int32(n) for n in (*sizes(x.shape, rows, columns), x.step, y.step, padded))
         args: tuple[Arg, ...] = (x, y, *share.args, *numbers, *call.activation.bounds)
         return [share.launch("pool_2d", "pool_2d", args, {"OP": reduction, **call.activation.defines}, pixels * work)]
 
-    return ClOp(op, claim=_claim, lower=lower, fuses_activation=True)
+    return ClOp(
+        op, claim=_claim, lower=lower, fuses_activation=True, fuses_pads=True, reads_rows=True, writes_rows=True
+    )
 
 
 CL_OPS = (

@@ -8,12 +8,15 @@ import numpy as np
 
 from litecl.delegate import claims
 from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Refusal, Step, Target
-from litecl.delegate.ops.quantized_conv_2d import claim_product, convolution, geometry
+from litecl.delegate.ops import quantized_depthwise_16
+from litecl.delegate.ops.quantized_conv_2d import claim_product, convolution
+from litecl.delegate.patches import geometry
 from litecl.delegate.quantized import Bounds, Weights, bounds_of, unsigned_zero, weights_of
 from litecl.delegate.tile import flops
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops import fixed_point
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, windows
+from litecl.interpreter.schema import TensorType
 
 _PIXELS = 4  # columns of the output that a piece computes
 _WIDEST_UNROLLED = 5
@@ -52,16 +55,23 @@ class Geometry:
 
 
 def _claim(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-    return claim_product(inputs, outputs, options)
+    if refusal := claim_product(inputs, outputs, options, axis=3):
+        return refusal
+    filter_ = claims.given(inputs, 1).static_shape
+    if outputs[0].type == TensorType.INT16 and filter_[1] * filter_[2] > quantized_depthwise_16.MOST_TAPS:
+        return Refusal("filters so large that sums of 16-bit activations outgrow 32 bits")
+    return None
 
 
 def _lower(call: Call) -> list[Step]:
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
     taps, columns = filter_.shape[1] * filter_.shape[2], filter_.shape[3]
     by_column = filter_.value.reshape(taps, columns).T
+    if x.spec.type == TensorType.INT16:
+        return [quantized_depthwise_16.launch(call, weights_of(call.specs, out.spec, by_column, 1))]
     if columns == x.shape[3]:
-        return [_launch(call, weights_of(call, by_column, 1))]
-    weights = weights_of(call, by_column, x.shape[3])
+        return [_launch(call, weights_of(call.specs, out.spec, by_column, 1))]
+    weights = weights_of(call.specs, out.spec, by_column, x.shape[3])
     windows_ = windows(call.options, x.shape, filter_.shape)
     return [convolution(call, geometry(windows_, x.shape, (columns, *filter_.shape[1:3], 1), out.shape), weights)]
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Refusal, Step
-from litecl.delegate.claims import BYTES, C_TYPES, Specs, given, typed
+from litecl.delegate.claims import C_TYPES, QUANTIZED, Specs, given, typed
 from litecl.delegate.launch import chunks
 from litecl.delegate.ops.pool_2d import sizes
 from litecl.delegate.quantized import alike, bounded, bounds_of
@@ -14,14 +14,16 @@ from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, MAX_POOL_2D, windows
 
-_LARGEST_WINDOW = 1 << 14
+_LARGEST_WINDOW = {1: 1 << 14, 2: 1 << 9}  # elements, whose sums a float holds, by bytes of an element
 
 
 def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     x = given(inputs, 0)
-    if options.filter_height * options.filter_width >= _LARGEST_WINDOW:
-        return Refusal(f"windows of {_LARGEST_WINDOW} elements or more")
-    return typed((x,), BYTES, quantized=True) or alike(x, outputs[0]) or bounded(options)
+    if refusal := typed((x,), QUANTIZED, quantized=True):
+        return refusal
+    if options.filter_height * options.filter_width >= (most := _LARGEST_WINDOW[x.dtype.itemsize]):
+        return Refusal(f"windows of {most} elements or more")
+    return alike(x, outputs[0]) or bounded(options)
 
 
 def _cl_op(op: Op, reduction: str) -> ClOp:

@@ -9,7 +9,19 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Alias, Arg, Call, ClOp, Launch, Operand, Refusal, Scratch, Step, Target
-from litecl.delegate.claims import C_TYPES, NUMBERS, Specs, constant, given, integers, is_quantized, of, stored, typed
+from litecl.delegate.claims import (
+    C_TYPES,
+    NUMBERS,
+    QUANTIZED,
+    Specs,
+    constant,
+    given,
+    integers,
+    is_quantized,
+    of,
+    stored,
+    typed,
+)
 from litecl.delegate.launch import chunks
 from litecl.delegate.quantized import alike
 from litecl.interpreter.graph import Shape, TensorSpec
@@ -139,7 +151,7 @@ def _cl_op(op: Op, reduction: _Reduction, *allowed: TensorType) -> ClOp:
 
 SUMS = _Reduction("ADD", "zero")
 
-_ORDERED = (*NUMBERS, TensorType.INT8, TensorType.UINT8)
+_ORDERED = (*NUMBERS, *QUANTIZED)
 
 CL_OPS = (
     _cl_op(reduce.SUM, SUMS, *NUMBERS),

@@ -15,6 +15,7 @@ from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops import fixed_point
 from litecl.interpreter.ops.fixed_point import Multiplier
 from litecl.interpreter.ops.quantize import DEQUANTIZE, QUANTIZE
+from litecl.interpreter.ops.reduce import SUM
 from litecl.interpreter.ops.types import integer_limits
 from litecl.interpreter.schema import TensorType
 
@@ -37,6 +38,18 @@ def requantized(
     numbers = (int(factor.value), *shifts, x_zero, bounds.zero, bounds.low, bounds.high)
     args: tuple[Arg, ...] = (x, y, *share.args, *(np.int32(number) for number in numbers))
     return share.launch("requantize", "requantize_each", args, _defines(type_, y.spec.type), y.spec.size)
+
+
+def scaled(
+    sums: Operand | Scratch, type_: TensorType, x: TensorSpec, y: Operand, count: int, target: Target
+) -> Launch:
+    """Sums of ``count`` elements of ``x``, brought to the scale of ``y`` in float32 (QuantizedMeanOrSumExtraArgs)."""
+    share = elements(y.spec.size, target)
+    scale = np.float32(fixed_point.scale_of(SUM.name, x)) / np.float32(fixed_point.scale_of(SUM.name, y.spec))
+    offset = np.float32(-fixed_point.zero_point_of(SUM.name, x)) * scale * np.float32(count)
+    bounds = (np.int32(number) for number in astuple(_range(y.spec)))
+    args: tuple[Arg, ...] = (sums, y, *share.args, scale, offset, *bounds)
+    return share.launch("requantize", "scale_each", args, _defines(type_, y.spec.type), y.spec.size)
 
 
 def _defines(from_: TensorType, to: TensorType) -> dict[str, str | int | float]:
@@ -68,7 +81,7 @@ def _lower_quantize(call: Call) -> list[Step]:
     if scale == x_scale:
         return [_shifted(x, y, replace(bounds, zero=bounds.zero - x_zero), call.target)]
     if x.spec.type in BYTES:
-        return [table.looked_up(QUANTIZE, call)]
+        return [table.applied(QUANTIZE, call)]
     factor = fixed_point.quantize_multiplier(x_scale / scale)
     return [requantized(x, x.spec.type, y, factor, x_zero, bounds, call.target)]
 

@@ -6,10 +6,17 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Refusal, Step
-from litecl.delegate.claims import FLOAT, Specs, bits, moves, typed
+from litecl.delegate.claims import C_TYPES, FLOAT, QUANTIZED, Specs, bits, moves, typed
 from litecl.delegate.launch import Chunks, chunks
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.ops.resize import RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR, interpolation, nearest
+from litecl.interpreter.ops.resize import (
+    RESIZE_BILINEAR,
+    RESIZE_NEAREST_NEIGHBOR,
+    fixed_interpolation,
+    interpolation,
+    nearest,
+)
+from litecl.interpreter.schema import TensorType
 
 
 def _share(call: Call) -> Chunks:
@@ -25,8 +32,32 @@ def _integers(*columns: Array) -> Const:
     return Const(np.stack(columns, axis=-1).astype(np.int32))
 
 
+# Types of sums and weights in quantized_resize.cl, by the type of the elements.
+_SUMS = {TensorType.INT8: "int", TensorType.INT16: "long"}
+
+
+def _lower_integers(call: Call) -> list[Step]:
+    x, (y,) = call.input(0), call.outputs
+    real = x.spec.type == TensorType.UINT8
+    sides = [
+        (interpolation if real else fixed_interpolation)(call.options, x.shape[axis], y.shape[axis]) for axis in (1, 2)
+    ]
+    tables: list[Arg] = [_integers(lower, upper) for lower, upper, _ in sides]
+    tables += [Const(distance.astype(np.float32 if real else np.int32)) for _, _, distance in sides]
+    share = _share(call)
+    of_reals: dict[str, str | int] = {"A": "float", "W": "float", "ONE": 1, "FLOATING": 1}
+    defines: dict[str, str | int] = of_reals if real else {"A": _SUMS[x.spec.type], "W": "int", "ONE": 1024}
+    if x.spec.type == TensorType.INT16:
+        defines["WORDS"] = 1
+    args = (x, y, *tables, *share.args, *_sizes(call))
+    defines["T"] = C_TYPES[x.spec.type]
+    return [share.launch("quantized_resize", "quantized_bilinear", args, defines, 8 * y.spec.size)]
+
+
 def _lower_bilinear(call: Call) -> list[Step]:
     x, (y,) = call.input(0), call.outputs
+    if x.spec.type in QUANTIZED:
+        return _lower_integers(call)
     sides = [interpolation(call.options, x.shape[axis], y.shape[axis]) for axis in (1, 2)]
     tables: list[Arg] = [_integers(lower, upper) for lower, upper, _ in sides]
     tables += [Const(distance.astype(np.float32)) for _, _, distance in sides]
@@ -45,7 +76,7 @@ def _lower_nearest(call: Call) -> list[Step]:
 
 
 def _claim_bilinear(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-    return typed(inputs[:1], FLOAT)
+    return typed(inputs[:1], (*FLOAT, *QUANTIZED), quantized=True)
 
 
 CL_OPS = (

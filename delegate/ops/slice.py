@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from litecl.delegate.cl_op import Call, ClOp, Operand, Refusal, Step
+from litecl.delegate.cl_op import Call, ClOp, Move, Operand, Refusal, Step
 from litecl.delegate.claims import C_TYPES, Specs, bits, given, integers, moves
 from litecl.delegate.strided import Place, copy, copy_box, dense, view
 from litecl.interpreter.errors import ShapeError
@@ -31,7 +31,7 @@ def _lower_slice(call: Call) -> list[Step]:
         defines = _defines(x, begin)
         return [copy_box("copy_from_box", x, at, y, view(y.shape), begin, places, defines, call.target)]
     box = tuple(slice(b, b + size) for b, size in zip(integers(begin.data), y.shape, strict=True))
-    return [copy(x, view(x.shape)[box], y, view(y.shape), bits(x.spec), call.target)]
+    return [Move(x, view(x.shape)[box], y, view(y.shape))]
 
 
 def _lower_update(call: Call) -> list[Step]:
@@ -58,7 +58,7 @@ def _lower_strided(call: Call) -> list[Step]:
     index = _index(call.options, x.shape, [call.input(i).spec for i in range(1, 4)])
     at = view(x.shape)[(*index, ...)]  # with the ellipsis a single element stays an array, which is not read
     if begin.data is not None:
-        return [copy(x, at, y, view(at.shape), bits(x.spec), call.target)]
+        return [Move(x, at, y, view(at.shape))]
     strides = dense(x.shape)
     places = [
         Place(axis.entry, x.shape[axis.dimension] - 1, x.shape[axis.dimension], strides[axis.dimension])

@@ -1,34 +1,31 @@
-"""SPLIT, SPLIT_V and UNPACK: every output copied from its place in the input."""
+"""SPLIT, SPLIT_V and UNPACK: every output from its place in the input."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Operand, Step
-from litecl.delegate.claims import bits, integers, moves, moves_by
-from litecl.delegate.strided import copy, view
+from litecl.delegate.cl_op import Call, ClOp, Move, Operand, Step
+from litecl.delegate.claims import integers, moves, moves_by
+from litecl.delegate.strided import view, view_of
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.pack import UNPACK
 from litecl.interpreter.ops.split import SPLIT, SPLIT_V
 
 
-def _copies(call: Call, x: Operand, places: Sequence[Array]) -> list[Step]:
-    return [
-        copy(x, place, part, view(part.shape), bits(x.spec), call.target)
-        for part, place in zip(call.outputs, places, strict=True)
-    ]
+def _moves(call: Call, x: Operand, places: Sequence[Array]) -> list[Step]:
+    return [Move(x, place, part, view_of(part)) for part, place in zip(call.outputs, places, strict=True)]
 
 
 def _cut(call: Call, x: Operand, axis: Operand) -> list[Step]:
     (along,) = integers(axis.data)
     ends = np.cumsum([part.shape[along] for part in call.outputs])
-    return _copies(call, x, np.split(view(x.shape), ends[:-1].tolist(), along))
+    return _moves(call, x, np.split(view(x.shape), ends[:-1].tolist(), along))
 
 
 def _lower_unpack(call: Call) -> list[Step]:
     x = call.input(0)
     slices = np.moveaxis(view(x.shape), call.options.axis, 0)
-    return _copies(call, x, [slices[i, ...] for i in range(len(slices))])
+    return _moves(call, x, [slices[i, ...] for i in range(len(slices))])
 
 
 CL_OPS = (

@@ -1,50 +1,115 @@
-"""Functions of one quantized byte: the interpreter computes all 256 results, the device looks them up."""
+"""Functions of a quantized element, or of two bytes: the interpreter computes all results, the device looks them up."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Refusal
-from litecl.delegate.claims import BYTES, C_TYPES, Specs, given, typed
+from litecl.delegate import launch
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Scratch, Step, Target
+from litecl.delegate.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, stored, typed
 from litecl.delegate.launch import chunks
-from litecl.delegate.quantized import per_tensor
+from litecl.delegate.ops.binary import together
+from litecl.delegate.quantized import per_tensor, words, zero_point
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Op
-from litecl.interpreter.ops import unary
+from litecl.interpreter.ops import binary, compare, unary
 from litecl.interpreter.ops.gelu import GELU
 from litecl.interpreter.ops.leaky_relu import LEAKY_RELU
+from litecl.interpreter.ops.prelu import PRELU
+from litecl.interpreter.ops.types import limits
+from litecl.interpreter.schema import TensorType
 
 
 def _table(op: Op, options: Any, x: TensorSpec, y: TensorSpec) -> Array:
-    """The results for every byte, counted as an unsigned one."""
-    values = np.arange(256, dtype=np.uint8).view(x.dtype)
-    run = None if op.bind is None else op.bind(options, [x], [y])
-    (result,) = (op.run if run is None else run)(options, [values])
-    return result
+    """The results for every element, counted as an unsigned one."""
+    return _results(op, options, [x], y, [elements(x)])
+
+
+def elements(spec: TensorSpec) -> Array:
+    """All elements of a type, in the order of their bits."""
+    size = spec.dtype.itemsize
+    return np.arange(1 << 8 * size, dtype=f"u{size}").view(spec.dtype)
+
+
+def _results(op: Op, options: Any, inputs: Sequence[TensorSpec], y: TensorSpec, values: Sequence[Array]) -> Array:
+    run = None if op.bind is None else op.bind(options, inputs, [y])
+    (result,) = (op.run if run is None else run)(options, values)
+    return np.ascontiguousarray(result).view(stored(y.type))
 
 
 def _cl_op(op: Op) -> ClOp:
     def claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
         x, (y,) = given(inputs, 0), outputs
-        return typed((x, y), BYTES, quantized=True) or per_tensor(x, y)
+        if refusal := typed((x, y), QUANTIZED, quantized=True) or per_tensor(x, y):
+            return refusal
+        if TensorType.INT16 not in (x.type, y.type):
+            return _roots(op, x)
+        return words(x, y)
 
-    return ClOp(op, claim=claim, lower=lambda call: [looked_up(op, call)])
+    return ClOp(op, claim=claim, lower=lambda call: [applied(op, call)])
 
 
-def looked_up(op: Op, call: Call) -> Launch:
-    """The launch that applies an operator's table to the elements of its input."""
+def _roots(op: Op, x: TensorSpec) -> Refusal | None:
+    """What is less than zero is an error, of which a table cannot tell."""
+    below = op is unary.RSQRT and zero_point(x) != limits(x.dtype)[0]
+    return Refusal("elements that may be negative") if below else None
+
+
+def applied(op: Op, call: Call) -> Launch:
+    """The launch that applies an operator to the elements of its input."""
     x, (y,) = call.input(0), call.outputs
-    share = chunks(y.spec.size, call.target)
-    table = Const(_table(op, call.options, x.spec, y.spec))
-    return share.launch("table", "look_up", (x, table, y, *share.args), {"R": C_TYPES[y.spec.type]}, y.spec.size)
+    return looked_up(_table(op, call.options, x.spec, y.spec), x, y, y.spec.type, call.target)
 
 
-CL_OPS = tuple(
-    _cl_op(op)
-    for op in (
-        *(unary.ABS, unary.EXP, unary.LOG),
-        *(unary.RELU, unary.RELU6, unary.RELU_0_TO_1, unary.RELU_N1_TO_1),
-        *(unary.LOGISTIC, unary.TANH, unary.HARD_SWISH, unary.ELU, GELU, LEAKY_RELU),
-    )
+def looked_up(table: Array, x: Operand, y: Operand | Scratch, type_: TensorType, target: Target) -> Launch:
+    """The launch that puts ``table[x]``, of a type, into ``y``."""
+    share = chunks(x.spec.size, target)
+    defines = {"T": f"u{C_TYPES[x.spec.type].removeprefix('u')}", "R": C_TYPES[type_]}
+    return share.launch("table", "look_up", (x, Const(table), y, *share.args), defines, x.spec.size)
+
+
+def _of_pairs(op: Op) -> ClOp:
+    """A function of two bytes. Divisors are constants without a zero: of a division by zero a table cannot tell."""
+    divides = op is binary.DIV
+
+    def claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+        a, b, (y,) = given(inputs, 0), given(inputs, 1), outputs
+        if refusal := typed((a, b), BYTES, quantized=True) or per_tensor(a, b):
+            return refusal
+        if divides and (b.data is None or (b.data == zero_point(b)).any()):
+            return Refusal(f"{b.type.name} divisor that is not a constant without zeros")
+        return typed((y,), (*BYTES, TensorType.BOOL), quantized=True)
+
+    def lower(call: Call) -> list[Step]:
+        a, b, y = call.input(0), call.input(1), call.outputs[0]
+        left, right = np.meshgrid(elements(a.spec), elements(b.spec), indexing="ij")
+        if divides:
+            right = np.where(right == zero_point(b.spec), right ^ 1, right)
+        table = Const(_results(op, call.options, [a.spec, b.spec], y.spec, [left, right]))
+        a, b, path = together(a, b, y)
+        share = launch.elements(y.spec.size, call.target)
+        args: tuple[Arg, ...] = (a, b, table, y, path.table, *share.args, *path.arguments)
+        return [share.launch("table", "look_up_pairs", args, {"T": "uchar", "R": C_TYPES[y.spec.type]}, y.spec.size)]
+
+    return ClOp(op, claim=claim, lower=lower)
+
+
+CL_OPS = (
+    *(
+        _cl_op(op)
+        for op in (
+            *(unary.ABS, unary.NEG, unary.EXP, unary.LOG, unary.RSQRT),
+            *(unary.RELU, unary.RELU6, unary.RELU_0_TO_1, unary.RELU_N1_TO_1),
+            *(unary.LOGISTIC, unary.TANH, unary.HARD_SWISH, unary.ELU, GELU, LEAKY_RELU),
+        )
+    ),
+    *(
+        _of_pairs(op)
+        for op in (
+            *(binary.DIV, binary.SQUARED_DIFFERENCE, PRELU),
+            *(compare.EQUAL, compare.NOT_EQUAL),
+            *(compare.LESS, compare.LESS_EQUAL, compare.GREATER, compare.GREATER_EQUAL),
+        )
+    ),
 )

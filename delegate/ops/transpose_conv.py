@@ -27,7 +27,7 @@ from litecl.interpreter.options import CustomOptions
 
 
 @dataclass(frozen=True)
-class _Phase:
+class Phase:
     """Output pixels ``first``, ``first + stride``, .. along one dimension: how many, which taps, what padding."""
 
     first: int
@@ -37,14 +37,14 @@ class _Phase:
     pad: int
 
 
-def _phases(kernel: int, stride: int, cut: int, length: int) -> list[_Phase]:
+def phases_of(kernel: int, stride: int, cut: int, length: int) -> list[Phase]:
     """The phases of ``length`` output pixels, of which ``cut`` were cut off before the first."""
     phases = []
     for first in range(min(stride, length)):
         start = (first + cut) % stride
         taps = tuple(reversed(range(start, kernel, stride)))
         pad = len(taps) - 1 - (first + cut) // stride
-        phases.append(_Phase(first, stride, -(-(length - first) // stride), taps, pad))
+        phases.append(Phase(first, stride, -(-(length - first) // stride), taps, pad))
     return phases
 
 
@@ -52,8 +52,8 @@ def _lower(call: Call, x: Operand, bias: Operand | None, strides: tuple[int, int
     filter_, out = call.input(1), call.outputs[0]
     assert filter_.data is not None
     columns, kernel_height, kernel_width, _ = filter_.shape
-    vertical = _phases(kernel_height, strides[0], cut[0], out.shape[1])
-    horizontal = _phases(kernel_width, strides[1], cut[1], out.shape[2])
+    vertical = phases_of(kernel_height, strides[0], cut[0], out.shape[1])
+    horizontal = phases_of(kernel_width, strides[1], cut[1], out.shape[2])
     tile = tile_for(call.target, out.shape[0] * vertical[0].count * horizontal[0].count, columns)
     padded, steps = packed_bias(bias, columns, 1, tile.panel, call.target)
     launches: list[Step] = [*steps]
@@ -65,7 +65,7 @@ def _lower(call: Call, x: Operand, bias: Operand | None, strides: tuple[int, int
     return launches
 
 
-def _geometry(x: Operand, out: Operand, v: _Phase, h: _Phase) -> Geometry:
+def _geometry(x: Operand, out: Operand, v: Phase, h: Phase) -> Geometry:
     return Geometry(
         height=x.shape[1],
         width=x.shape[2],
@@ -117,6 +117,12 @@ def _transpose_conv_bias(call: Call) -> list[Step]:
 
 
 CL_OPS = (
-    ClOp(TRANSPOSE_CONV, claim=_claim, lower=_transpose_conv, fuses_activation=True),
-    ClOp(CONVOLUTION_2D_TRANSPOSE_BIAS, claim=_claim_bias, lower=_transpose_conv_bias, fuses_activation=True),
+    ClOp(TRANSPOSE_CONV, claim=_claim, lower=_transpose_conv, fuses_activation=True, writes_rows=True),
+    ClOp(
+        CONVOLUTION_2D_TRANSPOSE_BIAS,
+        claim=_claim_bias,
+        lower=_transpose_conv_bias,
+        fuses_activation=True,
+        writes_rows=True,
+    ),
 )

@@ -25,7 +25,7 @@ def _function(op: Op, *others: TensorType, of_others: str | None = None) -> ClOp
         floating = call.input(0).spec.type == TensorType.FLOAT32
         return [_launch(call, op.name if floating or of_others is None else of_others, Activation())]
 
-    return ClOp(op, claim=takes(TensorType.FLOAT32, *others), lower=lower)
+    return ClOp(op, claim=takes(TensorType.FLOAT32, *others), lower=lower, chains=True)
 
 
 def _activation(op: Op, activates: Callable[[Any], Activation]) -> ClOp:

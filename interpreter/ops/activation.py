@@ -10,9 +10,9 @@ from litecl.interpreter.schema import ActivationFunctionType
 
 _FUNCTIONS: dict[ActivationFunctionType, Callable[[Array], Array]] = {
     ActivationFunctionType.NONE: lambda x: x,
-    ActivationFunctionType.RELU: lambda x: np.maximum(x, x.dtype.type(0)),
-    ActivationFunctionType.RELU_N1_TO_1: lambda x: np.clip(x, x.dtype.type(-1), x.dtype.type(1)),
-    ActivationFunctionType.RELU6: lambda x: np.clip(x, x.dtype.type(0), x.dtype.type(6)),
+    ActivationFunctionType.RELU: lambda x: np.maximum(x, 0),
+    ActivationFunctionType.RELU_N1_TO_1: lambda x: x.clip(-1, 1),
+    ActivationFunctionType.RELU6: lambda x: x.clip(0, 6),
     ActivationFunctionType.TANH: np.tanh,
     ActivationFunctionType.SIGN_BIT: lambda x: np.signbit(x).astype(x.dtype),
 }
@@ -20,6 +20,7 @@ _FUNCTIONS: dict[ActivationFunctionType, Callable[[Array], Array]] = {
 
 def apply(function: ActivationFunctionType, x: Array) -> Array:
     """``function`` of every element, in the type of ``x``. Raises UnsupportedOp for a code that the schema has not."""
-    if function not in _FUNCTIONS:
+    compute = _FUNCTIONS.get(function)
+    if compute is None:
         raise UnsupportedOp(f"expected a fused activation of 0 to {max(_FUNCTIONS)}, got {function}")
-    return _FUNCTIONS[ActivationFunctionType(function)](x)
+    return compute(x)

@@ -40,13 +40,9 @@ def _bind(options: ConcatenationOptions, inputs: Specs, outputs: Sequence[Tensor
     """UINT8 inputs are brought to the output's scale, in float32; INT16 ones are taken as they are, as in TFLite."""
     parts = require.present("CONCATENATION", inputs, len(inputs))
     (output,) = outputs
-    same = [_same_quantization(part, output) for part in parts]
-    if all(same) or not require.is_quantized(output) or output.type == TensorType.INT16:
+    rescaled = [rescaling(part, output) for part in parts]
+    if not any(rescaled):
         return None
-    if output.type != TensorType.UINT8:
-        names = f"{parts[same.index(False)].name!r} and {output.name!r}"
-        raise ModelError(f"CONCATENATION: {output.type.name} tensors {names} differ in their quantization")
-    rescaled = [None if equal else _rescale(part, output) for part, equal in zip(parts, same, strict=True)]
 
     def run(options: ConcatenationOptions, inputs: Inputs) -> list[Array]:
         values = require.arrays(inputs, len(inputs))
@@ -63,7 +59,17 @@ def _same_quantization(a: TensorSpec, b: TensorSpec) -> bool:
     return scales[0] == scales[1] and zeros[0] == zeros[1]
 
 
-def _rescale(part: TensorSpec, output: TensorSpec) -> Callable[[Array], Array]:
+def rescaling(part: TensorSpec, output: TensorSpec) -> Callable[[Array], Array] | None:
+    """What brings the elements of an input to the output's scale, None where they are taken as they are.
+
+    Raises ModelError where TFLite does.
+    """
+    same = _same_quantization(part, output)
+    if same or not require.is_quantized(output) or output.type == TensorType.INT16:
+        return None
+    if output.type != TensorType.UINT8:
+        names = f"{part.name!r} and {output.name!r}"
+        raise ModelError(f"CONCATENATION: {output.type.name} tensors {names} differ in their quantization")
     scale = np.float32(fixed_point.scale_of("CONCATENATION", part))
     factor = scale * (np.float32(1) / np.float32(fixed_point.scale_of("CONCATENATION", output)))
     bias = np.float32(-fixed_point.zero_point_of("CONCATENATION", part)) * factor

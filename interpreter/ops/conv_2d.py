@@ -46,7 +46,7 @@ def finish(result: Array, inputs: Inputs, position: int, function: ActivationFun
     """Adds the bias, if it is given, and applies the fused activation."""
     bias = require.optional(inputs, position)
     if bias is not None:
-        result += bias.reshape(-1)
+        result += bias.reshape(1, -1)
     return activation.apply(function, result)
 
 

@@ -14,6 +14,9 @@ from litecl.interpreter.ops import exact, hybrid, require, rescale, types, weigh
 from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.schema import ActivationFunctionType, Padding
 
+# Channels up to which a row of outputs is worth computing as one.
+_MOST_JOINED = 64
+
 
 @dataclass(frozen=True)
 class DepthwiseConv2DOptions:
@@ -61,17 +64,24 @@ def _run(options: DepthwiseConv2DOptions, inputs: Inputs) -> list[Array]:
 def correlate(options: DepthwiseConv2DOptions, x: Array, filter_: Array) -> Array:
     """The sums over the taps, [n, height, width, c * multiplier], in the type of ``x``."""
     sizes = windows(options, x.shape, filter_.shape)
-    return _sums(window.patches(window.pad(x, sizes), sizes), filter_)
+    return _sums(_patches(x, filter_, sizes), filter_)
+
+
+def _patches(x: Array, filter_: Array, sizes: Sequence[window.Window]) -> Array:
+    """What each filter meets: [n, height, width, *taps, c * multiplier]."""
+    multiplier = filter_.shape[3] // x.shape[3]
+    return window.patches(window.pad(x if multiplier == 1 else x.repeat(multiplier, axis=3), sizes), sizes)
 
 
 def _sums(patches: Array, filter_: Array) -> Array:
-    """Patches [n, height, width, *taps, c] times their filters [1, *taps, c * multiplier], added up."""
-    channels = patches.shape[-1]
-    taps = filter_.reshape(*filter_.shape[1:3], channels, -1)
-    if taps.shape[3] == 1:
-        return np.asarray(np.einsum("nhwijc,ijc->nhwc", patches, taps[..., 0]))
-    result: Array = np.einsum("nhwijc,ijcm->nhwcm", patches, taps)
-    return result.reshape(*result.shape[:3], -1)
+    """Patches [n, height, width, *taps, c] times their filters [1, *taps, c], added up."""
+    n, height, width, h, w, channels = patches.shape
+    if channels > _MOST_JOINED:
+        return np.asarray(np.einsum("nhwijc,ijc->nhwc", patches, filter_[0]))
+    # A whole row of outputs at a time, with the filters repeated along it.
+    rows = patches.transpose(0, 1, 3, 4, 2, 5).reshape(n, height, h, w, width * channels)
+    along = filter_.reshape(h, w, 1, channels).repeat(width, axis=2).reshape(h, w, width * channels)
+    return np.asarray(np.einsum("nhijk,ijk->nhk", rows, along)).reshape(n, height, width, channels)
 
 
 def _bind(options: DepthwiseConv2DOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
@@ -95,7 +105,7 @@ def _integer(options: DepthwiseConv2DOptions, inputs: Specs, output: TensorSpec)
         x, filter_ = require.arrays(inputs, 2)
         taps, added, last = ready(filter_, require.optional(inputs, 2))
         sizes = geometry(x.shape, filter_.shape)
-        patches = window.patches(window.pad(x.astype(taps.dtype) - scaling.zero_point, sizes), sizes)
+        patches = _patches(x.astype(taps.dtype) - scaling.zero_point, filter_, sizes)
         result = np.empty((*patches.shape[:3], filter_.shape[3]), output.dtype)
         for images, rows in window.blocks(len(result), result.shape[1], prod(result.shape[2:])):
             result[images, rows] = last(_sums(patches[images, rows], taps) + added)

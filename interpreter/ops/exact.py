@@ -1,11 +1,11 @@
 """Sums of products of small integers by floating-point matrix products: exact, as no sum outgrows the mantissa."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import ceil
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import Specs
@@ -21,39 +21,49 @@ def float_type(largest: float) -> np.dtype[Any]:
     return np.dtype(np.float32 if largest <= _SINGLE else np.float64)
 
 
+def row(values: npt.ArrayLike) -> Array:
+    """One value for all of [n, outputs], or one for every output, shaped so that numpy combines it soonest."""
+    array = np.asarray(values, np.float64)
+    return array.reshape(() if array.size == 1 else (1, -1))
+
+
 def reach(dtype: np.dtype[Any], zero_point: int = 0) -> int:
     """The largest magnitude of an integer of a type less a zero point."""
     limits = np.iinfo(dtype)
     return max(abs(int(limits.min) - zero_point), abs(int(limits.max) - zero_point))
 
 
-@dataclass(frozen=True, eq=False)
-class Product:
-    """Multiplies rows of integers with a matrix, in blocks of the depth whose sums are exact in one type."""
-
-    blocks: tuple[tuple[slice, Array], ...]
-
-    def __call__(self, rows: Array) -> Array:
-        """``rows @ matrix``, whole numbers in a floating-point type, for rows [..., depth] of any type."""
-        (_, first), *others = self.blocks
-        rows = rows.astype(first.dtype, copy=False)
-        if not others:
-            return np.asarray(rows @ first)
-        result = np.zeros((*rows.shape[:-1], first.shape[-1]))
-        for where, block in self.blocks:
-            result += rows[..., where] @ block
-        return result
+Product = Callable[[Array], Array]
+"""From rows [n, depth] of any type to ``rows @ matrix`` [n, outputs]: whole numbers in a floating-point type."""
 
 
 def product(matrix: Array, largest: int) -> Product:
-    """The product with ``matrix`` [depth, outputs] for rows whose elements are at most ``largest`` in magnitude."""
+    """The product with ``matrix`` [depth, outputs] for rows whose elements are at most ``largest`` in magnitude.
+
+    It adds up blocks of the depth whose sums are exact in one type.
+    """
     bounds = largest * np.abs(matrix.astype(np.float64))
     count = ceil(bounds.sum(axis=0).max(initial=1.0) / _SINGLE)
     step = max(1, -(-len(matrix) // count))
     blocks = [slice(i, i + step) for i in range(0, max(1, len(matrix)), step)]
     if len(blocks) > _MOST_BLOCKS or any(bounds[b].sum(axis=0).max(initial=0.0) > _SINGLE for b in blocks):
-        return Product(((slice(None), np.ascontiguousarray(matrix, np.float64)),))
-    return Product(tuple((b, np.ascontiguousarray(matrix[b], np.float32)) for b in blocks))
+        return _dot(np.ascontiguousarray(matrix, np.float64))
+    parts = [(b, _dot(np.ascontiguousarray(matrix[b], np.float32))) for b in blocks]
+    if len(parts) == 1:
+        return parts[0][1]
+
+    def run(rows: Array) -> Array:
+        result = np.zeros((len(rows), matrix.shape[1]))
+        for where, part in parts:
+            result += part(rows[:, where])
+        return result
+
+    return run
+
+
+def _dot(matrix: Array) -> Product:
+    dtype = matrix.dtype
+    return lambda rows: rows.astype(dtype, copy=False).dot(matrix)  # ``dot`` starts sooner than ``@``
 
 
 def matmul(x: Array, y: Array, largest: float) -> Array:

@@ -15,8 +15,9 @@ from litecl.interpreter.ops import types
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 _INT32 = np.iinfo(np.int32)
-# A little less than a half, by the size of a float: what lies just below a half must not round up.
-_HALF = {4: np.nextafter(np.float32(0.5), np.float32(0)), 8: np.nextafter(0.5, 0.0)}
+HALF = {4: np.asarray(np.nextafter(np.float32(0.5), np.float32(0))), 8: np.asarray(np.nextafter(0.5, 0.0))}
+"""A little less than a half, by the size of a float: what lies just below a half must not round up."""
+
 # Bounds of the activations that clamp, in real numbers; the others leave the range of the type.
 _BOUNDS: dict[ActivationFunctionType, tuple[float | None, float | None]] = {
     ActivationFunctionType.RELU: (0.0, None),
@@ -92,13 +93,13 @@ def saturating_multiply_by_pot(x: Array, exponent: int, bits: int = 32) -> Array
     if exponent < 0:
         return rounding_divide_by_pot(x, -exponent)
     limit = 1 << (bits - 1)
-    result: Array = np.clip(x << exponent, -limit, limit - 1)
-    return result
+    return np.asarray(x << exponent).clip(-limit, limit - 1)
 
 
 def round_half_away(x: Array) -> Array:
     """The nearest integers, halves away from zero, as ``std::round``; in the type of ``x``."""
-    result = np.asarray(x + np.copysign(_HALF[x.dtype.itemsize], x))
+    result = np.asarray(np.copysign(HALF[x.dtype.itemsize], x))
+    result += x
     np.trunc(result, out=result)
     return result
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from math import prod
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class FullyConnectedOptions:
 def output_shape(options: FullyConnectedOptions, x: Shape, weights: Shape) -> Shape:
     """The output's shape for an input of any rank and weights [units, depth]."""
     units, depth = weights
-    size = int(np.prod(x, dtype=np.int64))
+    size = prod(x)
     if options.keep_num_dims:
         if not x or x[-1] != depth:
             raise ShapeError(f"FULLY_CONNECTED: expected a last dimension of {depth}, got shape {list(x)}")
@@ -52,13 +52,18 @@ def _infer(options: FullyConnectedOptions, inputs: Specs) -> list[TensorSpec]:
 
 def _run(options: FullyConnectedOptions, inputs: Inputs) -> list[Array]:
     x, weights = require.arrays(inputs, 2)
-    return [_finish(options, inputs, x.reshape(-1, weights.shape[1]) @ weights.T)]
+    return [_finish(options, inputs, x.reshape(-1, weights.shape[1]).dot(weights.T))]
 
 
 def _finish(options: FullyConnectedOptions, inputs: Inputs, rows: Array) -> Array:
-    x, weights = require.arrays(inputs, 2)
+    (x,) = require.arrays(inputs, 1)
     rows = finish(rows, inputs, 2, options.fused_activation_function)
-    return rows.reshape(output_shape(options, x.shape, weights.shape))
+    return _shaped(options, x, rows)
+
+
+def _shaped(options: FullyConnectedOptions, x: Array, rows: Array) -> Array:
+    """Rows [n, units] in the dimensions of the input, if these are kept."""
+    return rows.reshape(*x.shape[:-1], -1) if options.keep_num_dims else rows
 
 
 def _bind(options: FullyConnectedOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
@@ -81,12 +86,11 @@ def _integer(options: FullyConnectedOptions, inputs: Specs, output: TensorSpec) 
     function = options.fused_activation_function
     scaling = weighted.scaling("FULLY_CONNECTED", function, x, weights, output, factor_of, coarse=coarse)
     ready = exact.once([weights, require.optional(inputs, 2)], lambda matrix, bias: scaling.weighted(matrix.T, bias))
-    shape = cache(partial(output_shape, options))
 
     def run(options: FullyConnectedOptions, inputs: Inputs) -> list[Array]:
         x, matrix = require.arrays(inputs, 2)
         rows = ready(matrix, require.optional(inputs, 2))(x.reshape(-1, matrix.shape[1]))
-        return [rows.reshape(shape(x.shape, matrix.shape))]
+        return [_shaped(options, x, rows)]
 
     return run
 

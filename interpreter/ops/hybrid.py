@@ -25,6 +25,9 @@ WEIGHTS = (TensorType.FLOAT32, *INTEGERS)
 """Types that the weights of a float input may have."""
 
 _LOW, _HIGH = -128, 127
+# Steps from zero to the largest integer of symmetric rows, and a length that is safe to divide by and into.
+_STEPS = np.asarray(_HIGH, np.float32)
+_SHORTEST = _STEPS * np.finfo(np.float32).tiny
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +107,8 @@ def bind(op: str, run: Callable[[Any, Inputs, Scales], list[Array]]) -> Bind:
 def matmul(x: Array, weights: Array, prepared: Prepared, asymmetric: bool) -> Array:
     """``x @ weights.T`` through 8-bit rows of ``x``."""
     rows, scale = quantize(x, asymmetric)
-    result: Array = prepared.product(weights)(rows).astype(np.float32) * scale * prepared.scales
+    sums = prepared.product(weights)(rows).astype(np.float32, copy=False)
+    result: Array = sums * (scale * prepared.scales)
     return result
 
 
@@ -148,9 +152,8 @@ def dequantize(weights: Array, scales: Array) -> Array:
 
 
 def _symmetric(x: Array, largest: Array) -> tuple[Array, Array]:
-    scale = np.where(largest == 0, np.float32(1), largest / np.float32(_HIGH)).astype(np.float32)
-    inverse = np.divide(np.float32(_HIGH), largest, out=np.zeros_like(largest), where=largest != 0)
-    return np.clip(round_half_away(x * inverse), -_HIGH, _HIGH), scale
+    span = np.maximum(largest, _SHORTEST)
+    return round_half_away(x * (_STEPS / span)), span / _STEPS
 
 
 def _asymmetric(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
@@ -163,5 +166,9 @@ def _asymmetric(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
     zero_point = np.clip(round_half_away(np.where(closer, from_least, from_most)), _LOW, _HIGH).astype(np.float32)
     zero_point[flat] = 0
     scale = scale.astype(np.float32)
-    rows = np.clip(round_half_away(zero_point + x * (np.float32(1) / scale)), _LOW, _HIGH)
-    return rows - zero_point, scale
+    rows = x * (np.float32(1) / scale)
+    rows += zero_point
+    rows = round_half_away(rows)
+    rows.clip(_LOW, _HIGH, out=rows)
+    rows -= zero_point
+    return rows, scale

@@ -22,7 +22,8 @@ class Sums:
 
     def __call__(self, rows: Array) -> Array:
         """Whole numbers [..., outputs] for rows [..., depth]."""
-        return self.factor(self.product(rows) + self.offset)
+        sums = self.product(rows.reshape(-1, rows.shape[-1])) + self.offset
+        return self.factor(sums).reshape(*rows.shape[:-1], -1)
 
 
 Part = tuple[TensorSpec, TensorSpec | None, np.float32]

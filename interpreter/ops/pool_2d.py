@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 
@@ -47,10 +48,9 @@ def _root_mean_square(x: Array, sizes: Windows) -> Array:
 
 def _rounded_mean(x: Array, sizes: Windows) -> Array:
     """The mean of stored integers, halves away from zero; the zero points of input and output are the same."""
-    count = window.counts(sizes, x.shape[1:3]).astype(np.int32)
+    count = window.counts(sizes, x.shape[1:3])
     sums = window.reduce(x.astype(np.int32), sizes, np.add, 0)
-    half = count // 2
-    return np.asarray(np.where(sums > 0, sums + half, half - sums) // count * np.where(sums > 0, 1, -1))
+    return np.asarray(np.trunc((sums + np.copysign(count // 2, sums)) / count.astype(np.float64)))
 
 
 Kernel = Callable[[Array, Windows], Array]
@@ -78,10 +78,11 @@ def _pool(name: str, kernel: Kernel, last_version: int, integer: Kernel | None =
 
 def _clamped(name: str, kernel: Kernel, options: Pool2DOptions, output: TensorSpec) -> Run:
     low, high = fixed_point.activation_range(name, options.fused_activation_function, output)
+    geometry = cache(partial(windows, name, options))
 
     def run(options: Pool2DOptions, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)
-        return [np.clip(kernel(x, windows(name, options, x.shape)), low, high).astype(x.dtype)]
+        return [kernel(x, geometry(x.shape)).clip(low, high).astype(x.dtype)]
 
     return run
 

@@ -20,7 +20,10 @@ from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 Bound = Callable[[str, Any, TensorSpec, TensorSpec, TensorSpec], Run]
 
-__all__ = ["BYTES", "QUANTIZED", "Bound", "add", "compare", "divide", "multiply", "squared_difference", "subtract"]
+__all__ = [
+    "BYTES", "QUANTIZED", "Bound", "add", "compare", "divide", "multiply", "powers_of_two", "squared_difference",
+    "subtract",
+]  # fmt: skip
 
 # Elements from which a table of all 65536 pairs of bytes pays.
 _MANY = 1 << 14
@@ -70,7 +73,7 @@ def _linear(sign: int) -> Bound:
 
     def bound(op: str, options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
         symmetric(op, a, b, output)
-        powers = _powers_of_two(op, a, b, output)
+        powers = powers_of_two(op, a, b, output)
         if a.type == TensorType.INT16 and options.pot_scale_int16 and powers is not None:
             return _shifted(op, options, (a, b), output, powers, sign)
         bits = 15 if a.type == TensorType.INT16 else 20
@@ -87,7 +90,7 @@ def _linear(sign: int) -> Bound:
     return bound
 
 
-def _powers_of_two(op: str, *specs: TensorSpec) -> list[int] | None:
+def powers_of_two(op: str, *specs: TensorSpec) -> list[int] | None:
     """The logarithms of the scales, if all of them are whole (CheckedLog2)."""
     logs = [math.log2(scale_of(op, spec)) for spec in specs]
     near = all(abs(log - round(log)) < 1e-3 for log in logs)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from litecl.interpreter.graph import Array
-from litecl.interpreter.ops import fixed_point
+from litecl.interpreter.ops import exact, fixed_point
 from litecl.interpreter.schema import TensorType
 
 Factor = Callable[[Array], Array]
@@ -50,6 +50,17 @@ class Floor:
 
 
 @dataclass(frozen=True, eq=False)
+class Nearest:
+    """``x * scale`` in float64, rounded once, halves away from zero."""
+
+    scale: Array
+
+    def __call__(self, sums: Array) -> Array:
+        """Whole numbers as float64."""
+        return fixed_point.round_half_away(np.asarray(np.multiply(sums, self.scale, dtype=np.float64)))
+
+
+@dataclass(frozen=True, eq=False)
 class Stored:
     """What is stored: the zero point, the range that the activation leaves, and the type."""
 
@@ -63,6 +74,8 @@ def rescale(factor: Factor, stored: Stored) -> Rescale:
     """The last step of an integer kernel, from sums [..., outputs] to what is stored."""
     if isinstance(factor, Floor) and factor.fraction_bits + 8 * stored.dtype.itemsize <= 53:
         return _floored(factor, stored)
+    if isinstance(factor, Nearest):
+        return _nearest(factor, stored)
     zero_point, low, high = stored.zero_point, stored.low, stored.high
 
     def run(sums: Array) -> Array:
@@ -79,24 +92,42 @@ def _floored(factor: Floor, stored: Stored) -> Rescale:
     # Moved to where all results are positive, the cast rounds down; the sign bit moves them back.
     base = -int(np.iinfo(stored.dtype).min)
     bits, sign = np.dtype(f"u{stored.dtype.itemsize}"), base
-    low, high = float(stored.low + base), float(stored.high + base)
+    low, high = exact.row(stored.low + base), exact.row(stored.high + base)
     # Where negative sums are clamped away, what becomes of them does not matter.
     nonnegative = stored.low >= stored.zero_point
-    nudge = None if nonnegative or not factor.nudge.any() else factor.nudge
-    added = stored.zero_point + base + 0.5 + (factor.nudge if nonnegative else 0.0)
+    nudge = None if nonnegative or not factor.nudge.any() else exact.row(factor.nudge)
+    added = exact.row(stored.zero_point + base + 0.5 + (factor.nudge if nonnegative else 0.0))
+    scale = exact.row(factor.scale)
 
     def run(sums: Array) -> Array:
         x = sums.astype(np.float64)
-        x *= factor.scale
+        x *= scale
         if nudge is not None:
             x += np.copysign(nudge, x)
         x += added
-        np.maximum(x, low, out=x)
-        np.minimum(x, high, out=x)
+        x.clip(low, high, out=x)
         result = x.astype(bits)
         if sign:
             result ^= bits.type(sign)
         return result.view(stored.dtype)
+
+    return run
+
+
+def _nearest(factor: Nearest, stored: Stored) -> Rescale:
+    low, high = exact.row(stored.low - stored.zero_point), exact.row(stored.high - stored.zero_point)
+    nonnegative = stored.low >= stored.zero_point
+    half, scale = fixed_point.HALF[8], exact.row(factor.scale)
+    zero_point = np.array(stored.zero_point, np.int32)
+
+    def run(sums: Array) -> Array:
+        x = sums.astype(np.float64)
+        x *= scale
+        x += half if nonnegative else np.copysign(half, x)
+        x.clip(low, high, out=x)
+        result = x.astype(np.int32)  # which rounds towards zero
+        result += zero_point
+        return result.astype(stored.dtype)
 
     return run
 
@@ -127,10 +158,10 @@ def wide(factor: Array, largest: float = np.inf) -> Factor:
 
 def real(factor: Array, largest: float = np.inf) -> Factor:
     """The factor of 64-bit sums that are scaled in float64 and rounded once."""
-    return lambda sums: fixed_point.round_half_away(np.asarray(np.multiply(sums, factor, dtype=np.float64)))
+    return Nearest(factor)
 
 
 def real_of_32_bits(factor: Array, largest: float = np.inf) -> Factor:
     """The same of 32-bit sums."""
-    scale = real(factor)
+    scale = Nearest(factor)
     return scale if largest < 2.0**31 else lambda sums: scale(fixed_point.wrapped(sums))

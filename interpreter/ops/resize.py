@@ -116,14 +116,14 @@ def _bilinear_of_integers(options: ResizeBilinearOptions, x: Array, size: Array)
     """With positions in units of 1/1024, and rounded once."""
     result = x.astype(np.int64)
     for axis in (1, 2):
-        lower, upper, distance = _fixed_interpolation(options, x.shape[axis], int(size[axis - 1]))
+        lower, upper, distance = fixed_interpolation(options, x.shape[axis], int(size[axis - 1]))
         weight = distance.reshape(-1, *(1,) * (x.ndim - 1 - axis))
         result = result.take(lower, axis) * (1024 - weight) + result.take(upper, axis) * weight
     rounded = (np.abs(result) + (1 << 19)) >> 20
     return np.asarray(np.sign(result) * rounded, x.dtype)
 
 
-def _fixed_interpolation(options: Options, length: int, size: int) -> tuple[Array, Array, Array]:
+def fixed_interpolation(options: Options, length: int, size: int) -> tuple[Array, Array, Array]:
     """``interpolation`` in units of 1/1024, divisions cut off as C's are."""
     steps = np.arange(size, dtype=np.int64)
     aligned = options.align_corners and size > 1

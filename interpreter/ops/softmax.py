@@ -89,25 +89,30 @@ def _softmax8(options: SoftmaxOptions, x: TensorSpec, output: TensorSpec) -> Run
         inverse, over = fixed_math.reciprocal(total, _ACCUMULATOR_BITS)
         product = fixed_point.saturating_rounding_doubling_high_mul(e, inverse)
         result = fixed_point.rounding_divide_by_pot(product, over + 31 - bits) + low
-        return [np.where(e > 0, np.clip(result, low, high), low).astype(output.dtype)]
+        return [result.clip(low, high).astype(output.dtype)]
 
     return run
 
 
 @cache
-def _tables16() -> tuple[Array, Array]:
-    """Of ``exp`` on [-10, 0] and of ``1 / (1 + x)`` on [0, 1], both in units of 2**-15."""
+def tables_16() -> tuple[Array, Array]:
+    """513 samples each of ``exp`` on [-10, 0] and of ``1 / (1 + x)`` on [0, 1], both in units of 2**-15."""
     span = 65535.0
     exponential = lookup.table_of_16_bits(np.exp, (10.0 / span, 2.0 / span), (32767, 0))
     inverse = lookup.table_of_16_bits(lambda x: 1.0 / (1.0 + x), (1.0 / span, 2.0 / span), (-32768, 0))
     return exponential, inverse
 
 
+def difference_multiplier_16(x: TensorSpec, beta: float) -> fixed_point.Multiplier:
+    """Brings differences of 16-bit elements to the steps of the table."""
+    scale = np.float32(fixed_point.scale_of("SOFTMAX", x)) * np.float32(beta)
+    return fixed_point.quantize_multiplier(float(scale) / (10.0 / 65535.0))
+
+
 def _softmax16(options: SoftmaxOptions, x: TensorSpec) -> Run:
     """Two tables of 513 entries (SoftmaxInt16)."""
-    exponential, inverse = _tables16()
-    scale = np.float32(fixed_point.scale_of("SOFTMAX", x)) * np.float32(options.beta)
-    factor = fixed_point.quantize_multiplier(float(scale) / (10.0 / 65535.0))
+    exponential, inverse = tables_16()
+    factor = difference_multiplier_16(x, options.beta)
 
     def run(options: SoftmaxOptions, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)

@@ -1,6 +1,6 @@
 """Integer kernels of operators with weights: stored integers times weights, plus bias, rescaled to stored integers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,25 +16,24 @@ from litecl.interpreter.schema import ActivationFunctionType, TensorType
 _CHUNK_ELEMENTS = 1 << 16
 
 
-@dataclass(frozen=True, eq=False)
-class Weighted:
-    """Rows times weights, plus bias, rescaled."""
+Weighted = Callable[[Array], Array]
+"""From stored integers [n, depth] to stored integers [n, outputs]: times weights, plus bias, rescaled."""
 
-    product: Product
-    offset: Array
-    rescale: Rescale
-    dtype: np.dtype[Any]
 
-    def __call__(self, rows: Array) -> Array:
-        """Stored integers [n, outputs] for stored integers [n, depth]."""
-        count = max(1, _CHUNK_ELEMENTS // max(1, self.offset.size))
-        if len(rows) <= count:
-            return self.rescale(self.product(rows) + self.offset)
-        result = np.empty((len(rows), self.offset.size), self.dtype)
-        for start in range(0, len(rows), count):
-            part = slice(start, start + count)
-            result[part] = self.rescale(self.product(rows[part]) + self.offset)
+def _weighted(product: Product, offset: Array, last: Rescale, dtype: np.dtype[Any]) -> Weighted:
+    """Rows times weights, plus ``offset`` [1, outputs], rescaled to a type."""
+    at_once = max(1, _CHUNK_ELEMENTS // max(1, offset.size))
+
+    def run(rows: Array) -> Array:
+        if len(rows) <= at_once:
+            return last(product(rows) + offset)
+        result = np.empty((len(rows), offset.size), dtype)
+        for start in range(0, len(rows), at_once):
+            part = slice(start, start + at_once)
+            result[part] = last(product(rows[part]) + offset)
         return result
+
+    return run
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +83,7 @@ class Scaling:
         largest = float(bounds.max(initial=0))
         dtype = exact.float_type(max(largest, float(np.abs(offset).max(initial=0))))
         multiply = exact.product(columns, exact.reach(self.x.dtype))
-        return Weighted(multiply, offset.astype(dtype), self.rescale(largest, channels), self.stored.dtype)
+        return _weighted(multiply, offset.astype(dtype)[None], self.rescale(largest, channels), self.stored.dtype)
 
 
 def scaling(

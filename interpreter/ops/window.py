@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -75,11 +76,14 @@ def convolve(x: Array, multiply: Callable[[Array], Array], windows: Sequence[Win
     return np.zeros((*outer, 0), x.dtype) if result is None else result
 
 
-def reduce(x: Array, windows: Sequence[Window], combine: Callable[[Array, Array], Array], identity: float) -> Array:
+def reduce(x: Array, windows: Sequence[Window], combine: np.ufunc, identity: float) -> Array:
     """Combines each window of ``x`` [batch, *spatial, channels], one dimension after the other."""
     x = pad(x, windows, identity)
     for axis, window in enumerate(windows, start=1):
         head = (slice(None),) * axis
+        if window.output == 1:
+            x = combine.reduce(x[(*head, slice(0, window.extent, window.dilation))], axis, keepdims=True)
+            continue
         result = x[(*head, window.tap(0))]
         for index in range(1, window.size):
             result = combine(result, x[(*head, window.tap(index))])
@@ -87,8 +91,9 @@ def reduce(x: Array, windows: Sequence[Window], combine: Callable[[Array, Array]
     return x
 
 
-def counts(windows: Sequence[Window], lengths: Sequence[int]) -> Array:
-    """How many elements of the unpadded array each window covers: [*outputs, 1]."""
+@lru_cache
+def counts(windows: tuple[Window, ...], lengths: tuple[int, ...]) -> Array:
+    """How many elements of the unpadded array each window covers: [*outputs, 1], not to be written to."""
     result = np.ones((), np.float32)
     for window, length in zip(windows, lengths, strict=True):
         first = np.arange(window.output) * window.stride - window.before
@@ -99,11 +104,12 @@ def counts(windows: Sequence[Window], lengths: Sequence[int]) -> Array:
 
 def patches(x: Array, windows: Sequence[Window]) -> Array:
     """A view [batch, *outputs, *taps, channels] of a padded array."""
+    x = np.ascontiguousarray(x)
     batch, *spatial, channel = x.strides
     outputs = [(w.output, step * w.stride) for w, step in zip(windows, spatial, strict=True)]
     taps = [(w.size, step * w.dilation) for w, step in zip(windows, spatial, strict=True)]
     shape, strides = zip((len(x), batch), *outputs, *taps, (x.shape[-1], channel), strict=True)
-    return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
+    return np.ndarray(shape, x.dtype, x, strides=strides)
 
 
 def blocks(images: int, rows: int, row_elements: int) -> Iterator[tuple[slice, slice]]:

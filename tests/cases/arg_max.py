@@ -1,8 +1,11 @@
 """Cases of ARG_MAX and ARG_MIN."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from cases import Case
+from cases.integers import affine
 from cases.values import Random, scalar
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import Op
@@ -14,6 +17,10 @@ _random = Random(9)
 
 def _case(name: str, op: Op, x: Array, axis: int, type_: TensorType = TensorType.INT32) -> Case:
     return Case(name, op, op.options(type_), [x, scalar(axis)], frozenset({1}))
+
+
+def _quantized(name: str, op: Op, x: Array) -> Case:
+    return replace(_case(f"{name} with a scale", op, x, 1), quantization={0: affine(0.1, 3)})
 
 
 CASES = tuple(
@@ -28,5 +35,7 @@ CASES = tuple(
         _case("equal elements", op, np.array([[1, 3, 3, 1], [0, 0, 0, 0]], np.float32), 1),
         _case("int32", op, _random.integers(3, 9), 1),
         _case("uint8", op, _random.integers(3, 9, low=0, dtype=np.uint8), 1),
+        _quantized("int8", op, _random.integers(3, 9, low=-128, high=128, dtype=np.int8)),
+        _quantized("uint8", op, _random.integers(3, 9, low=0, high=256, dtype=np.uint8)),
     )
 )

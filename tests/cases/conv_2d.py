@@ -45,6 +45,10 @@ CASES = (
     _case("filter as large as the image, VALID", (2, 4, 5, 3), (6, 4, 5, 3), padding=Padding.VALID),
     _case("one pixel", (1, 1, 1, 16), (8, 1, 1, 16)),
     _case("one row", (1, 1, 20, 4), (8, 1, 5, 4), stride_w=2),
+    _case("few channels, wide, SAME, stride 2", (2, 9, 66, 3), (8, 3, 3, 3), stride_w=2, stride_h=2),
+    _case("few channels, wide, VALID, 5x5", (1, 7, 50, 1), (21, 5, 5, 1), padding=Padding.VALID),
+    _case("few channels, wide, dilated rows", (1, 9, 45, 4), (5, 3, 2, 4), dilation_h_factor=2, stride_w=3),
+    _case("few columns", (2, 6, 7, 24), (3, 1, 1, 24)),
     _case("many channels", (1, 4, 4, 67), (33, 3, 3, 67)),
     Case(
         "weights that are not constant",

@@ -83,10 +83,11 @@ def _fully_connected(
 
 
 def _conv(
-    name: str, x: tuple[int, ...], filter_: tuple[int, ...], axis: int | None = 0, bits: int = 8, **options: Any
+    name: str, x: tuple[int, ...], filter_: tuple[int, ...], axis: int | None = 0, bits: int = 8, scale: float = 1,
+    **options: Any,
 ) -> Case:
     chosen = Conv2DOptions(**{"stride_w": 1, "stride_h": 1} | options)
-    inputs: list[Array | None] = [_f(*x), _integers(*filter_, bits=bits), _f(filter_[0])]
+    inputs: list[Array | None] = [_f(*x) * np.float32(scale), _integers(*filter_, bits=bits), _f(filter_[0])]
     return _case(name, CONV_2D, chosen, inputs, axis=axis, bits=bits, version=7 if bits == 4 else 5)
 
 
@@ -113,6 +114,16 @@ def _rows_and_zeros() -> Array:
     x = _f(4, 32)
     x[2] = 0
     return x
+
+
+def _halves() -> Array:
+    """Numbers half-way between two of those that the integers stand for, as exactly as floats can say it."""
+    halves = (np.arange(-127, 127) + np.float32(0.5)) * np.float32(1 / 127)
+    return np.stack([halves, halves * 3, halves + 0.3, np.abs(halves)]).astype(np.float32)
+
+
+# Output channels and depths that fill no vector, one, and several.
+_SHAPES = ((1, 16), (3, 17), (5, 24), (16, 33), (33, 5), (96, 1), (64, 130))
 
 
 def _lstm(name: str, time_major: bool, asymmetric: bool, projection: bool) -> Case:
@@ -182,8 +193,21 @@ _ALL = (
     _conv("8 bits, groups", (1, 6, 6, 8), (6, 3, 3, 4)),
     _depthwise("8 bits", (2, 6, 6, 5), (1, 3, 3, 5)),
     _depthwise("8 bits, multiplier 2, stride 2", (1, 7, 7, 4), (1, 3, 3, 8), stride_w=2, stride_h=2),
+    *(_conv(f"8 bits, 3x3, {c} to {n}", (3, 5, 6, c), (n, 3, 3, c)) for c, n in _SHAPES),
+    *(_conv(f"8 bits, 1x1, {c} to {n}", (3, 5, 3, c), (n, 1, 1, c)) for c, n in _SHAPES),
+    *(_fully_connected(f"8 bits, {rows} x {c} to {n}", _f(rows, c), n) for rows in (1, 9) for c, n in _SHAPES),
+    _conv("8 bits, large images", (2, 60, 50, 7), (4, 3, 3, 7), dilation_w_factor=2, dilation_h_factor=2),
+    _conv("8 bits, of zeros", (2, 3, 3, 4), (4, 3, 3, 4), scale=0),
+    _fully_connected("8 bits, long rows", _f(2, 20001), 5, asymmetric_quantize_inputs=True),
+    _fully_connected("8 bits, halves", _halves(), 9),
+    _fully_connected("8 bits, halves, asymmetric", _halves(), 9, asymmetric_quantize_inputs=True),
+    _fully_connected("8 bits, all negative", -np.abs(_f(4, 32)) - 1, 8, asymmetric_quantize_inputs=True),
+    _fully_connected("8 bits, saturates", _f(4, 32) * 1e30, 8, fused_activation_function=ActivationFunctionType.RELU6),
+    _depthwise("8 bits, large images", (2, 60, 50, 7), (1, 3, 3, 7)),
     _transposed("8 bits", (2, 4, 4, 3), (5, 3, 3, 3), (8, 8)),
     _case("8 bits", BATCH_MATMUL, BatchMatMulOptions(), [_f(2, 3, 8), _integers(2, 8, 4)], version=4),
+    _case("8 bits, adjoint rows", BATCH_MATMUL, BatchMatMulOptions(True, False),
+          [_f(2, 8, 3), _integers(2, 8, 4)], version=4),
     _case("8 bits, asymmetric, adjoint", BATCH_MATMUL, BatchMatMulOptions(False, True, True),
           [_f(2, 3, 8) + 1, _integers(2, 4, 8)], version=4),
     _lstm("8 bits", time_major=True, asymmetric=False, projection=False),
@@ -202,5 +226,17 @@ _ALL = (
           [_f(2, 6), _integers(8, 6), _integers(8, 10), _f(4), _zeros(2, 80)], version=3),
 )
 
-# The CPU quantizes the input of a product with integer weights as TFLite does; the device computes in float32 only.
-CASES = tuple(replace(case, device="weights are integers") for case in _ALL)
+# The device computes recurrent cells in float32 only.
+_REFUSED = (
+    *(RNN, UNIDIRECTIONAL_SEQUENCE_RNN, BIDIRECTIONAL_SEQUENCE_RNN, SVDF),
+    *(UNIDIRECTIONAL_SEQUENCE_LSTM, BIDIRECTIONAL_SEQUENCE_LSTM),
+)
+_BY_COLUMNS = BatchMatMulOptions(True, False)
+CASES = tuple(
+    replace(case, device="weights are integers")
+    if case.op in _REFUSED
+    else replace(case, device="the rows that are quantized are columns of the input")
+    if case.options == _BY_COLUMNS
+    else case
+    for case in _ALL
+)

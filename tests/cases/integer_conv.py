@@ -149,6 +149,7 @@ CASES = (
     _transposed("no bias, 32 bits", (1, 3, 4, 5), (6, 3, 3, 5), (6, 8), stride_w=2, stride_h=2,
                 quantized_bias_type=T.INT32, **_INT16 | {"bias": None}),
     _transposed("3x3", (1, 3, 4, 5), (6, 3, 3, 5), (6, 8), stride_w=2, stride_h=2, **_UINT8),
+    _transposed("stride beyond the filter", (1, 3, 3, 5), (4, 2, 2, 5), (9, 9), stride_w=3, stride_h=3, **_UINT8),
     _transposed("zero points at the ends", (1, 3, 4, 5), (6, 3, 3, 5), (6, 8), stride_w=2, stride_h=2, gain=0.2,
                 **_UINT8 | {"zeros": (0, 255, 255)}),
 )

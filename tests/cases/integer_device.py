@@ -11,7 +11,7 @@ from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorTyp
 
 _integers = Integers(81)
 _RELU6 = ActivationFunctionType.RELU6
-_ZEROS = {T.INT8: (-11, 0, -9), T.UINT8: (117, 131, 120)}
+_ZEROS = {T.INT8: (-11, 0, -9), T.UINT8: (117, 131, 120), T.INT16: (0, 0, 0)}
 _CHANNELS = ((1, 16), (3, 17), (5, 24), (16, 33), (17, 48), (24, 96), (33, 5), (96, 1), (64, 130))
 
 
@@ -20,10 +20,12 @@ def _weighted(
     depth: int, **spread: Any,
 ) -> Case:  # fmt: skip
     x_zero, w_zero, zero = _ZEROS[type_]
+    if type_ == T.INT16:
+        spread = {"bias": T.INT64, "step": 0.0003} | spread
     return weighted_case(
-        _integers, f"{type_.name}, {name}", op, options, (type_, x, x_zero), (type_, weights, w_zero),
-        axis=axis, depth=depth, per_channel=type_ == T.INT8 and op is not FULLY_CONNECTED, zero_point=zero, version=3,
-        **spread,
+        _integers, f"{type_.name}, {name}", op, options, (type_, x, x_zero),
+        (T.INT8 if type_ == T.INT16 else type_, weights, w_zero), axis=axis, depth=depth,
+        per_channel=type_ != T.UINT8 and op is not FULLY_CONNECTED, zero_point=zero, version=6, **spread,
     )  # fmt: skip
 
 
@@ -66,4 +68,4 @@ def _family(type_: TensorType) -> tuple[Case, ...]:
     )
 
 
-CASES = (*_family(T.INT8), *_family(T.UINT8))
+CASES = (*_family(T.INT8), *_family(T.UINT8), *_family(T.INT16))

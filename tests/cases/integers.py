@@ -9,15 +9,17 @@ import numpy as np
 from cases import Case, rng
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import Op
-from litecl.interpreter.ops import binary, reduce, unary
+from litecl.interpreter.ops import binary, compare, reduce, unary
 from litecl.interpreter.ops.conv_2d import CONV_2D
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 from litecl.interpreter.ops.gelu import GELU
 from litecl.interpreter.ops.leaky_relu import LEAKY_RELU
 from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, MAX_POOL_2D
+from litecl.interpreter.ops.prelu import PRELU
 from litecl.interpreter.ops.quantize import DEQUANTIZE, QUANTIZE
 from litecl.interpreter.ops.softmax import SOFTMAX
+from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV
 from litecl.interpreter.schema import TensorType
 
 T = TensorType
@@ -30,17 +32,23 @@ def affine(scale: float | Sequence[float] | Array, zero_point: int = 0, axis: in
 
 
 _BYTES = (T.INT8, T.UINT8)
-_INTEGERS = (*_BYTES, T.INT16, T.INT32)
+_QUANTIZED = (*_BYTES, T.INT16)
+_INTEGERS = (*_QUANTIZED, T.INT32)
+
+COMPARISONS = (
+    compare.EQUAL, compare.NOT_EQUAL, compare.GREATER, compare.GREATER_EQUAL, compare.LESS, compare.LESS_EQUAL,
+)  # fmt: skip
 
 # The types of quantized inputs and outputs that the device takes, by operator.
 ON_DEVICE: dict[Op, tuple[TensorType, ...]] = {
-    **dict.fromkeys((CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, AVERAGE_POOL_2D, MAX_POOL_2D), _BYTES),
-    **dict.fromkeys((binary.ADD, binary.SUB, binary.MUL, binary.MAXIMUM, binary.MINIMUM), _BYTES),
-    **dict.fromkeys((reduce.MEAN, reduce.REDUCE_MAX, reduce.REDUCE_MIN), _BYTES),
-    **dict.fromkeys((unary.ABS, unary.EXP, unary.LOG, unary.ELU, GELU, LEAKY_RELU), _BYTES),
-    **dict.fromkeys((unary.RELU, unary.RELU6, unary.RELU_0_TO_1, unary.RELU_N1_TO_1), _BYTES),
-    **dict.fromkeys((unary.LOGISTIC, unary.TANH, unary.HARD_SWISH), _BYTES),
-    SOFTMAX: _BYTES,
+    **dict.fromkeys((CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED), _QUANTIZED),
+    **dict.fromkeys((AVERAGE_POOL_2D, MAX_POOL_2D), _QUANTIZED),
+    **dict.fromkeys((binary.ADD, binary.SUB, binary.MUL, binary.MAXIMUM, binary.MINIMUM), _QUANTIZED),
+    **dict.fromkeys((binary.SQUARED_DIFFERENCE, PRELU, *COMPARISONS), _BYTES),
+    **dict.fromkeys((reduce.SUM, reduce.MEAN, reduce.REDUCE_MAX, reduce.REDUCE_MIN), _QUANTIZED),
+    **dict.fromkeys((unary.ABS, unary.NEG, unary.EXP, unary.LOG, unary.ELU, GELU, LEAKY_RELU), _QUANTIZED),
+    **dict.fromkeys((unary.RELU, unary.RELU6, unary.RELU_0_TO_1, unary.RELU_N1_TO_1), _QUANTIZED),
+    **dict.fromkeys((unary.LOGISTIC, unary.TANH, unary.HARD_SWISH, unary.RSQRT, SOFTMAX), _QUANTIZED),
     **dict.fromkeys((QUANTIZE, DEQUANTIZE), (*_INTEGERS, T.FLOAT32)),
 }
 
@@ -116,8 +124,14 @@ def weighted_case(
     declared = [TensorSpec(out, None, quantization=affine(step, zero_point))]
     return Case(
         name, op, options, inputs, constants, {0: x_type, 1: w_type}, quantization, declared, version,
-        device=unfit(op, x_type, w_type, out),
+        device=_unfit_product(op, x_type, w_type, out),
     )
+
+
+def _unfit_product(op: Op, x: TensorType, weights: TensorType, out: TensorType) -> str | None:
+    if x != out or weights == T.INT16:
+        return "types of activations, weights and results"
+    return unfit(op, x)
 
 
 def positive(case: Case) -> Case:

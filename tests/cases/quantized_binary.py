@@ -1,9 +1,10 @@
 """Cases of the operators of two quantized inputs."""
 
+from dataclasses import replace
 from typing import Any
 
 from cases import Case, rng
-from cases.integers import unfit
+from cases.integers import COMPARISONS, unfit
 from cases.quantize import affine
 from cases.quantized_unary import ELEMENTS, Scaling
 from litecl.interpreter.graph import Array, Quantization, Shape, TensorSpec
@@ -16,9 +17,6 @@ from litecl.interpreter.schema import TensorType as T
 
 _rng = rng(53)
 _ALL, _PAIR = (T.INT8, T.UINT8, T.INT16), (T.INT8, T.UINT8)
-_COMPARISONS = (
-    compare.EQUAL, compare.NOT_EQUAL, compare.GREATER, compare.GREATER_EQUAL, compare.LESS, compare.LESS_EQUAL,
-)  # fmt: skip
 _INTEGERS = (ops.MAXIMUM, ops.MINIMUM, ops.BITWISE_XOR, ops.RIGHT_SHIFT)
 
 Scalings = tuple[Scaling, Scaling, Scaling]
@@ -43,11 +41,17 @@ def _case(name: str, op: Op, options: Any, type_: T, scalings: Scalings, *shapes
     x, z = (_random(type_, shape) for shape in shapes or ((40, 13), (40, 13)))
     if op is ops.DIV:
         z[z == b.zero_point[0]] ^= 1
-    output = TensorSpec(T.BOOL, None) if op in _COMPARISONS else TensorSpec(type_, None, quantization=y)
+    output = TensorSpec(T.BOOL, None) if op in COMPARISONS else TensorSpec(type_, None, quantization=y)
     return Case(
         f"{type_.name} {name}", op, options, [x, z], quantization={0: a, 1: b}, outputs=(output,),
         device=unfit(op, type_),
     )
+
+
+def _by_constant(case: Case) -> Case:
+    """The case with a second input that is known, as the device wants divisors."""
+    device = None if case.types.get(0, T.of(case.feeds[0].dtype)) in _PAIR else case.device
+    return replace(case, name=f"{case.name}, constant", constants=frozenset({1}), device=device)
 
 
 def _general(op: Op, options: Any, types: tuple[T, ...]) -> list[Case]:
@@ -77,7 +81,8 @@ def _words_by_bytes(scalings: Scalings) -> Case:
 
 
 def _powers(op: Op, options: Any) -> list[Case]:
-    return [_case(f"powers of two {i}", op, options, T.INT16, scalings) for i, scalings in enumerate(_POWERS)]
+    cases = [_case(f"powers of two {i}", op, options, T.INT16, scalings) for i, scalings in enumerate(_POWERS)]
+    return [replace(case, device="shifts") for case in cases] if options.pot_scale_int16 else cases
 
 
 def _large(op: Op, options: Any) -> list[Case]:
@@ -93,6 +98,7 @@ CASES = (
     *_general(ops.SUB, ops.SubOptions(), _ALL),
     *_general(ops.MUL, ops.MulOptions(), _ALL),
     *_general(ops.DIV, ops.DivOptions(), _ALL),
+    *(_by_constant(case) for case in _general(ops.DIV, ops.DivOptions(Activation.RELU6), _ALL)),
     *_activated(ops.ADD, ops.AddOptions),
     *_activated(ops.SUB, ops.SubOptions),
     *_activated(ops.MUL, ops.MulOptions),
@@ -105,7 +111,7 @@ CASES = (
     *_general(PRELU, NoOptions(), _PAIR)[4:7],
     *(_words_by_bytes(scalings) for scalings in _MIXED),
     *(_case("alpha a channel", PRELU, NoOptions(), type_, _MIXED[0], (2, 3, 4, 5), (1, 1, 5)) for type_ in _PAIR),
-    *(case for op in _COMPARISONS for case in _general(op, NoOptions(), _ALL if op.name.endswith("EQUAL") else _PAIR)
+    *(case for op in COMPARISONS for case in _general(op, NoOptions(), _ALL if op.name.endswith("EQUAL") else _PAIR)
       if op not in (compare.GREATER_EQUAL, compare.LESS_EQUAL) or not case.name.startswith("INT16")),
     *(_case("as integers", op, NoOptions(), type_, _SAME) for op in _INTEGERS[:2] for type_ in _ALL),
     *(_case("bits", op, NoOptions(), type_, _SAME) for op in _INTEGERS[2:] for type_ in _ALL),

@@ -63,18 +63,18 @@ def _reduction(op: Op, type_: T, axes: tuple[int, ...], keep: bool) -> Case:
     )  # fmt: skip
 
 
-def _resize(type_: T, align: bool, half: bool, size: Shape) -> Case:
-    inputs = [_random(type_, 2, 5, 6, 3), np.array(size, np.int32)]
+def _resize(type_: T, align: bool, half: bool, size: Shape, channels: int = 3) -> Case:
+    inputs = [_random(type_, 2, 5, 6, channels), np.array(size, np.int32)]
     options = resize.ResizeBilinearOptions(align, half)
-    name = f"{type_.name} {align:d}{half:d} {size}"
-    return Case(name, resize.RESIZE_BILINEAR, options, inputs, frozenset({1}), device="type")
+    name = f"{type_.name} {align:d}{half:d} {size} {channels}"
+    return Case(name, resize.RESIZE_BILINEAR, options, inputs, frozenset({1}))
 
 
 def _nearest(type_: T, size: Shape) -> Case:
     x = np.asarray(_rng.integers(0, 2 if type_ == T.BOOL else 100, (1, 4, 5, 2)), type_.dtype)
     options = resize.ResizeNearestNeighborOptions()
     inputs = [x, np.array(size, np.int32)]
-    device = None if type_ in (T.INT32, T.BOOL) else "type"
+    device = None if type_ in (T.INT32, T.BOOL, *_ALL) else "type"
     return Case(f"{type_.name}", resize.RESIZE_NEAREST_NEIGHBOR, options, inputs, frozenset({1}), device=device)
 
 
@@ -93,7 +93,6 @@ def _concatenation(axis: int) -> Case:
     options = ConcatenationOptions(axis)
     return Case(
         f"UINT8 scales, axis {axis}", CONCATENATION, options, parts, quantization=quantization, outputs=outputs,
-        device="different scales",
     )  # fmt: skip
 
 
@@ -126,7 +125,8 @@ CASES = (
         for align, half in ((False, False), (True, False), (False, True))
         for size in ((7, 9), (3, 2), (1, 1), (5, 20))
     ),
-    *(_nearest(type_, (7, 3)) for type_ in (T.FLOAT16, T.INT32, T.UINT32, T.UINT16, T.BOOL)),
+    *(_resize(type_, False, True, (9, 11), channels) for type_ in _ALL for channels in (1, 16, 37)),
+    *(_nearest(type_, (7, 3)) for type_ in (T.FLOAT16, T.INT32, T.UINT32, T.UINT16, T.BOOL, *_ALL)),
     *(
         _requantize(type_, to, scale, wanted)
         for type_, to in (

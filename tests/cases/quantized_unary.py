@@ -43,9 +43,10 @@ def scaled(name: str, op: Op, options: Any, type_: T, x: Array, given: Scaling, 
     quantization = {0: affine(given[0], given[1] + low)}
     # LiteRT has no reference kernel of ELU.
     kernels = "optimised" if op is ops.ELU else "reference"
-    return Case(
-        name, op, options, [x], quantization=quantization, outputs=outputs, device=unfit(op, type_, to), kernels=kernels
-    )
+    device = unfit(op, type_, to)
+    if op is ops.RSQRT and type_ == T.INT8 and given[1]:
+        device = "elements that may be negative"
+    return Case(name, op, options, [x], quantization=quantization, outputs=outputs, device=device, kernels=kernels)
 
 
 def _table(op: Op, types: tuple[T, ...], options: Any = None, label: str = "") -> list[Case]:

@@ -1,0 +1,60 @@
+// 2-D convolutions and products of rows quantized at run time and integer weights: floats in, floats out.
+//
+// x are the bytes of the rows, with a zero point and a scale for each, zeros and scales (quantize_rows.cl): an image is
+// a row, or, in a plain product, image_pixels pixels. A work-item takes item_rows pixels x item_columns columns of one
+// group, whose patches it gathers (patches.h). out = activation(sums * scale * weight scale + bias + residual).
+// stage is [groups][columns / VW][3][VW]: sum of weights, scale and bias of every column.
+// Macros: MR, NV, PANEL; ACTIVATION; T, which is uchar.
+#include "patches.h"
+
+#define STAGE_FIELDS 3
+
+// MR pixels x NV vectors of columns from n0 on. out and residual are at the first of them, whose row is scaled by
+// scales[0].
+OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __global const char *restrict weights,
+                                    __global const int *restrict stage, __global const float *restrict residual,
+                                    __global float *restrict out, const int *restrict zeros,
+                                    const float *restrict scales, __global const Geometry *restrict g, const int count,
+                                    const int n0, const int has_residual, const float low, const float high) {
+    intv tile[MR][NV];
+    UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = 0;
+    multiply_patches(tile, rows, weights, g->row_bytes, 0, g->row_bytes, n0);
+    floatv sums[MR][NV];
+    int to[MR];
+    UNROLL for (int r = 0; r < MR; ++r) to[r] = r * g->columns;
+    UNROLL for (int j = 0; j < NV; ++j) {
+        __global const int *s = stage + (n0 / VW + j) * STAGE_FIELDS * VW;
+        const intv column = LOADI(s);
+        const floatv scale = AS_FLOATV(LOADI(s + VW)), bias = AS_FLOATV(LOADI(s + 2 * VW));
+        UNROLL for (int r = 0; r < MR; ++r)
+            sums[r][j] = CONVERT(tile[r][j] - column * zeros[r], float) * (scale * scales[r]) + bias;
+    }
+    finish_tile(sums, residual, out, to, count, g->group_columns - n0, has_residual, low, high);
+}
+
+KERNEL void hybrid_conv_2d(ITEM __global const uchar *restrict x, __global const int *restrict zeros,
+                           __global const float *restrict scales, __global const char *restrict weights,
+                           __global const int *restrict stage, __global uchar *restrict rows,
+                           __global const float *restrict residual, __global float *restrict out,
+                           __global const Geometry *restrict g, int has_residual, float low, float high) {
+    const int group = ITEM_INDEX(2);
+    const Share s = share_of(g, ROW_ITEM, COLUMN_ITEM, group);
+    x += group * g->group_channels;
+    weights += (size_t)group * s.group_panels * g->row_bytes;
+    stage += group * s.group_panels * STAGE_FIELDS;
+    rows += s.first_row;
+    for (int m0 = s.m_first; m0 < s.m_last; m0 += MR) {
+        int row_zeros[MR];
+        float row_scales[MR];
+        for (int r = 0; r < MR; ++r) {
+            const int row = MIN(m0 + r, g->pixels - 1) / g->image_pixels;
+            row_zeros[r] = zeros[row];
+            row_scales[r] = scales[row];
+        }
+        __global const uchar *patches = patches_of(rows, x, g, m0, s.size, zeros, 1);
+        const size_t to = (size_t)m0 * g->columns + group * g->group_columns;
+        for (int n0 = s.n_first; n0 < s.n_last; n0 += TILE_COLUMNS)
+            multiply_rows(patches, weights, stage, residual + to + n0, out + to + n0, row_zeros, row_scales, g,
+                          MIN(MR, g->pixels - m0), n0, has_residual, low, high);
+    }
+}

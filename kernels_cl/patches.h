@@ -1,0 +1,142 @@
+// Patches of an image as rows of bytes, and their products with weights: what convolutions in bytes have in common.
+//
+// x is [images, height, width, channels]; words are two channels each. A work-item gathers the patches of MR pixels, as unsigned bytes, into rows of
+// its own, [MR][row_bytes] and SLACK, and multiplies them by all of its columns: padding, strides, dilation and odd
+// numbers of channels are dealt with while gathering.
+// plain: rows lie in x as they are multiplied, one after another. size: of x, in bytes.
+// weights are [groups][columns / PANEL][row_bytes / 4][PANEL][4], or [2] words, zeros past the last column and the depth
+// of a patch.
+// Macros: MR, NV, PANEL; T and WORDS (quantized.h).
+#include "quantized.h"
+
+typedef struct {
+    int height, width, channels, group_channels;
+    int kernel_height, kernel_width, stride_y, stride_x, dilation_y, dilation_x, pad_y, pad_x;
+    int pixels, out_height, out_width;
+    int columns, group_columns;
+    int item_rows, item_columns;
+    int row_bytes, plain, size;
+    int x_zero, out_zero, low, high, row_factor;  // of integers that are requantized
+    int image_pixels;                             // of floats: pixels that were quantized together
+} Geometry;
+
+#define BLOCK (4 * VW)  // bytes that are copied at once
+#define SLACK BLOCK     // bytes behind the rows of a work-item, so that the end of a run is copied whole
+
+// count bytes made unsigned. Up to SLACK bytes behind them may be written too; room: how many there are to read.
+INLINE void gather_bytes(__global uchar *restrict to, __global const uchar *restrict from, const int count,
+                         const int room) {
+    int i = 0;
+    if (count <= 16 && room >= 16) {  // less is written twice
+        *(__global uchar16_u *)to = *(__global const uchar16_u *)from ^ (uchar16)FLIP;
+        return;
+    }
+    for (; i < count && i + BLOCK <= room; i += BLOCK)
+        *(__global intv_u *)(to + i) = LOADI(from + i) ^ (int)(FLIP * 0x01010101u);
+    ROLL for (; i < count; ++i) to[i] = from[i] ^ FLIP;
+}
+
+// count bytes of one value, and up to SLACK more.
+INLINE void fill_bytes(__global uchar *to, const uchar value, const int count) {
+    for (int i = 0; i < count; i += BLOCK) *(__global intv_u *)(to + i) = (intv)(int)(value * 0x01010101u);
+}
+
+// The patch of one pixel, whose first tap is at (top, left) and may be outside the image. room: bytes from the image's
+// first to the end of x.
+INLINE void gather_patch(__global uchar *restrict row, __global const uchar *restrict image, const Geometry *g,
+                         const int top, const int left, const int room, const uchar zero) {
+    const int dense = g->dilation_x == 1 && g->group_channels == g->channels;
+    const int step = g->dilation_y * g->width * g->channels;
+    int at = (top * g->width + left) * g->channels;
+    if (dense && left >= 0 && left + g->kernel_width <= g->width && top >= 0 &&
+        top + (g->kernel_height - 1) * g->dilation_y < g->height) {
+        const int run = g->kernel_width * g->channels;
+        ROLL for (int ky = 0; ky < g->kernel_height; ++ky, at += step, row += run)
+            gather_bytes(row, image + at, run, room - at);
+        return;
+    }
+    const int run = g->group_channels;
+    ROLL for (int ky = 0; ky < g->kernel_height; ++ky, at += step) {
+        const int inside = (uint)(top + ky * g->dilation_y) < (uint)g->height;
+        ROLL for (int kx = 0; kx < g->kernel_width; ++kx, row += run) {
+            const int dx = kx * g->dilation_x, tap = at + dx * g->channels;
+            if (inside && (uint)(left + dx) < (uint)g->width)
+                gather_bytes(row, image + tap, run, room - tap);
+            else
+                fill_bytes(row, zero, run);
+        }
+    }
+}
+
+// The patches of MR pixels; pixels past the last repeat it. size: of x, from the group's first channel on. What stands
+// for zero in image i is at zeros[i * zeros_step].
+OUT_OF_LINE WIDE void gather_patches(__global uchar *restrict rows, __global const uchar *restrict x,
+                                     __global const Geometry *restrict geometry, const int m0, const int size,
+                                     __global const int *restrict zeros, const int zeros_step) {
+    const Geometry g = *geometry;  // what is written to rows cannot change these
+    if (g.plain && m0 + MR <= g.pixels) {
+        gather_bytes(rows, x + (size_t)m0 * g.channels, MR * g.channels, size - m0 * g.channels);
+        return;
+    }
+    const int line = m0 / g.out_width, image_bytes = g.height * g.width * g.channels;
+    int image = line / g.out_height, y = line - image * g.out_height, column = m0 - line * g.out_width;
+    ROLL for (int r = 0; r < MR; ++r, rows += g.row_bytes) {
+        const int at = image * image_bytes;
+        const uchar zero = (uchar)zeros[image * zeros_step];
+        gather_patch(rows, x + at, &g, y * g.stride_y - g.pad_y, column * g.stride_x - g.pad_x, size - at, zero);
+        if (m0 + r + 1 < g.pixels && ++column == g.out_width) {
+            column = 0;
+            if (++y == g.out_height) y = 0, ++image;
+        }
+    }
+}
+
+// Where the patches of MR pixels lie: in x itself, if they can be multiplied as they are, else gathered in rows.
+INLINE __global const uchar *patches_of(__global uchar *restrict rows, __global const uchar *restrict x,
+                                        __global const Geometry *restrict g, const int m0, const int size,
+                                        __global const int *restrict zeros, const int zeros_step) {
+    if (FLIP == 0 && g->plain && m0 + MR <= g->pixels) return x + (size_t)m0 * g->channels;
+    gather_patches(rows, x, g, m0, size, zeros, zeros_step);
+    return rows;
+}
+
+// A work-item's share: pixels [m_first, m_last) x columns [n_first, n_last) of a group, whose columns are padded to
+// group_panels. first_row: where its own rows begin. size: of x, from the group's first channel on.
+typedef struct {
+    int m_first, m_last, n_first, n_last, group_panels, size;
+    size_t first_row;
+} Share;
+
+INLINE Share share_of(__global const Geometry *g, const int row_item, const int column_item, const int group) {
+    const int row_items = (g->pixels + g->item_rows - 1) / g->item_rows;
+    const int column_items = (g->group_columns + g->item_columns - 1) / g->item_columns;
+    Share s;
+    s.m_first = row_item * g->item_rows, s.m_last = MIN(s.m_first + g->item_rows, g->pixels);
+    s.n_first = column_item * g->item_columns, s.n_last = MIN(s.n_first + g->item_columns, g->group_columns);
+    if (s.n_first >= s.n_last) s.m_last = 0;  // a work-item that only fills a group has no memory for rows
+    s.group_panels = (g->group_columns + PANEL - 1) / PANEL * PANEL;
+    s.size = g->size - group * g->group_channels;
+    s.first_row = (size_t)((group * column_items + column_item) * row_items + row_item) * (MR * g->row_bytes + SLACK);
+    return s;
+}
+
+#ifdef WORDS
+#define DOT DOT2
+#else
+#define DOT DOT4
+#endif
+
+// tile[r][j] += bytes [k_first, k_last) of row r times the columns from n0 on.
+INLINE void multiply_patches(intv tile[MR][NV], __global const uchar *restrict rows,
+                             __global const char *restrict weights, const int row_bytes, const int k_first,
+                             const int k_last, const int n0) {
+    weights += (size_t)(n0 / PANEL) * PANEL * row_bytes + n0 % PANEL * 4 + k_first * PANEL;
+    for (int k = k_first; k < k_last; k += 4, weights += PANEL * 4) {
+        intv w[NV];
+        UNROLL for (int j = 0; j < NV; ++j) w[j] = LOADI(weights + j * VW * 4);
+        UNROLL for (int r = 0; r < MR; ++r) {
+            const intv x = *(__global const int_u *)(rows + r * row_bytes + k);
+            UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = DOT(tile[r][j], x, w[j]);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+// Rows of floats quantized to bytes at run time, as TFLite's hybrid kernels do (SymmetricQuantizeFloats and
+// AsymmetricQuantizeFloats in portable_tensor_utils.cc).
+//
+// x is [n / parts rows, length]; a row is cut into `parts` of part_length elements, the last of which may be shorter.
+// First the range of every part is found, then each is quantized by the range of its whole row. A work-item takes
+// per_item of the n parts.
+#define T uchar
+#include "quantized.h"
+
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#pragma OPENCL FP_CONTRACT OFF  // a product that is not rounded may end up on the other side of a half
+
+// How a row is quantized: q = round(x * inverse + zero), clamped to [low, 127].
+typedef struct {
+    float scale, inverse, zero, low;
+} Step;
+
+inline double magnitude(double x) { return x < 0 ? -x : x; }
+
+inline Step symmetric_step(float low, float high) {
+    const float largest = MAX(-low, high);
+    return largest == 0 ? (Step){1, 0, 0, -127} : (Step){largest / 127, 127 / largest, 0, -127};
+}
+
+// Of the two zero points that the ends of the range suggest, the one with the smaller rounding error.
+inline Step asymmetric_step(float low, float high) {
+    if (low == high) return (Step){1, 1, 0, -128};
+    const double scale = ((double)high - low) / 255, least = low / scale, most = high / scale;
+    const double zero = magnitude(least) + 128 < magnitude(most) + 127 ? -128 - least : 127 - most;
+    const int whole = (int)(zero < 0 ? zero - 0.5 : zero + 0.5);
+    return (Step){(float)scale, 1 / (float)scale, MIN(MAX(whole, -128), 127), -128};
+}
+
+inline Step step_of(__global const float *ranges, int parts, int asymmetric) {
+    float low = 0, high = 0;
+    for (int part = 0; part < parts; ++part) {
+        low = MIN(low, ranges[2 * part]);
+        high = MAX(high, ranges[2 * part + 1]);
+    }
+    return asymmetric ? asymmetric_step(low, high) : symmetric_step(low, high);
+}
+
+// x as a byte less its zero point, as std::round rounds: halves away from zero.
+inline intv quantized(floatv x, Step by) {
+    const floatv y = x * by.inverse + by.zero;
+    const floatv z = y + copysign_v((floatv)(0.49999997f), y);
+    return CONVERT(z < by.low ? (floatv)(by.low) : (z > 127.0f ? (floatv)(127.0f) : z), int);
+}
+
+// Where a part lies, how long it is, and how many elements there are from its first to the end of x.
+typedef struct {
+    int row, at, count, room;
+} Part;
+
+inline Part part_at(int i, int n, int length, int parts, int part_length) {
+    const int row = i / parts, first = (i - row * parts) * part_length, at = row * length + first;
+    return (Part){row, at, MIN(part_length, length - first), n / parts * length - at};
+}
+
+#define CHAINS 4  // minima and maxima at once, so that none waits for the one before
+
+// The smallest and the largest number of each part, and 0.
+KERNEL void find_ranges(ITEM __global const float *x, __global float *ranges, int n, int per_item, int length,
+                        int parts, int part_length) {
+    SHARE(n, per_item);
+    for (int item = start; item < end; ++item) {
+        const Part part = part_at(item, n, length, parts, part_length);
+        __global const float *p = x + part.at;
+        floatv low[CHAINS], high[CHAINS];
+        UNROLL for (int c = 0; c < CHAINS; ++c) low[c] = high[c] = 0.0f;
+        int i = 0;
+        for (; i + CHAINS * VW <= part.count; i += CHAINS * VW)
+            UNROLL for (int c = 0; c < CHAINS; ++c) {
+                const floatv v = LOAD(p + i + c * VW);
+                low[c] = min_v(v, low[c]);
+                high[c] = max_v(v, high[c]);
+            }
+        for (; i < part.count; i += VW) {
+            const floatv v = load_part(p + i, MIN(part.count - i, VW), part.room - i, 0.0f);
+            low[0] = min_v(v, low[0]);
+            high[0] = max_v(v, high[0]);
+        }
+        const floatv least = min_v(min_v(low[0], low[1]), min_v(low[2], low[3]));
+        ranges[2 * item] = -max_lanes(-least);
+        ranges[2 * item + 1] = max_lanes(max_v(max_v(high[0], high[1]), max_v(high[2], high[3])));
+    }
+}
+
+// The bytes of each part, made unsigned, and the zero point and scale of each row.
+KERNEL void quantize_rows(ITEM __global const float *x, __global const float *ranges, __global uchar *y,
+                          __global int *zeros, __global float *scales, int n, int per_item, int length, int parts,
+                          int part_length, int asymmetric) {
+    SHARE(n, per_item);
+    for (int item = start; item < end; ++item) {
+        const Part part = part_at(item, n, length, parts, part_length);
+        const Step by = step_of(ranges + 2 * part.row * parts, parts, asymmetric);
+        __global const float *p = x + part.at;
+        __global uchar *q = y + part.at;
+        int i = 0;
+        for (; i + VW <= part.count; i += VW) *(__global Tv_u *)(q + i) = CONVERT(quantized(LOAD(p + i), by) + 128, uchar);
+        if (i < part.count) {
+            const intv last = quantized(load_part(p + i, part.count - i, part.room - i, 0.0f), by) + 128;
+            store_lanes(q + i, CONVERT(last, uchar), part.count - i);
+        }
+        zeros[part.row] = (int)by.zero + 128;
+        scales[part.row] = by.scale;
+    }
+}
+
+// The floats that the bytes of each part stand for.
+KERNEL void round_rows(ITEM __global const float *x, __global const float *ranges, __global float *y, int n,
+                       int per_item, int length, int parts, int part_length, int asymmetric) {
+    SHARE(n, per_item);
+    for (int item = start; item < end; ++item) {
+        const Part part = part_at(item, n, length, parts, part_length);
+        const Step by = step_of(ranges + 2 * part.row * parts, parts, asymmetric);
+        __global const float *p = x + part.at;
+        __global float *q = y + part.at;
+        for (int i = 0; i < part.count; i += VW) {
+            const floatv v = load_part(p + i, MIN(part.count - i, VW), part.room - i, 0.0f);
+            const floatv whole = CONVERT(quantized(v, by) - (int)by.zero, float);
+            store_part(q + i, whole * by.scale, MIN(part.count - i, VW), part.count - i);
+        }
+    }
+}

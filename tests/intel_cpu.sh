@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Runs the operators' device cases on Intel's CPU runtime for OpenCL, which compiles and schedules kernels in its own
+# way. Fetches it from PyPI (270 MB, proprietary licence) into a folder of its own. Takes some minutes.
+# Usage: tests/intel_cpu.sh [pytest's options]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+.venv/bin/python -m venv "$work"
+"$work/bin/pip" install --quiet intel-opencl-rt intel-cmplr-lib-rt
+mkdir "$work/vendors"
+ls "$work"/lib/libintelocl.so > "$work/vendors/intel.icd"
+export OCL_ICD_VENDORS="$work/vendors" LD_LIBRARY_PATH="$work/lib"
+.venv/bin/python -m pytest -q -p no:cacheprovider tests/test_ops.py -k "test_device and not pthread" "$@"
