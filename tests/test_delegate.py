@@ -24,7 +24,6 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
 from litecl.interpreter.schema import ActivationFunctionType
 
 RNG = np.random.default_rng(11)
-_DENSE = FullyConnectedOptions()
 
 
 def chain() -> Model:
@@ -142,19 +141,6 @@ def test_residual_add_and_its_activation_are_fused_into_the_dense_layer() -> Non
     interpreter = prepared(model_)
     assert_same(interpreter, model_, randn(RNG, 4, 8))
     assert interpreter.delegation_report().claimed == 3
-
-
-@pytest.mark.parametrize(("columns", "launches"), [(3, 2), (64, 1)])
-def test_the_activation_of_narrow_rows_comes_after_the_dense_layer(columns: int, launches: int) -> None:
-    """Rows that fill no vector are activated together; both ways give what the CPU gives."""
-    g = Graph()
-    x = g.input((40, 12))
-    dense = g.op(FULLY_CONNECTED, [x, g.const(randn(RNG, columns, 12)), g.const(randn(RNG, columns))], _DENSE)
-    model_ = model(g.build(g.op(LOGISTIC, [dense], NoOptions())))
-    interpreter = prepared(model_, num_threads=1)
-    assert_same(interpreter, model_, randn(RNG, 40, 12))
-    (partition,) = interpreter.delegation_report().partitions
-    assert partition.launches == launches
 
 
 @pytest.mark.parametrize("rows", [1, 9])

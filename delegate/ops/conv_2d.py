@@ -7,7 +7,6 @@ from dataclasses import astuple, dataclass, replace
 import numpy as np
 
 from litecl.delegate import claims
-from litecl.delegate.activated import apart
 from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Const, Launch, Operand, Pads, Refusal, Step, Target
 from litecl.delegate.gemm import Product, gemm
 from litecl.delegate.packing import packed_bias, packed_rows
@@ -107,12 +106,11 @@ def _lower(call: Call) -> list[Step]:
         if window == (3, 3) and (g.dilation_y, g.dilation_x) == (1, 1) and suits(call.target, filter_, out):
             return [*winograd(call, (g.pad_y, g.pad_x))]
     tile = tile_for(call.target, g.pixels, g.group_columns, narrow=True)
-    call, activation = apart(call, g.pixels, g.columns, tile)
     groups = g.columns // g.group_columns
     weights, packing = packed_rows(filter_, groups, tile.panel, call.target)
     bias, padding = packed_bias(_bias(call), g.group_columns, groups, tile.panel, call.target)
     launch = convolution(g, tile, call.target, x, weights, bias, out, call.activation, call.residual)
-    return [*packing, *padding, launch, *activation]
+    return [*packing, *padding, launch]
 
 
 def _geometry(call: Call) -> Geometry:
@@ -152,12 +150,11 @@ def _product(call: Call) -> list[Step]:
     columns, depth = filter_.shape[0], filter_.shape[3]
     rows = x.spec.size // depth
     tile = tile_for(call.target, rows, columns, narrow=True)
-    call, activation = apart(call, rows, columns, tile)
     weights, packing = packed_rows(filter_, 1, tile.panel, call.target)
     bias, padding = packed_bias(_bias(call), columns, 1, tile.panel, call.target)
     product = Product(rows, columns, depth)
     launch = gemm(product, tile, call.target, x, weights, bias, out, call.activation, call.residual)
-    return [*packing, *padding, launch, *activation]
+    return [*packing, *padding, launch]
 
 
 def _bias(call: Call) -> Operand | None:

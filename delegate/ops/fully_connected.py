@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from litecl.delegate import claims
-from litecl.delegate.activated import apart
 from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Refusal, Step
 from litecl.delegate.gemm import Product, gemm
 from litecl.delegate.launch import chunks
@@ -34,12 +33,11 @@ def _lower(call: Call) -> list[Step]:
     if rows == 1 and call.target.kind == "cpu" and (weights.data is None or weights.spec.size > _SMALL_WEIGHTS):
         return [_dots(call, columns, depth)]
     tile = tile_for(call.target, rows, columns)
-    call, activation = apart(call, rows, columns, tile)
     packed, packing = packed_rows(weights, 1, tile.panel, call.target)
     bias, padding = packed_bias(_bias(call), columns, 1, tile.panel, call.target)
     product = Product(rows, columns, depth)
     launch = gemm(product, tile, call.target, x, packed, bias, call.outputs[0], call.activation, call.residual)
-    return [*packing, *padding, launch, *activation]
+    return [*packing, *padding, launch]
 
 
 def _dots(call: Call, columns: int, depth: int) -> Launch:
