@@ -76,11 +76,11 @@ class Operand:
         return self.spec.data
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Const:
-    """An array uploaded once, when the program is built: packed weights, a table."""
+    """An array uploaded once, when the program is built, and then let go (None): packed weights, a table."""
 
-    data: Array
+    data: Array | None
 
 
 @dataclass(frozen=True, eq=False)

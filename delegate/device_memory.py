@@ -1,5 +1,7 @@
 """The device memory of a plan."""
 
+import ctypes
+import sys
 from collections.abc import Collection
 from typing import Any
 
@@ -12,6 +14,8 @@ from litecl.delegate.memory import align
 from litecl.delegate.plan import Plan
 from litecl.interpreter.graph import Array
 
+_WORTH_RETURNING = 16 << 20  # bytes
+
 
 class Memory:
     """An arena for what changes, and one buffer for all constants."""
@@ -19,20 +23,19 @@ class Memory:
     def __init__(self, plan: Plan, device: Device) -> None:
         self._plan, self._device = plan, device
         self.arena, self._host = device.shared_buffer(plan.arena.size_bytes)
-        self._offsets, self.constant_bytes = self._place_constants()
+        self._constants: dict[Const | Operand, tuple[int, int]] = {}  # offset and size
+        arrays, self.constant_bytes = self._place_constants()
         self.constants = device.buffer(self.constant_bytes)
-        for data, offset in self._offsets.values():
-            cl.enqueue_copy(device.queue, self.constants, np.ascontiguousarray(data), dst_offset=offset)
+        self._upload(arrays)
 
     def region_address(self, arg: Arg) -> int:
         """Where region.cl finds something: an offset, to which the shift that bits 48 and up name is added (region.h).
 
         For a loop variable that is the offset of its loop's first set.
         """
-        data = self._constant(arg)
-        if data is not None:
-            return self._offsets[id(data)][1] | 1 << 48
         root, start = self._place(arg)
+        if root in self._constants:
+            return self._constants[root][0] | 1 << 48
         if root in self._plan.slots:
             slot = self._plan.slots[root]
             offset = self._plan.arena.offsets[slot.sets] + slot.offset + start
@@ -43,9 +46,10 @@ class Memory:
         """What a kernel gets: a scalar as it is, or a sub-buffer. swapped: loops whose sets have changed places."""
         if isinstance(arg, np.generic):
             return arg
-        data = self._constant(arg)
-        if data is not None:
-            return self.constants.get_sub_region(self._offsets[id(data)][1], max(1, data.nbytes))
+        root, _ = self._place(arg)
+        if root in self._constants:
+            offset, size = self._constants[root]
+            return self.constants.get_sub_region(offset, max(1, size))
         return self.buffer(arg, swapped)
 
     def buffer(self, item: Any, swapped: Collection[int] = ()) -> Any:
@@ -75,20 +79,39 @@ class Memory:
     def _place(self, arg: Any) -> tuple[Any, int]:
         return self._plan.place(arg) if isinstance(arg, Operand) else (arg, 0)
 
-    def _constant(self, arg: Arg) -> Array | None:
-        if isinstance(arg, Const):
-            return arg.data
-        root, _ = self._place(arg)
-        return root.data if isinstance(root, Operand) else None
-
-    def _place_constants(self) -> tuple[dict[int, tuple[Array, int]], int]:
-        """Every array that a launch, a predicate or an output names, once; and the size of them all."""
-        named: list[Arg] = [arg for work in self._plan.works for arg in work.launch.args]
-        offsets: dict[int, tuple[Array, int]] = {}
+    def _place_constants(self) -> tuple[list[tuple[Array, int]], int]:
+        """Every array that a launch, a predicate or an output names, with its offset; and the size of them all."""
+        named: list[Any] = [arg for work in self._plan.works for arg in work.launch.args]
+        placed: dict[int, tuple[Array, int]] = {}
         end = 0
         for arg in (*named, *self._plan.predicates, *self._plan.outputs):
-            data = None if isinstance(arg, np.generic) else self._constant(arg)
-            if data is not None and id(data) not in offsets:
-                offsets[id(data)] = data, end
+            root, _ = self._place(arg)
+            data = root.data if isinstance(root, Const | Operand) else None
+            if data is None:
+                continue
+            if id(data) not in placed:
+                placed[id(data)] = data, end
                 end = align(end + data.nbytes, self._device.alignment)
-        return offsets, end
+            self._constants[root] = placed[id(data)][1], data.nbytes
+        return list(placed.values()), end
+
+    def _upload(self, arrays: list[tuple[Array, int]]) -> None:
+        """Copies constants to the device, each of which the host then lets go."""
+        for constant in self._constants:
+            if isinstance(constant, Const):
+                constant.data = None
+        let_go = 0
+        while arrays:
+            data, offset = arrays.pop()
+            cl.enqueue_copy(self._device.queue, self.constants, np.ascontiguousarray(data), dst_offset=offset)
+            let_go += data.nbytes
+            del data
+            if let_go >= _WORTH_RETURNING or not arrays:
+                _return_memory()
+                let_go = 0
+
+
+def _return_memory() -> None:
+    """Gives the system what glibc has been given back and would keep for the next time."""
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
+        trim(0)
