@@ -76,12 +76,13 @@ inline Tv floor_div_int(Tv a, Tv b) { return div_int(a - floor_mod_int(a, b), b)
 
 KERNEL void binary(ITEM __global const T *a, __global const T *b, __global R *c, __global const int *walk, int n,
                    int per_item, int row, int a_step, int b_step, T low, T high) {
+    SHARE(n, per_item);
+    if (start >= end) return;
     if (n == 1) {  // a loop's counter, its condition: not worth a walk
         const Tv p = a[0], q = b[0];
         c[0] = LANE0(FINISH(OP(p, q)));
         return;
     }
-    SHARE(n, per_item);
     int index[MOST_DIMS], offsets[2];
     const int line = row < n ? start / row : 0;  // one row needs no division
     int column = start - line * row;
