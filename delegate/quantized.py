@@ -101,9 +101,9 @@ class Weights:
         values, bias, factors = (a.reshape(a.shape[0], -1, *a.shape[3:]) for a in arrays)
         return Weights(values, self.factor, bias, factors)
 
-    def packed(self, panel: int) -> Array:
+    def packed(self, panel: int, runs: int = 1) -> Array:
         """The values as ``packed`` below."""
-        return packed(self.values, panel)
+        return packed(self.values, panel, runs)
 
     @property
     def words(self) -> "Weights":
@@ -157,16 +157,17 @@ class Weights:
         return Stage(fields, {"WIDE_SUMS": 1, "REAL_FACTORS" if real else "FLOORED": 1})
 
 
-def packed(values: Array, panel: int) -> Array:
+def packed(values: Array, panel: int, runs: int = 1) -> Array:
     """Integers [groups, columns, depth] as [groups, columns / panel, depth / n, panel, n], padded with zeros.
 
-    n is as many of them as 4 bytes hold.
+    n is as many of them as 4 bytes hold; each of ``runs`` equal parts of the depth is padded.
     """
     groups, columns, depth = values.shape
     n = 4 // values.dtype.itemsize
-    padded = np.zeros((groups, -(-columns // panel) * panel, -(-depth // n) * n), values.dtype)
-    padded[:, :columns, :depth] = values
-    split = padded.reshape(groups, -1, panel, padded.shape[2] // n, n)
+    run = depth // runs
+    padded = np.zeros((groups, -(-columns // panel) * panel, runs, -(-run // n) * n), values.dtype)
+    padded[:, :columns, :, :run] = values.reshape(groups, columns, runs, run)
+    split = padded.reshape(groups, -1, panel, runs * padded.shape[3] // n, n)
     return np.ascontiguousarray(split.transpose(0, 1, 3, 2, 4))
 
 

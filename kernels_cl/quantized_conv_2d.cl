@@ -11,9 +11,11 @@
 #define STAGE_FIELDS 4
 
 #ifdef ROW_SUMS
-INLINE int sum_bytes(__global const uchar *row, const int count) {
+INLINE int sum_patch(__global const uchar *row, __global const Geometry *g) {
+    const int depth = g->kernel_width * g->group_channels * (g->lines ? 1 : g->kernel_height);
     int sum = 0;
-    for (int i = 0; i < count; ++i) sum += row[i];
+    for (int run = 0; run < g->runs; ++run, row += g->run_step)
+        for (int i = 0; i < depth; ++i) sum += row[i];
     return sum;
 }
 #endif
@@ -30,6 +32,7 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
                                     __global const int *restrict stage, __global T *restrict out,
                                     const int *restrict row_sums, __global const Geometry *restrict g, const int count,
                                     const int n0) {
+    weights = weights_at(weights, g->row_bytes, n0);
 #ifdef WIDE_SUMS
     doubleh tile[MR][NV][2];
     UNROLL for (int r = 0; r < MR; ++r)
@@ -38,7 +41,8 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
         intv part[MR][NV];
         UNROLL for (int r = 0; r < MR; ++r)
             UNROLL for (int j = 0; j < NV; ++j) part[r][j] = 0;
-        multiply_patches(part, rows, weights, g->row_bytes, k, MIN(k + BLOCK_BYTES, g->row_bytes), n0);
+        const int bytes = MIN(BLOCK_BYTES, g->row_bytes - k);
+        multiply_patches(part, rows + k, weights + (size_t)k * PANEL, g->row_step, 1, bytes, 0);
         UNROLL for (int r = 0; r < MR; ++r)
             UNROLL for (int j = 0; j < NV; ++j) {
                 tile[r][j][0] += CONVERT_H(part[r][j].lo, double);
@@ -51,7 +55,7 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
         const intv bias = LOADI(stage + (n0 / VW + j) * STAGE_FIELDS * VW);
         UNROLL for (int r = 0; r < MR; ++r) tile[r][j] = bias;
     }
-    multiply_patches(tile, rows, weights, g->row_bytes, 0, g->row_bytes, n0);
+    multiply_patches(tile, rows, weights, g->row_step, g->runs, g->run_bytes, g->run_step);
 #ifdef ROW_SUMS
     UNROLL for (int r = 0; r < MR; ++r)
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] += row_sums[r] * g->row_factor;
@@ -79,13 +83,13 @@ KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global co
     rows += s.first_row;
     for (int m0 = s.m_first; m0 < s.m_last; m0 += MR) {
         int sums[MR];
+        const Pixels pixels = pixels_at(g, m0);
         __global const uchar *patches = patches_of(rows, x, g, m0, s.size, &g->x_zero, 0);
 #ifdef ROW_SUMS
-        const int depth = g->kernel_height * g->kernel_width * g->group_channels;
-        for (int r = 0; r < MR; ++r) sums[r] = sum_bytes(patches + r * g->row_bytes, depth);
+        for (int r = 0; r < MR; ++r) sums[r] = sum_patch(patches + r * g->row_step, g);
 #endif
-        __global T *to = out + (size_t)m0 * g->columns;
+        __global T *to = out + (size_t)pixels.first * g->columns;
         for (int n0 = s.n_first; n0 < s.n_last; n0 += TILE_COLUMNS)
-            multiply_rows(patches, weights, stage, to + n0, sums, g, MIN(MR, g->pixels - m0), n0);
+            multiply_rows(patches, weights, stage, to + n0, sums, g, pixels.count, n0);
     }
 }
