@@ -127,12 +127,14 @@ class Weights:
         biases = self.bias - x_zero * sums
         value, shift = fixed_point.quantize_multiplier(self.factors)
         third, right = np.maximum(shift, 0), np.maximum(-shift, 0)
-        largest = np.abs(biases).max(initial=0) + depth * _LARGEST_PRODUCT
-        folded = bool(not real and bounds.full and not third.any() and right.max() <= _MOST_FOLDED)
-        folded = folded and largest < _SMALL_SUMS
+        product = _LARGEST_WORD * 128 if self.values.dtype == np.int16 else _LARGEST_PRODUCT
+        largest = np.abs(biases).max(initial=0) + depth * product
+        folded = bool(not real and not third.any() and right.max() <= _MOST_FOLDED and largest < _SMALL_SUMS)
+        rectified = bool(folded and bounds.low >= bounds.zero and right.min() > 0)
         if folded:
             third = ((1 << right) >> 1) + (bounds.zero << right)
         table = np.zeros((4, groups, -(-columns // panel) * panel), np.int32)
+        table[3] = rectified  # columns past the last
         for row, field in zip(table, (biases, value, third, right), strict=True):
             row[:, :columns] = field
         fields = np.ascontiguousarray(table.reshape(4, groups, -1, width).transpose(1, 2, 0, 3))
@@ -140,7 +142,8 @@ class Weights:
             factors = np.zeros(table.shape[1:], np.float64)
             factors[:, :columns] = self.factors
             fields[:, :, 2:] = factors.view(np.int32).reshape(groups, -1, 2, width)
-        return Stage(fields, {"FOLDED": 1} if folded else {"REAL_FACTORS": 1} if real else {})
+        kind = "RECTIFIED" if rectified else "FOLDED" if folded else "REAL_FACTORS" if real else None
+        return Stage(fields, {} if kind is None else {kind: 1})
 
     def wide_stage(self, panel: int, width: int, *, real: bool) -> "Stage":
         """What becomes of 64-bit sums, whose zero points are 0: biases and factors as floats.
@@ -228,11 +231,6 @@ class Bounds:
     zero: int
     low: int
     high: int
-
-    @property
-    def full(self) -> bool:
-        """Whether nothing of the range of a byte is left out."""
-        return self.high - self.low == 255
 
 
 def bounds_of(options: Any, out: TensorSpec) -> Bounds:

@@ -4,7 +4,7 @@
 // stage is [groups][columns / VW][4][VW]: bias, multiplier and shifts of every column (finish_sum in quantized.h).
 // Weights with a zero point of their own (uint8) need the sum of each patch too: it counts row_factor times.
 // Sums of words may outgrow 32 bits: those of BLOCK_BYTES of a row do not, and are added up in float64.
-// Macros: MR, NV, PANEL; T, WORDS, FOLDED, REAL_FACTORS, FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS, where
+// Macros: MR, NV, PANEL; T, WORDS, FOLDED, RECTIFIED, REAL_FACTORS, FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS, where
 // row_factor is not 0.
 #include "patches.h"
 
@@ -22,10 +22,15 @@ INLINE int sum_patch(__global const uchar *row, __global const Geometry *g) {
 
 #ifdef WIDE_SUMS
 #define BLOCK_BYTES 1016  // 508 products of a word and a byte
-#define FINISH(sum, stage, zero, low, high) finish_wide(sum, stage, low, high)
+#define FINISH(sum, stage) finish_wide(sum.halves, stage, g->low, g->high)
+typedef struct {
+    doubleh halves[2];
+} Sums;
 #else
-#define FINISH(sum, stage, zero, low, high) finish_sum(sum, stage, VW, zero, low, high)
+typedef intv Sums;
+#define FINISH(sum, stage) finish_sum(sum, stage, VW, g->out_zero, g->low, g->high)
 #endif
+#define FINISHED(sum, j) CONVERT(FINISH(sum, stage + (n0 / VW + j) * STAGE_FIELDS * VW), T)
 
 // MR pixels x NV vectors of columns from n0 on.
 OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __global const char *restrict weights,
@@ -34,9 +39,9 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
                                     const int n0) {
     weights = weights_at(weights, g->row_bytes, n0);
 #ifdef WIDE_SUMS
-    doubleh tile[MR][NV][2];
+    Sums tile[MR][NV];
     UNROLL for (int r = 0; r < MR; ++r)
-        UNROLL for (int j = 0; j < NV; ++j) tile[r][j][0] = tile[r][j][1] = 0;
+        UNROLL for (int j = 0; j < NV; ++j) tile[r][j].halves[0] = tile[r][j].halves[1] = 0;
     for (int k = 0; k < g->row_bytes; k += BLOCK_BYTES) {
         intv part[MR][NV];
         UNROLL for (int r = 0; r < MR; ++r)
@@ -45,8 +50,8 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
         multiply_patches(part, rows + k, weights + (size_t)k * PANEL, g->row_step, 1, bytes, 0);
         UNROLL for (int r = 0; r < MR; ++r)
             UNROLL for (int j = 0; j < NV; ++j) {
-                tile[r][j][0] += CONVERT_H(part[r][j].lo, double);
-                tile[r][j][1] += CONVERT_H(part[r][j].hi, double);
+                tile[r][j].halves[0] += CONVERT_H(part[r][j].lo, double);
+                tile[r][j].halves[1] += CONVERT_H(part[r][j].hi, double);
             }
     }
 #else
@@ -62,13 +67,18 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
 #endif
 #endif
     const int columns = g->group_columns - n0;
-    UNROLL for (int j = 0; j < NV; ++j) {
-        __global const int *s = stage + (n0 / VW + j) * STAGE_FIELDS * VW;
-        UNROLL for (int r = 0; r < MR; ++r) {
-            const Tv y = CONVERT(FINISH(tile[r][j], s, g->out_zero, g->low, g->high), T);
-            if (r < count) store_lanes(out + r * g->columns + j * VW, y, columns - j * VW);
-        }
+    if (columns >= TILE_COLUMNS && count >= MR) {
+        UNROLL for (int j = 0; j < NV; ++j)
+            UNROLL for (int r = 0; r < MR; ++r)
+                *(__global Tv_u *)(out + r * g->columns + j * VW) = FINISHED(tile[r][j], j);
+        return;
     }
+    Sums some[MR][NV];
+    UNROLL for (int j = 0; j < NV; ++j)
+        UNROLL for (int r = 0; r < MR; ++r) some[r][j] = tile[r][j];
+    ROLL for (int r = 0; r < count; ++r)
+        UNROLL for (int j = 0; j < NV; ++j)
+            store_lanes(out + r * g->columns + j * VW, FINISHED(some[r][j], j), columns - j * VW);
 }
 
 KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global const char *restrict weights,
