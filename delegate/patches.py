@@ -14,7 +14,7 @@ _LINE = 64  # bytes of a line of the cache
 
 @dataclass(frozen=True)
 class Geometry:
-    """The struct of this name in kernels_cl/patches.h, up to the fields that name columns."""
+    """The struct of this name in kernels_cl/patches.h, up to the fields that name groups."""
 
     height: int
     width: int
@@ -33,11 +33,15 @@ class Geometry:
     out_width: int = 1
     columns: int = 1
     group_columns: int = 1
+    groups: int = 1
+    group_x: int = 0
+    group_out: int = 0
 
     @property
     def words(self) -> "Geometry":
         """The same convolution of 16-bit activations, each of which counts for two channels."""
-        return replace(self, channels=2 * self.channels, group_channels=2 * self.group_channels)
+        channels, group_channels, group_x = 2 * self.channels, 2 * self.group_channels, 2 * self.group_x
+        return replace(self, channels=channels, group_channels=group_channels, group_x=group_x)
 
     @property
     def patch(self) -> int:
@@ -74,6 +78,9 @@ def geometry(windows: tuple[Window, Window], x: Shape, filter_: Shape, out: Shap
         out_width=out[2],
         columns=filter_[0],
         group_columns=filter_[0] * filter_[3] // x[3],
+        groups=x[3] // filter_[3],
+        group_x=filter_[3],
+        group_out=filter_[0] * filter_[3] // x[3],
     )
 
 
@@ -118,15 +125,14 @@ _LEAST_SHARE = 0.6  # of the pixels of tiles that a line must fill
 
 def patches(g: Geometry, target: Target, *, words: bool = False) -> Patches:
     """The tiles and work-items of a convolution; ``words`` are gathered patch by patch."""
-    groups = g.columns // g.group_columns
-    dense = g.dilation_x == 1 and groups == 1 and g.height * g.kernel_height * g.kernel_width * g.stride_x > 1
+    dense = g.dilation_x == 1 and g.groups == 1 and g.height * g.kernel_height * g.kernel_width * g.stride_x > 1
     line_tile = _line_tile(g, target) if dense and not words and target.kind == "cpu" else None
     lines = line_tile is not None
     tile = line_tile or tile_for(target, g.pixels, g.group_columns)
     width = g.out_width if lines else g.pixels
     pixels = g.pixels // width * -(-width // tile.rows) * tile.rows
-    grid = _grid(tile, target, replace(g, pixels=pixels), groups)
-    items = -(-pixels // grid.item_rows) * -(-g.group_columns // grid.item_columns) * groups
+    grid = _grid(tile, target, replace(g, pixels=pixels))
+    items = -(-pixels // grid.item_rows) * -(-g.group_columns // grid.item_columns) * g.groups
     rows = g.kernel_height * _run_step(g, tile) if lines else tile.rows * _row_bytes(g, False)
     item_bytes = rows + 4 * target.vector_width
     return Patches(g, tile, grid, lines, item_bytes, Scratch(items * item_bytes))
@@ -155,10 +161,10 @@ def _row_bytes(g: Geometry, lines: bool) -> int:
     return -(-(g.patch // runs) // 4) * 4 * runs
 
 
-def _grid(tile: Tile, target: Target, g: Geometry, groups: int) -> Grid:
+def _grid(tile: Tile, target: Target, g: Geometry) -> Grid:
     """Few work-items, each with memory for the rows that it gathers, and all columns where there are rows enough."""
     if target.kind == "gpu":
-        return grid_for(tile, target, g.pixels, g.group_columns, g.patch, groups)
+        return grid_for(tile, target, g.pixels, g.group_columns, g.patch, g.groups)
     bands, panels = -(-g.pixels // tile.rows), -(-g.group_columns // tile.columns)
     wanted = 1
     if target.compute_units > 1:
@@ -166,6 +172,6 @@ def _grid(tile: Tile, target: Target, g: Geometry, groups: int) -> Grid:
         wanted = max(1, min(target.compute_units * _ITEMS_PER_UNIT, int(operations / _LEAST_ITEM_OPERATIONS)))
     bands_per_item = -(-bands // min(bands, wanted))
     rows = -(-bands // bands_per_item)
-    panels_per_item = -(-panels // min(panels, max(1, wanted // (rows * groups))))
+    panels_per_item = -(-panels // min(panels, max(1, wanted // (rows * g.groups))))
     columns = -(-panels // panels_per_item)
-    return Grid(bands_per_item * tile.rows, panels_per_item * tile.columns, (rows, columns, groups), (1, 1, 1))
+    return Grid(bands_per_item * tile.rows, panels_per_item * tile.columns, (rows, columns, g.groups), (1, 1, 1))

@@ -40,7 +40,7 @@ KERNEL void hybrid_conv_2d(ITEM __global const uchar *restrict x, __global const
                            __global const Geometry *restrict g, int has_residual, float low, float high) {
     const int group = ITEM_INDEX(2);
     const Share s = share_of(g, ROW_ITEM, COLUMN_ITEM, group);
-    x += group * g->group_channels;
+    x += group * g->group_x;
     weights += (size_t)group * s.group_panels * g->row_bytes;
     stage += group * s.group_panels * STAGE_FIELDS;
     rows += s.first_row;
@@ -54,7 +54,7 @@ KERNEL void hybrid_conv_2d(ITEM __global const uchar *restrict x, __global const
             row_scales[r] = scales[row];
         }
         __global const uchar *patches = patches_of(rows, x, g, m0, s.size, zeros, 1);
-        const size_t to = (size_t)pixels.first * g->columns + group * g->group_columns;
+        const size_t to = (size_t)pixels.first * g->columns + group * g->group_out;
         for (int n0 = s.n_first; n0 < s.n_last; n0 += TILE_COLUMNS)
             multiply_rows(patches, weights, stage, residual + to + n0, out + to + n0, row_zeros, row_scales, g,
                           pixels.count, n0, has_residual, low, high);

@@ -18,6 +18,7 @@ typedef struct {
     int kernel_height, kernel_width, stride_y, stride_x, dilation_y, dilation_x, pad_y, pad_x;
     int pixels, out_height, out_width;
     int columns, group_columns;
+    int groups, group_x, group_out;  // group_x, group_out: from one group to the next, in bytes of x and elements of out
     int item_rows, item_columns;
     int row_bytes, row_step, runs, run_bytes, run_step;
     int lines, line_width, line_pixels, plain, item_bytes, size;
@@ -144,7 +145,7 @@ INLINE Share share_of(__global const Geometry *g, const int row_item, const int 
     s.n_first = column_item * g->item_columns, s.n_last = MIN(s.n_first + g->item_columns, g->group_columns);
     if (s.n_first >= s.n_last) s.m_last = 0;  // a work-item that only fills a group has no memory for rows
     s.group_panels = (g->group_columns + PANEL - 1) / PANEL * PANEL;
-    s.size = g->size - group * g->group_channels;
+    s.size = g->size - group * g->group_x;
     s.first_row = (size_t)((group * column_items + column_item) * row_items + row_item) * g->item_bytes;
     return s;
 }

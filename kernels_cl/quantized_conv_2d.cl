@@ -86,10 +86,10 @@ KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global co
                               __global T *restrict out, __global const Geometry *restrict g) {
     const int group = ITEM_INDEX(2);
     const Share s = share_of(g, ROW_ITEM, COLUMN_ITEM, group);
-    x += group * g->group_channels;
+    x += group * g->group_x;
     weights += (size_t)group * s.group_panels * g->row_bytes;
     stage += group * s.group_panels * STAGE_FIELDS;
-    out += group * g->group_columns;
+    out += group * g->group_out;
     rows += s.first_row;
     for (int m0 = s.m_first; m0 < s.m_last; m0 += MR) {
         int sums[MR];
