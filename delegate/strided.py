@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,12 @@ _ORIGIN = np.zeros(1, np.int8)
 def view(shape: Sequence[int]) -> Array:
     """A dense array of ``shape`` as a view: one byte stands for an element, so strides count elements."""
     return np.lib.stride_tricks.as_strided(_ORIGIN, tuple(shape), dense(shape), writeable=False)
+
+
+def box(whole: Array, slices: Sequence[slice]) -> Array:
+    """The part of a view that slices name, one a dimension."""
+    index: tuple[Any, ...] = (*slices, ...)  # with the ellipsis a scalar stays an array, which is not read
+    return whole[index]
 
 
 def view_of(operand: Operand) -> Array:
@@ -60,6 +67,7 @@ def is_dense(array: Array) -> bool:
 
 def offset(array: Array) -> int:
     """Where a view's first element lies in the dense array that the view is of."""
+    assert isinstance(array, np.ndarray), "a view that was indexed became a number"
     address: int = array.__array_interface__["data"][0]
     return address - int(_ORIGIN.__array_interface__["data"][0])
 

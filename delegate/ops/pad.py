@@ -7,7 +7,7 @@ from itertools import product
 from litecl.delegate.cl_op import Arg, Call, ClOp, Pads, Step
 from litecl.delegate.claims import bits, integers, moves_by
 from litecl.delegate.quantized import padding
-from litecl.delegate.strided import copy, fill, view
+from litecl.delegate.strided import box, copy, fill, view
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.pad import MIRROR_PAD, PAD, PADV2
 from litecl.interpreter.schema import MirrorPadMode, TensorType
@@ -16,7 +16,7 @@ from litecl.interpreter.schema import MirrorPadMode, TensorType
 def _lower_with(call: Call, value: Arg) -> list[Step]:
     x, (y,) = call.input(0), call.outputs
     before = integers(call.input(1).data)[::2]
-    inside = view(y.shape)[tuple(slice(b, b + size) for b, size in zip(before, x.shape, strict=True))]
+    inside = box(view(y.shape), [slice(b, b + size) for b, size in zip(before, x.shape, strict=True)])
     return [
         fill(y, y.spec.size, value, bits(y.spec), call.target),
         copy(x, view(x.shape), y, inside, bits(y.spec), call.target),
@@ -69,8 +69,8 @@ def _lower_mirror(call: Call) -> list[Step]:
     dimensions = zip(x.shape, borders[::2], borders[1::2], strict=True)
     steps: list[Step] = []
     for pieces in product(*(_pieces(size, before, after, inset) for size, before, after in dimensions)):
-        source = view(x.shape)[tuple(p.source for p in pieces)][tuple(p.order for p in pieces)]
-        into = view(y.shape)[tuple(p.into for p in pieces)]
+        source = box(box(view(x.shape), [p.source for p in pieces]), [p.order for p in pieces])
+        into = box(view(y.shape), [p.into for p in pieces])
         steps.append(copy(x, source, y, into, bits(y.spec), call.target))
     return steps
 

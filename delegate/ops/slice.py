@@ -5,7 +5,7 @@ from typing import Any
 
 from litecl.delegate.cl_op import Call, ClOp, Move, Operand, Refusal, Step
 from litecl.delegate.claims import C_TYPES, Specs, bits, given, integers, moves
-from litecl.delegate.strided import Place, copy, copy_box, dense, view
+from litecl.delegate.strided import Place, box, copy, copy_box, dense, view
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
@@ -25,24 +25,23 @@ def _defines(x: Operand, positions: Operand) -> dict[str, str]:
 
 def _lower_slice(call: Call) -> list[Step]:
     x, begin, (y,) = call.input(0), call.input(1), call.outputs
-    box = tuple(slice(0, size) for size in y.shape)
     if begin.data is None:
-        at, places = view(x.shape)[box], _places(x.shape, y.shape)
+        at, places = box(view(x.shape), [slice(0, size) for size in y.shape]), _places(x.shape, y.shape)
         defines = _defines(x, begin)
         return [copy_box("copy_from_box", x, at, y, view(y.shape), begin, places, defines, call.target)]
-    box = tuple(slice(b, b + size) for b, size in zip(integers(begin.data), y.shape, strict=True))
-    return [Move(x, view(x.shape)[box], y, view(y.shape))]
+    at = box(view(x.shape), [slice(b, b + size) for b, size in zip(integers(begin.data), y.shape, strict=True)])
+    return [Move(x, at, y, view(y.shape))]
 
 
 def _lower_update(call: Call) -> list[Step]:
     x, update, start, (y,) = call.input(0), call.input(1), call.input(2), call.outputs
-    box = view(y.shape)[tuple(slice(0, size) for size in update.shape)]
+    to = box(view(y.shape), [slice(0, size) for size in update.shape])
     places = _places(x.shape, update.shape)
     defines = _defines(x, start)
     whole = [] if x is y else [copy(x, view(x.shape), y, view(y.shape), bits(x.spec), call.target)]  # or in place
     return [
         *whole,
-        copy_box("copy_to_box", update, view(update.shape), y, box, start, places, defines, call.target),
+        copy_box("copy_to_box", update, view(update.shape), y, to, start, places, defines, call.target),
     ]
 
 

@@ -3,7 +3,7 @@
 from litecl.delegate.cl_op import Call, ClOp, Scratch, Step
 from litecl.delegate.claims import bits, integers, moves_by
 from litecl.delegate.quantized import padding
-from litecl.delegate.strided import copy, fill, view
+from litecl.delegate.strided import box, copy, fill, view
 from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.ops.space_to_batch_nd import BATCH_TO_SPACE_ND, SPACE_TO_BATCH_ND
 
@@ -20,7 +20,7 @@ def _grids(images: int, spatial: list[int], depth: int, block: list[int]) -> Arr
 def _inside(shape: Shape, borders: list[int]) -> Array:
     """A view of an image [n, *spatial, c] without its borders (before and after, for every spatial dimension)."""
     pairs = zip(shape[1:-1], borders[::2], borders[1::2], strict=True)
-    return view(shape)[(slice(None), *(slice(before, size - after) for size, before, after in pairs))]
+    return box(view(shape), [slice(None), *(slice(before, size - after) for size, before, after in pairs)])
 
 
 def _lower_to_batch(call: Call) -> list[Step]:
