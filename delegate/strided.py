@@ -33,7 +33,8 @@ def view(shape: Sequence[int]) -> Array:
 def box(whole: Array, slices: Sequence[slice]) -> Array:
     """The part of a view that slices name, one a dimension."""
     index: tuple[Any, ...] = (*slices, ...)  # with the ellipsis a scalar stays an array, which is not read
-    return whole[index]
+    part: Array = whole[index]
+    return part
 
 
 def view_of(operand: Operand) -> Array:
