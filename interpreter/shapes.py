@@ -119,8 +119,8 @@ class _Walk:
 
     def _node(self, node: Node, subgraph: Subgraph, specs: list[TensorSpec]) -> None:
         if node.version not in node.op.versions:
-            newest = node.op.versions[-1]
-            raise UnsupportedOp(f"{node.op.name}: version {node.version} is newer than {newest}, the newest known")
+            known = f"{node.op.versions[0]} to {node.op.versions[-1]}"
+            raise UnsupportedOp(f"{node.op.name}: version {node.version}; known are versions {known}")
         inputs = [None if t == ABSENT else specs[t] for t in node.inputs]
         declared = [subgraph.tensors[t] for t in node.outputs]
         rule = _CONTROL.get(node.op.name)
