@@ -38,13 +38,13 @@ INLINE void gather_bytes(__global uchar *restrict to, __global const uchar *rest
         return;
     }
     for (; i < count && i + BLOCK <= room; i += BLOCK)
-        *(__global intv_u *)(to + i) = LOADI(from + i) ^ (int)(FLIP * 0x01010101u);
+        *(__global intv_b *)(to + i) = LOADB(from + i) ^ (int)(FLIP * 0x01010101u);
     ROLL for (; i < count; ++i) to[i] = from[i] ^ FLIP;
 }
 
 // count bytes of one value, and up to SLACK more.
 INLINE void fill_bytes(__global uchar *to, const uchar value, const int count) {
-    for (int i = 0; i < count; i += BLOCK) *(__global intv_u *)(to + i) = (intv)(int)(value * 0x01010101u);
+    for (int i = 0; i < count; i += BLOCK) *(__global intv_b *)(to + i) = (intv)(int)(value * 0x01010101u);
 }
 
 // The patch of one pixel, whose first tap is at (top, left) and may be outside the image. room: bytes from the image's

@@ -13,7 +13,10 @@ typedef uchar16 uchar16_u __attribute__((aligned(1)));
 typedef JOIN(T, 8) T8_u __attribute__((aligned(1)));
 typedef JOIN(T, 4) T4_u __attribute__((aligned(1)));
 
+typedef intv intv_b __attribute__((aligned(1)));
+
 #define LOADI(p) (*(__global const intv_u *)(p))
+#define LOADB(p) (*(__global const intv_b *)(p))  // 4 VW bytes at any address
 
 // What makes a byte unsigned: 128, or nothing.
 #ifdef WORDS

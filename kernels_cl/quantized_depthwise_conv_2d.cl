@@ -44,10 +44,10 @@ INLINE intv load_bytes(__global const uchar *p, __global const uchar *begin, __g
     if (p < begin || p > last) {
         uchar lanes[CHANNELS];
         for (int i = 0; i < CHANNELS; ++i) lanes[i] = p + i >= begin && p + i < last + CHANNELS ? p[i] : (uchar)0;
-        return *(__private const intv_u *)lanes ^ (int)(FLIP * 0x01010101u);
+        return *(__private const intv_b *)lanes ^ (int)(FLIP * 0x01010101u);
     }
 #endif
-    return LOADI(p) ^ (int)(FLIP * 0x01010101u);
+    return LOADB(p) ^ (int)(FLIP * 0x01010101u);
 }
 
 // Column i of the kernel's rows, four bytes of which are one int, as vectors by channel.
@@ -116,12 +116,12 @@ INLINE void finish_pixel(__global T *out, const intv sums[4], __global const int
 #ifdef PARTIAL
     if (count < CHANNELS) {
         T lanes[CHANNELS];
-        *(__private intv_u *)lanes = bytes;
+        *(__private intv_b *)lanes = bytes;
         for (int i = 0; i < count; ++i) out[i] = lanes[i];
         return;
     }
 #endif
-    *(__global intv_u *)out = bytes;
+    *(__global intv_b *)out = bytes;
 }
 
 // PIXELS pixels of one output row, for channels [c_first, c_last). x and out are at the first of the pixels.
