@@ -101,9 +101,9 @@ class Weights:
         values, bias, factors = (a.reshape(a.shape[0], -1, *a.shape[3:]) for a in arrays)
         return Weights(values, self.factor, bias, factors)
 
-    def packed(self, panel: int) -> Array:
+    def packed(self, panel: int, runs: int = 1) -> Array:
         """The values as ``packed`` below."""
-        return packed(self.values, panel)
+        return packed(self.values, panel, runs)
 
     @property
     def words(self) -> "Weights":
@@ -127,12 +127,14 @@ class Weights:
         biases = self.bias - x_zero * sums
         value, shift = fixed_point.quantize_multiplier(self.factors)
         third, right = np.maximum(shift, 0), np.maximum(-shift, 0)
-        largest = np.abs(biases).max(initial=0) + depth * _LARGEST_PRODUCT
-        folded = bool(not real and bounds.full and not third.any() and right.max() <= _MOST_FOLDED)
-        folded = folded and largest < _SMALL_SUMS
+        product = _LARGEST_WORD * 128 if self.values.dtype == np.int16 else _LARGEST_PRODUCT
+        largest = np.abs(biases).max(initial=0) + depth * product
+        folded = bool(not real and not third.any() and right.max() <= _MOST_FOLDED and largest < _SMALL_SUMS)
+        rectified = bool(folded and bounds.low >= bounds.zero and right.min() > 0)
         if folded:
             third = ((1 << right) >> 1) + (bounds.zero << right)
         table = np.zeros((4, groups, -(-columns // panel) * panel), np.int32)
+        table[3] = rectified  # columns past the last
         for row, field in zip(table, (biases, value, third, right), strict=True):
             row[:, :columns] = field
         fields = np.ascontiguousarray(table.reshape(4, groups, -1, width).transpose(1, 2, 0, 3))
@@ -140,7 +142,8 @@ class Weights:
             factors = np.zeros(table.shape[1:], np.float64)
             factors[:, :columns] = self.factors
             fields[:, :, 2:] = factors.view(np.int32).reshape(groups, -1, 2, width)
-        return Stage(fields, {"FOLDED": 1} if folded else {"REAL_FACTORS": 1} if real else {})
+        kind = "RECTIFIED" if rectified else "FOLDED" if folded else "REAL_FACTORS" if real else None
+        return Stage(fields, {} if kind is None else {kind: 1})
 
     def wide_stage(self, panel: int, width: int, *, real: bool) -> "Stage":
         """What becomes of 64-bit sums, whose zero points are 0: biases and factors as floats.
@@ -157,16 +160,17 @@ class Weights:
         return Stage(fields, {"WIDE_SUMS": 1, "REAL_FACTORS" if real else "FLOORED": 1})
 
 
-def packed(values: Array, panel: int) -> Array:
+def packed(values: Array, panel: int, runs: int = 1) -> Array:
     """Integers [groups, columns, depth] as [groups, columns / panel, depth / n, panel, n], padded with zeros.
 
-    n is as many of them as 4 bytes hold.
+    n is as many of them as 4 bytes hold; each of ``runs`` equal parts of the depth is padded.
     """
     groups, columns, depth = values.shape
     n = 4 // values.dtype.itemsize
-    padded = np.zeros((groups, -(-columns // panel) * panel, -(-depth // n) * n), values.dtype)
-    padded[:, :columns, :depth] = values
-    split = padded.reshape(groups, -1, panel, padded.shape[2] // n, n)
+    run = depth // runs
+    padded = np.zeros((groups, -(-columns // panel) * panel, runs, -(-run // n) * n), values.dtype)
+    padded[:, :columns, :, :run] = values.reshape(groups, columns, runs, run)
+    split = padded.reshape(groups, -1, panel, runs * padded.shape[3] // n, n)
     return np.ascontiguousarray(split.transpose(0, 1, 3, 2, 4))
 
 
@@ -227,11 +231,6 @@ class Bounds:
     zero: int
     low: int
     high: int
-
-    @property
-    def full(self) -> bool:
-        """Whether nothing of the range of a byte is left out."""
-        return self.high - self.low == 255
 
 
 def bounds_of(options: Any, out: TensorSpec) -> Bounds:

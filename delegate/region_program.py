@@ -29,7 +29,7 @@ _SCALARS = {
 # region.cl's codes of control flow.
 _BLOCK, _JUMP, _UNLESS, _WHILE, _REPEAT, _SWAP, _START, _COUNT = range(-1, -9, -1)
 
-_ANY = np.iinfo(np.int32).max  # iterations
+_MOST = int(np.iinfo(np.int32).max)  # iterations that can be counted
 
 
 @dataclass(frozen=True)
@@ -164,22 +164,24 @@ class _Tables:
 
     def _loop(self, loop: Loop) -> None:
         """The body, and behind it what decides on another iteration: how often the model says, or the condition."""
-        if loop.trips is not None or self._most is not None:
+        trips = loop.trips if loop.trips is not None and loop.trips <= _MOST else None
+        counts = trips is not None or self._most is not None
+        if counts:
             self._control(_START, loop.number)
-        if loop.trips is None:
+        if trips is None:
             first = self._control(_JUMP)
-            start = self._body(loop)
+            start = self._body(loop, counts)
             self._land(first)
             self._steps(loop.condition)
             self._under(_WHILE, loop.predicate, start)
-        elif loop.trips:
-            self._control(_REPEAT, self._body(loop), loop.number, loop.trips)
+        elif trips:
+            self._control(_REPEAT, self._body(loop, counts), loop.number, trips)
 
-    def _body(self, loop: Loop) -> int:
+    def _body(self, loop: Loop, counts: bool) -> int:
         """One iteration; where it starts."""
         start = len(self.works)
-        if loop.trips is not None or self._most is not None:
-            self._control(_COUNT, loop.number, _ANY if self._most is None else self._most)
+        if counts:
+            self._control(_COUNT, loop.number, _MOST if self._most is None else self._most)
         self._steps(loop.body)
         if loop.swaps:
             self._control(_SWAP, loop.number)

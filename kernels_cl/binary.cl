@@ -77,9 +77,16 @@ inline Tv floor_div_int(Tv a, Tv b) { return div_int(a - floor_mod_int(a, b), b)
 KERNEL void binary(ITEM __global const T *a, __global const T *b, __global R *c, __global const int *walk, int n,
                    int per_item, int row, int a_step, int b_step, T low, T high) {
     SHARE(n, per_item);
+    if (start >= end) return;
+    if (n == 1) {  // a loop's counter, its condition: not worth a walk
+        const Tv p = a[0], q = b[0];
+        c[0] = LANE0(FINISH(OP(p, q)));
+        return;
+    }
     int index[MOST_DIMS], offsets[2];
-    int column = start % row;
-    walk_from(walk, 2, start / row, index, offsets);
+    const int line = row < n ? start / row : 0;  // one row needs no division
+    int column = start - line * row;
+    walk_from(walk, 2, line, index, offsets);
     for (int at = start, count; at < end; at += count) {
         __global const T *x = a + offsets[0] + a_step * column;
         __global const T *y = b + offsets[1] + b_step * column;

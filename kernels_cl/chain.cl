@@ -11,19 +11,26 @@
 #define ARRAYS 6
 #define BLOCK 1024
 
-#define STEP(code, value)                                                                             \
-    case code:                                                                                        \
-        for (int i = 0; i < count; i += VW) {                                                         \
-            const floatv a = load_vector(x + i, count - i);                                           \
-            const floatv b = repeated ? (floatv)(operand[0]) : load_vector(operand + i, count - i);   \
-            store_vector(y + i, value, count - i);                                                    \
-        }                                                                                             \
-        break;
+#define STEP(code, value)                                                             \
+    case code: {                                                                      \
+        int i = 0;                                                                    \
+        for (; i + VW <= count; i += VW) {                                            \
+            const floatv a = LOAD(x + i), b = repeated ? number : LOAD(operand + i);  \
+            STORE(y + i, value);                                                      \
+        }                                                                             \
+        if (i < count) {                                                              \
+            const floatv a = load_vector(x + i, count - i);                           \
+            const floatv b = repeated ? number : load_vector(operand + i, count - i); \
+            store_vector(y + i, value, count - i);                                    \
+        }                                                                             \
+        break;                                                                        \
+    }
 
 // One step of count elements; x may be y. The codes are those of delegate/chain.py.
 OUT_OF_LINE WIDE void take_step(const int code, __global const float *x, __global const float *operand,
                                 const int repeated, __global float *y, const int count, const float low,
                                 const float high) {
+    const floatv number = operand[0];
     switch (code) {
         STEP(0, clamp_v(a + b, low, high))
         STEP(1, clamp_v(a - b, low, high))
@@ -60,8 +67,9 @@ KERNEL void chain(ITEM __global const float *x, __global const float *a, __globa
     SHARE(n, per_item);
     __global const float *const arrays[ARRAYS - 1] = {x, a, b, c, d};
     int index[MOST_DIMS], offsets[ARRAYS];
-    int column = start % row;
-    walk_from(walk, ARRAYS, start / row, index, offsets);
+    const int line = row < n ? start / row : 0;  // one row needs no division
+    int column = start - line * row;
+    walk_from(walk, ARRAYS, line, index, offsets);
     for (int at = start, size; at < end; at += size) {
         size = MIN(MIN(row - column, end - at), BLOCK);
         __global float *to = y + offsets[ARRAYS - 1] + column;

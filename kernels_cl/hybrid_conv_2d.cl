@@ -18,7 +18,8 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
                                     const int n0, const int has_residual, const float low, const float high) {
     intv tile[MR][NV];
     UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = 0;
-    multiply_patches(tile, rows, weights, g->row_bytes, 0, g->row_bytes, n0);
+    weights = weights_at(weights, g->row_bytes, n0);
+    multiply_patches(tile, rows, weights, g->row_step, g->runs, g->run_bytes, g->run_step);
     floatv sums[MR][NV];
     int to[MR];
     UNROLL for (int r = 0; r < MR; ++r) to[r] = r * g->columns;
@@ -39,22 +40,23 @@ KERNEL void hybrid_conv_2d(ITEM __global const uchar *restrict x, __global const
                            __global const Geometry *restrict g, int has_residual, float low, float high) {
     const int group = ITEM_INDEX(2);
     const Share s = share_of(g, ROW_ITEM, COLUMN_ITEM, group);
-    x += group * g->group_channels;
+    x += group * g->group_x;
     weights += (size_t)group * s.group_panels * g->row_bytes;
     stage += group * s.group_panels * STAGE_FIELDS;
     rows += s.first_row;
     for (int m0 = s.m_first; m0 < s.m_last; m0 += MR) {
+        const Pixels pixels = pixels_at(g, m0);
         int row_zeros[MR];
         float row_scales[MR];
         for (int r = 0; r < MR; ++r) {
-            const int row = MIN(m0 + r, g->pixels - 1) / g->image_pixels;
+            const int row = MIN(pixels.first + r, g->pixels - 1) / g->image_pixels;
             row_zeros[r] = zeros[row];
             row_scales[r] = scales[row];
         }
         __global const uchar *patches = patches_of(rows, x, g, m0, s.size, zeros, 1);
-        const size_t to = (size_t)m0 * g->columns + group * g->group_columns;
+        const size_t to = (size_t)pixels.first * g->columns + group * g->group_out;
         for (int n0 = s.n_first; n0 < s.n_last; n0 += TILE_COLUMNS)
             multiply_rows(patches, weights, stage, residual + to + n0, out + to + n0, row_zeros, row_scales, g,
-                          MIN(MR, g->pixels - m0), n0, has_residual, low, high);
+                          pixels.count, n0, has_residual, low, high);
     }
 }

@@ -1,9 +1,13 @@
 // Patches of an image as rows of bytes, and their products with weights: what convolutions in bytes have in common.
 //
-// x is [images, height, width, channels]; words are two channels each. A work-item gathers the patches of MR pixels, as unsigned bytes, into rows of
-// its own, [MR][row_bytes] and SLACK, and multiplies them by all of its columns: padding, strides, dilation and odd
-// numbers of channels are dealt with while gathering.
-// plain: rows lie in x as they are multiplied, one after another. size: of x, in bytes.
+// x is [images, height, width, channels]; words are two channels each. A work-item gathers what MR pixels see, as
+// unsigned bytes, into memory of its own, and multiplies it by all of its columns: padding, strides, dilation and odd
+// numbers of channels are dealt with while gathering. There are two ways. Where taps lie side by side, MR pixels of one
+// line of the output share the lines of x that they see (`lines`): patches overlap there, row_step bytes apart, and
+// consist of `runs` runs of run_bytes, one in each line, run_step bytes apart. Else every patch is gathered by itself,
+// [MR][row_bytes], as one run. Pixels are counted in lines of line_width, rounded up to line_pixels; all of them are one
+// line where patches are gathered one by one.
+// plain: rows lie in x as they are multiplied, one after another. size: of x, in bytes. item_bytes: a work-item's memory.
 // weights are [groups][columns / PANEL][row_bytes / 4][PANEL][4], or [2] words, zeros past the last column and the depth
 // of a patch.
 // Macros: MR, NV, PANEL; T and WORDS (quantized.h).
@@ -14,8 +18,10 @@ typedef struct {
     int kernel_height, kernel_width, stride_y, stride_x, dilation_y, dilation_x, pad_y, pad_x;
     int pixels, out_height, out_width;
     int columns, group_columns;
+    int groups, group_x, group_out;  // group_x, group_out: from one group to the next, in bytes of x and elements of out
     int item_rows, item_columns;
-    int row_bytes, plain, size;
+    int row_bytes, row_step, runs, run_bytes, run_step;
+    int lines, line_width, line_pixels, plain, item_bytes, size;
     int x_zero, out_zero, low, high, row_factor;  // of integers that are requantized
     int image_pixels;                             // of floats: pixels that were quantized together
 } Geometry;
@@ -68,6 +74,24 @@ INLINE void gather_patch(__global uchar *restrict row, __global const uchar *res
     }
 }
 
+// The lines that MR pixels see, the first of which is at (line, column) of all lines of the output.
+INLINE void gather_lines(__global uchar *restrict to, __global const uchar *restrict x, const Geometry *g,
+                         const int line, const int column, const int size, __global const int *restrict zeros,
+                         const int zeros_step) {
+    const int image = line / g->out_height, first = (line - image * g->out_height) * g->stride_y - g->pad_y;
+    const int left = column * g->stride_x - g->pad_x, width = (MR - 1) * g->stride_x + g->kernel_width;
+    const int start = MIN(MAX(-left, 0), width), end = MAX(MIN(width, g->width - left), start);
+    const uchar zero = (uchar)zeros[image * zeros_step];
+    ROLL for (int ky = 0; ky < g->kernel_height; ++ky, to += g->run_step) {
+        const int y = first + ky * g->dilation_y;
+        const int inside = (uint)y < (uint)g->height, from = inside ? start : width, until = inside ? end : width;
+        const int at = ((image * g->height + y) * g->width + left + from) * g->channels;
+        if (from > 0) fill_bytes(to, zero, from * g->channels);
+        if (until > from) gather_bytes(to + from * g->channels, x + at, (until - from) * g->channels, size - at);
+        if (width > until) fill_bytes(to + until * g->channels, zero, (width - until) * g->channels);
+    }
+}
+
 // The patches of MR pixels; pixels past the last repeat it. size: of x, from the group's first channel on. What stands
 // for zero in image i is at zeros[i * zeros_step].
 OUT_OF_LINE WIDE void gather_patches(__global uchar *restrict rows, __global const uchar *restrict x,
@@ -76,6 +100,11 @@ OUT_OF_LINE WIDE void gather_patches(__global uchar *restrict rows, __global con
     const Geometry g = *geometry;  // what is written to rows cannot change these
     if (g.plain && m0 + MR <= g.pixels) {
         gather_bytes(rows, x + (size_t)m0 * g.channels, MR * g.channels, size - m0 * g.channels);
+        return;
+    }
+    if (g.lines) {
+        const int tiles = m0 / g.line_pixels;
+        gather_lines(rows, x, &g, tiles, m0 - tiles * g.line_pixels, size, zeros, zeros_step);
         return;
     }
     const int line = m0 / g.out_width, image_bytes = g.height * g.width * g.channels;
@@ -101,23 +130,34 @@ INLINE __global const uchar *patches_of(__global uchar *restrict rows, __global 
 }
 
 // A work-item's share: pixels [m_first, m_last) x columns [n_first, n_last) of a group, whose columns are padded to
-// group_panels. first_row: where its own rows begin. size: of x, from the group's first channel on.
+// group_panels. first_row: where its own memory begins. size: of x, from the group's first channel on.
 typedef struct {
     int m_first, m_last, n_first, n_last, group_panels, size;
     size_t first_row;
 } Share;
 
 INLINE Share share_of(__global const Geometry *g, const int row_item, const int column_item, const int group) {
-    const int row_items = (g->pixels + g->item_rows - 1) / g->item_rows;
+    const int pixels = g->pixels / g->line_width * g->line_pixels;
+    const int row_items = (pixels + g->item_rows - 1) / g->item_rows;
     const int column_items = (g->group_columns + g->item_columns - 1) / g->item_columns;
     Share s;
-    s.m_first = row_item * g->item_rows, s.m_last = MIN(s.m_first + g->item_rows, g->pixels);
+    s.m_first = row_item * g->item_rows, s.m_last = MIN(s.m_first + g->item_rows, pixels);
     s.n_first = column_item * g->item_columns, s.n_last = MIN(s.n_first + g->item_columns, g->group_columns);
     if (s.n_first >= s.n_last) s.m_last = 0;  // a work-item that only fills a group has no memory for rows
     s.group_panels = (g->group_columns + PANEL - 1) / PANEL * PANEL;
-    s.size = g->size - group * g->group_channels;
-    s.first_row = (size_t)((group * column_items + column_item) * row_items + row_item) * (MR * g->row_bytes + SLACK);
+    s.size = g->size - group * g->group_x;
+    s.first_row = (size_t)((group * column_items + column_item) * row_items + row_item) * g->item_bytes;
     return s;
+}
+
+// MR pixels from m0 on, counted as line_pixels are: the first of them in the output, and how many there are.
+typedef struct {
+    int first, count;
+} Pixels;
+
+INLINE Pixels pixels_at(__global const Geometry *g, const int m0) {
+    const int line = m0 / g->line_pixels, column = m0 - line * g->line_pixels;
+    return (Pixels){line * g->line_width + column, MIN(MR, g->line_width - column)};
 }
 
 #ifdef WORDS
@@ -126,17 +166,22 @@ INLINE Share share_of(__global const Geometry *g, const int row_item, const int 
 #define DOT DOT4
 #endif
 
-// tile[r][j] += bytes [k_first, k_last) of row r times the columns from n0 on.
+// The weights of the columns from n0 on.
+INLINE __global const char *weights_at(__global const char *weights, const int row_bytes, const int n0) {
+    return weights + (size_t)(n0 / PANEL) * PANEL * row_bytes + n0 % PANEL * 4;
+}
+
+// tile[r][j] += `runs` runs of run_bytes of row r times weights.
 INLINE void multiply_patches(intv tile[MR][NV], __global const uchar *restrict rows,
-                             __global const char *restrict weights, const int row_bytes, const int k_first,
-                             const int k_last, const int n0) {
-    weights += (size_t)(n0 / PANEL) * PANEL * row_bytes + n0 % PANEL * 4 + k_first * PANEL;
-    for (int k = k_first; k < k_last; k += 4, weights += PANEL * 4) {
-        intv w[NV];
-        UNROLL for (int j = 0; j < NV; ++j) w[j] = LOADI(weights + j * VW * 4);
-        UNROLL for (int r = 0; r < MR; ++r) {
-            const intv x = *(__global const int_u *)(rows + r * row_bytes + k);
-            UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = DOT(tile[r][j], x, w[j]);
+                             __global const char *restrict weights, const int row_step, const int runs,
+                             const int run_bytes, const int run_step) {
+    for (int run = 0; run < runs; ++run, rows += run_step)
+        for (int k = 0; k < run_bytes; k += 4, weights += PANEL * 4) {
+            intv w[NV];
+            UNROLL for (int j = 0; j < NV; ++j) w[j] = LOADI(weights + j * VW * 4);
+            UNROLL for (int r = 0; r < MR; ++r) {
+                const intv x = *(__global const int_u *)(rows + r * row_step + k);
+                UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = DOT(tile[r][j], x, w[j]);
+            }
         }
-    }
 }

@@ -160,16 +160,22 @@ inline intv clamp_int(intv x, int low, int high) {
 
 // The last step of a sum of products: requantized, the zero point of the output added, and clamped. stage is at bias,
 // multiplier, left and right shift of VW columns, `step` ints from one to the next. With FOLDED no column has a left
-// shift, the output takes the whole range of T, and in place of the left shift stands what rounds the right shift and
-// adds the zero point. With REAL_FACTORS a double stands in place of the shifts.
-#ifdef FOLDED
-#define T_LOW ((T)-1 < (T)0 ? -128 : 0)
+// shift, and in place of it stands what rounds the right shift and adds the zero point. With RECTIFIED moreover results
+// of negative sums are clamped away, and all columns have a right shift: then rounding twice is rounding down once, of
+// the 64-bit product and all that is added. With REAL_FACTORS a double stands in place of the shifts.
+#ifdef RECTIFIED
+inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
+    const longh x = AS_LONGH(sum), m = AS_LONGH(LOADI(stage + step)), added = AS_LONGH(LOADI(stage + 2 * step));
+    const longh even_added = (added << 32 >> 1) + (1L << 30), odd_added = (added >> 32 << 31) + (1L << 30);
+    const longh even = (x << 32 >> 32) * (m << 32 >> 32) + even_added, odd = (x >> 32) * (m >> 32) + odd_added;
+    const intv upper = (LANES & 1) != 0 ? AS_INTV(odd) : AS_INTV(even >> 32);
+    return clamp_int(upper >> (LOADI(stage + 3 * step) - 1), low, high);
+}
+#elif defined(FOLDED)
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
     const intv right = LOADI(stage + 3 * step);
     const intv y = multiply_high(sum, LOADI(stage + step));
-    const intv z = (y + LOADI(stage + 2 * step) + (right > 0 ? y >> 31 : (intv)0)) >> right;
-    const intv bounded = z < T_LOW ? (intv)T_LOW : z;
-    return bounded > T_LOW + 255 ? (intv)(T_LOW + 255) : bounded;
+    return clamp_int((y + LOADI(stage + 2 * step) + (right > 0 ? y >> 31 : (intv)0)) >> right, low, high);
 }
 #else
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {

@@ -1,8 +1,23 @@
 // ADD, SUB and MUL of quantized arrays that broadcast against each other (see binary.cl for the walk and the shares).
 // Sums: both operands, less their zero points and shifted left, are scaled to a common step, and the sum to c's.
-// Macros: OP: ADDED, SUBTRACTED or MULTIPLIED; T (quantized.h).
+// LINEAR: the host has seen that all pairs of bytes give floor((x a + y b + c) / 2^(14 + shift)). The factors have 28 bits,
+// in two words each, and c is base 2^14 + rest.
+// Macros: OP: ADDED, SUBTRACTED or MULTIPLIED; LINEAR; T (quantized.h).
 #include "quantized.h"
 
+#ifdef LINEAR
+typedef struct {
+    int high, low;  // the upper and the lower 14 bits of both factors, those of y in the upper word
+    int base, rest, shift;
+    int least, most;
+} Scales;
+
+inline intv combine(intv x, intv y, const Scales s) {
+    const intv pairs = (x & 0xffff) | y << 16;
+    const intv low = DOT2((intv)s.rest, pairs, (intv)s.low) >> 14;
+    return clamp_int(DOT2(low + s.base, pairs, (intv)s.high) >> s.shift, s.least, s.most);
+}
+#else
 typedef struct {
     int a_zero, b_zero, left_shift;
     Scale a, b, c;
@@ -18,6 +33,7 @@ typedef struct {
 inline intv combine(intv x, intv y, const Scales s) {
     return clamp_int(rescale(OP(x, y), s.c) + s.c_zero, s.low, s.high);
 }
+#endif
 
 KERNEL void quantized_binary(ITEM __global const T *a, __global const T *b, __global T *c,
                              __global const int *walk, __global const Scales *scales, int n, int per_item, int row,

@@ -4,45 +4,54 @@
 // stage is [groups][columns / VW][4][VW]: bias, multiplier and shifts of every column (finish_sum in quantized.h).
 // Weights with a zero point of their own (uint8) need the sum of each patch too: it counts row_factor times.
 // Sums of words may outgrow 32 bits: those of BLOCK_BYTES of a row do not, and are added up in float64.
-// Macros: MR, NV, PANEL; T, WORDS, FOLDED, REAL_FACTORS, FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS, where
+// Macros: MR, NV, PANEL; T, WORDS, FOLDED, RECTIFIED, REAL_FACTORS, FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS, where
 // row_factor is not 0.
 #include "patches.h"
 
 #define STAGE_FIELDS 4
 
 #ifdef ROW_SUMS
-INLINE int sum_bytes(__global const uchar *row, const int count) {
+INLINE int sum_patch(__global const uchar *row, __global const Geometry *g) {
+    const int depth = g->kernel_width * g->group_channels * (g->lines ? 1 : g->kernel_height);
     int sum = 0;
-    for (int i = 0; i < count; ++i) sum += row[i];
+    for (int run = 0; run < g->runs; ++run, row += g->run_step)
+        for (int i = 0; i < depth; ++i) sum += row[i];
     return sum;
 }
 #endif
 
 #ifdef WIDE_SUMS
 #define BLOCK_BYTES 1016  // 508 products of a word and a byte
-#define FINISH(sum, stage, zero, low, high) finish_wide(sum, stage, low, high)
+#define FINISH(sum, stage) finish_wide(sum.halves, stage, g->low, g->high)
+typedef struct {
+    doubleh halves[2];
+} Sums;
 #else
-#define FINISH(sum, stage, zero, low, high) finish_sum(sum, stage, VW, zero, low, high)
+typedef intv Sums;
+#define FINISH(sum, stage) finish_sum(sum, stage, VW, g->out_zero, g->low, g->high)
 #endif
+#define FINISHED(sum, j) CONVERT(FINISH(sum, stage + (n0 / VW + j) * STAGE_FIELDS * VW), T)
 
 // MR pixels x NV vectors of columns from n0 on.
 OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __global const char *restrict weights,
                                     __global const int *restrict stage, __global T *restrict out,
                                     const int *restrict row_sums, __global const Geometry *restrict g, const int count,
                                     const int n0) {
+    weights = weights_at(weights, g->row_bytes, n0);
 #ifdef WIDE_SUMS
-    doubleh tile[MR][NV][2];
+    Sums tile[MR][NV];
     UNROLL for (int r = 0; r < MR; ++r)
-        UNROLL for (int j = 0; j < NV; ++j) tile[r][j][0] = tile[r][j][1] = 0;
+        UNROLL for (int j = 0; j < NV; ++j) tile[r][j].halves[0] = tile[r][j].halves[1] = 0;
     for (int k = 0; k < g->row_bytes; k += BLOCK_BYTES) {
         intv part[MR][NV];
         UNROLL for (int r = 0; r < MR; ++r)
             UNROLL for (int j = 0; j < NV; ++j) part[r][j] = 0;
-        multiply_patches(part, rows, weights, g->row_bytes, k, MIN(k + BLOCK_BYTES, g->row_bytes), n0);
+        const int bytes = MIN(BLOCK_BYTES, g->row_bytes - k);
+        multiply_patches(part, rows + k, weights + (size_t)k * PANEL, g->row_step, 1, bytes, 0);
         UNROLL for (int r = 0; r < MR; ++r)
             UNROLL for (int j = 0; j < NV; ++j) {
-                tile[r][j][0] += CONVERT_H(part[r][j].lo, double);
-                tile[r][j][1] += CONVERT_H(part[r][j].hi, double);
+                tile[r][j].halves[0] += CONVERT_H(part[r][j].lo, double);
+                tile[r][j].halves[1] += CONVERT_H(part[r][j].hi, double);
             }
     }
 #else
@@ -51,20 +60,25 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
         const intv bias = LOADI(stage + (n0 / VW + j) * STAGE_FIELDS * VW);
         UNROLL for (int r = 0; r < MR; ++r) tile[r][j] = bias;
     }
-    multiply_patches(tile, rows, weights, g->row_bytes, 0, g->row_bytes, n0);
+    multiply_patches(tile, rows, weights, g->row_step, g->runs, g->run_bytes, g->run_step);
 #ifdef ROW_SUMS
     UNROLL for (int r = 0; r < MR; ++r)
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] += row_sums[r] * g->row_factor;
 #endif
 #endif
     const int columns = g->group_columns - n0;
-    UNROLL for (int j = 0; j < NV; ++j) {
-        __global const int *s = stage + (n0 / VW + j) * STAGE_FIELDS * VW;
-        UNROLL for (int r = 0; r < MR; ++r) {
-            const Tv y = CONVERT(FINISH(tile[r][j], s, g->out_zero, g->low, g->high), T);
-            if (r < count) store_lanes(out + r * g->columns + j * VW, y, columns - j * VW);
-        }
+    if (columns >= TILE_COLUMNS && count >= MR) {
+        UNROLL for (int j = 0; j < NV; ++j)
+            UNROLL for (int r = 0; r < MR; ++r)
+                *(__global Tv_u *)(out + r * g->columns + j * VW) = FINISHED(tile[r][j], j);
+        return;
     }
+    Sums some[MR][NV];
+    UNROLL for (int j = 0; j < NV; ++j)
+        UNROLL for (int r = 0; r < MR; ++r) some[r][j] = tile[r][j];
+    ROLL for (int r = 0; r < count; ++r)
+        UNROLL for (int j = 0; j < NV; ++j)
+            store_lanes(out + r * g->columns + j * VW, FINISHED(some[r][j], j), columns - j * VW);
 }
 
 KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global const char *restrict weights,
@@ -72,20 +86,20 @@ KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global co
                               __global T *restrict out, __global const Geometry *restrict g) {
     const int group = ITEM_INDEX(2);
     const Share s = share_of(g, ROW_ITEM, COLUMN_ITEM, group);
-    x += group * g->group_channels;
+    x += group * g->group_x;
     weights += (size_t)group * s.group_panels * g->row_bytes;
     stage += group * s.group_panels * STAGE_FIELDS;
-    out += group * g->group_columns;
+    out += group * g->group_out;
     rows += s.first_row;
     for (int m0 = s.m_first; m0 < s.m_last; m0 += MR) {
         int sums[MR];
+        const Pixels pixels = pixels_at(g, m0);
         __global const uchar *patches = patches_of(rows, x, g, m0, s.size, &g->x_zero, 0);
 #ifdef ROW_SUMS
-        const int depth = g->kernel_height * g->kernel_width * g->group_channels;
-        for (int r = 0; r < MR; ++r) sums[r] = sum_bytes(patches + r * g->row_bytes, depth);
+        for (int r = 0; r < MR; ++r) sums[r] = sum_patch(patches + r * g->row_step, g);
 #endif
-        __global T *to = out + (size_t)m0 * g->columns;
+        __global T *to = out + (size_t)pixels.first * g->columns;
         for (int n0 = s.n_first; n0 < s.n_last; n0 += TILE_COLUMNS)
-            multiply_rows(patches, weights, stage, to + n0, sums, g, MIN(MR, g->pixels - m0), n0);
+            multiply_rows(patches, weights, stage, to + n0, sums, g, pixels.count, n0);
     }
 }

@@ -9,7 +9,7 @@
 // columns, and the last channels where they make up a vector, are taken together with some before them.
 // FLAT: neighbouring pixels that one vector holds where channels are few and the stride is 1, PIXELS of them counting
 // for one; weights and stage are repeated as often.
-// Macros: PIXELS; ROWS; FLAT; T and FOLDED (quantized.h); KERNEL_WIDTH and STRIDE_X where they are known and taps are dense; WIDTH, the
+// Macros: PIXELS; ROWS; FLAT; T, FOLDED and RECTIFIED (quantized.h); KERNEL_WIDTH and STRIDE_X where they are known and taps are dense; WIDTH, the
 // vector width where there are fewer channels than 4 VW; PARTIAL, where channels are not a multiple of 4 or fewer than
 // 4 WIDTH.
 #ifdef WIDTH

@@ -1,8 +1,8 @@
 // A whole region in one launch: workers walk through the launches of a plan, sharing out the work-items of each.
 //
 // works holds six numbers an entry (region_program.py). Of a launch: which function, its work-items in three
-// dimensions, its first argument, and its place in progress. Of control flow: one of the codes below, then an entry to
-// go to or a loop's number.
+// dimensions, its first argument, and its place in progress. Of control flow: one of the codes below, then what it
+// needs of an entry to go to, a loop's number and a number of iterations, in this order.
 // args holds the arguments of all launches (region.h). shifts holds a 0, what leads from arena to constants, then for
 // every loop what is added to reach the set of variables that it reads, and to reach the one that it writes. counts
 // holds a loop's number plus 1 if that one ran too often, then how often each has run.

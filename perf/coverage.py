@@ -112,7 +112,8 @@ Written by `litecl coverage --output docs/operators.md`; a test checks that it i
 
 - **versions**: those of the operator that are understood. Operators without any are custom ones.
 - **CPU**, **device**: the types of the test cases, which the interpreter and the device compute as LiteRT does; a star
-  means integers with a scale and a zero point.
+  means integers with a scale and a zero point. Types that LiteRT takes without a look, and reads as others, are
+  refused: all but floats for FAKE_QUANT, for example.
 - **converter**: whether the converter emits it.
 - **cases**: how many test cases it has. Operators without any run subgraphs or keep state, and have tests of their own.
 - **TFLite**: whether LiteRT's interpreter runs it.

@@ -530,7 +530,7 @@ def test_tensors_of_the_last_iteration_can_be_kept() -> None:
             interpreter.set_tensor(position, feed)
         interpreter.invoke()
     for tensor in (t for node in model_.subgraphs[2].nodes for t in node.outputs):
-        np.testing.assert_allclose(ours.get_tensor(tensor, 2), plain.get_tensor(tensor, 2), rtol=1e-5)
+        compare.assert_close(ours.get_tensor(tensor, 2), plain.get_tensor(tensor, 2), 1e-5)
 
 
 def test_a_device_that_fails_leaves_the_loop_to_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,6 +90,19 @@ def test_float64_rescales_as_integers_do(
     np.testing.assert_array_equal(quick(x), exact(x))
 
 
+def test_outputs_that_are_known_do_not_keep_the_others_from_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dead output with an extreme factor, one with an extreme bias, one that is clamped away, and two others."""
+    factors = np.array([1e-9, 2.0**-24, 0.01, 0.3, 0.011])
+    low = np.array([-500, 1 << 30, -(1 << 21), -3000, -(1 << 20)])
+    high = np.array([500, 1 << 30, -50000, 3000, 1 << 20])
+    stored = rescale.Stored(-7, -128, 127, np.dtype(np.int8))
+    sums = np.random.default_rng(5).integers(low, high + 1, (5000, 5)).astype(np.float64)
+    last = rescale.bounded(rescale.twice_rounded, factors, low, high, stored)
+    expected = rescale.rescale(rescale.twice_rounded(factors), stored)(sums)
+    monkeypatch.setattr(fixed_point, "multiply_by_quantized_multiplier", None)  # the arithmetic of integers
+    np.testing.assert_array_equal(last(sums), expected)
+
+
 @pytest.mark.parametrize(
     ("function", "expected"),
     [

@@ -1,4 +1,7 @@
-"""Pooling that says where the maxima stood, and its inverse, against loops over windows written apart."""
+"""MaxPoolingWithArgmax2D, which says where the maxima stood, and its inverse, against loops over windows written apart.
+
+The inverse is MaxUnpooling2D, or LiteRtMaxUnpooling2D.
+"""
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.max_unpooling import (
+    LITERT_MAX_UNPOOLING_2D,
     MAX_POOLING_WITH_ARGMAX_2D,
     MAX_UNPOOLING_2D,
     MaxPoolingWithArgmax2DOptions,
@@ -64,13 +68,14 @@ def test_maxima_and_their_places(
         np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.parametrize("op", [MAX_UNPOOLING_2D, LITERT_MAX_UNPOOLING_2D], ids=lambda op: op.name)
 @pytest.mark.parametrize(("padding", "shape"), [(1, (4, 6)), (2, (5, 7))])
-def test_unpooling_puts_values_where_they_stood(padding: int, shape: tuple[int, int]) -> None:
+def test_unpooling_puts_values_where_they_stood(op: Op, padding: int, shape: tuple[int, int]) -> None:
     values = randn(RNG, 2, 2, 3, 2)
     size = shape[0] * shape[1] * 2
     places = np.stack([RNG.permutation(size)[:12] for _ in range(2)]).reshape(values.shape).astype(np.int32)
     options = CustomOptions(np.array([padding, 2, 2, 3, 3, 0, 0, 0, 0, 0], "<i4").tobytes())
-    (got,) = _run(MAX_UNPOOLING_2D, options, [values, places])
+    (got,) = _run(op, options, [values, places])
     expected = np.zeros((2, size), np.float32)
     for image in range(2):
         for place, value in zip(places[image].ravel(), values[image].ravel(), strict=True):
@@ -78,7 +83,7 @@ def test_unpooling_puts_values_where_they_stood(padding: int, shape: tuple[int, 
     np.testing.assert_array_equal(got, expected.reshape(2, *shape, 2))
     places[0, 0, 0, 0] = size
     with pytest.raises(ModelError, match="out of range"):
-        _run(MAX_UNPOOLING_2D, options, [values, places])
+        _run(op, options, [values, places])
 
 
 @needs_shared

@@ -8,19 +8,20 @@ import pytest
 
 from build import Graph, model, randn
 from litecl.delegate import CLDelegate, programs
-from litecl.delegate.cl_op import Launch
+from litecl.delegate.cl_op import Launch, Operand
 from litecl.delegate.device import devices
 from litecl.delegate.region_program import region_program
-from litecl.delegate.steps import Work
+from litecl.delegate.steps import Loop, Work
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError
-from litecl.interpreter.graph import Array, Model
+from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.transpose import TRANSPOSE
 from litecl.interpreter.ops.unary import EXP, LOGISTIC
+from litecl.interpreter.schema import TensorType
 
 RNG = np.random.default_rng(23)
 
@@ -93,6 +94,24 @@ def test_a_function_is_named_once_and_its_work_every_time() -> None:
     assert len(program.functions) == len(program.variants) == 2
     np.testing.assert_array_equal(program.works[:, :5], [[0, 3, 2, 1, 0], [1, 3, 2, 1, 2], [0, 3, 2, 1, 4]])
     assert program.args.tolist() == [7, 0x3F000000, 8, 0x3F800000, 7, 0x3F000000]
+
+
+_BLOCK, _JUMP, _, _WHILE, _REPEAT, _SWAP, _START, _COUNT = range(-1, -9, -1)  # region.cl's codes of control flow
+
+
+def test_a_loop_is_its_body_with_the_condition_behind_it() -> None:
+    """Counted loops have none, but for those that run more often than a counter counts."""
+    condition, body = launch("unary", OP="NEG"), launch("unary", OP="EXP")
+    holds = Operand(TensorSpec(TensorType.BOOL, ()))
+    counted = [[_BLOCK, 6, 0, 0], [_START, 0, 0, 0], [_COUNT, 0, 2**31 - 1, 0], [0, 3, 2, 1], [_SWAP, 0, 0, 0]]
+    never = [[_BLOCK, 2, 0, 0], [_START, 0, 0, 0]]
+    tested = [[_BLOCK, 6, 0, 0], [_JUMP, 4, 0, 0], [0, 3, 2, 1], [_SWAP, 0, 0, 0], [1, 3, 2, 1], [_WHILE, 2, 0, 0]]
+    expected = {5: [*counted, [_REPEAT, 2, 0, 5]], 0: never, None: tested, 2**40: tested}
+    for trips, works in expected.items():
+        loop = Loop(0, 0, 0, [condition], holds, [body], swaps=True, trips=trips)
+        program = region_program([loop], lambda arg: 0)
+        assert program is not None
+        assert program.works[:, :4].tolist() == works
 
 
 def test_a_parameter_that_cannot_be_passed_is_refused() -> None:

@@ -11,6 +11,7 @@ from litecl.interpreter.graph import Array, Model, Subgraph, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import stablehlo as ops
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
+from litecl.interpreter.ops.control import STABLEHLO_COMPOSITE, StableHLOCompositeOptions
 from litecl.interpreter.ops.reduce_window import STABLEHLO_REDUCE_WINDOW, StablehloReduceWindowOptions
 from litecl.interpreter.schema import TensorType
 from litecl.interpreter.writer import write
@@ -71,6 +72,15 @@ def test_reduce_window(op: Op, options: StablehloReduceWindowOptions) -> None:
     _check(model(g.build(y), _computation(op)), [randn(RNG, 4, 5)])
 
 
+def test_composite_is_its_decomposition() -> None:
+    g, decomposition = Graph(), Graph("decomposition")
+    x = g.input((2, 3))
+    options = StableHLOCompositeOptions("twice", decomposition_subgraph_index=1)
+    (y,) = g.node(STABLEHLO_COMPOSITE, (x,), [TensorSpec(TensorType.FLOAT32, (2, 3))], options)
+    p = decomposition.input((2, 3))
+    _check(model(g.build(y), decomposition.build(decomposition.op(ADD, [p, p], AddOptions()))), [randn(RNG, 2, 3)])
+
+
 @pytest.mark.parametrize("branch", [0, 1, 7, -3])
 def test_case_takes_the_last_branch_where_the_index_is_out_of_range(branch: int) -> None:
     g = Graph()
@@ -82,11 +92,4 @@ def test_case_takes_the_last_branch_where_the_index_is_out_of_range(branch: int)
         b = Graph(op.name)
         p = b.input((3,))
         branches.append(b.build(b.op(op, [p, b.const(np.float32([1, 2, 3]))], arguments)))
-    values = randn(RNG, 3)
-    interpreter = Interpreter(write(model(g.build(y), *branches)))
-    interpreter.allocate_tensors()
-    interpreter.set_tensor(index, np.int32(branch))
-    interpreter.set_tensor(x, values)
-    interpreter.invoke()
-    steps = np.float32([1, 2, 3])
-    np.testing.assert_array_equal(interpreter.get_tensor(y), values + steps if branch == 0 else values * steps)
+    _check(model(g.build(y), *branches), [np.asarray(branch, np.int32), randn(RNG, 3)], "optimised")

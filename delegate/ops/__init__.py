@@ -20,6 +20,7 @@ from litecl.delegate.ops import (
     lstm,
     pad,
     pool_2d,
+    quantized_batch_matmul,
     quantized_binary,
     quantized_conv_2d,
     quantized_depthwise_conv_2d,
@@ -80,6 +81,7 @@ _HEAVY: tuple[ClOp, ...] = (
 )
 
 _QUANTIZED: tuple[ClOp, ...] = (
+    *quantized_batch_matmul.CL_OPS,
     *quantized_binary.CL_OPS,
     *quantized_conv_2d.CL_OPS,
     *quantized_depthwise_conv_2d.CL_OPS,

@@ -12,7 +12,7 @@ from litecl.delegate.tile import flops
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions, windows
 
-_PIXELS = 4  # columns of the output that a piece computes
+_PIXELS = (4, 5, 6, 3)  # columns of the output that a piece may compute, the best first
 _WIDEST_UNROLLED = 7
 _CACHE_BYTES = 24576  # rows of a block of channels that stay in the first-level cache from one output row to the next
 _LEAST_BLOCK = 64  # channels: shorter runs of memory cost more than the cache gains
@@ -98,7 +98,7 @@ def _items(call: Call, work: int) -> tuple[int, int, int]:
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
     rows, width, channels = out.shape[0] * out.shape[1], out.shape[2], x.shape[3]
     if call.target.kind == "gpu":
-        return 1, _PIXELS, _width(channels, call.target)
+        return 1, _PIXELS[0], _width(channels, call.target)
     fits = _CACHE_BYTES // (4 * filter_.shape[1] * x.shape[2])
     block = fits // call.target.vector_width * call.target.vector_width
     if block < _LEAST_BLOCK:
@@ -145,7 +145,9 @@ def _grid(g: Geometry, target: Target) -> tuple[tuple[int, ...], tuple[int, ...]
 
 
 def _defines(g: Geometry, target: Target) -> dict[str, str | int | float]:
-    defines: dict[str, str | int | float] = {"PIXELS": _PIXELS}
+    whole = target.kind == "gpu"  # a work-item's columns
+    pixels = _PIXELS[0] if whole else min(_PIXELS, key=lambda n: -(-g.out_width // n) * n)
+    defines: dict[str, str | int | float] = {"PIXELS": pixels}
     if g.dilation_x == 1 and g.kernel_width <= _WIDEST_UNROLLED and g.stride_x <= 2:
         defines |= {"KERNEL_WIDTH": g.kernel_width, "STRIDE_X": g.stride_x}
     if g.channels < target.vector_width:

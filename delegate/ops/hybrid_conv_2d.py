@@ -59,7 +59,7 @@ def _product(call: Call, g: Geometry, rows: int, *, asymmetric: bool) -> list[St
     stage = Const(_stage(call, values, panel, width))
     operands: tuple[Arg, ...] = (
         *(quantized.values, quantized.zeros, quantized.scales),
-        *(Const(packed(values, panel)), stage, work.scratch),
+        *(Const(packed(values, panel, work.runs)), stage, work.scratch),
         stage if call.residual is None else call.residual,
         out,
         Const(np.array(sizes, np.int32)),

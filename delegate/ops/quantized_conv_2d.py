@@ -109,7 +109,7 @@ def convolution(
     words = x.spec.type == TensorType.INT16
     if words:
         g, weights = g.words, weights.words
-    work = patches(g, call.target)
+    work = patches(g, call.target, words=words)
     x_zero, bounds = unsigned_zero(x.spec), bounds_of(call.options, out.spec)
     sizes = (*work.sizes(x.spec.size * x.spec.dtype.itemsize), x_zero, *astuple(bounds), weights.factor, 0)
     panel, width = work.tile.panel, call.target.vector_width
@@ -119,7 +119,7 @@ def convolution(
         stage = weights.stage(panel, width, x_zero, bounds, real=real)
     operands: tuple[Arg, ...] = (
         x,
-        Const(weights.packed(panel)),
+        Const(weights.packed(panel, work.runs)),
         Const(stage.fields),
         work.scratch,
         into or out,

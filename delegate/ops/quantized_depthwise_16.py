@@ -22,7 +22,7 @@ def launch(call: Call, weights: Weights) -> Launch:
     vertical, horizontal = windows(call.options, x.shape, filter_.shape)
     channels, width = x.shape[3], call.target.vector_width
     lanes, bounds = -(-channels // width) * width, bounds_of(call.options, out.spec)
-    by_multiplier = _by_multiplier(weights, channels)
+    by_multiplier = _by_multiplier(weights.words, channels)
     if is_wide(call.specs, call.options):
         stage = by_multiplier.wide_stage(width, width, real=False)
     else:

@@ -18,7 +18,7 @@ from litecl.interpreter.ops import fixed_point
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, windows
 from litecl.interpreter.schema import TensorType
 
-_PIXELS = 4  # columns of the output that a piece computes
+_PIXELS = (4, 5, 6, 3)  # columns of the output that a piece may compute, the best first
 _WIDEST_UNROLLED = 5
 _LEAST_FLAT = 4  # fewer do not make up for columns that are loaded anew for every tap
 _GROUP = 4  # rows of the kernel that are multiplied at once
@@ -185,7 +185,7 @@ def _items(call: Call, width: int) -> tuple[int, int]:
 
 
 def _defines(g: Geometry, width: int, flat: int, call: Call) -> dict[str, str | int | float]:
-    pixels = 1 if flat > 1 else _PIXELS
+    pixels = 1 if flat > 1 else min(_PIXELS, key=lambda n: -(-g.out_width // n) * n)
     defines: dict[str, str | int | float] = {"PIXELS": pixels, "ROWS": min(_GROUP, g.kernel_height)}
     defines["T"] = claims.C_TYPES[call.outputs[0].spec.type]
     if g.dilation_x == 1 and g.kernel_width <= _WIDEST_UNROLLED and g.stride_x <= 2:

@@ -23,7 +23,7 @@ from litecl.interpreter.schema import TensorType
 
 def _table(op: Op, options: Any, x: TensorSpec, y: TensorSpec) -> Array:
     """The results for every element, counted as an unsigned one."""
-    return _results(op, options, [x], y, [elements(x)])
+    return results(op, options, [x], y, [elements(x)])
 
 
 def elements(spec: TensorSpec) -> Array:
@@ -32,7 +32,8 @@ def elements(spec: TensorSpec) -> Array:
     return np.arange(1 << 8 * size, dtype=f"u{size}").view(spec.dtype)
 
 
-def _results(op: Op, options: Any, inputs: Sequence[TensorSpec], y: TensorSpec, values: Sequence[Array]) -> Array:
+def results(op: Op, options: Any, inputs: Sequence[TensorSpec], y: TensorSpec, values: Sequence[Array]) -> Array:
+    """What the interpreter makes of elements."""
     run = None if op.bind is None else op.bind(options, inputs, [y])
     (result,) = (op.run if run is None else run)(options, values)
     return np.ascontiguousarray(result).view(stored(y.type))
@@ -86,7 +87,7 @@ def _of_pairs(op: Op) -> ClOp:
         left, right = np.meshgrid(elements(a.spec), elements(b.spec), indexing="ij")
         if divides:
             right = np.where(right == zero_point(b.spec), right ^ 1, right)
-        table = Const(_results(op, call.options, [a.spec, b.spec], y.spec, [left, right]))
+        table = Const(results(op, call.options, [a.spec, b.spec], y.spec, [left, right]))
         a, b, path = together(a, b, y)
         share = launch.elements(y.spec.size, call.target)
         args: tuple[Arg, ...] = (a, b, table, y, path.table, *share.args, *path.arguments)

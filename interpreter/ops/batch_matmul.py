@@ -85,7 +85,7 @@ def _integer(inputs: Specs, output: TensorSpec) -> Run:
     factor_of = rescale.wide if x.type == TensorType.INT16 else rescale.twice_rounded
     scaling = weighted.scaling("BATCH_MATMUL", ActivationFunctionType.NONE, x, y, output, factor_of, coarse=True)
     largest = scaling.reach * exact.reach(y.dtype, scaling.weights_zero_point)
-    last = cache(lambda depth: scaling.rescale(largest * depth))
+    last = cache(lambda depth: scaling.rescale(np.array([-largest * depth]), np.array([largest * depth])))
 
     def run(options: BatchMatMulOptions, inputs: Inputs) -> list[Array]:
         x, y = operands(options, inputs)

@@ -1,9 +1,8 @@
 """DEPTHWISE_CONV_2D: filters of one channel each, ``multiplier`` of them for every input channel."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from math import prod
 
 import numpy as np
 
@@ -62,15 +61,29 @@ def _run(options: DepthwiseConv2DOptions, inputs: Inputs) -> list[Array]:
 
 
 def correlate(options: DepthwiseConv2DOptions, x: Array, filter_: Array) -> Array:
-    """The sums over the taps, [n, height, width, c * multiplier], in the type of ``x``."""
+    """The sums over the taps, [n, height, width, c * multiplier], in the type of the operands."""
     sizes = windows(options, x.shape, filter_.shape)
-    return _sums(_patches(x, filter_, sizes), filter_)
+    return _by_blocks(x, filter_, sizes, lambda sums: sums, np.result_type(x, filter_))
 
 
-def _patches(x: Array, filter_: Array, sizes: Sequence[window.Window]) -> Array:
-    """What each filter meets: [n, height, width, *taps, c * multiplier]."""
+def _by_blocks(
+    x: Array,
+    filter_: Array,
+    sizes: Sequence[window.Window],
+    last: Callable[[Array], Array],
+    dtype: np.dtype[np.generic],
+) -> Array:
+    """``last`` of the sums over the taps, which gives them a type, so many rows at a time as the cache holds."""
     multiplier = filter_.shape[3] // x.shape[3]
-    return window.patches(window.pad(x if multiplier == 1 else x.repeat(multiplier, axis=3), sizes), sizes)
+    patches = window.patches(window.pad(x if multiplier == 1 else x.repeat(multiplier, axis=3), sizes), sizes)
+    images, height, width, *_, channels = patches.shape
+    blocks = list(window.blocks(images, height, width * channels))
+    if len(blocks) == 1:
+        return last(_sums(patches, filter_))
+    result = np.empty((images, height, width, channels), dtype)
+    for block in blocks:
+        result[block] = last(_sums(patches[block], filter_))
+    return result
 
 
 def _sums(patches: Array, filter_: Array) -> Array:
@@ -105,11 +118,8 @@ def _integer(options: DepthwiseConv2DOptions, inputs: Specs, output: TensorSpec)
         x, filter_ = require.arrays(inputs, 2)
         taps, added, last = ready(filter_, require.optional(inputs, 2))
         sizes = geometry(x.shape, filter_.shape)
-        patches = _patches(x.astype(taps.dtype) - scaling.zero_point, filter_, sizes)
-        result = np.empty((*patches.shape[:3], filter_.shape[3]), output.dtype)
-        for images, rows in window.blocks(len(result), result.shape[1], prod(result.shape[2:])):
-            result[images, rows] = last(_sums(patches[images, rows], taps) + added)
-        return [result]
+        centred = x.astype(taps.dtype) - scaling.zero_point
+        return [_by_blocks(centred, taps, sizes, lambda sums: last(sums + added), output.dtype)]
 
     return run
 

@@ -82,12 +82,12 @@ def _best(options: DetectionOptions, corners: Array, scores: Array, most: int) -
 def _fast(options: DetectionOptions, corners: Array, scores: Array) -> tuple[Array, Array, Array]:
     """Rows: box, class, score; every selected box with its best classes."""
     wanted = min(options.max_classes_per_detection, options.num_classes)
-    classes = np.argsort(-scores, axis=1, kind="stable")[:, :wanted]
     chosen = np.array(_best(options, corners, scores.max(axis=1), options.max_detections), np.int64)
+    classes = np.argsort(-scores[chosen], axis=1, kind="stable")[:, :wanted]
     width = options.max_classes_per_detection
     rows = (np.arange(len(chosen))[:, None] * width + np.arange(wanted)).reshape(-1)
     boxes = np.repeat(chosen, wanted)
-    kinds = classes[chosen].reshape(-1)
+    kinds = classes.reshape(-1)
     return rows, boxes, kinds
 
 

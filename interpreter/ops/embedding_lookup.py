@@ -5,7 +5,7 @@ import numpy as np
 from litecl.interpreter.errors import ModelError, UnsupportedOp
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import require
+from litecl.interpreter.ops import hybrid, require
 from litecl.interpreter.schema import TensorType
 
 
@@ -29,6 +29,7 @@ def _bind(options: NoOptions, inputs: Specs, outputs: Specs) -> Run | None:
     (output,) = require.present("EMBEDDING_LOOKUP", outputs, 1)
     if output.type != TensorType.FLOAT32 or table.type == TensorType.FLOAT32:
         return None
+    require.types("EMBEDDING_LOOKUP", table, hybrid.INTEGERS)
     quantization = table.quantization
     if quantization is None:
         raise UnsupportedOp(f"EMBEDDING_LOOKUP: expected a quantized table, got {table.type.name} without scales")
@@ -37,11 +38,12 @@ def _bind(options: NoOptions, inputs: Specs, outputs: Specs) -> Run | None:
 
     def run(options: NoOptions, inputs: Inputs) -> list[Array]:
         lookup, values = require.arrays(inputs, 2)
-        (rows,) = _run(options, inputs)
+        (stored,) = _run(options, inputs)
+        rows = hybrid.integers(stored)
         if row_scales is None:
-            blocks = rows.reshape(len(lookup), -1, quantization.block_size).astype(np.float32)
+            blocks = rows.reshape(len(lookup), -1, quantization.block_size)
             return [(blocks * scales.reshape(len(values), -1, 1)[lookup]).reshape(rows.shape)]
-        return [rows.astype(np.float32) * row_scales[lookup].reshape(-1, *(1,) * (rows.ndim - 1))]
+        return [rows * row_scales[lookup].reshape(-1, *(1,) * (rows.ndim - 1))]
 
     return run
 

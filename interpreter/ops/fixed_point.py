@@ -83,8 +83,8 @@ def rounding_divide_by_pot(x: Array, exponent: npt.ArrayLike) -> Array:
     power = np.asarray(exponent, np.int64)
     half = (np.int64(1) << power) >> 1
     x = np.asarray(x, np.int64)
-    # The sign bits are -1 where x is negative, and are left out where nothing is divided.
-    result: Array = (x + half + ((x >> 63) & -(half > 0).astype(np.int64))) >> power
+    # The sign bits are -1 where x is negative, which must not count where nothing is divided.
+    result: Array = (x + np.maximum(half + (x >> 63), 0)) >> power
     return result
 
 
@@ -93,7 +93,8 @@ def saturating_multiply_by_pot(x: Array, exponent: int, bits: int = 32) -> Array
     if exponent < 0:
         return rounding_divide_by_pot(x, -exponent)
     limit = 1 << (bits - 1)
-    return np.asarray(x << exponent).clip(-limit, limit - 1)
+    result: Array = np.minimum(np.maximum(x << exponent, -limit), limit - 1)
+    return result
 
 
 def round_half_away(x: Array) -> Array:

@@ -63,7 +63,7 @@ def _finish(options: FullyConnectedOptions, inputs: Inputs, rows: Array) -> Arra
 
 def _shaped(options: FullyConnectedOptions, x: Array, rows: Array) -> Array:
     """Rows [n, units] in the dimensions of the input, if these are kept."""
-    return rows.reshape(*x.shape[:-1], -1) if options.keep_num_dims else rows
+    return rows.reshape(*x.shape[:-1], rows.shape[1]) if options.keep_num_dims else rows
 
 
 def _bind(options: FullyConnectedOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:

@@ -23,7 +23,7 @@ class Sums:
     def __call__(self, rows: Array) -> Array:
         """Whole numbers [..., outputs] for rows [..., depth]."""
         sums = self.product(rows.reshape(-1, rows.shape[-1])) + self.offset
-        return self.factor(sums).reshape(*rows.shape[:-1], -1)
+        return self.factor(sums).reshape(*rows.shape[:-1], sums.shape[1])
 
 
 Part = tuple[TensorSpec, TensorSpec | None, np.float32]

@@ -26,12 +26,13 @@ class Candidate:
 
 def overlaps(boxes: Array, box: int, others: Array) -> Array:
     """Intersection over union of one box with others; ``boxes`` [n, 4] hold two opposite corners (y, x, y, x)."""
+    boxes = boxes[np.concatenate([[box], others])]
     low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
-    sides = np.minimum(high[box], high[others]) - np.maximum(low[box], low[others])
-    shared = np.prod(np.maximum(sides, 0), axis=1)
-    areas = np.prod(high - low, axis=1)
-    union = areas[box] + areas[others] - shared
-    real = (areas[box] > 0) & (areas[others] > 0)
+    sides = np.minimum(high[0], high[1:]) - np.maximum(low[0], low[1:])
+    shared = np.multiply(*np.maximum(sides, 0).T)
+    areas = np.multiply(*(high - low).T)
+    union = areas[0] + areas[1:] - shared
+    real = (areas[0] > 0) & (areas[1:] > 0)
     ious: Array = np.divide(shared, union, out=np.zeros_like(shared), where=real)
     return ious
 

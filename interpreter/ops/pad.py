@@ -10,9 +10,11 @@ from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.ops import require
-from litecl.interpreter.schema import MirrorPadMode
+from litecl.interpreter.schema import MirrorPadMode, TensorType
 
 Borders = list[tuple[int, int]]
+
+_BORDERS = (*require.COUNTS, TensorType.INT8, TensorType.BOOL)
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ def _borders(name: str, x: TensorSpec, paddings: TensorSpec) -> Borders | None:
     rank = require.rank(name, x)
     if paddings.static_shape != (rank, 2):
         raise ShapeError(f"{name}: expected paddings of shape [{rank}, 2], got {list(paddings.static_shape)}")
-    values = require.integers(name, paddings)
+    values = require.integers(name, paddings, _BORDERS)
     if values is None:
         return None
     if any(value < 0 for value in values):

@@ -177,6 +177,19 @@ def absolute(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
     )
 
 
+def sqrt(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
+    """Computed in float32 and rounded down."""
+    symmetric(op, x, output)
+    x_zero, zero = zero_point_of(op, x), zero_point_of(op, output)
+    x_scale, scale = np.float32(scale_of(op, x)), np.float32(scale_of(op, output))
+
+    def function(q: Array) -> Array:
+        value = _not_negative(op, q - x_zero)
+        return np.asarray(np.floor(np.sqrt(value.astype(np.float32) * x_scale) / scale) + zero)
+
+    return elementwise(function, output)
+
+
 def rsqrt(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
     """Newton's iteration for 8 bits, a table for 16."""
     symmetric(op, x, output)
@@ -189,9 +202,7 @@ def rsqrt(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
     most = types.limits(output.dtype)[1]
 
     def function(q: Array) -> Array:
-        value = q - x_zero
-        if np.any(value < 0):
-            raise ModelError(f"{op}: expected elements of at least 0, got {int(value.min())} steps below")
+        value = _not_negative(op, q - x_zero)
         inverse, shift = fixed_math.inverse_sqrt(np.maximum(value, 1))
         data = fixed_point.multiply_by_quantized_multiplier(np.ones_like(value), Multiplier(inverse, 20 - shift))
         scaled = fixed_point.multiply_by_quantized_multiplier(
@@ -200,6 +211,12 @@ def rsqrt(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
         return np.where(value == 0, most, scaled + zero)
 
     return elementwise(function, output)
+
+
+def _not_negative(op: str, value: Array) -> Array:
+    if np.any(value < 0):
+        raise ModelError(f"{op}: expected elements of at least 0, got {int(value.min())} steps below")
+    return value
 
 
 def log(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:

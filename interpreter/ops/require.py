@@ -14,6 +14,9 @@ from litecl.interpreter.schema import TensorType
 QUANTIZED = (TensorType.INT8, TensorType.UINT8, TensorType.INT16, TensorType.INT4, TensorType.INT2, TensorType.UINT4)
 """Types whose integers stand for real numbers where they have a scale."""
 
+COUNTS = (TensorType.INT32, TensorType.INT64, TensorType.INT16)
+"""Types of operands that give a shape, an axis or a count."""
+
 _T = TypeVar("_T")
 
 
@@ -120,9 +123,9 @@ def broadcast(op: str, *specs: TensorSpec) -> Shape:
         raise ShapeError(f"{op}: shapes {shapes} do not broadcast") from None
 
 
-def integers(op: str, spec: TensorSpec) -> list[int] | None:
+def integers(op: str, spec: TensorSpec, allowed: Collection[TensorType] = COUNTS) -> list[int] | None:
     """The elements of an operand that gives a shape, an axis or a count; None where they are not constant."""
-    types(op, spec, (TensorType.INT32, TensorType.INT64, TensorType.INT16))
+    types(op, spec, allowed)
     return None if spec.data is None else [int(value) for value in spec.data.ravel()]
 
 

@@ -70,6 +70,32 @@ class Stored:
     dtype: np.dtype[Any]
 
 
+def bounded(factor_of: FactorOf, factors: Array, low: Array, high: Array, stored: Stored) -> Rescale:
+    """The last step for sums that lie between ``low`` and ``high`` [outputs].
+
+    An output that is the same for all its sums, as that of weights of zeros, needs no arithmetic. Its factor or bias is
+    often so extreme that because of it the others would be rescaled with integers.
+    """
+    largest = np.maximum(np.abs(low), np.abs(high))
+    factor = factor_of(factors, float(largest.max(initial=0)))
+    exactly = rescale(factor, stored)
+    if isinstance(factor, Floor | Nearest) or largest.max(initial=0) >= 2**31:
+        return exactly
+    bottom, top = exactly(np.stack([low, high]))
+    same = bottom == top
+    factor = factor_of(np.where(same, 0.5, factors), float(largest[~same].max(initial=0)))
+    if not isinstance(factor, Floor):
+        return exactly
+    quickly, known, values = rescale(factor, stored), np.flatnonzero(same), bottom[same]
+
+    def run(sums: Array) -> Array:
+        result = quickly(sums)
+        result[..., known] = values
+        return result
+
+    return run
+
+
 def rescale(factor: Factor, stored: Stored) -> Rescale:
     """The last step of an integer kernel, from sums [..., outputs] to what is stored."""
     if isinstance(factor, Floor) and factor.fraction_bits + 8 * stored.dtype.itemsize <= 53:

@@ -89,7 +89,7 @@ def _softmax8(options: SoftmaxOptions, x: TensorSpec, output: TensorSpec) -> Run
         inverse, over = fixed_math.reciprocal(total, _ACCUMULATOR_BITS)
         product = fixed_point.saturating_rounding_doubling_high_mul(e, inverse)
         result = fixed_point.rounding_divide_by_pot(product, over + 31 - bits) + low
-        return [result.clip(low, high).astype(output.dtype)]
+        return [np.minimum(np.maximum(result, low), high).astype(output.dtype)]
 
     return run
 

@@ -90,7 +90,7 @@ ABS = unary("ABS", np.abs, (*types.REAL, TensorType.INT16), range(1, 6), _SIGNED
 NEG = unary("NEG", np.negative, (*types.NUMBER, *_HALVES, *_SIGNED), stored=_SIGNED)  # zero points are left out
 SIGN = unary("SIGN", np.sign, (*types.REAL, TensorType.FLOAT64), range(1, 3))
 SQUARE = unary("SQUARE", np.square)
-SQRT = unary("SQRT", np.sqrt, versions=range(1, 3))
+SQRT = unary("SQRT", np.sqrt, types.FLOAT, range(1, 3), _SIGNED, quantized.sqrt)
 RSQRT = unary("RSQRT", lambda x: 1 / np.sqrt(x), types.FLOAT, range(1, 4), _SIGNED, quantized.rsqrt)
 EXP = unary("EXP", np.exp, types.FLOAT, range(1, 3), _SIGNED, quantized.table(_exp))
 LOG = unary("LOG", np.log, types.FLOAT, range(1, 3), _SIGNED, quantized.log)

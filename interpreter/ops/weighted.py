@@ -60,30 +60,30 @@ class Scaling:
         """Weights less their zero point, as int64."""
         return weights.astype(np.int64) - self.weights_zero_point
 
-    def rescale(self, largest: float, channels: slice = slice(None)) -> Rescale:
-        """The last step for some output channels, whose sums are at most ``largest`` in magnitude."""
+    def rescale(self, low: Array, high: Array, channels: slice = slice(None)) -> Rescale:
+        """The last step for some output channels, whose sums lie between ``low`` and ``high``."""
         factors = self.factors if len(self.factors) == 1 else self.factors[channels]
-        return rescale.rescale(self.factor_of(factors, largest), self.stored)
+        return rescale.bounded(self.factor_of, factors, low, high, self.stored)
 
     def spread(self, weights: Array, bias: Array | None, axis: int) -> tuple[Array, Array, Rescale]:
         """Weights, whose output channels lie along ``axis``, and bias in a type that holds all sums; the last step."""
         taps = self.centred(weights)
         others = tuple(i for i in range(taps.ndim) if i != axis)
         added = np.zeros(taps.shape[axis], np.int64) if bias is None else bias.reshape(-1).astype(np.int64)
-        largest = float((self.reach * np.abs(taps).sum(axis=others) + np.abs(added)).max(initial=0))
-        dtype = exact.float_type(largest)
-        return taps.astype(dtype), added.astype(dtype), self.rescale(largest)
+        bounds = self.reach * np.abs(taps).sum(axis=others)
+        dtype = exact.float_type(float((bounds + np.abs(added)).max(initial=0)))
+        return taps.astype(dtype), added.astype(dtype), self.rescale(added - bounds, added + bounds)
 
     def weighted(self, matrix: Array, bias: Array | None, channels: slice = slice(None)) -> Weighted:
         """The arithmetic of some output channels, for their weights [depth, outputs] and the bias of all."""
         columns = self.centred(matrix)
         added = np.zeros(columns.shape[1], np.int64) if bias is None else bias.reshape(-1)[channels].astype(np.int64)
         offset = added - self.zero_point * columns.sum(axis=0)
-        bounds = self.reach * np.abs(columns).sum(axis=0) + np.abs(added)
-        largest = float(bounds.max(initial=0))
-        dtype = exact.float_type(max(largest, float(np.abs(offset).max(initial=0))))
+        bounds = self.reach * np.abs(columns).sum(axis=0)
+        dtype = exact.float_type(float(np.maximum(bounds + np.abs(added), np.abs(offset)).max(initial=0)))
         multiply = exact.product(columns, exact.reach(self.x.dtype))
-        return _weighted(multiply, offset.astype(dtype)[None], self.rescale(largest, channels), self.stored.dtype)
+        last = self.rescale(added - bounds, added + bounds, channels)
+        return _weighted(multiply, offset.astype(dtype)[None], last, self.stored.dtype)
 
 
 def scaling(

@@ -73,7 +73,10 @@ def convolve(x: Array, multiply: Callable[[Array], Array], windows: Sequence[Win
         if result is None:
             result = np.empty((*outer, block.shape[1]), block.dtype)
         result[images, rows] = block.reshape(result[images, rows].shape)
-    return np.zeros((*outer, 0), x.dtype) if result is None else result
+    if result is None:  # no images: only the number and the type of the results are asked for
+        block = multiply(np.zeros((0, inner), x.dtype))
+        return np.zeros((*outer, block.shape[1]), block.dtype)
+    return result
 
 
 def reduce(x: Array, windows: Sequence[Window], combine: np.ufunc, identity: float) -> Array:

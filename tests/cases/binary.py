@@ -95,7 +95,11 @@ CASES = (
     _case("int32 signs", ops.FLOOR_DIV, _ints[:, 0], _ints[:, 1], device=_unsafe),
     _case("int32 signs of a constant", ops.FLOOR_DIV, _ints[:, 0], _ints[:, 1], constant=True),
     _case("int32 signs, constant", ops.FLOOR_DIV, _ints[:, 0], _ints[:, 1], constant=True),
-    _case("int16", ops.FLOOR_DIV, _ints[:, 0].astype(np.int16), _ints[:, 1].astype(np.int16), device="type"),
+    *(
+        _case(dtype.__name__, op, _ints[:, 0].astype(dtype), _ints[:, 1].astype(dtype), device="type")
+        for op in (ops.FLOOR_DIV, ops.FLOOR_MOD)
+        for dtype in (np.int16, np.int8)
+    ),
     _case("scalar", ops.FLOOR_DIV, _random.normal(2, 3), np.array(0.7, np.float32)),
     _case("signs", ops.FLOOR_MOD, _pairs[:, 0], _pairs[:, 1]),
     _case("int32 signs", ops.FLOOR_MOD, _ints[:, 0], _ints[:, 1], device=_unsafe),

@@ -3,6 +3,7 @@
 import numpy as np
 
 from cases import Case, rng
+from cases.values import unfit
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding
@@ -18,7 +19,7 @@ def _case(name: str, x: tuple[int, ...], filter_: tuple[int, ...], **options: ob
     """A convolution with stride 1, unless it is given, and constant weights."""
     chosen = Conv2DOptions(**{"stride_w": 1, "stride_h": 1} | options)  # type: ignore[arg-type]
     inputs = [_f(*x), _f(*filter_), _f(filter_[0])]
-    return Case(name, CONV_2D, chosen, inputs, constants=frozenset({1, 2}))
+    return Case(name, CONV_2D, chosen, inputs, constants=frozenset({1, 2}), device=unfit(*inputs))
 
 
 CASES = (
@@ -43,6 +44,7 @@ CASES = (
     _case("RELU", (1, 6, 6, 3), (4, 3, 3, 3), fused_activation_function=ActivationFunctionType.RELU),
     _case("RELU6", (1, 6, 6, 3), (4, 3, 3, 3), fused_activation_function=ActivationFunctionType.RELU6),
     _case("RELU_N1_TO_1", (1, 6, 6, 3), (4, 3, 3, 3), fused_activation_function=ActivationFunctionType.RELU_N1_TO_1),
+    _case("no images", (0, 6, 6, 3), (4, 3, 3, 3)),
     _case("filter larger than the image, SAME", (1, 2, 3, 2), (3, 5, 5, 2)),
     _case("filter as large as the image, VALID", (2, 4, 5, 3), (6, 4, 5, 3), padding=Padding.VALID),
     _case("one pixel", (1, 1, 1, 16), (8, 1, 1, 16)),

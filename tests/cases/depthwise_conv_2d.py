@@ -3,6 +3,7 @@
 import numpy as np
 
 from cases import Case, rng
+from cases.values import unfit
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding
@@ -22,7 +23,8 @@ def _case(
     chosen = DepthwiseConv2DOptions(**defaults | options)  # type: ignore[arg-type]
     outputs = x[3] * multiplier
     inputs = [_f(*x), _f(1, *kernel, outputs), *([_f(outputs)] if bias else [])]
-    return Case(name, DEPTHWISE_CONV_2D, chosen, inputs, constants=frozenset({1, 2}) if bias else frozenset({1}))
+    constants = frozenset({1, 2}) if bias else frozenset({1})
+    return Case(name, DEPTHWISE_CONV_2D, chosen, inputs, constants, device=unfit(*inputs))
 
 
 CASES = (
@@ -32,6 +34,8 @@ CASES = (
     _case("3x3, stride 2, odd, batch", (2, 9, 7, 8), (3, 3), stride_w=2, stride_h=2),
     _case("5x5", (1, 7, 7, 12), (5, 5)),
     _case("1x1", (1, 4, 4, 6), (1, 1)),
+    _case("no images", (0, 4, 4, 6), (3, 3)),
+    _case("many channels, stride 2", (2, 7, 6, 80), (3, 3), stride_w=2, stride_h=2),
     _case("2x4, stride 2 by 3", (1, 9, 11, 5), (2, 4), stride_h=2, stride_w=3),
     _case("multiplier 2", (1, 6, 6, 4), (3, 3), multiplier=2),
     _case("multiplier 3 of one channel", (1, 6, 6, 1), (3, 3), multiplier=3),

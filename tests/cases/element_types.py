@@ -17,7 +17,10 @@ from cases import (
     cast,
     compare,
     concatenation,
+    cumsum,
+    dilate,
     dynamic_update_slice,
+    embedding_lookup,
     fill,
     gather,
     gelu,
@@ -27,6 +30,7 @@ from cases import (
     pad,
     pool_2d,
     reduce,
+    reduce_window,
     reshape,
     resize,
     reverse,
@@ -46,19 +50,20 @@ from cases import (
     topk_v2,
     transpose,
     unary,
+    unique,
 )
 from cases.values import Random
-from litecl.interpreter.graph import Array
+from litecl.interpreter.graph import Array, Quantization
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops import BUILTINS
 from litecl.interpreter.schema import TensorType as T
 
 _random = Random(89)
 _TABLES = (
-    arg_max, binary, broadcast_to, bucketize, cast, compare, concatenation, dynamic_update_slice, fill, gather, gelu,
-    matrix_diag, one_hot, pack, pad, pool_2d, reduce, reshape, resize, reverse, scatter_nd, select, shape, slice,
-    softmax, space_to_batch_nd, space_to_depth, sparse_lookup, sparse_to_dense, split, stablehlo, strided_slice, tile,
-    topk_v2, transpose, unary,
+    arg_max, binary, broadcast_to, bucketize, cast, compare, concatenation, cumsum, dilate, dynamic_update_slice,
+    embedding_lookup, fill, gather, gelu, matrix_diag, one_hot, pack, pad, pool_2d, reduce, reduce_window, reshape,
+    resize, reverse, scatter_nd, select, shape, slice, softmax, space_to_batch_nd, space_to_depth, sparse_lookup,
+    sparse_to_dense, split, stablehlo, strided_slice, tile, topk_v2, transpose, unary, unique,
 )  # fmt: skip
 
 _SMALL = (T.UINT8, T.INT16, T.INT8)
@@ -73,13 +78,16 @@ _TYPES: dict[str, tuple[T, ...]] = {
     "MINIMUM": (T.FLOAT16, *_SMALL),
     "ATAN2": (T.FLOAT16, T.FLOAT64),
     "BITWISE_XOR": (T.INT16, T.INT8, T.UINT32, T.UINT16),
-    "RIGHT_SHIFT": (T.UINT8, T.INT16, T.UINT32, T.UINT16),
+    "RIGHT_SHIFT": (*_SMALL, T.UINT32, T.UINT16),
     "BROADCAST_TO": _WIDE,
     "BUCKETIZE": (T.FLOAT64,),
     **dict.fromkeys(("EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), (T.FLOAT16, T.INT16)),
     "NOT_EQUAL": (T.FLOAT16,),
     "CONCATENATION": (T.INT8, T.UINT32),
+    "CUMSUM": (T.INT64,),
+    "DILATE": _WIDE,
     "DYNAMIC_UPDATE_SLICE": _WIDE,
+    "EMBEDDING_LOOKUP": _WIDE,
     "FILL": _WIDE,
     "GATHER": (T.FLOAT16, *_PLAIN, T.BOOL),
     "GATHER_ND": (T.FLOAT16, *_PLAIN, T.STRING, T.BOOL),
@@ -94,6 +102,8 @@ _TYPES: dict[str, tuple[T, ...]] = {
     "MIRROR_PAD": _WIDE,
     "SOFTMAX": (T.FLOAT16,),
     **dict.fromkeys(("REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN"), (*_PLAIN, T.BOOL)),
+    "REDUCE_WINDOW": (T.FLOAT64,),
+    "RESIZE_NEAREST_NEIGHBOR": _SMALL,
     "NEG": (T.FLOAT16, T.INT16, T.INT8),
     **dict.fromkeys(("SIN", "COS", "FLOOR", "ROUND", "LOGISTIC", "TANH"), (T.FLOAT16,)),
     "RESHAPE": (*_WIDE, T.STRING),
@@ -118,15 +128,40 @@ _TYPES: dict[str, tuple[T, ...]] = {
     "SPLIT_V": _PLAIN,
     **dict.fromkeys(
         ("STABLEHLO_ADD", "STABLEHLO_MULTIPLY", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM"),
-        (T.FLOAT16, *_PLAIN, T.FLOAT64, T.UINT64, T.UINT32, T.UINT16),
+        (T.FLOAT16, *_PLAIN, T.BOOL, T.FLOAT64, T.UINT64, T.UINT32, T.UINT16),
     ),
+    "STABLEHLO_AND": (T.UINT8, T.INT64, T.BOOL, T.UINT64, T.UINT32, T.UINT16),
     "STABLEHLO_PAD": _WIDE,
     "STABLEHLO_GATHER": _WIDE,
     "STRIDED_SLICE": (*_WIDE, T.STRING),
+    "SUM": (T.BOOL,),
     "TILE": (*_WIDE, T.STRING),
     "TOPK_V2": _PLAIN,
     "TRANSPOSE": _WIDE,
+    "UNIQUE": (T.INT64, *_SMALL),
 }
+_QUANTIZED: dict[str, tuple[T, ...]] = {
+    **dict.fromkeys(
+        (
+            "BATCH_TO_SPACE_ND", "BROADCAST_TO", "CONCATENATION", "DILATE", "DYNAMIC_UPDATE_SLICE", "EXPAND_DIMS",
+            "FILL", "GATHER", "GATHER_ND", "HASHTABLE_LOOKUP", "MATRIX_DIAG", "MATRIX_SET_DIAG", "MIRROR_PAD", "PACK",
+            "PAD", "PADV2", "RESHAPE", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "SELECT",
+            "SELECT_V2", "SHAPE", "SLICE", "SPACE_TO_BATCH_ND", "SPLIT", "SPLIT_V", "SQUEEZE", "STABLEHLO_GATHER",
+            "STABLEHLO_PAD", "STRIDED_SLICE", "TILE", "TOPK_V2", "TRANSPOSE", "UNIQUE", "UNPACK",
+        ),
+        _SMALL,
+    ),
+    **dict.fromkeys(
+        (
+            "ARG_MAX", "ARG_MIN", "DEPTH_TO_SPACE", "ONE_HOT", "SCATTER_ND", "SPACE_TO_DEPTH", "SPARSE_TO_DENSE",
+            "WHERE",
+        ),
+        (T.UINT8, T.INT8),
+    ),
+    "REVERSE_SEQUENCE": (T.UINT8, T.INT16),
+    **dict.fromkeys(("GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), (T.INT16,)),
+}  # fmt: skip
+"""Operators that hand elements on, or compare them, in one scale."""
 
 
 def _first(op: Op | ControlOp) -> Case:
@@ -151,12 +186,28 @@ def _cases(name: str, wanted: tuple[T, ...]) -> Iterable[Case]:
     kinds = [None if x is None else T.of(x.dtype) for x in base.inputs]
     main = T.FLOAT32 if T.FLOAT32 in kinds else kinds[0]
     for type_ in wanted:
-        if type_ == main:
-            continue
         inputs = [
             x if x is None or kind != main else _values(x, type_) for x, kind in zip(base.inputs, kinds, strict=True)
         ]
-        yield replace(base, name=f"elements {type_.name}", inputs=inputs, on_device=False)
+        if type_ != main:
+            yield replace(base, name=f"elements {type_.name}", inputs=inputs, on_device=False)
 
 
-CASES = tuple(case for name, wanted in _TYPES.items() for case in _cases(name, wanted))
+def _quantized(name: str, wanted: tuple[T, ...]) -> Iterable[Case]:
+    """The same with a scale, and a zero point where the type may have one, for inputs and outputs."""
+    for case, type_ in zip(_cases(name, wanted), wanted, strict=True):
+        scale = Quantization(np.float32([0.05]), np.int64([0 if type_ == T.INT16 else 3]))
+        (graph,) = case.model().subgraphs
+        outputs = [graph.tensors[t] for t in graph.outputs]
+        yield replace(
+            case,
+            name=f"quantized {type_.name}",
+            quantization={i: scale for i, x in enumerate(case.inputs) if x is not None and x.dtype == type_.dtype},
+            outputs=[replace(spec, quantization=scale if spec.type == type_ else None) for spec in outputs],
+        )
+
+
+CASES = (
+    *(case for name, wanted in _TYPES.items() for case in _cases(name, wanted)),
+    *(case for name, wanted in _QUANTIZED.items() for case in _quantized(name, wanted)),
+)

@@ -21,7 +21,7 @@ def _indices(*values: int) -> Array:
 
 def _quantized(name: str, type_: TensorType, top: int, rows: int, scales: int) -> Case:
     """A table of integers, looked up as floats."""
-    table = _random.integers(-top, top + 1, (rows, 6)).astype(np.int8)
+    table = _random.integers(-top, top + 1, (rows, 6)).astype(np.int8).view(type_.dtype)
     quantization = Quantization(_random.uniform(0.01, 0.1, scales).astype(np.float32), np.zeros(scales, np.int64))
     return Case(
         name,
@@ -40,6 +40,7 @@ def _quantized(name: str, type_: TensorType, top: int, rows: int, scales: int) -
 CASES = (
     _quantized("8 bits, one scale", TensorType.INT8, 127, 4, 1),
     _quantized("8 bits, a scale a row", TensorType.INT8, 127, 4, 4),
+    _quantized("signed bytes by the name of unsigned ones", TensorType.UINT8, 127, 4, 1),
     _quantized("4 bits, a scale a row", TensorType.INT4, 7, 5, 5),
     Case("rank 2", EMBEDDING_LOOKUP, NoOptions(), [_indices(3, 0, 2, 3), _f(4, 5)], constants=frozenset({1})),
     Case("rank 4", EMBEDDING_LOOKUP, NoOptions(), [_indices(1, 2), _f(3, 2, 4, 5)], constants=frozenset({1})),

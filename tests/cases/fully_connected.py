@@ -3,6 +3,7 @@
 import numpy as np
 
 from cases import Case, rng
+from cases.values import unfit
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import ActivationFunctionType
@@ -17,7 +18,8 @@ def _f(*shape: int) -> Array:
 def _case(name: str, x: tuple[int, ...], weights: tuple[int, int], bias: bool = True, **options: object) -> Case:
     inputs = [_f(*x), _f(*weights), *([_f(weights[0])] if bias else [])]
     constants = frozenset({1, 2}) if bias else frozenset({1})
-    return Case(name, FULLY_CONNECTED, FullyConnectedOptions(**options), inputs, constants)  # type: ignore[arg-type]
+    chosen = FullyConnectedOptions(**options)  # type: ignore[arg-type]
+    return Case(name, FULLY_CONNECTED, chosen, inputs, constants, device=unfit(*inputs))
 
 
 CASES = (
@@ -30,6 +32,7 @@ CASES = (
     _case("rank 1", (12,), (5, 12)),
     _case("rank 3, dimensions kept", (2, 3, 16), (5, 16), keep_num_dims=True),
     _case("rank 4, dimensions kept", (1, 2, 3, 17), (9, 17), keep_num_dims=True),
+    _case("no rows, dimensions kept", (0, 2, 6), (4, 6), keep_num_dims=True),
     _case("rank 1, dimensions kept", (6,), (4, 6), keep_num_dims=True),
     _case("no bias", (3, 16), (8, 16), bias=False),
     _case("RELU", (3, 16), (8, 16), fused_activation_function=ActivationFunctionType.RELU),

@@ -63,11 +63,13 @@ def _batch(
     deviation = np.prod([np.iinfo(type_.dtype).max / 3**0.5 for type_ in types[:2]]) * depth**0.5
     step = x_scale * y_scale * deviation / (gain * 0.5 * np.iinfo(types[2].dtype).max)
     quantization = {0: affine(x_scale, zeros[0]), 1: affine(y_scale, zeros[1])}
+    broadcast = x[:-2] != y[:-2] and 1 not in (np.prod(x[:-2]), np.prod(y[:-2]))
+    device = "types or batches" if set(types) != {T.INT8} or broadcast else None
     output = TensorSpec(types[2], None, quantization=None if types[2] == T.INT32 else affine(step, zeros[2]))
     return Case(
         f"{types[0].name} x {types[1].name}, {name}", BATCH_MATMUL, BatchMatMulOptions(**options),
         [_integers.full(types[0], *x), _integers.full(types[1], *y)], frozenset({1} if constant else ()),
-        dict(enumerate(types[:2])), quantization, [output], 3, device="quantized activations",
+        dict(enumerate(types[:2])), quantization, [output], 3, device=device,
     )
 
 
@@ -120,6 +122,12 @@ CASES = (
     _batch("rank 2", (5, 16), (16, 6)),
     _batch("rank 5", (1, 2, 1, 3, 7), (2, 1, 3, 7, 4)),
     _batch("deep", (2, 1500), (1500, 3)),
+    _batch("many columns", (2, 9, 17), (2, 17, 133)),
+    _batch("adjoint y, many columns", (3, 33, 18), (3, 70, 18), adj_y=True),
+    _batch("adjoint x and y", (3, 18, 5), (3, 33, 18), adj_x=True, adj_y=True),
+    _batch("one x for all", (5, 16), (4, 16, 6)),
+    _batch("one y for all", (4, 5, 16), (16, 6)),
+    _batch("no zero points", (4, 5, 16), (4, 16, 6), zeros=(0, 0, 0)),
     _batch("sums", (2, 5, 16), (2, 16, 6), types=(T.INT8, T.INT8, T.INT32)),
     _batch("rank 3", (2, 5, 16), (2, 16, 6), types=(T.INT16, T.INT16, T.INT16), zeros=(0, 0, 0)),
     _batch("results beyond 32 bits", (2, 64), (64, 5), types=(T.INT16, T.INT16, T.INT16), zeros=(0, 0, 0), gain=1e6),

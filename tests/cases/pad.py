@@ -32,6 +32,12 @@ CASES = (
     _pad("nothing", _random.normal(2, 3), [[0, 0], [0, 0]]),
     _pad("rank 5", _random.normal(1, 2, 2, 2, 2), [[0, 1], [1, 0], [0, 0], [1, 1], [0, 2]]),
     _pad("empty", _random.normal(0, 2), [[1, 1], [0, 1]]),
+    *(
+        Case(f"{dtype.__name__} borders", op, NoOptions(), [_random.normal(2, 3), dtype([[1, 0], [0, 1]]), *value],
+             frozenset({1}))
+        for dtype in (np.int16, np.int8, np.bool_)
+        for op, value in ((PAD, []), (PADV2, [_random.normal()]))
+    ),
     Case("int64 borders", PAD, NoOptions(), [_random.normal(2, 3), np.array([[1, 0], [0, 2]])], frozenset({1})),
     *(
         _pad(t.name, _random.of(t, 2, 3), [[1, 0], [0, 2]])

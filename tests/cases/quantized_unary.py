@@ -62,9 +62,9 @@ def _table(op: Op, types: tuple[T, ...], options: Any = None, label: str = "") -
 
 
 def _elements(op: Op, type_: T, given: Scaling) -> Array:
-    """RSQRT takes no negative numbers."""
+    """SQRT and RSQRT take no negative numbers."""
     elements = ELEMENTS[type_]
-    if op is not ops.RSQRT:
+    if op not in (ops.SQRT, ops.RSQRT):
         return elements
     return elements[elements >= (0 if type_ == T.INT16 else int(elements.min()) + given[1])]
 
@@ -86,6 +86,7 @@ _ALL, _PAIR, _SIGNED = (T.INT8, T.UINT8, T.INT16), (T.INT8, T.UINT8), (T.INT8, T
 CASES = (
     *_table(ops.ABS, _SIGNED),
     *_table(ops.NEG, _SIGNED),
+    *_table(ops.SQRT, _SIGNED),
     *_table(ops.RSQRT, _SIGNED),
     *_table(ops.EXP, _SIGNED),
     *_table(ops.LOG, _SIGNED),
