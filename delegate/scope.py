@@ -3,16 +3,16 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from litecl.delegate import places
 from litecl.delegate.chain import chain_from
 from litecl.delegate.cl_op import Activation, Alias, Call, ClOp, Move, Operand, Pads, Step, Target
 from litecl.delegate.claims import bits, fused_activation
 from litecl.delegate.control_steps import CONTROL_STEPS
 from litecl.delegate.loop_variables import in_place
 from litecl.delegate.partition import is_state, states_of
-from litecl.delegate.quantized import alike
 from litecl.delegate.steps import Part, Slot, Within, Work, place_of
-from litecl.delegate.strided import copy, is_dense, offset, row_step, same_steps, view, view_of
-from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec
+from litecl.delegate.strided import copy, view
+from litecl.interpreter.graph import ABSENT, Model, Node, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.binary import ADD, MUL
 from litecl.interpreter.ops.unary import LOGISTIC
@@ -49,12 +49,17 @@ class Lowered:
     lstms: list[tuple[int, int]] = field(default_factory=list)
     loops: int = 0
 
+    def place(self, operand: Operand) -> tuple[Operand, int]:
+        """The operand in whose memory one lies, as far as that is settled, and how many bytes from its beginning."""
+        return place_of(operand, self.aliases)
+
 
 class Scope:
     """Walks nodes in order, giving every tensor one operand and skipping nodes fused into a producer.
 
     nodes: positions in the subgraph. kept: tensors that are read when the nodes have run. given: operands of tensors
     that exist already. pinned: operands in which tensors must end up. owned: given tensors that may be overwritten.
+    overwritten: tensors into which a node writes in place.
     """
 
     def __init__(
@@ -69,7 +74,7 @@ class Scope:
     ) -> None:
         self.lowered, self.subgraph = lowered, subgraph
         self.graph, self.specs = lowered.model.subgraphs[subgraph], lowered.specs[subgraph]
-        self._nodes, self._kept = nodes, set(kept)
+        self._nodes, self.kept = nodes, set(kept)
         self._pinned = set((pinned or {}).values())
         self._operands: dict[int, Operand] = {**(given or {}), **(pinned or {})}
         self._newest: dict[int, Operand] = {}  # variable tensors that a node of this scope has updated
@@ -78,8 +83,8 @@ class Scope:
         self._readers: dict[int, list[int]] = {}
         self._position = {node: i for i, node in enumerate(nodes)}
         self._made_at = {t: i for i, n in enumerate(nodes) for t in self.graph.nodes[n].outputs}
-        self._in_place = in_place(self.graph, nodes, self._kept, owned)
-        self._overwritten = {self.graph.nodes[i].inputs[0] for i in self._in_place}
+        self._in_place = in_place(self.graph, nodes, self.kept, owned)
+        self.overwritten = {self.graph.nodes[i].inputs[0] for i in self._in_place}
         for i in (n for n in nodes if not self._is_folded(n)):
             for tensor in self.graph.nodes[i].inputs:
                 self._readers.setdefault(tensor, []).append(i)
@@ -99,16 +104,20 @@ class Scope:
     def operand(self, tensor: int, writes_rows: bool = False) -> Operand:
         """The operand of a tensor. writes_rows: whether what computes it can do so row by row into a wider one."""
         if tensor not in self._operands:
-            self._operands[tensor] = self._joined(tensor, writes_rows) or Operand(self.specs[tensor])
+            self._operands[tensor] = places.joined(self, tensor, writes_rows) or Operand(self.specs[tensor])
         return self._operands[tensor]
 
     def newest(self, tensor: int) -> Operand:
         """The operand that holds a tensor's value as of the last node lowered."""
         return self._newest.get(tensor) or self.operand(tensor)
 
+    def readers(self, tensor: int) -> Sequence[int]:
+        """The nodes that read a tensor, in order; one that reads it twice is there twice."""
+        return self._readers.get(tensor, ())
+
     def is_needed(self, tensor: int) -> bool:
         """Whether anybody reads a tensor."""
-        return tensor in self._kept or tensor in self._readers
+        return tensor in self.kept or tensor in self._readers
 
     def copy(self, node: int, source: Operand, into: Operand) -> Work:
         """The work of copying a whole tensor."""
@@ -117,17 +126,14 @@ class Scope:
 
     def place(self, node: int, source: Operand, into: Operand) -> list[Part]:
         """Makes one operand the value of another: nothing to do unless it has a place already."""
-        if self._place(source) == self._place(into):
+        if self.lowered.place(source) == self.lowered.place(into):
             return []
-        if self._has_place(into):
+        if self.has_place(into):
             return [self.copy(node, source, into)]
         self.lowered.aliases[into] = Within(source)
         return []
 
-    def _place(self, operand: Operand) -> tuple[Operand, int]:
-        return place_of(operand, self.lowered.aliases)
-
-    def _has_place(self, operand: Operand) -> bool:
+    def has_place(self, operand: Operand) -> bool:
         """Whether it is settled where an operand lies."""
         return operand in self._pinned or operand in self.lowered.aliases
 
@@ -162,70 +168,8 @@ class Scope:
         if isinstance(step, Alias):
             return self.place(index, step.source, step.output)
         if isinstance(step, Move):
-            return self._move(index, step)
+            return places.move(self, index, step)
         return [Work(index, step, self.subgraph)]
-
-    def _move(self, index: int, move: Move) -> list[Part]:
-        """Nothing where elements are in their place, or may be read where they are; else a copy."""
-        source, into = move.source, move.into
-        if self._start(source, move.at) == self._start(into, move.to) and same_steps(move.at, move.to):
-            return []
-        if self._may_read(index, move):
-            self.lowered.aliases[into] = Within(source, offset(move.at) * source.spec.dtype.itemsize)
-            return []
-        launch = copy(source, move.at, into, move.to, bits(source.spec), self.lowered.target)
-        return [Work(index, launch, self.subgraph)]
-
-    def _start(self, operand: Operand, elements: Array) -> tuple[Operand, int]:
-        """Where the first of some elements lies."""
-        root, start = self._place(operand)
-        return root, start + offset(elements) * operand.spec.dtype.itemsize
-
-    def _may_read(self, index: int, move: Move) -> bool:
-        """Whether all of an operand may lie within another: side by side, where nothing writes until it is read."""
-        source, into, node = move.source, move.into, self.graph.nodes[index]
-        start = offset(move.at) * source.spec.dtype.itemsize
-        if source.data is not None or self._has_place(into) or start % self.lowered.alignment:
-            return False
-        if self._overwritten.intersection(node.inputs) or self._kept.intersection(node.outputs):
-            return False
-        return move.to.size == into.spec.size and is_dense(move.at) and is_dense(move.to)
-
-    def _joined(self, tensor: int, writes_rows: bool) -> Operand | None:
-        """An operand within the result of a node that does no more than put it there."""
-        spec = self.specs[tensor]
-        if spec.data is not None or spec.is_variable:
-            return None
-        for reader in self._readers.get(tensor, []):
-            node = self.graph.nodes[reader]
-            cl_op = None if isinstance(node.op, ControlOp) else self.cl_op(node)
-            if cl_op is None or cl_op.joins is None or node.inputs.count(tensor) > 1:
-                continue
-            if spec.quantization is not None and alike(self.specs[node.outputs[0]], spec):
-                continue  # it is rescaled on its way
-            whole = self.operand(node.outputs[0], cl_op.writes_rows)
-            places = cl_op.joins(node.options, [self.specs[t] for t in node.inputs], view_of(whole))
-            position = node.inputs.index(tensor)
-            if position >= len(places):
-                continue
-            place = places[position]
-            step, start = row_step(place), offset(place) * spec.dtype.itemsize
-            if step is None or start % self.lowered.alignment:
-                continue
-            if not is_dense(place) and not (writes_rows and self._all_read_rows(tensor)):
-                continue
-            operand = Operand(spec, None if is_dense(place) else step)
-            self.lowered.aliases[operand] = Within(whole, start)
-            return operand
-        return None
-
-    def _all_read_rows(self, tensor: int) -> bool:
-        """Whether everything that reads a tensor may meet it within a wider one."""
-        readers = [self.graph.nodes[i] for i in self._readers[tensor]]
-        floating = self.specs[tensor].type == TensorType.FLOAT32
-        return floating and tensor not in self._kept and all(
-            not isinstance(node.op, ControlOp) and self.cl_op(node).reads_rows for node in readers
-        )
 
     def _is_padded_by_reader(self, node: Node, cl_op: ClOp) -> bool:
         """Whether a node does no more than pad an image for the one operator that reads it, which can do so itself."""
@@ -249,7 +193,7 @@ class Scope:
             following = self.activation_after(output) if cl_op.fuses_activation else None
             addend = self._addend(index, output) if cl_op.fuses_residual and residual is None else None
             if addend is not None:
-                reader = self._readers[output][0]
+                reader = self.readers(output)[0]
                 residual = self.operand(addend)
                 output = self.fuse([reader])
                 activation = fused_activation(self.graph.nodes[reader].options)
@@ -267,8 +211,8 @@ class Scope:
 
     def activation_after(self, tensor: int) -> tuple[Activation, tuple[int, ...]] | None:
         """An activation that is all that becomes of a tensor, and the nodes that it consists of."""
-        readers = self._readers.get(tensor, [])
-        if tensor in self._kept or any(isinstance(self.graph.nodes[i].op, ControlOp) for i in readers):
+        readers = self.readers(tensor)
+        if tensor in self.kept or any(isinstance(self.graph.nodes[i].op, ControlOp) for i in readers):
             return None
         if len(readers) == 1:
             following = self.graph.nodes[readers[0]]
@@ -289,8 +233,8 @@ class Scope:
 
     def only_reader(self, tensor: int) -> int | None:
         """The node that is all that reads a tensor."""
-        readers = self._readers.get(tensor, [])
-        return readers[0] if len(readers) == 1 and tensor not in self._kept else None
+        readers = self.readers(tensor)
+        return readers[0] if len(readers) == 1 and tensor not in self.kept else None
 
     def _addend(self, index: int, output: int) -> int | None:
         """The other operand of an ADD of equal shapes, if it is all that reads an output and the other is there."""
