@@ -99,7 +99,7 @@ _TINY_INT8 = (
 def measure(peer: Peer, threads: int, rounds: int, peak: float) -> Result:
     """Times one model on both runtimes and compares their outputs."""
     content = peer.build()
-    ours = Interpreter(model_content=content, delegates=[CLDelegate(num_threads=threads)])
+    ours = Interpreter(model_content=content, delegates=[CLDelegate(num_threads=threads, strict=True)])
     runtimes: list[Runtime] = [ours, PEERS["litert"](content, threads)]
     ours.allocate_tensors()
     inputs = random_inputs(ours.get_input_details(), seed=0)
