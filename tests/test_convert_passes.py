@@ -18,6 +18,7 @@ from litecl.converter.passes.duplicates import merge_duplicates
 from litecl.converter.passes.frames import raise_loops
 from litecl.converter.passes.inline import inline_calls
 from litecl.converter.passes.kept_dims import keep_dims
+from litecl.converter.passes.linear import fold_linear
 from litecl.converter.passes.list_elements import Scope, element, shape_reads
 from litecl.converter.passes.loop_variables import simplify_loops
 from litecl.converter.passes.ref_variables import raise_variables
@@ -30,6 +31,8 @@ from litecl.converter.passes.variables import changed_variables, freeze_variable
 from litecl.converter.text import describe
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.binary import MUL, MulOptions
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.reduce import MEAN, ReducerOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.reverse import REVERSE_V2
@@ -410,3 +413,24 @@ def test_operators_without_options_are_merged_too() -> None:
     main.check()
     assert len(main.nodes) == 1
     assert main.outputs[0] is main.outputs[1]
+
+
+def test_a_factor_before_a_dense_layer_is_part_of_its_weights_but_not_one_of_its_bias() -> None:
+    x, scaled, y = _value(F, 2, 3), _value(F, 2, 3), _value(F, 2, 4)
+    weights = constant(np.ones((4, 3), np.float32))
+    nodes = [
+        Node(MUL, [x, constant(np.float32(0.5))], [scaled], MulOptions(), "scale"),
+        Node(FULLY_CONNECTED, [scaled, weights, None], [y], FullyConnectedOptions(), "dense"),
+    ]
+    main = _function("main", [x], nodes, [y])
+    assert fold_linear(main)
+    main.check()
+    (dense,) = main.nodes
+    assert dense.input(0) is x
+    np.testing.assert_array_equal(dense.input(1).data, np.full((4, 3), 0.5))
+    bias, moved = _value(F, 4), _value(F, 4)
+    nodes = [
+        Node(MUL, [bias, constant(np.float32(0.5))], [moved], MulOptions(), "scale"),
+        Node(FULLY_CONNECTED, [x, weights, moved], [y], FullyConnectedOptions(), "dense"),
+    ]
+    assert not fold_linear(_function("main", [x, bias], nodes, [y]))

@@ -1,4 +1,5 @@
-"""Folds additions and products with one constant a channel into the convolution or matrix product before them.
+"""Folds additions and products with one constant a channel into the convolution or matrix product before them, and
+products with one number into the one after them.
 
 This is what removes batch normalisation, as scale * (w * x + b) + offset = (scale * w) * x + (scale * b + offset).
 """
@@ -24,18 +25,19 @@ from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where an operator has its weights and bias, and which axis of the weights is the output channel."""
+    """Where an operator has its weights, bias and data, and which axis of the weights is the output channel."""
 
     weights: int
     channel_axis: int
     bias: int
+    data: int = 0
 
 
 _LAYOUTS: dict[str | Op | ControlOp, _Layout] = {
     CONV_2D: _Layout(1, 0, 2),
     DEPTHWISE_CONV_2D: _Layout(1, 3, 2),
     FULLY_CONNECTED: _Layout(1, 0, 2),
-    TRANSPOSE_CONV: _Layout(1, 0, 3),
+    TRANSPOSE_CONV: _Layout(1, 0, 3, 2),
     CONV_3D: _Layout(1, 4, 2),
 }
 _ELEMENTWISE = (ADD, SUB, MUL, RELU, RELU6)
@@ -45,7 +47,7 @@ def fold_linear(function: Function) -> bool:
     """Folds what can be folded; says whether anything was."""
     changed = False
     for node in list(function.nodes):
-        changed |= _fold(function, node) or _sink_reshape(function, node)
+        changed |= _fold(function, node) or _fold_factor(function, node) or _sink_reshape(function, node)
     function.tidy()
     return changed
 
@@ -83,6 +85,25 @@ def _fold(function: Function, node: Node) -> bool:
     producer.rewire(inputs)
     producer.options = _with_activation(producer, node)
     function.replace_node(node, [value])
+    return True
+
+
+def _fold_factor(function: Function, node: Node) -> bool:
+    """conv(x * c), where c is one number, becomes conv'(x): so are images scaled."""
+    if node.op is not MUL:
+        return False
+    found, user = _operands(node), function.only_user(node.output)
+    layout = None if user is None else _LAYOUTS.get(user.op)
+    if found is None or found[1].size != 1 or user is None or layout is None:
+        return False
+    weights = user.input(layout.weights)
+    if _is_activated(node) or user.input(layout.data) is not node.output or weights.data is None:
+        return False
+    if weights.type != TensorType.FLOAT32:
+        return False
+    scaled = constant((weights.data * found[1].astype(np.float64).reshape(())).astype(np.float32), weights.name)
+    user.rewire([found[0] if v is node.output else scaled if v is weights else v for v in user.inputs])
+    function.replace_node(node, [found[0]])
     return True
 
 
