@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from litecl.delegate.tuning import Tuning
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Op
 
@@ -29,6 +30,7 @@ class Target:
     vector_width: floats in a native vector (1 on a GPU, 8 with AVX2, 16 with AVX-512).
     compute_units: how many work-groups run at once.
     half_weights: whether the weights of products are stored as halves; arithmetic is in float32 all the same.
+    tuning: what was measured on the device.
     """
 
     kind: Literal["cpu", "gpu"]
@@ -37,6 +39,7 @@ class Target:
     max_work_group_size: int = 1
     local_mem_bytes: int = 0
     half_weights: bool = False
+    tuning: Tuning = field(default_factory=Tuning)
 
 
 @dataclass(frozen=True, eq=False)

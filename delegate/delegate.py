@@ -3,10 +3,12 @@
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from litecl.delegate import disk
 from litecl.delegate.cl_op import ClOp
 from litecl.delegate.control import FOLDED, callees_of, reached
 from litecl.delegate.cost import work_flops
@@ -17,6 +19,7 @@ from litecl.delegate.partition import Partitioning, Region, partition
 from litecl.delegate.plan import plan
 from litecl.delegate.report import Counters, DelegationReport, NodeRow, PartitionRow
 from litecl.delegate.runner import Program
+from litecl.delegate.tuning import Tuning, load
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.executor import Frame
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
@@ -36,7 +39,8 @@ class CLDelegate:
     max_delegated_partitions: keep only so many regions, the largest; None keeps all. min_nodes_per_partition: leave
         smaller regions to the CPU. allow_ops, deny_ops: operator names; deny_nodes: node positions of subgraph 0, or
         (subgraph, node) pairs.
-    cache_dir: where program binaries are kept: "auto" is ``~/.cache/litecl``, None keeps none.
+    cache_dir: where program binaries and tunings are kept: "auto" is ``~/.cache/litecl``, None keeps none.
+    tuning: None takes what ``litecl devices --tuning`` has measured on the device, or else the defaults.
     profile: take device times of every launch. strict: raise DelegateError where the device fails, instead of
         leaving the region to the CPU. Refusing an operator is no failure.
     max_loop_iterations: of a WHILE on the device each time it runs; one that goes on raises ModelError, and variables
@@ -58,6 +62,7 @@ class CLDelegate:
         deny_ops: Collection[str] | None = None,
         deny_nodes: Collection[int | tuple[int, int]] | None = None,
         cache_dir: str | PathLike[str] | None = "auto",
+        tuning: Tuning | None = None,
         profile: bool = False,
         strict: bool = False,
         max_loop_iterations: int | None = None,
@@ -74,6 +79,7 @@ class CLDelegate:
             deny_ops=frozenset(deny_ops or ()),
             deny_nodes=node_set(deny_nodes or ()),
             cache_dir=cache_dir,
+            tuning=tuning,
             profile=profile,
             strict=strict,
             max_loop_iterations=max_loop_iterations,
@@ -204,7 +210,8 @@ class CLDelegation:
         try:
             model, specs = self._basis(region.subgraph)
             alignment = self._device.alignment
-            target = replace(self._device.target, half_weights=self.options.precision == "fp16")
+            tuning = _tuning(self.options, self._device.device)
+            target = replace(self._device.target, half_weights=self.options.precision == "fp16", tuning=tuning)
             planned = plan(region, model, specs, target, alignment, self.options.cl_ops)
             program = Program(planned, self._device, number, self.options)
         except DelegateError as error:
@@ -278,18 +285,16 @@ class _RegionRunner:
 
 def _open(options: CLOptions, flops: float) -> Device:
     """The device for these options; contexts and programs are shared between models."""
-    chosen = choose(options.device, options.num_threads, flops)
-    directory = _cache_directory(options)
+    chosen = choose(options.device, options.num_threads, flops, partial(_tuning, options))
+    directory = disk.folder(options.cache_dir)
     key = (chosen.int_ptr, options.profile, directory)
     if key not in _DEVICES:
         _DEVICES[key] = Device(chosen, options.profile, directory)
     return _DEVICES[key]
 
 
-def _cache_directory(options: CLOptions) -> Path | None:
-    if options.cache_dir == "auto":
-        return Path.home() / ".cache" / "litecl"
-    return None if options.cache_dir is None else Path(options.cache_dir)
+def _tuning(options: CLOptions, device: Any) -> Tuning:
+    return options.tuning or load(disk.folder(options.cache_dir), device)
 
 
 def _keep_declared(options: NoOptions, inputs: Any) -> list[TensorSpec]:

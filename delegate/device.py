@@ -1,6 +1,7 @@
 """An OpenCL device: choosing one, and building programs for it with a cache of binaries on disk."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ import pyopencl as cl
 
 from litecl.delegate.cl_op import Target
 from litecl.delegate.programs import Programs
+from litecl.delegate.tuning import Tuning
 from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array
 
+_POCL_CPUS = ("basic", "pthread")  # runs in the calling thread; uses every core
 _OUT_OF_MEMORY = {
     cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
     cl.status_code.OUT_OF_RESOURCES,
@@ -31,11 +34,17 @@ def devices() -> list[Any]:
         raise DelegateError(f"no OpenCL platform: {error}") from error
 
 
-def choose(wanted: Any, num_threads: int | None, work_flops: float) -> Any:
+def choose(
+    wanted: Any,
+    num_threads: int | None,
+    work_flops: float,
+    tuned: Callable[[Any], Tuning] = lambda device: Tuning(),
+) -> Any:
     """The device for a model.
 
     wanted: a pyopencl Device, an index into ``devices()``, a fragment of a name, or None for a GPU if there is one and
     else the CPU device that suits ``num_threads`` and a model of ``work_flops`` arithmetic operations an invoke.
+    tuned: the tuning of a device.
     """
     if isinstance(wanted, cl.Device):
         return wanted
@@ -53,17 +62,15 @@ def choose(wanted: Any, num_threads: int | None, work_flops: float) -> Any:
     if not found:
         raise DelegateError("no OpenCL device")
     gpus = [device for device in found if device.type & cl.device_type.GPU]
-    return gpus[0] if gpus else _cpu(found, num_threads, work_flops)
+    return gpus[0] if gpus else _cpu(found, num_threads, work_flops, tuned)
 
 
-# Below this much work an invoke is over before a second thread has woken up.
-_SMALL_FLOPS = 3e7
-
-
-def _cpu(found: list[Any], num_threads: int | None, work_flops: float) -> Any:
-    alone = num_threads == 1 or (num_threads is None and work_flops < _SMALL_FLOPS)
-    prefix = "basic" if alone else "pthread"
-    chosen = next((device for device in found if device.name.startswith(prefix)), found[0])
+def _cpu(found: list[Any], num_threads: int | None, work_flops: float, tuned: Callable[[Any], Tuning]) -> Any:
+    single, chosen = (
+        next((device for device in found if device.name.startswith(prefix)), found[0]) for prefix in _POCL_CPUS
+    )
+    if num_threads == 1 or (num_threads is None and work_flops < tuned(chosen).small_flops):
+        return single
     if num_threads is not None and 1 < num_threads < chosen.max_compute_units:
         by_counts = cl.device_partition_property.BY_COUNTS
         return chosen.create_sub_devices([by_counts, num_threads])[0]

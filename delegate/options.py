@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from litecl.delegate.cl_op import ClOp
 from litecl.delegate.ops import CL_OPS
+from litecl.delegate.tuning import Tuning
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.op import Op
 
@@ -30,6 +31,7 @@ class CLOptions:
     deny_ops: frozenset[str] = frozenset()
     deny_nodes: frozenset[tuple[int, int]] = frozenset()
     cache_dir: str | PathLike[str] | None = "auto"
+    tuning: Tuning | None = None
     profile: bool = False
     strict: bool = False
     max_loop_iterations: int | None = None

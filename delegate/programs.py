@@ -1,8 +1,6 @@
 """Building OpenCL programs for one device, with a cache of their binaries on disk."""
 
-import hashlib
 import re
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +11,7 @@ from typing import Any
 import pyopencl as cl
 
 from litecl import kernels_cl
+from litecl.delegate import disk
 from litecl.delegate.cl_op import Launch
 from litecl.delegate.region_program import RegionProgram, Variant, function_of
 from litecl.interpreter.errors import KernelBuildError
@@ -85,7 +84,7 @@ class Programs:
             return
         for key in sorted(self._unsaved):
             binary = self._built[key].get_info(cl.program_info.BINARIES)[0]
-            _write_atomically(self._cache_dir / f"{key}.bin", binary)
+            disk.write_atomically(self._cache_dir / f"{key}.bin", binary)
         self._unsaved.clear()
 
     def _build(self, key: str, source: str, options: Sequence[str]) -> Any:
@@ -117,10 +116,7 @@ class Programs:
 
     def _key(self, name: str, *built_from: str) -> str:
         """The name of a binary; a user's kernel file has a path for its name."""
-        device, platform = self._device, self._device.platform
-        parts = (platform.name, platform.version, device.name, device.driver_version, device.version, *built_from)
-        digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
-        return f"{Path(name).name}-{digest[:32]}"
+        return disk.key(Path(name).name, self._device, *built_from)
 
 
 def _source(name: str) -> str:
@@ -166,14 +162,3 @@ def _build_errors(source: str, options: Sequence[str], device: Any) -> Iterator[
         found = re.findall(r'#line 1 "([^"]+\.cl)"', source)
         name = found[-1] if found else "a program"
         raise KernelBuildError(f"{name} with {' '.join(options)} on {device.name}:\n{error}") from error
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    """A cache that cannot be written (a full disk, a read-only home) is no error: the next process builds again."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(content)
-        Path(file.name).replace(path)
-    except OSError:
-        return

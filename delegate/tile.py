@@ -5,7 +5,6 @@ from math import prod
 
 from litecl.delegate.cl_op import Target
 
-_ITEM_FLOPS = 1e6  # enough that starting a work-item on a CPU costs nothing
 _LEAST_ITEM_FLOPS = 5e4
 _ITEMS_PER_UNIT = 8
 _PANEL_CACHE_BYTES = 32768  # panels this small stay in the first-level cache while a tile's rows pass them all
@@ -83,7 +82,7 @@ def grid_for(tile: Tile, target: Target, rows: int, columns: int, depth: int, pr
         panels_per_item = panels  # whole rows, which the unit that computes them has at hand for the next operator
     flops = 2 * tile.rows * tile.columns * max(1, depth) * panels_per_item
     total = flops * bands * products * -(-panels // panels_per_item)
-    wanted = _ITEM_FLOPS
+    wanted = target.tuning.item_flops
     if target.compute_units > 1:
         wanted = max(_LEAST_ITEM_FLOPS, min(wanted, total / (target.compute_units * _ITEMS_PER_UNIT)))
     bands_per_item = min(bands, max(1, round(wanted / flops)))

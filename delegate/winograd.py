@@ -10,7 +10,6 @@ from litecl.delegate.tile import Tile, flops, tile_for
 from litecl.interpreter.graph import Array
 
 _POINTS = (0.0, 1 / sqrt(2), -1 / sqrt(2), sqrt(2), -sqrt(2))
-_LEAST_CHANNELS = 16
 _LEAST_PATCHES = 16  # fewer do not make up for weights that are four times as large
 _LARGE_WEIGHTS_BYTES = 1 << 20  # weights that leave no room in the second-level cache are read once for every block
 _SCRATCH_BYTES, _MOST_SCRATCH_BYTES = 1 << 19, 1 << 20  # of a work-item, beside small weights and large ones
@@ -21,7 +20,7 @@ def suits(target: Target, filter_: Operand, out: Operand) -> bool:
     """Whether a 3x3 convolution of stride 1 is faster this way."""
     patches = out.shape[0] * -(-out.shape[1] // 4) * -(-out.shape[2] // 4)
     channels = min(filter_.shape[0], filter_.shape[3])
-    least = max(_LEAST_CHANNELS, target.vector_width)
+    least = max(target.tuning.winograd_channels, target.vector_width)
     return target.kind == "cpu" and filter_.data is not None and channels >= least and patches >= _LEAST_PATCHES
 
 

@@ -59,7 +59,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _devices(subparsers: Any) -> None:
-    _command(subparsers, "devices", commands.devices, "list the OpenCL devices of this machine")
+    parser = _command(subparsers, "devices", commands.devices, "list the OpenCL devices of this machine")
+    parser.add_argument(
+        "--tuning", action="store_true", help="show what was measured to tune litecl to them; measure where nothing was"
+    )
+    parser.add_argument("--again", action="store_true", help="as --tuning, and measure anew")
 
 
 def _inspect(subparsers: Any) -> None:

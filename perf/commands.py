@@ -10,14 +10,14 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from litecl.delegate import CLDelegate
+from litecl.delegate import CLDelegate, disk
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.reader import read
 from litecl.perf import bench as benchmark
 from litecl.perf import coverage as operators
-from litecl.perf import report
+from litecl.perf import report, tuning
 from litecl.perf.devices import device_rows
 from litecl.perf.feeds import load_inputs, outputs_of, prepare, random_inputs, save_outputs
 from litecl.perf.measure import Tick
@@ -36,9 +36,16 @@ class Output:
 
 
 def devices(args: argparse.Namespace) -> Output:
-    """The OpenCL devices."""
+    """The OpenCL devices, and what litecl is tuned to on each."""
     rows = device_rows()
-    return Output({"devices": [asdict(row) for row in rows]}, [report.devices_table(rows)])
+    data: dict[str, Any] = {"devices": [asdict(row) for row in rows]}
+    view = [report.devices_table(rows)]
+    if args.tuning or args.again:
+        with _progress("measuring", None) as tick:
+            tuned = tuning.tuned(disk.default_folder(), again=args.again, tick=tick)
+        data["tuning"] = [row.to_dict() for row in tuned]
+        view += [report.tuning_view(row) for row in tuned]
+    return Output(data, view)
 
 
 def inspect(args: argparse.Namespace) -> Output:

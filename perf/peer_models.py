@@ -125,6 +125,15 @@ def convolution(side: int, channels: int) -> bytes:
     return layers.file(layers.conv(layers.graph.input((1, side, side, channels)), channels, 3))
 
 
+def products(side: int, channels: int, count: int) -> bytes:
+    """1x1 convolutions one after another."""
+    layers = Layers()
+    x = layers.graph.input((1, side, side, channels))
+    for _ in range(count):
+        x = layers.conv(x, channels)
+    return layers.file(x)
+
+
 def depthwise_set() -> bytes:
     """MobileNetV2 224's depthwise convolutions, those of stride 1 four times in a row; their means are the outputs."""
     layers = Layers()

@@ -13,13 +13,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from litecl.delegate import DelegationReport
+from litecl.delegate import DelegationReport, Tuning
 from litecl.delegate.report import NodeRow
 from litecl.interpreter.graph import Array
 from litecl.perf.bench import BenchResult, Profile
 from litecl.perf.coverage import Row as OperatorRow
 from litecl.perf.devices import DeviceRow
 from litecl.perf.summary import GraphSummary, ModelSummary, NodeLine, SignatureSummary, TensorLine
+from litecl.perf.tuning import Tuned
 
 
 def to_json(data: Any) -> str:
@@ -66,6 +67,21 @@ def devices_table(rows: Sequence[DeviceRow]) -> RenderableType:
             size(row.memory_bytes), ", ".join(row.default_for),
         )
     return table
+
+
+def tuning_view(row: Tuned) -> RenderableType:
+    """What litecl is tuned to on a device, beside the defaults and the times that tell why."""
+    title = f"tuning of device {row.index}, {row.name}: "
+    if not row.timings:
+        return Text(title + "there is nothing to choose")
+    values, timed = _table("choice", "value", "default"), _table("choice", "timed", "best ms")
+    chosen, defaults = asdict(row.tuning), asdict(Tuning())
+    for choice in dict.fromkeys(timing.choice for timing in row.timings):
+        values.add_row(choice, f"{chosen[choice]:,.0f}", f"{defaults[choice]:,.0f}")
+    for timing in row.timings:
+        times = (f"{name} {ms:.3f}" for name, ms in timing.times_ms.items())
+        timed.add_row(timing.choice, timing.subject, "\n".join(times))
+    return Group(Text(f"{title}kept in {row.file}"), values, timed)
 
 
 def coverage_table(rows: Sequence[OperatorRow]) -> RenderableType:

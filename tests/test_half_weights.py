@@ -14,7 +14,7 @@ import compare
 import devices
 import oracle
 from build import Graph, model, randn
-from litecl.delegate import CLDelegate
+from litecl.delegate import CLDelegate, Tuning
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
@@ -141,8 +141,8 @@ def test_weights_that_stay_floats(build: Build, why: str) -> None:
     """Small weights, weights beyond the range of a half, and transformed ones."""
     content = _with_a_large_number(build) if why == "large numbers" else _content(build, rounded=False)
     feed = _feed(content)
-    halves, _ = _run(content, feed, precision="fp16")
-    floats, _ = _run(content, feed)
+    halves, _ = _run(content, feed, precision="fp16", tuning=Tuning())
+    floats, _ = _run(content, feed, tuning=Tuning())
     np.testing.assert_array_equal(halves, floats)
 
 

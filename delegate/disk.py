@@ -1,0 +1,38 @@
+"""The folder on disk where programs and tunings are kept: what tells devices apart, and writing that is safe."""
+
+import hashlib
+import tempfile
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+
+def default_folder() -> Path:
+    """Where things are kept unless a user says otherwise."""
+    return Path.home() / ".cache" / "litecl"
+
+
+def folder(cache_dir: str | PathLike[str] | None) -> Path | None:
+    """What ``CLDelegate(cache_dir=...)`` stands for: "auto" is the default, None is nowhere."""
+    if cache_dir == "auto":
+        return default_folder()
+    return None if cache_dir is None else Path(cache_dir)
+
+
+def key(name: str, device: Any, *made_from: str) -> str:
+    """The name of a file about a pyopencl device: another platform, device or driver has another one."""
+    platform = device.platform
+    parts = (platform.name, platform.version, device.name, device.driver_version, device.version, *made_from)
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return f"{name}-{digest[:32]}"
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """A cache that cannot be written (a full disk, a read-only home) is no error: the next process does without."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(content)
+        Path(file.name).replace(path)
+    except OSError:
+        return

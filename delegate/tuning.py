@@ -1,0 +1,91 @@
+"""Choices that hang on how fast a device is at what: made once for a device, and kept in the cache folder.
+
+They change how long a model takes, never what it computes. ``perf/tuning.py`` measures them.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from litecl.delegate import disk
+from litecl.interpreter.errors import DelegateError
+
+_VERSION = 1  # of the file; goes up when fields or kernels change so that older figures mislead
+_MOST = 1e15
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The choices for a CPU device; the defaults are good ones where nothing was measured.
+
+    winograd_channels: from how many channels on (the fewer of those in and out) a 3x3 convolution is Winograd's.
+    item_flops: arithmetic operations of a work-item of a matrix product, enough that starting it costs nothing.
+    small_flops: arithmetic operations of a model below which the single-threaded device is chosen instead of this one:
+        an invoke is over before a second thread has woken up.
+    """
+
+    winograd_channels: float = 16
+    item_flops: float = 1e6
+    small_flops: float = 3e7
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, int | float) or not 0 <= value <= _MOST:
+                raise DelegateError(f"tuning: {field.name}: expected a number from 0 to {_MOST:g}, got {value!r}")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What a choice (a field of Tuning) was made by: the best times of its candidates on one subject, in ms."""
+
+    choice: str
+    subject: str
+    times_ms: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A tuning, and the timings that it follows from."""
+
+    tuning: Tuning
+    timings: tuple[Timing, ...] = ()
+
+
+def load(directory: Path | None, device: Any) -> Tuning:
+    """The tuning of a pyopencl device, or the defaults where none was measured."""
+    found = measurement(directory, device)
+    return Tuning() if found is None else found.tuning
+
+
+def measurement(directory: Path | None, device: Any) -> Measurement | None:
+    """What was measured on a device; None where there is no file, or one that this version cannot use."""
+    if directory is None:
+        return None
+    try:
+        return _decoded(json.loads(file_of(directory, device).read_bytes()))
+    except Exception:  # whatever a file holds that another program has written, or half of it
+        return None
+
+
+def save(directory: Path, device: Any, found: Measurement) -> None:
+    """Keeps a measurement in place of an earlier one. Of several processes that write, the last one wins."""
+    content = {"version": _VERSION, "device": device.name, **asdict(found)}
+    disk.write_atomically(file_of(directory, device), json.dumps(content, indent=1).encode())
+
+
+def file_of(directory: Path, device: Any) -> Path:
+    """The file of a device."""
+    return directory / f"{disk.key('tuning', device)}.json"
+
+
+def _decoded(content: Any) -> Measurement | None:
+    if content["version"] != _VERSION:
+        return None
+    timings = (
+        Timing(str(t["choice"]), str(t["subject"]), {str(name): float(ms) for name, ms in t["times_ms"].items()})
+        for t in content["timings"]
+    )
+    return Measurement(Tuning(**content["tuning"]), tuple(timings))
