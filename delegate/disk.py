@@ -29,10 +29,13 @@ def key(name: str, device: Any, *made_from: str) -> str:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """A cache that cannot be written (a full disk, a read-only home) is no error: the next process does without."""
+    temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            temporary = Path(file.name)
             file.write(content)
-        Path(file.name).replace(path)
+        temporary.replace(path)
     except OSError:
-        return
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)

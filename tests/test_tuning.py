@@ -13,7 +13,7 @@ import pytest
 import compare
 import oracle
 from build import randn
-from litecl.delegate import CLDelegate, Tuning
+from litecl.delegate import CLDelegate, Tuning, disk
 from litecl.delegate.cl_op import Target
 from litecl.delegate.device import choose, target_of
 from litecl.delegate.tile import grid_for, tile_for
@@ -187,3 +187,9 @@ def test_the_command_shows_it(
     assert all(text in shown for text in ("item_flops", "1,000,000", "a model", "500,000 1.500", row["file"]))
     assert main(["devices", "--again"]) == 0
     assert row["file"] in capsys.readouterr().out
+
+
+def test_what_cannot_be_put_in_its_place_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "taken" / "by").mkdir(parents=True)
+    disk.write_atomically(tmp_path / "taken", b"content")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
