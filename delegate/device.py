@@ -9,13 +9,18 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
+from litecl.delegate.capabilities import capabilities
 from litecl.delegate.cl_op import Target
+from litecl.delegate.processor import name_processor
 from litecl.delegate.programs import Programs
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array
 
-_POCL_CPUS = ("basic", "pthread")  # runs in the calling thread; uses every core
+# PoCL's device that runs in the calling thread, and the one that uses every core, before and from version 4 on.
+_SINGLE, _ALL = ("basic", "cpu-minimal"), ("pthread", "cpu")
+_listed: list[Any] = []
+_sub_devices: dict[tuple[int, int], Any] = {}
 _OUT_OF_MEMORY = {
     cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
     cl.status_code.OUT_OF_RESOURCES,
@@ -29,9 +34,14 @@ def devices() -> list[Any]:
     # PoCL shows its single-threaded device only when asked, and reads the environment once.
     os.environ.setdefault("POCL_DEVICES", "pthread basic")
     try:
-        return [device for platform in cl.get_platforms() for device in platform.get_devices()]
+        found = [device for platform in cl.get_platforms() for device in platform.get_devices()]
     except cl.Error as error:
         raise DelegateError(f"no OpenCL platform: {error}") from error
+    for device in found:
+        if device not in _listed:
+            name_processor(device)
+            _listed.append(device)
+    return found
 
 
 def choose(
@@ -66,23 +76,35 @@ def choose(
 
 
 def _cpu(found: list[Any], num_threads: int | None, work_flops: float, tuned: Callable[[Any], Tuning]) -> Any:
-    single, chosen = (
-        next((device for device in found if device.name.startswith(prefix)), found[0]) for prefix in _POCL_CPUS
-    )
+    single = next((device for device in found if device.name.startswith(_SINGLE)), found[0])
+    several = (device for device in found if device.name.startswith(_ALL) and not device.name.startswith(_SINGLE))
+    chosen = next(several, found[0])
     if num_threads == 1 or (num_threads is None and work_flops < tuned(chosen).small_flops):
         return single
     if num_threads is not None and 1 < num_threads < chosen.max_compute_units:
-        by_counts = cl.device_partition_property.BY_COUNTS
-        return chosen.create_sub_devices([by_counts, num_threads])[0]
+        return _part_of(chosen, num_threads)
     return chosen
 
 
-def target_of(device: Any) -> Target:
-    """What a lowering may know of a device."""
+def _part_of(device: Any, num_threads: int) -> Any:
+    """A sub-device of so many threads, made once: every one made has programs and a queue of its own."""
+    key = device.int_ptr, num_threads
+    if key not in _sub_devices:
+        by_counts = cl.device_partition_property.BY_COUNTS
+        _sub_devices[key] = device.create_sub_devices([by_counts, num_threads])[0]
+    return _sub_devices[key]
+
+
+def target_of(device: Any, directory: Path | None = None) -> Target:
+    """What a lowering may know of a device. directory: where what was found out about it is kept.
+
+    Raises KernelBuildError where the device's compiler can build nothing.
+    """
     gpu = bool(device.type & cl.device_type.GPU)
+    reported = device.native_vector_width_float
     return Target(
         kind="gpu" if gpu else "cpu",
-        vector_width=4 if gpu else max(4, min(16, device.native_vector_width_float)),
+        vector_width=4 if gpu else capabilities(device, directory).vector_width(reported),
         compute_units=device.max_compute_units,
         max_work_group_size=device.max_work_group_size,
         local_mem_bytes=device.local_mem_size,
@@ -135,7 +157,7 @@ class Device:
             self.context = cl.Context([self.device])
             flags = cl.command_queue_properties.PROFILING_ENABLE if self.profile else 0
             self.queue = cl.CommandQueue(self.context, self.device, properties=flags)
-        self.target = target_of(self.device)
+        self.target = target_of(self.device, self.cache_dir)
         macros = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
         self.programs = Programs(self.context, self.device, macros, self.cache_dir)
 

@@ -6,6 +6,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from litecl.delegate.processor import features
+
 
 def default_folder() -> Path:
     """Where things are kept unless a user says otherwise."""
@@ -20,9 +22,13 @@ def folder(cache_dir: str | PathLike[str] | None) -> Path | None:
 
 
 def key(name: str, device: Any, *made_from: str) -> str:
-    """The name of a file about a pyopencl device: another platform, device or driver has another one."""
+    """The name of a file about a pyopencl device: another platform, device, driver or processor has another one.
+
+    Virtual processors of several kinds share a name, so what they can do is part of the key.
+    """
     platform = device.platform
-    parts = (platform.name, platform.version, device.name, device.driver_version, device.version, *made_from)
+    named = (platform.name, platform.version, device.name, device.driver_version, device.version)
+    parts = (*named, str(device.native_vector_width_float), *sorted(features()), *made_from)
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     return f"{name}-{digest[:32]}"
 

@@ -18,5 +18,5 @@ def tested() -> list[Any]:
 def as_on_a_gpu(patch: pytest.MonkeyPatch, cache_dir: Path) -> dict[str, Any]:
     """Options of a delegate for which the first device is a GPU. It is opened once for a folder, of its own."""
     real = device.target_of
-    patch.setattr(device, "target_of", lambda opened: replace(real(opened), kind="gpu", vector_width=4))
+    patch.setattr(device, "target_of", lambda opened, *rest: replace(real(opened, *rest), kind="gpu", vector_width=4))
     return {"device": tested()[0], "cache_dir": cache_dir}

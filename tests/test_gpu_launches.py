@@ -26,8 +26,8 @@ def delegate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CLDelegate]:
     real = device.target_of
     cache: Path = tmp_path_factory.mktemp("programs")
 
-    def gpu(opened: Any) -> Any:
-        return replace(real(opened), kind="gpu", vector_width=4)
+    def gpu(opened: Any, *rest: Any) -> Any:
+        return replace(real(opened, *rest), kind="gpu", vector_width=4)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(device, "target_of", gpu)
