@@ -9,6 +9,7 @@ instructions the processor has.
 
 import ctypes
 import struct
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ _given: dict[str, Any] = {}  # names that PoCL points at: they must outlive it
 
 def features() -> frozenset[str]:
     """The instruction sets that the processor and the system offer, by numpy's names, which asks ``cpuid``."""
-    core = getattr(np, "_core", None) or np.core  # type: ignore[attr-defined]  # numpy 1
+    core: Any = getattr(np, "_core", None) or np.core  # the latter in numpy 1
     return frozenset(name for name, there in core._multiarray_umath.__cpu_features__.items() if there)
 
 
@@ -70,7 +71,7 @@ def _name_field(record: int) -> tuple[int, bytes] | None:
     except (OSError, struct.error):
         return None
     found = [
-        i for i, (before, text) in enumerate(zip(texts, texts[1:], strict=False), start=1)
+        i for i, (before, text) in enumerate(pairwise(texts), start=1)
         if text in _TOO_LITTLE and before.startswith(b"x86_64-")
     ]
     return (record + 8 * found[0], texts[found[0]]) if len(found) == 1 else None
