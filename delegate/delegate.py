@@ -5,14 +5,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from litecl.delegate import disk
 from litecl.delegate.cl_op import ClOp
 from litecl.delegate.control import FOLDED, callees_of, reached
 from litecl.delegate.cost import work_flops
-from litecl.delegate.device import Device, choose
+from litecl.delegate.device import Device, choose, opened
 from litecl.delegate.list_writes import update_lists_in_place
 from litecl.delegate.options import CLOptions, Precision, node_set
 from litecl.delegate.partition import Partitioning, Region, partition
@@ -25,8 +24,6 @@ from litecl.interpreter.executor import Frame
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Inputs, NoOptions
 from litecl.interpreter.shapes import propagate
-
-_DEVICES: dict[tuple[int, bool, Path | None], Device] = {}
 
 
 class CLDelegate:
@@ -286,11 +283,7 @@ class _RegionRunner:
 def _open(options: CLOptions, flops: float) -> Device:
     """The device for these options; contexts and programs are shared between models."""
     chosen = choose(options.device, options.num_threads, flops, partial(_tuning, options))
-    directory = disk.folder(options.cache_dir)
-    key = (chosen.int_ptr, options.profile, directory)
-    if key not in _DEVICES:
-        _DEVICES[key] = Device(chosen, options.profile, directory)
-    return _DEVICES[key]
+    return opened(chosen, options.profile, disk.folder(options.cache_dir))
 
 
 def _tuning(options: CLOptions, device: Any) -> Tuning:

@@ -1,6 +1,8 @@
-"""An OpenCL device: choosing one, and building programs for it with a cache of binaries on disk."""
+"""An OpenCL device: choosing one, and opening it once for all models. What is shared between threads is locked."""
 
+import copy
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
+from litecl.delegate import fork
 from litecl.delegate.capabilities import capabilities
 from litecl.delegate.cl_op import Target
 from litecl.delegate.processor import name_processor
@@ -21,6 +24,20 @@ from litecl.interpreter.graph import Array
 _SINGLE, _ALL = ("basic", "cpu-minimal"), ("pthread", "cpu")
 _listed: list[Any] = []
 _sub_devices: dict[tuple[int, int], Any] = {}
+_opened: dict[tuple[int, bool, Path | None], "Device"] = {}
+
+
+class _Opening:
+    """Who lists and opens devices, one thread at a time."""
+
+    needs_threads = False
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        fork.register(self)
+
+
+_opening = _Opening()
 _OUT_OF_MEMORY = {
     cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
     cl.status_code.OUT_OF_RESOURCES,
@@ -31,17 +48,19 @@ _OUT_OF_MEMORY = {
 
 def devices() -> list[Any]:
     """Every OpenCL device of every platform. Raises DelegateError where there is no OpenCL at all."""
-    # PoCL shows its single-threaded device only when asked, and reads the environment once.
-    os.environ.setdefault("POCL_DEVICES", "pthread basic")
-    try:
-        found = [device for platform in cl.get_platforms() for device in platform.get_devices()]
-    except cl.Error as error:
-        raise DelegateError(f"no OpenCL platform: {error}") from error
-    for device in found:
-        if device not in _listed:
-            name_processor(device)
-            _listed.append(device)
-    return found
+    with _opening.lock:
+        fork.opened()
+        # PoCL shows its single-threaded device only when asked, and reads the environment once.
+        os.environ.setdefault("POCL_DEVICES", "pthread basic")
+        try:
+            found = [device for platform in cl.get_platforms() for device in platform.get_devices()]
+        except cl.Error as error:
+            raise DelegateError(f"no OpenCL platform: {error}") from error
+        for device in found:
+            if device not in _listed:
+                name_processor(device)
+                _listed.append(device)
+        return found
 
 
 def choose(
@@ -71,6 +90,7 @@ def choose(
         return matches[0]
     if not found:
         raise DelegateError("no OpenCL device")
+    found = [device for device in found if not fork.lost(needs_threads(device))] or found
     gpus = [device for device in found if device.type & cl.device_type.GPU]
     return gpus[0] if gpus else _cpu(found, num_threads, work_flops, tuned)
 
@@ -89,10 +109,16 @@ def _cpu(found: list[Any], num_threads: int | None, work_flops: float, tuned: Ca
 def _part_of(device: Any, num_threads: int) -> Any:
     """A sub-device of so many threads, made once: every one made has programs and a queue of its own."""
     key = device.int_ptr, num_threads
-    if key not in _sub_devices:
-        by_counts = cl.device_partition_property.BY_COUNTS
-        _sub_devices[key] = device.create_sub_devices([by_counts, num_threads])[0]
-    return _sub_devices[key]
+    with _opening.lock:
+        if key not in _sub_devices:
+            by_counts = cl.device_partition_property.BY_COUNTS
+            _sub_devices[key] = device.create_sub_devices([by_counts, num_threads])[0]
+        return _sub_devices[key]
+
+
+def needs_threads(device: Any) -> bool:
+    """Whether a pyopencl device has threads of its own, unlike PoCL's single-threaded one."""
+    return not device.name.startswith(_SINGLE)
 
 
 def target_of(device: Any, directory: Path | None = None) -> Target:
@@ -139,7 +165,7 @@ class _SharedBytes:
 
 @dataclass
 class Device:
-    """A device with its context, queue and programs. Built once for every set of options, shared by models.
+    """A device with its context, a queue and programs. Context and programs are shared by models, queues are not.
 
     cache_dir: where program binaries are kept, or None for nowhere.
     """
@@ -151,15 +177,26 @@ class Device:
     queue: Any = field(init=False)
     target: Target = field(init=False)
     programs: Programs = field(init=False)
+    needs_threads: bool = field(init=False)
 
     def __post_init__(self) -> None:
         with typed_errors(f"opening {self.device.name}"):
             self.context = cl.Context([self.device])
-            flags = cl.command_queue_properties.PROFILING_ENABLE if self.profile else 0
-            self.queue = cl.CommandQueue(self.context, self.device, properties=flags)
+            self.queue = self._new_queue()
+        self.needs_threads = needs_threads(self.device)
         self.target = target_of(self.device, self.cache_dir)
         macros = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
         self.programs = Programs(self.context, self.device, macros, self.cache_dir)
+
+    def with_own_queue(self) -> "Device":
+        """The same device for one region, which so need not wait for what others have queued."""
+        other = copy.copy(self)
+        other.queue = self._new_queue()
+        return other
+
+    def _new_queue(self) -> Any:
+        flags = cl.command_queue_properties.PROFILING_ENABLE if self.profile else 0
+        return cl.CommandQueue(self.context, self.device, properties=flags)
 
     @property
     def name(self) -> str:
@@ -201,3 +238,18 @@ class Device:
             raise OutOfDeviceMemory(f"a buffer of {size_bytes} bytes; {self.name} allows {limit} at most")
         with typed_errors(f"allocating {size_bytes} bytes"):
             return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, size=max(1, size_bytes))
+
+
+def opened(chosen: Any, profile: bool, directory: Path | None) -> Device:
+    """A pyopencl device with a context and programs, made once for all models that use it with the same options.
+
+    Raises DelegateError for a device that was lost when the process was forked.
+    """
+    if fork.lost(needs_threads(chosen)):
+        raise fork.lost_error(chosen.name)
+    key = chosen.int_ptr, profile, directory
+    with _opening.lock:
+        fork.opened()
+        if key not in _opened:
+            _opened[key] = Device(chosen, profile, directory)
+        return _opened[key]

@@ -1,22 +1,28 @@
-"""A plan bound to a device: memory, kernels with their arguments set once, and the run itself."""
+"""A plan bound to a device: memory, kernels with their arguments set once, and the run itself.
 
+A region has all of this to itself, its queue too; it shares the context and the built programs with others. So one
+thread at a time may run it, while others run other regions. What waits for the device lets other threads run meanwhile.
+"""
+
+import threading
 from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import pyopencl as cl
 
-from litecl.delegate.cl_op import Operand
+from litecl.delegate import fork
 from litecl.delegate.device import Device, typed_errors
 from litecl.delegate.device_memory import Memory
+from litecl.delegate.device_states import DeviceState
+from litecl.delegate.enqueue import BoundKernel
 from litecl.delegate.options import CLOptions
 from litecl.delegate.plan import Plan
 from litecl.delegate.queued import QueuedLaunches, place, queued_as, too_many_iterations
 from litecl.delegate.region_program import region_program
 from litecl.delegate.report import Counters, KernelRow
-from litecl.delegate.scope import State
 from litecl.delegate.steps import Work
-from litecl.interpreter.errors import KernelBuildError
+from litecl.interpreter.errors import DelegateError, KernelBuildError, ModelError
 from litecl.interpreter.executor import Variables
 from litecl.interpreter.graph import Array
 
@@ -27,22 +33,6 @@ _REGION_LAUNCHES = 4
 _GROUPS_PER_UNIT = 4
 _LINE_BYTES = 64  # of a counter that one worker writes, so that it does not disturb another
 _LAUNCH_LINES = 5  # of what a launch within a loop looks like to those that help
-
-
-class DeviceState:
-    """A variable tensor whose newest value lies in a device buffer."""
-
-    def __init__(self, device: Device, state: State, buffer: Any) -> None:
-        self._device = device
-        self._spec = state.before.spec
-        self._buffer = buffer
-
-    def fetch(self) -> Array:
-        """Reads the newest value back."""
-        value = np.empty(self._spec.static_shape, self._spec.dtype)
-        with typed_errors(f"reading variable {self._spec.name!r}"):
-            cl.enqueue_copy(self._device.queue, value, self._buffer, is_blocking=True)
-        return value
 
 
 class Execution(Protocol):
@@ -68,22 +58,21 @@ class RegionKernel:
             raise KernelBuildError("a launch has arguments that region.cl cannot pass")
         self._plan, self._device, self._most = plan, device, most_iterations
         units = device.target.compute_units
-        self._kernel = device.programs.region_kernel(program, solo=units == 1)
+        kernel = device.programs.region_kernel(program, solo=units == 1)
         self._groups = 1 if units == 1 else units * _GROUPS_PER_UNIT
         self._progress_bytes = _LINE_BYTES * (_LAUNCH_LINES + (self._groups + 1) * program.places)
         self._progress = device.buffer(self._progress_bytes)
         self._counts = np.zeros(1 + len(plan.loops), np.int32)
         tables = [self._upload(table) for table in (program.works, program.args, _shifts(plan), self._counts)]
         self._counts_buffer = tables[-1]
-        self._arguments = [memory.arena, memory.constants, *tables, self._progress, np.int32(len(program.works))]
-        self._kernel.set_args(*self._arguments)
+        arguments = [memory.arena, memory.constants, *tables, self._progress, np.int32(len(program.works))]
+        self._kernel = BoundKernel(device.queue, kernel, arguments, (self._groups,), (1,))
 
     def run(self, counters: Counters) -> None:
         """One kernel, after its counters are cleared."""
-        queue = self._device.queue
         if self._groups > 1:
-            cl.enqueue_fill_buffer(queue, self._progress, np.int32(0), 0, self._progress_bytes)
-        cl.enqueue_nd_range_kernel(queue, self._kernel, (self._groups,), (1,))
+            cl.enqueue_fill_buffer(self._device.queue, self._progress, np.int32(0), 0, self._progress_bytes)
+        self._kernel.enqueue()
         counters.kernel_launches += 1
         if self._most is not None and self._plan.loops:
             self._check(self._most, counters)
@@ -132,13 +121,16 @@ class Program:
     """One region on one device.
 
     Building it allocates memory, uploads constants and builds kernels; raises KernelBuildError or OutOfDeviceMemory.
+    lock: held while a thread builds or runs it, and for good in a process that has lost the device.
     """
 
     def __init__(self, plan: Plan, device: Device, partition: int, options: CLOptions) -> None:
         self.plan = plan
         self.partition = partition
-        self._device = device
-        with typed_errors("preparing a region"):
+        self.lock, self.needs_threads = threading.Lock(), device.needs_threads
+        fork.register(self)
+        with self.lock, typed_errors("preparing a region"):
+            self._device = device = device.with_own_queue()
             memory = Memory(plan, device)
             self._execution = _execution(plan, device, memory, options)
         self.constant_bytes = memory.constant_bytes
@@ -149,8 +141,8 @@ class Program:
             (i, memory.argument(operand)) for i, operand in enumerate(plan.outputs) if self._results[i] is None
         ]
         self._kept = [i for i, view in enumerate(self._results) if view is not None]
-        self._states = [(memory.buffer(s.before), memory.buffer(s.after)) for s in plan.states]
-        self._holders = [DeviceState(device, s, b) for s, (b, _) in zip(plan.states, self._states, strict=True)]
+        self._states = [DeviceState(device, memory, state) for state in plan.states]
+        self._under_way: list[Any] = []  # events of copies
         self._saved = False
 
     def run(
@@ -160,18 +152,26 @@ class Program:
 
         keys: of the plan's states, in order, in the state store. Raises DelegateError, with variables as before.
         """
-        with typed_errors("running a region"):
-            self._upload(inputs, variables, keys, counters)
-            self._execute(counters)
-            for before, after in self._states:  # only now: a launch that failed leaves the old state in place
-                cl.enqueue_copy(self._device.queue, before, after)
-            outputs = self._download(counters)
-        for i, key in enumerate(keys):
-            variables.set(key, self._holders[i])
+        if not self.lock.acquire(blocking=False):
+            raise self._unavailable()
+        try:
+            with typed_errors("running a region"):
+                self._upload(inputs, variables, keys, counters)
+                self._execute(counters)
+                outputs = self._download(counters)
+        finally:
+            self.lock.release()
+        for state, key in zip(self._states, keys, strict=True):
+            variables.set(key, state)
         if not self._saved:
             self._device.programs.save()
             self._saved = True
         return outputs
+
+    def _unavailable(self) -> DelegateError | ModelError:
+        if fork.lost(self.needs_threads):
+            return fork.lost_error(self._device.name)
+        return ModelError("this interpreter is running in another thread: make one for every thread")
 
     def _execute(self, counters: Counters) -> None:
         """Queues everything. What was queued before an error or an interrupt is over before the next run."""
@@ -217,35 +217,40 @@ class Program:
         self, inputs: Sequence[Array], variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters
     ) -> None:
         for i, value in enumerate(inputs):
-            view = self._views[i]
-            if view is None:
-                self._copy_in(self._buffers[i], value, counters)
-            elif view is not value:  # nothing is under way: every run ends with all of its commands finished
-                view[...] = value
-                counters.bytes_to_device += value.nbytes
-        for i, key in enumerate(keys):
-            if not variables.held_by(key, self._holders[i]):
-                self._copy_in(self._states[i][0], variables.get(key, self.plan.states[i].before.spec), counters)
+            if self._views[i] is None or self._views[i] is not value:
+                self._write(self._views[i], self._buffers[i], value, counters)
+        for state, key in zip(self._states, keys, strict=True):
+            if not variables.held_by(key, state):
+                self._write(state.view, state.before, variables.get(key, state.spec), counters)
 
-    def _copy_in(self, buffer: Any, value: Array, counters: Counters) -> None:
-        cl.enqueue_copy(self._device.queue, buffer, np.ascontiguousarray(value), is_blocking=False)
+    def _write(self, view: Array | None, buffer: Any, value: Array, counters: Counters) -> None:
+        """Copies a value to the device. Nothing is under way: every run ends with all of its commands finished."""
+        if view is None:
+            self._copy(buffer, np.ascontiguousarray(value))
+        else:
+            view[...] = value
         counters.bytes_to_device += value.nbytes
+
+    def _copy(self, to: Any, source: Any) -> None:
+        """Queues a copy, whose event is kept: to drop it is to wait for it, with all other threads of Python."""
+        self._under_way.append(cl.enqueue_copy(self._device.queue, to, source, is_blocking=False))
 
     def _download(self, counters: Counters) -> list[Array]:
         """The outputs, once everything is done: copies, but for what is lent."""
         outputs: list[Any] = self._results.copy()
+        for state in self._states:  # only now: a launch that failed leaves the old state in place
+            state.queue_update()
         for i, buffer in self._hidden:
-            outputs[i] = self._copy_out(self.plan.outputs[i], buffer)
+            operand = self.plan.outputs[i]
+            outputs[i] = np.empty(operand.shape, operand.spec.dtype)
+            self._copy(outputs[i], buffer)
             counters.bytes_to_host += outputs[i].nbytes
         self._device.queue.finish()
+        self._under_way.clear()
         counters.host_syncs += 1
+        for state in self._states:
+            state.update()
         for i in self._kept:
             outputs[i] = outputs[i].copy()
             counters.bytes_to_host += outputs[i].nbytes
         return outputs
-
-    def _copy_out(self, operand: Operand, buffer: Any) -> Array:
-        """An array that the queue will have filled."""
-        value = np.empty(operand.shape, operand.spec.dtype)
-        cl.enqueue_copy(self._device.queue, value, buffer, is_blocking=False)
-        return value
