@@ -42,15 +42,15 @@ class BoundKernel:
         self._sizes = tuple(global_size), (*local_size, *(1,) * (count - len(local_size)))
         items, group = ((ctypes.c_size_t * count)(*sizes) for sizes in self._sizes)
         objects = ctypes.c_void_p(queue.int_ptr), ctypes.c_void_p(kernel.int_ptr)
-        self._call = *objects, ctypes.c_uint32(count), None, items, group, ctypes.c_uint32(0), None
+        self._call = *objects, ctypes.c_uint32(count), None, items, group, ctypes.c_uint32(0), None, None
 
     def enqueue(self) -> None:
         """Queues the kernel. Other threads run meanwhile, and until it is done where queueing it runs it."""
         if _enqueue is None:
             queue, kernel, _ = self._held
             cl.enqueue_nd_range_kernel(queue, kernel, *self._sizes)
-        else:
-            _check(_enqueue(*self._call, None))
+        elif status := _enqueue(*self._call):
+            raise _error(status)
 
     def enqueue_with_event(self) -> Any:
         """The same; the event."""
@@ -58,10 +58,10 @@ class BoundKernel:
             queue, kernel, _ = self._held
             return cl.enqueue_nd_range_kernel(queue, kernel, *self._sizes)
         event = ctypes.c_void_p()
-        _check(_enqueue(*self._call, ctypes.byref(event)))
+        if status := _enqueue(*self._call[:-1], ctypes.byref(event)):
+            raise _error(status)
         return cl.Event.from_int_ptr(event.value, retain=False)
 
 
-def _check(status: int) -> None:
-    if status:
-        raise cl.LogicError(cl._cl._ErrorRecord(_NAME, status, ""))
+def _error(status: int) -> Any:
+    return cl.LogicError(cl._cl._ErrorRecord(_NAME, status, ""))

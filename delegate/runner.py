@@ -33,6 +33,7 @@ _REGION_LAUNCHES = 4
 _GROUPS_PER_UNIT = 4
 _LINE_BYTES = 64  # of a counter that one worker writes, so that it does not disturb another
 _LAUNCH_LINES = 5  # of what a launch within a loop looks like to those that help
+_RUNNING = typed_errors("running a region")
 
 
 class Execution(Protocol):
@@ -131,6 +132,7 @@ class Program:
         fork.register(self)
         with self.lock, typed_errors("preparing a region"):
             self._device = device = device.with_own_queue()
+            self._queue = device.queue
             memory = Memory(plan, device)
             self._execution = _execution(plan, device, memory, options)
         self.constant_bytes = memory.constant_bytes
@@ -152,17 +154,18 @@ class Program:
 
         keys: of the plan's states, in order, in the state store. Raises DelegateError, with variables as before.
         """
-        if not self.lock.acquire(blocking=False):
+        if not self.lock.acquire(False):
             raise self._unavailable()
         try:
-            with typed_errors("running a region"):
+            with _RUNNING:
                 self._upload(inputs, variables, keys, counters)
                 self._execute(counters)
                 outputs = self._download(counters)
         finally:
             self.lock.release()
-        for state, key in zip(self._states, keys, strict=True):
-            variables.set(key, state)
+        if keys:
+            for state, key in zip(self._states, keys, strict=True):
+                variables.set(key, state)
         if not self._saved:
             self._device.programs.save()
             self._saved = True
@@ -178,7 +181,7 @@ class Program:
         try:
             self._execution.run(counters)
         except BaseException:
-            self._device.queue.finish()
+            self._queue.finish()
             raise
 
     def input_memory(self) -> dict[int, Array]:
@@ -217,11 +220,12 @@ class Program:
         self, inputs: Sequence[Array], variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters
     ) -> None:
         for i, value in enumerate(inputs):
-            if self._views[i] is None or self._views[i] is not value:
+            if value is not self._views[i]:
                 self._write(self._views[i], self._buffers[i], value, counters)
-        for state, key in zip(self._states, keys, strict=True):
-            if not variables.held_by(key, state):
-                self._write(state.view, state.before, variables.get(key, state.spec), counters)
+        if keys:
+            for state, key in zip(self._states, keys, strict=True):
+                if not variables.held_by(key, state):
+                    self._write(state.view, state.before, variables.get(key, state.spec), counters)
 
     def _write(self, view: Array | None, buffer: Any, value: Array, counters: Counters) -> None:
         """Copies a value to the device. Nothing is under way: every run ends with all of its commands finished."""
@@ -233,7 +237,7 @@ class Program:
 
     def _copy(self, to: Any, source: Any) -> None:
         """Queues a copy, whose event is kept: to drop it is to wait for it, with all other threads of Python."""
-        self._under_way.append(cl.enqueue_copy(self._device.queue, to, source, is_blocking=False))
+        self._under_way.append(cl.enqueue_copy(self._queue, to, source, is_blocking=False))
 
     def _download(self, counters: Counters) -> list[Array]:
         """The outputs, once everything is done: copies, but for what is lent."""
@@ -245,9 +249,10 @@ class Program:
             outputs[i] = np.empty(operand.shape, operand.spec.dtype)
             self._copy(outputs[i], buffer)
             counters.bytes_to_host += outputs[i].nbytes
-        self._device.queue.finish()
-        self._under_way.clear()
+        self._queue.finish()
         counters.host_syncs += 1
+        if self._under_way:
+            self._under_way.clear()
         for state in self._states:
             state.update()
         for i in self._kept:

@@ -136,7 +136,7 @@ class Interpreter:
             raise ModelError("the model is not ready: call allocate_tensors() before invoke()")
         graph = self._model.subgraphs[subgraph]
         inputs = [self._inputs[subgraph][t] for t in graph.inputs]
-        if not self._running.acquire(blocking=False):
+        if not self._running.acquire(False):
             raise ModelError("invoke: this interpreter is running already: make one for every thread")
         try:
             results = self._executor.call(subgraph, inputs)
