@@ -71,6 +71,16 @@ if hasattr(os, "register_at_fork"):
     )
 
 
+class Section:
+    """What one thread at a time may do with OpenCL, and does under ``lock``."""
+
+    needs_threads = False
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        register(self)
+
+
 def opened() -> None:
     """To be told before OpenCL is first asked for anything."""
     _process.opened = True

@@ -6,21 +6,23 @@ thread at a time may run it, while others run other regions. What waits for the 
 
 import threading
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
 import pyopencl as cl
 
 from litecl.delegate import fork
-from litecl.delegate.device import Device, typed_errors
+from litecl.delegate.cl_errors import typed_errors
+from litecl.delegate.cl_op import Operand
+from litecl.delegate.device import Device
 from litecl.delegate.device_memory import Memory
-from litecl.delegate.device_states import DeviceState
 from litecl.delegate.enqueue import BoundKernel
 from litecl.delegate.options import CLOptions
 from litecl.delegate.plan import Plan
 from litecl.delegate.queued import QueuedLaunches, place, queued_as, too_many_iterations
 from litecl.delegate.region_program import region_program
-from litecl.delegate.report import Counters, KernelRow
+from litecl.delegate.report import Counters, KernelRow, Manner, summary
 from litecl.delegate.steps import Work
 from litecl.interpreter.errors import DelegateError, KernelBuildError, ModelError
 from litecl.interpreter.executor import Variables
@@ -34,6 +36,47 @@ _GROUPS_PER_UNIT = 4
 _LINE_BYTES = 64  # of a counter that one worker writes, so that it does not disturb another
 _LAUNCH_LINES = 5  # of what a launch within a loop looks like to those that help
 _RUNNING = typed_errors("running a region")
+
+
+class DeviceState:
+    """A variable tensor whose newest value lies in a device buffer. view: the same memory where the host sees it."""
+
+    def __init__(self, device: Device, operand: Operand, buffer: Any, view: Array | None) -> None:
+        self._device, self._spec, self._buffer, self._view = device, operand.spec, buffer, view
+
+    def fetch(self) -> Array:
+        """Read the newest value, which exists nowhere else: a read that fails is tried once more.
+
+        Raises DelegateError, after which the value is still where it was, or was lost with the device.
+        """
+        if self._view is not None:
+            return self._view.copy()
+        if fork.lost(self._device.needs_threads):
+            raise fork.lost_error(self._device.name)
+        try:
+            return self._read()
+        except DelegateError:
+            return self._read()
+
+    def copy_to(self, other: "DeviceState") -> None:
+        """Copy the value into the memory of another holder of the same variable."""
+        if self._view is not None and other._view is not None:
+            other._view[...] = self._view
+        else:
+            cl.enqueue_copy(self._device.queue, other._buffer, self._buffer)
+
+    def write(self, value: Array) -> None:
+        """Copy a value of the host's into the memory."""
+        if self._view is not None:
+            self._view[...] = value
+        else:
+            cl.enqueue_copy(self._device.queue, self._buffer, np.ascontiguousarray(value))
+
+    def _read(self) -> Array:
+        value = np.empty(self._spec.static_shape, self._spec.dtype)
+        with typed_errors(f"reading variable {self._spec.name!r}"):
+            cl.enqueue_copy(self._device.queue, value, self._buffer, is_blocking=True)
+        return value
 
 
 class Execution(Protocol):
@@ -107,15 +150,28 @@ def _shifts(plan: Plan) -> Array:
     return shifts
 
 
-def _execution(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> Execution:
-    """One kernel on a CPU, unless times of every launch are wanted or the runtime cannot link."""
-    worth_it = len(plan.works) >= _REGION_LAUNCHES or bool(plan.predicates)
-    if device.target.kind == "cpu" and not device.profile and worth_it and not options.queue_loops:
+def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
+    """Return why launches are queued one by one; nothing where one kernel is to run them all."""
+    reasons = (
+        (device.target.kind != "cpu", "the device is not a CPU"),
+        (device.profile, "profile=True"),
+        (options.queue_loops, "queue_loops=True"),
+        (len(plan.works) < _REGION_LAUNCHES and not plan.predicates, f"fewer than {_REGION_LAUNCHES} launches"),
+    )
+    return next((reason for holds, reason in reasons if holds), "")
+
+
+def _execution(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> tuple[Execution, Manner]:
+    """Bind a plan to one kernel, or to a queue where that is better or the runtime cannot link (not if ``strict``)."""
+    reason, fault = _why_queued(plan, device, options), ""
+    if not reason:
         try:
-            return RegionKernel(plan, device, memory, options.max_loop_iterations)
-        except KernelBuildError:
-            pass  # a kernel that does not build fails below too, and says so
-    return QueuedLaunches(plan, device, memory, options.max_loop_iterations)
+            return RegionKernel(plan, device, memory, options.max_loop_iterations), Manner("one kernel")
+        except KernelBuildError as error:  # a kernel that does not build fails below too
+            if options.strict:
+                raise
+            reason, fault = "it could not be linked", summary(error)
+    return QueuedLaunches(plan, device, memory, options.max_loop_iterations), Manner("queued", reason, fault)
 
 
 class Program:
@@ -129,13 +185,20 @@ class Program:
         self.plan = plan
         self.partition = partition
         self.lock, self.needs_threads = threading.Lock(), device.needs_threads
+        self._under_way: list[Any] = []  # events of copies
         fork.register(self)
         with self.lock, typed_errors("preparing a region"):
             self._device = device = device.with_own_queue()
             self._queue = device.queue
             memory = Memory(plan, device)
-            self._execution = _execution(plan, device, memory, options)
+            self._execution, self.manner = _execution(plan, device, memory, options)
+            self._bind(memory)
         self.constant_bytes = memory.constant_bytes
+        self._saved = False
+
+    def _bind(self, memory: Memory) -> None:
+        """Find where inputs, outputs and states lie."""
+        plan = self.plan
         self._views = [memory.view(operand) for operand in plan.inputs]
         self._buffers = [memory.buffer(operand) for operand in plan.inputs]
         self._results = [memory.view(operand) for operand in plan.outputs]
@@ -143,9 +206,10 @@ class Program:
             (i, memory.argument(operand)) for i, operand in enumerate(plan.outputs) if self._results[i] is None
         ]
         self._kept = [i for i, view in enumerate(self._results) if view is not None]
-        self._states = [DeviceState(device, memory, state) for state in plan.states]
-        self._under_way: list[Any] = []  # events of copies
-        self._saved = False
+        self._old, self._new = (
+            [DeviceState(self._device, operand, memory.buffer(operand), memory.view(operand)) for operand in operands]
+            for operands in ([s.before for s in plan.states], [s.after for s in plan.states])
+        )
 
     def run(
         self, inputs: Sequence[Array], variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters
@@ -158,31 +222,41 @@ class Program:
             raise self._unavailable()
         try:
             with _RUNNING:
-                self._upload(inputs, variables, keys, counters)
-                self._execute(counters)
-                outputs = self._download(counters)
+                outputs = self._run(inputs, variables, keys, counters)
         finally:
             self.lock.release()
         if keys:
-            for state, key in zip(self._states, keys, strict=True):
-                variables.set(key, state)
+            variables.update(dict(zip(keys, self._new, strict=True)))
         if not self._saved:
             self._device.programs.save()
             self._saved = True
         return outputs
 
+    def _run(
+        self, inputs: Sequence[Array], variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters
+    ) -> list[Array]:
+        try:
+            self._upload(inputs, counters)
+            if keys:
+                self._restore(variables, keys, counters)
+            self._execution.run(counters)
+            return self._download(counters)
+        except BaseException:
+            self._settle()
+            raise
+
     def _unavailable(self) -> DelegateError | ModelError:
+        """Return what to raise where the lock is taken: nobody lets go of it in a process that has lost the device."""
         if fork.lost(self.needs_threads):
             return fork.lost_error(self._device.name)
-        return ModelError("this interpreter is running in another thread: make one for every thread")
+        return ModelError("this interpreter is running already: make one for every thread")
 
-    def _execute(self, counters: Counters) -> None:
-        """Queues everything. What was queued before an error or an interrupt is over before the next run."""
-        try:
-            self._execution.run(counters)
-        except BaseException:
-            self._queue.finish()
-            raise
+    def _settle(self) -> None:
+        """Wait for what was queued before an error or an interrupt: its memory is about to be used again."""
+        for _ in range(2):  # waiting, too, may be what failed
+            with suppress(cl.Error):
+                self._queue.finish()
+                return
 
     def input_memory(self) -> dict[int, Array]:
         """Where the region reads its inputs, by tensor, as far as the host sees it: what lies there is not copied."""
@@ -208,42 +282,45 @@ class Program:
 
     def kernel_rows(self) -> list[KernelRow]:
         """Device times of the last run, from its events."""
-        return [
-            KernelRow(
-                self.partition, work.node, work.launch.kernel, work.launch.entry,
-                (event.profile.end - event.profile.start) * 1e-6, work.launch.flops, work.subgraph,
-            )
-            for work, event in self._execution.events()
-        ]
+        with typed_errors("reading the times of launches"):
+            return [
+                KernelRow(
+                    self.partition, work.node, work.launch.kernel, work.launch.entry,
+                    (event.profile.end - event.profile.start) * 1e-6, work.launch.flops, work.subgraph,
+                )
+                for work, event in self._execution.events()
+            ]
 
-    def _upload(
-        self, inputs: Sequence[Array], variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters
-    ) -> None:
+    def _upload(self, inputs: Sequence[Array], counters: Counters) -> None:
         for i, value in enumerate(inputs):
-            if value is not self._views[i]:
-                self._write(self._views[i], self._buffers[i], value, counters)
-        if keys:
-            for state, key in zip(self._states, keys, strict=True):
-                if not variables.held_by(key, state):
-                    self._write(state.view, state.before, variables.get(key, state.spec), counters)
+            view = self._views[i]
+            if view is value:
+                continue
+            if view is None:
+                self._copy(self._buffers[i], np.ascontiguousarray(value))
+            else:  # nothing is under way: every run ends with all of its commands finished
+                view[...] = value
+            counters.bytes_to_device += value.nbytes
 
-    def _write(self, view: Array | None, buffer: Any, value: Array, counters: Counters) -> None:
-        """Copies a value to the device. Nothing is under way: every run ends with all of its commands finished."""
-        if view is None:
-            self._copy(buffer, np.ascontiguousarray(value))
-        else:
-            view[...] = value
-        counters.bytes_to_device += value.nbytes
+    def _restore(self, variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters) -> None:
+        """Put every state where launches read it. They write it elsewhere, so one that fails leaves the old state."""
+        for i, key in enumerate(keys):
+            if variables.held_by(key, self._new[i]):
+                self._new[i].copy_to(self._old[i])
+            elif not variables.held_by(key, self._old[i]):
+                value = variables.get(key, self.plan.states[i].before.spec)
+                self._old[i].write(value)
+                counters.bytes_to_device += value.nbytes
+        moved = {key: self._old[i] for i, key in enumerate(keys) if variables.held_by(key, self._new[i])}
+        variables.update(moved)
 
     def _copy(self, to: Any, source: Any) -> None:
-        """Queues a copy, whose event is kept: to drop it is to wait for it, with all other threads of Python."""
+        """Queue a copy, whose event is kept: to drop it is to wait for it with Python's lock held."""
         self._under_way.append(cl.enqueue_copy(self._queue, to, source, is_blocking=False))
 
     def _download(self, counters: Counters) -> list[Array]:
         """The outputs, once everything is done: copies, but for what is lent."""
         outputs: list[Any] = self._results.copy()
-        for state in self._states:  # only now: a launch that failed leaves the old state in place
-            state.queue_update()
         for i, buffer in self._hidden:
             operand = self.plan.outputs[i]
             outputs[i] = np.empty(operand.shape, operand.spec.dtype)
@@ -253,8 +330,6 @@ class Program:
         counters.host_syncs += 1
         if self._under_way:
             self._under_way.clear()
-        for state in self._states:
-            state.update()
         for i in self._kept:
             outputs[i] = outputs[i].copy()
             counters.bytes_to_host += outputs[i].nbytes
