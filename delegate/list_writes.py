@@ -6,6 +6,7 @@ shape of the result is known only at run time. It is ``DYNAMIC_UPDATE_SLICE(list
 takes its place.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -32,7 +33,8 @@ def update_lists_in_place(model: Model, specs: Sequence[Sequence[TensorSpec]]) -
 
 
 def _graph(graph: Subgraph, specs: Sequence[TensorSpec]) -> Subgraph:
-    writes = [write for i in range(len(graph.nodes)) if (write := _Writes(graph, specs).find(i))]
+    found = _Writes(graph, specs)
+    writes = [write for i in range(len(graph.nodes)) if (write := found.find(i))]
     if not writes:
         return graph
     nodes, tensors = list(graph.nodes), list(graph.tensors)
@@ -50,6 +52,7 @@ class _Writes:
     def __init__(self, graph: Subgraph, specs: Sequence[TensorSpec]) -> None:
         self._graph, self._specs = graph, specs
         self._maker = {t: i for i, node in enumerate(graph.nodes) for t in node.outputs}
+        self._readers = Counter((*graph.outputs, *(t for node in graph.nodes for t in node.inputs)))
 
     def find(self, joined: int) -> tuple[int, int, tuple[int, int]] | None:
         """The position of the node, that of the SLICE of what lies before, and the two parts of where it writes."""
@@ -61,7 +64,7 @@ class _Writes:
         shape = self._specs[item].shape
         if head is None or tail is None or head.inputs[0] != tail.inputs[0] or not shape or shape[0] != 1:
             return None
-        if not self._is(head.inputs[1], 0) or not self._is(tail.inputs[2], -1) or self._readers(before) != 1:
+        if not self._is(head.inputs[1], 0) or not self._is(tail.inputs[2], -1) or self._readers[before] != 1:
             return None
         length, first = self._parts(head.inputs[2], -1), self._parts(tail.inputs[1], 0)
         if length is None or first is None or not self._follows(first[0], length[0]):
@@ -71,9 +74,6 @@ class _Writes:
     def _made_by(self, tensor: int, op: Op) -> Node | None:
         node = self._graph.nodes[self._maker[tensor]] if tensor in self._maker else None
         return node if node is not None and node.op is op else None
-
-    def _readers(self, tensor: int) -> int:
-        return sum(node.inputs.count(tensor) for node in self._graph.nodes) + self._graph.outputs.count(tensor)
 
     def _parts(self, tensor: int, rest: int) -> tuple[int, int] | None:
         """The two tensors whose concatenation a position is: an index, then constants that are all ``rest``."""
