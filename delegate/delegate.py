@@ -285,8 +285,8 @@ class _RegionRunner:
 
 def _open(options: CLOptions, flops: float) -> Device:
     """The device for these options; contexts and programs are shared between models."""
-    chosen = choose(options.device, options.num_threads, flops, partial(_tuning, options))
     directory = disk.folder(options.cache_dir)
+    chosen = choose(options.device, options.num_threads, flops, partial(_tuning, options), directory)
     key = (chosen.int_ptr, options.profile, directory)
     if key not in _DEVICES:
         _DEVICES[key] = Device(chosen, options.profile, directory)

@@ -11,15 +11,13 @@ import pyopencl as cl
 
 from litecl.delegate.capabilities import capabilities
 from litecl.delegate.cl_op import Target
-from litecl.delegate.processor import name_processor
 from litecl.delegate.programs import Programs
 from litecl.delegate.tuning import Tuning
-from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
+from litecl.interpreter.errors import DelegateError, KernelBuildError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array
 
 # PoCL's device that runs in the calling thread, and the one that uses every core, before and from version 4 on.
 _SINGLE, _ALL = ("basic", "cpu-minimal"), ("pthread", "cpu")
-_listed: list[Any] = []
 _sub_devices: dict[tuple[int, int], Any] = {}
 _OUT_OF_MEMORY = {
     cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
@@ -34,14 +32,9 @@ def devices() -> list[Any]:
     # PoCL shows its single-threaded device only when asked, and reads the environment once.
     os.environ.setdefault("POCL_DEVICES", "pthread basic")
     try:
-        found = [device for platform in cl.get_platforms() for device in platform.get_devices()]
+        return [device for platform in cl.get_platforms() for device in platform.get_devices()]
     except cl.Error as error:
         raise DelegateError(f"no OpenCL platform: {error}") from error
-    for device in found:
-        if device not in _listed:
-            name_processor(device)
-            _listed.append(device)
-    return found
 
 
 def choose(
@@ -49,12 +42,16 @@ def choose(
     num_threads: int | None,
     work_flops: float,
     tuned: Callable[[Any], Tuning] = lambda device: Tuning(),
+    directory: Path | None = None,
 ) -> Any:
-    """The device for a model.
+    """Return the device for a model.
 
     wanted: a pyopencl Device, an index into ``devices()``, a fragment of a name, or None for a GPU if there is one and
-    else the CPU device that suits ``num_threads`` and a model of ``work_flops`` arithmetic operations an invoke.
-    tuned: the tuning of a device.
+    else the CPU device that suits ``num_threads`` and a model of ``work_flops`` arithmetic operations an invoke; a
+    device whose compiler can build nothing is passed over. tuned: the tuning of a device. directory: where what is
+    found out about a device is kept.
+
+    Raises DelegateError where there is no such device, KernelBuildError where no device can build anything.
     """
     if isinstance(wanted, cl.Device):
         return wanted
@@ -71,6 +68,27 @@ def choose(
         return matches[0]
     if not found:
         raise DelegateError("no OpenCL device")
+    return _working(found, lambda able: _suited(able, num_threads, work_flops, tuned), directory)
+
+
+def _working(found: list[Any], pick: Callable[[list[Any]], Any], directory: Path | None) -> Any:
+    """The first device that is picked and can build kernels; those that cannot are left out of the next choice."""
+    errors: list[KernelBuildError] = []
+    while found:
+        device = pick(found)
+        try:
+            capabilities(device, directory)
+        except KernelBuildError as error:
+            errors.append(error)
+            found = [other for other in found if other not in (device, device.parent_device)]
+        else:
+            return device
+    raise errors[0]
+
+
+def _suited(
+    found: list[Any], num_threads: int | None, work_flops: float, tuned: Callable[[Any], Tuning]
+) -> Any:
     gpus = [device for device in found if device.type & cl.device_type.GPU]
     return gpus[0] if gpus else _cpu(found, num_threads, work_flops, tuned)
 
@@ -96,18 +114,19 @@ def _part_of(device: Any, num_threads: int) -> Any:
 
 
 def target_of(device: Any, directory: Path | None = None) -> Target:
-    """What a lowering may know of a device. directory: where what was found out about it is kept.
+    """Return what a lowering may know of a device. directory: where what was found out about it is kept.
 
     Raises KernelBuildError where the device's compiler can build nothing.
     """
     gpu = bool(device.type & cl.device_type.GPU)
-    reported = device.native_vector_width_float
+    able = capabilities(device, directory)
     return Target(
         kind="gpu" if gpu else "cpu",
-        vector_width=4 if gpu else capabilities(device, directory).vector_width(reported),
+        vector_width=4 if gpu else able.vector_width(device.native_vector_width_float),
         compute_units=device.max_compute_units,
         max_work_group_size=device.max_work_group_size,
         local_mem_bytes=device.local_mem_size,
+        float64=able.float64,
     )
 
 
@@ -159,6 +178,8 @@ class Device:
             self.queue = cl.CommandQueue(self.context, self.device, properties=flags)
         self.target = target_of(self.device, self.cache_dir)
         macros = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
+        if capabilities(self.device, self.cache_dir).assembly:
+            macros["LITECL_ASSEMBLY"] = 1
         self.programs = Programs(self.context, self.device, macros, self.cache_dir)
 
     @property

@@ -77,7 +77,7 @@ static void run_items(const Region *r, const int first, const int last, __global
 #ifndef LITECL_SOLO
 // A worker that waits lets the others run: it may be their processor that it is waiting on.
 static void pause_worker(const int waited) {
-#if defined(__x86_64__) && defined(__linux__)
+#ifdef LITECL_ASSEMBLY  // x86-64's, on Linux
     if (waited > PATIENCE) {
         long result = 24;  // sched_yield
         __asm__ volatile("syscall" : "+a"(result) : : "rcx", "r11", "memory");
