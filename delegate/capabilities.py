@@ -30,7 +30,8 @@ _ASSEMBLY = """
 #if !defined(__x86_64__) || !defined(__linux__)
 #error
 #endif
-    __asm__ volatile("pause");
+    __asm__ volatile("pause" : : "i"(0));
+    __builtin_ia32_pause();
 """
 _known: dict[str, "Capabilities"] = {}
 

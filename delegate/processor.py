@@ -35,7 +35,7 @@ _given: dict[str, Any] = {}  # names that PoCL points at: they must outlive it
 _found: dict[tuple[int, str], str | None] = {}  # by device
 
 
-class _Name(NamedTuple):
+class Name(NamedTuple):
     """A processor's name in a device's record, and where the pointer to it lies."""
 
     address: int
@@ -81,18 +81,23 @@ def name_processor(device: Any) -> str | None:
 
 
 def _renamed(record: int) -> str | None:
-    name = _name_in(record)
+    name = name_in(record)
     if name is None:
         return None
     better = better_name(name.text, features())
     if better is None:
         return name.text
-    kept = _given.setdefault(better, ctypes.create_string_buffer(better.encode()))
-    ctypes.c_uint64.from_address(name.address).value = ctypes.addressof(kept)
+    write_name(name.address, better)
     return better
 
 
-def _name_in(record: int) -> _Name | None:
+def write_name(address: int, text: str) -> None:
+    """Let the pointer at an address of a device's record point to another name."""
+    kept = _given.setdefault(text, ctypes.create_string_buffer(text.encode()))
+    ctypes.c_uint64.from_address(address).value = ctypes.addressof(kept)
+
+
+def name_in(record: int) -> Name | None:
     """Find the processor's name in a device's record: behind the target triple, of which there must be exactly one.
 
     Memory is read by way of the system, which answers with an error where there is none.
@@ -108,7 +113,7 @@ def _name_in(record: int) -> _Name | None:
         return None
     near = range(triples[0] + 1, min(triples[0] + 1 + _NEAR, len(texts)))
     names = [(i, texts[i].decode("ascii", "replace")) for i in near if len(texts[i]) > 2]
-    return next((_Name(record + 8 * i, text) for i, text in names if not text.startswith(_LIBRARIES)), None)
+    return next((Name(record + 8 * i, text) for i, text in names if not text.startswith(_LIBRARIES)), None)
 
 
 def _read(memory: Any, address: int, size: int) -> bytes:
