@@ -2,10 +2,13 @@
 
 PoCL asks LLVM for the processor's name and compiles for what LLVM knows by that name. An LLVM older than the processor
 answers with an older relative (LLVM 14 takes Zen 4, which has AVX-512, for ``znver3``, which has not) or with
-``generic``, which PoCL then refuses: no kernel at all builds on a Zen 5. PoCL of a Linux distribution knows one name for
-every set of vector registers: ``skylake-avx512`` for all that have AVX-512, so none has VNNI. PoCL has no option for
-this name. So it is replaced in the record of the device, before anything is built: by a name that an older LLVM knows
-and whose instructions the processor has.
+``generic``, which PoCL then refuses: no kernel at all builds on a Zen 5. PoCL has no option for this name. So it is
+replaced in the record of the device, before anything is built: by a name that an older LLVM knows and whose
+instructions the processor has.
+
+Any other name stays. PoCL 4 and later of a Linux distribution take all processors with AVX-512 for ``skylake-avx512``,
+so they lack VNNI; but PoCL 7 compiles all of a program for what its own library was compiled for, and ends the process
+where that lacks an instruction that a kernel asks for.
 """
 
 import ctypes
@@ -28,9 +31,11 @@ _NAMES: tuple[tuple[str, frozenset[str]], ...] = (  # the best first
     ("x86-64-v2", frozenset({"SSE42", "POPCNT"})),
     ("x86-64", frozenset({"SSE2"})),
 )
-_RANKS = {name: -i for i, (name, _) in enumerate(_NAMES)}
-# What LLVM 14 calls a Zen 4, and a Zen 5 as all that it has no guess at.
-_RANKS |= {"znver3": _RANKS["x86-64-v3"], "generic": -len(_NAMES)}
+# What LLVM 14 calls a Zen 4, and a Zen 5 as all that it has no guess at; and the names that are better.
+_BETTER = {
+    "znver3": frozenset({"cascadelake", "skylake-avx512"}),
+    "generic": frozenset(name for name, _ in _NAMES),
+}
 _given: dict[str, Any] = {}  # names that PoCL points at: they must outlive it
 _found: dict[tuple[int, str], str | None] = {}  # by device
 
@@ -58,16 +63,16 @@ def best_name(available: frozenset[str]) -> str:
 
 
 def better_name(current: str, available: frozenset[str]) -> str | None:
-    """Return the name to compile for in place of ``current``, or None where that one is as good or is not known."""
+    """Return the name to compile for in place of ``current``, or None where that one is as good or may be."""
     best = best_name(available)
-    return best if current in _RANKS and _RANKS[best] > _RANKS[current] else None
+    return best if best in _BETTER.get(current, ()) else None
 
 
 def name_processor(device: Any) -> str | None:
     """Give a PoCL CPU device the best name for this processor, where its own says too little.
 
-    device: a pyopencl Device, for which nothing has been built yet, or a part of one. Returns the name that the device's
-    compiler goes by from now on; None on other platforms, and where the name is not found in the device's record.
+    device: a pyopencl Device, for which nothing has been built yet, or a part of one. Returns the name that its compiler
+    goes by from now on; None on other platforms, and where the name is not found in the device's record.
     """
     if device.platform.name != _POCL or not device.type & _CPU:
         return None
