@@ -71,8 +71,8 @@ def better_name(current: str, available: frozenset[str]) -> str | None:
 def name_processor(device: Any) -> str | None:
     """Give a PoCL CPU device the best name for this processor, where its own says too little.
 
-    device: a pyopencl Device, for which nothing has been built yet, or a part of one. Returns the name that its compiler
-    goes by from now on; None on other platforms, and where the name is not found in the device's record.
+    device: a pyopencl Device, for which nothing has been built yet, or a part of one. Returns the name that its
+    compiler goes by from now on; None on other platforms, and where the name is not found in the device's record.
     """
     if device.platform.name != _POCL or not device.type & _CPU:
         return None
