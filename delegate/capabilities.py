@@ -84,7 +84,7 @@ def _encoded(device: Any, found: Capabilities) -> bytes:
 
 def _load(path: Path | None) -> Capabilities | None:
     """What is kept, if it is what was written."""
-    if path is None or not path.is_file():
+    if path is None:
         return None
     try:
         content = json.loads(path.read_bytes())

@@ -1,14 +1,16 @@
 """Which nodes go to the device, in which regions, and why the others do not. A pure function of data."""
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from litecl.delegate.cl_op import ClOp
+from litecl.delegate.cl_op import DeviceOp
 from litecl.delegate.control import FOLDED, refusal
 from litecl.delegate.options import CLOptions
+from litecl.delegate.states import is_state, updated_by
 from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec
-from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.op import ControlOp
 from litecl.interpreter.schema import TensorType
 
 _DEVICE_TYPES = frozenset(
@@ -54,8 +56,9 @@ def partition(
     candidates = [run for run in runs if run[0] not in reasons]
     for run, reason in _too_small(candidates, options):
         reasons |= dict.fromkeys(run, reason)
+    readers = _readers(graph)
     regions = tuple(
-        _region(index, graph, specs[index], run, preserve) for run in runs if run[0] not in reasons
+        _region(index, graph, specs[index], run, readers, preserve) for run in runs if run[0] not in reasons
     )
     return Partitioning(regions, reasons, tuple(runs))
 
@@ -108,9 +111,9 @@ def _unfit(inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]) -
 
 
 def _refusal(
-    cl_op: ClOp, node: Node, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]
+    cl_op: DeviceOp, node: Node, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]
 ) -> str | None:
-    refusal = cl_op.claim(node.options, inputs, outputs)
+    refusal = cl_op.select(inputs, outputs).claim(node.options, inputs, outputs)
     return None if refusal is None else refusal.reason
 
 
@@ -141,20 +144,27 @@ def _cluster(graph: Subgraph, refused: dict[int, str]) -> list[tuple[int, ...]]:
     TFLite's epochs (graph_info.cc): the first ready node sets the side, then every ready node of that side joins.
     Folded nodes belong to neither side: they are never run.
     """
+    folded = {i for i, reason in refused.items() if reason == FOLDED}
     dependencies = _dependencies(graph)
-    done = {i for i, reason in refused.items() if reason == FOLDED}
-    waiting = [i for i in range(len(graph.nodes)) if i not in done]
+    waits_for = [0 if i in folded else len(follows - folded) for i, follows in enumerate(dependencies)]
+    followers: list[list[int]] = [[] for _ in graph.nodes]
+    for i, follows in enumerate(dependencies):
+        for before in follows - folded if i not in folded else ():
+            followers[before].append(i)
+    ready: dict[bool, list[int]] = {False: [], True: []}  # heaps: nodes join in the order of the model
+    for i, count in enumerate(waits_for):
+        if not count and i not in folded:
+            ready[i in refused].append(i)
     runs: list[tuple[int, ...]] = []
-    while waiting:
-        first = next(i for i in waiting if dependencies[i] <= done)
-        on_cpu = first in refused
+    while any(ready.values()):
+        on_cpu = min((heap[0], side) for side, heap in ready.items() if heap)[1]
         run: list[int] = []
-        for i in waiting:  # one pass suffices: nodes are listed in topological order
-            if (i in refused) == on_cpu and dependencies[i] <= done:
-                run.append(i)
-                done.add(i)
-        taken = set(run)
-        waiting = [i for i in waiting if i not in taken]
+        while ready[on_cpu]:
+            run.append(heapq.heappop(ready[on_cpu]))
+            for i in followers[run[-1]]:
+                waits_for[i] -= 1
+                if not waits_for[i]:
+                    heapq.heappush(ready[i in refused], i)
         runs.append(tuple(run))
     return runs
 
@@ -172,31 +182,31 @@ def _too_small(
     return dropped + [(run, f"not among the {most} largest partitions") for run in largest_first[most:]]
 
 
+def _readers(graph: Subgraph) -> dict[int, list[int]]:
+    """The nodes that read each tensor; one past the last node stands for the subgraph, which reads its outputs."""
+    readers: dict[int, list[int]] = {}
+    for i, node in enumerate(graph.nodes):
+        for tensor in node.inputs:
+            readers.setdefault(tensor, []).append(i)
+    for tensor in graph.outputs:
+        readers.setdefault(tensor, []).append(len(graph.nodes))
+    return readers
+
+
 def _region(
-    index: int, graph: Subgraph, specs: Sequence[TensorSpec], run: tuple[int, ...], preserve: bool
+    index: int,
+    graph: Subgraph,
+    specs: Sequence[TensorSpec],
+    run: tuple[int, ...],
+    readers: Mapping[int, Collection[int]],
+    preserve: bool,
 ) -> Region:
     inside = set(run)
     made = {t for i in run for t in graph.nodes[i].outputs}
     read = {t for i in run for t in graph.nodes[i].inputs if t != ABSENT}
-    needed = {t for i, node in enumerate(graph.nodes) if i not in inside for t in node.inputs} | set(graph.outputs)
-    inputs = sorted(t for t in read - made if specs[t].data is None and not is_state(graph, specs, t))
-    updated = {t for i in run for t in updated_by(graph.nodes[i]) if not is_state(graph, specs, t)}
-    outputs = sorted(made | updated if preserve else (made | updated) & needed)
+    updated = {t for i in run for t in updated_by(graph.nodes[i])}
+    states = {t for t in updated if is_state(graph, specs, t)}  # kept on the device; one only read comes as an input
+    inputs = sorted(t for t in read - made - states if specs[t].data is None)
+    results = made | updated - states
+    outputs = sorted(t for t in results if preserve or not inside.issuperset(readers.get(t, ())))
     return Region(index, run, tuple(inputs), tuple(outputs))
-
-
-def is_state(graph: Subgraph, specs: Sequence[TensorSpec], tensor: int) -> bool:
-    """Whether a tensor is a variable that lives in the state store (not one that is fed or that a node produces)."""
-    given = tensor in graph.inputs or any(tensor in node.outputs for node in graph.nodes)
-    return specs[tensor].is_variable and not given
-
-
-def updated_by(node: Node) -> tuple[int, ...]:
-    """The tensors that a node updates in place."""
-    return () if isinstance(node.op, ControlOp) else tuple(t for t in states_of(node) if t != ABSENT)
-
-
-def states_of(node: Node) -> tuple[int, ...]:
-    """The variable tensors that a node updates, in the order of ``op.states``; ABSENT where one is not given."""
-    assert isinstance(node.op, Op)
-    return tuple(node.inputs[p] if p < len(node.inputs) else ABSENT for p in node.op.states)
