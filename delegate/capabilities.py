@@ -13,6 +13,7 @@ import numpy as np
 import pyopencl as cl
 
 from litecl.delegate import disk
+from litecl.delegate.environment import POCL, check_room
 from litecl.interpreter.errors import KernelBuildError
 
 _VERSION = 1  # of the file
@@ -71,6 +72,8 @@ def _ask(device: Any) -> Capabilities:
     source = f"__kernel void probe(__global int *out) {{\n{tests}}}\n"
     defined = np.zeros(len(_MACROS), np.int32)
     try:
+        if device.platform.name == POCL:
+            check_room()
         context = cl.Context([device])
         kernel = cl.Kernel(cl.Program(context, source).build(cache_dir=False), "probe")
         queue = cl.CommandQueue(context, device)

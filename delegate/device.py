@@ -11,7 +11,7 @@ import pyopencl as cl
 from litecl.delegate.capabilities import capabilities
 from litecl.delegate.cl_errors import typed_errors
 from litecl.delegate.cl_op import Target
-from litecl.delegate.pocl import set_environment
+from litecl.delegate.environment import set_environment
 from litecl.delegate.processor import name_processor
 from litecl.delegate.programs import Programs
 from litecl.delegate.tuning import Tuning
@@ -125,6 +125,13 @@ def target_of(device: Any, directory: Path | None = None) -> Target:
     )
 
 
+def _has_fine_grained_svm(device: Any) -> bool:
+    """Whether the host may read and write device memory in place; devices before OpenCL 2.0 cannot be asked."""
+    if int(device.version.split()[1].split(".")[0]) < 2:
+        return False
+    return bool(device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_BUFFER)
+
+
 class _SharedBytes:
     """What numpy makes an array of, and what keeps the memory for as long as there is one."""
 
@@ -151,6 +158,7 @@ class Device:
     context: Any = field(init=False)
     queue: Any = field(init=False)
     target: Target = field(init=False)
+    shares_memory: bool = field(init=False)
     programs: Programs = field(init=False)
 
     def __post_init__(self) -> None:
@@ -164,6 +172,7 @@ class Device:
         flags = cl.command_queue_properties.PROFILING_ENABLE if self.profile else 0
         self.queue = cl.CommandQueue(self.context, self.device, properties=flags)
         self.target = target_of(self.device, self.cache_dir)
+        self.shares_memory = self.target.kind == "cpu" and _has_fine_grained_svm(self.device)
         macros = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
         self.programs = Programs(self.context, self.device, macros, self.cache_dir)
 
@@ -172,7 +181,7 @@ class Device:
 
         Raises OutOfDeviceMemory.
         """
-        if not self._shares_memory:
+        if not self.shares_memory:
             return self.buffer(size_bytes), None
         flags = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
         with typed_errors(f"allocating {size_bytes} bytes"):
@@ -180,15 +189,6 @@ class Device:
             host = np.asarray(_SharedBytes(shared, max(1, size_bytes)))
             use = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
             return cl.Buffer(self.context, use, hostbuf=host), host
-
-    @property
-    def _shares_memory(self) -> bool:
-        if self.target.kind != "cpu":
-            return False
-        try:
-            return bool(self.device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_BUFFER)
-        except cl.Error:  # before OpenCL 2.0
-            return False
 
     def buffer(self, size_bytes: int) -> Any:
         """Device memory. Raises OutOfDeviceMemory."""

@@ -14,6 +14,7 @@ from litecl import kernels_cl
 from litecl.delegate import disk
 from litecl.delegate.cl_errors import typed
 from litecl.delegate.cl_op import Launch
+from litecl.delegate.environment import POCL, check_room
 from litecl.delegate.region_program import RegionProgram, Variant, function_of
 from litecl.interpreter.errors import KernelBuildError
 
@@ -34,6 +35,7 @@ class Programs:
         self._built: dict[str, Any] = {}
         self._objects: dict[str, Any] = {}
         self._unsaved: set[str] = set()
+        self._is_pocl = device.platform.name == POCL
         self.cache_hits = 0
 
     def kernel(self, name: str, entry: str, defines: Defines) -> Any:
@@ -51,8 +53,10 @@ class Programs:
 
     def _kernel(self, name: str, entry: str, source: str, options: tuple[str, ...]) -> Any:
         key = self._key(name, source, *options)
-        program = self._built.get(key) or self.load(key) or self._build(key, source, options)
-        self._built[key] = program
+        program = self._built.get(key)
+        if program is None:
+            self.check_room()
+            self._built[key] = program = self.load(key) or self._build(key, source, options)
         try:
             return cl.Kernel(program, entry)
         except cl.Error as error:
@@ -64,7 +68,9 @@ class Programs:
         main = region.functions_macro + _source("region.cl"), render(macros)
         files = [*(self._part(variant, callers) for variant, callers in region.variants.items()), main]
         key = self._key("region", *(text for source, options in files for text in (source, *options)))
-        self._built[key] = self._built.get(key) or self.load(key) or self._link(key, files)
+        if key not in self._built:
+            self.check_room()
+            self._built[key] = self.load(key) or self._link(key, files)
         return cl.Kernel(self._built[key], "run")
 
     def load(self, key: str) -> Any:
@@ -78,6 +84,14 @@ class Programs:
             return None
         self.cache_hits += 1
         return program
+
+    def check_room(self) -> None:
+        """Raise DelegateError where the driver has no space on the disk for what it is about to compile or unpack.
+
+        PoCL compiles a kernel for its first launch.
+        """
+        if self._is_pocl:
+            check_room()
 
     def save(self) -> None:
         """Write new binaries to the cache; call after a first run, when the driver has finished its kernels.
@@ -163,7 +177,7 @@ def _build_errors(source: str, options: Sequence[str], device: Any) -> Iterator[
     """Turns OpenCL's errors into ours, with the file, the options and the build log."""
     try:
         yield
-    except cl.Error as error:
+    except (cl.Error, OSError) as error:  # pyopencl keeps the source of what does not build in a file
         found = re.findall(r'#line 1 "([^"]+\.cl)"', source)
         name = found[-1] if found else "a program"
         raise typed(error, f"{name} with {' '.join(options)} on {device.name}:\n", KernelBuildError) from error

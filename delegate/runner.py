@@ -206,6 +206,8 @@ class Program:
         """
         with typed_errors("running a region"):
             try:
+                if not self._saved:
+                    self._device.programs.check_room()
                 self._upload(inputs, counters)
                 self._restore(variables, keys, counters)
                 self._execution.run(counters)
@@ -213,10 +215,10 @@ class Program:
             except BaseException:
                 self._settle()
                 raise
-        variables.update(dict(zip(keys, self._new, strict=True)))
         if not self._saved:
             self._device.programs.save()
             self._saved = True
+        variables.update(dict(zip(keys, self._new, strict=True)))
         return outputs
 
     def _settle(self) -> None:
