@@ -35,7 +35,7 @@ def key(name: str, device: Any, *made_from: str) -> str:
     """
     platform = device.platform
     named = (platform.name, platform.version, device.name, device.driver_version, device.version)
-    parts = (*named, str(device.native_vector_width_float), *sorted(features()), *made_from)
+    parts = (*named, *sorted(features()), *made_from)
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     return f"{name}-{digest[:32]}"
 
