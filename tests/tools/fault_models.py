@@ -46,6 +46,7 @@ def subjects() -> list[Subject]:
         Subject("lstm", _lstm(rng), [[randn(rng, 1, 3, 4)] for _ in range(INVOKES)]),
         Subject("two LSTMs", _two_lstms(rng), [[randn(rng, 1, 3, 4)] for _ in range(INVOKES)], apart),
         Subject("loop", _loop(), [[counter[0], np.float32(k + 1) * counter[1]] for k in range(INVOKES)]),
+        Subject("limited loop", _loop(), [[counter[0], counter[1]]] * INVOKES, {"max_loop_iterations": 50}),
         Subject("quantized", *_case(integer_conv.CASES[0])),
         Subject("integer LSTM", *_case(integer_lstm.CASES[0])),
     ]
