@@ -1,6 +1,6 @@
 """Models that between them reach every path of the delegate, with what to feed them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,8 +8,11 @@ import numpy as np
 
 from build import Graph, model, randn
 from cases import integer_conv, integer_lstm
+from litecl.delegate import CLDelegate
+from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.compare import LESS
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
@@ -24,6 +27,7 @@ from litecl.interpreter.schema import ActivationFunctionType
 from loop_models import FLOAT, INT, below, if_node, int32, next_, plus, subgraph, times, while_node
 
 INVOKES = 3
+RNG = np.random.default_rng(3)
 
 
 @dataclass(frozen=True)
@@ -123,3 +127,36 @@ def _case(case: Any) -> tuple[Model, list[list[Array]]]:
     fed = [x for i, x in enumerate(case.inputs) if x is not None and i not in inside]
     assert [spec.shape for spec in specs] == [x.shape for x in fed]
     return made, [[np.roll(x, k) for x in fed] for k in range(INVOKES)]
+
+
+def small() -> Model:
+    """EXP and ADD: a region of one launch."""
+    g = Graph()
+    x = g.input((2, 5))
+    return model(g.build(g.op(ADD, [g.op(EXP, [x], NoOptions()), x], AddOptions())))
+
+
+def run(interpreter: Interpreter, x: np.ndarray) -> np.ndarray:
+    interpreter.set_tensor(0, x)
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
+def prepared(model_: Model, **options: Any) -> Interpreter:
+    interpreter = Interpreter(model_, delegates=[CLDelegate(**options)])
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def assert_right(interpreter: Interpreter) -> None:
+    x = randn(RNG, 2, 5)
+    np.testing.assert_allclose(run(interpreter, x), np.exp(x) + x, rtol=1e-5)
+
+
+def raises(error: BaseException) -> Callable[..., Any]:
+    """A function that does nothing else."""
+
+    def fails(*args: Any, **kwargs: Any) -> Any:
+        raise error
+
+    return fails
