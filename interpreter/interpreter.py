@@ -1,6 +1,7 @@
 """The public interpreter, a drop-in for ``tf.lite.Interpreter`` and ``ai_edge_litert.interpreter.Interpreter``."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from litecl.interpreter import limits
 from litecl.interpreter.custom import CustomOp, with_custom_ops
 from litecl.interpreter.delegation import Delegate, Delegation
 from litecl.interpreter.details import tensor_details
@@ -30,6 +32,10 @@ class Interpreter:
         name for it). custom_ops: custom operators by name: an ``Op``, or a callable that takes the custom options
         (bytes) and a list of arrays and returns a list of arrays.
     experimental_preserve_all_tensors: keep intermediate tensors, also those of subgraphs, for ``get_tensor``.
+    memory_limit: the most bytes that values and kernels may take together, for files that are not trusted; None: no
+        tensor takes more than half of the machine. time_limit: the most seconds of an ``allocate_tensors`` or
+        ``invoke``, looked at between operators, iterations and blocks of work. Past either LimitError is raised;
+        variables may have been written until then.
     num_threads, experimental_op_resolver_type and the other experimental keywords are accepted for compatibility:
         numpy chooses its own threads, and there is one set of kernels.
 
@@ -50,11 +56,18 @@ class Interpreter:
         delegates: Sequence[Delegate] | None = None,
         custom_ops: Mapping[str, CustomOp] | None = None,
         listeners: Sequence[Listener] = (),
+        memory_limit: int | None = None,
+        time_limit: float | None = None,
     ) -> None:
         if (model_path is None) == (model_content is None):
             raise ModelError("give a model by `model_path` or by `model_content`, one of the two")
         if num_threads is not None and num_threads < 1:
             raise ModelError(f"num_threads: expected at least 1, got {num_threads}")
+        for name, limit in (("memory_limit", memory_limit), ("time_limit", time_limit)):
+            if limit is not None and not limit > 0:
+                raise ModelError(f"{name}: expected more than 0, got {limit}")
+        limited = memory_limit is not None or time_limit is not None
+        self._budget = limits.Budget(memory_limit, time_limit) if limited else None
         source = model_content if model_path is None else model_path
         assert source is not None
         self._model = with_custom_ops(read(source), custom_ops or {})
@@ -63,7 +76,7 @@ class Interpreter:
         self._delegates = (*(experimental_delegates or ()), *(delegates or ()))
         self._preserve = experimental_preserve_all_tensors
         self._listeners = tuple(listeners)
-        self._variables = Variables()
+        self._variables = Variables(self._budget)
         self._entries = self._entry_shapes()
         self._specs: tuple[Known, ...] = tuple(graph.tensors for graph in self._model.subgraphs)
         self._executor: Executor | None = None
@@ -71,6 +84,7 @@ class Interpreter:
         self._inputs: dict[int, dict[int, Array]] = {}
         self._shared: dict[int, dict[int, Array]] = {}  # of _inputs, those that lie in a delegate's memory
         self._values: dict[int, dict[int, Array]] = {}
+        self._results = ExitStack()  # counts the outputs of the last invoke, where memory is limited
 
     # Shapes and memory
 
@@ -102,21 +116,32 @@ class Interpreter:
         """Propagates shapes, lets the delegates claim their parts and resets variables; a no-op if nothing changed."""
         if self._executor is not None:
             return
+        with self._budget or nullcontext():
+            self._prepare()
+
+    def _prepare(self) -> None:
+        self._values = {}
+        self._variables.reset()
+        self._results = ExitStack()
+        if self._budget is not None:
+            self._budget.reset()
         self._specs = propagate(self._model, self._entries)
+        if self._budget is not None:
+            fed = [self._specs[i][t] for i in self._entries for t in self._model.subgraphs[i].inputs]
+            self._budget.require(limits.bytes_of(fed))
         model = self._model
         self._delegations = []
         for delegate in self._delegates:
             delegation = delegate.apply(model, self._specs, preserve_all_tensors=self._preserve)
             self._delegations.append(delegation)
             model = delegation.model
-        self._variables.reset()
-        self._executor = Executor(
-            model, self._specs, self._variables, preserve=self._preserve, listeners=self._listeners
+        executor = Executor(
+            model, self._specs, self._variables, preserve=self._preserve, listeners=self._listeners, budget=self._budget
         )
-        self._values = {}
         before = self._inputs
         self._shared = {index: self._shared_memory(index) for index in self._entries}
         self._inputs = {index: self._input_arrays(index, before.get(index, {})) for index in self._entries}
+        self._executor = executor
 
     def reset_all_variables(self) -> None:
         """Sets variable tensors (LSTM state) back to zeros."""
@@ -133,12 +158,22 @@ class Interpreter:
             raise ModelError("the model is not ready: call allocate_tensors() before invoke()")
         graph = self._model.subgraphs[subgraph]
         inputs = [self._inputs[subgraph][t] for t in graph.inputs]
-        results = self._executor.call(subgraph, inputs)
+        with self._budget or nullcontext(), self._counted(dict(enumerate(inputs))):
+            results = self._executor.call(subgraph, inputs)
         outputs = {t: results[i] for i, t in enumerate(graph.outputs)}
+        self._results.close()
+        self._results = self._counted(outputs)
         self._values = {subgraph: outputs}
         if self._preserve:
             kept = self._executor.values
             self._values = {**kept, subgraph: kept[subgraph] | outputs}
+
+    def _counted(self, values: Mapping[int, Array]) -> ExitStack:
+        """Counts values as alive until what is returned is closed."""
+        stack = ExitStack()
+        if self._budget is not None:
+            stack.callback(limits.CountedValues(self._budget, values).clear)
+        return stack
 
     # Tensors
 
