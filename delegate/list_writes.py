@@ -7,19 +7,37 @@ takes its place.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
-from litecl.interpreter.op import NoOptions, Op
+from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.graph import Array, Model, Node, Shape, Subgraph, TensorSpec
+from litecl.interpreter.op import ControlOp, NoOptions, Op
 from litecl.interpreter.ops.binary import ADD
 from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.reshape import EXPAND_DIMS, RESHAPE
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.schema import ActivationFunctionType
+from litecl.interpreter.shapes import propagate
+
+Specs = Sequence[Sequence[TensorSpec]]
+
+
+def with_lists_in_place(model: Model, specs: Specs, entries: Mapping[int, Sequence[Shape]]) -> tuple[Model, Specs]:
+    """Return the model with all such writes replaced, and what is then known of its tensors; itself if there is none.
+
+    A write may show only once another is replaced, whose list keeps its shape then. entries: shapes of the inputs of
+    entry subgraphs.
+    """
+    while (changed := update_lists_in_place(model, specs)) is not model:
+        try:
+            model, specs = changed, propagate(changed, entries)
+        except LiteclError:  # pieces that do not fit together, which only a run of the loop would show
+            break
+    return model, specs
 
 
 def update_lists_in_place(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> Model:
@@ -30,6 +48,17 @@ def update_lists_in_place(model: Model, specs: Sequence[Sequence[TensorSpec]]) -
     graphs = tuple(_graph(graph, known) for graph, known in zip(model.subgraphs, specs, strict=True))
     changed = any(new is not old for new, old in zip(graphs, model.subgraphs, strict=True))
     return replace(model, subgraphs=graphs) if changed else model
+
+
+def learned(graph: Subgraph, loaded: Sequence[TensorSpec], planned: Sequence[TensorSpec]) -> tuple[Node, ...]:
+    """Return a node that gives tensors the values that are known of the model as planned and not as loaded, if any.
+
+    Nothing computes them, neither a region nor, as the nodes count as folded, the CPU.
+    """
+    made = [t for node in graph.nodes for t in node.outputs if loaded[t].data is None]
+    values = {t: value for t in made if (value := planned[t].data) is not None}
+    op = ControlOp("CL_KNOWN", NoOptions, lambda options, inputs: [], lambda options, inputs, _: [*values.values()])
+    return (Node(op, (), tuple(values), NoOptions()),) if values else ()
 
 
 def _graph(graph: Subgraph, specs: Sequence[TensorSpec]) -> Subgraph:
@@ -52,7 +81,7 @@ class _Writes:
     def __init__(self, graph: Subgraph, specs: Sequence[TensorSpec]) -> None:
         self._graph, self._specs = graph, specs
         self._maker = {t: i for i, node in enumerate(graph.nodes) for t in node.outputs}
-        self._readers = Counter((*graph.outputs, *(t for node in graph.nodes for t in node.inputs)))
+        self._readers = Counter([*(t for node in graph.nodes for t in node.inputs), *graph.outputs])
 
     def find(self, joined: int) -> tuple[int, int, tuple[int, int]] | None:
         """The position of the node, that of the SLICE of what lies before, and the two parts of where it writes."""

@@ -1,9 +1,10 @@
 """Building OpenCL programs for one device, with a cache of their binaries on disk."""
 
 import re
+import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 import pyopencl as cl
 
 from litecl import kernels_cl
-from litecl.delegate import disk
+from litecl.delegate import disk, fork
+from litecl.delegate.cl_errors import typed
 from litecl.delegate.cl_op import Launch
 from litecl.delegate.region_program import RegionProgram, Variant, function_of
 from litecl.interpreter.errors import KernelBuildError
@@ -23,10 +25,12 @@ Defines = Mapping[str, str | int | float]
 
 
 class Programs:
-    """The programs of one context. ``macros`` are defined for all of them.
+    """The programs of one context, built by one thread at a time. ``macros`` are defined for all of them.
 
-    cache_dir: where binaries are kept, or None for nowhere.
+    They are kept as long as the process lives, each distinct one once. cache_dir: where binaries are kept, or None.
     """
+
+    needs_threads = False
 
     def __init__(self, context: Any, device: Any, macros: Defines, cache_dir: Path | None) -> None:
         self._context, self._device, self._macros, self._cache_dir = context, device, macros, cache_dir
@@ -34,6 +38,8 @@ class Programs:
         self._objects: dict[str, Any] = {}
         self._unsaved: set[str] = set()
         self.cache_hits = 0
+        self.lock = threading.Lock()
+        fork.register(self)
 
     def kernel(self, name: str, entry: str, defines: Defines) -> Any:
         """A new kernel object of ``kernels_cl/<name>.cl``. Raises KernelBuildError with the build log."""
@@ -50,12 +56,14 @@ class Programs:
 
     def _kernel(self, name: str, entry: str, source: str, options: tuple[str, ...]) -> Any:
         key = self._key(name, source, *options)
-        program = self._built.get(key) or self.load(key) or self._build(key, source, options)
-        self._built[key] = program
+        if key not in self._built:  # what is built is handed out without a lock, also while something else is built
+            with self.lock:
+                self._built[key] = self._built.get(key) or self.load(key) or self._build(key, source, options)
+        program = self._built[key]
         try:
             return cl.Kernel(program, entry)
         except cl.Error as error:
-            raise KernelBuildError(f"{name}.cl has no kernel {entry!r}") from error
+            raise typed(error, f"{name}.cl: making kernel {entry!r}", KernelBuildError) from error
 
     def region_kernel(self, region: RegionProgram, *, solo: bool) -> Any:
         """A new kernel object that runs a whole region (region.cl). Raises KernelBuildError with the build log."""
@@ -63,29 +71,35 @@ class Programs:
         main = region.functions_macro + _source("region.cl"), render(macros)
         files = [*(self._part(variant, callers) for variant, callers in region.variants.items()), main]
         key = self._key("region", *(text for source, options in files for text in (source, *options)))
-        self._built[key] = self._built.get(key) or self.load(key) or self._link(key, files)
+        with self.lock:
+            self._built[key] = self._built.get(key) or self.load(key) or self._link(key, files)
         return cl.Kernel(self._built[key], "run")
 
     def load(self, key: str) -> Any:
         """A program from the cache, or None where there is none that this driver takes."""
-        path = None if self._cache_dir is None else self._cache_dir / f"{key}.bin"
-        if path is None or not path.is_file():
+        binary = None if self._cache_dir is None else disk.read_sealed(self._cache_dir / f"{key}.bin")
+        if binary is None:
             return None
         try:
-            program = cl.Program(self._context, [self._device], [path.read_bytes()]).build(cache_dir=False)
-        except (cl.Error, OSError):
+            program = cl.Program(self._context, [self._device], [binary]).build(cache_dir=False)
+        except cl.Error:
             return None
         self.cache_hits += 1
         return program
 
     def save(self) -> None:
-        """Writes new binaries to the cache; call after a first run, when the driver has finished its kernels."""
+        """Write new binaries to the cache; call after a first run, when the driver has finished its kernels.
+
+        A driver that does not give a binary away is no error: the next process builds the program again.
+        """
         if self._cache_dir is None:
             return
-        for key in sorted(self._unsaved):
-            binary = self._built[key].get_info(cl.program_info.BINARIES)[0]
-            disk.write_atomically(self._cache_dir / f"{key}.bin", binary)
-        self._unsaved.clear()
+        with self.lock:
+            for key in sorted(self._unsaved):
+                with suppress(cl.Error):
+                    binary = self._built[key].get_info(cl.program_info.BINARIES)[0]
+                    disk.write_sealed(self._cache_dir / f"{key}.bin", binary)
+            self._unsaved.clear()
 
     def _build(self, key: str, source: str, options: Sequence[str]) -> Any:
         with _build_errors(source, options, self._device):
@@ -161,4 +175,4 @@ def _build_errors(source: str, options: Sequence[str], device: Any) -> Iterator[
     except cl.Error as error:
         found = re.findall(r'#line 1 "([^"]+\.cl)"', source)
         name = found[-1] if found else "a program"
-        raise KernelBuildError(f"{name} with {' '.join(options)} on {device.name}:\n{error}") from error
+        raise typed(error, f"{name} with {' '.join(options)} on {device.name}:\n", KernelBuildError) from error

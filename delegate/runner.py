@@ -1,44 +1,76 @@
-"""A plan bound to a device: memory, kernels with their arguments set once, and the run itself."""
+"""A plan bound to a device: memory, kernels with their arguments set once, and the run itself.
 
+A region has all of this to itself, its queue too; it shares the context and the built programs with others. So one
+thread at a time may run it, while others run other regions. What waits for the device lets other threads run meanwhile.
+"""
+
+import threading
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
 import pyopencl as cl
 
+from litecl.delegate import fork
+from litecl.delegate.cl_errors import typed_errors
 from litecl.delegate.cl_op import Operand
-from litecl.delegate.device import Device, typed_errors
+from litecl.delegate.device import Device
 from litecl.delegate.device_memory import Memory
 from litecl.delegate.options import CLOptions
 from litecl.delegate.plan import Plan
-from litecl.delegate.queued import QueuedLaunches, place, queued_as, too_many_iterations
-from litecl.delegate.region_program import region_program
-from litecl.delegate.report import Counters, KernelRow
-from litecl.delegate.scope import State
-from litecl.delegate.steps import Work
-from litecl.interpreter.errors import KernelBuildError
+from litecl.delegate.queued import QueuedLaunches, place, queued_as
+from litecl.delegate.region_kernel import RegionKernel
+from litecl.delegate.report import Counters, KernelRow, Manner, summary
+from litecl.delegate.steps import Loop, Steps, Work, control_of
+from litecl.interpreter import limits
+from litecl.interpreter.errors import DelegateError, KernelBuildError, ModelError
 from litecl.interpreter.executor import Variables
 from litecl.interpreter.graph import Array
 
 # Fewer launches than this are not worth a program of their own.
 _REGION_LAUNCHES = 4
+# Iterations of a loop that one kernel may run although the time of an invoke is limited.
+_SURELY_SHORT = 64
 
-# Work-groups offered for every thread: PoCL hands them out in runs, and every thread must get one.
-_GROUPS_PER_UNIT = 4
-_LINE_BYTES = 64  # of a counter that one worker writes, so that it does not disturb another
-_LAUNCH_LINES = 5  # of what a launch within a loop looks like to those that help
+_RUNNING = typed_errors("running a region")
 
 
 class DeviceState:
-    """A variable tensor whose newest value lies in a device buffer."""
+    """A variable tensor whose newest value lies in a device buffer. view: the same memory where the host sees it."""
 
-    def __init__(self, device: Device, state: State, buffer: Any) -> None:
-        self._device = device
-        self._spec = state.before.spec
-        self._buffer = buffer
+    def __init__(self, device: Device, operand: Operand, buffer: Any, view: Array | None) -> None:
+        self._device, self._spec, self._buffer, self._view = device, operand.spec, buffer, view
 
     def fetch(self) -> Array:
-        """Reads the newest value back."""
+        """Read the newest value, which exists nowhere else: a read that fails is tried once more.
+
+        Raises DelegateError, after which the value is still where it was, or was lost with the device.
+        """
+        if self._view is not None:
+            return self._view.copy()
+        if fork.lost(self._device.needs_threads):
+            raise fork.lost_error(self._device.name)
+        try:
+            return self._read()
+        except DelegateError:
+            return self._read()
+
+    def copy_to(self, other: "DeviceState") -> None:
+        """Copy the value into the memory of another holder of the same variable."""
+        if self._view is not None and other._view is not None:
+            other._view[...] = self._view
+        else:
+            cl.enqueue_copy(self._device.queue, other._buffer, self._buffer)
+
+    def write(self, value: Array) -> None:
+        """Copy a value of the host's into the memory."""
+        if self._view is not None:
+            self._view[...] = value
+        else:
+            cl.enqueue_copy(self._device.queue, self._buffer, np.ascontiguousarray(value))
+
+    def _read(self) -> Array:
         value = np.empty(self._spec.static_shape, self._spec.dtype)
         with typed_errors(f"reading variable {self._spec.name!r}"):
             cl.enqueue_copy(self._device.queue, value, self._buffer, is_blocking=True)
@@ -57,91 +89,61 @@ class Execution(Protocol):
         """The events of the last run, where the queue profiles."""
 
 
-class RegionKernel:
-    """All launches in one kernel, whose workers walk through them (region.cl)."""
-
-    kernel_loops = True
-
-    def __init__(self, plan: Plan, device: Device, memory: Memory, most_iterations: int | None) -> None:
-        program = region_program(plan.steps, memory.region_address, most_iterations)
-        if program is None:
-            raise KernelBuildError("a launch has arguments that region.cl cannot pass")
-        self._plan, self._device, self._most = plan, device, most_iterations
-        units = device.target.compute_units
-        self._kernel = device.programs.region_kernel(program, solo=units == 1)
-        self._groups = 1 if units == 1 else units * _GROUPS_PER_UNIT
-        self._progress_bytes = _LINE_BYTES * (_LAUNCH_LINES + (self._groups + 1) * program.places)
-        self._progress = device.buffer(self._progress_bytes)
-        self._counts = np.zeros(1 + len(plan.loops), np.int32)
-        tables = [self._upload(table) for table in (program.works, program.args, _shifts(plan), self._counts)]
-        self._counts_buffer = tables[-1]
-        self._arguments = [memory.arena, memory.constants, *tables, self._progress, np.int32(len(program.works))]
-        self._kernel.set_args(*self._arguments)
-
-    def run(self, counters: Counters) -> None:
-        """One kernel, after its counters are cleared."""
-        queue = self._device.queue
-        if self._groups > 1:
-            cl.enqueue_fill_buffer(queue, self._progress, np.int32(0), 0, self._progress_bytes)
-        cl.enqueue_nd_range_kernel(queue, self._kernel, (self._groups,), (1,))
-        counters.kernel_launches += 1
-        if self._most is not None and self._plan.loops:
-            self._check(self._most, counters)
-
-    def events(self) -> list[tuple[Work, Any]]:
-        """None: a region in one kernel has no times of its parts."""
-        return []
-
-    def _check(self, most: int, counters: Counters) -> None:
-        """Reads whether a loop ran too often."""
-        queue = self._device.queue
-        cl.enqueue_copy(queue, self._counts, self._counts_buffer, is_blocking=True)
-        counters.host_syncs += 1
-        if self._counts[0]:
-            loop = self._plan.loops[self._counts[0] - 1]
-            cl.enqueue_fill_buffer(queue, self._counts_buffer, np.int32(0), 0, self._counts.nbytes)
-            raise too_many_iterations(loop, most)
-
-    def _upload(self, table: Array) -> Any:
-        buffer = self._device.buffer(max(8, table.nbytes))
-        if table.size:
-            cl.enqueue_copy(self._device.queue, buffer, table)
-        return buffer
+def _may_be_long(steps: Steps) -> bool:
+    """Return whether steps hold a loop whose iterations are unknown or many."""
+    return any(loop.trips is None or loop.trips > _SURELY_SHORT for loop in control_of(steps) if isinstance(loop, Loop))
 
 
-def _shifts(plan: Plan) -> Array:
-    """region.cl's shifts at the beginning: every loop reads its first set."""
-    shifts = np.zeros(2 + 2 * len(plan.loops), np.uint64)
-    for slot in plan.slots.values():
-        shifts[3 + 2 * slot.loop] = slot.set_bytes
-    return shifts
+def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
+    """Return why launches are queued one by one; nothing where one kernel is to run them all."""
+    reasons = (
+        (device.target.kind != "cpu", "the device is not a CPU"),
+        (device.profile, "profile=True"),
+        (options.queue_loops, "queue_loops=True"),
+        (limits.timed() and _may_be_long(plan.steps), "time_limit, which no kernel hears of"),
+        (len(plan.works) < _REGION_LAUNCHES and not plan.predicates, f"fewer than {_REGION_LAUNCHES} launches"),
+    )
+    return next((reason for holds, reason in reasons if holds), "")
 
 
-def _execution(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> Execution:
-    """One kernel on a CPU, unless times of every launch are wanted or the runtime cannot link."""
-    worth_it = len(plan.works) >= _REGION_LAUNCHES or bool(plan.predicates)
-    if device.target.kind == "cpu" and not device.profile and worth_it and not options.queue_loops:
+def _execution(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> tuple[Execution, Manner]:
+    """Bind a plan to one kernel, or to a queue where that is better or the runtime cannot link (not if ``strict``)."""
+    reason, fault = _why_queued(plan, device, options), ""
+    if not reason:
         try:
-            return RegionKernel(plan, device, memory, options.max_loop_iterations)
-        except KernelBuildError:
-            pass  # a kernel that does not build fails below too, and says so
-    return QueuedLaunches(plan, device, memory, options.max_loop_iterations)
+            return RegionKernel(plan, device, memory, options.max_loop_iterations), Manner("one kernel")
+        except KernelBuildError as error:  # a kernel that does not build fails below too
+            if options.strict:
+                raise
+            reason, fault = "it could not be linked", summary(error)
+    return QueuedLaunches(plan, device, memory, options.max_loop_iterations), Manner("queued", reason, fault)
 
 
 class Program:
     """One region on one device.
 
     Building it allocates memory, uploads constants and builds kernels; raises KernelBuildError or OutOfDeviceMemory.
+    lock: held while a thread builds or runs it, and for good in a process that has lost the device.
     """
 
     def __init__(self, plan: Plan, device: Device, partition: int, options: CLOptions) -> None:
         self.plan = plan
         self.partition = partition
-        self._device = device
-        with typed_errors("preparing a region"):
+        self.lock, self.needs_threads = threading.Lock(), device.needs_threads
+        self._under_way: list[Any] = []  # events of copies
+        fork.register(self)
+        with self.lock, typed_errors("preparing a region"):
+            self._device = device = device.with_own_queue()
+            self._queue = device.queue
             memory = Memory(plan, device)
-            self._execution = _execution(plan, device, memory, options)
+            self._execution, self.manner = _execution(plan, device, memory, options)
+            self._bind(memory)
         self.constant_bytes = memory.constant_bytes
+        self._saved = False
+
+    def _bind(self, memory: Memory) -> None:
+        """Find where inputs, outputs and states lie."""
+        plan = self.plan
         self._views = [memory.view(operand) for operand in plan.inputs]
         self._buffers = [memory.buffer(operand) for operand in plan.inputs]
         self._results = [memory.view(operand) for operand in plan.outputs]
@@ -149,9 +151,10 @@ class Program:
             (i, memory.argument(operand)) for i, operand in enumerate(plan.outputs) if self._results[i] is None
         ]
         self._kept = [i for i, view in enumerate(self._results) if view is not None]
-        self._states = [(memory.buffer(s.before), memory.buffer(s.after)) for s in plan.states]
-        self._holders = [DeviceState(device, s, b) for s, (b, _) in zip(plan.states, self._states, strict=True)]
-        self._saved = False
+        self._old, self._new = (
+            [DeviceState(self._device, operand, memory.buffer(operand), memory.view(operand)) for operand in operands]
+            for operands in ([s.before for s in plan.states], [s.after for s in plan.states])
+        )
 
     def run(
         self, inputs: Sequence[Array], variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters
@@ -160,26 +163,45 @@ class Program:
 
         keys: of the plan's states, in order, in the state store. Raises DelegateError, with variables as before.
         """
-        with typed_errors("running a region"):
-            self._upload(inputs, variables, keys, counters)
-            self._execute(counters)
-            for before, after in self._states:  # only now: a launch that failed leaves the old state in place
-                cl.enqueue_copy(self._device.queue, before, after)
-            outputs = self._download(counters)
-        for i, key in enumerate(keys):
-            variables.set(key, self._holders[i])
+        if not self.lock.acquire(False):
+            raise self._unavailable()
+        try:
+            with _RUNNING:
+                outputs = self._run(inputs, variables, keys, counters)
+        finally:
+            self.lock.release()
+        if keys:
+            variables.update(dict(zip(keys, self._new, strict=True)))
         if not self._saved:
             self._device.programs.save()
             self._saved = True
         return outputs
 
-    def _execute(self, counters: Counters) -> None:
-        """Queues everything. What was queued before an error or an interrupt is over before the next run."""
+    def _run(
+        self, inputs: Sequence[Array], variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters
+    ) -> list[Array]:
         try:
+            self._upload(inputs, counters)
+            if keys:
+                self._restore(variables, keys, counters)
             self._execution.run(counters)
+            return self._download(counters)
         except BaseException:
-            self._device.queue.finish()
+            self._settle()
             raise
+
+    def _unavailable(self) -> DelegateError | ModelError:
+        """Return what to raise where the lock is taken: nobody lets go of it in a process that has lost the device."""
+        if fork.lost(self.needs_threads):
+            return fork.lost_error(self._device.name)
+        return ModelError("this interpreter is running already: make one for every thread")
+
+    def _settle(self) -> None:
+        """Wait for what was queued before an error or an interrupt: its memory is about to be used again."""
+        for _ in range(2):  # waiting, too, may be what failed
+            with suppress(cl.Error):
+                self._queue.finish()
+                return
 
     def input_memory(self) -> dict[int, Array]:
         """Where the region reads its inputs, by tensor, as far as the host sees it: what lies there is not copied."""
@@ -205,47 +227,55 @@ class Program:
 
     def kernel_rows(self) -> list[KernelRow]:
         """Device times of the last run, from its events."""
-        return [
-            KernelRow(
-                self.partition, work.node, work.launch.kernel, work.launch.entry,
-                (event.profile.end - event.profile.start) * 1e-6, work.launch.flops, work.subgraph,
-            )
-            for work, event in self._execution.events()
-        ]
+        with typed_errors("reading the times of launches"):
+            return [
+                KernelRow(
+                    self.partition, work.node, work.launch.kernel, work.launch.entry,
+                    (event.profile.end - event.profile.start) * 1e-6, work.launch.flops, work.subgraph,
+                )
+                for work, event in self._execution.events()
+            ]
 
-    def _upload(
-        self, inputs: Sequence[Array], variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters
-    ) -> None:
+    def _upload(self, inputs: Sequence[Array], counters: Counters) -> None:
         for i, value in enumerate(inputs):
             view = self._views[i]
+            if view is value:
+                continue
             if view is None:
-                self._copy_in(self._buffers[i], value, counters)
-            elif view is not value:  # nothing is under way: every run ends with all of its commands finished
+                self._copy(self._buffers[i], np.ascontiguousarray(value))
+            else:  # nothing is under way: every run ends with all of its commands finished
                 view[...] = value
-                counters.bytes_to_device += value.nbytes
-        for i, key in enumerate(keys):
-            if not variables.held_by(key, self._holders[i]):
-                self._copy_in(self._states[i][0], variables.get(key, self.plan.states[i].before.spec), counters)
+            counters.bytes_to_device += value.nbytes
 
-    def _copy_in(self, buffer: Any, value: Array, counters: Counters) -> None:
-        cl.enqueue_copy(self._device.queue, buffer, np.ascontiguousarray(value), is_blocking=False)
-        counters.bytes_to_device += value.nbytes
+    def _restore(self, variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters) -> None:
+        """Put every state where launches read it. They write it elsewhere, so one that fails leaves the old state."""
+        for i, key in enumerate(keys):
+            if variables.held_by(key, self._new[i]):
+                self._new[i].copy_to(self._old[i])
+            elif not variables.held_by(key, self._old[i]):
+                value = variables.get(key, self.plan.states[i].before.spec)
+                self._old[i].write(value)
+                counters.bytes_to_device += value.nbytes
+        moved = {key: self._old[i] for i, key in enumerate(keys) if variables.held_by(key, self._new[i])}
+        variables.update(moved)
+
+    def _copy(self, to: Any, source: Any) -> None:
+        """Queue a copy, whose event is kept: to drop it is to wait for it with Python's lock held."""
+        self._under_way.append(cl.enqueue_copy(self._queue, to, source, is_blocking=False))
 
     def _download(self, counters: Counters) -> list[Array]:
         """The outputs, once everything is done: copies, but for what is lent."""
         outputs: list[Any] = self._results.copy()
         for i, buffer in self._hidden:
-            outputs[i] = self._copy_out(self.plan.outputs[i], buffer)
+            operand = self.plan.outputs[i]
+            outputs[i] = np.empty(operand.shape, operand.spec.dtype)
+            self._copy(outputs[i], buffer)
             counters.bytes_to_host += outputs[i].nbytes
-        self._device.queue.finish()
+        self._queue.finish()
         counters.host_syncs += 1
+        if self._under_way:
+            self._under_way.clear()
         for i in self._kept:
             outputs[i] = outputs[i].copy()
             counters.bytes_to_host += outputs[i].nbytes
         return outputs
-
-    def _copy_out(self, operand: Operand, buffer: Any) -> Array:
-        """An array that the queue will have filled."""
-        value = np.empty(operand.shape, operand.spec.dtype)
-        cl.enqueue_copy(self._device.queue, value, buffer, is_blocking=False)
-        return value

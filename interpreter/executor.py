@@ -1,7 +1,7 @@
 """Runs a model: nodes in order, subgraphs by reference, each value dropped after its last use."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Protocol
 
@@ -56,6 +56,12 @@ class Variables:
         """Stores a value, or who holds it."""
         self._count(self._values.get(key), value)
         self._values[key] = value
+
+    def update(self, values: Mapping[VariableKey, Array | Held]) -> None:
+        """Stores several values at once: an interrupt finds all of them stored, or none."""
+        for key, value in values.items():
+            self._count(self._values.get(key), value)
+        self._values.update(values)
 
     def _count(self, before: Array | Held | None, now: Array | Held | None) -> None:
         """Counts a value as alive in place of another one, where memory is limited."""

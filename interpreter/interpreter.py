@@ -1,5 +1,6 @@
 """The public interpreter, a drop-in for ``tf.lite.Interpreter`` and ``ai_edge_litert.interpreter.Interpreter``."""
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
@@ -39,6 +40,7 @@ class Interpreter:
     num_threads, experimental_op_resolver_type and the other experimental keywords are accepted for compatibility:
         numpy chooses its own threads, and there is one set of kernels.
 
+    One thread at a time may use an interpreter; interpreters of their own run side by side in as many threads.
     Raises ModelError for a malformed model and UnsupportedOp for an operator that has no kernel.
     """
 
@@ -85,6 +87,7 @@ class Interpreter:
         self._shared: dict[int, dict[int, Array]] = {}  # of _inputs, those that lie in a delegate's memory
         self._values: dict[int, dict[int, Array]] = {}
         self._results = ExitStack()  # counts the outputs of the last invoke, where memory is limited
+        self._running = threading.Lock()
 
     # Shapes and memory
 
@@ -150,7 +153,7 @@ class Interpreter:
     # Running
 
     def invoke(self) -> None:
-        """Runs the model on the inputs that were set."""
+        """Runs the model on the inputs that were set. Raises ModelError where another thread is running it."""
         self._invoke(0)
 
     def _invoke(self, subgraph: int) -> None:
@@ -158,8 +161,13 @@ class Interpreter:
             raise ModelError("the model is not ready: call allocate_tensors() before invoke()")
         graph = self._model.subgraphs[subgraph]
         inputs = [self._inputs[subgraph][t] for t in graph.inputs]
-        with self._budget or nullcontext(), self._counted(dict(enumerate(inputs))):
-            results = self._executor.call(subgraph, inputs)
+        if not self._running.acquire(False):
+            raise ModelError("invoke: this interpreter is running already: make one for every thread")
+        try:
+            with self._budget or nullcontext(), self._counted(dict(enumerate(inputs))):
+                results = self._executor.call(subgraph, inputs)
+        finally:
+            self._running.release()
         outputs = {t: results[i] for i, t in enumerate(graph.outputs)}
         self._results.close()
         self._results = self._counted(outputs)

@@ -150,6 +150,19 @@ def tick() -> None:
         budget.tick()
 
 
+def timed() -> bool:
+    """Whether the time of the running call is limited."""
+    budget = _ACTIVE.get()
+    return budget is not None and budget.time_s is not None
+
+
+def reserve(size_bytes: int) -> None:
+    """Counts memory that stays as long as the prepared model. Raises LimitError if refused."""
+    budget = _ACTIVE.get()
+    if budget is not None:
+        budget.reserve(size_bytes)
+
+
 def replace(before: Array | None, now: Array) -> None:
     """Counts a value that outlives the call as alive, in place of another one."""
     budget = _ACTIVE.get()
