@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from litecl.interpreter import limits
+from litecl.interpreter import limits, threads
 from litecl.interpreter.custom import CustomOp, with_custom_ops
 from litecl.interpreter.delegation import Delegate, Delegation
 from litecl.interpreter.details import tensor_details
@@ -37,10 +37,11 @@ class Interpreter:
         tensor takes more than half of the machine. time_limit: the most seconds of an ``allocate_tensors`` or
         ``invoke``, looked at between operators, iterations and blocks of work. Past either LimitError is raised;
         variables may have been written until then.
-    num_threads, experimental_op_resolver_type and the other experimental keywords are accepted for compatibility:
-        numpy chooses its own threads, and there is one set of kernels.
+    num_threads: the most threads of numpy's BLAS while the model runs; one where its products are small. None: as many
+        as BLAS has. Delegates have a ``num_threads`` of their own.
+    experimental_op_resolver_type and the other experimental keywords are accepted for compatibility: there is one set
+        of kernels.
 
-    One thread at a time may use an interpreter; interpreters of their own run side by side in as many threads.
     Raises ModelError for a malformed model and UnsupportedOp for an operator that has no kernel.
     """
 
@@ -88,6 +89,8 @@ class Interpreter:
         self._values: dict[int, dict[int, Array]] = {}
         self._results = ExitStack()  # counts the outputs of the last invoke, where memory is limited
         self._running = threading.Lock()
+        self._num_threads = num_threads
+        self._threads: AbstractContextManager[None] = nullcontext()
 
     # Shapes and memory
 
@@ -138,12 +141,15 @@ class Interpreter:
             delegation = delegate.apply(model, self._specs, preserve_all_tensors=self._preserve)
             self._delegations.append(delegation)
             model = delegation.model
+        if self._budget is not None:
+            self._budget.start_clock()  # building kernels takes as long as a driver needs, whatever the model asks for
         executor = Executor(
             model, self._specs, self._variables, preserve=self._preserve, listeners=self._listeners, budget=self._budget
         )
         before = self._inputs
         self._shared = {index: self._shared_memory(index) for index in self._entries}
         self._inputs = {index: self._input_arrays(index, before.get(index, {})) for index in self._entries}
+        self._threads = threads.limited(model, self._specs, self._num_threads)
         self._executor = executor
 
     def reset_all_variables(self) -> None:
@@ -164,7 +170,7 @@ class Interpreter:
         if not self._running.acquire(False):
             raise ModelError("invoke: this interpreter is running already: make one for every thread")
         try:
-            with self._budget or nullcontext(), self._counted(dict(enumerate(inputs))):
+            with self._threads, self._budget or nullcontext(), self._counted(dict(enumerate(inputs))):
                 results = self._executor.call(subgraph, inputs)
         finally:
             self._running.release()

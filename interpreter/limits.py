@@ -31,7 +31,7 @@ def _memory_bytes() -> int:
 MOST_BYTES = _memory_bytes() // 2
 """The most that one tensor may take: half of the machine, for whoever reads a tensor gets a copy."""
 
-_BYTES_AN_ELEMENT = {"f": 24, "c": 64, "b": 16, "O": 64}
+_BYTES_AN_ELEMENT = {"f": 40, "c": 64, "b": 16, "O": 64}
 _BYTES_AN_INTEGER = 64
 _LEAST_BYTES = 1 << 16
 
@@ -51,13 +51,17 @@ class Budget:
 
     def __enter__(self) -> "Budget":
         """Starts the time of a call, and is what kernels in this thread ask until it ends."""
-        self._until = math.inf if self.time_s is None else time.monotonic() + self.time_s
+        self.start_clock()
         self._token = _ACTIVE.set(self)
         return self
 
     def __exit__(self, *error: object) -> None:
         assert self._token is not None
         _ACTIVE.reset(self._token)
+
+    def start_clock(self) -> None:
+        """Starts the time of a call, or starts it again."""
+        self._until = math.inf if self.time_s is None else time.monotonic() + self.time_s
 
     def reset(self) -> None:
         """Forgets what was held."""

@@ -1,5 +1,6 @@
 """TRANSPOSE_CONV, and MediaPipe's custom Convolution2DTransposeBias: each input element scatters a filter."""
 
+import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,7 +50,8 @@ def scatter(
         for last, size, dilation, offset, length in zip(reach, kernel, apart, offsets, output[1:-1], strict=True)
     ]
     shape = (len(x), *bounds, taps.shape[-1])
-    limits.temporary("an output before it is cut", shape, x.dtype.itemsize)
+    of_a_tap = (*x.shape[:-1], taps.shape[-1])
+    limits.temporary("an output before it is cut", (math.prod(shape) + 2 * math.prod(of_a_tap),), x.dtype.itemsize)
     result = np.zeros(shape, x.dtype)
     for tap in np.ndindex(*kernel):
         limits.tick()
