@@ -14,7 +14,6 @@ from litecl.delegate.capabilities import capabilities
 from litecl.delegate.cl_errors import typed_errors
 from litecl.delegate.cl_op import Target
 from litecl.delegate.pocl import set_environment
-from litecl.delegate.processor import name_processor
 from litecl.delegate.programs import Programs
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
@@ -22,7 +21,6 @@ from litecl.interpreter.graph import Array
 
 # PoCL's device that runs in the calling thread, and the one that uses every core, before and from version 4 on.
 _SINGLE, _ALL = ("basic", "cpu-minimal"), ("pthread", "cpu")
-_listed: list[Any] = []
 _sub_devices: dict[tuple[int, int], Any] = {}
 _listing = fork.Section()  # one thread at a time lists devices and makes sub-devices
 
@@ -35,12 +33,7 @@ def devices() -> list[Any]:
         with typed_errors("no OpenCL platform"):
             platforms = cl.get_platforms()
         with typed_errors("listing the OpenCL devices"):
-            found = [device for platform in platforms for device in platform.get_devices()]
-            for device in found:
-                if device not in _listed:
-                    name_processor(device)
-                    _listed.append(device)
-        return found
+            return [device for platform in platforms for device in platform.get_devices()]
 
 
 def candidates(
@@ -122,18 +115,19 @@ def needs_threads(device: Any) -> bool:
 
 
 def target_of(device: Any, directory: Path | None = None) -> Target:
-    """What a lowering may know of a device. directory: where what was found out about it is kept.
+    """Return what a lowering may know of a device. directory: where what was found out about it is kept.
 
     Raises KernelBuildError where the device's compiler can build nothing.
     """
     gpu = bool(device.type & cl.device_type.GPU)
-    reported = device.native_vector_width_float
+    able = capabilities(device, directory)
     return Target(
         kind="gpu" if gpu else "cpu",
-        vector_width=4 if gpu else capabilities(device, directory).vector_width(reported),
+        vector_width=4 if gpu else able.vector_width(device.native_vector_width_float),
         compute_units=device.max_compute_units,
         max_work_group_size=device.max_work_group_size,
         local_mem_bytes=device.local_mem_size,
+        float64=able.float64,
     )
 
 
@@ -175,10 +169,12 @@ class Device:
         self.needs_threads = needs_threads(self.device)
         fork.opened()
         self.alignment = max(64, int(self.device.mem_base_addr_align) // 8)
+        self.target = target_of(self.device, self.cache_dir)
         self.context = cl.Context([self.device])
         self.queue = self._new_queue()
-        self.target = target_of(self.device, self.cache_dir)
         macros = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
+        if capabilities(self.device, self.cache_dir).assembly:
+            macros["LITECL_ASSEMBLY"] = 1
         self.programs = Programs(self.context, self.device, macros, self.cache_dir)
 
     def with_own_queue(self) -> "Device":
