@@ -170,7 +170,7 @@ def _links(scope: "Scope", first: int, index: int, position: int) -> list[Link] 
         return [Link(activation.function, None, activation)]
     others = [t for i, t in enumerate(node.inputs) if i != position]
     step = step_of(node.op.name, position) if cl_op.chains else None
-    if step is None or not all(scope.is_there(t, first) and not scope.specs[t].is_variable for t in others):
+    if step is None or not all(scope.is_there(t, first) for t in others):
         return None
     link = Link(step, next((scope.newest(t) for t in others), None))
     fused = fused_activation(node.options)

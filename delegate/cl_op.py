@@ -14,6 +14,8 @@ from litecl.delegate.tuning import Tuning
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Op
 
+Specs = Sequence[TensorSpec | None]
+
 
 @dataclass(frozen=True)
 class Refusal:
@@ -220,6 +222,7 @@ class ClOp:
 
     claim: options, input specs (all shapes known), output specs -> a Refusal, or None for "I run this".
     lower: a Call -> its steps.
+    What follows speaks of this claim and this lowering only:
     activates: the Activation that this operator is (with the node's options), if a producer may apply it instead.
     chains: whether it is a step of chain.cl by its name, so that it may run as part of a chain.
     pads: the Pads that this operator is (with the node's inputs), if what reads the image may see to them instead.
@@ -231,7 +234,7 @@ class ClOp:
     """
 
     op: Op
-    claim: Callable[[Any, Sequence[TensorSpec | None], Sequence[TensorSpec]], Refusal | None]
+    claim: Callable[[Any, Specs, Sequence[TensorSpec]], Refusal | None]
     lower: Callable[[Call], list[Step]]
     activates: Callable[[Any], Activation | None] | None = None
     chains: bool = False
@@ -242,3 +245,27 @@ class ClOp:
     reads_rows: bool = False
     writes_rows: bool = False
     joins: Callable[[Any, Sequence[TensorSpec], Array], Sequence[Array]] | None = None
+
+    def select(self, inputs: Specs, outputs: Sequence[TensorSpec]) -> "ClOp":
+        """Return the record of the kernel that runs a node with these tensors: this one."""
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Variants:
+    """The device operators of one ``op``, of which a node's tensors select one.
+
+    special: conditions on input and output specs, each with the operator of nodes for which it is the first to hold.
+    default: the operator of all other nodes.
+    """
+
+    op: Op
+    special: tuple[tuple[Callable[[Specs, Sequence[TensorSpec]], bool], ClOp], ...]
+    default: ClOp
+
+    def select(self, inputs: Specs, outputs: Sequence[TensorSpec]) -> ClOp:
+        """Return the record of the kernel that runs a node with these tensors."""
+        return next((cl_op for applies, cl_op in self.special if applies(inputs, outputs)), self.default)
+
+
+DeviceOp = ClOp | Variants

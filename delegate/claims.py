@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Refusal
+from litecl.delegate.cl_op import Specs as Specs
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
-Specs = Sequence[TensorSpec | None]
 Claim = Callable[[Any, Specs, Sequence[TensorSpec]], Refusal | None]
 
 FLOAT = (TensorType.FLOAT32,)

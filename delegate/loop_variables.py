@@ -5,6 +5,7 @@ from enum import Enum
 
 import numpy as np
 
+from litecl.delegate.states import updated_by
 from litecl.interpreter.graph import Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.binary import ADD, LOGICAL_AND
@@ -67,11 +68,13 @@ def in_place(graph: Subgraph, nodes: Sequence[int], kept: Collection[int], owned
 def kinds(body: Subgraph) -> list[Kind]:
     """How each variable of a loop with this body is kept."""
     made = {t: i for i, node in enumerate(body.nodes) for t in node.outputs}
-    updates = in_place(body, live_nodes(body), body.outputs, body.inputs)
+    live = live_nodes(body)
+    updates = in_place(body, live, body.outputs, body.inputs)
+    states = {t for i in live for t in updated_by(body.nodes[i])}
 
     def kind(given: int, result: int) -> Kind:
         if given == result:
-            return Kind.READ_ONLY
+            return Kind.SWAPPED if given in states else Kind.READ_ONLY
         while made.get(result) in updates:
             result = body.nodes[made[result]].inputs[0]
             if result == given:

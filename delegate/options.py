@@ -6,7 +6,7 @@ from functools import cached_property
 from os import PathLike
 from typing import Any, Literal, get_args
 
-from litecl.delegate.cl_op import ClOp
+from litecl.delegate.cl_op import ClOp, DeviceOp
 from litecl.delegate.ops import CL_OPS
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.errors import DelegateError
@@ -47,7 +47,7 @@ class CLOptions:
                 raise DelegateError(f"{name}: expected a positive number, got {value}")
 
     @cached_property
-    def cl_ops(self) -> Mapping[Op, ClOp]:
+    def cl_ops(self) -> Mapping[Op, DeviceOp]:
         """The device operators: litecl's, and those of the user."""
         return {**CL_OPS, **{cl_op.op: cl_op for cl_op in self.custom_ops}}
 

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from litecl.delegate.cl_op import ClOp
+from litecl.delegate.cl_op import DeviceOp
 from litecl.delegate.control import FOLDED, refusal
 from litecl.delegate.options import CLOptions
+from litecl.delegate.states import is_state, updated_by
 from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec
-from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.op import ControlOp
 from litecl.interpreter.schema import TensorType
 
 _DEVICE_TYPES = frozenset(
@@ -108,9 +109,9 @@ def _unfit(inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]) -
 
 
 def _refusal(
-    cl_op: ClOp, node: Node, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]
+    cl_op: DeviceOp, node: Node, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]
 ) -> str | None:
-    refusal = cl_op.claim(node.options, inputs, outputs)
+    refusal = cl_op.select(inputs, outputs).claim(node.options, inputs, outputs)
     return None if refusal is None else refusal.reason
 
 
@@ -179,24 +180,9 @@ def _region(
     made = {t for i in run for t in graph.nodes[i].outputs}
     read = {t for i in run for t in graph.nodes[i].inputs if t != ABSENT}
     needed = {t for i, node in enumerate(graph.nodes) if i not in inside for t in node.inputs} | set(graph.outputs)
-    inputs = sorted(t for t in read - made if specs[t].data is None and not is_state(graph, specs, t))
-    updated = {t for i in run for t in updated_by(graph.nodes[i]) if not is_state(graph, specs, t)}
-    outputs = sorted(made | updated if preserve else (made | updated) & needed)
+    updated = {t for i in run for t in updated_by(graph.nodes[i])}
+    states = {t for t in updated if is_state(graph, specs, t)}  # kept on the device; one only read comes as an input
+    inputs = sorted(t for t in read - made - states if specs[t].data is None)
+    results = made | updated - states
+    outputs = sorted(results if preserve else results & needed)
     return Region(index, run, tuple(inputs), tuple(outputs))
-
-
-def is_state(graph: Subgraph, specs: Sequence[TensorSpec], tensor: int) -> bool:
-    """Whether a tensor is a variable that lives in the state store (not one that is fed or that a node produces)."""
-    given = tensor in graph.inputs or any(tensor in node.outputs for node in graph.nodes)
-    return specs[tensor].is_variable and not given
-
-
-def updated_by(node: Node) -> tuple[int, ...]:
-    """The tensors that a node updates in place."""
-    return () if isinstance(node.op, ControlOp) else tuple(t for t in states_of(node) if t != ABSENT)
-
-
-def states_of(node: Node) -> tuple[int, ...]:
-    """The variable tensors that a node updates, in the order of ``op.states``; ABSENT where one is not given."""
-    assert isinstance(node.op, Op)
-    return tuple(node.inputs[p] if p < len(node.inputs) else ABSENT for p in node.op.states)

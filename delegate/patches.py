@@ -2,7 +2,7 @@
 
 from dataclasses import astuple, dataclass, replace
 
-from litecl.delegate.cl_op import Scratch, Target
+from litecl.delegate.cl_op import Pads, Scratch, Target
 from litecl.delegate.tile import Grid, Tile, flops, grid_for, tile_for
 from litecl.interpreter.graph import Shape
 from litecl.interpreter.ops.window import Window
@@ -54,11 +54,15 @@ def matrix(rows: int, depth: int, columns: int) -> Geometry:
     return Geometry(1, rows, depth, depth, pixels=rows, out_width=rows, columns=columns, group_columns=columns)
 
 
-def geometry(windows: tuple[Window, Window], x: Shape, filter_: Shape, out: Shape) -> Geometry:
-    """The geometry of a convolution with filters [columns, height, width, channels of a group]."""
+def geometry(windows: tuple[Window, Window], x: Shape, filter_: Shape, out: Shape, pads: Pads) -> Geometry:
+    """The geometry of a convolution with filters [columns, height, width, channels of a group].
+
+    pads: zeros around ``x``, beside those that the windows ask for.
+    """
     vertical, horizontal = windows
     pixels = out[0] * out[1] * out[2]
-    if filter_[1:3] == (1, 1) and filter_[3] == x[3] and vertical.stride == horizontal.stride == 1:
+    pointwise = filter_[1:3] == (1, 1) and vertical.stride == horizontal.stride == 1
+    if pointwise and filter_[3] == x[3] and pads == Pads():
         return matrix(pixels, x[3], filter_[0])
     return Geometry(
         height=x[1],
@@ -71,8 +75,8 @@ def geometry(windows: tuple[Window, Window], x: Shape, filter_: Shape, out: Shap
         stride_x=horizontal.stride,
         dilation_y=vertical.dilation,
         dilation_x=horizontal.dilation,
-        pad_y=vertical.before,
-        pad_x=horizontal.before,
+        pad_y=vertical.before + pads.top,
+        pad_x=horizontal.before + pads.left,
         pixels=pixels,
         out_height=out[1],
         out_width=out[2],

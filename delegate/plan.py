@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from litecl.delegate.cl_op import ClOp, Operand, Scratch, Target
+from litecl.delegate.cl_op import DeviceOp, Operand, Scratch, Target
 from litecl.delegate.memory import Arena, Usage, place
 from litecl.delegate.partition import Region
 from litecl.delegate.scope import Lowered, Scope, State
-from litecl.delegate.steps import Branch, Loop, Slot, Steps, Within, Work, control_of, place_of, works_of
+from litecl.delegate.steps import Branch, Loop, Part, Slot, Steps, Within, Work, control_of, place_of, works_of
 from litecl.interpreter.graph import Model, TensorSpec
 from litecl.interpreter.op import Op
 
@@ -63,18 +63,20 @@ def plan(
     specs: Sequence[Sequence[TensorSpec]],
     target: Target,
     alignment: int,
-    cl_ops: Mapping[Op, ClOp],
+    cl_ops: Mapping[Op, DeviceOp],
 ) -> Plan:
     """Lowers every node of a region, with the subgraphs that it runs, and places its memory."""
     lowered = Lowered(model, specs, target, alignment, cl_ops)
     scope = Scope(lowered, region.subgraph, region.nodes, region.outputs)
     steps = scope.steps()
+    outputs, copies = _outputs(scope, region)
+    steps += copies
     unplaced = Plan(
         region,
         steps,
         tuple(works_of(steps)),
         tuple(scope.operand(t) for t in region.inputs),
-        tuple(scope.newest(t) for t in region.outputs),
+        tuple(outputs),
         tuple(lowered.states),
         lowered.aliases,
         lowered.slots,
@@ -82,6 +84,22 @@ def plan(
         Arena({}, 0),
     )
     return replace(unplaced, arena=place(_usages(unplaced), alignment))
+
+
+def _outputs(scope: Scope, region: Region) -> tuple[list[Operand], list[Part]]:
+    """Return the operands of what leaves a region, copies of what lies in a state's old value, and their launches.
+
+    The old value is overwritten by the new one at the end of a run, before outputs are read.
+    """
+    old = {state.before for state in scope.lowered.states}
+    outputs: list[Operand] = []
+    copies: list[Part] = []
+    for operand in (scope.newest(t) for t in region.outputs):
+        outputs.append(operand)
+        if scope.lowered.place(operand)[0] in old:
+            outputs[-1] = Operand(operand.spec)
+            copies.append(scope.copy(region.nodes[-1], operand, outputs[-1]))
+    return outputs, copies
 
 
 def _usages(unplaced: Plan) -> list[Usage]:

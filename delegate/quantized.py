@@ -1,12 +1,12 @@
-"""What quantized operators have in common: who runs a node, packed weights, and the stage after the sums."""
+"""What quantized operators have in common: to which nodes they apply, packed weights, and the stage after the sums."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Const, Refusal, Step
+from litecl.delegate.cl_op import Const, Refusal
 from litecl.delegate.claims import Specs, given, is_quantized
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops import fixed_point
@@ -24,20 +24,6 @@ _ACTIVATIONS = (
     ActivationFunctionType.RELU6,
     ActivationFunctionType.RELU_N1_TO_1,
 )
-
-
-def by_type(of_reals: ClOp, other: ClOp, applies: Callable[[Specs, Sequence[TensorSpec]], bool]) -> ClOp:
-    """One operator for both: nodes to whose inputs and outputs the second ``applies`` go there."""
-
-    def claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-        chosen = other if applies(inputs, outputs) else of_reals
-        return chosen.claim(options, inputs, outputs)
-
-    def lower(call: Call) -> list[Step]:
-        chosen = other if applies(call.specs, [operand.spec for operand in call.outputs]) else of_reals
-        return chosen.lower(call)
-
-    return replace(of_reals, claim=claim, lower=lower)
 
 
 def applies(inputs: Specs, outputs: Sequence[TensorSpec]) -> bool:

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from litecl.delegate import places
 from litecl.delegate.chain import chain_from
-from litecl.delegate.cl_op import Activation, Alias, Call, ClOp, Move, Operand, Pads, Step, Target
+from litecl.delegate.cl_op import Activation, Alias, Call, ClOp, DeviceOp, Move, Operand, Pads, Step, Target
 from litecl.delegate.claims import bits, fused_activation
 from litecl.delegate.control_steps import CONTROL_STEPS
 from litecl.delegate.loop_variables import in_place
-from litecl.delegate.partition import is_state, states_of
+from litecl.delegate.states import is_state, states_of, updated_by
 from litecl.delegate.steps import Part, Slot, Within, Work, place_of
 from litecl.delegate.strided import copy, view
 from litecl.interpreter.graph import ABSENT, Model, Node, TensorSpec
@@ -42,7 +42,7 @@ class Lowered:
     specs: Sequence[Sequence[TensorSpec]]
     target: Target
     alignment: int
-    cl_ops: Mapping[Op, ClOp]
+    cl_ops: Mapping[Op, DeviceOp]
     aliases: dict[Operand, Within] = field(default_factory=dict)
     slots: dict[Operand, Slot] = field(default_factory=dict)
     states: list[State] = field(default_factory=list)
@@ -80,6 +80,7 @@ class Scope:
         self._newest: dict[int, Operand] = {}  # variable tensors that a node of this scope has updated
         self._fused: set[int] = set()
         self._padded: dict[int, tuple[int, Pads]] = {}  # images that their reader pads: from which tensor, how
+        self._updated = {t for n in nodes for t in updated_by(self.graph.nodes[n])}
         self._readers: dict[int, list[int]] = {}
         self._position = {node: i for i, node in enumerate(nodes)}
         self._made_at = {t: i for i, n in enumerate(nodes) for t in self.graph.nodes[n].outputs}
@@ -181,6 +182,8 @@ class Scope:
             return False
         if following.inputs[0] != node.outputs[0] or following.options.padding != Padding.VALID:
             return False
+        if not self.is_steady(node.inputs[0]):
+            return False
         self._padded[node.outputs[0]] = node.inputs[0], pads
         return True
 
@@ -194,7 +197,7 @@ class Scope:
             addend = self._addend(index, output) if cl_op.fuses_residual and residual is None else None
             if addend is not None:
                 reader = self.readers(output)[0]
-                residual = self.operand(addend)
+                residual = self.newest(addend)
                 output = self.fuse([reader])
                 activation = fused_activation(self.graph.nodes[reader].options)
             elif following is not None:
@@ -246,16 +249,21 @@ class Scope:
         specs = [self.specs[t] for t in (output, other, following.outputs[0])]
         if len({spec.shape for spec in specs}) != 1 or len({spec.type for spec in specs}) != 1:
             return None
-        return other if self.is_there(other, index) and self.operand(other).row_step is None else None
+        return other if self.is_there(other, index) and self.newest(other).row_step is None else None
 
     def is_there(self, tensor: int, index: int) -> bool:
-        """Whether a tensor is computed before a node."""
-        return self._made_at.get(tensor, -1) < self._position[index]
+        """Whether a tensor is computed before a node, and then as any later node finds it."""
+        return self._made_at.get(tensor, -1) < self._position[index] and self.is_steady(tensor)
+
+    def is_steady(self, tensor: int) -> bool:
+        """Return whether no node updates a tensor, so that it may be read sooner or later than the model says."""
+        return tensor not in self._updated
 
     def cl_op(self, node: Node) -> ClOp:
-        """The device operator that runs a node."""
+        """Return the record of the kernel that runs a node."""
         assert isinstance(node.op, Op)
-        return self.lowered.cl_ops[node.op]
+        inputs = [None if t == ABSENT else self.specs[t] for t in node.inputs]
+        return self.lowered.cl_ops[node.op].select(inputs, [self.specs[t] for t in node.outputs])
 
     def _states(self, node: Node) -> list[Operand]:
         """Operands for the new values of the variables that a node updates."""

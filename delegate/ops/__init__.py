@@ -1,7 +1,7 @@
 """The device operators, one file an operator or a family, and the table of them all."""
 
 from litecl.delegate import hybrid, quantized
-from litecl.delegate.cl_op import ClOp
+from litecl.delegate.cl_op import ClOp, DeviceOp, Variants
 from litecl.delegate.ops import (
     arg_max,
     batch_matmul,
@@ -44,7 +44,6 @@ from litecl.delegate.ops import (
     unary,
     unidirectional_sequence_lstm,
 )
-from litecl.delegate.quantized import by_type
 from litecl.interpreter.op import Op
 
 _LIGHT: tuple[ClOp, ...] = (
@@ -95,13 +94,19 @@ _QUANTIZED: tuple[ClOp, ...] = (
 _HYBRID: tuple[ClOp, ...] = (*hybrid_conv_2d.CL_OPS, *hybrid_rounded.CL_OPS)
 
 
-def _table() -> dict[Op, ClOp]:
-    """Every operator; for integer weights and for quantized tensors the one of its name in the tables of these."""
-    table = {cl_op.op: cl_op for cl_op in (*_LIGHT, *_HEAVY)}
-    for special, applies in ((_HYBRID, hybrid.applies), (_QUANTIZED, quantized.applies)):
-        for cl_op in special:
-            table[cl_op.op] = by_type(table[cl_op.op], cl_op, applies) if cl_op.op in table else cl_op
+def _table() -> dict[Op, DeviceOp]:
+    """Return every operator, as variants where quantized tensors or integer weights have kernels of their own."""
+    general = {cl_op.op: cl_op for cl_op in (*_LIGHT, *_HEAVY)}
+    table: dict[Op, DeviceOp] = {**general}
+    for op in dict.fromkeys(cl_op.op for cl_op in (*_QUANTIZED, *_HYBRID)):
+        special = [
+            (applies, cl_op)
+            for applies, variants in ((quantized.applies, _QUANTIZED), (hybrid.applies, _HYBRID))
+            for cl_op in variants
+            if cl_op.op is op
+        ]
+        table[op] = Variants(op, tuple(special), general[op]) if op in general else special[0][1]
     return table
 
 
-CL_OPS: dict[Op, ClOp] = _table()
+CL_OPS: dict[Op, DeviceOp] = _table()

@@ -36,7 +36,7 @@ def _claim_dense(options: FullyConnectedOptions, inputs: claims.Specs, outputs: 
 
 def _lower_conv(call: Call) -> list[Step]:
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
-    g = geometry(windows(call.options, x.shape, filter_.shape), x.shape, filter_.shape, out.shape)
+    g = geometry(windows(call.options, call.image, filter_.shape), x.shape, filter_.shape, out.shape, call.pads)
     scales = scales_of(CONV_2D.name, filter_.spec)
     # Images have a zero point of their own only where the filters' scales differ.
     return _product(call, g, x.shape[0], asymmetric=bool((scales != scales[0]).any()))
@@ -90,6 +90,7 @@ def _stage(call: Call, values: Array, panel: int, width: int) -> Array:
 
 
 CL_OPS = (
-    ClOp(CONV_2D, claim=_claim, lower=_lower_conv),
-    ClOp(FULLY_CONNECTED, claim=_claim_dense, lower=_lower_dense),
+    # The range of a quantized image always has zero in it, so pads change no scale.
+    ClOp(CONV_2D, claim=_claim, lower=_lower_conv, fuses_activation=True, fuses_residual=True, fuses_pads=True),
+    ClOp(FULLY_CONNECTED, claim=_claim_dense, lower=_lower_dense, fuses_activation=True, fuses_residual=True),
 )

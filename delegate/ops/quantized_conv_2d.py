@@ -86,7 +86,7 @@ def _claim_dense(
 
 def _lower_conv(call: Call) -> list[Step]:
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
-    g = geometry(windows(call.options, x.shape, filter_.shape), x.shape, filter_.shape, out.shape)
+    g = geometry(windows(call.options, call.image, filter_.shape), x.shape, filter_.shape, out.shape, call.pads)
     return [convolution(call, g, weights_of(call.specs, out.spec, filter_.value, g.columns // g.group_columns))]
 
 

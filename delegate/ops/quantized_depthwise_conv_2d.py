@@ -73,7 +73,8 @@ def _lower(call: Call) -> list[Step]:
         return [_launch(call, weights_of(call.specs, out.spec, by_column, 1))]
     weights = weights_of(call.specs, out.spec, by_column, x.shape[3])
     windows_ = windows(call.options, x.shape, filter_.shape)
-    return [convolution(call, geometry(windows_, x.shape, (columns, *filter_.shape[1:3], 1), out.shape), weights)]
+    g = geometry(windows_, x.shape, (columns, *filter_.shape[1:3], 1), out.shape, call.pads)
+    return [convolution(call, g, weights)]
 
 
 def _launch(call: Call, weights: Weights) -> Launch:
