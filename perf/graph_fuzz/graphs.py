@@ -1,14 +1,13 @@
 """Whole models: a theme's operators and types, signatures, and what is fed in invoke after invoke."""
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter.graph import Array, Model, Node, Shape, Signature, Subgraph, TensorSpec
 from litecl.perf.graph_fuzz import control, elementwise, moves, recurrent, reductions, weighted
-from litecl.perf.graph_fuzz.sketch import Family, Sketch, T, Unfit
+from litecl.perf.graph_fuzz.sketch import Family, Sketch, T
 
 _FAMILIES: dict[str, tuple[Family, ...]] = {
     **moves.FAMILIES, **reductions.FAMILIES, **recurrent.FAMILIES, **control.FAMILIES,
@@ -65,24 +64,32 @@ class Drawn:
 
     model: Model
     calls: tuple[Call, ...]
-    theme: int = 0
+    deny: tuple[int, ...] = ()
 
 
-def draw(seed: int, theme: int) -> Drawn:
-    """The model of a seed."""
-    rng = np.random.default_rng([seed, theme])
-    chosen = THEMES[theme]
-    families = tuple(family for name in chosen.families for family in _FAMILIES[name])
+def families_of(theme: Theme, rng: np.random.Generator, most: int) -> tuple[Family, ...]:
+    """Some of a theme's families, one of each of its kinds at the least, so that a batch needs few kernels."""
+    pools = [_FAMILIES[name] for name in theme.families]
+    chosen = [pool[int(rng.integers(len(pool)))] for pool in pools]
+    others = [family for pool in pools for family in pool]
+    chosen += [others[int(rng.integers(len(others)))] for _ in range(most - len(chosen))]
+    return tuple(chosen)
+
+
+def draw(seed: Sequence[int], theme: Theme, families: tuple[Family, ...]) -> Drawn:
+    """The model of a seed. deny: nodes that are to stay on the CPU, which cuts regions."""
+    rng = np.random.default_rng(seed)
     graphs: list[Subgraph] = [Subgraph((), (), (), ())]
-    main = _sketch(rng, chosen, families, graphs, "main")
+    main = _sketch(rng, theme, families, graphs, "main")
     graphs[0] = main.build(_outputs(main))
     entries = [(0, main)]
     if main.chance(0.1):
-        other = _sketch(rng, chosen, families, graphs, "other")
+        other = _sketch(rng, theme, families, graphs, "other")
         graphs.append(other.build(_outputs(other)))
         entries.append((len(graphs) - 1, other))
     signatures = [_signature(number, graphs[number]) for number, _ in entries] if len(entries) > 1 else []
-    return Drawn(Model(tuple(graphs), tuple(signatures)), tuple(_calls(main, entries)), theme)
+    deny = tuple(i for i in range(len(main.nodes)) if main.chance(0.25)) if main.chance(0.15) else ()
+    return Drawn(Model(tuple(graphs), tuple(signatures)), tuple(_calls(main, entries)), deny)
 
 
 def _sketch(
@@ -143,19 +150,12 @@ def _feed(s: Sketch, tensor: int, *, first: bool) -> Array:
     return s.values[tensor] if first or tensor in s.fixed else s.random(spec.type, spec.static_shape)
 
 
-def coverage(model: Model) -> Counter[tuple[str, str]]:
-    """How often operators stand in a model, by the type that they compute (float with integer weights: hybrid)."""
-    return Counter((node.op.name, _kind(graph, node)) for graph in model.subgraphs for node in graph.nodes)
-
-
-def _kind(graph: Subgraph, node: Node) -> str:
+def kind_of(graph: Subgraph, node: Node) -> str:
+    """The type that a node computes; "hybrid" for floats with integer weights, "quantized" before others."""
     specs: list[TensorSpec] = [graph.tensors[t] for t in (*node.outputs, *node.inputs) if t >= 0]
     first = graph.tensors[node.inputs[0]] if node.inputs and node.inputs[0] >= 0 else specs[0]
-    kind = specs[0].type.name.lower() if specs[0].type != T.BOOL else f"{first.type.name.lower()} to bool"
+    kind = specs[0].type.name.lower()
     constant = [s for s in specs[1:] if s.data is not None and s.type == T.INT8 and s.quantization is not None]
     if specs[0].type == T.FLOAT32 and constant and first.type != T.INT8:
         return "hybrid"
-    return kind if specs[0].quantization is None else f"quantized {kind}"
-
-
-__all__ = ["Call", "Drawn", "THEMES", "Theme", "Unfit", "coverage", "draw"]
+    return f"quantized {kind}" if specs[0].quantization is not None else kind

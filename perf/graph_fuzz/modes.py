@@ -1,7 +1,8 @@
 """The ways in which a device runs a model, and how a batch of models shares one linked program."""
 
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,16 @@ from unittest import mock
 
 import numpy as np
 
-from litecl.delegate import CLDelegate, delegate, device, packing, programs, region_program
+from litecl.delegate import CLDelegate, delegate, device, packing, region_program, runner
+from litecl.delegate.cl_op import Launch
 from litecl.delegate.ops import fully_connected
 from litecl.delegate.region_program import Function
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
-from litecl.interpreter.graph import Model, Subgraph, TensorSpec
+from litecl.interpreter.graph import Subgraph, TensorSpec
 from litecl.interpreter.schema import TensorType
-from litecl.perf.graph_fuzz.graphs import Call, Drawn
-from litecl.perf.graph_fuzz.oracle import Outputs, run
+from litecl.perf.graph_fuzz.graphs import Drawn
+from litecl.perf.graph_fuzz.oracle import run
 
 
 @dataclass(frozen=True)
@@ -86,38 +88,55 @@ def _in_half(spec: TensorSpec) -> TensorSpec:
     return replace(spec, quantization=replace(spec.quantization, scale=scale))
 
 
-def interpreter(drawn: Drawn, mode: Mode, cache_dir: Path | None, deny: tuple[int, ...] = ()) -> Interpreter:
+def interpreter(drawn: Drawn, mode: Mode, cache_dir: Path | None) -> Interpreter:
     """The interpreter with the device."""
-    chosen = CLDelegate(**mode.options, strict=True, cache_dir=cache_dir, deny_nodes=deny, max_loop_iterations=1000)
+    chosen = CLDelegate(**mode.options, strict=True, cache_dir=cache_dir, deny_nodes=drawn.deny)
     return Interpreter(drawn.model, delegates=[chosen], experimental_preserve_all_tensors=mode.kept)
 
 
-class Shared:
-    """The functions that the linked program of a batch of models has: it is built once, with all of them."""
+Needed = tuple[Function, tuple[int, ...]]
 
-    def __init__(self) -> None:
+
+class Shared:
+    """The functions that the linked program of a batch of models has: it is built once, with all of them.
+
+    most: how many there may be, with their local sizes: PoCL's cache of compiled kernels holds 128.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._needed: set[Needed] = set()
         self._functions: dict[Function, int] = {}
 
     def __len__(self) -> int:
-        return len(self._functions)
+        return len(self._needed)
 
-    def collect(self, model: Model, calls: tuple[Call, ...], mode: Mode) -> None:
-        """Adds the functions that a model needs, in the shapes of all calls."""
+    def take(self, drawn: Drawn, mode: Mode) -> Counter[str] | None:
+        """Adds the functions that a model needs, in the shapes of all calls; its launches by kernel file.
+
+        None, and nothing added, where there would be too many.
+        """
+        launches: list[Launch] = []
 
         class Recorder:
-            def __init__(_, plan: Any, *rest: Any) -> None:  # noqa: N805
-                for work in plan.works:
-                    function = region_program.function_of(work.launch)
-                    if function is not None:
-                        self._functions.setdefault(function, len(self._functions))
+            def __init__(self, plan: Any, *rest: Any) -> None:
+                launches.extend(work.launch for work in plan.works)
                 raise DelegateError("only planned")
 
-        options = {**mode.options, "strict": False, "cache_dir": None}
+        options = {**mode.options, "deny_nodes": drawn.deny, "cache_dir": None}
         with mock.patch.object(delegate, "Program", Recorder):
             planned = Interpreter(
-                model, delegates=[CLDelegate(**options)], experimental_preserve_all_tensors=mode.kept
+                drawn.model, delegates=[CLDelegate(**options)], experimental_preserve_all_tensors=mode.kept
             )
-            run(planned, calls)
+            with suppress(Exception):  # what fails here fails again where it is looked at
+                run(planned, drawn.calls)
+        functions = {(f, launch.local_size): None for launch in launches if (f := region_program.function_of(launch))}
+        if len(self._needed | functions.keys()) > self._most:
+            return None
+        self._needed |= functions.keys()
+        for function, _ in functions:
+            self._functions.setdefault(function, len(self._functions))
+        return Counter(launch.kernel for launch in launches)
 
     @contextmanager
     def used(self) -> Iterator[None]:
@@ -128,15 +147,8 @@ class Shared:
             real(tables, *rest)
             tables.functions.update(self._functions)
 
-        with mock.patch.object(region_program._Tables, "__init__", seeded):
+        with (
+            mock.patch.object(region_program._Tables, "__init__", seeded),
+            mock.patch.object(runner, "_REGION_LAUNCHES", 1),  # small regions too: theirs would be built one by one
+        ):
             yield
-
-
-def outputs(drawn: Drawn, mode: Mode, cache_dir: Path | None, deny: tuple[int, ...] = ()) -> tuple[Outputs, Any]:
-    """What the device answers, and the report."""
-    runner = interpreter(drawn, mode, cache_dir, deny)
-    results = run(runner, drawn.calls)
-    return results, runner.delegation_report()
-
-
-__all__ = ["MODES", "Mode", "Shared", "adapted", "entered", "interpreter", "outputs", "programs"]

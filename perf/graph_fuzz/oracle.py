@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from litecl.interpreter.executor import Executor
 from litecl.interpreter.graph import Array, Model, Node
 from litecl.interpreter.interpreter import Interpreter
 from litecl.interpreter.op import Inputs, Op, Run, Specs
@@ -38,6 +37,12 @@ _EXACT = {
     "FLOOR", "CEIL", "ROUND", "CAST", "RESIZE_NEAREST_NEIGHBOR",
 }  # fmt: skip
 """Operators that hand elements on, or round to integers: these have no error of their own."""
+
+_OF_INPUT = {"GELU"}
+"""Operators that take the difference of numbers as large as their input."""
+
+_OF_LARGEST = {"LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM", "LOG_SOFTMAX"}
+"""Operators whose elements follow from sums that are as large as the largest of them."""
 
 Outputs = list[list[Array]]  # of every call
 
@@ -171,19 +176,20 @@ def _with_errors(
     name: str, run: Run, absolute: Run, plain: Any, rng: np.random.Generator, *, hybrid: bool
 ) -> Callable[[Any, Inputs], list[Array]]:
     def noisy(options: Any, inputs: Inputs) -> list[Array]:
-        floats = any(x is not None and x.dtype == np.float32 for x in inputs)
         with np.errstate(all="ignore"):
             given = [_shaken(x, _EPSILON, rng) for x in inputs] if hybrid else inputs  # it rounds its input
             results = run(options, given)
             if not any(r.dtype == np.float32 for r in results):
                 return results
             magnitudes = results
-            if name in _SUMS and floats and not hybrid:
-                terms = [np.abs(x) if x is not None and x.dtype == np.float32 else x for x in inputs]
-                magnitudes = absolute(plain, terms) if name != "SUB" else [np.asarray(abs(terms[0]) + terms[1])]
-            elif name not in _SUMS:
-                magnitudes = [np.abs(r) for r in results]
-            else:
+            terms = [np.abs(x) if x is not None and x.dtype == np.float32 else x for x in inputs]
+            if name == "SUB":
+                magnitudes = [np.asarray(terms[0] + terms[1])]
+            elif name in _SUMS and not hybrid:
+                magnitudes = absolute(plain, terms)
+            elif name in _OF_INPUT:
+                magnitudes = [np.asarray(terms[0])]
+            elif hybrid or name in _OF_LARGEST:
                 magnitudes = [np.full_like(r, np.abs(r).max(initial=0)) for r in results]
             return [_moved(r, m, rng) for r, m in zip(results, magnitudes, strict=True)]
 
@@ -199,8 +205,5 @@ def _shaken(x: Array | None, by: float, rng: np.random.Generator) -> Array | Non
 def _moved(result: Array, magnitude: Array, rng: np.random.Generator) -> Array:
     if result.dtype != np.float32:
         return result
-    errors = rng.uniform(-1, 1, result.shape) * (_ULPS * _EPSILON) * np.maximum(np.abs(result), magnitude)
+    errors = rng.uniform(-1, 1, result.shape) * (_ULPS * _EPSILON) * np.maximum(np.abs(result), np.abs(magnitude))
     return np.asarray(result + errors, np.float32)
-
-
-__all__ = ["Difference", "Executor", "compare", "differences", "run"]
