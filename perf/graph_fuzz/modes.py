@@ -13,7 +13,8 @@ import numpy as np
 from litecl.delegate import CLDelegate, delegate, device, packing, region_program, runner
 from litecl.delegate.cl_op import Launch
 from litecl.delegate.ops import fully_connected
-from litecl.delegate.region_program import Function
+from litecl.delegate.programs import Programs
+from litecl.delegate.region_program import Function, RegionProgram
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Subgraph, TensorSpec
@@ -141,14 +142,22 @@ class Shared:
     @contextmanager
     def used(self) -> Iterator[None]:
         """Regions are linked with all functions, whatever they need."""
-        real = region_program._Tables.__init__
+        real, linked = region_program._Tables.__init__, Programs.region_kernel
+        known: dict[tuple[Any, ...], Any] = {}
 
         def seeded(tables: Any, *rest: Any) -> None:
             real(tables, *rest)
             tables.functions.update(self._functions)
 
+        def linked_once(programs: Programs, region: RegionProgram, *, solo: bool) -> Any:
+            key = (programs, solo, region.functions)
+            if key not in known:
+                known[key] = linked(programs, region, solo=solo)
+            return type(known[key])(known[key].program, "run")
+
         with (
             mock.patch.object(region_program._Tables, "__init__", seeded),
+            mock.patch.object(Programs, "region_kernel", linked_once),
             mock.patch.object(runner, "_REGION_LAUNCHES", 1),  # small regions too: theirs would be built one by one
         ):
             yield
