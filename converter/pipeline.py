@@ -9,36 +9,36 @@ from litecl.converter.composites import KERAS_BIDIRECTIONAL, KERAS_LSTM, KERAS_R
 from litecl.converter.fusions.fusion import Fusion
 from litecl.converter.graph import Function, Module
 from litecl.converter.lower import lower
-from litecl.converter.passes.activations import fuse_activations
-from litecl.converter.passes.arithmetic import simplify_arithmetic
-from litecl.converter.passes.bidirectional import fuse_bidirectional
-from litecl.converter.passes.bodies import own_bodies
-from litecl.converter.passes.branches import simplify_branches
-from litecl.converter.passes.composites import fuse_composites
-from litecl.converter.passes.dense import fuse_dense
-from litecl.converter.passes.dilation import fold_dilation
-from litecl.converter.passes.duplicates import merge_duplicates
-from litecl.converter.passes.fold import Evaluate, fold_constants
-from litecl.converter.passes.frames import raise_loops
-from litecl.converter.passes.fused_activation import fuse_activation
-from litecl.converter.passes.identities import remove_identities
-from litecl.converter.passes.inline import inline_calls
-from litecl.converter.passes.kept_dims import keep_dims
-from litecl.converter.passes.linear import fold_linear
-from litecl.converter.passes.list_elements import Scope, shape_reads
-from litecl.converter.passes.loop_variables import simplify_loops
-from litecl.converter.passes.lstm_loops import fuse_lstm_loops
-from litecl.converter.passes.padding import fold_padding
-from litecl.converter.passes.ref_variables import raise_variables
-from litecl.converter.passes.repeats import fuse_repeats
-from litecl.converter.passes.reshapes import join_reshapes
-from litecl.converter.passes.rnn_loops import fuse_rnn_loops
-from litecl.converter.passes.shape_sources import use_shape_sources
+from litecl.converter.passes.calls.bodies import own_bodies
+from litecl.converter.passes.calls.composites import fuse_composites
+from litecl.converter.passes.calls.inline import inline_calls
+from litecl.converter.passes.control.branches import simplify_branches
+from litecl.converter.passes.control.loops import simplify_loops
+from litecl.converter.passes.control.variables import changed_variables, freeze_variables
+from litecl.converter.passes.lists.elements import Scope, shape_reads
+from litecl.converter.passes.lists.tensor_lists import lower_lists
+from litecl.converter.passes.recurrent.bidirectional import fuse_bidirectional
+from litecl.converter.passes.recurrent.lstm import fuse_lstm_loops
+from litecl.converter.passes.recurrent.rnn import fuse_rnn_loops
 from litecl.converter.passes.sizes import resolve_sizes
-from litecl.converter.passes.switches import raise_branches
-from litecl.converter.passes.tensor_arrays import raise_arrays
-from litecl.converter.passes.tensor_lists import lower_lists
-from litecl.converter.passes.variables import changed_variables, freeze_variables
+from litecl.converter.passes.tensorflow.activations import fuse_activations
+from litecl.converter.passes.tensorflow.arithmetic import simplify_arithmetic
+from litecl.converter.passes.tensorflow.dense import fuse_dense
+from litecl.converter.passes.tensorflow.dilation import fold_dilation
+from litecl.converter.passes.tensorflow.fold import Evaluate, fold_constants
+from litecl.converter.passes.tensorflow.identities import remove_identities
+from litecl.converter.passes.tensorflow.repeats import fuse_repeats
+from litecl.converter.passes.tensorflow.shape_sources import use_shape_sources
+from litecl.converter.passes.tflite.duplicates import merge_duplicates
+from litecl.converter.passes.tflite.fused_activation import fuse_activation
+from litecl.converter.passes.tflite.kept_dims import keep_dims
+from litecl.converter.passes.tflite.linear import fold_linear
+from litecl.converter.passes.tflite.padding import fold_padding
+from litecl.converter.passes.tflite.reshapes import join_reshapes
+from litecl.converter.passes.v1.arrays import raise_arrays
+from litecl.converter.passes.v1.frames import raise_loops
+from litecl.converter.passes.v1.switches import raise_branches
+from litecl.converter.passes.v1.variables import raise_variables
 from litecl.converter.report import ConversionReport, FusionRecord
 
 # On TensorFlow's operators, and again on what the lowering made of them, until nothing changes.

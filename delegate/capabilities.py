@@ -46,9 +46,9 @@ def capabilities(device: Any, directory: Path | None = None) -> Capabilities:
     key = device.int_ptr, disk.key("capabilities", device)
     if key not in _known:
         path = None if directory is None else directory / f"{key[1]}.json"
-        found = _load(path) or _ask(device)
-        _known[key] = found
-        if path is not None and not path.exists():
+        kept = _load(path)
+        _known[key] = found = kept or _ask(device)
+        if path is not None and kept is None:
             content = {"version": _VERSION, "device": device.name, "macros": sorted(found.macros)}
             disk.write_atomically(path, json.dumps(content, indent=1).encode())
     return _known[key]
@@ -56,7 +56,7 @@ def capabilities(device: Any, directory: Path | None = None) -> Capabilities:
 
 def _load(path: Path | None) -> Capabilities | None:
     """What is kept, if it is what was written."""
-    if path is None or not path.is_file():
+    if path is None:
         return None
     try:
         content = json.loads(path.read_bytes())

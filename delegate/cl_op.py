@@ -238,13 +238,13 @@ class ClOp:
     lower: Callable[[Call], list[Step]]
     activates: Callable[[Any], Activation | None] | None = None
     chains: bool = False
-    pads: Callable[[Sequence[TensorSpec]], Pads | None] | None = None
+    pads: Callable[[Specs], Pads | None] | None = None
     fuses_activation: bool = False
     fuses_residual: bool = False
     fuses_pads: bool = False
     reads_rows: bool = False
     writes_rows: bool = False
-    joins: Callable[[Any, Sequence[TensorSpec], Array], Sequence[Array]] | None = None
+    joins: Callable[[Any, Specs, Array], Sequence[Array]] | None = None
 
     def select(self, inputs: Specs, outputs: Sequence[TensorSpec]) -> "ClOp":
         """Return the record of the kernel that runs a node with these tensors: this one."""

@@ -1,32 +1,29 @@
 """The public delegate: claims what an OpenCL device can run and leaves the rest, with reasons, to the CPU."""
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
-from litecl.delegate import disk
+from litecl.delegate.cl_errors import typed_errors
 from litecl.delegate.cl_op import ClOp
 from litecl.delegate.control import FOLDED, callees_of, reached
 from litecl.delegate.cost import work_flops
-from litecl.delegate.device import Device, choose
-from litecl.delegate.list_writes import update_lists_in_place
+from litecl.delegate.device import Device
+from litecl.delegate.list_writes import learned, with_lists_in_place
+from litecl.delegate.opening import forget, open_device, tuning_of
 from litecl.delegate.options import CLOptions, Precision, node_set
 from litecl.delegate.partition import Partitioning, Region, partition
 from litecl.delegate.plan import plan
-from litecl.delegate.report import Counters, DelegationReport, NodeRow, PartitionRow
+from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, PartitionRow, summary, warn
 from litecl.delegate.runner import Program
-from litecl.delegate.tuning import Tuning, load
-from litecl.interpreter.errors import DelegateError
+from litecl.delegate.tuning import Tuning
+from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
 from litecl.interpreter.executor import Frame
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Inputs, NoOptions
-from litecl.interpreter.shapes import propagate
-
-_DEVICES: dict[tuple[int, bool, Path | None], Device] = {}
 
 
 class CLDelegate:
@@ -109,6 +106,7 @@ class CLDelegation:
     planned_specs: Sequence[Sequence[TensorSpec]] = field(init=False)
     counters: Counters = field(default_factory=Counters)
     failures: list[str] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
     _device: Device | None = None
     _programs: dict[int, Program] = field(default_factory=dict)
     _rows: list[NodeRow] = field(default_factory=list)
@@ -119,14 +117,13 @@ class CLDelegation:
 
     def prepare(self) -> None:
         """Rewrites the model, subgraph by subgraph."""
-        self.planned, self.planned_specs = update_lists_in_place(self.original, self.specs), self.specs
-        if self.planned is not self.original:
-            graphs = self.original.subgraphs
-            shapes = {i: [self.specs[i][t].static_shape for t in graphs[i].inputs] for i in self._entries()}
-            self.planned_specs = propagate(self.planned, shapes)
+        graphs = self.original.subgraphs
+        shapes = {i: [self.specs[i][t].static_shape for t in graphs[i].inputs] for i in self._entries()}
+        self.planned, self.planned_specs = with_lists_in_place(self.original, self.specs, shapes)
         start_s = time.perf_counter()
         try:
-            self._device = _open(self.options, work_flops(self.original, self.specs))
+            flops = work_flops(self.original, self.specs)
+            self._device = open_device(self.options, flops, self.passed_over)
             hits_before = self._device.programs.cache_hits
         except DelegateError as error:
             self._fail(error)
@@ -137,6 +134,7 @@ class CLDelegation:
 
     def report(self) -> DelegationReport:
         """What ran where and why."""
+        kernels = self._kernel_rows()
         programs = self._programs.items()
         return DelegationReport(
             device="none" if self._device is None else self._device.name,
@@ -145,9 +143,22 @@ class CLDelegation:
             counters=replace(self.counters),
             build_s=self._build_s,
             cache_hits=self._cache_hits,
-            kernels=tuple(row for _, program in programs for row in program.kernel_rows()),
+            kernels=kernels,
             failures=tuple(self.failures),
+            passed_over=tuple(self.passed_over),
         )
+
+    def _kernel_rows(self) -> tuple[KernelRow, ...]:
+        """Device times of launches; none of a region whose device does not tell them, which is logged."""
+        rows: list[KernelRow] = []
+        for program in self._programs.values():
+            try:
+                rows += program.kernel_rows()
+            except DelegateError as error:
+                if self.options.strict:
+                    raise
+                warn(f"region {program.partition} has no times: {summary(error)}")
+        return tuple(rows)
 
     def _subgraphs(self) -> tuple[Subgraph, ...]:
         """Every subgraph rewritten, but for those that only regions run: these are part of the regions."""
@@ -174,17 +185,29 @@ class CLDelegation:
         return (self.original, self.specs) if changed else (self.planned, self.planned_specs)
 
     def _subgraph(self, index: int, graph: Subgraph) -> Subgraph:
-        parts = partition(index, *self._basis(index), self.options, preserve=self.preserve)
-        if self._device is None:
-            parts = Partitioning((), dict.fromkeys(range(len(graph.nodes)), self.failures[-1]), ())
-        built = {region.nodes: node for region in parts.regions if (node := self._build(region, graph, parts))}
+        parts, known = self._partition(index, graph), learned(graph, self.specs[index], self._basis(index)[1][index])
+        built = {
+            region.nodes: node
+            for region in parts.regions
+            if (node := self._build(region, (*known, *(graph.nodes[i] for i in region.nodes)), parts))
+        }
         self._report(index, graph, parts)
         if not built:
             return graph
-        nodes = [n for run in parts.order for n in ([built[run]] if run in built else [graph.nodes[i] for i in run])]
+        runs = [[built[run]] if run in built else [graph.nodes[i] for i in run] for run in parts.order]
+        nodes = [*known, *(node for run in runs for node in run)]
         if index in self._entries() and index not in self._called:
             self._share_memory(index, graph, {t for n in nodes if n not in built.values() for t in n.inputs})
         return replace(graph, nodes=tuple(nodes))
+
+    def _partition(self, index: int, graph: Subgraph) -> Partitioning:
+        try:
+            if self._device is not None:
+                with typed_planning(f"partitioning subgraph {index}"):
+                    return partition(index, *self._basis(index), self.options, preserve=self.preserve)
+        except DelegateError as error:
+            self._fail(error)
+        return Partitioning((), dict.fromkeys(range(len(graph.nodes)), self.failures[-1]), ())
 
     def _share_memory(self, index: int, graph: Subgraph, on_cpu: Collection[int]) -> None:
         """Inputs that only regions read are set in a region's memory, outputs that nobody else reads stay in it.
@@ -203,25 +226,34 @@ class CLDelegation:
         """See ``Delegation.input_memory``."""
         return self._input_memory.get(subgraph, {})
 
-    def _build(self, region: Region, graph: Subgraph, parts: Partitioning) -> Node | None:
-        """The node that runs a region, or None where the device fails to build it."""
+    def _build(self, region: Region, nodes: tuple[Node, ...], parts: Partitioning) -> Node | None:
+        """Return the node that runs a region, or None where the device fails to build it.
+
+        nodes: what the CPU runs instead where the region fails at run time.
+        """
         assert self._device is not None
         number = len(self._programs)
         try:
-            model, specs = self._basis(region.subgraph)
-            alignment = self._device.alignment
-            tuning = _tuning(self.options, self._device.device)
-            target = replace(self._device.target, half_weights=self.options.precision == "fp16", tuning=tuning)
-            planned = plan(region, model, specs, target, alignment, self.options.cl_ops)
-            program = Program(planned, self._device, number, self.options)
+            program = self._program(region, self._device, number)
         except DelegateError as error:
             self._fail(error)
-            parts.reasons.update(dict.fromkeys(region.nodes, f"device failure: {_first_line(error)}"))
+            parts.reasons.update(dict.fromkeys(region.nodes, f"device failure: {summary(error)}"))
             return None
+        if program.manner.fault:
+            warn(f"a region on {self._device.name} is {program.manner}")
         self._programs[number] = program
-        runner = _RegionRunner(self, program, tuple(graph.nodes[i] for i in region.nodes))
+        runner = _RegionRunner(self, program, nodes)
         op = ControlOp("CL_REGION", NoOptions, _keep_declared, runner.run)
         return Node(op, region.inputs, region.outputs, NoOptions())
+
+    def _program(self, region: Region, device: Device, number: int) -> Program:
+        with typed_errors("preparing a region"):
+            model, specs = self._basis(region.subgraph)
+            tuning = tuning_of(self.options, device.device)
+            target = replace(device.target, half_weights=self.options.precision == "fp16", tuning=tuning)
+            with typed_planning("planning a region"):
+                planned = plan(region, model, specs, target, device.alignment, self.options.cl_ops)
+            return Program(planned, device, number, self.options)
 
     def _report(self, index: int, graph: Subgraph, parts: Partitioning) -> None:
         regions = {number: program.plan.region for number, program in self._programs.items()}
@@ -245,13 +277,16 @@ class CLDelegation:
     def _fail(self, error: DelegateError) -> None:
         if self.options.strict:
             raise error
-        self.failures.append(_first_line(error))
+        self.failures.append(summary(error))
+        warn(f"a region, or a whole model, runs on the CPU, because its device failed: {self.failures[-1]}")
 
     def run_failed(self, program: Program, error: DelegateError) -> None:
-        """A region failed at run time: it goes back to the CPU for good."""
+        """A region failed at run time: it goes back to the CPU for good, and other models get the device anew."""
+        if not isinstance(error, OutOfDeviceMemory):
+            forget(self._device)
         self._fail(error)
         self._programs.pop(program.partition, None)
-        number, reason = program.partition, f"device failure: {_first_line(error)}"
+        number, reason = program.partition, f"device failure: {self.failures[-1]}"
         self._rows = [
             replace(row, claimed=False, partition=None, reason=reason) if row.partition == number else row
             for row in self._rows
@@ -283,18 +318,15 @@ class _RegionRunner:
         return [frame.values[t] for t in self._outputs]
 
 
-def _open(options: CLOptions, flops: float) -> Device:
-    """The device for these options; contexts and programs are shared between models."""
-    chosen = choose(options.device, options.num_threads, flops, partial(_tuning, options))
-    directory = disk.folder(options.cache_dir)
-    key = (chosen.int_ptr, options.profile, directory)
-    if key not in _DEVICES:
-        _DEVICES[key] = Device(chosen, options.profile, directory)
-    return _DEVICES[key]
-
-
-def _tuning(options: CLOptions, device: Any) -> Tuning:
-    return options.tuning or load(disk.folder(options.cache_dir), device)
+@contextmanager
+def typed_planning(doing: str) -> Iterator[None]:
+    """Raise whatever planning trips over as a DelegateError: the CPU can still run what was to be planned."""
+    try:
+        yield
+    except DelegateError:
+        raise
+    except Exception as error:
+        raise DelegateError(f"{doing} failed: {type(error).__name__}: {error}") from error
 
 
 def _keep_declared(options: NoOptions, inputs: Any) -> list[TensorSpec]:
@@ -311,9 +343,6 @@ def _partition_row(number: int, program: Program) -> PartitionRow:
         arena_bytes=program.plan.arena.size_bytes,
         constant_bytes=program.constant_bytes,
         flops=sum(work.launch.flops for work in program.plan.works),
+        manner=program.manner,
         loops=program.loops(),
     )
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]

@@ -1,7 +1,6 @@
 """An OpenCL device: choosing one, and building programs for it with a cache of binaries on disk."""
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,9 @@ import numpy as np
 import pyopencl as cl
 
 from litecl.delegate.capabilities import capabilities
+from litecl.delegate.cl_errors import typed_errors
 from litecl.delegate.cl_op import Target
+from litecl.delegate.pocl import set_environment
 from litecl.delegate.processor import name_processor
 from litecl.delegate.programs import Programs
 from litecl.delegate.tuning import Tuning
@@ -21,27 +22,36 @@ from litecl.interpreter.graph import Array
 _SINGLE, _ALL = ("basic", "cpu-minimal"), ("pthread", "cpu")
 _listed: list[Any] = []
 _sub_devices: dict[tuple[int, int], Any] = {}
-_OUT_OF_MEMORY = {
-    cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
-    cl.status_code.OUT_OF_RESOURCES,
-    cl.status_code.OUT_OF_HOST_MEMORY,
-    cl.status_code.INVALID_BUFFER_SIZE,
-}
 
 
 def devices() -> list[Any]:
     """Every OpenCL device of every platform. Raises DelegateError where there is no OpenCL at all."""
-    # PoCL shows its single-threaded device only when asked, and reads the environment once.
-    os.environ.setdefault("POCL_DEVICES", "pthread basic")
-    try:
-        found = [device for platform in cl.get_platforms() for device in platform.get_devices()]
-    except cl.Error as error:
-        raise DelegateError(f"no OpenCL platform: {error}") from error
-    for device in found:
-        if device not in _listed:
-            name_processor(device)
-            _listed.append(device)
+    set_environment()
+    with typed_errors("no OpenCL platform"):
+        platforms = cl.get_platforms()
+    with typed_errors("listing the OpenCL devices"):
+        found = [device for platform in platforms for device in platform.get_devices()]
+        for device in found:
+            if device not in _listed:
+                name_processor(device)
+                _listed.append(device)
     return found
+
+
+def candidates(
+    wanted: Any, num_threads: int | None, work_flops: float, tuned: Callable[[Any], Tuning]
+) -> Iterator[Any]:
+    """Yield the device for a model (see ``choose``), and if None was wanted those to try where it cannot be used."""
+    if wanted is not None:
+        yield choose(wanted, num_threads, work_flops, tuned)
+        return
+    left = devices()
+    while True:
+        whole = _best(left, num_threads, work_flops, tuned)
+        yield _part_of(whole, num_threads)
+        left = [device for device in left if device != whole]
+        if not left:
+            return
 
 
 def choose(
@@ -59,16 +69,21 @@ def choose(
     if isinstance(wanted, cl.Device):
         return wanted
     found = devices()
+    if wanted is None:
+        return _part_of(_best(found, num_threads, work_flops, tuned), num_threads)
     names = [device.name for device in found]
     if isinstance(wanted, int):
         if not 0 <= wanted < len(found):
             raise DelegateError(f"device {wanted} out of range; there are {len(found)}: {names}")
         return found[wanted]
-    if wanted is not None:
-        matches = [device for device in found if wanted.lower() in device.name.lower()]
-        if not matches:
-            raise DelegateError(f"no device is named {wanted!r}; there are: {names}")
-        return matches[0]
+    matches = [device for device in found if wanted.lower() in device.name.lower()]
+    if not matches:
+        raise DelegateError(f"no device is named {wanted!r}; there are: {names}")
+    return matches[0]
+
+
+def _best(found: list[Any], num_threads: int | None, work_flops: float, tuned: Callable[[Any], Tuning]) -> Any:
+    """A GPU if there is one, else the CPU device that suits."""
     if not found:
         raise DelegateError("no OpenCL device")
     gpus = [device for device in found if device.type & cl.device_type.GPU]
@@ -79,15 +94,14 @@ def _cpu(found: list[Any], num_threads: int | None, work_flops: float, tuned: Ca
     single = next((device for device in found if device.name.startswith(_SINGLE)), found[0])
     several = (device for device in found if device.name.startswith(_ALL) and not device.name.startswith(_SINGLE))
     chosen = next(several, found[0])
-    if num_threads == 1 or (num_threads is None and work_flops < tuned(chosen).small_flops):
-        return single
-    if num_threads is not None and 1 < num_threads < chosen.max_compute_units:
-        return _part_of(chosen, num_threads)
-    return chosen
+    alone = num_threads == 1 or (num_threads is None and work_flops < tuned(chosen).small_flops)
+    return single if alone else chosen
 
 
-def _part_of(device: Any, num_threads: int) -> Any:
-    """A sub-device of so many threads, made once: every one made has programs and a queue of its own."""
+def _part_of(device: Any, num_threads: int | None) -> Any:
+    """The device, or for fewer threads than it has a sub-device, made once: every one made has its own programs."""
+    if num_threads is None or not 1 < num_threads < device.max_compute_units or device.type & cl.device_type.GPU:
+        return device
     key = device.int_ptr, num_threads
     if key not in _sub_devices:
         by_counts = cl.device_partition_property.BY_COUNTS
@@ -111,22 +125,6 @@ def target_of(device: Any, directory: Path | None = None) -> Target:
     )
 
 
-class typed_errors:  # noqa: N801  it is used as a function is
-    """Turns OpenCL's errors into ours, saying what was being done. A class, which costs a run less than a generator."""
-
-    def __init__(self, doing: str) -> None:
-        self._doing = doing
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        if not isinstance(error, cl.Error):
-            return
-        out_of_memory = isinstance(error, cl.MemoryError) or error.code in _OUT_OF_MEMORY
-        raise (OutOfDeviceMemory if out_of_memory else DelegateError)(f"{self._doing}: {error}") from error
-
-
 class _SharedBytes:
     """What numpy makes an array of, and what keeps the memory for as long as there is one."""
 
@@ -141,35 +139,33 @@ class _SharedBytes:
 class Device:
     """A device with its context, queue and programs. Built once for every set of options, shared by models.
 
-    cache_dir: where program binaries are kept, or None for nowhere.
+    cache_dir: where program binaries are kept, or None for nowhere. name: the platform's. alignment: of a sub-buffer's
+    origin, in bytes. Raises DelegateError.
     """
 
     device: Any
     profile: bool
     cache_dir: Path | None
+    name: str = field(init=False)
+    alignment: int = field(init=False)
     context: Any = field(init=False)
     queue: Any = field(init=False)
     target: Target = field(init=False)
     programs: Programs = field(init=False)
 
     def __post_init__(self) -> None:
-        with typed_errors(f"opening {self.device.name}"):
-            self.context = cl.Context([self.device])
-            flags = cl.command_queue_properties.PROFILING_ENABLE if self.profile else 0
-            self.queue = cl.CommandQueue(self.context, self.device, properties=flags)
+        with typed_errors("opening a device"):
+            self._open()
+
+    def _open(self) -> None:
+        self.name = str(self.device.name)
+        self.alignment = max(64, int(self.device.mem_base_addr_align) // 8)
+        self.context = cl.Context([self.device])
+        flags = cl.command_queue_properties.PROFILING_ENABLE if self.profile else 0
+        self.queue = cl.CommandQueue(self.context, self.device, properties=flags)
         self.target = target_of(self.device, self.cache_dir)
         macros = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
         self.programs = Programs(self.context, self.device, macros, self.cache_dir)
-
-    @property
-    def name(self) -> str:
-        """The name that the OpenCL platform gives the device."""
-        return str(self.device.name)
-
-    @property
-    def alignment(self) -> int:
-        """Alignment of a sub-buffer's origin, in bytes."""
-        return max(64, int(self.device.mem_base_addr_align) // 8)
 
     def shared_buffer(self, size_bytes: int) -> tuple[Any, Array | None]:
         """Device memory, and the same memory as bytes of the host where the device shares it (fine-grained SVM).

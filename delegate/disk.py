@@ -1,24 +1,31 @@
-"""The folder on disk where programs and tunings are kept: what tells devices apart, and writing that is safe."""
+"""The folder on disk where programs and tunings are kept: what tells devices apart, and files that can be trusted."""
 
 import hashlib
 import tempfile
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from litecl.delegate.processor import features
 
+_SEAL = b"litecl 1\n"  # of the file's format, before the checksum
+_DIGEST_BYTES = hashlib.sha256().digest_size
+
 
 def default_folder() -> Path:
-    """Where things are kept unless a user says otherwise."""
+    """Return where things are kept unless a user says otherwise. Raises RuntimeError where there is no home."""
     return Path.home() / ".cache" / "litecl"
 
 
 def folder(cache_dir: str | PathLike[str] | None) -> Path | None:
-    """What ``CLDelegate(cache_dir=...)`` stands for: "auto" is the default, None is nowhere."""
-    if cache_dir == "auto":
+    """Return what ``CLDelegate(cache_dir=...)`` stands for: "auto" is the default, None (or no home) is nowhere."""
+    if cache_dir != "auto":
+        return None if cache_dir is None else Path(cache_dir)
+    try:
         return default_folder()
-    return None if cache_dir is None else Path(cache_dir)
+    except RuntimeError:
+        return None
 
 
 def key(name: str, device: Any, *made_from: str) -> str:
@@ -28,20 +35,49 @@ def key(name: str, device: Any, *made_from: str) -> str:
     """
     platform = device.platform
     named = (platform.name, platform.version, device.name, device.driver_version, device.version)
-    parts = (*named, str(device.native_vector_width_float), *sorted(features()), *made_from)
+    parts = (*named, *sorted(features()), *made_from)
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     return f"{name}-{digest[:32]}"
 
 
+def read(path: Path) -> bytes | None:
+    """Return the content of a file, or None where it cannot be read: a cache that is not there is no error."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def read_sealed(path: Path) -> bytes | None:
+    """Return what ``write_sealed`` wrote under this name, or None where the file holds anything else.
+
+    A driver trusts a binary and may crash the process over one bit, so nothing else must reach it.
+    """
+    content = read(path)
+    head = len(_SEAL) + _DIGEST_BYTES
+    if content is None or content[:head] != _seal(path, content[head:]):
+        return None
+    return content[head:]
+
+
+def write_sealed(path: Path, content: bytes) -> None:
+    """Write a file behind a checksum of its content and name, so that a renamed one is not taken either."""
+    write_atomically(path, _seal(path, content) + content)
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """A cache that cannot be written (a full disk, a read-only home) is no error: the next process does without."""
-    temporary: Path | None = None
-    try:
+    with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             temporary = Path(file.name)
-            file.write(content)
-        temporary.replace(path)
-    except OSError:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
+            try:
+                file.write(content)
+                file.close()
+                temporary.replace(path)
+            finally:  # nothing is left of it, whatever happened
+                temporary.unlink(missing_ok=True)
+
+
+def _seal(path: Path, content: bytes) -> bytes:
+    return _SEAL + hashlib.sha256(path.name.encode() + b"\0" + content).digest()

@@ -3,7 +3,7 @@
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pyopencl as cl
 
 from litecl import kernels_cl
 from litecl.delegate import disk
+from litecl.delegate.cl_errors import typed
 from litecl.delegate.cl_op import Launch
 from litecl.delegate.region_program import RegionProgram, Variant, function_of
 from litecl.interpreter.errors import KernelBuildError
@@ -55,7 +56,7 @@ class Programs:
         try:
             return cl.Kernel(program, entry)
         except cl.Error as error:
-            raise KernelBuildError(f"{name}.cl has no kernel {entry!r}") from error
+            raise typed(error, f"{name}.cl: making kernel {entry!r}", KernelBuildError) from error
 
     def region_kernel(self, region: RegionProgram, *, solo: bool) -> Any:
         """A new kernel object that runs a whole region (region.cl). Raises KernelBuildError with the build log."""
@@ -68,23 +69,27 @@ class Programs:
 
     def load(self, key: str) -> Any:
         """A program from the cache, or None where there is none that this driver takes."""
-        path = None if self._cache_dir is None else self._cache_dir / f"{key}.bin"
-        if path is None or not path.is_file():
+        binary = None if self._cache_dir is None else disk.read_sealed(self._cache_dir / f"{key}.bin")
+        if binary is None:
             return None
         try:
-            program = cl.Program(self._context, [self._device], [path.read_bytes()]).build(cache_dir=False)
-        except (cl.Error, OSError):
+            program = cl.Program(self._context, [self._device], [binary]).build(cache_dir=False)
+        except cl.Error:
             return None
         self.cache_hits += 1
         return program
 
     def save(self) -> None:
-        """Writes new binaries to the cache; call after a first run, when the driver has finished its kernels."""
+        """Write new binaries to the cache; call after a first run, when the driver has finished its kernels.
+
+        A driver that does not give a binary away is no error: the next process builds the program again.
+        """
         if self._cache_dir is None:
             return
         for key in sorted(self._unsaved):
-            binary = self._built[key].get_info(cl.program_info.BINARIES)[0]
-            disk.write_atomically(self._cache_dir / f"{key}.bin", binary)
+            with suppress(cl.Error):
+                binary = self._built[key].get_info(cl.program_info.BINARIES)[0]
+                disk.write_sealed(self._cache_dir / f"{key}.bin", binary)
         self._unsaved.clear()
 
     def _build(self, key: str, source: str, options: Sequence[str]) -> Any:
@@ -161,4 +166,4 @@ def _build_errors(source: str, options: Sequence[str], device: Any) -> Iterator[
     except cl.Error as error:
         found = re.findall(r'#line 1 "([^"]+\.cl)"', source)
         name = found[-1] if found else "a program"
-        raise KernelBuildError(f"{name} with {' '.join(options)} on {device.name}:\n{error}") from error
+        raise typed(error, f"{name} with {' '.join(options)} on {device.name}:\n", KernelBuildError) from error

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
+from litecl.delegate.cl_errors import typed_errors
 from litecl.delegate.cl_op import Operand
-from litecl.delegate.device import Device, typed_errors
+from litecl.delegate.device import Device
 from litecl.delegate.device_memory import Memory
 from litecl.delegate.plan import Plan
 from litecl.delegate.report import Counters

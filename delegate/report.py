@@ -2,11 +2,46 @@
 
 import io
 import json
+import logging
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+_LOG = logging.getLogger("litecl")
+_said: set[str] = set()
+
+
+def summary(error: BaseException) -> str:
+    """Return an error in a line: its first one, and of a build log the first that names an error."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    named = next((line.strip() for line in lines[1:] if "error:" in line), "")
+    return f"{lines[0]} {named}".strip()
+
+
+def warn(message: str) -> None:
+    """Log a warning, each once a process, however many models and regions it concerns."""
+    if message not in _said:
+        _said.add(message)
+        _LOG.warning("%s", message)
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a region runs: in "one kernel", or "queued" launch by launch, and why.
+
+    fault: of the device, where it was to be one kernel; the error in a line.
+    """
+
+    runs: str
+    reason: str = ""
+    fault: str = ""
+
+    def __str__(self) -> str:
+        reason = f", because {self.reason}" if self.fault else f" ({self.reason})" if self.reason else ""
+        return f"{self.runs}{reason}" + (f": {self.fault}" if self.fault else "")
 
 
 @dataclass(frozen=True)
@@ -25,7 +60,8 @@ class NodeRow:
 class PartitionRow:
     """One region on the device: its nodes, launches an invoke, arena size and arithmetic operations.
 
-    Launches and operations within a loop count once. loops: how each loop runs, in words.
+    Launches and operations within a loop count once. manner: whether it is one kernel or queued, and why. loops: how
+    each loop runs, in words.
     """
 
     partition: int
@@ -35,6 +71,7 @@ class PartitionRow:
     arena_bytes: int
     constant_bytes: int
     flops: int
+    manner: Manner
     loops: tuple[str, ...] = ()
 
 
@@ -73,7 +110,8 @@ class DelegationReport:
     """Rows for every node and partition, and what the last invoke cost.
 
     build_s: seconds spent building programs and packing weights. cache_hits: programs loaded from the binary cache.
-    failures: device failures that sent a region back to the CPU.
+    failures: device failures that sent a region, or the whole model, back to the CPU. passed_over: devices that were
+    not used because they cannot be, with the reason. ``warnings`` sums up all that did not go as it was meant to.
     """
 
     device: str
@@ -84,6 +122,17 @@ class DelegationReport:
     cache_hits: int
     kernels: tuple[KernelRow, ...] = ()
     failures: tuple[str, ...] = ()
+    passed_over: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A line for every fault of a device, each of which makes the model slower than it should be."""
+        fallen = "no region runs on a device" if self.device == "none" else "{} fell back to the CPU"
+        return (
+            *(f"device passed over: {name}" for name in self.passed_over),
+            *(f"{fallen.format(_regions(n))}: {cause}" for cause, n in Counter(self.failures).items()),
+            *(f"region {row.partition} is {row.manner}" for row in self.partitions if row.manner.fault),
+        )
 
     @property
     def claimed(self) -> int:
@@ -92,13 +141,15 @@ class DelegationReport:
 
     def to_json(self) -> str:
         """The whole report as a JSON object."""
-        data = asdict(self)
+        data = asdict(self) | {"warnings": self.warnings}
         data["counters"].pop("invocation")
         return json.dumps(data)
 
     def __str__(self) -> str:
         out = io.StringIO()
-        console = Console(file=out, width=120)
+        console = Console(file=out, width=120, markup=False, highlight=False)
+        for warning in self.warnings:
+            console.print(f"WARNING: {warning}")
         cost = self.counters
         console.print(
             f"{self.claimed} of {len(self.nodes)} nodes in {len(self.partitions)} partitions on {self.device}; "
@@ -108,10 +159,10 @@ class DelegationReport:
             f"last invoke: {cost.kernel_launches} launches, {cost.host_syncs} host syncs, "
             f"{cost.bytes_to_device} bytes to the device, {cost.bytes_to_host} bytes to the host"
         )
+        for manner, count in Counter(row.manner for row in self.partitions if not row.manner.fault).items():
+            console.print(f"{_regions(count)} {manner}")
         for loop in (loop for row in self.partitions for loop in row.loops):
             console.print(loop)
-        for failure in self.failures:
-            console.print(f"device failure: {failure}")
         console.print(self._table())
         return out.getvalue()
 
@@ -120,5 +171,9 @@ class DelegationReport:
         rows = Counter((row.op, row.claimed, row.reason) for row in self.nodes)
         table = Table("operator", "nodes", "where", "reason")
         for (op, claimed, reason), count in sorted(rows.items(), key=lambda item: (-item[1], item[0])):
-            table.add_row(op, str(count), "device" if claimed else "CPU", reason)
+            table.add_row(op, str(count), "device" if claimed else "CPU", Text(reason))
         return table
+
+
+def _regions(count: int) -> str:
+    return "1 region" if count == 1 else f"{count} regions"

@@ -1,22 +1,23 @@
 """A plan bound to a device: memory, kernels with their arguments set once, and the run itself."""
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
 import pyopencl as cl
 
+from litecl.delegate.cl_errors import typed_errors
 from litecl.delegate.cl_op import Operand
-from litecl.delegate.device import Device, typed_errors
+from litecl.delegate.device import Device
 from litecl.delegate.device_memory import Memory
 from litecl.delegate.options import CLOptions
 from litecl.delegate.plan import Plan
 from litecl.delegate.queued import QueuedLaunches, place, queued_as, too_many_iterations
 from litecl.delegate.region_program import region_program
-from litecl.delegate.report import Counters, KernelRow
-from litecl.delegate.scope import State
+from litecl.delegate.report import Counters, KernelRow, Manner, summary
 from litecl.delegate.steps import Work
-from litecl.interpreter.errors import KernelBuildError
+from litecl.interpreter.errors import DelegateError, KernelBuildError
 from litecl.interpreter.executor import Variables
 from litecl.interpreter.graph import Array
 
@@ -30,15 +31,38 @@ _LAUNCH_LINES = 5  # of what a launch within a loop looks like to those that hel
 
 
 class DeviceState:
-    """A variable tensor whose newest value lies in a device buffer."""
+    """A variable tensor whose newest value lies in a device buffer. view: the same memory where the host sees it."""
 
-    def __init__(self, device: Device, state: State, buffer: Any) -> None:
-        self._device = device
-        self._spec = state.before.spec
-        self._buffer = buffer
+    def __init__(self, device: Device, operand: Operand, buffer: Any, view: Array | None) -> None:
+        self._device, self._spec, self._buffer, self._view = device, operand.spec, buffer, view
 
     def fetch(self) -> Array:
-        """Reads the newest value back."""
+        """Read the newest value, which exists nowhere else: a read that fails is tried once more.
+
+        Raises DelegateError, after which the value is still where it was.
+        """
+        if self._view is not None:
+            return self._view.copy()
+        try:
+            return self._read()
+        except DelegateError:
+            return self._read()
+
+    def copy_to(self, other: "DeviceState") -> None:
+        """Copy the value into the memory of another holder of the same variable."""
+        if self._view is not None and other._view is not None:
+            other._view[...] = self._view
+        else:
+            cl.enqueue_copy(self._device.queue, other._buffer, self._buffer)
+
+    def write(self, value: Array) -> None:
+        """Copy a value of the host's into the memory."""
+        if self._view is not None:
+            self._view[...] = value
+        else:
+            cl.enqueue_copy(self._device.queue, self._buffer, np.ascontiguousarray(value), is_blocking=False)
+
+    def _read(self) -> Array:
         value = np.empty(self._spec.static_shape, self._spec.dtype)
         with typed_errors(f"reading variable {self._spec.name!r}"):
             cl.enqueue_copy(self._device.queue, value, self._buffer, is_blocking=True)
@@ -117,15 +141,28 @@ def _shifts(plan: Plan) -> Array:
     return shifts
 
 
-def _execution(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> Execution:
-    """One kernel on a CPU, unless times of every launch are wanted or the runtime cannot link."""
-    worth_it = len(plan.works) >= _REGION_LAUNCHES or bool(plan.predicates)
-    if device.target.kind == "cpu" and not device.profile and worth_it and not options.queue_loops:
+def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
+    """Return why launches are queued one by one; nothing where one kernel is to run them all."""
+    reasons = (
+        (device.target.kind != "cpu", "the device is not a CPU"),
+        (device.profile, "profile=True"),
+        (options.queue_loops, "queue_loops=True"),
+        (len(plan.works) < _REGION_LAUNCHES and not plan.predicates, f"fewer than {_REGION_LAUNCHES} launches"),
+    )
+    return next((reason for holds, reason in reasons if holds), "")
+
+
+def _execution(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> tuple[Execution, Manner]:
+    """Bind a plan to one kernel, or to a queue where that is better or the runtime cannot link (not if ``strict``)."""
+    reason, fault = _why_queued(plan, device, options), ""
+    if not reason:
         try:
-            return RegionKernel(plan, device, memory, options.max_loop_iterations)
-        except KernelBuildError:
-            pass  # a kernel that does not build fails below too, and says so
-    return QueuedLaunches(plan, device, memory, options.max_loop_iterations)
+            return RegionKernel(plan, device, memory, options.max_loop_iterations), Manner("one kernel")
+        except KernelBuildError as error:  # a kernel that does not build fails below too
+            if options.strict:
+                raise
+            reason, fault = "it could not be linked", summary(error)
+    return QueuedLaunches(plan, device, memory, options.max_loop_iterations), Manner("queued", reason, fault)
 
 
 class Program:
@@ -140,8 +177,14 @@ class Program:
         self._device = device
         with typed_errors("preparing a region"):
             memory = Memory(plan, device)
-            self._execution = _execution(plan, device, memory, options)
+            self._execution, self.manner = _execution(plan, device, memory, options)
+            self._bind(memory)
         self.constant_bytes = memory.constant_bytes
+        self._saved = False
+
+    def _bind(self, memory: Memory) -> None:
+        """Find where inputs, outputs and states lie."""
+        plan = self.plan
         self._views = [memory.view(operand) for operand in plan.inputs]
         self._buffers = [memory.buffer(operand) for operand in plan.inputs]
         self._results = [memory.view(operand) for operand in plan.outputs]
@@ -149,9 +192,10 @@ class Program:
             (i, memory.argument(operand)) for i, operand in enumerate(plan.outputs) if self._results[i] is None
         ]
         self._kept = [i for i, view in enumerate(self._results) if view is not None]
-        self._states = [(memory.buffer(s.before), memory.buffer(s.after)) for s in plan.states]
-        self._holders = [DeviceState(device, s, b) for s, (b, _) in zip(plan.states, self._states, strict=True)]
-        self._saved = False
+        self._old, self._new = (
+            [DeviceState(self._device, operand, memory.buffer(operand), memory.view(operand)) for operand in operands]
+            for operands in ([s.before for s in plan.states], [s.after for s in plan.states])
+        )
 
     def run(
         self, inputs: Sequence[Array], variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters
@@ -161,25 +205,26 @@ class Program:
         keys: of the plan's states, in order, in the state store. Raises DelegateError, with variables as before.
         """
         with typed_errors("running a region"):
-            self._upload(inputs, variables, keys, counters)
-            self._execute(counters)
-            for before, after in self._states:  # only now: a launch that failed leaves the old state in place
-                cl.enqueue_copy(self._device.queue, before, after)
-            outputs = self._download(counters)
-        for i, key in enumerate(keys):
-            variables.set(key, self._holders[i])
+            try:
+                self._upload(inputs, counters)
+                self._restore(variables, keys, counters)
+                self._execution.run(counters)
+                outputs = self._download(counters)
+            except BaseException:
+                self._settle()
+                raise
+        variables.update(dict(zip(keys, self._new, strict=True)))
         if not self._saved:
             self._device.programs.save()
             self._saved = True
         return outputs
 
-    def _execute(self, counters: Counters) -> None:
-        """Queues everything. What was queued before an error or an interrupt is over before the next run."""
-        try:
-            self._execution.run(counters)
-        except BaseException:
-            self._device.queue.finish()
-            raise
+    def _settle(self) -> None:
+        """Wait for what was queued before an error or an interrupt: its memory is about to be used again."""
+        for _ in range(2):  # waiting, too, may be what failed
+            with suppress(cl.Error):
+                self._device.queue.finish()
+                return
 
     def input_memory(self) -> dict[int, Array]:
         """Where the region reads its inputs, by tensor, as far as the host sees it: what lies there is not copied."""
@@ -205,17 +250,16 @@ class Program:
 
     def kernel_rows(self) -> list[KernelRow]:
         """Device times of the last run, from its events."""
-        return [
-            KernelRow(
-                self.partition, work.node, work.launch.kernel, work.launch.entry,
-                (event.profile.end - event.profile.start) * 1e-6, work.launch.flops, work.subgraph,
-            )
-            for work, event in self._execution.events()
-        ]
+        with typed_errors("reading the times of launches"):
+            return [
+                KernelRow(
+                    self.partition, work.node, work.launch.kernel, work.launch.entry,
+                    (event.profile.end - event.profile.start) * 1e-6, work.launch.flops, work.subgraph,
+                )
+                for work, event in self._execution.events()
+            ]
 
-    def _upload(
-        self, inputs: Sequence[Array], variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters
-    ) -> None:
+    def _upload(self, inputs: Sequence[Array], counters: Counters) -> None:
         for i, value in enumerate(inputs):
             view = self._views[i]
             if view is None:
@@ -223,9 +267,18 @@ class Program:
             elif view is not value:  # nothing is under way: every run ends with all of its commands finished
                 view[...] = value
                 counters.bytes_to_device += value.nbytes
+
+    def _restore(self, variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters) -> None:
+        """Put every state where launches read it. They write it elsewhere, so one that fails leaves the old state."""
         for i, key in enumerate(keys):
-            if not variables.held_by(key, self._holders[i]):
-                self._copy_in(self._states[i][0], variables.get(key, self.plan.states[i].before.spec), counters)
+            if variables.held_by(key, self._new[i]):
+                self._new[i].copy_to(self._old[i])
+            elif not variables.held_by(key, self._old[i]):
+                value = variables.get(key, self.plan.states[i].before.spec)
+                self._old[i].write(value)
+                counters.bytes_to_device += value.nbytes
+        moved = {key: self._old[i] for i, key in enumerate(keys) if variables.held_by(key, self._new[i])}
+        variables.update(moved)
 
     def _copy_in(self, buffer: Any, value: Array, counters: Counters) -> None:
         cl.enqueue_copy(self._device.queue, buffer, np.ascontiguousarray(value), is_blocking=False)

@@ -1,7 +1,7 @@
 """Runs a model: nodes in order, subgraphs by reference, each value dropped after its last use."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Protocol
 
@@ -51,6 +51,10 @@ class Variables:
     def set(self, key: VariableKey, value: Array | Held) -> None:
         """Stores a value, or who holds it."""
         self._values[key] = value
+
+    def update(self, values: Mapping[VariableKey, Array | Held]) -> None:
+        """Stores several values at once: an interrupt finds all of them stored, or none."""
+        self._values.update(values)
 
     def held_by(self, key: VariableKey, holder: Held) -> bool:
         """Whether nobody wrote the variable since ``holder`` took it."""

@@ -1,16 +1,17 @@
 """Reads a ``.tflite`` file as a ``Model``.
 
-A path is memory-mapped and constants are views of the mapping: nothing is copied but packed small integers and strings.
+A file is read whole and constants are views of what was read: nothing is copied but packed small integers and strings.
+It is not mapped: a mapping of a file that is cut off later ends the process where a constant is next looked at.
 """
 
-import mmap
 import os
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from litecl.interpreter import storage
+from litecl.interpreter import limits, storage
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.flatbuffer import Record, decode
 from litecl.interpreter.graph import (
@@ -31,6 +32,8 @@ from litecl.interpreter.schema import TensorType
 from litecl.interpreter.tables import BUILTIN_OPERATORS, FILE_IDENTIFIER
 from litecl.interpreter.verify import builtin_code, has_data, is_outside, verify
 
+_ALIGNMENT = 64  # bytes, of a vector register and a cache line
+
 
 def read(source: str | os.PathLike[str] | bytes | bytearray | memoryview | Model) -> Model:
     """The model in a file, given by path or by content. A ``Model`` is returned as it is.
@@ -48,10 +51,27 @@ def read(source: str | os.PathLike[str] | bytes | bytearray | memoryview | Model
 def _content(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> memoryview:
     if isinstance(source, bytes | bytearray | memoryview):
         return memoryview(source).cast("B").toreadonly()
-    with Path(source).open("rb") as file:
-        if not os.fstat(file.fileno()).st_size:
+    with Path(source).open("rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        if not size:
             raise ModelError(f"{os.fspath(source)} is empty")
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        if size > limits.MOST_BYTES:
+            raise ModelError(f"{os.fspath(source)} has {size} bytes, expected at most {limits.MOST_BYTES}")
+        return _aligned(file, size)
+
+
+def _aligned(file: FileIO, size: int) -> memoryview:
+    """A file's content, at an address that suits vectors, as far as the file still goes."""
+    try:
+        memory = np.empty(size + _ALIGNMENT, np.uint8)
+    except MemoryError:
+        raise ModelError(f"{file.name}: not enough memory for {size} bytes") from None
+    start = -memory.ctypes.data % _ALIGNMENT
+    content = memory.data[start : start + size]
+    done = 0
+    while count := file.readinto(content[done:]):
+        done += count
+    return content[:done].toreadonly()
 
 
 class _Reader:

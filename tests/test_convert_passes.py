@@ -9,25 +9,25 @@ import pytest
 from litecl.converter.composites import COMPOSITE, KERAS_BIDIRECTIONAL, KERAS_LSTM, Composite
 from litecl.converter.fusions import Fusion
 from litecl.converter.graph import Callee, Function, Module, Node, Value, Variable, constant
-from litecl.converter.passes.arithmetic import simplify_arithmetic
-from litecl.converter.passes.bidirectional import fuse_bidirectional
-from litecl.converter.passes.bodies import own_bodies
-from litecl.converter.passes.branches import simplify_branches
-from litecl.converter.passes.composites import fuse_composites
-from litecl.converter.passes.duplicates import merge_duplicates
-from litecl.converter.passes.frames import raise_loops
-from litecl.converter.passes.inline import inline_calls
-from litecl.converter.passes.kept_dims import keep_dims
-from litecl.converter.passes.linear import fold_linear
-from litecl.converter.passes.list_elements import Scope, element, shape_reads
-from litecl.converter.passes.loop_variables import simplify_loops
-from litecl.converter.passes.ref_variables import raise_variables
-from litecl.converter.passes.reshapes import join_reshapes
-from litecl.converter.passes.shape_sources import use_shape_sources
-from litecl.converter.passes.switches import raise_branches
-from litecl.converter.passes.tensor_arrays import raise_arrays
-from litecl.converter.passes.tensor_lists import UPDATE_SLICE, lower_lists
-from litecl.converter.passes.variables import changed_variables, freeze_variables
+from litecl.converter.passes.calls.bodies import own_bodies
+from litecl.converter.passes.calls.composites import fuse_composites
+from litecl.converter.passes.calls.inline import inline_calls
+from litecl.converter.passes.control.branches import simplify_branches
+from litecl.converter.passes.control.loops import simplify_loops
+from litecl.converter.passes.control.variables import changed_variables, freeze_variables
+from litecl.converter.passes.lists.elements import Scope, element, shape_reads
+from litecl.converter.passes.lists.tensor_lists import UPDATE_SLICE, lower_lists
+from litecl.converter.passes.recurrent.bidirectional import fuse_bidirectional
+from litecl.converter.passes.tensorflow.arithmetic import simplify_arithmetic
+from litecl.converter.passes.tensorflow.shape_sources import use_shape_sources
+from litecl.converter.passes.tflite.duplicates import merge_duplicates
+from litecl.converter.passes.tflite.kept_dims import keep_dims
+from litecl.converter.passes.tflite.linear import fold_linear
+from litecl.converter.passes.tflite.reshapes import join_reshapes
+from litecl.converter.passes.v1.arrays import raise_arrays
+from litecl.converter.passes.v1.frames import raise_loops
+from litecl.converter.passes.v1.switches import raise_branches
+from litecl.converter.passes.v1.variables import raise_variables
 from litecl.converter.text import describe
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.op import NoOptions

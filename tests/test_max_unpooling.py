@@ -5,6 +5,7 @@ The inverse is MaxUnpooling2D, or LiteRtMaxUnpooling2D.
 
 import numpy as np
 import pytest
+from flatbuffers import flexbuffers
 
 from build import randn
 from cases import Case
@@ -16,7 +17,6 @@ from litecl.interpreter.ops.max_unpooling import (
     LITERT_MAX_UNPOOLING_2D,
     MAX_POOLING_WITH_ARGMAX_2D,
     MAX_UNPOOLING_2D,
-    MaxPoolingWithArgmax2DOptions,
 )
 from litecl.interpreter.options import CustomOptions
 from litecl.interpreter.writer import write
@@ -62,7 +62,8 @@ def test_maxima_and_their_places(
     size: tuple[int, int], stride: tuple[int, int], padding: str, before: tuple[int, int], shape: tuple[int, int]
 ) -> None:
     x = randn(RNG, 2, 5, 7, 3)
-    options = MaxPoolingWithArgmax2DOptions((1, *size, 1), (1, *stride, 1), padding)
+    fields = {"include_batch_in_index": False, "ksize": [1, *size, 1], "padding": padding, "strides": [1, *stride, 1]}
+    options = CustomOptions(bytes(flexbuffers.Dumps(fields)))
     for got, expected in zip(_run(MAX_POOLING_WITH_ARGMAX_2D, options, [x]), _pooled(x, size, stride, before, shape),
                              strict=True):  # fmt: skip
         np.testing.assert_array_equal(got, expected)
@@ -84,6 +85,46 @@ def test_unpooling_puts_values_where_they_stood(op: Op, padding: int, shape: tup
     places[0, 0, 0, 0] = size
     with pytest.raises(ModelError, match="out of range"):
         _run(op, options, [values, places])
+
+
+def _structure(padding: int, stride: tuple[int, int], size: tuple[int, int], activation: int = 0) -> CustomOptions:
+    """The 32 bytes of a TfLitePoolParams, widths before heights, as MediaPipe's hair segmentation has them."""
+    return CustomOptions(np.array([padding, *stride[::-1], *size[::-1], activation, 0, 0], "<i4").tobytes())
+
+
+@pytest.mark.parametrize(
+    ("padding", "size", "stride", "before", "shape"),
+    [(1, (2, 2), (2, 2), (0, 0), (3, 4)), (2, (3, 2), (1, 2), (0, 0), (3, 3)), (1, (3, 3), (2, 2), (1, 1), (3, 4))],
+)
+def test_mediapipe_counts_within_the_window(
+    padding: int, size: tuple[int, int], stride: tuple[int, int], before: tuple[int, int], shape: tuple[int, int]
+) -> None:
+    x = randn(RNG, 2, 5, 7, 3)
+    values, places = _run(MAX_POOLING_WITH_ARGMAX_2D, _structure(padding, stride, size, activation=1), [x])
+    expected, elements = _pooled(x, size, stride, before, shape)
+    np.testing.assert_array_equal(values, np.maximum(expected, 0))
+    assert places.dtype == np.float32
+    row, column = np.divmod(elements // 3, 7)
+    taps_y = row - np.arange(shape[0])[:, None, None] * stride[0] + before[0]
+    taps_x = column - np.arange(shape[1])[:, None] * stride[1] + before[1]
+    np.testing.assert_array_equal(places, (taps_y * size[1] + taps_x).astype(np.float32) + np.float32(0.1))
+
+
+@pytest.mark.parametrize("stride", [(2, 2), (2, 3), (1, 1)])
+def test_mediapipe_puts_values_where_they_stood_in_the_window(stride: tuple[int, int]) -> None:
+    values, size = randn(RNG, 2, 3, 4, 2), (2, 3)
+    places = RNG.integers(0, 6, values.shape)
+    shape = (6, 12)
+    before = [max(0, (n - 1) * s + k - n * k) // 2 for n, s, k in zip((3, 4), stride, size, strict=True)]
+    (got,) = _run(MAX_UNPOOLING_2D, _structure(1, stride, size), [values, places.astype(np.float32) + np.float32(0.1)])
+    expected = np.zeros((2, *shape, 2), np.float32)
+    for b, r, c, d in np.ndindex(*values.shape):
+        tap = places[b, r, c, d]
+        expected[b, r * stride[0] - before[0] + tap // 3, c * stride[1] - before[1] + tap % 3, d] = values[b, r, c, d]
+    np.testing.assert_array_equal(got, expected)
+    for wrong in (6.1, -1.0, np.nan):
+        with pytest.raises(ModelError, match="out of range"):
+            _run(MAX_UNPOOLING_2D, _structure(1, stride, size), [values, np.full(values.shape, wrong, np.float32)])
 
 
 @needs_shared

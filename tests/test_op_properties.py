@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import compare
@@ -15,6 +15,7 @@ from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import binary, gather, pad, pool_2d
 from litecl.interpreter.ops.broadcast_to import BROADCAST_TO
+from litecl.interpreter.ops.fill import RANGE
 from litecl.interpreter.ops.select import SELECT_V2
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOptions
@@ -31,7 +32,7 @@ def _values(shape: Shape, seed: int = 0) -> Array:
     return np.random.default_rng([len(shape), seed, *shape]).standard_normal(shape).astype(np.float32)
 
 
-def _agrees(case: Case) -> None:
+def _agrees(case: Case, exactly: bool = False) -> None:
     content = write(case.model())
     interpreter = Interpreter(content)
     interpreter.allocate_tensors()
@@ -40,7 +41,7 @@ def _agrees(case: Case) -> None:
     interpreter.invoke()
     got = [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
     for a, b in zip(got, oracle.run(content, case.feeds), strict=True):
-        compare.assert_close(a, b, 1e-5)
+        compare.assert_close(a, b, 0.0 if exactly else 1e-5)
 
 
 @st.composite
@@ -147,3 +148,16 @@ def test_borders(shape: Shape, data: st.DataObject) -> None:
 def test_pooling(op: Any, shape: Shape, size: Shape, stride: Shape, padding: Padding) -> None:
     options = pool_2d.Pool2DOptions(padding, stride[1], stride[0], size[1], size[0])
     _agrees(Case("case", op, options, [_values(shape)]))
+
+
+_numbers = st.floats(-1e4, 1e4, width=32)
+
+
+@settings(few, max_examples=200)
+@given(_numbers, st.floats(-200, 200, width=32), st.floats(0.125, 50, width=32), st.sampled_from([1.0, 0.1, 0.01]))
+def test_a_range_counts_and_adds_up_in_float32(start: float, steps: float, delta: float, unit: float) -> None:
+    first, step = np.float32(start * unit), np.float32(delta * unit)
+    limit = np.float32(first + step * np.float32(steps))
+    step = step if limit >= first else -step
+    assume(limit != first)  # LiteRT's interpreter in Python has no value for an empty result
+    _agrees(Case("case", RANGE, NoOptions(), [np.asarray(v) for v in (first, limit, step)]), exactly=True)

@@ -11,7 +11,7 @@ from litecl.converter.composites import COMPOSITE, KERAS_BIDIRECTIONAL, KERAS_LS
 from litecl.converter.graph import Callee, Dims, Function, Node, Value
 from litecl.converter.importer.keras_lstm import composite_results
 from litecl.converter.importer.types import dims, tf_type
-from litecl.converter.passes.tensor_lists import UPDATE_SLICE
+from litecl.converter.passes.lists.tensor_lists import UPDATE_SLICE
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType

@@ -12,7 +12,7 @@ from tensorflow.python.framework import op_def_registry
 
 from litecl.converter.graph import Dims, Function, Module, Node, Value, Variable
 from litecl.converter.importer.types import attribute, proto_dims, tensor_type
-from litecl.converter.passes.switches import GATED
+from litecl.converter.passes.v1.switches import GATED
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from litecl.converter.graph import Node, Value
 from litecl.converter.lower.builder import Builder, Lowering
-from litecl.converter.passes.tensor_lists import UPDATE_SLICE
+from litecl.converter.passes.lists.tensor_lists import UPDATE_SLICE
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.binary import ADD, SUB
 from litecl.interpreter.ops.compare import NOT_EQUAL

@@ -8,7 +8,7 @@ from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import ActivationFunctionType
 
-_FUNCTIONS: dict[ActivationFunctionType, Callable[[Array], Array]] = {
+_FUNCTIONS: dict[int, Callable[[Array], Array]] = {
     ActivationFunctionType.NONE: lambda x: x,
     ActivationFunctionType.RELU: lambda x: np.maximum(x, 0),
     ActivationFunctionType.RELU_N1_TO_1: lambda x: x.clip(-1, 1),
@@ -18,7 +18,7 @@ _FUNCTIONS: dict[ActivationFunctionType, Callable[[Array], Array]] = {
 }
 
 
-def apply(function: ActivationFunctionType, x: Array) -> Array:
+def apply(function: int, x: Array) -> Array:
     """``function`` of every element, in the type of ``x``. Raises UnsupportedOp for a code that the schema has not."""
     compute = _FUNCTIONS.get(function)
     if compute is None:

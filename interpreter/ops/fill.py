@@ -26,11 +26,17 @@ def _run_fill(options: NoOptions, inputs: Inputs) -> list[Array]:
 
 
 def _count(start: Array, limit: Array, delta: Array) -> int:
-    """How many numbers there are. Raises ShapeError for a step of 0 or in the wrong direction."""
-    distance, step = limit.item() - start.item(), delta.item()
-    if step == 0 or distance * step < 0:
-        raise ShapeError(f"RANGE: delta {step} does not lead from {start.item()} to {limit.item()}")
-    return int(np.ceil(distance / step)) if start.dtype.kind == "f" else -(-distance // step)
+    """How many numbers there are. Raises ShapeError for a step of 0 or in the wrong direction, and for NaN."""
+    first, last, step = start.item(), limit.item(), delta.item()
+    if not (first <= last and step > 0) and not (first >= last and step < 0):
+        raise ShapeError(f"RANGE: delta {step} does not lead from {first} to {last}")
+    if start.dtype.kind != "f":
+        return int(-(-(last - first) // step))
+    with np.errstate(all="ignore"):
+        count = np.ceil(np.abs((limit - start) / delta))  # in the type of the operands, as in TFLite
+    if not np.isfinite(count):
+        raise ShapeError(f"RANGE: from {first} to {last} in steps of {step} has no finite number of elements")
+    return int(count)
 
 
 def _infer_range(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
@@ -45,8 +51,10 @@ def _infer_range(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
 
 def _run_range(options: NoOptions, inputs: Inputs) -> list[Array]:
     start, limit, delta = require.arrays(inputs, 3)
-    steps = np.arange(_count(start, limit, delta)).astype(start.dtype)
-    return [np.asarray(start + steps * delta, start.dtype)]
+    values = np.full(_count(start, limit, delta), delta, start.dtype)
+    values[:1] = start
+    # TFLite adds the step to the number before, so that roundings add up.
+    return [np.add.accumulate(values, dtype=start.dtype)]
 
 
 FILL = Op("FILL", options=NoOptions, infer=_infer_fill, run=_run_fill, versions=range(1, 6))

@@ -8,8 +8,8 @@ import numpy as np
 
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import Op
+from litecl.interpreter.ops import lookup, types
 from litecl.interpreter.ops import quantized_unary as quantized
-from litecl.interpreter.ops import types
 from litecl.interpreter.ops.unary import bind_quantized, each, like_input
 from litecl.interpreter.schema import TensorType
 
@@ -38,11 +38,24 @@ def _gelu(options: GeluOptions, x: Array) -> Array:
     return np.asarray(0.5 * x * (1 + erf(x * math.sqrt(0.5))))
 
 
+def _in_float32(options: GeluOptions, x: Array) -> Array:
+    """GELU in TFLite's float32 operations (reference/gelu.h), with which it fills tables."""
+    half = np.float32(0.5) * x
+    if options.approximate:
+        cubed = np.float32(0.044715) * x * x * x
+        return half * (np.float32(1) + lookup.in_double(np.tanh)(np.float32(math.sqrt(2 / math.pi)) * (x + cubed)))
+    return half * lookup.in_double(_erfc)(x * np.float32(-math.sqrt(0.5)))
+
+
+def _erfc(x: Array) -> Array:
+    return np.array([math.erfc(value) for value in x.tolist()])
+
+
 GELU = Op(
     "GELU",
     options=GeluOptions,
     infer=like_input("GELU", (*types.FLOAT, TensorType.FLOAT16), quantized.QUANTIZED),
     run=each(_gelu),
-    bind=bind_quantized("GELU", quantized.table(_gelu)),
+    bind=bind_quantized("GELU", quantized.table(_in_float32)),
     versions=range(1, 4),
 )

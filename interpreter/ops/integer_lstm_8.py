@@ -12,7 +12,7 @@ import numpy as np
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Run, Specs
-from litecl.interpreter.ops import fixed_point, lstm_cell, require
+from litecl.interpreter.ops import fixed_point, lookup, lstm_cell, require
 from litecl.interpreter.ops.fixed_point import Multiplier
 from litecl.interpreter.ops.integer_sums import Sums, clip_of, clipped, constant, saturate, sums
 from litecl.interpreter.ops.lstm_cell import FULL, CellOptions
@@ -70,7 +70,7 @@ def _truncated(x: Array) -> Array:
 
 
 def _sigmoid(z: Array) -> Array:
-    return _truncated(np.float32(1) / (np.float32(1) + np.exp(-z.astype(np.float32) * np.float32(2.0**-12))))
+    return _truncated(np.float32(1) / (np.float32(1) + lookup.exp(-z.astype(np.float32) * np.float32(2.0**-12))))
 
 
 def _tanh(z: Array, bits: int) -> Array:

@@ -1,6 +1,7 @@
 """Functions of integers that stand for real numbers, as tables: 256 entries of 8 bits, 513 of 16 to interpolate.
 
 The tables are filled as TFLite fills them (common.h: LUTPopulateInt8, LUTPopulateInt16), in float32 unless asked.
+Functions that numpy only approximates go through ``in_double``.
 """
 
 from collections.abc import Callable
@@ -16,6 +17,22 @@ from litecl.interpreter.ops.types import limits
 Function = Callable[[Array], Array]
 
 _STEPS = 512
+
+
+def in_double(function: Function) -> Function:
+    """A function of float32 elements, computed in float64 and rounded once: the same on every processor.
+
+    It is what TFLite's ``std::exp`` and ``std::log`` return (glibc's; its ``tanhf`` and ``erfcf`` only since 2.41).
+    numpy's own float32 functions err in the last place, in other elements with every instruction set.
+    """
+
+    def rounded(x: Array) -> Array:
+        return np.asarray(function(x.astype(np.float64)), np.float32)
+
+    return rounded
+
+
+exp = in_double(np.exp)
 
 
 def bind(op: str, function: Function, x: TensorSpec, output: TensorSpec) -> Run:

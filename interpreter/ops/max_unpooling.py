@@ -1,62 +1,95 @@
 """MaxPoolingWithArgmax2D and MaxUnpooling2D: maxima of windows with where they stood, and back.
 
-An index counts the elements of one image, (y * width + x) * channels + channel.
+There are two kinds, told apart by the options of the first and by the type of the second's indices. TFLite's
+(FlexBuffers, INT32) count the elements of an image, ``(y * width + x) * channels + channel``. MediaPipe's (a C
+structure, FLOAT32), as in its hair segmentation, count the taps of a window, ``row * its width + column``, and add 0.1.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import require, types
+from litecl.interpreter.ops import activation, require, types
 from litecl.interpreter.ops.window import Window, fit
 from litecl.interpreter.options import CustomOptions
-from litecl.interpreter.schema import Padding, TensorType
+from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 
 _POOL = "MaxPoolingWithArgmax2D"
 _UNPOOL = "MaxUnpooling2D"
 _PADDINGS = {"SAME": Padding.SAME, "VALID": Padding.VALID}
+_C_PADDINGS = {1: Padding.SAME, 2: Padding.VALID}
+_C_SIZES = (32, 40)  # of TfLitePoolParams, whose padding values got offsets later
 
 
 @dataclass(frozen=True)
-class MaxPoolingWithArgmax2DOptions:
-    ksize: tuple[int, ...] = ()
-    strides: tuple[int, ...] = ()
-    padding: str = ""
-    include_batch_in_index: bool = False
+class _Pooling:
+    """Window and strides as (height, width); in_window: whether places count the taps of a window."""
+
+    padding: Padding
+    strides: tuple[int, int]
+    size: tuple[int, int]
+    in_window: bool = False
+    function: int = ActivationFunctionType.NONE
+
+    def windows(self, height: int, width: int) -> tuple[Window, Window]:
+        """The window along height and along width."""
+        return (
+            fit(_POOL, self.padding, height, self.size[0], self.strides[0]),
+            fit(_POOL, self.padding, width, self.size[1], self.strides[1]),
+        )
 
 
-def _windows(options: MaxPoolingWithArgmax2DOptions, height: int, width: int) -> tuple[Window, Window]:
-    for name, values in (("ksize", options.ksize), ("strides", options.strides)):
-        if len(values) != 4 or values[0] != 1 or values[3] != 1:
-            raise ShapeError(f"{_POOL}: expected {name} of [1, height, width, 1], got {list(values)}")
-    if options.padding not in _PADDINGS:
-        raise ShapeError(f"{_POOL}: expected a padding of SAME or VALID, got {options.padding!r}")
-    padding = _PADDINGS[options.padding]
-    return (
-        fit(_POOL, padding, height, options.ksize[1], options.strides[1]),
-        fit(_POOL, padding, width, options.ksize[2], options.strides[2]),
-    )
+def _c_structure(op: str, data: bytes) -> _Pooling:
+    """A TfLitePoolParams: padding, strides (width, height), window (width, height), activation, what Prepare found."""
+    if len(data) < 24:
+        raise ModelError(f"{op}: expected options of at least 24 bytes, got {len(data)}")
+    padding, stride_w, stride_h, size_w, size_h, function = np.frombuffer(data[:24], "<i4").tolist()
+    if min(stride_w, stride_h, size_w, size_h) < 1 or padding not in _C_PADDINGS:
+        raise ShapeError(f"{op}: padding {padding}, strides {stride_h}, {stride_w}, window {size_h}, {size_w}")
+    return _Pooling(_C_PADDINGS[padding], (stride_h, stride_w), (size_h, size_w), True, function)
 
 
-def _infer_pool(options: MaxPoolingWithArgmax2DOptions, inputs: Specs) -> list[TensorSpec]:
+def _pooling(options: CustomOptions) -> _Pooling:
+    if len(options.data) in _C_SIZES and options.data[0] in _C_PADDINGS and not any(options.data[1:4]):
+        return _c_structure(_POOL, options.data)
+    fields = options.fields()
+    size, strides = (_spatial(name, fields.get(name)) for name in ("ksize", "strides"))
+    padding = fields.get("padding")
+    if not isinstance(padding, str) or padding not in _PADDINGS:
+        raise ShapeError(f"{_POOL}: expected a padding of SAME or VALID, got {padding!r}")
+    if fields.get("include_batch_in_index"):
+        raise ModelError(f"{_POOL}: include_batch_in_index is not supported")
+    return _Pooling(_PADDINGS[padding], strides, size)
+
+
+def _spatial(name: str, values: Any) -> tuple[int, int]:
+    """The height and the width of a field that gives them between two ones."""
+    numbers = isinstance(values, list) and len(values) == 4 and all(type(value) is int for value in values)
+    if not numbers or values[0] != 1 or values[3] != 1:
+        raise ShapeError(f"{_POOL}: expected {name} of [1, height, width, 1], got {values}")
+    return values[1], values[2]
+
+
+def _infer_pool(options: CustomOptions, inputs: Specs) -> list[TensorSpec]:
     (x,) = require.present(_POOL, inputs, 1)
     require.types(_POOL, x, types.FLOAT)
     require.rank(_POOL, x, exactly=4)
-    if options.include_batch_in_index:
-        raise ModelError(f"{_POOL}: include_batch_in_index is not supported")
+    pooling = _pooling(options)
     batch, height, width, channels = x.static_shape
-    rows, columns = _windows(options, height, width)
+    rows, columns = pooling.windows(height, width)
     shape = (batch, rows.output, columns.output, channels)
-    return [TensorSpec(x.type, shape), TensorSpec(TensorType.INT32, shape)]
+    return [TensorSpec(x.type, shape), TensorSpec(TensorType.FLOAT32 if pooling.in_window else TensorType.INT32, shape)]
 
 
-def _run_pool(options: MaxPoolingWithArgmax2DOptions, inputs: Inputs) -> list[Array]:
+def _run_pool(options: CustomOptions, inputs: Inputs) -> list[Array]:
     (x,) = require.arrays(inputs, 1)
+    pooling = _pooling(options)
     batch, height, width, channels = x.shape
-    rows, columns = _windows(options, height, width)
+    rows, columns = pooling.windows(height, width)
     borders = ((0, 0), (rows.before, rows.after), (columns.before, columns.after), (0, 0))
     lowest = types.limits(x.dtype)[0]
     padded = np.pad(x, borders, constant_values=lowest)
@@ -69,47 +102,65 @@ def _run_pool(options: MaxPoolingWithArgmax2DOptions, inputs: Inputs) -> list[Ar
             place = y * width + np.arange(columns.output) * columns.stride - columns.before + u
             better = values > best
             best = np.where(better, values, best)
-            places = np.where(better, place[None, :, :, None], places)
+            places = np.where(better, v * columns.size + u if pooling.in_window else place[None, :, :, None], places)
+    best = activation.apply(pooling.function, best)
+    if pooling.in_window:
+        return [best, places.astype(np.float32) + np.float32(0.1)]
     return [best, (places * channels + np.arange(channels)).astype(np.int32)]
 
 
-def _unpooled(options: CustomOptions, height: int, width: int) -> tuple[int, int]:
-    """The size of the output, from TfLitePoolParams: padding, strides (width, height) and window (width, height)."""
-    if len(options.data) < 20:
-        raise ModelError(f"{_UNPOOL}: expected options of at least 20 bytes, got {len(options.data)}")
-    padding, stride_w, stride_h, size_w, size_h = np.frombuffer(options.data[:20], "<i4").tolist()
-    if min(stride_w, stride_h, size_w, size_h) < 1 or padding not in (1, 2):
-        raise ShapeError(f"{_UNPOOL}: padding {padding}, strides {stride_h}, {stride_w}, window {size_h}, {size_w}")
-    if padding == 1:  # SAME
-        return height * stride_h, width * stride_w
-    return (height - 1) * stride_h + size_h, (width - 1) * stride_w + size_w
+def _unpooled(pooling: _Pooling, height: int, width: int, in_window: bool) -> tuple[int, int]:
+    """The size of the output."""
+    if in_window:
+        return height * pooling.size[0], width * pooling.size[1]
+    if pooling.padding == Padding.SAME:
+        return height * pooling.strides[0], width * pooling.strides[1]
+    return (height - 1) * pooling.strides[0] + pooling.size[0], (width - 1) * pooling.strides[1] + pooling.size[1]
 
 
 def _infer_unpool(options: CustomOptions, inputs: Specs) -> list[TensorSpec]:
     x, places = require.present(_UNPOOL, inputs, 2)
     require.types(_UNPOOL, x, types.FLOAT)
-    require.types(_UNPOOL, places, (TensorType.INT32,))
+    require.types(_UNPOOL, places, (TensorType.INT32, TensorType.FLOAT32))
     require.rank(_UNPOOL, x, exactly=4)
     if x.shape != places.shape:
         raise ShapeError(f"{_UNPOOL}: indices {list(places.static_shape)} for shape {list(x.static_shape)}")
     batch, height, width, channels = x.static_shape
-    return [TensorSpec(x.type, (batch, *_unpooled(options, height, width), channels))]
+    pooling = _c_structure(_UNPOOL, options.data)
+    size = _unpooled(pooling, height, width, places.type == TensorType.FLOAT32)
+    return [TensorSpec(x.type, (batch, *size, channels))]
 
 
 def _run_unpool(options: CustomOptions, inputs: Inputs) -> list[Array]:
     x, places = require.arrays(inputs, 2)
     batch, height, width, channels = x.shape
-    shape = (batch, *_unpooled(options, height, width), channels)
+    pooling = _c_structure(_UNPOOL, options.data)
+    in_window = places.dtype.kind == "f"
+    shape = (batch, *_unpooled(pooling, height, width, in_window), channels)
     result = np.zeros((batch, require.elements(_UNPOOL, shape[1:])), x.dtype)
-    flat = require.indices(_UNPOOL, places.reshape(batch, -1), result.shape[1])
+    found = _in_image(pooling, places, shape[1:3]) if in_window else places
+    flat = require.indices(_UNPOOL, found.reshape(batch, -1), result.shape[1])
     # One image after another, and of two values for one place the later one counts.
     result[np.arange(batch)[:, None], flat] = x.reshape(batch, -1)
     return [result.reshape(shape)]
 
 
-MAX_POOLING_WITH_ARGMAX_2D = Op(
-    _POOL, options=MaxPoolingWithArgmax2DOptions, infer=_infer_pool, run=_run_pool, custom=True
-)
+def _in_image(pooling: _Pooling, places: Array, size: tuple[int, ...]) -> Array:
+    """The elements of an image of ``size`` (height, width) that taps of windows are. Raises ModelError for others."""
+    taps = pooling.size[0] * pooling.size[1]
+    if places.size and not (places.min() > -1 and places.max() < taps):  # NaN neither
+        raise ModelError(f"{_UNPOOL}: index {places.min()} to {places.max()} out of range for {taps} taps of a window")
+    found = []
+    for axis, tap in enumerate(np.divmod(places.astype(np.int64), pooling.size[1]), start=1):
+        count, stride, extent = places.shape[axis], pooling.strides[axis - 1], pooling.size[axis - 1]
+        before = max(0, (count - 1) * stride + extent - size[axis - 1]) // 2
+        origin = (np.arange(count) * stride - before).reshape(-1, *(1,) * (3 - axis))
+        found.append(require.indices(_UNPOOL, origin + tap, size[axis - 1]))
+    channels = places.shape[3]
+    return np.asarray((found[0] * size[1] + found[1]) * channels + np.arange(channels))
+
+
+MAX_POOLING_WITH_ARGMAX_2D = Op(_POOL, options=CustomOptions, infer=_infer_pool, run=_run_pool, custom=True)
 MAX_UNPOOLING_2D = Op(_UNPOOL, options=CustomOptions, infer=_infer_unpool, run=_run_unpool, custom=True)
 LITERT_MAX_UNPOOLING_2D = Op(
     "LiteRtMaxUnpooling2D", options=CustomOptions, infer=_infer_unpool, run=_run_unpool, custom=True

@@ -11,7 +11,7 @@ import numpy as np
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
-from litecl.interpreter.ops import require, types
+from litecl.interpreter.ops import lookup, require, types
 from litecl.interpreter.schema import TensorType
 
 
@@ -71,7 +71,8 @@ def _compare(
         if iou >= iou_threshold:
             return True
         if scale:
-            candidate.score = np.float32(candidate.score * np.exp(scale * iou * iou))
+            # numpy's exponential of float32 differs between processors, and so would the choice of boxes.
+            candidate.score = np.float32(candidate.score * lookup.exp(scale * iou * iou))
         if candidate.score <= score_threshold:
             break
     return False

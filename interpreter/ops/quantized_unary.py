@@ -132,14 +132,14 @@ def logistic(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
     """A table for 8 bits, interpolation for 16."""
     _fixed_scale(op, output, 1 / (256 if x.type in BYTES else 32768))
     if x.type in BYTES:
-        return lookup.bind(op, lambda v: np.float32(1) / (np.float32(1) + np.exp(-v)), x, output)
+        return lookup.bind(op, lambda v: np.float32(1) / (np.float32(1) + lookup.exp(-v)), x, output)
     return _interpolated(op, fixed_math.logistic16, x, output, (0,))
 
 
 def tanh(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
     """A table for 8 bits, interpolation for 16."""
     if x.type in BYTES:
-        return lookup.bind(op, np.tanh, x, output)
+        return lookup.bind(op, lookup.in_double(np.tanh), x, output)
     _fixed_scale(op, output, 1 / 32768)
     return _interpolated(op, fixed_math.tanh16, x, output, (0, 1))
 
@@ -156,7 +156,7 @@ def _interpolated(
     symmetric(op, x, output)
     scale = float(scale_of(op, x))
     power = round(math.log2(scale)) if scale > 0 else 0
-    if abs(math.log2(scale) - power) < 1e-3 / math.log(2) and 12 + power in exact:
+    if abs(math.log2(scale) - power) < 1e-3 and 12 + power in exact:
         return elementwise(lambda q: function(q * (3 << (12 + power))), output)
     multiplier, shift = scale * 4096.0 * 3.0, 0
     while multiplier <= 32767.0 / 2.0 and shift <= 30:
@@ -224,4 +224,5 @@ def log(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
     symmetric(op, x, output)
     least = types.limits(output.dtype)[0] - zero_point_of(op, output)
     bottom = np.float32(least) * np.float32(scale_of(op, output))
-    return lookup.bind(op, lambda v: np.where(v <= 0, bottom, np.log(np.maximum(v, 1e-38))), x, output)
+    logarithm = lookup.in_double(np.log)
+    return lookup.bind(op, lambda v: np.where(v <= 0, bottom, logarithm(np.maximum(v, 1e-38))), x, output)

@@ -7,7 +7,7 @@ import numpy as np
 
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Bind, Infer, Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import bfloat16, require, types
+from litecl.interpreter.ops import bfloat16, lookup, require, types
 from litecl.interpreter.ops import quantized_unary as quantized
 from litecl.interpreter.schema import TensorType
 
@@ -73,11 +73,7 @@ def unary(
     return Op(name, options=NoOptions, infer=infer, run=run, bind=bind, versions=versions)
 
 
-def _exp(options: Any, x: Array) -> Array:
-    return np.exp(x)
-
-
-def _elu(options: Any, x: Array) -> Array:
+def _elu(x: Array) -> Array:
     return np.where(x < 0, np.expm1(x), x)
 
 
@@ -92,7 +88,7 @@ SIGN = unary("SIGN", np.sign, (*types.REAL, TensorType.FLOAT64), range(1, 3))
 SQUARE = unary("SQUARE", np.square)
 SQRT = unary("SQRT", np.sqrt, types.FLOAT, range(1, 3), _SIGNED, quantized.sqrt)
 RSQRT = unary("RSQRT", lambda x: 1 / np.sqrt(x), types.FLOAT, range(1, 4), _SIGNED, quantized.rsqrt)
-EXP = unary("EXP", np.exp, types.FLOAT, range(1, 3), _SIGNED, quantized.table(_exp))
+EXP = unary("EXP", np.exp, types.FLOAT, range(1, 3), _SIGNED, quantized.table(lambda options, x: lookup.exp(x)))
 LOG = unary("LOG", np.log, types.FLOAT, range(1, 3), _SIGNED, quantized.log)
 SIN = unary("SIN", np.sin, _HALF, range(1, 3))
 COS = unary("COS", np.cos, _HALF, range(1, 3))
@@ -116,7 +112,7 @@ HARD_SWISH = unary(
 )
 ELU = unary(
     "ELU",
-    lambda x: _elu(None, x),
+    _elu,
     stored=(TensorType.INT8,),
-    bound=quantized.table(_elu),
+    bound=quantized.table(lambda options, x: lookup.in_double(_elu)(x)),
 )

@@ -39,5 +39,7 @@ CASES = (
     _range("descending", 10, -3, -4),
     _range("int64", 0, 5, 2, np.int64),
     _range("float", 0.0, 2.0, 0.3, np.float32),
+    _range("float, a step more in float64", 0.0, 0.3, 0.1, np.float32),
+    _range("float, steps add up", 0.0, 100.0, 0.1, np.float32),
     _range("float descending", 1.0, -1.0, -0.5, np.float32),
 )

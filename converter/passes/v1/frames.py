@@ -7,7 +7,7 @@ and Switch sends it to the body or, by way of Exit, out. Enters marked constant 
 from dataclasses import dataclass
 
 from litecl.converter.graph import Function, Node, Value
-from litecl.converter.passes.extract import function_of, in_order
+from litecl.converter.passes.v1.extract import function_of, in_order
 from litecl.interpreter.errors import ConversionError
 
 _MAX_FRAMES = 10_000

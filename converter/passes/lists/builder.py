@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from litecl.converter.graph import Dims, Node, Value, constant
-from litecl.converter.passes.list_elements import Extent, Scope
+from litecl.converter.passes.lists.elements import Extent, Scope
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from litecl.converter.graph import Module, Node, Value, constant
-from litecl.converter.passes.list_builder import ListNode
-from litecl.converter.passes.list_elements import Extent, Scope, element
+from litecl.converter.passes.lists.builder import ListNode
+from litecl.converter.passes.lists.elements import Extent, Scope, element
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 

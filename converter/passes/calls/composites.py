@@ -2,7 +2,7 @@
 
 from litecl.converter.composites import COMPOSITE, composite_of
 from litecl.converter.graph import Function, Node
-from litecl.converter.passes.inline import splice
+from litecl.converter.passes.calls.inline import splice
 from litecl.converter.report import FusionRecord
 
 

@@ -4,7 +4,7 @@ On which conditions a value is alive follows from the Switches that it has passe
 """
 
 from litecl.converter.graph import Function, Node, Value
-from litecl.converter.passes.extract import function_of, in_order
+from litecl.converter.passes.v1.extract import function_of, in_order
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 

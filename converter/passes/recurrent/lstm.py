@@ -9,8 +9,8 @@ import numpy as np
 
 from litecl.converter.composites import KERAS_LSTM
 from litecl.converter.graph import Function, Node, Value, constant
-from litecl.converter.passes.list_loops import ListLoop, Store, batch_major, replace_stores
 from litecl.converter.passes.match import Any, Bindings, Number, Pattern, Tree, match
+from litecl.converter.passes.recurrent.list_loops import ListLoop, Store, batch_major, replace_stores
 from litecl.converter.passes.sizes import Sizes, known_sizes
 
 
