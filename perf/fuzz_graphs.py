@@ -24,7 +24,7 @@ from rich.table import Table
 from litecl.perf.graph_fuzz.modes import MODES
 from litecl.perf.graph_fuzz.work import Batch, Result, Worker, batch
 
-_DEFAULT_BATCH = 500
+_DEFAULT_BATCH = 1000
 _SHARES = (  # of the modes among batches
     "one thread", "two threads", "queued", "as a GPU", "one thread", "two threads", "fp16 weights",
     "queued, two threads", "all tensors kept", "profile",
@@ -36,28 +36,27 @@ def fuzz(
 ) -> Result:
     """Runs batches in processes side by side."""
     total, start_s = Result(), time.monotonic()
-    waiting, workers = list(batches), list[tuple[Worker, float]]()
+    waiting, workers = list(batches), list[Worker]()
     task = progress.add_task("graphs", total=sum(batch.graphs for batch in batches))
     while waiting or workers:
         if time.monotonic() - start_s > time_limit_s:
             waiting.clear()
         while waiting and len(workers) < jobs:
-            workers.append((Worker(waiting.pop(0), cache_dir, output), time.monotonic()))
-        ready = wait([worker.receiver for worker, _ in workers], timeout=1.0)
+            workers.append(Worker(waiting.pop(0), cache_dir, output))
+        ready = wait([worker.receiver for worker in workers], timeout=1.0)
         still = []
-        for worker, heard_s in workers:
+        for worker in workers:
             result = None
             if worker.receiver in ready:
-                heard_s = time.monotonic()
                 try:
                     result = worker.hear()
                     progress.advance(task, 0 if result else 1)
                 except EOFError:
                     result = worker.lost("crash")
-            elif time.monotonic() - heard_s > worker.patience_s:
+            elif worker.hangs():
                 result = worker.lost("hang")
             if result is None:
-                still.append((worker, heard_s))
+                still.append(worker)
                 continue
             total.add(result)
             for finding in result.findings:
@@ -109,9 +108,9 @@ def _batches(args: argparse.Namespace) -> list[Batch]:
     modes = [mode for mode in _SHARES if mode in args.modes] if args.modes else list(_SHARES)
     if args.only:
         number, graph = (int(part) for part in args.only.split(":"))
-        return [replace(batch(args.seed, number, 1, modes), first=graph)]
-    count = -(-args.graphs // args.batch)
-    return [batch(args.seed, args.start + i, min(args.batch, args.graphs), modes) for i in range(count)]
+        return [replace(batch(args.seed, number, 1, modes, args.families), first=graph)]
+    numbers = range(args.start, args.start - (-args.graphs // args.batch))
+    return [batch(args.seed, number, min(args.batch, args.graphs), modes, args.families) for number in numbers]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -119,21 +118,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m litecl.perf.fuzz_graphs", description=__doc__.splitlines()[0])
     parser.add_argument("--graphs", type=int, default=5000, metavar="N", help="default: 5000")
     parser.add_argument("--seed", type=int, default=0, help="of all random choices (default: 0)")
-    parser.add_argument("--batch", type=int, default=_DEFAULT_BATCH, metavar="N", help="graphs that share their kernels")
+    parser.add_argument("--batch", type=int, default=_DEFAULT_BATCH, metavar="N", help="graphs of a process")
+    parser.add_argument("--families", type=int, default=5, metavar="N", help="kinds of nodes in them (default: 5)")
     parser.add_argument("--start", type=int, default=0, metavar="BATCH", help="the first batch (default: 0)")
     parser.add_argument("--modes", nargs="+", choices=MODES, metavar="MODE", help=f"default: all of {list(MODES)}")
-    parser.add_argument("--only", metavar="BATCH:GRAPH", help="run one graph again, of the same seed and modes")
+    parser.add_argument("--only", metavar="BATCH:GRAPH", help="run one graph again, other options the same")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes side by side (default: 1)")
     parser.add_argument("--time-limit", type=float, default=float("inf"), metavar="S", help="no new batches after that")
+    parser.add_argument("--cache", type=Path, metavar="DIR", help="what was compiled, for runs to come (default: none)")
     parser.add_argument("--output", type=Path, metavar="DIR", help="where models that differ are written")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     args = parser.parse_args(argv)
     console = Console(stderr=args.json)
     start_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="litecl-fuzz-") as folder, Progress(console=console) as progress:
-        # Before the workers load PoCL and numpy: what they compile is thrown away, and each takes one core.
-        os.environ |= {"POCL_CACHE_DIR": folder, "OPENBLAS_NUM_THREADS": "1"}
-        result = fuzz(_batches(args), args.jobs, Path(folder), args.output, args.time_limit, progress)
+        cache = args.cache or Path(folder)
+        cache.mkdir(parents=True, exist_ok=True)
+        # Before the workers load PoCL and numpy; each takes one core.
+        os.environ |= {"POCL_CACHE_DIR": str(cache), "OPENBLAS_NUM_THREADS": "1"}
+        result = fuzz(_batches(args), args.jobs, cache, args.output, args.time_limit, progress)
     if args.json:
         print(_json(result, time.monotonic() - start_s))
     else:

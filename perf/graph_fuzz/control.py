@@ -36,7 +36,7 @@ class _Run:
                 return None
             spec = graph.tensors[tensor]
             if tensor in values or spec.data is not None:
-                return values[tensor] if tensor in values else spec.data
+                return values.get(tensor, spec.data)
             return self.variables.get((subgraph, tensor), np.zeros(spec.static_shape, spec.dtype))
 
         for node in graph.nodes:

@@ -235,7 +235,8 @@ def comparison(s: Sketch) -> None:
 def logic(s: Sketch) -> None:
     """AND, OR and XOR."""
     op, types = s.one_of(
-        (binary.LOGICAL_AND, (T.BOOL,)), (binary.LOGICAL_OR, (T.BOOL,)), (binary.BITWISE_XOR, (T.INT32, T.INT8, T.UINT8))
+        (binary.LOGICAL_AND, (T.BOOL,)), (binary.LOGICAL_OR, (T.BOOL,)),
+        (binary.BITWISE_XOR, (T.INT32, T.INT8, T.UINT8)),
     )  # fmt: skip
     _two_plain(s, op, s.pick(*types, where=lambda spec: op is not binary.BITWISE_XOR or plain(spec)))
 

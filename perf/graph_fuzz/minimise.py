@@ -136,7 +136,9 @@ def listing(drawn: Drawn) -> str:
             f"  {i} {node.op.name} {_named(graph, node.inputs)} -> {_named(graph, node.outputs)} {node.options}"
             for i, node in enumerate(graph.nodes)
         ]
-    lines += [f"call of subgraph {c.entry}{' after a reset' * c.reset}: {[f.shape for f in c.feeds]}" for c in drawn.calls]
+    for call in drawn.calls:
+        shapes = [feed.shape for feed in call.feeds]
+        lines.append(f"call of subgraph {call.entry}{' after a reset' * call.reset}: {shapes}")
     return "\n".join([*lines, *([f"on the CPU: {drawn.deny}"] if drawn.deny else [])])
 
 

@@ -20,7 +20,6 @@ from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Subgraph, TensorSpec
 from litecl.interpreter.schema import TensorType
 from litecl.perf.graph_fuzz.graphs import Drawn
-from litecl.perf.graph_fuzz.oracle import run
 
 
 @dataclass(frozen=True)
@@ -95,6 +94,14 @@ def interpreter(drawn: Drawn, mode: Mode, cache_dir: Path | None) -> Interpreter
     return Interpreter(drawn.model, delegates=[chosen], experimental_preserve_all_tensors=mode.kept)
 
 
+def _prepare(planned: Interpreter, drawn: Drawn) -> None:
+    """Prepares a model for the shapes of all calls."""
+    for call in drawn.calls:
+        for tensor, feed in zip(drawn.model.subgraphs[call.entry].inputs, call.feeds, strict=True):
+            planned.resize_tensor_input(tensor, feed.shape, subgraph_index=call.entry)
+        planned.allocate_tensors()
+
+
 Needed = tuple[Function, tuple[int, ...]]
 
 
@@ -125,12 +132,12 @@ class Shared:
                 raise DelegateError("only planned")
 
         options = {**mode.options, "deny_nodes": drawn.deny, "cache_dir": None}
-        with mock.patch.object(delegate, "Program", Recorder):
+        with mock.patch.object(delegate, "Program", Recorder), mock.patch.object(delegate, "warn"):
             planned = Interpreter(
                 drawn.model, delegates=[CLDelegate(**options)], experimental_preserve_all_tensors=mode.kept
             )
             with suppress(Exception):  # what fails here fails again where it is looked at
-                run(planned, drawn.calls)
+                _prepare(planned, drawn)
         functions = {(f, launch.local_size): None for launch in launches if (f := region_program.function_of(launch))}
         if len(self._needed | functions.keys()) > self._most:
             return None

@@ -14,6 +14,7 @@ import numpy as np
 from litecl.interpreter.graph import Array, Model, Node
 from litecl.interpreter.interpreter import Interpreter
 from litecl.interpreter.op import Inputs, Op, Run, Specs
+from litecl.interpreter.ops import require
 from litecl.interpreter.schema import ActivationFunctionType
 from litecl.perf.graph_fuzz.graphs import Call
 
@@ -182,13 +183,14 @@ def _with_errors(
             if not any(r.dtype == np.float32 for r in results):
                 return results
             magnitudes = results
-            terms = [np.abs(x) if x is not None and x.dtype == np.float32 else x for x in inputs]
             if name == "SUB":
-                magnitudes = [np.asarray(terms[0] + terms[1])]
+                a, b = require.arrays(inputs, 2)
+                magnitudes = [np.asarray(np.abs(a) + np.abs(b))]
             elif name in _SUMS and not hybrid:
+                terms = [np.abs(x) if x is not None and x.dtype == np.float32 else x for x in inputs]
                 magnitudes = absolute(plain, terms)
             elif name in _OF_INPUT:
-                magnitudes = [np.asarray(terms[0])]
+                magnitudes = [*require.arrays(inputs, 1)]
             elif hybrid or name in _OF_LARGEST:
                 magnitudes = [np.full_like(r, np.abs(r).max(initial=0)) for r in results]
             return [_moved(r, m, rng) for r, m in zip(results, magnitudes, strict=True)]

@@ -55,8 +55,9 @@ def _sizes(s: Sketch) -> tuple[int, int]:
     return cells, cells if s.chance(0.7) else int(s.one_of(1, 2, 5, 9))
 
 
-def _clips(s: Sketch) -> dict[str, float]:
-    return {"cell_clip": float(s.one_of(0.0, 0.0, 0.7)), "proj_clip": float(s.one_of(0.0, 0.0, 0.6))}
+def _clips(s: Sketch) -> tuple[float, float]:
+    """Bounds of the cell state and of the projection, 0 for none."""
+    return float(s.one_of(0.0, 0.0, 0.7)), float(s.one_of(0.0, 0.0, 0.6))
 
 
 def sequence(s: Sketch) -> None:
@@ -70,7 +71,7 @@ def sequence(s: Sketch) -> None:
         return
     if s.chance(0.3):
         operands += [ABSENT if operands[1] == ABSENT else _floats(s, cells), *(_floats(s, cells) for _ in range(3))]
-    options = UnidirectionalSequenceLSTMOptions(s.one_of(*_ACTIVATIONS), **_clips(s), time_major=time_major)
+    options = UnidirectionalSequenceLSTMOptions(s.one_of(*_ACTIVATIONS), *_clips(s), time_major=time_major)
     s.op(UNIDIRECTIONAL_SEQUENCE_LSTM, operands, options)
 
 
@@ -81,7 +82,7 @@ def step(s: Sketch) -> None:
     cells, outputs = _sizes(s)
     if s.chance(0.6):
         operands = [x, *_cell(s, depth, cells, outputs), *_states(s, batch, cells, outputs)]
-        s.op(LSTM, operands, LSTMOptions(s.one_of(*_ACTIVATIONS), **_clips(s)))
+        s.op(LSTM, operands, LSTMOptions(s.one_of(*_ACTIVATIONS), *_clips(s)))
         return
     h = _state(s, (batch, cells))
     c = _state(s, (batch, cells), [h])

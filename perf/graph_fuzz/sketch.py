@@ -116,7 +116,7 @@ class Sketch:
     def random(self, type_: TensorType, shape: Shape) -> Array:
         """Elements of a type: bytes of the whole range, other integers near zero."""
         if type_ == T.FLOAT32:
-            return (self.rng.standard_normal(shape) * self.one_of(0.5, 1.0, 3.0)).astype(np.float32)
+            return np.asarray(self.rng.standard_normal(shape) * self.one_of(0.5, 1.0, 3.0), np.float32)
         if type_ == T.BOOL:
             return np.asarray(self.rng.random(shape) < 0.5)
         low, high = _LIMITS.get(type_, (-9, 9))
@@ -205,7 +205,9 @@ class Sketch:
             raise Unfit(f"{op.name}: {error}") from error
         return [TensorSpec(s.type, s.shape, quantization=s.quantization) for s in declared], results
 
-    def op(self, op: Op, inputs: Sequence[int], options: Any = None, outputs: Sequence[TensorSpec] | None = None) -> int:
+    def op(
+        self, op: Op, inputs: Sequence[int], options: Any = None, outputs: Sequence[TensorSpec] | None = None
+    ) -> int:
         """Adds a node of one output; the output."""
         (made,) = self.node(op, inputs, options, outputs)
         return made
@@ -227,7 +229,7 @@ class Sketch:
         return self.op(op, inputs, options, [TensorSpec(type_, None, quantization=by)])
 
     def control(self, op: ControlOp, inputs: Sequence[int], options: Any, results: Sequence[Array]) -> list[int]:
-        """Adds a node that runs subgraphs; its outputs, like the operands from the first of them that is no condition."""
+        """Adds a node that runs subgraphs; its outputs, like the last of its operands."""
         if not all(tame(value) for value in results):
             raise Unfit(f"{op.name}: not tame")
         like = [self.tensors[t] for t in inputs[-len(results) :]]

@@ -103,8 +103,8 @@ def conv_2d(s: Sketch) -> None:
     size = s.one_of((1, 1), (1, 1), (3, 3), (3, 3), (2, 2), (1, 3), (5, 2), (7, 7))
     if n * height * width * size[0] * size[1] * channels // groups * columns > _MOST_PRODUCTS:
         raise Unfit("large")
-    stride, dilation = s.one_of((1, 1), (1, 1), (2, 2), (1, 2), (3, 1)), s.one_of((1, 1), (1, 1), (1, 1), (2, 2), (1, 3))
-    dilation = (1, 1) if stride != (1, 1) else dilation
+    stride = s.one_of((1, 1), (1, 1), (2, 2), (1, 2), (3, 1))
+    dilation = s.one_of((1, 1), (1, 1), (1, 1), (2, 2), (1, 3)) if stride == (1, 1) else (1, 1)
     options = Conv2DOptions(
         s.one_of(*Padding), stride[1], stride[0], fused(s, s.spec(x).type), dilation[1], dilation[0]
     )
@@ -185,9 +185,11 @@ def batch_matmul(s: Sketch) -> None:
     wanted = (*batch, *matrix)
     scale = depth**-0.5
     if s.chance(0.4):
-        fits = lambda p: p.static_shape[-1 if adj_y else -2] == depth and p.static_shape[:-2] in (shape[:-2], ())  # noqa: E731
-        y = s.pick(spec.type, rank=(2, 3, 4), recent=0.1,
-                   where=lambda p: fits(p) and is_quantized(p) == is_quantized(spec) and p.size < MOST_ELEMENTS)  # fmt: skip
+        y = s.pick(
+            spec.type, rank=(2, 3, 4), recent=0.1,
+            where=lambda p: p.static_shape[-1 if adj_y else -2] == depth and p.static_shape[:-2] in (shape[:-2], ())
+            and is_quantized(p) == is_quantized(spec) and p.size < MOST_ELEMENTS,
+        )  # fmt: skip
     elif spec.type == T.INT8:
         y = s.const(s.random(T.INT8, wanted), T.INT8, s.affine(T.INT8))
     elif s.chance(0.3) and not adj_x:

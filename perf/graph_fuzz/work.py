@@ -1,6 +1,8 @@
 """Batches of random models, each in a process of its own that is watched: a crash or a hang is a finding too."""
 
 import multiprocessing
+import os
+import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,21 +21,25 @@ from litecl.perf.graph_fuzz.minimise import listing, minimise
 from litecl.perf.graph_fuzz.modes import MODES, Mode, Shared, adapted, entered, interpreter
 from litecl.perf.graph_fuzz.oracle import Outputs, differences, run
 
-_FAMILIES = 8  # of a batch
-_MOST_FUNCTIONS = {True: 100, False: 60}  # of a batch, linked or not; each takes PoCL some tenths of a second to compile
-_QUIET_S = 60.0  # without an answer: a hang
-_FIRST_S = 600.0  # the same before the first answer, when everything is compiled
+_MOST_FUNCTIONS = {True: 100, False: 60}  # of a batch, linked or not; PoCL takes some 0.2 s to compile one
+_QUIET_S, _BUSY_S = 900.0, 90.0  # without an answer, of time and of a processor's time: a hang
+_FIRST_BUSY_S = 600.0  # the same of a processor's time before the first answer, when everything is compiled
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Graphs of one theme in one mode. first: the number of the first graph, for trying one again."""
+    """Graphs of one theme in one mode.
+
+    families: how many of the theme's it draws from, which bounds the kernels that PoCL is to compile. first: the number
+    of the first graph, for trying one again.
+    """
 
     seed: int
     number: int
     graphs: int
     theme: int
     mode: str
+    families: int = 5
     first: int = 0
 
 
@@ -74,17 +80,18 @@ class Result:
         self.findings += other.findings
 
 
-def batch(seed: int, number: int, graphs: int, modes: Sequence[str]) -> Batch:
+def batch(seed: int, number: int, graphs: int, modes: Sequence[str], families: int = 5) -> Batch:
     """The batch of a number: themes and modes in an order that comes to all pairs."""
     rng = np.random.default_rng([seed, number // len(THEMES)])
     theme = int(rng.permutation(len(THEMES))[number % len(THEMES)])
-    return Batch(seed, number, graphs, theme, modes[(number + number // len(THEMES)) % len(modes)])
+    mode = modes[(number + number // len(THEMES)) % len(modes)]
+    return Batch(seed, number, graphs, theme, mode, families)
 
 
 def drawn_of(batch: Batch, graph: int) -> Drawn:
     """One of a batch's models."""
     theme = THEMES[batch.theme]
-    families = families_of(theme, np.random.default_rng([batch.seed, batch.number]), _FAMILIES)
+    families = families_of(theme, np.random.default_rng([batch.seed, batch.number]), batch.families)
     return adapted(draw([batch.seed, batch.number, graph], theme, families), MODES[batch.mode])
 
 
@@ -102,6 +109,8 @@ def reference(drawn: Drawn) -> tuple[Drawn, Outputs]:
 def check(drawn: Drawn, mode: Mode, cache_dir: Path | None, result: Result | None = None) -> str:
     """What is wrong with a model on the device, nothing if all is well. Raises what the device raises."""
     drawn, expected = reference(drawn)
+    if not drawn.calls:
+        return ""
     on_device = interpreter(drawn, mode, cache_dir)
     got = run(on_device, drawn.calls)
     if result is not None:
@@ -138,8 +147,7 @@ def run_batch(batch: Batch, cache_dir: Path | None, output: Path | None, tell: C
     with entered(mode), np.errstate(all="ignore"):
         taken = []
         for number in range(batch.first, batch.first + batch.graphs):
-            drawn, _ = reference(drawn_of(batch, number))
-            launches = shared.take(drawn, mode) if drawn.calls else None
+            launches = shared.take(drawn_of(batch, number), mode)
             if launches is None:
                 result.skipped += 1
             else:
@@ -195,20 +203,29 @@ class Worker:
         self._process = context.Process(target=_work, args=(batch, cache_dir, output, sender), daemon=True)
         self._process.start()
         sender.close()
-        self.graph = -1
+        self.graph, self._heard = -1, 0
+        self._then_s, self._busy_then_s = time.monotonic(), 0.0
 
-    @property
-    def patience_s(self) -> float:
-        """How long it may be quiet."""
-        return _FIRST_S if self.graph < batch_start(self.batch) + 1 else _QUIET_S
+    def hangs(self) -> bool:
+        """Whether it has been quiet for too long, however busy the machine is."""
+        busy_s = self._busy_s() - self._busy_then_s
+        return busy_s > (_FIRST_BUSY_S if self._heard < 2 else _BUSY_S) or time.monotonic() - self._then_s > _QUIET_S
+
+    def _busy_s(self) -> float:
+        try:
+            fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended, or there is no such file system
+            return self._busy_then_s
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def hear(self) -> Result | None:
         """What it has to say: the result, or None where it goes on. Raises EOFError where it has ended."""
         message = self.receiver.recv()
+        self._then_s, self._busy_then_s = time.monotonic(), self._busy_s()
         if isinstance(message, Result):
             self._process.join()
             return message
-        self.graph = message
+        self.graph, self._heard = message, self._heard + 1
         return None
 
     def lost(self, kind: str) -> Result:
@@ -219,8 +236,3 @@ class Worker:
         if self._output is not None and self.graph >= 0:
             save(finding, drawn_of(self.batch, self.graph), self._output)
         return Result(findings=[finding])
-
-
-def batch_start(batch: Batch) -> int:
-    """The number of a batch's first graph."""
-    return batch.first
