@@ -6,18 +6,6 @@ from typing import Any
 
 from litecl.converter.graph import Node, Value
 
-KERAS_LSTM = "litecl.lstm"
-"""The operator of a node that is an LSTM layer of Keras 3, as ``importer.keras_lstm`` traces it."""
-
-KERAS_BIDIRECTIONAL = "litecl.bidirectional_lstm"
-"""Two such layers over one sequence; ``passes.bidirectional`` finds them."""
-
-KERAS_RNN = "litecl.rnn"
-"""A simple recurrent layer; ``passes.rnn_loops`` finds it."""
-
-COMPOSITE = "litecl.composite"
-"""The operator of a node that a fusion takes. Its attributes are ``name``, ``attrs`` and ``fusion``."""
-
 
 @dataclass(frozen=True, eq=False)
 class Composite:

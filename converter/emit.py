@@ -1,14 +1,15 @@
 """From the converter's graph to a Model."""
 
 import hashlib
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from litecl.converter import graph
-from litecl.converter.graph import Dims, Function, Module, Value, Variable
+from litecl.converter.graph import Function, Module, Operator, Value, constant
+from litecl.converter.graph import Node as SourceNode
+from litecl.converter.records import Dims, Variable
 from litecl.converter.versions import version_of
 from litecl.interpreter import shapes
 from litecl.interpreter.errors import ConversionError, ModelError
@@ -19,7 +20,7 @@ from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, VAR_HANDLE, VarHan
 from litecl.interpreter.schema import TensorType
 
 _OPEN_SIZES = (1, 8, 32, 128, 256)
-_OPTIONS: dict[str | Op | ControlOp, Callable[..., Any]] = {IF: IfOptions, WHILE: WhileOptions}
+_OPTIONS: Mapping[Operator, Callable[..., Any]] = {IF: IfOptions, WHILE: WhileOptions}
 
 
 def emit(modules: dict[str, Module]) -> Model:
@@ -61,9 +62,9 @@ class _Program:
         for variable in variables:
             handle = Value(TensorType.RESOURCE, (), variable.name)
             options = VarHandleOptions("", variable.key)
-            function.add(graph.Node(VAR_HANDLE, [], [handle], options, variable.name))
-            value = graph.constant(variable.data, f"{variable.name}/initial")
-            function.add(graph.Node(ASSIGN_VARIABLE, [handle, value], [], NoOptions(), variable.name))
+            function.add(SourceNode(VAR_HANDLE, [], [handle], options, variable.name))
+            value = constant(variable.data, f"{variable.name}/initial")
+            function.add(SourceNode(ASSIGN_VARIABLE, [handle, value], [], NoOptions(), variable.name))
         return self.add(function)
 
     def finished(self) -> tuple[Subgraph, ...]:
@@ -103,7 +104,7 @@ class _Emitter:
         self._indices[value] = self._constants[key]
         return self._indices[value]
 
-    def _node(self, node: graph.Node) -> Node:
+    def _node(self, node: SourceNode) -> Node:
         assert isinstance(node.op, Op | ControlOp), f"{node} was not lowered"
         inputs = tuple(ABSENT if value is None else self.index(value) for value in node.inputs)
         outputs = tuple(self.index(value) for value in node.outputs)

@@ -5,14 +5,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from litecl.converter.composites import KERAS_BIDIRECTIONAL, KERAS_LSTM, KERAS_RNN
 from litecl.converter.fusions.fusion import Fusion
 from litecl.converter.graph import Function, Module
-from litecl.converter.lower import lower
+from litecl.converter.lower import LOWERINGS, lower
+from litecl.converter.own_ops import BIDIRECTIONAL_LSTM, LSTM, RNN
 from litecl.converter.passes.calls.bodies import own_bodies
 from litecl.converter.passes.calls.composites import fuse_composites
 from litecl.converter.passes.calls.inline import inline_calls
 from litecl.converter.passes.control.branches import simplify_branches
+from litecl.converter.passes.control.effects import refuse_effects
 from litecl.converter.passes.control.loops import simplify_loops
 from litecl.converter.passes.control.variables import changed_variables, freeze_variables
 from litecl.converter.passes.lists.elements import Scope, shape_reads
@@ -57,7 +58,7 @@ _TFLITE: tuple[Callable[[Function], bool], ...] = (
     join_reshapes, keep_dims, fold_linear, fuse_activation, fold_padding
 )  # fmt: skip
 _MAX_ROUNDS = 20
-_LAYERS: Mapping[Any, str] = {KERAS_LSTM: "LSTM", KERAS_RNN: "SimpleRNN", KERAS_BIDIRECTIONAL: "Bidirectional LSTM"}
+_LAYERS: Mapping[Any, str] = {LSTM: "LSTM", RNN: "SimpleRNN", BIDIRECTIONAL_LSTM: "Bidirectional LSTM"}
 
 Observe = Callable[[str, Module], None]
 
@@ -94,6 +95,7 @@ class Pipeline:
         changed = changed_variables(modules)
         for module in modules:
             self._whole(module, "freeze_variables", lambda m: freeze_variables(m, changed))
+            self._whole(module, "refuse_effects", lambda m: refuse_effects(m.main, LOWERINGS))
             self._control(module)
             self._tensorflow(module)
             self._tflite(module)

@@ -22,8 +22,7 @@ def _function(function: Function, indent: str) -> Iterator[str]:
 def _node(node: Node) -> str:
     results = ", ".join(map(_value, node.outputs))
     operands = ", ".join(_operand(value) for value in node.inputs)
-    name = node.op if isinstance(node.op, str) else node.op.name
-    return f"{results} = {name}({operands})" if results else f"{name}({operands})"
+    return f"{results} = {node.op_name}({operands})" if results else f"{node.op_name}({operands})"
 
 
 def _value(value: Value) -> str:

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from litecl.converter.composites import COMPOSITE, KERAS_BIDIRECTIONAL, KERAS_LSTM, Composite
+from litecl.converter.composites import Composite
 from litecl.converter.fusions import Fusion
-from litecl.converter.graph import Callee, Function, Module, Node, Value, Variable, constant
+from litecl.converter.graph import Function, Module, Node, Value, constant
+from litecl.converter.own_ops import BIDIRECTIONAL_LSTM, COMPOSITE, LSTM, UPDATE_SLICE
 from litecl.converter.passes.calls.bodies import own_bodies
 from litecl.converter.passes.calls.composites import fuse_composites
 from litecl.converter.passes.calls.inline import inline_calls
@@ -16,7 +17,7 @@ from litecl.converter.passes.control.branches import simplify_branches
 from litecl.converter.passes.control.loops import simplify_loops
 from litecl.converter.passes.control.variables import changed_variables, freeze_variables
 from litecl.converter.passes.lists.elements import Scope, element, shape_reads
-from litecl.converter.passes.lists.tensor_lists import UPDATE_SLICE, lower_lists
+from litecl.converter.passes.lists.tensor_lists import lower_lists
 from litecl.converter.passes.recurrent.bidirectional import fuse_bidirectional
 from litecl.converter.passes.tensorflow.arithmetic import simplify_arithmetic
 from litecl.converter.passes.tensorflow.shape_sources import use_shape_sources
@@ -28,6 +29,7 @@ from litecl.converter.passes.v1.arrays import raise_arrays
 from litecl.converter.passes.v1.frames import raise_loops
 from litecl.converter.passes.v1.switches import raise_branches
 from litecl.converter.passes.v1.variables import raise_variables
+from litecl.converter.records import Callee, OwnOp, Variable
 from litecl.converter.text import describe
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.op import NoOptions
@@ -59,8 +61,9 @@ def _node(op: Any, inputs: Sequence[Value], *outputs: Value, bodies: Sequence[Fu
     return Node(op, inputs, outputs, attrs, f"{op}", bodies)
 
 
-def _ops(function: Function) -> list[str]:
-    return [node.op if isinstance(node.op, str) else node.op.name for node in function.nodes]
+def _ops(function: Function) -> list[Any]:
+    """The operators of a function: the records of the converter's own, the names of others."""
+    return [node.op if isinstance(node.op, OwnOp) else node.op_name for node in function.nodes]
 
 
 def _counting(name: str, *extra: Value) -> tuple[Function, Function, list[Value]]:
@@ -336,14 +339,14 @@ def test_composite_is_kept_or_taken_apart(reason: str | None) -> None:
 def test_two_lstms_over_one_sequence_are_joined() -> None:
     x, h, c, w, r, bias = (_value(F, *shape) for shape in ((1, 5, 3), (1, 4), (1, 4), (3, 16), (4, 16), (16,)))
     nodes = [
-        _node(KERAS_LSTM, [x, h, c, w, r, bias], _value(F, 1, 5, 4), _value(F, 1, 4), _value(F, 1, 4),
+        _node(LSTM, [x, h, c, w, r, bias], _value(F, 1, 5, 4), _value(F, 1, 4), _value(F, 1, 4),
               activation="tanh", go_backwards=backwards)
         for backwards in (False, True)
     ]
     main = _function("main", [x, h, c, w, r, bias], nodes, [node.outputs[1] for node in nodes])
     fuse_bidirectional(main)
     main.check()
-    assert _ops(main) == [KERAS_BIDIRECTIONAL]
+    assert _ops(main) == [BIDIRECTIONAL_LSTM]
 
 
 def test_reversing_twice_changes_nothing() -> None:

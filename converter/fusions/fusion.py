@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from litecl.converter.composites import Composite
-from litecl.converter.graph import Callee, Function, Value
+from litecl.converter.graph import Function, Value
 from litecl.converter.lower.builder import Builder
+from litecl.converter.records import Callee
 
 Check = Callable[[Composite], str | None]
 Rewrite = Callable[[Builder, Composite], Value | Sequence[Value]]

@@ -1,32 +1,21 @@
 """TensorFlow's own operators put to use while converting: to fold constants, and to infer shapes anew."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import op_def_library, op_def_registry
 
-from litecl.converter.composites import COMPOSITE, KERAS_BIDIRECTIONAL, KERAS_LSTM, KERAS_RNN
-from litecl.converter.graph import Callee, Dims, Function, Node, Value
-from litecl.converter.importer.keras_lstm import composite_results
+from litecl.converter.graph import Function, Node, Value
 from litecl.converter.importer.types import dims, tf_type
-from litecl.converter.passes.lists.tensor_lists import UPDATE_SLICE
+from litecl.converter.records import Callee, Dims, OwnOp
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType
 
-# The shapes of operators that are the converter's own.
-_OWN: Mapping[str, Callable[[Sequence[Any]], list[Any]]] = {
-    KERAS_LSTM: lambda inputs: list(composite_results(*inputs)),
-    KERAS_RNN: lambda inputs: list(composite_results(*inputs[:2], *inputs[1:])[:2]),
-    KERAS_BIDIRECTIONAL: lambda inputs: [
-        *composite_results(inputs[0], *inputs[1:6]), *composite_results(inputs[0], *inputs[6:])
-    ],
-    UPDATE_SLICE: lambda inputs: [tf.identity(inputs[0])],
-}
 # Operators whose results are of the shape that is known of them already; those on lists become others later.
-_DECLARED = ("ReadVariableOp", "TensorList", "EmptyTensorList", COMPOSITE)
+_DECLARED = ("ReadVariableOp", "TensorList", "EmptyTensorList")
 # TensorFlow evaluates what shapes hang on; nothing of this size is a shape.
 _LARGEST_SHAPE_OPERAND = 1024
 
@@ -109,11 +98,9 @@ def _symbolic(value: Value | None, tensors: dict[Value, Any]) -> Any:
 
 def _apply(node: Node, inputs: Sequence[Any]) -> list[Any]:
     """Adds an operator with the attributes of ``node`` to the graph at hand."""
-    own = _OWN.get(str(node.op))
-    if own is not None:
-        return own(inputs)
-    if str(node.op).startswith(_DECLARED) or not node.outputs:
-        return [tf.compat.v1.placeholder(tf_type(value.type), value.shape) for value in node.outputs]
+    if isinstance(node.op, OwnOp) or node.op_name.startswith(_DECLARED) or not node.outputs:
+        shapes = _declared(node, inputs)
+        return [tf.compat.v1.placeholder(tf_type(v.type), s) for v, s in zip(node.outputs, shapes, strict=True)]
     definition = op_def_registry.get(node.op)
     if definition is None or any(isinstance(value, Callee) for value in node.attrs.values()):
         raise ConversionError(f"{node}: its shapes cannot be inferred anew; build the model with the wanted shapes")
@@ -136,6 +123,13 @@ def _apply(node: Node, inputs: Sequence[Any]) -> list[Any]:
     if results is None or isinstance(results, tf.Operation):
         return []
     return list(results) if isinstance(results, list | tuple) else [results]
+
+
+def _declared(node: Node, inputs: Sequence[Any]) -> Sequence[Dims | None]:
+    """The shapes of results that TensorFlow does not infer."""
+    if isinstance(node.op, OwnOp) and node.op.infer is not None:
+        return node.op.infer([dims(tensor.shape) for tensor in inputs])
+    return [value.shape for value in node.outputs]
 
 
 def _count(argument: Any, node: Node) -> int:

@@ -10,9 +10,10 @@ import tensorflow as tf
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
-from litecl.converter.graph import Dims, Module
+from litecl.converter.graph import Module
 from litecl.converter.importer.graphdef import import_function
 from litecl.converter.importer.keras_lstm import whole_lstms
+from litecl.converter.records import Dims
 from litecl.interpreter.errors import ConversionError
 
 Shapes = Mapping[str, Sequence[int | None]]

@@ -10,9 +10,11 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
-from litecl.converter.graph import Dims, Function, Module, Node, Value, Variable
+from litecl.converter.graph import Function, Module, Node, Value
+from litecl.converter.importer.effects import effects_of
 from litecl.converter.importer.types import attribute, proto_dims, tensor_type
-from litecl.converter.passes.v1.switches import GATED
+from litecl.converter.own_ops import GATED
+from litecl.converter.records import Dims, Variable
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
@@ -170,7 +172,8 @@ class _Reader:
             self.values[definition.name] = self.values[f"{definition.name}:output:0"] = value
             return
         operands = [self._operand(name) for name in definition.input if not name.startswith("^")]
-        layout = list(_results(definition, options))
+        op = _defined(definition)
+        layout = list(_results(op, definition, options))
         shapes = _output_shapes(definition) or [None] * len(layout)
         outputs = []
         for position, ((result, index, type_), shape) in enumerate(zip(layout, shapes, strict=True)):
@@ -179,8 +182,9 @@ class _Reader:
             value.type, value.shape = type_, shape
             self.values[name] = self.values[f"{definition.name}:{result}:{index}"] = value
             outputs.append(value)
-        self.nodes.append(Node(definition.op, operands, outputs, options, definition.name))
-
+        self.nodes.append(
+            Node(definition.op, operands, outputs, options, definition.name, effects=effects_of(op))
+        )
 
     def _gated(self, definition: Any, value: Value) -> Value:
         """A constant of a branch of TensorFlow 1, which lives only where the pivot of the branch does."""
@@ -194,14 +198,19 @@ class _Reader:
         return value
 
 
-def _results(definition: Any, options: Mapping[str, Any]) -> Iterator[tuple[str, int, TensorType]]:
-    """Name, index within the name, and type of every result of a node."""
+def _defined(definition: Any) -> Any:
+    """The OpDef of a node's operator."""
     op = op_def_registry.get(definition.op)
     if op is None:
         raise ConversionError(
             f"{definition.op} {definition.name!r}: TensorFlow does not know this operator; import the library that "
             "defines it before converting, or take it out of the model"
         )
+    return op
+
+
+def _results(op: Any, definition: Any, options: Mapping[str, Any]) -> Iterator[tuple[str, int, TensorType]]:
+    """Name, index within the name, and type of every result of a node."""
     for argument in op.output_arg:
         for index, type_ in enumerate(_argument_types(argument, definition, options)):
             yield argument.name, index, type_

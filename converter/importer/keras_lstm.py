@@ -14,7 +14,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from litecl.converter.composites import KERAS_LSTM
+from litecl.converter.own_ops import LSTM
 
 _ARGUMENTS = {"inputs", "initial_state_h", "initial_state_c", "mask", "kernel", "recurrent_kernel", "bias"}
 
@@ -75,7 +75,7 @@ def _lstm(
 
 def _composite(activation: str, go_backwards: bool) -> Callable[..., Any]:
     implements = (
-        f'name: "{KERAS_LSTM}" attr {{ key: "activation" value {{ s: "{activation}" }} }} '
+        f'name: "{LSTM.name}" attr {{ key: "activation" value {{ s: "{activation}" }} }} '
         f'attr {{ key: "go_backwards" value {{ b: {str(bool(go_backwards)).lower()} }} }}'
     )
     return tf.function(composite_results, experimental_implements=implements, autograph=False)  # type: ignore[no-any-return]

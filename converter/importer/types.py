@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from litecl.converter.graph import Callee, Dims
+from litecl.converter.records import Callee, Dims
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from litecl.converter.graph import Dims, Function, Node, Value, constant
+from litecl.converter.graph import Function, Node, Value, constant
+from litecl.converter.records import Dims
+from litecl.converter.traits import Effects
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import ControlOp, Op
@@ -46,6 +48,10 @@ class Builder:
     ) -> Sequence[Value]:
         """The results of a new node."""
         return self.add(Node(op, inputs, outputs, op.options() if options is None else options, self.node.name)).outputs
+
+    def write(self, op: Op | ControlOp, inputs: Sequence[Value | None]) -> None:
+        """Adds a node for its effect: nobody need read a result of it."""
+        self.add(Node(op, inputs, [], op.options(), self.node.name, effects=Effects.WRITES))
 
     def value(self, type: TensorType | None = None, shape: Dims | None = _LIKE_NODE) -> Value:
         """A new value, like the TensorFlow node's first result where not told otherwise."""

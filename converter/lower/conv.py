@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.converter.graph import Dims, Value
+from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
+from litecl.converter.records import Dims
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.conv_3d import CONV_3D, Conv3DOptions

@@ -40,7 +40,6 @@ _SAME: Mapping[str, Op] = {
     "Sigmoid": unary.LOGISTIC,
     "Tanh": unary.TANH,
     "Elu": unary.ELU,
-    "litecl.hard_swish": unary.HARD_SWISH,
     "Add": binary.ADD,
     "AddV2": binary.ADD,
     "BiasAdd": binary.ADD,
@@ -105,11 +104,18 @@ def _leaky_relu(b: Builder) -> Value:
     return b.op(LEAKY_RELU, b.node.inputs, LeakyReluOptions(float(b.node.attrs["alpha"])))
 
 
-def _gelu(b: Builder) -> Value:
+def lower_gelu(b: Builder) -> Value:
+    """GELU."""
     return b.op(GELU, b.node.inputs, GeluOptions(bool(b.node.attrs["approximate"])))
 
 
-def _prelu(b: Builder) -> Value:
+def lower_hard_swish(b: Builder) -> Value:
+    """HARD_SWISH."""
+    return b.op(unary.HARD_SWISH, b.node.inputs)
+
+
+def lower_prelu(b: Builder) -> Value:
+    """PRELU, whose slope has the other sign."""
     # relu(x) + c * relu(-x), as it was written, is -c * x where x is negative.
     return b.op(PRELU, [b.node.input(0), b.const(-b.known(1, "slope"))])
 
@@ -180,8 +186,6 @@ LOWERINGS: dict[str, Lowering] = {name: _same(op) for name, op in _SAME.items()}
     "DivNoNan": _divide_no_nan,
     "Cast": _cast,
     "LeakyRelu": _leaky_relu,
-    "litecl.gelu": _gelu,
-    "litecl.prelu": _prelu,
     "Softplus": _softplus,
     "Softsign": _softsign,
     "Selu": _selu,

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.converter.graph import Dims, Value
+from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.converter.lower.conv import zero_bias
+from litecl.converter.records import Dims
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.gather import GATHER, GatherOptions

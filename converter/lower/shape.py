@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from litecl.converter.graph import Dims, Value
+from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
+from litecl.converter.records import Dims
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.broadcast_to import BROADCAST_ARGS, BROADCAST_TO
 from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions

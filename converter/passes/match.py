@@ -10,10 +10,9 @@ from itertools import permutations
 import numpy as np
 
 from litecl.converter.graph import Value
+from litecl.converter.traits import traits_of
 
 Bindings = dict[str, Value]
-
-_COMMUTATIVE = frozenset({"Mul", "AddV2", "Add", "Maximum", "Minimum"})
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def _match_node(tree: Pattern, value: Value, bound: Bindings) -> Iterator[Bindin
         return
     if tree.name:
         bound = bound | {tree.name: value}
-    orders = permutations(node.inputs) if node.op in _COMMUTATIVE else [node.inputs]
+    orders = permutations(node.inputs) if traits_of(node.op).commutative else [node.inputs]
     for operands in orders:
         yield from _match_all(tree.operands, operands, bound)
 

@@ -11,6 +11,7 @@ from typing import Any, Union
 import numpy as np
 
 from litecl.converter.graph import Function, Node, Value, constant
+from litecl.converter.traits import traits_of
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType
 
@@ -114,14 +115,15 @@ class Sizes:
         node = value.producer
         if node is None or not node.inputs:
             return None
-        if node.op in _ELEMENTWISE and node.input(0).rank == value.rank:
-            return self.dimension(node.input(0), axis)
-        if node.op in _BROADCAST:
+        traits = traits_of(node.op)
+        if traits.like is not None and node.input(traits.like).rank == value.rank:
+            return self.dimension(node.input(traits.like), axis)
+        if traits.broadcasts:
             return self._broadcast(node, value, axis)
         order = node.input(1).data if node.op == "Transpose" else None
         if order is not None:
             return self.dimension(node.input(0), int(order[axis]))
-        if axis == 0 and node.op in _KEEPS_BATCH and not node.attrs.get("transpose_a"):
+        if axis == 0 and traits.keeps_batch and not node.attrs.get("transpose_a"):
             return self.dimension(node.input(0), 0)
         if node.op == "Split":
             split = node.input(0).data
@@ -224,16 +226,3 @@ _RULES: dict[str, _Rule] = {
     "Squeeze": lambda attrs, v: np.squeeze(v[0]),
     "Slice": lambda attrs, v: v[0][int(v[1][0]) :][: None if int(v[2][0]) < 0 else int(v[2][0])],
 }
-_ELEMENTWISE = frozenset(
-    {"Relu", "Relu6", "Sigmoid", "Tanh", "Softmax", "BiasAdd", "Neg", "Exp", "Sqrt", "Rsqrt", "Cast", "Elu", "Selu",
-     "LeakyRelu", "ReverseV2", "ZerosLike", "OnesLike", "LogicalNot", "Softplus", "Softsign", "Erf", "Erfc", "Square",
-     "Abs", "Log", "LogSoftmax"}
-)
-_KEEPS_BATCH = frozenset(
-    {"Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool", "MatMul", "FusedBatchNormV3", "Conv3D", "ResizeBilinear",
-     "ResizeNearestNeighbor"}
-)
-_BROADCAST = frozenset(
-    {"AddV2", "Add", "Sub", "Mul", "RealDiv", "Maximum", "Minimum", "SelectV2", "Pow", "SquaredDifference", "Greater",
-     "Less", "GreaterEqual", "LessEqual", "Equal", "NotEqual", "LogicalAnd", "LogicalOr"}
-)

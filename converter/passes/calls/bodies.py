@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from litecl.converter.graph import Callee, Function, Module, Node, Value, constant
+from litecl.converter.graph import Function, Module, Node, Value, constant
+from litecl.converter.records import Callee
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
@@ -33,7 +34,7 @@ def _own(function: Function, library: Mapping[str, Function], depth: int) -> Non
         elif node.op in _BODIES and not node.bodies:
             op, names = _BODIES[str(node.op)]
             node.bodies = tuple(_copy(node.attrs[name], library, depth) for name in names)
-            node.op, node.options = op, {}
+            node.become(op, node.inputs, {})
         else:
             for body in node.bodies:
                 _own(body, library, depth + 1)

@@ -1,7 +1,8 @@
 """Decides which composites are converted whole: those whose fusion finds its contract met."""
 
-from litecl.converter.composites import COMPOSITE, composite_of
+from litecl.converter.composites import composite_of
 from litecl.converter.graph import Function, Node
+from litecl.converter.own_ops import COMPOSITE
 from litecl.converter.passes.calls.inline import splice
 from litecl.converter.report import FusionRecord
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from litecl.converter.composites import COMPOSITE, KERAS_LSTM
 from litecl.converter.fusions.fusion import Fusion, mark_of
-from litecl.converter.graph import Callee, Function, Module, Node
+from litecl.converter.graph import Function, Module, Node
+from litecl.converter.own_ops import COMPOSITE, LSTM
+from litecl.converter.records import Callee
 from litecl.converter.report import FusionRecord
 from litecl.interpreter.errors import ConversionError
 
@@ -53,16 +54,16 @@ class _Inliner:
         mark = mark_of(callee)
         if mark is None:
             return False
-        if mark.name == KERAS_LSTM:
-            node.op, node.options = KERAS_LSTM, mark.attrs
+        if mark.name == LSTM.name:
+            node.become(LSTM, node.inputs, mark.attrs)
             function.add(node)
             return True
         fusion = next((fusion for fusion in self._fusions if fusion.takes(mark.name, mark.attrs)), None)
         if fusion is None:
             self.records.append(FusionRecord(mark.name, node.name, "no fusion is registered under this name"))
             return False
-        node.op, node.bodies = COMPOSITE, (callee.clone(),)
-        node.options = {"name": mark.name, "attrs": mark.attrs, "fusion": fusion}
+        node.become(COMPOSITE, node.inputs, {"name": mark.name, "attrs": mark.attrs, "fusion": fusion})
+        node.bodies = (callee.clone(),)
         function.add(node)
         return True
 

@@ -152,7 +152,7 @@ def _arguments(body: Function, wanted: list[Value]) -> set[int]:
     positions = {value: i for i, value in enumerate(body.inputs)}
     found: set[int] = set()
     seen: set[Value] = set()
-    pending = [*wanted, *(v for node in body.nodes if node.is_effect for v in node.inputs if v is not None)]
+    pending = [*wanted, *(v for node in body.nodes if node.writes for v in node.inputs if v is not None)]
     while pending:
         value = pending.pop()
         if value in seen:

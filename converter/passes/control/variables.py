@@ -4,11 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from litecl.converter.graph import Function, Module, Node, Value, Variable, constant
+from litecl.converter.graph import Function, Module, Node, Value, constant
+from litecl.converter.records import Variable
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
 _READS = ("ReadVariableOp", "ResourceGather", "ResourceGatherNd")
+_WRITES = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 
 
 def changed_variables(modules: Iterable[Module]) -> set[Variable]:
@@ -20,11 +22,11 @@ def changed_variables(modules: Iterable[Module]) -> set[Variable]:
     for main in mains:
         for function in main.walk():
             for node in function.nodes:
-                if _writes(node) and _variable(node) not in needed:
-                    node.rewire(())
-            function.nodes = [node for node in function.nodes if node.inputs or not _writes(node)]
+                if node.op in _WRITES and _variable(node) not in needed:
+                    function.replace_node(node, ())
             function.tidy()
-    return {_variable(n) for main in mains for function in main.walk() for n in function.nodes if _writes(n)}
+    nodes = (node for main in mains for function in main.walk() for node in function.nodes)
+    return {_variable(node) for node in nodes if node.op in _WRITES}
 
 
 def freeze_variables(module: Module, changed: set[Variable]) -> None:
@@ -37,7 +39,7 @@ def freeze_variables(module: Module, changed: set[Variable]) -> None:
     for function in module.main.walk():
         _freeze(function, changed)
         function.tidy()
-        used |= {_variable(node) for node in function.nodes if node.op in _READS or _writes(node)}
+        used |= {_variable(node) for node in function.nodes if node.op in (*_READS, *_WRITES)}
     module.variables = sorted(used, key=lambda variable: variable.key)
     _drop_handles(module.main)
 
@@ -56,10 +58,6 @@ def _bind(function: Function) -> None:
         elif node.op == "If":
             for result, inner in zip(node.outputs, node.bodies[0].outputs, strict=True):
                 result.variable = inner.variable
-
-
-def _writes(node: Node) -> bool:
-    return node.is_effect and not node.bodies
 
 
 def _variable(node: Node) -> Variable:
@@ -107,7 +105,7 @@ def _live(function: Function, needed: set[Variable]) -> Iterator[Node]:
 def _writes_needed(node: Node, needed: set[Variable]) -> bool:
     if node.bodies:
         return any(_writes_needed(inner, needed) for body in node.bodies for inner in body.nodes)
-    return node.is_effect and _variable(node) in needed
+    return node.writes and (node.op not in _WRITES or _variable(node) in needed)
 
 
 def _freeze(function: Function, changed: set[Variable]) -> None:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.converter.graph import Dims, Node, Value, constant
+from litecl.converter.graph import Node, Operator, Value, constant
 from litecl.converter.passes.lists.elements import Extent, Scope
+from litecl.converter.records import Dims
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
@@ -28,7 +29,9 @@ class ListNode:
             raise self.error("where its list comes from is not known")
         return value
 
-    def emit(self, op: str, inputs: Sequence[Value], type_: TensorType, shape: Dims | None, **attrs: object) -> Value:
+    def emit(
+        self, op: Operator, inputs: Sequence[Value], type_: TensorType, shape: Dims | None, **attrs: object
+    ) -> Value:
         """The result of a new operator."""
         return self.function.emit(op, inputs, (type_, shape), self.node.name, **attrs)
 

@@ -4,23 +4,21 @@ The list is followed to where an item is written, in whatever loop or branch, an
 a value that is known where the list is reserved: the batch of an LSTM's output is that of its initial state.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Union
 
-from litecl.converter.graph import Function, Node, Value
+from litecl.converter.graph import Function, Node, Operator, Value
+from litecl.converter.own_ops import UPDATE_SLICE
+from litecl.converter.traits import traits_of
 from litecl.interpreter.schema import TensorType
 
 # A number, or a dimension of a value.
 Extent = Union[int, tuple[Value, int]]  # noqa: UP007 (as an alias)
 
-_WRITERS = {"TensorListSetItem": 2, "TensorListPushBack": 1, "litecl.update_slice": 1}
+# Which operand an operator writes to the list that is its first.
+_WRITERS: Mapping[Operator, int] = {"TensorListSetItem": 2, "TensorListPushBack": 1, UPDATE_SLICE: 1}
 _MADE_OF_TENSORS = ("TensorListFromTensor", "TensorListScatter", "TensorListScatterV2")
-_BROADCAST = frozenset({"AddV2", "Add", "Sub", "Mul", "RealDiv", "Maximum", "Minimum", "SelectV2", "Pow",
-                        "SquaredDifference", "Where", "AddN", "Select", "LogicalAnd", "LogicalOr"})
-_UNARY = frozenset({"Relu", "Relu6", "Sigmoid", "Tanh", "Softmax", "BiasAdd", "Neg", "Exp", "Sqrt", "Rsqrt", "Cast",
-                    "Elu", "Selu", "LeakyRelu", "Softplus", "Softsign", "Square", "Abs", "Log", "Identity",
-                    "LogicalNot", "ZerosLike", "OnesLike", "Round", "Floor", "Sin", "Cos"})
-_KEEPS_BATCH = frozenset({"MatMul", "Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +59,7 @@ def _written(value: Value, scope: Scope, depth: int) -> list[tuple[Value, Scope]
         return found
     for user in dict.fromkeys(value.users):
         if user.op in _WRITERS and user.input(0) is value:
-            found.append((user.input(_WRITERS[str(user.op)]), scope))
+            found.append((user.input(_WRITERS[user.op]), scope))
             found += _written(user.output, scope, depth + 1)
         for i, operand in enumerate(user.inputs):
             if operand is value and user.bodies:
@@ -94,10 +92,10 @@ def _outward(value: Value, axis: int, scope: Scope, target: Scope) -> Extent | N
 
 def _sources(node: Node, value: Value, axis: int) -> list[tuple[Value, int]]:
     """Operands, and which of their axes, that a dimension of a result is equal to."""
-    rank = value.rank or 1
-    if node.op in _UNARY or (node.op in _KEEPS_BATCH and axis == 0):
-        return [(node.input(0), axis)]
-    if node.op in _BROADCAST:
+    rank, traits = value.rank or 1, traits_of(node.op)
+    if traits.like is not None or (traits.keeps_batch and axis == 0):
+        return [(node.input(traits.like or 0), axis)]
+    if traits.broadcasts:
         operands = [v for v in node.inputs if v is not None and v.rank == rank and v.shape is not None]
         return [(v, axis) for v in operands if v.shape is not None and v.shape[axis] != 1]
     if node.op == "Split" and _other_axis(node.input(0), axis, rank):

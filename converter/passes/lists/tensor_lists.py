@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from litecl.converter.graph import Module, Node, Value, constant
+from litecl.converter.own_ops import UPDATE_SLICE
 from litecl.converter.passes.lists.builder import ListNode
 from litecl.converter.passes.lists.elements import Extent, Scope, element
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
-
-UPDATE_SLICE = "litecl.update_slice"
 
 _INT32 = TensorType.INT32
 _GROWS = ("TensorListPushBack", "TensorListPopBack", "TensorListResize", "TensorListConcatLists",

@@ -1,14 +1,14 @@
 """Finds loops that compute an LSTM, as Keras 3 traces it where nobody asks it to keep the layer whole (a SavedModel).
 
-What replaces a loop is the composite of ``importer.keras_lstm``.
+A node ``LSTM`` replaces a loop.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.converter.composites import KERAS_LSTM
 from litecl.converter.graph import Function, Node, Value, constant
+from litecl.converter.own_ops import LSTM
 from litecl.converter.passes.match import Any, Bindings, Number, Pattern, Tree, match
 from litecl.converter.passes.recurrent.list_loops import ListLoop, Store, batch_major, replace_stores
 from litecl.converter.passes.sizes import Sizes, known_sizes
@@ -100,7 +100,7 @@ def _rewrite(function: Function, loop: Node, found: _Found) -> None:
     outputs = [Value(x.type, shape, loop.name) for shape in ((batch, time, units), (batch, units), (batch, units))]
     attrs = {"activation": found.activation, "go_backwards": backwards}
     operands = [x, loop.input(found.h), loop.input(found.c), kernel, recurrent, bias]
-    sequence, h, c = function.add(Node(KERAS_LSTM, operands, outputs, attrs, loop.name)).outputs
+    sequence, h, c = function.add(Node(LSTM, operands, outputs, attrs, loop.name)).outputs
     replace_stores(function, loop, found.stores, sequence, h)
     function.replace(loop.outputs[found.h], h)
     function.replace(loop.outputs[found.c], c)

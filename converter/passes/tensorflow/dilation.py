@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.converter.graph import Dims, Function, Node, Value, constant
+from litecl.converter.graph import Function, Node, Value, constant
+from litecl.converter.records import Dims
 from litecl.interpreter.graph import Array
 
 _CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from litecl.converter.graph import Function, Node, Value, constant
+from litecl.converter.graph import Function, Node, Operator, Value, constant
 from litecl.interpreter.graph import Array
-from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.binary import ADD, MUL, SUB
 from litecl.interpreter.ops.conv_2d import CONV_2D
 from litecl.interpreter.ops.conv_3d import CONV_3D
@@ -33,7 +32,7 @@ class _Layout:
     data: int = 0
 
 
-_LAYOUTS: dict[str | Op | ControlOp, _Layout] = {
+_LAYOUTS: dict[Operator, _Layout] = {
     CONV_2D: _Layout(1, 0, 2),
     DEPTHWISE_CONV_2D: _Layout(1, 3, 2),
     FULLY_CONNECTED: _Layout(1, 0, 2),
@@ -107,7 +106,7 @@ def _fold_factor(function: Function, node: Node) -> bool:
     return True
 
 
-_FOLDS: dict[str | Op | ControlOp, Callable[[Array, Array], tuple[Array, bool]]] = {
+_FOLDS: dict[Operator, Callable[[Array, Array], tuple[Array, bool]]] = {
     ADD: lambda bias, c: (bias + c, False),
     SUB: lambda bias, c: (bias - c, False),
     MUL: lambda bias, c: (bias * c, True),

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from litecl.converter.graph import Dims, Function, Node, constant
-from litecl.interpreter.op import ControlOp, Op
+from litecl.converter.graph import Function, Node, Operator, constant
+from litecl.converter.records import Dims
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.reverse import REVERSE_V2
 from litecl.interpreter.ops.transpose import TRANSPOSE
@@ -47,8 +47,8 @@ def _transpose(function: Function, node: Node) -> bool:
         return True
     if _moves_only_ones(x.shape, order.tolist()) and node.output.shape is not None:
         target = tuple(-1 if d is None else d for d in node.output.shape)
-        node.op, node.options = RESHAPE, ReshapeOptions(target)
-        node.rewire([x, constant(np.array(target, np.int32), node.input(1).name)])
+        operands = [x, constant(np.array(target, np.int32), node.input(1).name)]
+        node.become(RESHAPE, operands, ReshapeOptions(target))
         return True
     return False
 
@@ -77,6 +77,6 @@ def _certainly_equal(a: Dims | None, b: Dims | None) -> bool:
     return a is not None and a == b and a.count(None) <= 1
 
 
-_RULES: dict[str | Op | ControlOp, Callable[[Function, Node], bool]] = {
+_RULES: dict[Operator, Callable[[Function, Node], bool]] = {
     RESHAPE: _reshape, TRANSPOSE: _transpose, REVERSE_V2: _reverse
 }  # fmt: skip

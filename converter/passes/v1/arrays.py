@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from litecl.converter.graph import Function, Node, Value, constant
+from litecl.converter.own_ops import GATED
 from litecl.interpreter.schema import TensorType
 
-_PASS_ON = ("Enter", "Merge", "Switch", "Exit", "NextIteration", "Identity", "litecl.gated")
+_PASS_ON = ("Enter", "Merge", "Switch", "Exit", "NextIteration", "Identity", GATED)
 
 
 def raise_arrays(function: Function) -> None:
@@ -39,8 +40,7 @@ def _mark_lists(function: Function) -> None:
 
 
 def _become(node: Node, op: str, inputs: list[Value], element: TensorType | None, **attrs: Any) -> None:
-    node.op, node.options = op, {"element_dtype": element, **attrs}
-    node.rewire(inputs)
+    node.become(op, inputs, {"element_dtype": element, **attrs})
 
 
 def _made(node: Node) -> None:

@@ -64,9 +64,7 @@ class _Extraction:
             return
         outputs = [replace(value, producer=None, users=[]) for value in node.outputs]
         self.copies.update(zip(node.outputs, outputs, strict=True))
-        inputs = [None if value is None else self.copies[value] for value in node.inputs]
-        bodies = [body.clone() for body in node.bodies]
-        self.nodes.append(Node(node.op, inputs, outputs, node.options, node.name, bodies))
+        self.nodes.append(node.copied(self.copies))
 
 
 def in_order(function: Function, body: Function) -> None:

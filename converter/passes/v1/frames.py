@@ -79,7 +79,7 @@ def _raise(function: Function, enters: list[Node]) -> None:
     if condition is None:
         raise ConversionError(f"{enters[0]}: the loop {name!r} has no condition")
     inside = _inside(enters)
-    effects = [node for node in function.nodes if node in inside and node.is_effect]
+    effects = [node for node in function.nodes if node in inside and node.writes]
     operands = [*(v.initial for v in variables), *(enter.input(0) for enter in constant)]
     fixed = [[enter.output] for enter in constant]
     cond = function_of(f"{name}_cond", operands, [*([v.merged] for v in variables), *fixed], [condition.input(0)])

@@ -4,12 +4,10 @@ On which conditions a value is alive follows from the Switches that it has passe
 """
 
 from litecl.converter.graph import Function, Node, Value
+from litecl.converter.own_ops import GATED
 from litecl.converter.passes.v1.extract import function_of, in_order
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
-
-GATED = "litecl.gated"
-"""Its first operand, alive only where its second is: what TensorFlow says by a control edge from a branch's pivot."""
 
 # (condition, branch): the value lives where the condition has this truth.
 _Literal = tuple[Value, int]
@@ -21,13 +19,13 @@ def raise_branches(function: Function) -> None:
     function.tidy()
     while True:
         alive = _alive(function)
-        seed = next((n for n in reversed(function.nodes) if n.op == "Merge" or (n.is_effect and _of(n, alive))), None)
+        seed = next((n for n in reversed(function.nodes) if n.op == "Merge" or (n.writes and _of(n, alive))), None)
         if seed is None:
             break
         _raise(function, seed, alive)
         function.tidy()
     for node in list(function.nodes):
-        if node.op == GATED:
+        if node.op is GATED:
             function.replace_node(node, [node.input(0)])
         for body in node.bodies:
             raise_branches(body)
@@ -54,7 +52,7 @@ def _raise(function: Function, seed: Node, alive: _Alive) -> None:
         inner = [[n.outputs[truth] for n in switches if n.input(0) is value] for value in operands]
         for values, value in zip(inner, operands, strict=True):
             values += [value] if value in function.inputs else []
-        effects = [n for n in function.nodes if n.is_effect and {(condition, truth), *outside} <= _of(n, alive)]
+        effects = [n for n in function.nodes if n.writes and {(condition, truth), *outside} <= _of(n, alive)]
         results = [_side(m, condition, truth, alive) for m in group]
         branches.append(function_of(f"{seed.name}/{'then' if truth else 'else'}", operands, inner, results, effects))
         in_order(function, branches[-1])

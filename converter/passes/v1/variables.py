@@ -20,8 +20,8 @@ def _raise(function: Function, made: Value, handle: Value) -> None:
         if user.op in _WRITES and user.input(0) is made:
             _write(function, user, handle)
         elif user.op in _PASS_ON:
-            user.op = str(user.op).removeprefix("Ref")
-            user.rewire([handle if value is made else value for value in user.inputs])
+            inputs = [handle if value is made else value for value in user.inputs]
+            user.become(user.op_name.removeprefix("Ref"), inputs, user.options)
             for inner in user.outputs:
                 readers, inner.users = inner.users, []
                 passed = Value(TensorType.RESOURCE, (), inner.name, variable=made.variable, producer=user)
@@ -46,7 +46,7 @@ def _write(function: Function, node: Node, handle: Value) -> None:
     """A write gives the variable as it is afterwards."""
     after = node.output
     follower = function.nodes[function.nodes.index(node) + 1 :][:1]
-    node.op, node.outputs, node.options = _WRITES[str(node.op)], (), {}
-    node.rewire([handle, node.input(1)])
+    node.outputs = ()
+    node.become(_WRITES[node.op_name], [handle, node.input(1)], {})
     if after.users or function.is_output(after):
         function.replace(after, _read(function, handle, after, follower[0] if follower else None))
