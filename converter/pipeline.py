@@ -17,11 +17,10 @@ from litecl.converter.passes.control.effects import refuse_effects
 from litecl.converter.passes.control.loops import simplify_loops
 from litecl.converter.passes.control.variables import changed_variables, freeze_variables
 from litecl.converter.passes.lists.elements import Scope, shape_reads
-from litecl.converter.passes.lists.tensor_lists import lower_lists
+from litecl.converter.passes.lists.lower_lists import lower_lists
 from litecl.converter.passes.recurrent.bidirectional import fuse_bidirectional
 from litecl.converter.passes.recurrent.lstm import fuse_lstm_loops
 from litecl.converter.passes.recurrent.rnn import fuse_rnn_loops
-from litecl.converter.passes.sizes import resolve_sizes
 from litecl.converter.passes.tensorflow.activations import fuse_activations
 from litecl.converter.passes.tensorflow.arithmetic import simplify_arithmetic
 from litecl.converter.passes.tensorflow.dense import fuse_dense
@@ -29,6 +28,7 @@ from litecl.converter.passes.tensorflow.dilation import fold_dilation
 from litecl.converter.passes.tensorflow.fold import Evaluate, fold_constants
 from litecl.converter.passes.tensorflow.identities import remove_identities
 from litecl.converter.passes.tensorflow.repeats import fuse_repeats
+from litecl.converter.passes.tensorflow.shape_arithmetic import resolve_sizes
 from litecl.converter.passes.tensorflow.shape_sources import use_shape_sources
 from litecl.converter.passes.tflite.duplicates import merge_duplicates
 from litecl.converter.passes.tflite.fused_activation import fuse_activation

@@ -17,7 +17,7 @@ from litecl.converter.passes.control.branches import simplify_branches
 from litecl.converter.passes.control.loops import simplify_loops
 from litecl.converter.passes.control.variables import changed_variables, freeze_variables
 from litecl.converter.passes.lists.elements import Scope, element, shape_reads
-from litecl.converter.passes.lists.tensor_lists import lower_lists
+from litecl.converter.passes.lists.lower_lists import lower_lists
 from litecl.converter.passes.recurrent.bidirectional import fuse_bidirectional
 from litecl.converter.passes.tensorflow.arithmetic import simplify_arithmetic
 from litecl.converter.passes.tensorflow.shape_sources import use_shape_sources

@@ -1,1 +1,1 @@
-"""TensorFlow and Keras on one side, the converter's graph on the other. Only this package imports TensorFlow."""
+"""What a user hands over, as a module of TensorFlow's operators; the only package that imports TensorFlow."""

@@ -104,6 +104,17 @@ def _apply(node: Node, inputs: Sequence[Any]) -> list[Any]:
     definition = op_def_registry.get(node.op)
     if definition is None or any(isinstance(value, Callee) for value in node.attrs.values()):
         raise ConversionError(f"{node}: its shapes cannot be inferred anew; build the model with the wanted shapes")
+    try:
+        results = op_def_library.apply_op(definition.name, **_arguments(definition, node, inputs))
+    except (ValueError, TypeError) as error:
+        raise ConversionError(f"{node} does not fit its operands: {error}") from error
+    if results is None or isinstance(results, tf.Operation):
+        return []
+    return list(results) if isinstance(results, list | tuple) else [results]
+
+
+def _arguments(definition: Any, node: Node, inputs: Sequence[Any]) -> dict[str, Any]:
+    """Operands and attributes by the names that an OpDef gives them, without attributes that follow from operands."""
     arguments: dict[str, Any] = {}
     inferred: set[str] = set()
     rest = list(inputs)
@@ -116,13 +127,7 @@ def _apply(node: Node, inputs: Sequence[Any]) -> list[Any]:
     for attribute in definition.attr:
         if attribute.name not in inferred and node.attrs.get(attribute.name) is not None:
             arguments[attribute.name] = _raw(node.attrs[attribute.name])
-    try:
-        results = op_def_library.apply_op(definition.name, **arguments)
-    except (ValueError, TypeError) as error:
-        raise ConversionError(f"{node} does not fit its operands: {error}") from error
-    if results is None or isinstance(results, tf.Operation):
-        return []
-    return list(results) if isinstance(results, list | tuple) else [results]
+    return arguments
 
 
 def _declared(node: Node, inputs: Sequence[Any]) -> Sequence[Dims | None]:

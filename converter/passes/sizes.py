@@ -1,16 +1,14 @@
-"""Follows dimensions that are unknown through the arithmetic that models do on shapes.
+"""Follows dimensions that are unknown through a function.
 
 ``Flatten`` on an unknown batch is traced as SHAPE, a slice of it, and a pack of that with a number. Followed with a
 symbol for the batch, the pack is ``[batch, 192]``, and the reshape that uses it needs only the constant ``[-1, 192]``.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Union
-
 import numpy as np
 
-from litecl.converter.graph import Function, Node, Value, constant
+from litecl.converter.graph import Function, Node, Value
+from litecl.converter.passes.counts import Count, Size, symbol
+from litecl.converter.passes.size_rules import SIZE_RULES
 from litecl.converter.traits import traits_of
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType
@@ -19,62 +17,11 @@ from litecl.interpreter.schema import TensorType
 _LONGEST = 64
 
 
-@dataclass(frozen=True)
-class Size:
-    """A product of unknown factors, ``scale * a * b * ...``; a factor is any hashable thing that names a number."""
-
-    scale: int
-    factors: tuple[Any, ...]
-
-    def __mul__(self, other: "Count") -> "Count":
-        if isinstance(other, Size):
-            return Size(self.scale * other.scale, tuple(sorted(self.factors + other.factors, key=repr)))
-        return Size(self.scale * int(other), self.factors) if other else 0
-
-    def __floordiv__(self, other: "Count") -> "Count":
-        if other == self:
-            return 1
-        if not isinstance(other, Size) and self.scale % int(other) == 0:
-            return Size(self.scale // int(other), self.factors)
-        return _unknown("//", self, other)
-
-    def __add__(self, other: "Count") -> "Count":
-        return self if not isinstance(other, Size) and other == 0 else _unknown("+", self, other)
-
-    def __sub__(self, other: "Count") -> "Count":
-        return 0 if other == self else self if other == 0 else _unknown("-", self, other)
-
-    def __rsub__(self, other: int) -> "Count":
-        return _unknown("-", other, self)
-
-    __rmul__ = __mul__
-    __radd__ = __add__
-
-
-Count = Union[int, Size]  # noqa: UP007 (a forward reference cannot be joined with |)
-
-
-def _unknown(*what: Any) -> Size:
-    return Size(1, (what,))
-
-
-def resolve_sizes(function: Function) -> None:
-    """Makes constants of shape arithmetic with a known result, and of reshape targets with one unknown dimension."""
-    sizes = known_sizes(function)
-    for node in function.nodes:
-        if node.op == "Reshape":
-            _resolve_reshape(node, sizes)
-    for value, items in sizes.values.items():
-        if not any(isinstance(item, Size) for item in items.flat):
-            function.replace(value, constant(items.astype(value.type.dtype), value.name))
-    function.tidy()
-
-
 def known_sizes(function: Function) -> "Sizes":
     """Follows sizes through a function, whose nodes are in order."""
     sizes = Sizes()
     for node in function.nodes:
-        if node.op in _RULES and node.output.type in (TensorType.INT32, TensorType.INT64):
+        if node.op in SIZE_RULES and node.output.type in (TensorType.INT32, TensorType.INT64):
             _compute(node, sizes)
         for value in node.outputs:  # in order, so that none has far to look
             for axis, size in enumerate(value.shape or ()):
@@ -103,7 +50,7 @@ class Sizes:
         if known is not None:
             return known
         if (value, axis) not in self._dimensions:
-            self._dimensions[value, axis] = self._of_operands(value, axis) or _unknown(value.name, axis)
+            self._dimensions[value, axis] = self._of_operands(value, axis) or symbol(value.name, axis)
         return self._dimensions[value, axis]
 
     def dimensions(self, value: Value) -> list[Count]:
@@ -166,63 +113,7 @@ def _compute(node: Node, sizes: Sizes) -> None:
     if operands is None:
         return
     try:
-        result = np.asarray(_RULES[str(node.op)](node.attrs, operands), dtype=object)
+        result = np.asarray(SIZE_RULES[node.op_name](node.attrs, operands), dtype=object)
     except (TypeError, ValueError, IndexError, ZeroDivisionError):
         return  # symbols have no order and no truth: what needs it is computed when the model runs
     sizes.values[node.output] = result
-
-
-def _resolve_reshape(node: Node, sizes: Sizes) -> None:
-    target = sizes.of(node.input(1))
-    if target is None:
-        return
-    unknown = sum(isinstance(item, Size) for item in target)
-    if unknown == 1 and -1 not in target.tolist():
-        data = np.array([-1 if isinstance(item, Size) else item for item in target], np.int32)
-        node.rewire([node.input(0), constant(data, node.input(1).name)])
-
-
-def _strided_slice(attrs: Mapping[str, Any], operands: list[Array]) -> Any:
-    x, begin, end, stride = operands
-    if len(begin) != 1 or attrs.get("ellipsis_mask") or attrs.get("new_axis_mask"):
-        raise ValueError("not a plain slice of a vector")
-    first, last, step = begin[0], end[0], stride[0]
-    if attrs.get("shrink_axis_mask"):
-        return x[first]
-    return x[None if attrs.get("begin_mask") else first : None if attrs.get("end_mask") else last : step]
-
-
-def _gather(attrs: Mapping[str, Any], operands: list[Array]) -> Any:
-    x, indices, *axis = operands
-    return np.take(x, indices.astype(np.int64), int(axis[0]) if axis else 0)
-
-
-def _not_known() -> Any:
-    raise ValueError("symbols have no order")
-
-
-def _concat(attrs: Mapping[str, Any], operands: list[Array]) -> Any:
-    return np.concatenate(operands[:-1], int(operands[-1]))
-
-
-_Rule = Callable[[Mapping[str, Any], list[Array]], Any]
-_RULES: dict[str, _Rule] = {
-    "Shape": lambda attrs, v: v[0],
-    "Size": lambda attrs, v: np.prod(v[0]),
-    "StridedSlice": _strided_slice,
-    "Pack": lambda attrs, v: np.stack(v, attrs["axis"]),
-    "ConcatV2": _concat,
-    "GatherV2": _gather,
-    "Range": lambda attrs, v: np.arange(*(int(n) for n in v)).astype(object),
-    "Max": lambda attrs, v: v[0] if v[1].size == 0 else _not_known(),
-    "Prod": lambda attrs, v: np.multiply.reduce(v[0], axis=None, keepdims=attrs["keep_dims"]),
-    "Mul": lambda attrs, v: v[0] * v[1],
-    "AddV2": lambda attrs, v: v[0] + v[1],
-    "Sub": lambda attrs, v: v[0] - v[1],
-    "FloorDiv": lambda attrs, v: v[0] // v[1],
-    "Cast": lambda attrs, v: v[0],
-    "Reshape": lambda attrs, v: v[0].reshape(v[1].astype(np.int64)),
-    "ExpandDims": lambda attrs, v: np.expand_dims(v[0], int(v[1])),
-    "Squeeze": lambda attrs, v: np.squeeze(v[0]),
-    "Slice": lambda attrs, v: v[0][int(v[1][0]) :][: None if int(v[2][0]) < 0 else int(v[2][0])],
-}

@@ -3,7 +3,7 @@
 from litecl.converter.composites import composite_of
 from litecl.converter.graph import Function, Node
 from litecl.converter.own_ops import COMPOSITE
-from litecl.converter.passes.calls.inline import splice
+from litecl.converter.passes.splice import splice
 from litecl.converter.report import FusionRecord
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from litecl.converter.fusions.fusion import Fusion, mark_of
 from litecl.converter.graph import Function, Module, Node
 from litecl.converter.own_ops import COMPOSITE, LSTM
+from litecl.converter.passes.splice import splice
 from litecl.converter.records import Callee
 from litecl.converter.report import FusionRecord
 from litecl.interpreter.errors import ConversionError
@@ -74,20 +75,3 @@ def _callee(node: Node, library: Mapping[str, Function]) -> Function | None:
         assert isinstance(target, Callee)
         return library[target.name]
     return library.get(node.op) if isinstance(node.op, str) else None
-
-
-def splice(function: Function, call: Node, body: Function) -> None:
-    """Moves the nodes of ``body``, which nothing else owns, into the caller in place of the call."""
-    for argument, value in zip(body.inputs, call.inputs, strict=True):
-        assert value is not None
-        body.replace(argument, value)
-    for node in body.nodes:
-        node.name = _within(call, node.name)
-        for value in node.outputs:
-            value.name = _within(call, value.name)
-        function.add(node)
-    function.replace_node(call, body.outputs)
-
-
-def _within(call: Node, name: str) -> str:
-    return f"{call.name}/{name}"

@@ -1,7 +1,7 @@
 """Takes out of branches what both need not be handed or hand back; a branch that is known to be taken stands alone."""
 
 from litecl.converter.graph import Function, Node, Value, constant
-from litecl.converter.passes.calls.inline import splice
+from litecl.converter.passes.splice import splice
 
 
 def simplify_branches(function: Function) -> bool:

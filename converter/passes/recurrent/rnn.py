@@ -11,7 +11,7 @@ import numpy as np
 from litecl.converter.graph import Function, Node, Value, constant
 from litecl.converter.own_ops import RNN
 from litecl.converter.passes.match import Any, Pattern, Tree, match
-from litecl.converter.passes.recurrent.list_loops import ListLoop, Store, batch_major, replace_stores
+from litecl.converter.passes.recurrent.list_loop import ListLoop, Store, batch_major, replace_stores
 from litecl.converter.passes.sizes import Sizes, known_sizes
 
 

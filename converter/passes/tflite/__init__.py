@@ -1,0 +1,1 @@
+"""What the lowering made, tidied up; the only room that may import ``interpreter.ops``."""

@@ -54,37 +54,47 @@ def fold_linear(function: Function) -> bool:
 def _fold(function: Function, node: Node) -> bool:
     """conv(x) + c, conv(x) - c and conv(x) * c become conv'(x)."""
     found = _operands(node)
-    if found is None:
+    producer = None if found is None else found[0].producer
+    if found is None or producer is None or function.only_user(found[0]) is not node:
         return False
-    value, per_channel = found
-    if not _is_per_channel(per_channel, value):
+    if not _is_per_channel(found[1], found[0]) or not _takes(producer, found[1]):
         return False
-    producer = value.producer
-    layout = None if producer is None else _LAYOUTS.get(producer.op)
-    if producer is None or layout is None or function.only_user(value) is not node or _is_activated(producer):
+    _absorb(producer, node, found[1])
+    function.replace_node(node, [found[0]])
+    return True
+
+
+def _takes(producer: Node, per_channel: Array) -> bool:
+    """True if the weights and the bias of an operator can take in a constant with an element a channel, or one."""
+    layout = _LAYOUTS.get(producer.op)
+    if layout is None or _is_activated(producer):
         return False
-    weights = producer.input(layout.weights)
-    if weights.data is None or weights.type != TensorType.FLOAT32:
+    weights, bias = producer.input(layout.weights), _bias(producer, layout)
+    if weights.data is None or weights.type != TensorType.FLOAT32 or (bias is not None and bias.data is None):
         return False
+    return per_channel.size in (1, weights.data.shape[layout.channel_axis])
+
+
+def _bias(producer: Node, layout: _Layout) -> Value | None:
+    return producer.inputs[layout.bias] if layout.bias < len(producer.inputs) else None
+
+
+def _absorb(producer: Node, node: Node, per_channel: Array) -> None:
+    """Gives a producer weights, a bias and an activation with which it computes the result of ``node``."""
+    layout = _LAYOUTS[producer.op]
+    weights, bias = producer.input(layout.weights), _bias(producer, layout)
+    assert weights.data is not None
     channels = weights.data.shape[layout.channel_axis]
-    if per_channel.size not in (1, channels):
-        return False
     vector = np.broadcast_to(per_channel.reshape(-1), (channels,)).astype(np.float64)
-    inputs = list(producer.inputs) + [None] * (layout.bias + 1 - len(producer.inputs))
-    bias = inputs[layout.bias]
-    if bias is not None and bias.data is None:
-        return False
     before = np.zeros(channels) if bias is None or bias.data is None else bias.data.astype(np.float64).reshape(-1)
     after, scaled = _FOLDS[node.op](before, vector)
+    inputs = list(producer.inputs) + [None] * (layout.bias + 1 - len(producer.inputs))
     if scaled:
         axes = [-1 if axis == layout.channel_axis else 1 for axis in range(weights.data.ndim)]
-        data = (weights.data * vector.reshape(axes)).astype(np.float32)
-        inputs[layout.weights] = constant(data, weights.name)
+        inputs[layout.weights] = constant((weights.data * vector.reshape(axes)).astype(np.float32), weights.name)
     inputs[layout.bias] = constant(after.astype(np.float32), f"{producer.name}/bias")
     producer.rewire(inputs)
     producer.options = _with_activation(producer, node)
-    function.replace_node(node, [value])
-    return True
 
 
 def _fold_factor(function: Function, node: Node) -> bool:

@@ -75,22 +75,12 @@ def _raise(function: Function, enters: list[Node]) -> None:
     name = str(enters[0].attrs["frame_name"])
     constant = [enter for enter in enters if enter.attrs.get("is_constant") or not _merges(enter)]
     variables = [_variable(enter) for enter in enters if enter not in constant]
-    condition = next((n for v in variables for u in v.merged.users for n in _loop_cond(u)), None)
-    if condition is None:
-        raise ConversionError(f"{enters[0]}: the loop {name!r} has no condition")
     inside = _inside(enters)
-    effects = [node for node in function.nodes if node in inside and node.writes]
     operands = [*(v.initial for v in variables), *(enter.input(0) for enter in constant)]
-    fixed = [[enter.output] for enter in constant]
-    cond = function_of(f"{name}_cond", operands, [*([v.merged] for v in variables), *fixed], [condition.input(0)])
-    switched = [[] if v.switched is None else [v.switched] for v in variables]
-    body = function_of(f"{name}_body", operands, [*switched, *fixed], [v.stepped for v in variables], effects)
-    body.outputs += body.inputs[len(variables) :]
-    in_order(function, cond)
-    in_order(function, body)
+    bodies = _bodies(function, enters, variables, [[enter.output] for enter in constant], operands)
     outputs = [Value(v.type, v.shape, f"{name}/{v.name}") for v in operands]
     first_exit = next((node for node in function.nodes if node in inside and node.op == "Exit"), None)
-    function.add(Node("While", operands, outputs, {}, name, [cond, body]), before=first_exit)
+    function.add(Node("While", operands, outputs, {}, name, bodies), before=first_exit)
     for variable, result in zip(variables, outputs, strict=False):
         result.shape = variable.merged.shape
         for final in variable.final:
@@ -98,6 +88,25 @@ def _raise(function: Function, enters: list[Node]) -> None:
     for node in inside:
         node.rewire(())
     function.nodes = [node for node in function.nodes if node not in inside]
+
+
+def _bodies(
+    function: Function, enters: list[Node], variables: list[_Variable], fixed: list[list[Value]], operands: list[Value]
+) -> tuple[Function, Function]:
+    """The condition and the step of a loop, as functions of its variables and of what is ``fixed``."""
+    name = str(enters[0].attrs["frame_name"])
+    condition = next((n for v in variables for u in v.merged.users for n in _loop_cond(u)), None)
+    if condition is None:
+        raise ConversionError(f"{enters[0]}: the loop {name!r} has no condition")
+    inside = _inside(enters)
+    effects = [node for node in function.nodes if node in inside and node.writes]
+    cond = function_of(f"{name}_cond", operands, [*([v.merged] for v in variables), *fixed], [condition.input(0)])
+    switched = [[] if v.switched is None else [v.switched] for v in variables]
+    body = function_of(f"{name}_body", operands, [*switched, *fixed], [v.stepped for v in variables], effects)
+    body.outputs += body.inputs[len(variables) :]
+    in_order(function, cond)
+    in_order(function, body)
+    return cond, body
 
 
 def _merges(enter: Node) -> bool:

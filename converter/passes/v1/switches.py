@@ -3,6 +3,8 @@
 On which conditions a value is alive follows from the Switches that it has passed and no Merge has joined.
 """
 
+from dataclasses import dataclass
+
 from litecl.converter.graph import Function, Node, Value
 from litecl.converter.own_ops import GATED
 from litecl.converter.passes.v1.extract import function_of, in_order
@@ -35,37 +37,59 @@ def raise_branches(function: Function) -> None:
         raise ConversionError(f"{left}: a branch of TensorFlow 1 whose result is never merged cannot be converted")
 
 
+@dataclass(frozen=True, eq=False)
+class _Branching:
+    """What one condition decides in one place: Switches, Merges, and where else the values there are alive."""
+
+    condition: Value
+    outside: frozenset[_Literal]
+    switches: list[Node]
+    merges: list[Node]
+
+
 def _raise(function: Function, seed: Node, alive: _Alive) -> None:
-    """Replaces one Merge, those that hang on the same condition next to it, and what is done only under it."""
-    if seed.op == "Merge":
-        condition, outside = _condition(seed, alive), alive[seed.output]
-    else:
-        condition = min((c for c, _ in _of(seed, alive)), key=lambda c: len(alive.get(c, ())))
-        outside = alive.get(condition, frozenset())
-    group = [n for n in function.nodes if n.op == "Merge" and alive[n.output] == outside
-             and _condition(n, alive) is condition]
-    switches = [n for n in function.nodes if n.op == "Switch" and _source(n.input(1)) is condition
-                and alive.get(n.input(0), frozenset()) == outside]
-    operands = list(dict.fromkeys([*(n.input(0) for n in switches), *function.inputs]))
-    branches, done = [], set(group)
+    """Replaces one Merge, those that depend on the same condition next to it, and what is done only under it."""
+    found = _branching(function, seed, alive)
+    operands = list(dict.fromkeys([*(n.input(0) for n in found.switches), *function.inputs]))
+    branches, done = [], set(found.merges)
     for truth in (1, 0):
-        inner = [[n.outputs[truth] for n in switches if n.input(0) is value] for value in operands]
-        for values, value in zip(inner, operands, strict=True):
-            values += [value] if value in function.inputs else []
-        effects = [n for n in function.nodes if n.writes and {(condition, truth), *outside} <= _of(n, alive)]
-        results = [_side(m, condition, truth, alive) for m in group]
-        branches.append(function_of(f"{seed.name}/{'then' if truth else 'else'}", operands, inner, results, effects))
+        literals = {(found.condition, truth), *found.outside}
+        effects = [node for node in function.nodes if node.writes and literals <= _of(node, alive)]
+        name = f"{seed.name}/{'then' if truth else 'else'}"
+        results = [_side(merge, found.condition, truth, alive) for merge in found.merges]
+        inner = [_inner(function, found, value, truth) for value in operands]
+        branches.append(function_of(name, operands, inner, results, effects))
         in_order(function, branches[-1])
         done |= set(effects)
-    outputs = [Value(m.output.type, m.output.shape, m.output.name) for m in group]
-    function.add(Node("If", [condition, *operands], outputs, {}, seed.name, branches), before=seed)
-    for merge, output in zip(group, outputs, strict=True):
+    outputs = [Value(m.output.type, m.output.shape, m.output.name) for m in found.merges]
+    function.add(Node("If", [found.condition, *operands], outputs, {}, seed.name, branches), before=seed)
+    for merge, output in zip(found.merges, outputs, strict=True):
         if merge.outputs[1].users:
             raise ConversionError(f"{merge}: which of its operands it took is asked for, which an If does not tell")
         function.replace(merge.output, output)
     for node in done:
         node.rewire(())
     function.nodes = [node for node in function.nodes if node not in done]
+
+
+def _branching(function: Function, seed: Node, alive: _Alive) -> _Branching:
+    """What belongs to the branches of a Merge, or of an effect that no Merge follows."""
+    if seed.op == "Merge":
+        condition, outside = _condition(seed, alive), alive[seed.output]
+    else:
+        condition = min((c for c, _ in _of(seed, alive)), key=lambda c: len(alive.get(c, ())))
+        outside = alive.get(condition, frozenset())
+    merges = [n for n in function.nodes if n.op == "Merge" and alive[n.output] == outside
+              and _condition(n, alive) is condition]
+    switches = [n for n in function.nodes if n.op == "Switch" and _source(n.input(1)) is condition
+                and alive.get(n.input(0), frozenset()) == outside]
+    return _Branching(condition, outside, switches, merges)
+
+
+def _inner(function: Function, found: _Branching, value: Value, truth: int) -> list[Value]:
+    """The values that an operand of the If is inside of one branch."""
+    switched = [node.outputs[truth] for node in found.switches if node.input(0) is value]
+    return [*switched, value] if value in function.inputs else switched
 
 
 def _of(node: Node, alive: _Alive) -> frozenset[_Literal]:
