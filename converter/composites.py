@@ -1,4 +1,4 @@
-"""Composites: calls of functions that stand for one operation, whatever their bodies compute."""
+"""Composites: calls of functions that represent one operation, whatever their bodies compute."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +22,6 @@ class Composite:
 
 
 def composite_of(node: Node) -> Composite:
-    """What a fusion gets to see of a node."""
+    """Return the composite that a node is, as a fusion gets to see it."""
     inputs = [node.input(i) for i in range(len(node.inputs))]
     return Composite(node.attrs["name"], node.attrs["attrs"], inputs, node.outputs)

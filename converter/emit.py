@@ -24,7 +24,7 @@ _OPTIONS: Mapping[Operator, Callable[..., Any]] = {IF: IfOptions, WHILE: WhileOp
 
 
 def emit(modules: dict[str, Module]) -> Model:
-    """The model whose signatures, by key, are the modules' entry points.
+    """Return the model whose signatures, by key, are the modules' entry points.
 
     Functions that nodes own become subgraphs after these. Variables are set by a subgraph that runs once.
     """
@@ -50,14 +50,14 @@ class _Program:
         self.subgraphs: list[Subgraph | None] = [None] * entries
 
     def add(self, function: Function) -> int:
-        """The index of the subgraph that a function becomes."""
+        """Add the subgraph that a function becomes and return its index."""
         index = len(self.subgraphs)
         self.subgraphs.append(None)
         self.subgraphs[index] = _Emitter(self, function).subgraph(function.name)
         return index
 
     def initialiser(self, variables: Sequence[Variable]) -> int:
-        """The index of a subgraph that gives variables the values that they had when the model was converted."""
+        """Add a subgraph that gives variables the values they have now, and return its index."""
         function = Function("initialise", [], [])
         for variable in variables:
             handle = Value(TensorType.RESOURCE, (), variable.name)
@@ -68,7 +68,7 @@ class _Program:
         return self.add(function)
 
     def finished(self) -> tuple[Subgraph, ...]:
-        """All subgraphs, once each is made."""
+        """Return all subgraphs, once each is made."""
         return tuple(subgraph for subgraph in self.subgraphs if subgraph is not None)
 
 
@@ -82,7 +82,7 @@ class _Emitter:
         self._names: dict[str, int] = {}
 
     def subgraph(self, name: str, initial: int | None = None) -> Subgraph:
-        """The function as a subgraph, which first of all runs the one that sets variables if there is one."""
+        """Return the function as a subgraph, which first of all runs the one that sets variables if there is one."""
         function = self._function
         inputs = tuple(map(self.index, function.inputs))
         nodes = [] if initial is None else [Node(CALL_ONCE, (), (), CallOnceOptions(initial))]
@@ -91,7 +91,7 @@ class _Emitter:
         return Subgraph(tuple(self._tensors), inputs, outputs, tuple(nodes), name)
 
     def index(self, value: Value) -> int:
-        """The tensor of a value; equal constants share one."""
+        """Return the tensor of a value; equal constants share one."""
         if value in self._indices:
             return self._indices[value]
         if value.data is None:
@@ -112,7 +112,7 @@ class _Emitter:
         return Node(node.op, inputs, outputs, options, version=node.op.versions.start)
 
     def add(self, value: Value, name: str) -> int:
-        """A new tensor for a value."""
+        """Add a tensor for a value and return its index."""
         count = self._names.get(name, 0)
         self._names[name] = count + 1
         shape = None if value.shape is None else tuple(1 if d is None else d for d in value.shape)
@@ -136,7 +136,7 @@ def _signature(shape: Dims) -> tuple[int, ...]:
 
 
 def _with_shapes(model: Model, entries: int) -> Model:
-    """The model with the shapes that follow from the inputs of its first subgraphs, and the versions of its nodes.
+    """Return the model with shapes that follow from the inputs of its first subgraphs, and versions of its nodes.
 
     Open dimensions get the smallest of some sizes that the model can be run with; an open batch is 1.
     """
@@ -153,7 +153,7 @@ def _with_shapes(model: Model, entries: int) -> Model:
 
 
 def _entry(subgraph: Subgraph, size: int) -> list[Shape]:
-    """The shapes of the inputs, open dimensions other than the batch being ``size``."""
+    """Return the shapes of the inputs, open dimensions other than the batch being ``size``."""
     specs = [subgraph.tensors[t] for t in subgraph.inputs]
     declared = [spec.shape_signature or spec.shape or () for spec in specs]
     return [tuple(d if d >= 0 else size if axis else 1 for axis, d in enumerate(shape)) for shape in declared]

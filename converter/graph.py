@@ -85,7 +85,7 @@ class Node:
             value.producer = self
 
     def rewire(self, inputs: Sequence[Value | None]) -> None:
-        """Reads other values from now on."""
+        """Read other values from now on."""
         for value in self.inputs:
             if value is not None:
                 value.users.remove(self)
@@ -95,19 +95,19 @@ class Node:
                 value.users.append(self)
 
     def become(self, op: Operator, inputs: Sequence[Value | None], options: Any) -> None:
-        """Turns into another operator with the same results, and that operator's effects."""
+        """Turn into another operator with the same results, and that operator's effects."""
         self.op, self.options, self.effects = op, options, _effects_of(op)
         self.rewire(inputs)
 
     def copied(self, copies: Mapping[Value, Value]) -> "Node":
-        """A copy that reads and makes copies of values; its bodies are cloned."""
+        """Return a copy that reads and makes copies of values; its bodies are cloned."""
         inputs = [None if value is None else copies[value] for value in self.inputs]
         outputs = [copies[value] for value in self.outputs]
         bodies = [body.clone() for body in self.bodies]
         return Node(self.op, inputs, outputs, self.options, self.name, bodies, self.effects)
 
     def input(self, position: int) -> Value:
-        """An operand that must be there."""
+        """Return an operand that must be there."""
         value = self.inputs[position] if position < len(self.inputs) else None
         if value is None:
             raise ConversionError(f"{self}: operand {position} is missing")
@@ -149,7 +149,7 @@ class Function:
     attrs: Mapping[str, Any] = field(default_factory=dict)
 
     def add(self, node: Node, before: Node | None = None) -> Node:
-        """Adds a node, to be sorted in by ``tidy``, or to run right before another one."""
+        """Add a node, to be sorted in by ``tidy``, or to run right before another one."""
         self.nodes.insert(len(self.nodes) if before is None else self.nodes.index(before), node)
         return node
 
@@ -161,19 +161,19 @@ class Function:
         name: str,
         **attrs: Any,
     ) -> Value:
-        """The result of a new operator with attributes, of the type and shape of ``like``."""
+        """Add a node with attributes and return its result, of the type and shape of ``like``."""
         type_, shape = (like.type, like.shape) if isinstance(like, Value) else like
         return self.add(Node(op, inputs, [Value(type_, shape, name)], attrs, name)).output
 
     def walk(self) -> "Iterator[Function]":
-        """The functions that the nodes own, innermost first, and then this one."""
+        """Return the functions that the nodes own, innermost first, and then this one."""
         for node in list(self.nodes):
             for body in node.bodies:
                 yield from body.walk()
         yield self
 
     def clone(self) -> "Function":
-        """A copy that shares nothing but the data of constants, bodies included."""
+        """Return a copy that shares nothing but the data of constants, bodies included."""
         values = [*self.inputs, *self.outputs, *(v for node in self.nodes for v in (*node.inputs, *node.outputs) if v)]
         copies = {value: replace(value, producer=None, users=[]) for value in values}
         nodes = [node.copied(copies) for node in self.nodes]
@@ -181,7 +181,7 @@ class Function:
         return Function(self.name, inputs, outputs, nodes, self.attrs)
 
     def replace(self, old: Value, new: Value) -> None:
-        """Lets every reader of ``old`` read ``new``."""
+        """Let every reader of ``old`` read ``new``."""
         if old is new:
             return
         for user in set(old.users):
@@ -189,22 +189,22 @@ class Function:
         self.outputs = [new if value is old else value for value in self.outputs]
 
     def replace_node(self, node: Node, values: Sequence[Value]) -> None:
-        """Lets readers of the results of ``node`` read ``values``; the node reads and does nothing any more."""
+        """Let readers of the results of ``node`` read ``values``; the node reads and does nothing any more."""
         for old, new in zip(node.outputs, values, strict=True):
             self.replace(old, new)
         node.effects = Effects.PURE
         node.rewire(())
 
     def only_user(self, value: Value) -> Node | None:
-        """The node that alone reads ``value``, if there is one and the caller does not get the value too."""
+        """Return the node that alone reads ``value``, if there is one and the caller does not get the value too."""
         return value.users[0] if len(value.users) == 1 and not self.is_output(value) else None
 
     def is_output(self, value: Value) -> bool:
-        """Whether the caller gets the value."""
+        """Return whether the caller gets the value."""
         return any(value is output for output in self.outputs)
 
     def tidy(self) -> None:
-        """Drops nodes that nothing needs, and sorts the others, in their present order where that is one."""
+        """Drop nodes that nothing needs, and sort the others, in their present order where that is one."""
         live = self._live()
         kept = [node for node in self.nodes if node in live]
         for node in self.nodes:
@@ -224,7 +224,7 @@ class Function:
         return live
 
     def check(self) -> None:
-        """Raises AssertionError where the links between values and nodes do not hold together."""
+        """Raise AssertionError where the links between values and nodes do not hold together."""
         known = set(self.inputs)
         for node in self.nodes:
             for value in node.inputs:
@@ -260,7 +260,7 @@ class Module:
 
 
 def constant(data: Array, name: str = "") -> Value:
-    """A value that is known."""
+    """Return a value that is known."""
     return Value(TensorType.of(data.dtype), data.shape, name, data)
 
 

@@ -65,7 +65,7 @@ Observe = Callable[[str, Module], None]
 
 @dataclass(frozen=True)
 class Tools:
-    """What the passes need from outside, all of it TensorFlow's.
+    """Functions of TensorFlow's that the passes need.
 
     evaluate: runs operators on constants. infer_shapes: shapes of a function whose inputs' shapes changed.
     """
@@ -89,7 +89,7 @@ class Pipeline:
     report: ConversionReport = field(default_factory=ConversionReport)
 
     def run(self, modules: Sequence[Module]) -> None:
-        """Runs all passes; the modules may share variables."""
+        """Run all passes; the modules may share variables."""
         for module in modules:
             self._prepare(module)
         changed = changed_variables(modules)
@@ -101,14 +101,14 @@ class Pipeline:
             self._tflite(module)
 
     def _prepare(self, module: Module) -> None:
-        """One graph that owns all that it runs, in the terms of TensorFlow 2."""
+        """Make one graph that owns all that it runs, in the terms of TensorFlow 2."""
         self._whole(module, "raise_control", _raise_control)
         self._whole(module, "inline_calls", lambda m: self.report.fusions.extend(inline_calls(m, self.fusions)))
         self._whole(module, "own_bodies", own_bodies)
         self._each(module, remove_identities)
 
     def _control(self, module: Module) -> None:
-        """Composites decided on, loops fused or made simple, lists made tensors."""
+        """Decide on composites, fuse or simplify loops, make tensors of lists."""
         main = module.main
         self._simplify_control(module)
         if module.reshaped and _has_bodies(main):
@@ -149,7 +149,7 @@ class Pipeline:
                 return
 
     def _each(self, module: Module, apply: Callable[[Function], object], name: str = "") -> bool:
-        """Applies a pass to every function, innermost first; says whether one changed."""
+        """Apply a pass to every function, innermost first; say whether one changed."""
         changed = False
 
         def all_functions(module: Module) -> None:
@@ -169,7 +169,7 @@ class Pipeline:
 
 
 def _raise_control(module: Module) -> None:
-    """TensorFlow 1's control flow and variables as TensorFlow 2's. Until then nodes may form cycles."""
+    """Write TensorFlow 1's control flow and variables as TensorFlow 2's. Until then nodes may form cycles."""
     for function in (module.main, *module.functions.values()):
         raise_variables(function)
         if any(node.op in ("Enter", "Switch", "TensorArrayV3") for node in function.nodes):

@@ -6,7 +6,7 @@ from litecl.converter.graph import Function, Module, Node, Value
 
 
 def describe(module: Module) -> str:
-    """All functions, those that nodes own indented under these."""
+    """Return all functions as text, those that nodes own indented under these."""
     return "\n".join(_function(module.main, "")) + "\n"
 
 

@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class Effects(Enum):
-    """What running an operator does besides computing its results, and what these depend on besides its operands."""
+    """Tells whether results depend on more than operands, and whether an operator does more than compute them."""
 
     PURE = "equal operands give equal results, so it may be computed now, once, or not at all"
     READS = "results depend on a variable or a random seed: not computed now, but left out if nobody reads them"
@@ -19,7 +19,7 @@ class Effects(Enum):
 
 @dataclass(frozen=True)
 class Traits:
-    """What is known of an operator.
+    """Facts about one operator.
 
     like: the operand whose shape the first result has.
     broadcasts: whether the shape of the result is that of all operands, broadcast.

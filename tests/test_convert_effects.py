@@ -99,6 +99,14 @@ def test_what_changes_from_run_to_run_is_not_folded(function: Callable[[Any], An
         Converter.from_concrete_functions([concrete]).convert()
 
 
+def test_random_numbers_of_a_given_seed_are_those_of_tensorflow() -> None:
+    function = tf.function(lambda x: x + tf.random.stateless_uniform((4,), seed=[1, 2]), autograph=False)
+    content = Converter.from_concrete_functions([function.get_concrete_function(_SPEC)]).convert()
+    x = np.ones((2, 4), np.float32)
+    for runtime in runtimes(content):
+        assert_all_close(invoke(runtime, [x]), [np.asarray(function(x))])
+
+
 def test_random_numbers_that_nobody_reads_are_left_out() -> None:
     concrete = tf.function(lambda x: (tf.random.uniform((4,)), x * 2)[1], autograph=False).get_concrete_function(_SPEC)
     model = Converter.from_concrete_functions([concrete]).convert_to_model()

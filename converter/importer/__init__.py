@@ -1,1 +1,1 @@
-"""What a user hands over, as a module of TensorFlow's operators; the only package that imports TensorFlow."""
+"""Models that a user hands over, as modules of TensorFlow's operators; the only package that imports TensorFlow."""

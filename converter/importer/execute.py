@@ -16,12 +16,12 @@ from litecl.interpreter.schema import TensorType
 
 # Operators whose results are of the shape that is known of them already; those on lists become others later.
 _DECLARED = ("ReadVariableOp", "TensorList", "EmptyTensorList")
-# TensorFlow evaluates what shapes hang on; nothing of this size is a shape.
+# TensorFlow evaluates what shapes depend on; nothing of this size is a shape.
 _LARGEST_SHAPE_OPERAND = 1024
 
 
 def evaluate(nodes: Sequence[Node], wanted: Sequence[Value]) -> list[Array]:
-    """Runs nodes that depend on nothing but constants and each other, and gives the values that are wanted."""
+    """Run nodes that depend on nothing but constants and each other, and give the values that are wanted."""
     with tf.Graph().as_default(), tf.device("CPU:0"):
         tensors: dict[Value, Any] = {}
         feeds: dict[Any, Array] = {}
@@ -41,7 +41,7 @@ def evaluate(nodes: Sequence[Node], wanted: Sequence[Value]) -> list[Array]:
 
 
 def infer_shapes(function: Function) -> None:
-    """Gives every value of a function, and of those its nodes own, the shape that follows from the inputs' shapes."""
+    """Give every value of a function, and of those its nodes own, the shape that follows from the inputs' shapes."""
     with tf.Graph().as_default():
         tensors = {value: tf.compat.v1.placeholder(tf_type(value.type), value.shape) for value in function.inputs}
         for node in function.nodes:
@@ -78,7 +78,7 @@ def _walk(function: Function, shapes: Sequence[Dims | None]) -> list[Dims | None
 
 
 def _common(a: Dims | None, b: Dims | None) -> Dims | None:
-    """What holds of two shapes."""
+    """Return the shape that holds of two values, as far as theirs agree."""
     if a is None or b is None or len(a) != len(b):
         return None
     return tuple(x if x == y else None for x, y in zip(a, b, strict=True))
@@ -97,7 +97,7 @@ def _symbolic(value: Value | None, tensors: dict[Value, Any]) -> Any:
 
 
 def _apply(node: Node, inputs: Sequence[Any]) -> list[Any]:
-    """Adds an operator with the attributes of ``node`` to the graph at hand."""
+    """Add an operator with the attributes of ``node`` to the graph at hand."""
     if isinstance(node.op, OwnOp) or node.op_name.startswith(_DECLARED) or not node.outputs:
         shapes = _declared(node, inputs)
         return [tf.compat.v1.placeholder(tf_type(v.type), s) for v, s in zip(node.outputs, shapes, strict=True)]
@@ -131,7 +131,7 @@ def _arguments(definition: Any, node: Node, inputs: Sequence[Any]) -> dict[str, 
 
 
 def _declared(node: Node, inputs: Sequence[Any]) -> Sequence[Dims | None]:
-    """The shapes of results that TensorFlow does not infer."""
+    """Return the shapes of results that TensorFlow does not infer."""
     if isinstance(node.op, OwnOp) and node.op.infer is not None:
         return node.op.infer([dims(tensor.shape) for tensor in inputs])
     return [value.shape for value in node.outputs]

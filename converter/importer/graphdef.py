@@ -17,7 +17,7 @@ from litecl.interpreter.errors import ConversionError
 
 
 def import_function(concrete: Any, input_names: Sequence[str], output_names: Sequence[str]) -> Module:
-    """A module whose entry point is a ConcreteFunction, its captures bound to their present values."""
+    """Return a module whose entry point is a ConcreteFunction, its captures bound to their present values."""
     graph = concrete.graph
     definition = graph.as_graph_def(add_shapes=True)
     main = Reader("main", definition.node).function(
@@ -39,7 +39,7 @@ def import_function(concrete: Any, input_names: Sequence[str], output_names: Seq
 
 
 def _reachable(definition: Any) -> Iterator[Any]:
-    """The functions that nodes call, by attribute or by name, in the graph or in each other.
+    """Return the functions that nodes call, by attribute or by name, in the graph or in each other.
 
     A library holds others too: gradients, and what Keras 2 keeps for a GPU.
     """
@@ -58,14 +58,14 @@ def _reachable(definition: Any) -> Iterator[Any]:
 
 
 def _value(concrete: Any, name: str) -> Any:
-    """The present value of a variable of TensorFlow 1, which lives as long as the function that reads it."""
+    """Return the present value of a variable of TensorFlow 1, which lives as long as the function that reads it."""
     with concrete.graph.as_default():
         value = tf.identity(concrete.graph.as_graph_element(f"{name}:0"))
     return concrete.prune([], value)().numpy()
 
 
 def _captures(graph: Any) -> dict[str, Any]:
-    """What a function captured, by the name of the tensor that stands for it inside."""
+    """Return what a function captured, by the name of the tensor that represents it inside."""
     variables = {id(variable.handle): variable for variable in graph.variables}
     return {inner.name: variables.get(id(outer), outer) for outer, inner in graph.captures}
 

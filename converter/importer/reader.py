@@ -24,14 +24,14 @@ class Reader:
         self.nodes: list[Node] = []
 
     def function(self, inputs: Sequence[str], outputs: Sequence[str]) -> Function:
-        """The function that computes the named tensors from others."""
+        """Return the function that computes the named tensors from others."""
         arguments = [self._argument(name) for name in inputs]
         for definition in self._in_order():
             self._node(definition)
         return Function(self.name, arguments, [self.values[_tensor(name)] for name in outputs], self.nodes)
 
     def _argument(self, name: str) -> Value:
-        """The value of an argument; the Placeholder that stands for it in a GraphDef is no node."""
+        """Return the value of an argument; the Placeholder that represents it in a GraphDef is no node."""
         key = _tensor(name)
         if key not in self.values:
             definition = self.definitions.pop(key)
@@ -40,7 +40,7 @@ class Reader:
         return self.values[key]
 
     def _in_order(self) -> Iterator[Any]:
-        """The nodes, each after those that it reads (the order of a GraphDef promises nothing).
+        """Return the nodes, each after those that it reads (the order of a GraphDef promises nothing).
 
         What a loop of TensorFlow 1 hands from one step to the next, NextIteration to Merge, is read before it is there.
         """
@@ -70,7 +70,7 @@ class Reader:
 
     def _no_cycle(self, name: str, path: Mapping[str, None]) -> None:
         if name in path:
-            raise ConversionError(f"{self.definitions[name].op} {name!r} hangs on its own result")
+            raise ConversionError(f"{self.definitions[name].op} {name!r} depends on its own result")
 
     def _operand(self, name: str) -> Value:
         key = _tensor(name)
@@ -101,7 +101,7 @@ class Reader:
         )
 
     def _gated(self, definition: Any, value: Value) -> Value:
-        """A constant of a branch of TensorFlow 1, which lives only where the pivot of the branch does."""
+        """Return a constant of a branch of TensorFlow 1, which lives only where the pivot of the branch does."""
         for name in (operand[1:] for operand in definition.input if operand.startswith("^")):
             pivot = self.definitions.get(name)
             is_branch = pivot is not None and pivot.op in ("Identity", "Switch") and name in self.values
@@ -113,7 +113,7 @@ class Reader:
 
 
 def _defined(definition: Any) -> Any:
-    """The OpDef of a node's operator."""
+    """Return the OpDef of a node's operator."""
     op = op_def_registry.get(definition.op)
     if op is None:
         raise ConversionError(
@@ -124,7 +124,7 @@ def _defined(definition: Any) -> Any:
 
 
 def _results(op: Any, definition: Any, options: Mapping[str, Any]) -> Iterator[tuple[str, int, TensorType]]:
-    """Name, index within the name, and type of every result of a node."""
+    """Return name, index within the name, and type of every result of a node."""
     for argument in op.output_arg:
         for index, type_ in enumerate(_argument_types(argument, definition, options)):
             yield argument.name, index, type_
@@ -139,7 +139,7 @@ def _argument_types(argument: Any, definition: Any, options: Mapping[str, Any]) 
 
 
 def _tensor(name: str) -> str:
-    """The name of a tensor without the index of a first and only one."""
+    """Return the name of a tensor without the index of a first and only one."""
     return name.removesuffix(":0") if name.count(":") == 1 else name
 
 

@@ -19,7 +19,7 @@ LOWERINGS: dict[str, Lowering] = {
 
 
 def lower(function: Function) -> None:
-    """Replaces every TensorFlow operator by TFLite's. Raises ConversionError that lists those that cannot be."""
+    """Replace every TensorFlow operator by TFLite's. Raises ConversionError that lists those that cannot be."""
     unknown = {node.op: node for node in reversed(function.nodes) if _lowering(node) is None}
     if unknown:
         places = "; ".join(f"{node}" for node in reversed(unknown.values()))
@@ -27,7 +27,7 @@ def lower(function: Function) -> None:
             f"no TFLite operator computes {places}. Express it with other operators, or keep it out of the model and "
             "run it before or after"
         )
-    nodes, function.nodes = function.nodes, []  # what replaces a node stands where it stood: effects keep their order
+    nodes, function.nodes = function.nodes, []  # a replacement takes the place of its node: effects keep their order
     for node in nodes:
         lowering = _lowering(node)
         assert lowering is not None

@@ -31,7 +31,7 @@ def _while(b: Builder) -> Sequence[Value]:
 
 
 def _boolean(b: Builder, condition: Value) -> Value:
-    """TensorFlow takes numbers as conditions too."""
+    """Return a condition as a truth: TensorFlow takes numbers too."""
     if condition.type == TensorType.BOOL:
         return condition
     zero = b.const(np.zeros((), condition.type.dtype))
@@ -68,7 +68,7 @@ def _assign_result(op: Op) -> Callable[[Builder], Sequence[Value]]:
 
 
 def lower_update_slice(b: Builder) -> Value:
-    """DYNAMIC_UPDATE_SLICE."""
+    """Lower to DYNAMIC_UPDATE_SLICE."""
     return b.op(DYNAMIC_UPDATE_SLICE, b.node.inputs)
 
 

@@ -105,17 +105,17 @@ def _leaky_relu(b: Builder) -> Value:
 
 
 def lower_gelu(b: Builder) -> Value:
-    """GELU."""
+    """Lower to GELU."""
     return b.op(GELU, b.node.inputs, GeluOptions(bool(b.node.attrs["approximate"])))
 
 
 def lower_hard_swish(b: Builder) -> Value:
-    """HARD_SWISH."""
+    """Lower to HARD_SWISH."""
     return b.op(unary.HARD_SWISH, b.node.inputs)
 
 
 def lower_prelu(b: Builder) -> Value:
-    """PRELU, whose slope has the other sign."""
+    """Lower to PRELU, whose slope has the other sign."""
     # relu(x) + c * relu(-x), as it was written, is -c * x where x is negative.
     return b.op(PRELU, [b.node.input(0), b.const(-b.known(1, "slope"))])
 

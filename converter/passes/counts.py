@@ -40,5 +40,5 @@ Count = Union[int, Size]  # noqa: UP007 (a forward reference cannot be joined wi
 
 
 def symbol(*what: Any) -> Size:
-    """A factor that nothing is known of but where it comes from."""
+    """Return a factor that nothing is known of but where it comes from."""
     return Size(1, (what,))

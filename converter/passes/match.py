@@ -17,7 +17,7 @@ Bindings = dict[str, Value]
 
 @dataclass(frozen=True)
 class Any:
-    """Any value; the same value wherever the same name stands."""
+    """Any value; the same value wherever the same name is."""
 
     name: str
 
@@ -53,7 +53,7 @@ Tree = Any | Number | Constant | Pattern
 
 
 def match(tree: Tree, value: Value) -> Bindings | None:
-    """The values that the names of a pattern stand for, if ``value`` is what it describes."""
+    """Return the values that the names of a pattern are bound to, if ``value`` is what it describes."""
     return next(_match(tree, value, {}), None)
 
 

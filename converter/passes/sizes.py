@@ -18,7 +18,7 @@ _LONGEST = 64
 
 
 def known_sizes(function: Function) -> "Sizes":
-    """Follows sizes through a function, whose nodes are in order."""
+    """Follow sizes through a function, whose nodes are in order."""
     sizes = Sizes()
     for node in function.nodes:
         if node.op in SIZE_RULES and node.output.type in (TensorType.INT32, TensorType.INT64):
@@ -31,21 +31,21 @@ def known_sizes(function: Function) -> "Sizes":
 
 
 class Sizes:
-    """What is known of integer tensors and of dimensions, as numbers and symbols."""
+    """Integer tensors and dimensions as far as they are known, as numbers and symbols."""
 
     def __init__(self) -> None:
         self.values: dict[Value, Array] = {}
         self._dimensions: dict[tuple[Value, int], Count] = {}
 
     def of(self, value: Value) -> Array | None:
-        """The elements of an integer tensor, as objects that are int or Size."""
+        """Return the elements of an integer tensor, as objects that are int or Size."""
         if value in self.values:
             return self.values[value]
         integral = value.data is not None and value.data.dtype.kind == "i" and value.data.size <= _LONGEST
         return value.data.astype(object) if integral and value.data is not None else None
 
     def dimension(self, value: Value, axis: int) -> Count:
-        """The size of a dimension; the same symbol for dimensions that are certainly equal."""
+        """Return the size of a dimension; the same symbol for dimensions that are certainly equal."""
         known = None if value.shape is None else value.shape[axis]
         if known is not None:
             return known
@@ -54,11 +54,11 @@ class Sizes:
         return self._dimensions[value, axis]
 
     def dimensions(self, value: Value) -> list[Count]:
-        """The sizes of all dimensions of a value of known rank."""
+        """Return the sizes of all dimensions of a value of known rank."""
         return [self.dimension(value, axis) for axis in range(value.rank or 0)]
 
     def _of_operands(self, value: Value, axis: int) -> Count | None:
-        """A dimension of a result that is one of an operand's."""
+        """Return a dimension of a result that is one of an operand's."""
         node = value.producer
         if node is None or not node.inputs:
             return None
@@ -83,7 +83,7 @@ class Sizes:
         return target[axis] if target is not None and isinstance(target[axis], Size) else None
 
     def _broadcast(self, node: Node, value: Value, axis: int) -> Count | None:
-        """The size on which operands agree; those of size 1 take the others'."""
+        """Return the size on which operands agree; those of size 1 take the others'."""
         found = set()
         for operand in node.inputs:
             if operand is None or operand.rank is None:

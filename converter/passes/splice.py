@@ -4,7 +4,7 @@ from litecl.converter.graph import Function, Node
 
 
 def splice(function: Function, call: Node, body: Function) -> None:
-    """Moves the nodes of ``body``, which nothing else owns, into the caller in place of the call."""
+    """Move the nodes of ``body``, which nothing else owns, into the caller in place of the call."""
     for argument, value in zip(body.inputs, call.inputs, strict=True):
         assert value is not None
         body.replace(argument, value)

@@ -8,7 +8,7 @@ from litecl.converter.report import FusionRecord
 
 
 def fuse_composites(function: Function) -> list[FusionRecord]:
-    """Gives up the bodies of composites that are fused, and puts those of others in place of the calls."""
+    """Give up the bodies of composites that are fused, and put those of others in place of the calls."""
     composites = [node for node in function.nodes if node.op == COMPOSITE and node.bodies]
     records = [_decide(function, node) for node in composites]
     function.tidy()

@@ -1,4 +1,4 @@
-"""Puts the bodies of called functions in place of their calls; functions that stand for an operation stay whole."""
+"""Puts the bodies of called functions in place of their calls; functions that represent an operation stay whole."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +15,7 @@ _MAX_DEPTH = 100
 
 
 def inline_calls(module: Module, fusions: Sequence[Fusion] = ()) -> list[FusionRecord]:
-    """Inlines every call in every function, but for composites that one of the fusions takes.
+    """Inline every call in every function, but for composites that one of the fusions takes.
 
     Those become nodes that own their bodies. Other composites are told in the records.
     """
@@ -33,7 +33,7 @@ class _Inliner:
         self.records: list[FusionRecord] = []
 
     def inline(self, function: Function, depth: int) -> None:
-        """Puts bodies in place of calls, deep within first."""
+        """Put bodies in place of calls, deep within first."""
         if depth > _MAX_DEPTH:
             raise ConversionError(f"function {function.name!r} calls itself, which a .tflite file cannot express")
         if function.name in self._done:
@@ -51,7 +51,7 @@ class _Inliner:
             self._done.add(function.name)
 
     def _keeps(self, function: Function, node: Node, callee: Function) -> bool:
-        """Makes a composite of a call, if it is one that there is a fusion for."""
+        """Make a composite of a call, if it is one that there is a fusion for."""
         mark = mark_of(callee)
         if mark is None:
             return False

@@ -14,7 +14,7 @@ _WRITES = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 
 
 def changed_variables(modules: Iterable[Module]) -> set[Variable]:
-    """The variables that one of several programs writes and a result of one hangs on. Other writes are dropped."""
+    """Return the variables that one of several programs writes and a result of one depends on; drop other writes."""
     mains = [module.main for module in modules]
     for main in mains:
         _bind(main)
@@ -30,7 +30,7 @@ def changed_variables(modules: Iterable[Module]) -> set[Variable]:
 
 
 def freeze_variables(module: Module, changed: set[Variable]) -> None:
-    """Reads of variables other than ``changed`` become constants, in every function.
+    """Make constants of reads of variables other than ``changed``, in every function.
 
     Those that are left are listed in ``module.variables``; no node passes them on any more, each that reads or writes
     one names it.
@@ -45,7 +45,7 @@ def freeze_variables(module: Module, changed: set[Variable]) -> None:
 
 
 def _bind(function: Function) -> None:
-    """Tells every function which of its arguments stand for which variables."""
+    """Tell every function which of its arguments are handles of which variables."""
     for node in function.nodes:
         offset = 1 if node.op == "If" else 0
         for body in node.bodies:
@@ -71,7 +71,7 @@ def _variable(node: Node) -> Variable:
 
 
 def _needed(mains: Sequence[Function]) -> set[Variable]:
-    """The variables that a result hangs on, straight or by way of what is written to others."""
+    """Return the variables that a result depends on, straight or by way of what is written to others."""
     needed: set[Variable] = set()
     while True:
         found = {variable for main in mains for node in _live(main, needed) for variable in _read(node)}
@@ -86,7 +86,7 @@ def _read(node: Node) -> Iterator[Variable]:
 
 
 def _live(function: Function, needed: set[Variable]) -> Iterator[Node]:
-    """The nodes that compute the results of a function or write what is needed, bodies included."""
+    """Return the nodes that compute the results of a function or write what is needed, bodies included."""
     seen: set[Node] = set()
     pending = [value.producer for value in function.outputs] + [
         node for node in function.nodes if _writes_needed(node, needed)
@@ -147,7 +147,7 @@ def _gather(function: Function, node: Node, table: Value) -> None:
 
 
 def _drop_handles(function: Function) -> None:
-    """Takes handles of variables out of operands, arguments and results; who reads or writes names the variable."""
+    """Take handles of variables out of operands, arguments and results; who reads or writes names the variable."""
     for node in function.nodes:
         if node.bodies:
             for body in node.bodies:

@@ -17,7 +17,7 @@ _GROWS = ("TensorListPushBack", "TensorListPopBack", "TensorListResize", "Tensor
 
 
 def lower_lists(module: Module) -> None:
-    """Replaces every operator on lists, in loops and branches too."""
+    """Replace every operator on lists, in loops and branches too."""
     _lower(Scope(module.main))
 
 
@@ -33,7 +33,7 @@ def _lower(scope: Scope) -> None:
 
 
 def _control(scope: Scope, node: Node) -> None:
-    """Gives arguments that are lists their dense type, inside and out."""
+    """Give arguments that are lists their dense type, inside and out."""
     operands = node.inputs[node.op == "If" :]
     for body in node.bodies:
         for value, argument in zip(operands, body.inputs, strict=True):
@@ -51,7 +51,7 @@ def _control(scope: Scope, node: Node) -> None:
 
 
 def _grows(made: Value) -> bool:
-    """Whether something changes the length of a list that enters a body."""
+    """Return whether something changes the length of a list that enters a body."""
     for user in made.users:
         if user.op in _GROWS or (user.op == "TensorListSetItem" and resizes(user)):
             return True

@@ -15,7 +15,7 @@ _INT32 = TensorType.INT32
 
 
 def resizes(node: Node) -> bool:
-    """True if a write past its end makes a list longer."""
+    """Return whether a write past its end makes a list longer."""
     return bool(node.attrs.get("resize_if_index_out_of_bounds"))
 
 
@@ -64,7 +64,7 @@ def _set_item(a: ListNode) -> list[Value]:
 
 
 def _appends(a: ListNode, made: Value, index: Value) -> bool:
-    """Whether the index is certainly the length of the list."""
+    """Return whether the index is certainly the length of the list."""
     if index.data is not None and made.shape is not None and made.shape[0] is not None:
         return bool(int(index.data) == made.shape[0])
     owner, body = a.scope.owner, a.function
@@ -81,7 +81,7 @@ def _appends(a: ListNode, made: Value, index: Value) -> bool:
 
 
 def _anywhere(a: ListNode, made: Value, index: Value, row: Value) -> Value:
-    """A write at any index, zeros before it where the list is shorter."""
+    """Write at any index, zeros before it where the list is shorter."""
     length = a.size(made, 0)
     gap = a.emit("Maximum", [a.emit("Sub", [index, length], _INT32, ()), a.const(0)], _INT32, ())
     first = np.zeros((made.rank or 1, 2), np.int32)
@@ -104,7 +104,7 @@ def _pop_back(a: ListNode) -> list[Value]:
 
 
 def _concat(a: ListNode) -> list[Value]:
-    """All elements one after the other, and their lengths, which are equal."""
+    """Return all elements one after the other, and their lengths, which are equal."""
     made = a.dense
     shape = made.shape or ()
     rest = shape[2:]
@@ -142,7 +142,7 @@ def _scatter(a: ListNode) -> list[Value]:
 
 
 def _counts_rows(indices: Value, x: Value) -> bool:
-    """Whether indices are range(0, n) for the n rows of x, as TensorArray.unstack writes them."""
+    """Return whether indices are range(0, n) for the n rows of x, as TensorArray.unstack writes them."""
     node = indices.producer
     start = None if node is None or node.op != "Range" else node.input(0).data
     if node is None or start is None or int(start):

@@ -13,7 +13,7 @@ from litecl.converter.own_ops import BIDIRECTIONAL_LSTM, LSTM
 
 
 def fuse_bidirectional(function: Function) -> None:
-    """Replaces every such pair."""
+    """Replace every such pair."""
     waiting: dict[Hashable, Node] = {}
     for node in list(function.nodes):
         if node.op is not LSTM:
@@ -29,7 +29,7 @@ def fuse_bidirectional(function: Function) -> None:
 
 
 def _origin(x: Value) -> Value:
-    """The sequence without the transpositions to time-major and back."""
+    """Return the sequence without the transpositions to time-major and back."""
     outer = x.producer
     inner = outer.input(0).producer if outer is not None and outer.op == "Transpose" else None
     if outer is None or inner is None or inner.op != "Transpose":

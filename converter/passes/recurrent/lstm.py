@@ -41,7 +41,7 @@ _PRE_ACTIVATIONS = _pre_activations()
 
 
 def fuse_lstm_loops(function: Function) -> None:
-    """Replaces every loop of a function that is an LSTM and nothing else."""
+    """Replace every loop of a function that is an LSTM and nothing else."""
     sizes = known_sizes(function)
     for node in list(function.nodes):
         found = _find(ListLoop(node), sizes) if node.op == "While" else None
@@ -52,7 +52,7 @@ def fuse_lstm_loops(function: Function) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """What a loop computes with (values outside of it) and where among its results it leaves what."""
+    """An LSTM in a loop: the values outside that it computes with, and the positions of its results."""
 
     activation: str
     time_major: Value

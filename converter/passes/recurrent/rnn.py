@@ -16,7 +16,7 @@ from litecl.converter.passes.sizes import Sizes, known_sizes
 
 
 def _sums() -> tuple[Pattern, ...]:
-    """The sum in the orders in which Keras writes it; with a batch of 1 it adds the second product as a bias."""
+    """Return the sum in the orders in which Keras writes it; with a batch of 1 it adds the second product as a bias."""
     from_x: Tree = Pattern("MatMul", [Any("x"), Any("kernel")])
     from_h: Tree = Pattern("MatMul", [Any("h"), Any("recurrent")])
     biased: Tree = Pattern("BiasAdd", [from_x, Any("bias")])
@@ -39,7 +39,7 @@ class _Found:
 
 
 def fuse_rnn_loops(function: Function) -> None:
-    """Replaces every loop of a function that is a simple recurrent layer and nothing else."""
+    """Replace every loop of a function that is a simple recurrent layer and nothing else."""
     sizes = known_sizes(function)
     for node in list(function.nodes):
         found = _find(ListLoop(node), sizes) if node.op == "While" else None

@@ -93,7 +93,7 @@ _PATTERNS: tuple[tuple[Operator, Mapping[str, Anything], tuple[Pattern, ...]], .
 
 
 def fuse_activations(function: Function) -> None:
-    """Replaces arithmetic that computes GELU, HARD_SWISH, PRELU, RELU6 or RELU by one operator."""
+    """Replace arithmetic that computes GELU, HARD_SWISH, PRELU, RELU6 or RELU by one operator."""
     for node in list(function.nodes):
         if len(node.outputs) == 1 and node.inputs and node.output.type == TensorType.FLOAT32:
             _fuse(function, node)

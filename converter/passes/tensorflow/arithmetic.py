@@ -38,7 +38,7 @@ def simplify_arithmetic(function: Function) -> None:
 
 
 def _vanishing(node: Node) -> Array | None:
-    """The zeros that a product is: a gate times a state that begins with them."""
+    """Return the zeros that a product is: a gate times a state that begins with them."""
     for x, y in (node.inputs, node.inputs[::-1]):
         bounded = x is not None and x.producer is not None and x.producer.op in _BOUNDED
         if bounded and y is not None and _is(y, 0) and y.data is not None and y.shape == node.output.shape:

@@ -12,7 +12,7 @@ _CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
 
 
 def fold_dilation(function: Function) -> None:
-    """Gives the dilation back to every convolution that is run on interleaved batches."""
+    """Give the dilation back to every convolution that is run on interleaved batches."""
     for node in list(function.nodes):
         found = _found(node) if node.op == "BatchToSpaceND" else None
         if found is not None:

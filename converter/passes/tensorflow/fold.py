@@ -21,7 +21,7 @@ _HANDLES = (TensorType.RESOURCE, TensorType.VARIANT)
 
 
 def fold_constants(function: Function, evaluate: Evaluate) -> None:
-    """Replaces the results of operators on constants by constants."""
+    """Replace the results of operators on constants by constants."""
     nodes: dict[Node, None] = {}
     folded: set[Value] = set()
     for node in function.nodes:

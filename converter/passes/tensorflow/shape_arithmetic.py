@@ -8,7 +8,7 @@ from litecl.converter.passes.sizes import Sizes, known_sizes
 
 
 def resolve_sizes(function: Function) -> None:
-    """Makes constants of shape arithmetic with a known result, and of reshape targets with one unknown dimension."""
+    """Make constants of shape arithmetic with a known result, and of reshape targets with one unknown dimension."""
     sizes = known_sizes(function)
     for node in function.nodes:
         if node.op == "Reshape":

@@ -1,1 +1,1 @@
-"""What the lowering made, tidied up; the only room that may import ``interpreter.ops``."""
+"""TFLite's operators joined and removed, after the lowering; the only room that may import ``interpreter.ops``."""

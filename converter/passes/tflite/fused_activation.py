@@ -23,7 +23,7 @@ _PRODUCERS = frozenset(
 
 
 def fuse_activation(function: Function) -> bool:
-    """Fuses every activation that alone reads its operand; says whether there was one."""
+    """Fuse every activation that alone reads its operand; say whether there was one."""
     changed = False
     for node in list(function.nodes):
         if node.op in _FUNCTIONS and node.input(0).type == TensorType.FLOAT32:

@@ -24,7 +24,7 @@ from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where an operator has its weights, bias and data, and which axis of the weights is the output channel."""
+    """The positions of weights, bias and data among the operands, and the axis of output channels of the weights."""
 
     weights: int
     channel_axis: int
@@ -43,7 +43,7 @@ _ELEMENTWISE = (ADD, SUB, MUL, RELU, RELU6)
 
 
 def fold_linear(function: Function) -> bool:
-    """Folds what can be folded; says whether anything was."""
+    """Fold what can be folded; say whether anything was."""
     changed = False
     for node in list(function.nodes):
         changed |= _fold(function, node) or _fold_factor(function, node) or _sink_reshape(function, node)
@@ -65,7 +65,7 @@ def _fold(function: Function, node: Node) -> bool:
 
 
 def _takes(producer: Node, per_channel: Array) -> bool:
-    """True if the weights and the bias of an operator can take in a constant with an element a channel, or one."""
+    """Return whether weights and bias can take in a constant, of one element a channel or one altogether."""
     layout = _LAYOUTS.get(producer.op)
     if layout is None or _is_activated(producer):
         return False
@@ -80,7 +80,7 @@ def _bias(producer: Node, layout: _Layout) -> Value | None:
 
 
 def _absorb(producer: Node, node: Node, per_channel: Array) -> None:
-    """Gives a producer weights, a bias and an activation with which it computes the result of ``node``."""
+    """Give a producer weights, a bias and an activation with which it computes the result of ``node``."""
     layout = _LAYOUTS[producer.op]
     weights, bias = producer.input(layout.weights), _bias(producer, layout)
     assert weights.data is not None
@@ -124,7 +124,7 @@ _FOLDS: dict[Operator, Callable[[Array, Array], tuple[Array, bool]]] = {
 
 
 def _operands(node: Node) -> tuple[Value, Array] | None:
-    """The computed operand and the constant one."""
+    """Return the computed operand and the constant one."""
     if node.op not in _FOLDS:
         return None
     a, b = node.input(0), node.input(1)
@@ -136,7 +136,7 @@ def _operands(node: Node) -> tuple[Value, Array] | None:
 
 
 def _is_per_channel(data: Array, value: Value) -> bool:
-    """Whether a constant has one element a channel of the value, or one altogether."""
+    """Return whether a constant has one element a channel of the value, or one altogether."""
     return data.size == 1 or data.shape[-1] == data.size == (value.shape or (None,))[-1]
 
 
@@ -168,7 +168,10 @@ def _sink_reshape(function: Function, node: Node) -> bool:
 
 
 def _covers_channels(data: Array, outer: Value, inner: Value) -> bool:
-    """Whether a constant that fits the reshaped value has, flattened, one element a channel of what was reshaped."""
+    """Return whether a constant has, flattened, one element for each channel of what was reshaped.
+
+    It fits the reshaped value.
+    """
     channels = (inner.shape or (None,))[-1]
     shape = data.shape[next((i for i, size in enumerate(data.shape) if size != 1), data.ndim) :]
     return data.size == 1 or (data.size == channels and shape == (outer.shape or ())[-len(shape) :])

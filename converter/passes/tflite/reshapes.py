@@ -12,7 +12,7 @@ from litecl.interpreter.ops.transpose import TRANSPOSE
 
 
 def join_reshapes(function: Function) -> bool:
-    """Applies the rules below; says whether one did something."""
+    """Apply the rules below; say whether one did something."""
     changed = False
     for node in list(function.nodes):
         rule = _RULES.get(node.op)
@@ -54,7 +54,7 @@ def _transpose(function: Function, node: Node) -> bool:
 
 
 def _reverse(function: Function, node: Node) -> bool:
-    """Reversing twice changes nothing."""
+    """Take out two reversals in a row."""
     before, axes = node.input(0).producer, node.input(1).data
     if before is None or before.op is not REVERSE_V2 or axes is None or before.input(1).data is None:
         return False
@@ -65,7 +65,7 @@ def _reverse(function: Function, node: Node) -> bool:
 
 
 def _moves_only_ones(shape: Dims | None, order: list[int]) -> bool:
-    """Whether the dimensions other than 1 stay in their order, so that no element moves."""
+    """Return whether the dimensions other than 1 stay in their order, so that no element moves."""
     if shape is None or shape.count(None) > 1:
         return False
     moved = [axis for axis in order if shape[axis] != 1]
@@ -73,7 +73,7 @@ def _moves_only_ones(shape: Dims | None, order: list[int]) -> bool:
 
 
 def _certainly_equal(a: Dims | None, b: Dims | None) -> bool:
-    """Whether shapes of as many elements are equal: they are if they agree and at most one dimension is unknown."""
+    """Return whether shapes of as many elements are equal: they agree, and at most one dimension is unknown."""
     return a is not None and a == b and a.count(None) <= 1
 
 

@@ -13,7 +13,7 @@ _PASS_ON = ("Enter", "Merge", "Switch", "Exit", "NextIteration", "Identity", GAT
 
 
 def raise_arrays(function: Function) -> None:
-    """Replaces every operator on arrays by one on lists."""
+    """Replace every operator on arrays by one on lists."""
     arrays = [node for node in function.nodes if node.op == "TensorArrayV3"]
     if not arrays:
         return
@@ -25,7 +25,7 @@ def raise_arrays(function: Function) -> None:
 
 
 def _mark_lists(function: Function) -> None:
-    """Gives the type of a list to all that passes one on."""
+    """Give the type of a list to all that passes one on."""
     changed = True
     while changed:
         changed = False

@@ -14,7 +14,7 @@ _MAX_FRAMES = 10_000
 
 
 def raise_loops(function: Function) -> None:
-    """Replaces every frame by a While, the innermost first; the nodes of the function may form cycles until then."""
+    """Replace every frame by a While, the innermost first; the nodes of the function may form cycles until then."""
     for _ in range(_MAX_FRAMES):
         frames = _frames(function)
         if not frames:
@@ -37,7 +37,7 @@ def _frames(function: Function) -> dict[str, list[Node]]:
 
 
 def _is_innermost(enters: list[Node]) -> bool:
-    """Whether nothing between the Enters of a frame and its Exits enters another."""
+    """Return whether nothing between the Enters of a frame and its Exits enters another."""
     name = enters[0].attrs["frame_name"]
     return all(node.attrs["frame_name"] == name for node in _inside(enters) if node.op == "Enter")
 
@@ -93,7 +93,7 @@ def _raise(function: Function, enters: list[Node]) -> None:
 def _bodies(
     function: Function, enters: list[Node], variables: list[_Variable], fixed: list[list[Value]], operands: list[Value]
 ) -> tuple[Function, Function]:
-    """The condition and the step of a loop, as functions of its variables and of what is ``fixed``."""
+    """Return the condition and the step of a loop, as functions of its variables and of what is ``fixed``."""
     name = str(enters[0].attrs["frame_name"])
     condition = next((n for v in variables for u in v.merged.users for n in _loop_cond(u)), None)
     if condition is None:
@@ -114,7 +114,7 @@ def _merges(enter: Node) -> bool:
 
 
 def _loop_cond(node: Node) -> list[Node]:
-    """The LoopCond that decides for a Switch."""
+    """Return the LoopCond that decides for a Switch."""
     if node.op != "Switch":
         return []
     condition = node.input(1).producer
@@ -124,7 +124,7 @@ def _loop_cond(node: Node) -> list[Node]:
 
 
 def _inside(enters: list[Node]) -> set[Node]:
-    """The nodes of a frame: all from its Enters to its Exits."""
+    """Return the nodes of a frame: all from its Enters to its Exits."""
     inside: set[Node] = set()
     pending: list[Node] = list(enters)
     while pending:

@@ -1,6 +1,6 @@
 """Branches of TensorFlow 1 as If: Switch sends a value to one of two branches, Merge takes what comes of it.
 
-On which conditions a value is alive follows from the Switches that it has passed and no Merge has joined.
+The conditions on which a value is alive follow from the Switches that it has passed and no Merge has joined.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _Alive = dict[Value, frozenset[_Literal]]
 
 
 def raise_branches(function: Function) -> None:
-    """Replaces every pair of Switch and Merge by an If, in the function and in all that its nodes own."""
+    """Replace every pair of Switch and Merge by an If, in the function and in all that its nodes own."""
     function.tidy()
     while True:
         alive = _alive(function)
@@ -39,7 +39,7 @@ def raise_branches(function: Function) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Branching:
-    """What one condition decides in one place: Switches, Merges, and where else the values there are alive."""
+    """Switches and Merges that one condition decides, and the other conditions on which they run."""
 
     condition: Value
     outside: frozenset[_Literal]
@@ -48,7 +48,7 @@ class _Branching:
 
 
 def _raise(function: Function, seed: Node, alive: _Alive) -> None:
-    """Replaces one Merge, those that depend on the same condition next to it, and what is done only under it."""
+    """Replace one Merge, those that depend on the same condition next to it, and what is done only under it."""
     found = _branching(function, seed, alive)
     operands = list(dict.fromkeys([*(n.input(0) for n in found.switches), *function.inputs]))
     branches, done = [], set(found.merges)
@@ -73,7 +73,7 @@ def _raise(function: Function, seed: Node, alive: _Alive) -> None:
 
 
 def _branching(function: Function, seed: Node, alive: _Alive) -> _Branching:
-    """What belongs to the branches of a Merge, or of an effect that no Merge follows."""
+    """Return the branching that a Merge ends, or that an effect is in which no Merge follows."""
     if seed.op == "Merge":
         condition, outside = _condition(seed, alive), alive[seed.output]
     else:
@@ -87,18 +87,18 @@ def _branching(function: Function, seed: Node, alive: _Alive) -> _Branching:
 
 
 def _inner(function: Function, found: _Branching, value: Value, truth: int) -> list[Value]:
-    """The values that an operand of the If is inside of one branch."""
+    """Return the values that an operand of the If is inside of one branch."""
     switched = [node.outputs[truth] for node in found.switches if node.input(0) is value]
     return [*switched, value] if value in function.inputs else switched
 
 
 def _of(node: Node, alive: _Alive) -> frozenset[_Literal]:
-    """On which conditions a node is run."""
+    """Return the conditions on which a node is run."""
     return frozenset(x for value in node.inputs if value is not None for x in alive.get(value, frozenset()))
 
 
 def _alive(function: Function) -> _Alive:
-    """On which conditions every value is alive."""
+    """Return the conditions on which every value is alive."""
     alive: _Alive = {value: frozenset() for value in function.inputs}
 
     for node in function.nodes:
@@ -117,7 +117,7 @@ def _alive(function: Function) -> _Alive:
 
 
 def _decides(condition: Value, found: list[frozenset[_Literal]]) -> bool:
-    """Whether a condition tells the operands of a Merge apart: no two hang on the same truth of it."""
+    """Return whether a condition tells the operands of a Merge apart: no two depend on the same truth of it."""
     truths = [truth for literals in found for c, truth in literals if c is condition]
     return len(set(truths)) == len(truths)
 
@@ -132,7 +132,7 @@ def _condition(merge: Node, alive: _Alive) -> Value:
 
 
 def _side(merge: Node, condition: Value, truth: int, alive: _Alive) -> Value:
-    """The operand that a Merge takes where the condition has a truth; one is known by the other."""
+    """Return the operand that a Merge takes where the condition has a truth; one is known by the other."""
     a, b = merge.input(0), merge.input(1)
     for value, other in ((a, b), (b, a)):
         if (condition, truth) in alive.get(value, ()):
@@ -143,7 +143,7 @@ def _side(merge: Node, condition: Value, truth: int, alive: _Alive) -> Value:
 
 
 def _source(value: Value) -> Value:
-    """A condition without the identities in front of it."""
+    """Return a condition without the identities in front of it."""
     while value.producer is not None and value.producer.op == "Identity" and value.type == TensorType.BOOL:
         value = value.producer.input(0)
     return value

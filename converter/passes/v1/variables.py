@@ -8,7 +8,7 @@ _PASS_ON = ("RefEnter", "RefSwitch", "RefIdentity")
 
 
 def raise_variables(function: Function) -> None:
-    """Every use of a variable as a tensor becomes a read right there, every write one by its handle."""
+    """Make every use of a variable as a tensor a read right there, every write one by its handle."""
     for node in list(function.nodes):
         if node.op in ("VariableV2", "Variable") and node.output.variable is not None:
             handle = Value(TensorType.RESOURCE, (), node.output.name, variable=node.output.variable)
@@ -43,7 +43,7 @@ def _read(function: Function, handle: Value, made: Value, before: Node | None) -
 
 
 def _write(function: Function, node: Node, handle: Value) -> None:
-    """A write gives the variable as it is afterwards."""
+    """Make a write one by a handle; readers of its result read the variable as it is afterwards."""
     after = node.output
     follower = function.nodes[function.nodes.index(node) + 1 :][:1]
     node.outputs = ()
