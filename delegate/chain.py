@@ -12,7 +12,7 @@ from litecl.delegate.claims import fused_activation
 from litecl.delegate.launch import elements
 from litecl.delegate.steps import Work
 from litecl.delegate.strided import long_rows, view, view_of, walk
-from litecl.interpreter.graph import Array, Node, Shape
+from litecl.interpreter.graph import ABSENT, Array, Node, Shape
 from litecl.interpreter.op import ControlOp
 from litecl.interpreter.schema import TensorType
 
@@ -163,7 +163,10 @@ def _grow(scope: "Scope", index: int, found: _Chain) -> bool:
 def _links(scope: "Scope", first: int, index: int, position: int) -> list[Link] | None:
     """The steps of a node whose input at ``position`` is the value so far, if they can be taken where ``first`` is."""
     node = scope.graph.nodes[index]
-    cl_op, given = scope.cl_op(node), [scope.specs[t] for t in (*node.inputs, *node.outputs)]
+    cl_op = scope.cl_op(node)
+    if ABSENT in node.inputs or not (cl_op.chains or cl_op.activates):
+        return None
+    given = [scope.specs[t] for t in (*node.inputs, *node.outputs)]
     if any(spec.type != TensorType.FLOAT32 for spec in given) or given[position].size != given[-1].size:
         return None
     if cl_op.activates is not None and (activation := cl_op.activates(node.options)) is not None:

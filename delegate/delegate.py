@@ -1,7 +1,8 @@
 """The public delegate: claims what an OpenCL device can run and leaves the rest, with reasons, to the CPU."""
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
@@ -11,7 +12,7 @@ from litecl.delegate.cl_op import ClOp
 from litecl.delegate.control import FOLDED, callees_of, reached
 from litecl.delegate.cost import work_flops
 from litecl.delegate.device import Device
-from litecl.delegate.list_writes import update_lists_in_place
+from litecl.delegate.list_writes import learned, with_lists_in_place
 from litecl.delegate.opening import forget, open_device, tuning_of
 from litecl.delegate.options import CLOptions, Precision, node_set
 from litecl.delegate.partition import Partitioning, Region, partition
@@ -23,7 +24,6 @@ from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
 from litecl.interpreter.executor import Frame
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Inputs, NoOptions
-from litecl.interpreter.shapes import propagate
 
 
 class CLDelegate:
@@ -117,11 +117,9 @@ class CLDelegation:
 
     def prepare(self) -> None:
         """Rewrites the model, subgraph by subgraph."""
-        self.planned, self.planned_specs = update_lists_in_place(self.original, self.specs), self.specs
-        if self.planned is not self.original:
-            graphs = self.original.subgraphs
-            shapes = {i: [self.specs[i][t].static_shape for t in graphs[i].inputs] for i in self._entries()}
-            self.planned_specs = propagate(self.planned, shapes)
+        graphs = self.original.subgraphs
+        shapes = {i: [self.specs[i][t].static_shape for t in graphs[i].inputs] for i in self._entries()}
+        self.planned, self.planned_specs = with_lists_in_place(self.original, self.specs, shapes)
         start_s = time.perf_counter()
         try:
             flops = work_flops(self.original, self.specs)
@@ -187,17 +185,29 @@ class CLDelegation:
         return (self.original, self.specs) if changed else (self.planned, self.planned_specs)
 
     def _subgraph(self, index: int, graph: Subgraph) -> Subgraph:
-        parts = partition(index, *self._basis(index), self.options, preserve=self.preserve)
-        if self._device is None:
-            parts = Partitioning((), dict.fromkeys(range(len(graph.nodes)), self.failures[-1]), ())
-        built = {region.nodes: node for region in parts.regions if (node := self._build(region, graph, parts))}
+        parts, known = self._partition(index, graph), learned(graph, self.specs[index], self._basis(index)[1][index])
+        built = {
+            region.nodes: node
+            for region in parts.regions
+            if (node := self._build(region, (*known, *(graph.nodes[i] for i in region.nodes)), parts))
+        }
         self._report(index, graph, parts)
         if not built:
             return graph
-        nodes = [n for run in parts.order for n in ([built[run]] if run in built else [graph.nodes[i] for i in run])]
+        runs = [[built[run]] if run in built else [graph.nodes[i] for i in run] for run in parts.order]
+        nodes = [*known, *(node for run in runs for node in run)]
         if index in self._entries() and index not in self._called:
             self._share_memory(index, graph, {t for n in nodes if n not in built.values() for t in n.inputs})
         return replace(graph, nodes=tuple(nodes))
+
+    def _partition(self, index: int, graph: Subgraph) -> Partitioning:
+        try:
+            if self._device is not None:
+                with typed_planning(f"partitioning subgraph {index}"):
+                    return partition(index, *self._basis(index), self.options, preserve=self.preserve)
+        except DelegateError as error:
+            self._fail(error)
+        return Partitioning((), dict.fromkeys(range(len(graph.nodes)), self.failures[-1]), ())
 
     def _share_memory(self, index: int, graph: Subgraph, on_cpu: Collection[int]) -> None:
         """Inputs that only regions read are set in a region's memory, outputs that nobody else reads stay in it.
@@ -216,8 +226,11 @@ class CLDelegation:
         """See ``Delegation.input_memory``."""
         return self._input_memory.get(subgraph, {})
 
-    def _build(self, region: Region, graph: Subgraph, parts: Partitioning) -> Node | None:
-        """The node that runs a region, or None where the device fails to build it."""
+    def _build(self, region: Region, nodes: tuple[Node, ...], parts: Partitioning) -> Node | None:
+        """Return the node that runs a region, or None where the device fails to build it.
+
+        nodes: what the CPU runs instead where the region fails at run time.
+        """
         assert self._device is not None
         number = len(self._programs)
         try:
@@ -229,7 +242,7 @@ class CLDelegation:
         if program.manner.fault:
             warn(f"a region on {self._device.name} is {program.manner}")
         self._programs[number] = program
-        runner = _RegionRunner(self, program, tuple(graph.nodes[i] for i in region.nodes))
+        runner = _RegionRunner(self, program, nodes)
         op = ControlOp("CL_REGION", NoOptions, _keep_declared, runner.run)
         return Node(op, region.inputs, region.outputs, NoOptions())
 
@@ -238,7 +251,8 @@ class CLDelegation:
             model, specs = self._basis(region.subgraph)
             tuning = tuning_of(self.options, device.device)
             target = replace(device.target, half_weights=self.options.precision == "fp16", tuning=tuning)
-            planned = plan(region, model, specs, target, device.alignment, self.options.cl_ops)
+            with typed_planning("planning a region"):
+                planned = plan(region, model, specs, target, device.alignment, self.options.cl_ops)
             return Program(planned, device, number, self.options)
 
     def _report(self, index: int, graph: Subgraph, parts: Partitioning) -> None:
@@ -302,6 +316,17 @@ class _RegionRunner:
                 self._program = None
         frame.run_nodes(self._nodes)
         return [frame.values[t] for t in self._outputs]
+
+
+@contextmanager
+def typed_planning(doing: str) -> Iterator[None]:
+    """Raise whatever planning trips over as a DelegateError: the CPU can still run what was to be planned."""
+    try:
+        yield
+    except DelegateError:
+        raise
+    except Exception as error:
+        raise DelegateError(f"{doing} failed: {type(error).__name__}: {error}") from error
 
 
 def _keep_declared(options: NoOptions, inputs: Any) -> list[TensorSpec]:

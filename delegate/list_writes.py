@@ -6,19 +6,38 @@ shape of the result is known only at run time. It is ``DYNAMIC_UPDATE_SLICE(list
 takes its place.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
-from litecl.interpreter.op import NoOptions, Op
+from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.graph import Array, Model, Node, Shape, Subgraph, TensorSpec
+from litecl.interpreter.op import ControlOp, NoOptions, Op
 from litecl.interpreter.ops.binary import ADD
 from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.reshape import EXPAND_DIMS, RESHAPE
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.schema import ActivationFunctionType
+from litecl.interpreter.shapes import propagate
+
+Specs = Sequence[Sequence[TensorSpec]]
+
+
+def with_lists_in_place(model: Model, specs: Specs, entries: Mapping[int, Sequence[Shape]]) -> tuple[Model, Specs]:
+    """Return the model with all such writes replaced, and what is then known of its tensors; itself if there is none.
+
+    A write may show only once another is replaced, whose list keeps its shape then. entries: shapes of the inputs of
+    entry subgraphs.
+    """
+    while (changed := update_lists_in_place(model, specs)) is not model:
+        try:
+            model, specs = changed, propagate(changed, entries)
+        except LiteclError:  # pieces that do not fit together, which only a run of the loop would show
+            break
+    return model, specs
 
 
 def update_lists_in_place(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> Model:
@@ -31,8 +50,20 @@ def update_lists_in_place(model: Model, specs: Sequence[Sequence[TensorSpec]]) -
     return replace(model, subgraphs=graphs) if changed else model
 
 
+def learned(graph: Subgraph, loaded: Sequence[TensorSpec], planned: Sequence[TensorSpec]) -> tuple[Node, ...]:
+    """Return a node that gives tensors the values that are known of the model as planned and not as loaded, if any.
+
+    Nothing computes them, neither a region nor, as the nodes count as folded, the CPU.
+    """
+    made = [t for node in graph.nodes for t in node.outputs if loaded[t].data is None]
+    values = {t: value for t in made if (value := planned[t].data) is not None}
+    op = ControlOp("CL_KNOWN", NoOptions, lambda options, inputs: [], lambda options, inputs, _: [*values.values()])
+    return (Node(op, (), tuple(values), NoOptions()),) if values else ()
+
+
 def _graph(graph: Subgraph, specs: Sequence[TensorSpec]) -> Subgraph:
-    writes = [write for i in range(len(graph.nodes)) if (write := _Writes(graph, specs).find(i))]
+    found = _Writes(graph, specs)
+    writes = [write for i in range(len(graph.nodes)) if (write := found.find(i))]
     if not writes:
         return graph
     nodes, tensors = list(graph.nodes), list(graph.tensors)
@@ -50,6 +81,7 @@ class _Writes:
     def __init__(self, graph: Subgraph, specs: Sequence[TensorSpec]) -> None:
         self._graph, self._specs = graph, specs
         self._maker = {t: i for i, node in enumerate(graph.nodes) for t in node.outputs}
+        self._readers = Counter([*(t for node in graph.nodes for t in node.inputs), *graph.outputs])
 
     def find(self, joined: int) -> tuple[int, int, tuple[int, int]] | None:
         """The position of the node, that of the SLICE of what lies before, and the two parts of where it writes."""
@@ -61,7 +93,7 @@ class _Writes:
         shape = self._specs[item].shape
         if head is None or tail is None or head.inputs[0] != tail.inputs[0] or not shape or shape[0] != 1:
             return None
-        if not self._is(head.inputs[1], 0) or not self._is(tail.inputs[2], -1) or self._readers(before) != 1:
+        if not self._is(head.inputs[1], 0) or not self._is(tail.inputs[2], -1) or self._readers[before] != 1:
             return None
         length, first = self._parts(head.inputs[2], -1), self._parts(tail.inputs[1], 0)
         if length is None or first is None or not self._follows(first[0], length[0]):
@@ -71,9 +103,6 @@ class _Writes:
     def _made_by(self, tensor: int, op: Op) -> Node | None:
         node = self._graph.nodes[self._maker[tensor]] if tensor in self._maker else None
         return node if node is not None and node.op is op else None
-
-    def _readers(self, tensor: int) -> int:
-        return sum(node.inputs.count(tensor) for node in self._graph.nodes) + self._graph.outputs.count(tensor)
 
     def _parts(self, tensor: int, rest: int) -> tuple[int, int] | None:
         """The two tensors whose concatenation a position is: an index, then constants that are all ``rest``."""

@@ -2,6 +2,9 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
+
+_BLOCK_STEPS = 64
 
 
 @dataclass(frozen=True)
@@ -24,17 +27,23 @@ class Arena:
 
 def place(usages: Sequence[Usage], alignment: int) -> Arena:
     """Greedy by size: the largest first, each in the lowest gap among those alive at the same time."""
-    placed: list[tuple[int, int, Usage]] = []
+    offsets: dict[Hashable, int] = {}
+    at_steps: dict[int, list[tuple[int, int, Usage]]] = {}  # what is placed, by the blocks of steps it is alive in
+    size = 0
     for usage in sorted(usages, key=lambda u: (-u.size_bytes, u.first)):
+        blocks = range(usage.first // _BLOCK_STEPS, usage.last // _BLOCK_STEPS + 1)
+        near = {id(item): item for block in blocks for item in at_steps.get(block, ())}
         offset = 0
-        for start, end, other in placed:
+        for start, end, other in sorted(near.values(), key=itemgetter(0)):
             alive_together = other.first <= usage.last and usage.first <= other.last
             if alive_together and start < offset + usage.size_bytes and offset < end:
                 offset = align(end, alignment)
-        placed.append((offset, offset + usage.size_bytes, usage))
-        placed.sort(key=lambda item: item[0])
-    size = max((end for _, end, _ in placed), default=0)
-    return Arena({usage.key: offset for offset, _, usage in placed}, align(size, alignment))
+        item = (offset, offset + usage.size_bytes, usage)
+        for block in blocks:
+            at_steps.setdefault(block, []).append(item)
+        offsets[usage.key] = offset
+        size = max(size, item[1])
+    return Arena(offsets, align(size, alignment))
 
 
 def align(value: int, alignment: int) -> int:

@@ -1,6 +1,7 @@
 """Which nodes go to the device, in which regions, and why the others do not. A pure function of data."""
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -55,8 +56,9 @@ def partition(
     candidates = [run for run in runs if run[0] not in reasons]
     for run, reason in _too_small(candidates, options):
         reasons |= dict.fromkeys(run, reason)
+    readers = _readers(graph)
     regions = tuple(
-        _region(index, graph, specs[index], run, preserve) for run in runs if run[0] not in reasons
+        _region(index, graph, specs[index], run, readers, preserve) for run in runs if run[0] not in reasons
     )
     return Partitioning(regions, reasons, tuple(runs))
 
@@ -142,20 +144,27 @@ def _cluster(graph: Subgraph, refused: dict[int, str]) -> list[tuple[int, ...]]:
     TFLite's epochs (graph_info.cc): the first ready node sets the side, then every ready node of that side joins.
     Folded nodes belong to neither side: they are never run.
     """
+    folded = {i for i, reason in refused.items() if reason == FOLDED}
     dependencies = _dependencies(graph)
-    done = {i for i, reason in refused.items() if reason == FOLDED}
-    waiting = [i for i in range(len(graph.nodes)) if i not in done]
+    waits_for = [0 if i in folded else len(follows - folded) for i, follows in enumerate(dependencies)]
+    followers: list[list[int]] = [[] for _ in graph.nodes]
+    for i, follows in enumerate(dependencies):
+        for before in follows - folded if i not in folded else ():
+            followers[before].append(i)
+    ready: dict[bool, list[int]] = {False: [], True: []}  # heaps: nodes join in the order of the model
+    for i, count in enumerate(waits_for):
+        if not count and i not in folded:
+            ready[i in refused].append(i)
     runs: list[tuple[int, ...]] = []
-    while waiting:
-        first = next(i for i in waiting if dependencies[i] <= done)
-        on_cpu = first in refused
+    while any(ready.values()):
+        on_cpu = min((heap[0], side) for side, heap in ready.items() if heap)[1]
         run: list[int] = []
-        for i in waiting:  # one pass suffices: nodes are listed in topological order
-            if (i in refused) == on_cpu and dependencies[i] <= done:
-                run.append(i)
-                done.add(i)
-        taken = set(run)
-        waiting = [i for i in waiting if i not in taken]
+        while ready[on_cpu]:
+            run.append(heapq.heappop(ready[on_cpu]))
+            for i in followers[run[-1]]:
+                waits_for[i] -= 1
+                if not waits_for[i]:
+                    heapq.heappush(ready[i in refused], i)
         runs.append(tuple(run))
     return runs
 
@@ -173,16 +182,31 @@ def _too_small(
     return dropped + [(run, f"not among the {most} largest partitions") for run in largest_first[most:]]
 
 
+def _readers(graph: Subgraph) -> dict[int, list[int]]:
+    """The nodes that read each tensor; one past the last node stands for the subgraph, which reads its outputs."""
+    readers: dict[int, list[int]] = {}
+    for i, node in enumerate(graph.nodes):
+        for tensor in node.inputs:
+            readers.setdefault(tensor, []).append(i)
+    for tensor in graph.outputs:
+        readers.setdefault(tensor, []).append(len(graph.nodes))
+    return readers
+
+
 def _region(
-    index: int, graph: Subgraph, specs: Sequence[TensorSpec], run: tuple[int, ...], preserve: bool
+    index: int,
+    graph: Subgraph,
+    specs: Sequence[TensorSpec],
+    run: tuple[int, ...],
+    readers: Mapping[int, Collection[int]],
+    preserve: bool,
 ) -> Region:
     inside = set(run)
     made = {t for i in run for t in graph.nodes[i].outputs}
     read = {t for i in run for t in graph.nodes[i].inputs if t != ABSENT}
-    needed = {t for i, node in enumerate(graph.nodes) if i not in inside for t in node.inputs} | set(graph.outputs)
     updated = {t for i in run for t in updated_by(graph.nodes[i])}
     states = {t for t in updated if is_state(graph, specs, t)}  # kept on the device; one only read comes as an input
     inputs = sorted(t for t in read - made - states if specs[t].data is None)
     results = made | updated - states
-    outputs = sorted(results if preserve else results & needed)
+    outputs = sorted(t for t in results if preserve or not inside.issuperset(readers.get(t, ())))
     return Region(index, run, tuple(inputs), tuple(outputs))

@@ -49,7 +49,7 @@ def _place(scope: "Scope", tensor: int, reader: int) -> tuple[Operand, Array] | 
     if scope.specs[tensor].quantization is not None and alike(scope.specs[node.outputs[0]], scope.specs[tensor]):
         return None  # it is rescaled on its way
     whole = scope.operand(node.outputs[0], scope.cl_op(node).writes_rows)
-    places = joins(node.options, [scope.specs[t] for t in node.inputs], view_of(whole))
+    places = joins(node.options, scope.given(node), view_of(whole))
     return (whole, places[position]) if position < len(places) else None
 
 

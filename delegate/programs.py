@@ -1,6 +1,7 @@
 """Building OpenCL programs for one device, with a cache of their binaries on disk."""
 
 import re
+import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -11,7 +12,7 @@ from typing import Any
 import pyopencl as cl
 
 from litecl import kernels_cl
-from litecl.delegate import disk
+from litecl.delegate import disk, fork
 from litecl.delegate.cl_errors import typed
 from litecl.delegate.cl_op import Launch
 from litecl.delegate.region_program import RegionProgram, Variant, function_of
@@ -24,10 +25,12 @@ Defines = Mapping[str, str | int | float]
 
 
 class Programs:
-    """The programs of one context. ``macros`` are defined for all of them.
+    """The programs of one context, built by one thread at a time. ``macros`` are defined for all of them.
 
-    cache_dir: where binaries are kept, or None for nowhere.
+    They are kept as long as the process lives, each distinct one once. cache_dir: where binaries are kept, or None.
     """
+
+    needs_threads = False
 
     def __init__(self, context: Any, device: Any, macros: Defines, cache_dir: Path | None) -> None:
         self._context, self._device, self._macros, self._cache_dir = context, device, macros, cache_dir
@@ -35,6 +38,8 @@ class Programs:
         self._objects: dict[str, Any] = {}
         self._unsaved: set[str] = set()
         self.cache_hits = 0
+        self.lock = threading.Lock()
+        fork.register(self)
 
     def kernel(self, name: str, entry: str, defines: Defines) -> Any:
         """A new kernel object of ``kernels_cl/<name>.cl``. Raises KernelBuildError with the build log."""
@@ -51,8 +56,10 @@ class Programs:
 
     def _kernel(self, name: str, entry: str, source: str, options: tuple[str, ...]) -> Any:
         key = self._key(name, source, *options)
-        program = self._built.get(key) or self.load(key) or self._build(key, source, options)
-        self._built[key] = program
+        if key not in self._built:  # what is built is handed out without a lock, also while something else is built
+            with self.lock:
+                self._built[key] = self._built.get(key) or self.load(key) or self._build(key, source, options)
+        program = self._built[key]
         try:
             return cl.Kernel(program, entry)
         except cl.Error as error:
@@ -64,7 +71,8 @@ class Programs:
         main = region.functions_macro + _source("region.cl"), render(macros)
         files = [*(self._part(variant, callers) for variant, callers in region.variants.items()), main]
         key = self._key("region", *(text for source, options in files for text in (source, *options)))
-        self._built[key] = self._built.get(key) or self.load(key) or self._link(key, files)
+        with self.lock:
+            self._built[key] = self._built.get(key) or self.load(key) or self._link(key, files)
         return cl.Kernel(self._built[key], "run")
 
     def load(self, key: str) -> Any:
@@ -86,11 +94,12 @@ class Programs:
         """
         if self._cache_dir is None:
             return
-        for key in sorted(self._unsaved):
-            with suppress(cl.Error):
-                binary = self._built[key].get_info(cl.program_info.BINARIES)[0]
-                disk.write_sealed(self._cache_dir / f"{key}.bin", binary)
-        self._unsaved.clear()
+        with self.lock:
+            for key in sorted(self._unsaved):
+                with suppress(cl.Error):
+                    binary = self._built[key].get_info(cl.program_info.BINARIES)[0]
+                    disk.write_sealed(self._cache_dir / f"{key}.bin", binary)
+            self._unsaved.clear()
 
     def _build(self, key: str, source: str, options: Sequence[str]) -> Any:
         with _build_errors(source, options, self._device):

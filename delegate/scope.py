@@ -177,7 +177,7 @@ class Scope:
         reader = self.only_reader(node.outputs[0])
         if cl_op.pads is None or reader is None:
             return False
-        following, pads = self.graph.nodes[reader], cl_op.pads([self.specs[t] for t in node.inputs])
+        following, pads = self.graph.nodes[reader], cl_op.pads(self.given(node))
         if pads is None or isinstance(following.op, ControlOp) or not self.cl_op(following).fuses_pads:
             return False
         if following.inputs[0] != node.outputs[0] or following.options.padding != Padding.VALID:
@@ -262,8 +262,11 @@ class Scope:
     def cl_op(self, node: Node) -> ClOp:
         """Return the record of the kernel that runs a node."""
         assert isinstance(node.op, Op)
-        inputs = [None if t == ABSENT else self.specs[t] for t in node.inputs]
-        return self.lowered.cl_ops[node.op].select(inputs, [self.specs[t] for t in node.outputs])
+        return self.lowered.cl_ops[node.op].select(self.given(node), [self.specs[t] for t in node.outputs])
+
+    def given(self, node: Node) -> list[TensorSpec | None]:
+        """Return what a node's inputs are, None for those that are absent."""
+        return [None if t == ABSENT else self.specs[t] for t in node.inputs]
 
     def _states(self, node: Node) -> list[Operand]:
         """Operands for the new values of the variables that a node updates."""

@@ -8,8 +8,9 @@ from litecl.interpreter.op import ControlOp
 
 def is_state(graph: Subgraph, specs: Sequence[TensorSpec], tensor: int) -> bool:
     """Return whether a tensor is a variable of the state store (not one that is fed or that a node produces)."""
-    given = tensor in graph.inputs or any(tensor in node.outputs for node in graph.nodes)
-    return specs[tensor].is_variable and not given
+    if not specs[tensor].is_variable:
+        return False
+    return tensor not in graph.inputs and not any(tensor in node.outputs for node in graph.nodes)
 
 
 def updated_by(node: Node) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ Everything that reads or rewrites a model (the reader, the converter's emitter, 
 A tensor is named by its index in its subgraph; ``ABSENT`` stands for an optional operand that is not given.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -85,7 +86,7 @@ class TensorSpec:
     @property
     def size(self) -> int:
         """Number of elements of a tensor of known shape."""
-        return int(np.prod(self.static_shape, dtype=np.int64))
+        return math.prod(self.static_shape)
 
 
 @dataclass(frozen=True, eq=False)

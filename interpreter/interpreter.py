@@ -1,5 +1,6 @@
 """The public interpreter, a drop-in for ``tf.lite.Interpreter`` and ``ai_edge_litert.interpreter.Interpreter``."""
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -33,6 +34,7 @@ class Interpreter:
     num_threads, experimental_op_resolver_type and the other experimental keywords are accepted for compatibility:
         numpy chooses its own threads, and there is one set of kernels.
 
+    One thread at a time may use an interpreter; interpreters of their own run side by side in as many threads.
     Raises ModelError for a malformed model and UnsupportedOp for an operator that has no kernel.
     """
 
@@ -71,6 +73,7 @@ class Interpreter:
         self._inputs: dict[int, dict[int, Array]] = {}
         self._shared: dict[int, dict[int, Array]] = {}  # of _inputs, those that lie in a delegate's memory
         self._values: dict[int, dict[int, Array]] = {}
+        self._running = threading.Lock()
 
     # Shapes and memory
 
@@ -125,7 +128,7 @@ class Interpreter:
     # Running
 
     def invoke(self) -> None:
-        """Runs the model on the inputs that were set."""
+        """Runs the model on the inputs that were set. Raises ModelError where another thread is running it."""
         self._invoke(0)
 
     def _invoke(self, subgraph: int) -> None:
@@ -133,7 +136,12 @@ class Interpreter:
             raise ModelError("the model is not ready: call allocate_tensors() before invoke()")
         graph = self._model.subgraphs[subgraph]
         inputs = [self._inputs[subgraph][t] for t in graph.inputs]
-        results = self._executor.call(subgraph, inputs)
+        if not self._running.acquire(False):
+            raise ModelError("invoke: this interpreter is running already: make one for every thread")
+        try:
+            results = self._executor.call(subgraph, inputs)
+        finally:
+            self._running.release()
         outputs = {t: results[i] for i, t in enumerate(graph.outputs)}
         self._values = {subgraph: outputs}
         if self._preserve:

@@ -31,3 +31,43 @@ def test_a_chain_needs_the_two_largest_neighbours() -> None:
     sizes = [100, 400, 200, 300]
     arena = place([Usage(i, size, i, i + 1) for i, size in enumerate(sizes)], 1)
     assert arena.size_bytes == 600
+
+
+def _plainly_placed(usages: list[Usage], alignment: int) -> dict[object, int]:
+    """The greedy rule by itself: every usage against all that are placed."""
+    placed: list[tuple[int, int, Usage]] = []
+    for usage in sorted(usages, key=lambda u: (-u.size_bytes, u.first)):
+        offset = 0
+        for start, end, other in sorted(placed, key=lambda item: item[0]):
+            together = other.first <= usage.last and usage.first <= other.last
+            if together and start < offset + usage.size_bytes and offset < end:
+                offset = -(-end // alignment) * alignment
+        placed.append((offset, offset + usage.size_bytes, usage))
+    return {usage.key: offset for offset, _, usage in placed}
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 400), st.sampled_from([0, 1, 5, 70, 300])), max_size=40),
+    st.sampled_from([1, 64]),
+)
+def test_places_are_those_of_the_plain_rule(usages: list[tuple[int, int, int]], alignment: int) -> None:
+    needs = [Usage(i, size, first, first + length) for i, (size, first, length) in enumerate(usages)]
+    assert place(needs, alignment).offsets == _plainly_placed(needs, alignment)
+
+
+def test_the_work_grows_with_the_number_of_tensors_only() -> None:
+    """Where each lives for a few steps: what is compared doubles with the number of tensors."""
+
+    class Counted(Usage):
+        looks = 0
+
+        def __getattribute__(self, name: str) -> object:
+            Counted.looks += 1
+            return super().__getattribute__(name)
+
+    looks = []
+    for count in (1000, 2000):
+        Counted.looks = 0
+        place([Counted(i, 64 + i % 7, i, i + 3) for i in range(count)], 64)
+        looks.append(Counted.looks)
+    assert looks[1] < 2.2 * looks[0]

@@ -1,9 +1,13 @@
 """Partitioning: reasons, clustering and options, with no device."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from build import Graph, model, randn
 from litecl.delegate.control import FOLDED
+from litecl.delegate.list_writes import update_lists_in_place
 from litecl.delegate.options import CLOptions, node_set
 from litecl.delegate.partition import Partitioning, partition
 from litecl.interpreter.graph import Model
@@ -75,3 +79,32 @@ def test_constant_nodes_are_folded() -> None:
 def test_preserved_tensors_are_all_outputs() -> None:
     (region,) = parts(diamond(), preserve=True).regions
     assert len(region.outputs) == 4
+
+
+class _CountedNodes(tuple[Any, ...]):
+    """Nodes that count how often somebody goes through all of them."""
+
+    walks = 0
+
+    def __iter__(self) -> Any:
+        _CountedNodes.walks += 1
+        return super().__iter__()
+
+
+def test_nodes_are_walked_through_as_often_with_many_regions() -> None:
+    """Finding regions, and writes of lists, takes time in proportion to the nodes."""
+    walks = []
+    for count in (4, 40):
+        g = Graph()
+        t = g.input((2, 3))
+        for _ in range(count):
+            t = g.op(EXP, [g.op(ADD, [t, t], AddOptions())], NoOptions())
+        whole = model(g.build(t))
+        (graph,) = whole.subgraphs
+        counted = replace(whole, subgraphs=(replace(graph, nodes=_CountedNodes(graph.nodes)),))
+        specs = propagate(whole, {0: [(2, 3)]})
+        _CountedNodes.walks = 0
+        assert len(partition(0, counted, specs, CLOptions(deny_ops=frozenset({"EXP"}))).regions) == count
+        update_lists_in_place(counted, specs)
+        walks.append(_CountedNodes.walks)
+    assert walks[0] == walks[1]

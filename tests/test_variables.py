@@ -1,4 +1,4 @@
-"""Variable tensors that nodes read before, between and after updates, in one region and in several, over many invokes."""
+"""Variable tensors that nodes read before, between and after updates, in one region and in several."""
 
 from collections.abc import Callable
 from typing import Any

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Move, Operand, Refusal, Scratch, Step
-from litecl.delegate.claims import Claim, Specs, bits, is_quantized, moves
+from litecl.delegate.claims import Claim, Specs, bits, given, is_quantized, moves
 from litecl.delegate.ops.table import elements, looked_up
 from litecl.delegate.quantized import alike, per_tensor
 from litecl.delegate.strided import copy, view, view_of
@@ -26,13 +26,13 @@ def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusa
     return moves(options, inputs, outputs)
 
 
-def _concatenated(options: ConcatenationOptions, parts: Sequence[TensorSpec], whole: Array) -> Sequence[Array]:
+def _concatenated(options: ConcatenationOptions, parts: Specs, whole: Array) -> Sequence[Array]:
     axis = options.axis % whole.ndim
-    ends = np.cumsum([part.static_shape[axis] for part in parts])
+    ends = np.cumsum([given(parts, i).static_shape[axis] for i in range(len(parts))])
     return np.split(whole, ends[:-1].tolist(), axis)
 
 
-def _packed(options: PackOptions, parts: Sequence[TensorSpec], whole: Array) -> Sequence[Array]:
+def _packed(options: PackOptions, parts: Specs, whole: Array) -> Sequence[Array]:
     slices = np.moveaxis(whole, options.axis, 0)
     return [slices[i, ...] for i in range(len(parts))]
 
@@ -57,7 +57,7 @@ def _rescaled(call: Call, part: Operand, place: Array) -> list[Step]:
 def _cl_op(
     op: Op,
     claim: Claim,
-    joins: Callable[[Any, Sequence[TensorSpec], Array], Sequence[Array]],
+    joins: Callable[[Any, Specs, Array], Sequence[Array]],
     put: Callable[[Call, Operand, Array], list[Step]],
 ) -> ClOp:
     def lower(call: Call) -> list[Step]:

@@ -1,14 +1,12 @@
 """PAD, PADV2 and MIRROR_PAD: the output filled, then the input copied into it; a mirrored border copied in pieces."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Pads, Step
-from litecl.delegate.claims import bits, integers, moves_by
+from litecl.delegate.claims import Specs, bits, given, integers, moves_by
 from litecl.delegate.quantized import padding
 from litecl.delegate.strided import box, copy, fill, view
-from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.pad import MIRROR_PAD, PAD, PADV2
 from litecl.interpreter.schema import MirrorPadMode, TensorType
 
@@ -31,10 +29,10 @@ def _lower_padv2(call: Call) -> list[Step]:
     return _lower_with(call, call.input(2))
 
 
-def _pads(inputs: Sequence[TensorSpec]) -> Pads | None:
+def _pads(inputs: Specs) -> Pads | None:
     """Zeros around a float image, and around nothing else."""
-    x, paddings, *value = inputs
-    zeros = all(spec.data is not None and not spec.data.any() for spec in value)
+    x, paddings, value = given(inputs, 0), given(inputs, 1), inputs[2] if len(inputs) > 2 else None
+    zeros = value is None or (value.data is not None and not value.data.any())
     if x.type != TensorType.FLOAT32 or len(x.static_shape) != 4 or not zeros:
         return None
     images, *around, channels = zip(*[iter(integers(paddings.data))] * 2, strict=True)

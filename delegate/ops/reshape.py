@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from litecl.delegate.cl_op import Alias, Call, ClOp, Step
-from litecl.delegate.claims import moves
-from litecl.interpreter.graph import Array, TensorSpec
+from litecl.delegate.claims import Specs, given, moves
+from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
 
 
@@ -13,8 +13,8 @@ def _lower(call: Call) -> list[Step]:
     return [Alias(call.outputs[0], call.input(0))]
 
 
-def _joins(options: Any, inputs: Sequence[TensorSpec], whole: Array) -> Sequence[Array]:
-    return [whole.reshape(inputs[0].static_shape)]
+def _joins(options: Any, inputs: Specs, whole: Array) -> Sequence[Array]:
+    return [whole.reshape(given(inputs, 0).static_shape)]
 
 
 CL_OPS = tuple(ClOp(op, claim=moves, lower=_lower, joins=_joins) for op in (RESHAPE, SQUEEZE, EXPAND_DIMS))
