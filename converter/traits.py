@@ -54,8 +54,8 @@ _READERS = (
     "ResourceGather", "ResourceGatherNd", "StatelessRandomGetAlg", "VarIsInitializedOp", "VariableShape",
 )  # fmt: skip
 _WRITERS = ("Assign", "AssignAdd", "AssignSub", "AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp")
-# They check, tell or release something, which a .tflite file has no place for; no result depends on it.
-_LEFT_OUT = ("Assert", "CheckNumerics", "CheckNumericsV2", "Print", "PrintV2", "TensorArrayCloseV3")
+# They check, promise, tell or release something, which a .tflite file has no place for; no result depends on it.
+_LEFT_OUT = ("Assert", "CheckNumerics", "CheckNumericsV2", "GuaranteeConst", "Print", "PrintV2", "TensorArrayCloseV3")
 # They hand a reference to a variable on, and write nothing themselves.
 _REFERENCES = ("RefEnter", "RefExit", "RefIdentity", "RefMerge", "RefNextIteration", "RefSelect", "RefSwitch")
 

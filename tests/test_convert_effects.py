@@ -12,6 +12,7 @@ tf = pytest.importorskip("tensorflow")
 from conversion import assert_all_close, invoke, runtimes  # noqa: E402
 from litecl.converter import Converter  # noqa: E402
 from litecl.converter.importer.effects import effects_of, touches_state  # noqa: E402
+from litecl.converter.lower import LOWERINGS  # noqa: E402
 from litecl.converter.traits import TRAITS, Effects  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 
@@ -194,6 +195,14 @@ def test_the_table_of_traits_agrees_with_tensorflow() -> None:
         assert touches_state(definition) == (traits.effects is not Effects.PURE), name
         assert traits.like is None or traits.like < len(definition.input_arg), name
         assert not traits.commutative or len(definition.input_arg) == 2, name
+
+
+def test_every_operator_with_effects_that_is_lowered_is_known_to_keep_them() -> None:
+    definitions = {name: _definition(name) for name in LOWERINGS}
+    assert not [name for name, definition in definitions.items() if definition is None]
+    writers = {name for name, definition in definitions.items() if effects_of(definition) is Effects.WRITES}
+    assigns = {"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"}
+    assert writers == {*assigns, "If", "While"}
 
 
 @pytest.mark.parametrize(

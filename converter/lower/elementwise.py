@@ -163,10 +163,6 @@ def _is_nan(b: Builder) -> Value:
     return b.op(compare.NOT_EQUAL, [b.node.input(0), b.node.input(0)])
 
 
-def _exclusive_or(b: Builder) -> Value:
-    return b.op(compare.NOT_EQUAL, b.node.inputs)
-
-
 def _erf(b: Builder) -> Value:
     """2 * gelu(x * sqrt 2) / (x * sqrt 2) - 1, where the quotient is kept from being 0 / 0."""
     scaled = b.op(binary.MUL, [b.node.input(0), b.scalar(math.sqrt(2.0))])
@@ -196,7 +192,6 @@ LOWERINGS: dict[str, Lowering] = {name: _same(op) for name, op in _SAME.items()}
     "Tan": _tan,
     "ClipByValue": _clip,
     "IsNan": _is_nan,
-    "LogicalXor": _exclusive_or,
     "Erf": _erf,
     "Erfc": _erfc,
 }

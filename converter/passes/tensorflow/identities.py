@@ -3,8 +3,8 @@
 from litecl.converter.graph import Function, Node, Value
 
 _PASS_THROUGH = frozenset(
-    {"Identity", "IdentityN", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics", "EnsureShape",
-     "PlaceholderWithDefault", "OptimizationBarrier", "ReadVariableXlaSplitND"}
+    {"CheckNumerics", "EnsureShape", "GuaranteeConst", "Identity", "IdentityN", "OptimizationBarrier",
+     "PlaceholderWithDefault", "PreventGradient", "ReadVariableXlaSplitND", "Snapshot", "StopGradient"}
 )
 
 

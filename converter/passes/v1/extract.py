@@ -67,7 +67,7 @@ class _Extraction:
         self.nodes.append(node.copied(self.copies))
 
 
-def in_order(function: Function, body: Function) -> None:
+def order_like(function: Function, body: Function) -> None:
     """Give the copies the order of the nodes of the function that they were cut out of: effects keep theirs."""
     position = {node.name: i for i, node in enumerate(function.nodes)}
     body.nodes.sort(key=lambda node: position.get(node.name, 0))

@@ -7,7 +7,7 @@ and Switch sends it to the body or, by way of Exit, out. Enters marked constant 
 from dataclasses import dataclass
 
 from litecl.converter.graph import Function, Node, Value
-from litecl.converter.passes.v1.extract import function_of, in_order
+from litecl.converter.passes.v1.extract import function_of, order_like
 from litecl.interpreter.errors import ConversionError
 
 _MAX_FRAMES = 10_000
@@ -104,8 +104,8 @@ def _bodies(
     switched = [[] if v.switched is None else [v.switched] for v in variables]
     body = function_of(f"{name}_body", operands, [*switched, *fixed], [v.stepped for v in variables], effects)
     body.outputs += body.inputs[len(variables) :]
-    in_order(function, cond)
-    in_order(function, body)
+    order_like(function, cond)
+    order_like(function, body)
     return cond, body
 
 

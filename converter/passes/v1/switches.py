@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from litecl.converter.graph import Function, Node, Value
 from litecl.converter.own_ops import GATED
-from litecl.converter.passes.v1.extract import function_of, in_order
+from litecl.converter.passes.v1.extract import function_of, order_like
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
@@ -59,7 +59,7 @@ def _raise(function: Function, seed: Node, alive: _Alive) -> None:
         results = [_side(merge, found.condition, truth, alive) for merge in found.merges]
         inner = [_inner(function, found, value, truth) for value in operands]
         branches.append(function_of(name, operands, inner, results, effects))
-        in_order(function, branches[-1])
+        order_like(function, branches[-1])
         done |= set(effects)
     outputs = [Value(m.output.type, m.output.shape, m.output.name) for m in found.merges]
     function.add(Node("If", [found.condition, *operands], outputs, {}, seed.name, branches), before=seed)
