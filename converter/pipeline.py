@@ -95,7 +95,6 @@ class Pipeline:
         changed = changed_variables(modules)
         for module in modules:
             self._whole(module, "freeze_variables", lambda m: freeze_variables(m, changed))
-            self._whole(module, "refuse_effects", lambda m: refuse_effects(m.main, LOWERINGS))
             self._control(module)
             self._tensorflow(module)
             self._tflite(module)
@@ -111,6 +110,7 @@ class Pipeline:
         """Decide on composites, fuse or simplify loops, make tensors of lists."""
         main = module.main
         self._simplify_control(module)
+        self._whole(module, "refuse_effects", lambda m: refuse_effects(m.main, LOWERINGS))
         if module.reshaped and _has_bodies(main):
             shape_reads(Scope(main))
             self._whole(module, "infer_shapes", lambda m: self.tools.infer_shapes(m.main))

@@ -159,6 +159,22 @@ def test_writes_of_tensorflow_1_are_refused(
         Converter.from_saved_model(tmp_path / "model").convert()
 
 
+def test_effects_of_a_branch_that_is_never_taken_are_left_out() -> None:
+    module = Cache()
+    module.training = tf.Variable(False)
+
+    def function(x: Any) -> Any:
+        def write() -> Any:
+            module.rows[1:3].assign(x)
+            return x
+
+        return tf.cond(module.training, write, lambda: x * 2)
+
+    concrete = tf.function(function, autograph=False).get_concrete_function(_SPEC)
+    model = Converter.from_concrete_functions([concrete], module).convert_to_model()
+    assert [node.op.name for node in model.subgraphs[0].nodes] == ["MUL"]
+
+
 def test_functions_called_for_their_effects_have_them() -> None:
     class Counter(tf.Module):
         def __init__(self) -> None:

@@ -78,7 +78,7 @@ class Sizes:
             return self.dimension(node.input(1), axis) if is_whole else None
         if node.op == "StridedSlice" and _takes_one_row(node):
             return self.dimension(node.input(0), axis + 1)
-        made = {"Reshape": 1, "Fill": 0}.get(str(node.op))
+        made = {"Reshape": 1, "Fill": 0}.get(node.op_name)
         target = None if made is None else self.of(node.input(made))
         return target[axis] if target is not None and isinstance(target[axis], Size) else None
 

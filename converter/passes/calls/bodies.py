@@ -32,7 +32,7 @@ def _own(function: Function, library: Mapping[str, Function], depth: int) -> Non
         if node.op in _CASES:
             _chain(function, node, [_copy(callee, library, depth) for callee in node.attrs["branches"]])
         elif node.op in _BODIES and not node.bodies:
-            op, names = _BODIES[str(node.op)]
+            op, names = _BODIES[node.op_name]
             node.bodies = tuple(_copy(node.attrs[name], library, depth) for name in names)
             node.become(op, node.inputs, {})
         else:

@@ -110,7 +110,7 @@ def _derive(function: Function, loop: Node) -> bool:
         if target is None or not (result.users or function.is_output(result)):
             continue
         operands = [loop.outputs[source], constant(target, made.name)]
-        function.replace(result, function.emit(str(made.op), operands, result, made.name))
+        function.replace(result, function.emit(made.op_name, operands, result, made.name))
         changed = True
     return changed
 

@@ -3,15 +3,12 @@
 A list of fixed size is written in place, by an update of a slice; one that grows is concatenated.
 """
 
-
-
 from litecl.converter.graph import Module, Node, Value
 from litecl.converter.passes.lists.builder import ListNode
 from litecl.converter.passes.lists.elements import Scope
 from litecl.converter.passes.lists.rules import LIST_RULES, resizes
 from litecl.interpreter.schema import TensorType
 
-_INT32 = TensorType.INT32
 _GROWS = ("TensorListPushBack", "TensorListPopBack", "TensorListResize", "TensorListConcatLists",
           "TensorListPushBackBatch")
 
@@ -24,7 +21,7 @@ def lower_lists(module: Module) -> None:
 def _lower(scope: Scope) -> None:
     function = scope.function
     for node in list(function.nodes):
-        rule = LIST_RULES.get(str(node.op))
+        rule = LIST_RULES.get(node.op_name)
         if rule is not None:
             function.replace_node(node, rule(ListNode(scope, node)))
         elif node.op in ("While", "If"):

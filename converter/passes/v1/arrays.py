@@ -18,7 +18,7 @@ def raise_arrays(function: Function) -> None:
     if not arrays:
         return
     for node in list(function.nodes):
-        rule = _RULES.get(str(node.op))
+        rule = _RULES.get(node.op_name)
         if rule is not None:
             rule(node)
     _mark_lists(function)
