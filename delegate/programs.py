@@ -38,7 +38,7 @@ class Programs:
         self._objects: dict[str, Any] = {}
         self._unsaved: set[str] = set()
         self.cache_hits = 0
-        self.lock = threading.Lock()
+        self.lock: Any = threading.Lock()
         fork.register(self)
 
     def kernel(self, name: str, entry: str, defines: Defines) -> Any:

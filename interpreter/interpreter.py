@@ -1,6 +1,5 @@
 """The public interpreter, a drop-in for ``tf.lite.Interpreter`` and ``ai_edge_litert.interpreter.Interpreter``."""
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -73,7 +72,7 @@ class Interpreter:
         self._inputs: dict[int, dict[int, Array]] = {}
         self._shared: dict[int, dict[int, Array]] = {}  # of _inputs, those that lie in a delegate's memory
         self._values: dict[int, dict[int, Array]] = {}
-        self._running = threading.Lock()
+        self._running = False
 
     # Shapes and memory
 
@@ -136,12 +135,13 @@ class Interpreter:
             raise ModelError("the model is not ready: call allocate_tensors() before invoke()")
         graph = self._model.subgraphs[subgraph]
         inputs = [self._inputs[subgraph][t] for t in graph.inputs]
-        if not self._running.acquire(False):
+        if self._running:
             raise ModelError("invoke: this interpreter is running already: make one for every thread")
         try:
+            self._running = True
             results = self._executor.call(subgraph, inputs)
         finally:
-            self._running.release()
+            self._running = False
         outputs = {t: results[i] for i, t in enumerate(graph.outputs)}
         self._values = {subgraph: outputs}
         if self._preserve:
