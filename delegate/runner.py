@@ -193,7 +193,8 @@ class Program:
         for _ in range(2):  # waiting, too, may be what failed
             with suppress(cl.Error):
                 self._queue.finish()
-                return
+                break
+        self._under_way.clear()
 
     def input_memory(self) -> dict[int, Array]:
         """Where the region reads its inputs, by tensor, as far as the host sees it: what lies there is not copied."""
