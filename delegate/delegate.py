@@ -205,7 +205,9 @@ class CLDelegation:
         try:
             if self._device is not None:
                 with typed_planning(f"partitioning subgraph {index}"):
-                    return partition(index, *self._basis(index), self.options, preserve=self.preserve)
+                    float64 = self._device.target.float64
+                    basis = self._basis(index)
+                    return partition(index, *basis, self.options, preserve=self.preserve, float64=float64)
         except DelegateError as error:
             self._fail(error)
         return Partitioning((), dict.fromkeys(range(len(graph.nodes)), self.failures[-1]), ())

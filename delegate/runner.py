@@ -163,24 +163,23 @@ class Program:
 
         keys: of the plan's states, in order, in the state store. Raises DelegateError, with variables as before.
         """
-        if not self.lock.acquire(False):
+        if self.lock.locked():
             raise self._unavailable()
-        try:
-            with _RUNNING:
-                outputs = self._run(inputs, variables, keys, counters)
-        finally:
-            self.lock.release()
-        if keys:
-            variables.update(dict(zip(keys, self._new, strict=True)))
+        with self.lock, _RUNNING:  # an interrupt cannot come between taking this lock and knowing that it is taken
+            outputs = self._run(inputs, variables, keys, counters)
         if not self._saved:
             self._device.programs.save()
             self._saved = True
+        if keys:  # last of all: an interrupt before this leaves all states as they were
+            variables.update(dict(zip(keys, self._new, strict=True)))
         return outputs
 
     def _run(
         self, inputs: Sequence[Array], variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters
     ) -> list[Array]:
         try:
+            if not self._saved:
+                self._device.programs.check_room()
             self._upload(inputs, counters)
             if keys:
                 self._restore(variables, keys, counters)
