@@ -1,4 +1,4 @@
-"""Damaged copies of models: cut off, or with bytes, words or decoded numbers changed, the same ones for the same seed."""
+"""Damaged copies of models: cut off, or with bytes, words or decoded numbers changed, the same for the same seed."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
