@@ -25,8 +25,8 @@ from litecl.delegate.report import Counters, KernelRow, Manner, summary
 from litecl.delegate.steps import Loop, Steps, Work, control_of
 from litecl.interpreter import limits
 from litecl.interpreter.errors import DelegateError, KernelBuildError
-from litecl.interpreter.executor import Variables
 from litecl.interpreter.graph import Array
+from litecl.interpreter.variables import Variables
 
 # Fewer launches than this are not worth a program of their own.
 _REGION_LAUNCHES = 4
