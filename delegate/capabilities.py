@@ -14,6 +14,7 @@ import numpy as np
 import pyopencl as cl
 
 from litecl.delegate import disk
+from litecl.delegate.environment import POCL, check_room
 from litecl.delegate.processor import name_processor
 from litecl.interpreter.errors import KernelBuildError
 
@@ -99,6 +100,8 @@ def _load(path: Path | None) -> Capabilities | None:
 def _ask(device: Any) -> Capabilities:
     """Run the probe: with assembly first, which a compiler refuses that does not know it."""
     try:
+        if device.platform.name == POCL:
+            check_room()
         return Capabilities(_probe(device, _ASSEMBLY), assembly=True)
     except cl.Error:
         pass

@@ -13,7 +13,7 @@ from litecl.delegate import fork
 from litecl.delegate.capabilities import capabilities
 from litecl.delegate.cl_errors import typed_errors
 from litecl.delegate.cl_op import Target
-from litecl.delegate.pocl import set_environment
+from litecl.delegate.environment import set_environment
 from litecl.delegate.programs import Programs
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
@@ -131,6 +131,13 @@ def target_of(device: Any, directory: Path | None = None) -> Target:
     )
 
 
+def _has_fine_grained_svm(device: Any) -> bool:
+    """Whether the host may read and write device memory in place; devices before OpenCL 2.0 cannot be asked."""
+    if int(device.version.split()[1].split(".")[0]) < 2:
+        return False
+    return bool(device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_BUFFER)
+
+
 class _SharedBytes:
     """What numpy makes an array of, and what keeps the memory for as long as there is one."""
 
@@ -158,6 +165,7 @@ class Device:
     context: Any = field(init=False)
     queue: Any = field(init=False)
     target: Target = field(init=False)
+    shares_memory: bool = field(init=False)
     programs: Programs = field(init=False)
 
     def __post_init__(self) -> None:
@@ -170,6 +178,7 @@ class Device:
         fork.opened()
         self.alignment = max(64, int(self.device.mem_base_addr_align) // 8)
         self.target = target_of(self.device, self.cache_dir)
+        self.shares_memory = self.target.kind == "cpu" and _has_fine_grained_svm(self.device)
         self.context = cl.Context([self.device])
         self.queue = self._new_queue()
         macros = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
@@ -192,7 +201,7 @@ class Device:
 
         Raises OutOfDeviceMemory.
         """
-        if not self._shares_memory:
+        if not self.shares_memory:
             return self.buffer(size_bytes), None
         flags = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
         with typed_errors(f"allocating {size_bytes} bytes"):
@@ -200,15 +209,6 @@ class Device:
             host = np.asarray(_SharedBytes(shared, max(1, size_bytes)))
             use = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
             return cl.Buffer(self.context, use, hostbuf=host), host
-
-    @property
-    def _shares_memory(self) -> bool:
-        if self.target.kind != "cpu":
-            return False
-        try:
-            return bool(self.device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_BUFFER)
-        except cl.Error:  # before OpenCL 2.0
-            return False
 
     def buffer(self, size_bytes: int) -> Any:
         """Device memory. Raises OutOfDeviceMemory."""
