@@ -28,9 +28,9 @@ lint: .venv/checked
 docs: .venv/documented
 	$(BIN)/python -m mkdocs build --strict
 
-# Wheel and sdist in dist/, each installed into a fresh environment and used there.
+# Wheel and sdist in dist/, each installed into a fresh environment and used there; CONVERT=--convert: with TensorFlow.
 packages: .venv/released
-	tests/tools/packages.sh $(BIN)/python
+	tests/tools/packages.sh $(BIN)/python $(CONVERT)
 
 # The linters before every commit.
 hooks: .venv/checked
