@@ -31,6 +31,7 @@ class Target:
     kind: "cpu" wants few work-items that each own a register tile, "gpu" wants many with coalesced access.
     vector_width: floats in a native vector (1 on a GPU, 8 with AVX2, 16 with AVX-512).
     compute_units: how many work-groups run at once.
+    float64: whether kernels can compute in float64.
     half_weights: whether the weights of products are stored as halves; arithmetic is in float32 all the same.
     tuning: what was measured on the device.
     """
@@ -40,6 +41,7 @@ class Target:
     compute_units: int
     max_work_group_size: int = 1
     local_mem_bytes: int = 0
+    float64: bool = True
     half_weights: bool = False
     tuning: Tuning = field(default_factory=Tuning)
 

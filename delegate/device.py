@@ -1,5 +1,6 @@
-"""An OpenCL device: choosing one, and building programs for it with a cache of binaries on disk."""
+"""An OpenCL device: choosing one, and what a region needs of it. What threads share is locked."""
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
+from litecl.delegate import fork
 from litecl.delegate.capabilities import capabilities
 from litecl.delegate.cl_errors import typed_errors
 from litecl.delegate.cl_op import Target
-from litecl.delegate.pocl import set_environment
-from litecl.delegate.processor import name_processor
+from litecl.delegate.environment import set_environment
 from litecl.delegate.programs import Programs
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
@@ -20,22 +21,19 @@ from litecl.interpreter.graph import Array
 
 # PoCL's device that runs in the calling thread, and the one that uses every core, before and from version 4 on.
 _SINGLE, _ALL = ("basic", "cpu-minimal"), ("pthread", "cpu")
-_listed: list[Any] = []
 _sub_devices: dict[tuple[int, int], Any] = {}
+_listing = fork.Section()  # one thread at a time lists devices and makes sub-devices
 
 
 def devices() -> list[Any]:
     """Every OpenCL device of every platform. Raises DelegateError where there is no OpenCL at all."""
-    set_environment()
-    with typed_errors("no OpenCL platform"):
-        platforms = cl.get_platforms()
-    with typed_errors("listing the OpenCL devices"):
-        found = [device for platform in platforms for device in platform.get_devices()]
-        for device in found:
-            if device not in _listed:
-                name_processor(device)
-                _listed.append(device)
-    return found
+    with _listing.lock:
+        set_environment()
+        fork.opened()
+        with typed_errors("no OpenCL platform"):
+            platforms = cl.get_platforms()
+        with typed_errors("listing the OpenCL devices"):
+            return [device for platform in platforms for device in platform.get_devices()]
 
 
 def candidates(
@@ -86,6 +84,7 @@ def _best(found: list[Any], num_threads: int | None, work_flops: float, tuned: C
     """A GPU if there is one, else the CPU device that suits."""
     if not found:
         raise DelegateError("no OpenCL device")
+    found = [device for device in found if not fork.lost(needs_threads(device))] or found
     gpus = [device for device in found if device.type & cl.device_type.GPU]
     return gpus[0] if gpus else _cpu(found, num_threads, work_flops, tuned)
 
@@ -103,26 +102,40 @@ def _part_of(device: Any, num_threads: int | None) -> Any:
     if num_threads is None or not 1 < num_threads < device.max_compute_units or device.type & cl.device_type.GPU:
         return device
     key = device.int_ptr, num_threads
-    if key not in _sub_devices:
-        by_counts = cl.device_partition_property.BY_COUNTS
-        _sub_devices[key] = device.create_sub_devices([by_counts, num_threads])[0]
-    return _sub_devices[key]
+    with _listing.lock:
+        if key not in _sub_devices:
+            by_counts = cl.device_partition_property.BY_COUNTS
+            _sub_devices[key] = device.create_sub_devices([by_counts, num_threads])[0]
+        return _sub_devices[key]
+
+
+def needs_threads(device: Any) -> bool:
+    """Whether a pyopencl device has threads of its own, unlike PoCL's single-threaded one."""
+    return not device.name.startswith(_SINGLE)
 
 
 def target_of(device: Any, directory: Path | None = None) -> Target:
-    """What a lowering may know of a device. directory: where what was found out about it is kept.
+    """Return what a lowering may know of a device. directory: where what was found out about it is kept.
 
     Raises KernelBuildError where the device's compiler can build nothing.
     """
     gpu = bool(device.type & cl.device_type.GPU)
-    reported = device.native_vector_width_float
+    able = capabilities(device, directory)
     return Target(
         kind="gpu" if gpu else "cpu",
-        vector_width=4 if gpu else capabilities(device, directory).vector_width(reported),
+        vector_width=4 if gpu else able.vector_width(device.native_vector_width_float),
         compute_units=device.max_compute_units,
         max_work_group_size=device.max_work_group_size,
         local_mem_bytes=device.local_mem_size,
+        float64=able.float64,
     )
+
+
+def _has_fine_grained_svm(device: Any) -> bool:
+    """Whether the host may read and write device memory in place; devices before OpenCL 2.0 cannot be asked."""
+    if int(device.version.split()[1].split(".")[0]) < 2:
+        return False
+    return bool(device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_BUFFER)
 
 
 class _SharedBytes:
@@ -137,7 +150,7 @@ class _SharedBytes:
 
 @dataclass
 class Device:
-    """A device with its context, queue and programs. Built once for every set of options, shared by models.
+    """A device with its context, a queue and programs. Context and programs are shared by models, queues are not.
 
     cache_dir: where program binaries are kept, or None for nowhere. name: the platform's. alignment: of a sub-buffer's
     origin, in bytes. Raises DelegateError.
@@ -148,9 +161,11 @@ class Device:
     cache_dir: Path | None
     name: str = field(init=False)
     alignment: int = field(init=False)
+    needs_threads: bool = field(init=False)
     context: Any = field(init=False)
     queue: Any = field(init=False)
     target: Target = field(init=False)
+    shares_memory: bool = field(init=False)
     programs: Programs = field(init=False)
 
     def __post_init__(self) -> None:
@@ -159,20 +174,34 @@ class Device:
 
     def _open(self) -> None:
         self.name = str(self.device.name)
+        self.needs_threads = needs_threads(self.device)
+        fork.opened()
         self.alignment = max(64, int(self.device.mem_base_addr_align) // 8)
-        self.context = cl.Context([self.device])
-        flags = cl.command_queue_properties.PROFILING_ENABLE if self.profile else 0
-        self.queue = cl.CommandQueue(self.context, self.device, properties=flags)
         self.target = target_of(self.device, self.cache_dir)
+        self.shares_memory = self.target.kind == "cpu" and _has_fine_grained_svm(self.device)
+        self.context = cl.Context([self.device])
+        self.queue = self._new_queue()
         macros = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
+        if capabilities(self.device, self.cache_dir).assembly:
+            macros["LITECL_ASSEMBLY"] = 1
         self.programs = Programs(self.context, self.device, macros, self.cache_dir)
+
+    def with_own_queue(self) -> "Device":
+        """The same device for one region, which so need not wait for what others have queued."""
+        other = copy.copy(self)
+        other.queue = self._new_queue()
+        return other
+
+    def _new_queue(self) -> Any:
+        flags = cl.command_queue_properties.PROFILING_ENABLE if self.profile else 0
+        return cl.CommandQueue(self.context, self.device, properties=flags)
 
     def shared_buffer(self, size_bytes: int) -> tuple[Any, Array | None]:
         """Device memory, and the same memory as bytes of the host where the device shares it (fine-grained SVM).
 
         Raises OutOfDeviceMemory.
         """
-        if not self._shares_memory:
+        if not self.shares_memory:
             return self.buffer(size_bytes), None
         flags = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
         with typed_errors(f"allocating {size_bytes} bytes"):
@@ -180,15 +209,6 @@ class Device:
             host = np.asarray(_SharedBytes(shared, max(1, size_bytes)))
             use = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
             return cl.Buffer(self.context, use, hostbuf=host), host
-
-    @property
-    def _shares_memory(self) -> bool:
-        if self.target.kind != "cpu":
-            return False
-        try:
-            return bool(self.device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_BUFFER)
-        except cl.Error:  # before OpenCL 2.0
-            return False
 
     def buffer(self, size_bytes: int) -> Any:
         """Device memory. Raises OutOfDeviceMemory."""

@@ -4,15 +4,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from litecl.delegate import disk
+from litecl.delegate import disk, fork
 from litecl.delegate.cl_errors import typed_errors
-from litecl.delegate.device import Device, candidates
+from litecl.delegate.device import Device, candidates, needs_threads
 from litecl.delegate.options import CLOptions
 from litecl.delegate.report import summary, warn
 from litecl.delegate.tuning import Tuning, load
 from litecl.interpreter.errors import DelegateError
 
 _DEVICES: dict[tuple[int, bool, Path | None], Device] = {}
+_opening = fork.Section()  # one thread at a time opens a device
 
 
 def open_device(options: CLOptions, flops: float, passed_over: list[str]) -> Device:
@@ -36,18 +37,25 @@ def open_device(options: CLOptions, flops: float, passed_over: list[str]) -> Dev
 
 
 def _opened(options: CLOptions, chosen: Any) -> Device:
-    """Contexts and programs are shared between models."""
+    """Contexts and programs are shared between models.
+
+    Raises DelegateError for a device that was lost when the process was forked.
+    """
+    if fork.lost(needs_threads(chosen)):
+        raise fork.lost_error(chosen.name)
     directory = disk.folder(options.cache_dir)
     key = (chosen.int_ptr, options.profile, directory)
-    if key not in _DEVICES:
-        _DEVICES[key] = Device(chosen, options.profile, directory)
-    return _DEVICES[key]
+    with _opening.lock:
+        if key not in _DEVICES:
+            _DEVICES[key] = Device(chosen, options.profile, directory)
+        return _DEVICES[key]
 
 
 def forget(device: Device | None) -> None:
     """Let the next model open a device that failed anew: its context may be of no more use."""
-    for key in [key for key, opened in _DEVICES.items() if opened is device]:
-        del _DEVICES[key]
+    with _opening.lock:
+        for key in [key for key, opened in _DEVICES.items() if opened is device]:
+            del _DEVICES[key]
 
 
 def tuning_of(options: CLOptions, device: Any) -> Tuning:

@@ -1,8 +1,9 @@
 """Building OpenCL programs for one device, with a cache of their binaries on disk."""
 
 import re
+import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -11,9 +12,10 @@ from typing import Any
 import pyopencl as cl
 
 from litecl import kernels_cl
-from litecl.delegate import disk
+from litecl.delegate import disk, fork
 from litecl.delegate.cl_errors import typed
 from litecl.delegate.cl_op import Launch
+from litecl.delegate.environment import POCL, check_room
 from litecl.delegate.region_program import RegionProgram, Variant, function_of
 from litecl.interpreter.errors import KernelBuildError
 
@@ -24,17 +26,22 @@ Defines = Mapping[str, str | int | float]
 
 
 class Programs:
-    """The programs of one context. ``macros`` are defined for all of them.
+    """The programs of one context, built by one thread at a time. ``macros`` are defined for all of them.
 
-    cache_dir: where binaries are kept, or None for nowhere.
+    They are kept as long as the process lives, each distinct one once. cache_dir: where binaries are kept, or None.
     """
+
+    needs_threads = False
 
     def __init__(self, context: Any, device: Any, macros: Defines, cache_dir: Path | None) -> None:
         self._context, self._device, self._macros, self._cache_dir = context, device, macros, cache_dir
         self._built: dict[str, Any] = {}
         self._objects: dict[str, Any] = {}
         self._unsaved: set[str] = set()
+        self._is_pocl = device.platform.name == POCL
         self.cache_hits = 0
+        self.lock = threading.Lock()
+        fork.register(self)
 
     def kernel(self, name: str, entry: str, defines: Defines) -> Any:
         """A new kernel object of ``kernels_cl/<name>.cl``. Raises KernelBuildError with the build log."""
@@ -51,8 +58,10 @@ class Programs:
 
     def _kernel(self, name: str, entry: str, source: str, options: tuple[str, ...]) -> Any:
         key = self._key(name, source, *options)
-        program = self._built.get(key) or self.load(key) or self._build(key, source, options)
-        self._built[key] = program
+        if key not in self._built:  # what is built is handed out without a lock, also while something else is built
+            with self.lock:
+                self._built[key] = self._built.get(key) or self._made(key, lambda: self._build(key, source, options))
+        program = self._built[key]
         try:
             return cl.Kernel(program, entry)
         except cl.Error as error:
@@ -64,8 +73,14 @@ class Programs:
         main = region.functions_macro + _source("region.cl"), render(macros)
         files = [*(self._part(variant, callers) for variant, callers in region.variants.items()), main]
         key = self._key("region", *(text for source, options in files for text in (source, *options)))
-        self._built[key] = self._built.get(key) or self.load(key) or self._link(key, files)
+        with self.lock:
+            self._built[key] = self._built.get(key) or self._made(key, lambda: self._link(key, files))
         return cl.Kernel(self._built[key], "run")
+
+    def _made(self, key: str, build: Callable[[], Any]) -> Any:
+        """A program from the cache, or else built, if the driver has space for what it writes."""
+        self.check_room()
+        return self.load(key) or build()
 
     def load(self, key: str) -> Any:
         """A program from the cache, or None where there is none that this driver takes."""
@@ -79,6 +94,14 @@ class Programs:
         self.cache_hits += 1
         return program
 
+    def check_room(self) -> None:
+        """Raise DelegateError where the driver has no space on the disk for what it is about to compile or unpack.
+
+        PoCL compiles a kernel for its first launch.
+        """
+        if self._is_pocl:
+            check_room()
+
     def save(self) -> None:
         """Write new binaries to the cache; call after a first run, when the driver has finished its kernels.
 
@@ -86,11 +109,12 @@ class Programs:
         """
         if self._cache_dir is None:
             return
-        for key in sorted(self._unsaved):
-            with suppress(cl.Error):
-                binary = self._built[key].get_info(cl.program_info.BINARIES)[0]
-                disk.write_sealed(self._cache_dir / f"{key}.bin", binary)
-        self._unsaved.clear()
+        with self.lock:
+            for key in sorted(self._unsaved):
+                with suppress(cl.Error):
+                    binary = self._built[key].get_info(cl.program_info.BINARIES)[0]
+                    disk.write_sealed(self._cache_dir / f"{key}.bin", binary)
+            self._unsaved.clear()
 
     def _build(self, key: str, source: str, options: Sequence[str]) -> Any:
         with _build_errors(source, options, self._device):
@@ -163,7 +187,7 @@ def _build_errors(source: str, options: Sequence[str], device: Any) -> Iterator[
     """Turns OpenCL's errors into ours, with the file, the options and the build log."""
     try:
         yield
-    except cl.Error as error:
+    except (cl.Error, OSError) as error:  # pyopencl keeps the source of what does not build in a file
         found = re.findall(r'#line 1 "([^"]+\.cl)"', source)
         name = found[-1] if found else "a program"
         raise typed(error, f"{name} with {' '.join(options)} on {device.name}:\n", KernelBuildError) from error

@@ -6,7 +6,6 @@ a loop runs, just so many iterations are queued and there is no flag.
 """
 
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,11 @@ from litecl.delegate.cl_errors import typed_errors
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.device import Device
 from litecl.delegate.device_memory import Memory
+from litecl.delegate.enqueue import BoundKernel
 from litecl.delegate.plan import Plan
 from litecl.delegate.report import Counters
 from litecl.delegate.steps import Branch, Loop, Steps, Work
+from litecl.interpreter import limits
 from litecl.interpreter.errors import ModelError
 
 _MOST_AHEAD = 16  # iterations queued between two looks at the flag
@@ -43,16 +44,6 @@ def too_many_iterations(loop: Loop, most: int) -> ModelError:
     return ModelError(f"{place(loop.subgraph, loop.node)}: more than {most} iterations (max_loop_iterations)")
 
 
-@dataclass(frozen=True, eq=False)
-class _Bound:
-    """A kernel ready to be queued. It keeps no reference to its arguments, so they are held here."""
-
-    kernel: Any
-    global_size: tuple[int, ...]
-    local_size: tuple[int, ...]
-    arguments: list[Any]
-
-
 class QueuedLaunches:
     """A plan's launches, bound to kernels as they are first needed.
 
@@ -63,7 +54,7 @@ class QueuedLaunches:
 
     def __init__(self, plan: Plan, device: Device, memory: Memory, most_iterations: int | None) -> None:
         self._plan, self._device, self._memory, self._most = plan, device, memory, most_iterations
-        self._bound: dict[tuple[int, int | None, frozenset[int]], _Bound] = {}
+        self._bound: dict[tuple[int, int | None, frozenset[int]], BoundKernel] = {}
         self._flag = {id(part): 2 * i for i, part in enumerate(plan.control)}
         self._flags = device.buffer(max(8, 8 * len(plan.control)))
         self._counters = Counters()
@@ -98,9 +89,7 @@ class QueuedLaunches:
     def _steps(self, steps: Steps, guard: int | None, swapped: set[int]) -> None:
         for part in steps:
             if isinstance(part, Work):
-                event = self._enqueue(self._kernel_of(part, guard, swapped))
-                if self._device.profile:
-                    self._events.append((part, event))
+                self._enqueue(part, self._kernel_of(part, guard, swapped))
             elif isinstance(part, Branch):
                 self._branch(part, guard, swapped)
             elif part.trips is not None:
@@ -123,6 +112,7 @@ class QueuedLaunches:
             swapped ^= {loop.number}
             if iteration % _FINISH_AFTER == _FINISH_AFTER - 1:
                 self._device.queue.finish()
+                limits.tick()
 
     def _loop(self, loop: Loop, guard: int | None, swapped: set[int]) -> None:
         flag, ahead, before = self._flag[id(loop)], 1, loop.number in swapped
@@ -139,6 +129,7 @@ class QueuedLaunches:
                 raise too_many_iterations(loop, self._most)
             if not goes_on:
                 break
+            limits.tick()
             ahead = min(2 * ahead, _MOST_AHEAD) if time.perf_counter() - start_s < _LONG_S else max(1, ahead // 2)
         swapped.discard(loop.number)
         if before != bool(count % 2):
@@ -151,9 +142,12 @@ class QueuedLaunches:
         self._counters.host_syncs += 1
         return bool(values[0]), int(values[1])
 
-    def _enqueue(self, bound: _Bound) -> Any:
+    def _enqueue(self, work: Work, bound: BoundKernel) -> None:
         self._counters.kernel_launches += 1
-        return cl.enqueue_nd_range_kernel(self._device.queue, bound.kernel, bound.global_size, bound.local_size)
+        if self._device.profile:
+            self._events.append((work, bound.enqueue_with_event()))
+        else:
+            bound.enqueue()
 
     def _control(
         self, entry: str, scalars: list[Any], predicate: Operand | None = None, swapped: set[int] | None = None
@@ -163,10 +157,10 @@ class QueuedLaunches:
         arguments = [self._flags, *scalars]
         if predicate is not None:
             arguments.append(self._memory.argument(predicate, swapped or ()))
-        kernel.set_args(*arguments)
-        self._enqueue(_Bound(kernel, (1,), (1,), arguments))
+        self._counters.kernel_launches += 1
+        BoundKernel(self._device.queue, kernel, arguments, (1,), (1,)).enqueue()
 
-    def _kernel_of(self, work: Work, guard: int | None, swapped: set[int]) -> _Bound:
+    def _kernel_of(self, work: Work, guard: int | None, swapped: set[int]) -> BoundKernel:
         launch = work.launch
         sets = frozenset(swapped & self._sets_of(work)) if swapped else frozenset()
         key = id(work), guard, sets
@@ -178,9 +172,8 @@ class QueuedLaunches:
                 kernel = self._device.programs.guarded_kernel(launch)
                 arguments = [self._flags, np.int32(guard), *arguments]
             with typed_errors(f"setting the arguments of {launch.entry}"):
-                kernel.set_args(*arguments)
-            local = launch.local_size + (1,) * (len(launch.global_size) - len(launch.local_size))
-            self._bound[key] = _Bound(kernel, launch.global_size, local, arguments)
+                queue = self._device.queue
+                self._bound[key] = BoundKernel(queue, kernel, arguments, launch.global_size, launch.local_size)
         return self._bound[key]
 
     def _sets_of(self, work: Work) -> set[int]:

@@ -1,5 +1,10 @@
-"""A plan bound to a device: memory, kernels with their arguments set once, and the run itself."""
+"""A plan bound to a device: memory, kernels with their arguments set once, and the run itself.
 
+A region has all of this to itself, its queue too; it shares the context and the built programs with others. So one
+thread at a time may run it, while others run other regions. What waits for the device lets other threads run meanwhile.
+"""
+
+import threading
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
@@ -7,27 +12,28 @@ from typing import Any, Protocol
 import numpy as np
 import pyopencl as cl
 
+from litecl.delegate import fork
 from litecl.delegate.cl_errors import typed_errors
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.device import Device
 from litecl.delegate.device_memory import Memory
 from litecl.delegate.options import CLOptions
 from litecl.delegate.plan import Plan
-from litecl.delegate.queued import QueuedLaunches, place, queued_as, too_many_iterations
-from litecl.delegate.region_program import region_program
+from litecl.delegate.queued import QueuedLaunches, place, queued_as
+from litecl.delegate.region_kernel import RegionKernel
 from litecl.delegate.report import Counters, KernelRow, Manner, summary
-from litecl.delegate.steps import Work
-from litecl.interpreter.errors import DelegateError, KernelBuildError
+from litecl.delegate.steps import Loop, Steps, Work, control_of
+from litecl.interpreter import limits
+from litecl.interpreter.errors import DelegateError, KernelBuildError, ModelError
 from litecl.interpreter.executor import Variables
 from litecl.interpreter.graph import Array
 
 # Fewer launches than this are not worth a program of their own.
 _REGION_LAUNCHES = 4
+# Iterations of a loop that one kernel may run although the time of an invoke is limited.
+_SURELY_SHORT = 64
 
-# Work-groups offered for every thread: PoCL hands them out in runs, and every thread must get one.
-_GROUPS_PER_UNIT = 4
-_LINE_BYTES = 64  # of a counter that one worker writes, so that it does not disturb another
-_LAUNCH_LINES = 5  # of what a launch within a loop looks like to those that help
+_RUNNING = typed_errors("running a region")
 
 
 class DeviceState:
@@ -39,10 +45,12 @@ class DeviceState:
     def fetch(self) -> Array:
         """Read the newest value, which exists nowhere else: a read that fails is tried once more.
 
-        Raises DelegateError, after which the value is still where it was.
+        Raises DelegateError, after which the value is still where it was, or was lost with the device.
         """
         if self._view is not None:
             return self._view.copy()
+        if fork.lost(self._device.needs_threads):
+            raise fork.lost_error(self._device.name)
         try:
             return self._read()
         except DelegateError:
@@ -60,7 +68,7 @@ class DeviceState:
         if self._view is not None:
             self._view[...] = value
         else:
-            cl.enqueue_copy(self._device.queue, self._buffer, np.ascontiguousarray(value), is_blocking=False)
+            cl.enqueue_copy(self._device.queue, self._buffer, np.ascontiguousarray(value))
 
     def _read(self) -> Array:
         value = np.empty(self._spec.static_shape, self._spec.dtype)
@@ -81,64 +89,9 @@ class Execution(Protocol):
         """The events of the last run, where the queue profiles."""
 
 
-class RegionKernel:
-    """All launches in one kernel, whose workers walk through them (region.cl)."""
-
-    kernel_loops = True
-
-    def __init__(self, plan: Plan, device: Device, memory: Memory, most_iterations: int | None) -> None:
-        program = region_program(plan.steps, memory.region_address, most_iterations)
-        if program is None:
-            raise KernelBuildError("a launch has arguments that region.cl cannot pass")
-        self._plan, self._device, self._most = plan, device, most_iterations
-        units = device.target.compute_units
-        self._kernel = device.programs.region_kernel(program, solo=units == 1)
-        self._groups = 1 if units == 1 else units * _GROUPS_PER_UNIT
-        self._progress_bytes = _LINE_BYTES * (_LAUNCH_LINES + (self._groups + 1) * program.places)
-        self._progress = device.buffer(self._progress_bytes)
-        self._counts = np.zeros(1 + len(plan.loops), np.int32)
-        tables = [self._upload(table) for table in (program.works, program.args, _shifts(plan), self._counts)]
-        self._counts_buffer = tables[-1]
-        self._arguments = [memory.arena, memory.constants, *tables, self._progress, np.int32(len(program.works))]
-        self._kernel.set_args(*self._arguments)
-
-    def run(self, counters: Counters) -> None:
-        """One kernel, after its counters are cleared."""
-        queue = self._device.queue
-        if self._groups > 1:
-            cl.enqueue_fill_buffer(queue, self._progress, np.int32(0), 0, self._progress_bytes)
-        cl.enqueue_nd_range_kernel(queue, self._kernel, (self._groups,), (1,))
-        counters.kernel_launches += 1
-        if self._most is not None and self._plan.loops:
-            self._check(self._most, counters)
-
-    def events(self) -> list[tuple[Work, Any]]:
-        """None: a region in one kernel has no times of its parts."""
-        return []
-
-    def _check(self, most: int, counters: Counters) -> None:
-        """Reads whether a loop ran too often."""
-        queue = self._device.queue
-        cl.enqueue_copy(queue, self._counts, self._counts_buffer, is_blocking=True)
-        counters.host_syncs += 1
-        if self._counts[0]:
-            loop = self._plan.loops[self._counts[0] - 1]
-            cl.enqueue_fill_buffer(queue, self._counts_buffer, np.int32(0), 0, self._counts.nbytes)
-            raise too_many_iterations(loop, most)
-
-    def _upload(self, table: Array) -> Any:
-        buffer = self._device.buffer(max(8, table.nbytes))
-        if table.size:
-            cl.enqueue_copy(self._device.queue, buffer, table)
-        return buffer
-
-
-def _shifts(plan: Plan) -> Array:
-    """region.cl's shifts at the beginning: every loop reads its first set."""
-    shifts = np.zeros(2 + 2 * len(plan.loops), np.uint64)
-    for slot in plan.slots.values():
-        shifts[3 + 2 * slot.loop] = slot.set_bytes
-    return shifts
+def _may_be_long(steps: Steps) -> bool:
+    """Return whether steps hold a loop whose iterations are unknown or many."""
+    return any(loop.trips is None or loop.trips > _SURELY_SHORT for loop in control_of(steps) if isinstance(loop, Loop))
 
 
 def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
@@ -147,6 +100,7 @@ def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
         (device.target.kind != "cpu", "the device is not a CPU"),
         (device.profile, "profile=True"),
         (options.queue_loops, "queue_loops=True"),
+        (limits.timed() and _may_be_long(plan.steps), "time_limit, which no kernel hears of"),
         (len(plan.works) < _REGION_LAUNCHES and not plan.predicates, f"fewer than {_REGION_LAUNCHES} launches"),
     )
     return next((reason for holds, reason in reasons if holds), "")
@@ -169,13 +123,18 @@ class Program:
     """One region on one device.
 
     Building it allocates memory, uploads constants and builds kernels; raises KernelBuildError or OutOfDeviceMemory.
+    lock: held while a thread builds or runs it, and for good in a process that has lost the device.
     """
 
     def __init__(self, plan: Plan, device: Device, partition: int, options: CLOptions) -> None:
         self.plan = plan
         self.partition = partition
-        self._device = device
-        with typed_errors("preparing a region"):
+        self.lock, self.needs_threads = threading.Lock(), device.needs_threads
+        self._under_way: list[Any] = []  # events of copies
+        fork.register(self)
+        with self.lock, typed_errors("preparing a region"):
+            self._device = device = device.with_own_queue()
+            self._queue = device.queue
             memory = Memory(plan, device)
             self._execution, self.manner = _execution(plan, device, memory, options)
             self._bind(memory)
@@ -204,26 +163,43 @@ class Program:
 
         keys: of the plan's states, in order, in the state store. Raises DelegateError, with variables as before.
         """
-        with typed_errors("running a region"):
-            try:
-                self._upload(inputs, counters)
-                self._restore(variables, keys, counters)
-                self._execution.run(counters)
-                outputs = self._download(counters)
-            except BaseException:
-                self._settle()
-                raise
-        variables.update(dict(zip(keys, self._new, strict=True)))
+        if self.lock.locked():
+            raise self._unavailable()
+        with self.lock, _RUNNING:  # an interrupt cannot come between taking this lock and knowing that it is taken
+            outputs = self._run(inputs, variables, keys, counters)
         if not self._saved:
             self._device.programs.save()
             self._saved = True
+        if keys:  # last of all: an interrupt before this leaves all states as they were
+            variables.update(dict(zip(keys, self._new, strict=True)))
         return outputs
+
+    def _run(
+        self, inputs: Sequence[Array], variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters
+    ) -> list[Array]:
+        try:
+            if not self._saved:
+                self._device.programs.check_room()
+            self._upload(inputs, counters)
+            if keys:
+                self._restore(variables, keys, counters)
+            self._execution.run(counters)
+            return self._download(counters)
+        except BaseException:
+            self._settle()
+            raise
+
+    def _unavailable(self) -> DelegateError | ModelError:
+        """Return what to raise where the lock is taken: nobody lets go of it in a process that has lost the device."""
+        if fork.lost(self.needs_threads):
+            return fork.lost_error(self._device.name)
+        return ModelError("this interpreter is running already: make one for every thread")
 
     def _settle(self) -> None:
         """Wait for what was queued before an error or an interrupt: its memory is about to be used again."""
         for _ in range(2):  # waiting, too, may be what failed
             with suppress(cl.Error):
-                self._device.queue.finish()
+                self._queue.finish()
                 return
 
     def input_memory(self) -> dict[int, Array]:
@@ -262,11 +238,13 @@ class Program:
     def _upload(self, inputs: Sequence[Array], counters: Counters) -> None:
         for i, value in enumerate(inputs):
             view = self._views[i]
+            if view is value:
+                continue
             if view is None:
-                self._copy_in(self._buffers[i], value, counters)
-            elif view is not value:  # nothing is under way: every run ends with all of its commands finished
+                self._copy(self._buffers[i], np.ascontiguousarray(value))
+            else:  # nothing is under way: every run ends with all of its commands finished
                 view[...] = value
-                counters.bytes_to_device += value.nbytes
+            counters.bytes_to_device += value.nbytes
 
     def _restore(self, variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters) -> None:
         """Put every state where launches read it. They write it elsewhere, so one that fails leaves the old state."""
@@ -280,25 +258,23 @@ class Program:
         moved = {key: self._old[i] for i, key in enumerate(keys) if variables.held_by(key, self._new[i])}
         variables.update(moved)
 
-    def _copy_in(self, buffer: Any, value: Array, counters: Counters) -> None:
-        cl.enqueue_copy(self._device.queue, buffer, np.ascontiguousarray(value), is_blocking=False)
-        counters.bytes_to_device += value.nbytes
+    def _copy(self, to: Any, source: Any) -> None:
+        """Queue a copy, whose event is kept: to drop it is to wait for it with Python's lock held."""
+        self._under_way.append(cl.enqueue_copy(self._queue, to, source, is_blocking=False))
 
     def _download(self, counters: Counters) -> list[Array]:
         """The outputs, once everything is done: copies, but for what is lent."""
         outputs: list[Any] = self._results.copy()
         for i, buffer in self._hidden:
-            outputs[i] = self._copy_out(self.plan.outputs[i], buffer)
+            operand = self.plan.outputs[i]
+            outputs[i] = np.empty(operand.shape, operand.spec.dtype)
+            self._copy(outputs[i], buffer)
             counters.bytes_to_host += outputs[i].nbytes
-        self._device.queue.finish()
+        self._queue.finish()
         counters.host_syncs += 1
+        if self._under_way:
+            self._under_way.clear()
         for i in self._kept:
             outputs[i] = outputs[i].copy()
             counters.bytes_to_host += outputs[i].nbytes
         return outputs
-
-    def _copy_out(self, operand: Operand, buffer: Any) -> Array:
-        """An array that the queue will have filled."""
-        value = np.empty(operand.shape, operand.spec.dtype)
-        cl.enqueue_copy(self._device.queue, value, buffer, is_blocking=False)
-        return value

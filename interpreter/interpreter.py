@@ -1,6 +1,8 @@
 """The public interpreter, a drop-in for ``tf.lite.Interpreter`` and ``ai_edge_litert.interpreter.Interpreter``."""
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -8,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from litecl.interpreter import limits, threads
 from litecl.interpreter.custom import CustomOp, with_custom_ops
 from litecl.interpreter.delegation import Delegate, Delegation
 from litecl.interpreter.details import tensor_details
@@ -30,8 +33,14 @@ class Interpreter:
         name for it). custom_ops: custom operators by name: an ``Op``, or a callable that takes the custom options
         (bytes) and a list of arrays and returns a list of arrays.
     experimental_preserve_all_tensors: keep intermediate tensors, also those of subgraphs, for ``get_tensor``.
-    num_threads, experimental_op_resolver_type and the other experimental keywords are accepted for compatibility:
-        numpy chooses its own threads, and there is one set of kernels.
+    memory_limit: the most bytes that values and kernels may take together, for files that are not trusted; None: no
+        tensor takes more than half of the machine. time_limit: the most seconds of an ``allocate_tensors`` or
+        ``invoke``, looked at between operators, iterations and blocks of work. Past either LimitError is raised;
+        variables may have been written until then.
+    num_threads: the most threads of numpy's BLAS while the model runs; one where its products are small. None: as many
+        as BLAS has. Delegates have a ``num_threads`` of their own.
+    experimental_op_resolver_type and the other experimental keywords are accepted for compatibility: there is one set
+        of kernels.
 
     Raises ModelError for a malformed model and UnsupportedOp for an operator that has no kernel.
     """
@@ -50,11 +59,18 @@ class Interpreter:
         delegates: Sequence[Delegate] | None = None,
         custom_ops: Mapping[str, CustomOp] | None = None,
         listeners: Sequence[Listener] = (),
+        memory_limit: int | None = None,
+        time_limit: float | None = None,
     ) -> None:
         if (model_path is None) == (model_content is None):
             raise ModelError("give a model by `model_path` or by `model_content`, one of the two")
         if num_threads is not None and num_threads < 1:
             raise ModelError(f"num_threads: expected at least 1, got {num_threads}")
+        for name, limit in (("memory_limit", memory_limit), ("time_limit", time_limit)):
+            if limit is not None and not limit > 0:
+                raise ModelError(f"{name}: expected more than 0, got {limit}")
+        limited = memory_limit is not None or time_limit is not None
+        self._budget = limits.Budget(memory_limit, time_limit) if limited else None
         source = model_content if model_path is None else model_path
         assert source is not None
         self._model = with_custom_ops(read(source), custom_ops or {})
@@ -63,7 +79,7 @@ class Interpreter:
         self._delegates = (*(experimental_delegates or ()), *(delegates or ()))
         self._preserve = experimental_preserve_all_tensors
         self._listeners = tuple(listeners)
-        self._variables = Variables()
+        self._variables = Variables(self._budget)
         self._entries = self._entry_shapes()
         self._specs: tuple[Known, ...] = tuple(graph.tensors for graph in self._model.subgraphs)
         self._executor: Executor | None = None
@@ -71,6 +87,10 @@ class Interpreter:
         self._inputs: dict[int, dict[int, Array]] = {}
         self._shared: dict[int, dict[int, Array]] = {}  # of _inputs, those that lie in a delegate's memory
         self._values: dict[int, dict[int, Array]] = {}
+        self._results = ExitStack()  # counts the outputs of the last invoke, where memory is limited
+        self._running = threading.Lock()
+        self._num_threads = num_threads
+        self._threads: AbstractContextManager[None] = nullcontext()
 
     # Shapes and memory
 
@@ -102,21 +122,35 @@ class Interpreter:
         """Propagates shapes, lets the delegates claim their parts and resets variables; a no-op if nothing changed."""
         if self._executor is not None:
             return
+        with self._budget or nullcontext():
+            self._prepare()
+
+    def _prepare(self) -> None:
+        self._values = {}
+        self._variables.reset()
+        self._results = ExitStack()
+        if self._budget is not None:
+            self._budget.reset()
         self._specs = propagate(self._model, self._entries)
+        if self._budget is not None:
+            fed = [self._specs[i][t] for i in self._entries for t in self._model.subgraphs[i].inputs]
+            self._budget.require(limits.bytes_of(fed))
         model = self._model
         self._delegations = []
         for delegate in self._delegates:
             delegation = delegate.apply(model, self._specs, preserve_all_tensors=self._preserve)
             self._delegations.append(delegation)
             model = delegation.model
-        self._variables.reset()
-        self._executor = Executor(
-            model, self._specs, self._variables, preserve=self._preserve, listeners=self._listeners
+        if self._budget is not None:
+            self._budget.start_clock()  # building kernels takes as long as a driver needs, whatever the model asks for
+        executor = Executor(
+            model, self._specs, self._variables, preserve=self._preserve, listeners=self._listeners, budget=self._budget
         )
-        self._values = {}
         before = self._inputs
         self._shared = {index: self._shared_memory(index) for index in self._entries}
         self._inputs = {index: self._input_arrays(index, before.get(index, {})) for index in self._entries}
+        self._threads = threads.limited(model, self._specs, self._num_threads)
+        self._executor = executor
 
     def reset_all_variables(self) -> None:
         """Sets variable tensors (LSTM state) back to zeros."""
@@ -125,7 +159,7 @@ class Interpreter:
     # Running
 
     def invoke(self) -> None:
-        """Runs the model on the inputs that were set."""
+        """Runs the model on the inputs that were set. Raises ModelError where another thread is running it."""
         self._invoke(0)
 
     def _invoke(self, subgraph: int) -> None:
@@ -133,12 +167,27 @@ class Interpreter:
             raise ModelError("the model is not ready: call allocate_tensors() before invoke()")
         graph = self._model.subgraphs[subgraph]
         inputs = [self._inputs[subgraph][t] for t in graph.inputs]
-        results = self._executor.call(subgraph, inputs)
+        if not self._running.acquire(False):
+            raise ModelError("invoke: this interpreter is running already: make one for every thread")
+        try:
+            with self._threads, self._budget or nullcontext(), self._counted(dict(enumerate(inputs))):
+                results = self._executor.call(subgraph, inputs)
+        finally:
+            self._running.release()
         outputs = {t: results[i] for i, t in enumerate(graph.outputs)}
+        self._results.close()
+        self._results = self._counted(outputs)
         self._values = {subgraph: outputs}
         if self._preserve:
             kept = self._executor.values
             self._values = {**kept, subgraph: kept[subgraph] | outputs}
+
+    def _counted(self, values: Mapping[int, Array]) -> ExitStack:
+        """Counts values as alive until what is returned is closed."""
+        stack = ExitStack()
+        if self._budget is not None:
+            stack.callback(limits.CountedValues(self._budget, values).clear)
+        return stack
 
     # Tensors
 

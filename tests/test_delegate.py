@@ -9,7 +9,7 @@ import pyopencl as cl
 import pytest
 
 from build import Graph, model, randn
-from litecl.delegate import CLDelegate, device, programs, runner
+from litecl.delegate import CLDelegate, device, enqueue, programs
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, KernelBuildError, OutOfDeviceMemory
 from litecl.interpreter.graph import Model
@@ -229,7 +229,8 @@ class FailingQueue:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._real = cl.enqueue_nd_range_kernel
-        monkeypatch.setattr(runner.cl, "enqueue_nd_range_kernel", self)
+        monkeypatch.setattr(enqueue, "_enqueue", None)
+        monkeypatch.setattr(cl, "enqueue_nd_range_kernel", self)
 
     def __call__(self, queue: Any, kernel: Any, global_size: Any, local_size: Any) -> Any:
         return self._real(queue, kernel, (2**24,), (2**24,))
