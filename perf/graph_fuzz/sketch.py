@@ -216,8 +216,9 @@ class Sketch:
         """Adds a node with a quantized output, under a scale for which results spread over the type's range."""
         low, high = _LIMITS[type_]
         by = self.affine(type_)
-        scale = float(by.scale[0])
-        for _ in range(8):
+        first = scale = float(by.scale[0])
+        for left in range(8, -1, -1):
+            scale = scale if left else first  # none does: a tiny one would make sums overflow when they are scaled
             by = replace(by, scale=np.array([scale], np.float32))
             _, (value,) = self.computed(op, inputs, options, [TensorSpec(type_, None, quantization=by)])
             if value.size and np.mean((value == low) | (value == high)) > 0.4:

@@ -68,7 +68,7 @@ def _weights(s: Sketch, x: int, shape: Shape, axis: int, columns: int) -> _Weigh
 
 def _integer_weights(s: Sketch, x: TensorSpec, shape: Shape, axis: int, columns: int, bias: bool) -> _Weights:
     assert x.quantization is not None
-    unsigned = x.type == T.UINT8 and s.chance(0.7)
+    unsigned = x.type == T.UINT8
     per_channel = not unsigned and s.chance(0.6)
     scales = s.rng.uniform(0.01, 0.04, columns if per_channel else 1).astype(np.float32)
     zero = int(s.rng.integers(0, 256)) if unsigned else 0

@@ -137,6 +137,8 @@ CASES = (
     _transposed("3x3 VALID, stride 1", (1, 3, 4, 5), (6, 3, 3, 5), (5, 6), padding=Padding.VALID),
     _transposed("2x2 VALID, stride 2", (1, 3, 4, 5), (6, 2, 2, 5), (6, 8), padding=Padding.VALID, stride_w=2,
                 stride_h=2, zeros=(-128, 0, 127)),
+    _transposed("phases of one tap, lines that fill no tile", (1, 3, 33, 16), (17, 2, 2, 16), (6, 66),
+                padding=Padding.VALID, stride_w=2, stride_h=2),
     _transposed("stride beyond the filter", (1, 3, 3, 5), (4, 2, 2, 5), (9, 9), stride_w=3, stride_h=3,
                 zeros=(127, 0, 4)),
     _transposed("RELU, one scale", (1, 3, 4, 5), (6, 3, 3, 5), (6, 8), stride_w=2, stride_h=2, per_channel=False,
