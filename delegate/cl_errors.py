@@ -1,5 +1,6 @@
 """OpenCL's errors as ours."""
 
+import sqlite3
 from typing import Any
 
 import pyopencl as cl
@@ -34,5 +35,5 @@ class typed_errors:  # noqa: N801  it is used as a function is
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        if isinstance(error, cl.Error | MemoryError):
+        if isinstance(error, cl.Error | MemoryError | OSError | sqlite3.Error):  # the last two: pyopencl's own files
             raise typed(error, self._doing) from error

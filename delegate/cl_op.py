@@ -31,6 +31,7 @@ class Target:
     kind: "cpu" wants few work-items that each own a register tile, "gpu" wants many with coalesced access.
     vector_width: floats in a native vector (1 on a GPU, 8 with AVX2, 16 with AVX-512).
     compute_units: how many work-groups run at once.
+    float64: whether kernels can compute in float64.
     half_weights: whether the weights of products are stored as halves; arithmetic is in float32 all the same.
     tuning: what was measured on the device.
     """
@@ -40,6 +41,7 @@ class Target:
     compute_units: int
     max_work_group_size: int = 1
     local_mem_bytes: int = 0
+    float64: bool = True
     half_weights: bool = False
     tuning: Tuning = field(default_factory=Tuning)
 
@@ -229,6 +231,7 @@ class ClOp:
     fuses_activation, fuses_residual: whether ``lower`` honours ``Call.activation`` beyond CLAMP, and ``Call.residual``.
     fuses_pads: whether ``lower`` honours ``Call.pads``, of an operator whose options have a VALID padding.
     reads_rows, writes_rows: whether ``lower`` honours ``Operand.row_step`` of float inputs and of a float output.
+    float64: whether its kernels compute in float64, of a node that it claims (options, input specs, output specs).
     joins: of an operator that does no more than put its inputs (the first, if there are parameters) into its output,
         their places there (options, inputs, a view of the output): what computes an input may leave it there itself.
     """
@@ -245,6 +248,7 @@ class ClOp:
     reads_rows: bool = False
     writes_rows: bool = False
     joins: Callable[[Any, Specs, Array], Sequence[Array]] | None = None
+    float64: Callable[[Any, Specs, Sequence[TensorSpec]], bool] = lambda options, inputs, outputs: False
 
     def select(self, inputs: Specs, outputs: Sequence[TensorSpec]) -> "ClOp":
         """Return the record of the kernel that runs a node with these tensors: this one."""

@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any
 
 from litecl.delegate.cl_errors import typed_errors
-from litecl.delegate.cl_op import ClOp
+from litecl.delegate.cl_op import ClOp, Const, Operand
 from litecl.delegate.control import FOLDED, callees_of, reached
 from litecl.delegate.cost import work_flops
 from litecl.delegate.device import Device
@@ -16,11 +16,12 @@ from litecl.delegate.list_writes import learned, with_lists_in_place
 from litecl.delegate.opening import forget, open_device, tuning_of
 from litecl.delegate.options import CLOptions, Precision, node_set
 from litecl.delegate.partition import Partitioning, Region, partition
-from litecl.delegate.plan import plan
+from litecl.delegate.plan import Plan, plan
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, PartitionRow, summary, warn
 from litecl.delegate.runner import Program
 from litecl.delegate.tuning import Tuning
-from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
+from litecl.interpreter import limits
+from litecl.interpreter.errors import DelegateError, LimitError, OutOfDeviceMemory
 from litecl.interpreter.executor import Frame
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Inputs, NoOptions
@@ -39,7 +40,7 @@ class CLDelegate:
     cache_dir: where program binaries and tunings are kept: "auto" is ``~/.cache/litecl``, None keeps none.
     tuning: None takes what ``litecl devices --tuning`` has measured on the device, or else the defaults.
     profile: take device times of every launch. strict: raise DelegateError where the device fails, instead of
-        leaving the region to the CPU. Refusing an operator is no failure.
+        leaving the region to the CPU, or to a queue where it cannot be linked. Refusing an operator is no failure.
     max_loop_iterations: of a WHILE on the device each time it runs; one that goes on raises ModelError, and variables
         are as they were before. None lets it go on. On a CPU device a loop runs within one kernel, which nothing
         interrupts; queued loops, as on a GPU, hear Ctrl-C. queue_loops: queue them on a CPU device too.
@@ -204,7 +205,9 @@ class CLDelegation:
         try:
             if self._device is not None:
                 with typed_planning(f"partitioning subgraph {index}"):
-                    return partition(index, *self._basis(index), self.options, preserve=self.preserve)
+                    float64 = self._device.target.float64
+                    basis = self._basis(index)
+                    return partition(index, *basis, self.options, preserve=self.preserve, float64=float64)
         except DelegateError as error:
             self._fail(error)
         return Partitioning((), dict.fromkeys(range(len(graph.nodes)), self.failures[-1]), ())
@@ -253,6 +256,7 @@ class CLDelegation:
             target = replace(device.target, half_weights=self.options.precision == "fp16", tuning=tuning)
             with typed_planning("planning a region"):
                 planned = plan(region, model, specs, target, device.alignment, self.options.cl_ops)
+            _reserve(planned)
             return Program(planned, device, number, self.options)
 
     def _report(self, index: int, graph: Subgraph, parts: Partitioning) -> None:
@@ -327,6 +331,16 @@ def typed_planning(doing: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise DelegateError(f"{doing} failed: {type(error).__name__}: {error}") from error
+
+
+def _reserve(planned: Plan) -> None:
+    """Count a region's memory where it is limited. Raises OutOfDeviceMemory, so that the CPU takes the region."""
+    named = {arg for work in planned.works for arg in work.launch.args if isinstance(arg, Operand | Const)}
+    constants = sum(item.data.nbytes for item in named if item.data is not None)
+    try:
+        limits.reserve(planned.arena.size_bytes + constants)
+    except LimitError as error:
+        raise OutOfDeviceMemory(f"the region {error}") from None
 
 
 def _keep_declared(options: NoOptions, inputs: Any) -> list[TensorSpec]:

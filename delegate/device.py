@@ -13,8 +13,7 @@ from litecl.delegate import fork
 from litecl.delegate.capabilities import capabilities
 from litecl.delegate.cl_errors import typed_errors
 from litecl.delegate.cl_op import Target
-from litecl.delegate.pocl import set_environment
-from litecl.delegate.processor import name_processor
+from litecl.delegate.environment import set_environment
 from litecl.delegate.programs import Programs
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
@@ -22,7 +21,6 @@ from litecl.interpreter.graph import Array
 
 # PoCL's device that runs in the calling thread, and the one that uses every core, before and from version 4 on.
 _SINGLE, _ALL = ("basic", "cpu-minimal"), ("pthread", "cpu")
-_listed: list[Any] = []
 _sub_devices: dict[tuple[int, int], Any] = {}
 _listing = fork.Section()  # one thread at a time lists devices and makes sub-devices
 
@@ -35,12 +33,7 @@ def devices() -> list[Any]:
         with typed_errors("no OpenCL platform"):
             platforms = cl.get_platforms()
         with typed_errors("listing the OpenCL devices"):
-            found = [device for platform in platforms for device in platform.get_devices()]
-            for device in found:
-                if device not in _listed:
-                    name_processor(device)
-                    _listed.append(device)
-        return found
+            return [device for platform in platforms for device in platform.get_devices()]
 
 
 def candidates(
@@ -122,19 +115,27 @@ def needs_threads(device: Any) -> bool:
 
 
 def target_of(device: Any, directory: Path | None = None) -> Target:
-    """What a lowering may know of a device. directory: where what was found out about it is kept.
+    """Return what a lowering may know of a device. directory: where what was found out about it is kept.
 
     Raises KernelBuildError where the device's compiler can build nothing.
     """
     gpu = bool(device.type & cl.device_type.GPU)
-    reported = device.native_vector_width_float
+    able = capabilities(device, directory)
     return Target(
         kind="gpu" if gpu else "cpu",
-        vector_width=4 if gpu else capabilities(device, directory).vector_width(reported),
+        vector_width=4 if gpu else able.vector_width(device.native_vector_width_float),
         compute_units=device.max_compute_units,
         max_work_group_size=device.max_work_group_size,
         local_mem_bytes=device.local_mem_size,
+        float64=able.float64,
     )
+
+
+def _has_fine_grained_svm(device: Any) -> bool:
+    """Whether the host may read and write device memory in place; devices before OpenCL 2.0 cannot be asked."""
+    if int(device.version.split()[1].split(".")[0]) < 2:
+        return False
+    return bool(device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_BUFFER)
 
 
 class _SharedBytes:
@@ -164,6 +165,7 @@ class Device:
     context: Any = field(init=False)
     queue: Any = field(init=False)
     target: Target = field(init=False)
+    shares_memory: bool = field(init=False)
     programs: Programs = field(init=False)
 
     def __post_init__(self) -> None:
@@ -175,10 +177,13 @@ class Device:
         self.needs_threads = needs_threads(self.device)
         fork.opened()
         self.alignment = max(64, int(self.device.mem_base_addr_align) // 8)
+        self.target = target_of(self.device, self.cache_dir)
+        self.shares_memory = self.target.kind == "cpu" and _has_fine_grained_svm(self.device)
         self.context = cl.Context([self.device])
         self.queue = self._new_queue()
-        self.target = target_of(self.device, self.cache_dir)
         macros = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
+        if capabilities(self.device, self.cache_dir).assembly:
+            macros["LITECL_ASSEMBLY"] = 1
         self.programs = Programs(self.context, self.device, macros, self.cache_dir)
 
     def with_own_queue(self) -> "Device":
@@ -196,7 +201,7 @@ class Device:
 
         Raises OutOfDeviceMemory.
         """
-        if not self._shares_memory:
+        if not self.shares_memory:
             return self.buffer(size_bytes), None
         flags = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
         with typed_errors(f"allocating {size_bytes} bytes"):
@@ -204,15 +209,6 @@ class Device:
             host = np.asarray(_SharedBytes(shared, max(1, size_bytes)))
             use = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
             return cl.Buffer(self.context, use, hostbuf=host), host
-
-    @property
-    def _shares_memory(self) -> bool:
-        if self.target.kind != "cpu":
-            return False
-        try:
-            return bool(self.device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_BUFFER)
-        except cl.Error:  # before OpenCL 2.0
-            return False
 
     def buffer(self, size_bytes: int) -> Any:
         """Device memory. Raises OutOfDeviceMemory."""

@@ -7,15 +7,19 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from litecl.delegate.processor import features
+from litecl.delegate.processor import features, name_processor
+from litecl.interpreter.errors import DelegateError
 
 _SEAL = b"litecl 1\n"  # of the file's format, before the checksum
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 def default_folder() -> Path:
-    """Return where things are kept unless a user says otherwise. Raises RuntimeError where there is no home."""
-    return Path.home() / ".cache" / "litecl"
+    """Return where things are kept unless a user says otherwise. Raises DelegateError where there is no home."""
+    try:
+        return Path.home() / ".cache" / "litecl"
+    except RuntimeError as error:
+        raise DelegateError(f"no folder to keep things in: {error}") from error
 
 
 def folder(cache_dir: str | PathLike[str] | None) -> Path | None:
@@ -24,18 +28,19 @@ def folder(cache_dir: str | PathLike[str] | None) -> Path | None:
         return None if cache_dir is None else Path(cache_dir)
     try:
         return default_folder()
-    except RuntimeError:
+    except DelegateError:
         return None
 
 
 def key(name: str, device: Any, *made_from: str) -> str:
-    """The name of a file about a pyopencl device: another platform, device, driver or processor has another one.
+    """Return the name of a file about a pyopencl device: another platform, device, driver or processor has another one.
 
-    Virtual processors of several kinds share a name, so what they can do is part of the key.
+    Virtual processors of several kinds share a name, so what they can do is part of the key, and so is the name by
+    which the device's compiler goes.
     """
     platform = device.platform
     named = (platform.name, platform.version, device.name, device.driver_version, device.version)
-    parts = (*named, *sorted(features()), *made_from)
+    parts = (*named, name_processor(device) or "", *sorted(features()), *made_from)
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     return f"{name}-{digest[:32]}"
 

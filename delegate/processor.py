@@ -1,66 +1,109 @@
-"""Names the processor for PoCL's compiler where it is newer than the compiler, which otherwise makes little of it.
+"""The processor that PoCL compiles for: its name in LLVM's words, and a better one where LLVM is older than it.
 
 PoCL asks LLVM for the processor's name and compiles for what LLVM knows by that name. An LLVM older than the processor
 answers with an older relative (LLVM 14 takes Zen 4, which has AVX-512, for ``znver3``, which has not) or with
-``generic``, which its own compiler then refuses: no kernel at all builds on a Zen 5. PoCL has no option for this name.
-So it is replaced in the record of the device, before anything is built: by a name that an older LLVM knows and whose
+``generic``, which PoCL then refuses: no kernel at all builds on a Zen 5. PoCL has no option for this name. So it is
+replaced in the record of the device, before anything is built: by a name that an older LLVM knows and whose
 instructions the processor has.
+
+Any other name stays. PoCL 4 and later of a Linux distribution take all processors with AVX-512 for ``skylake-avx512``,
+so they lack VNNI; but PoCL 7 compiles all of a program for what its own library was compiled for, and ends the process
+where that lacks an instruction that a kernel asks for.
 """
 
 import ctypes
 import struct
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+_POCL = "Portable Computing Language"
+_CPU = 1 << 1  # CL_DEVICE_TYPE_CPU
 _RECORD_BYTES = 1024  # of struct _cl_device_id, as far as it is searched
 _LONGEST_NAME = 64
-_TOO_LITTLE = (b"generic", b"znver3")  # what LLVM 14 calls a Zen 5 (and all that it has no guess at), and a Zen 4
-_NAMES: tuple[tuple[str, frozenset[str]], ...] = (
+_NEAR = 6  # fields behind the target triple; names of PoCL's own libraries may come before the processor's
+_LIBRARIES = ("kernel-", "host")
+_NAMES: tuple[tuple[str, frozenset[str]], ...] = (  # the best first
     ("cascadelake", frozenset({"AVX512F", "AVX512CD", "AVX512BW", "AVX512DQ", "AVX512VL", "AVX512VNNI"})),
     ("skylake-avx512", frozenset({"AVX512F", "AVX512CD", "AVX512BW", "AVX512DQ", "AVX512VL"})),
     ("x86-64-v3", frozenset({"AVX2", "FMA3", "F16C"})),
     ("x86-64-v2", frozenset({"SSE42", "POPCNT"})),
     ("x86-64", frozenset({"SSE2"})),
 )
+# What LLVM 14 calls a Zen 4, and a Zen 5 as all that it has no guess at; and the names that are better.
+_BETTER = {
+    "znver3": frozenset({"cascadelake", "skylake-avx512"}),
+    "generic": frozenset(name for name, _ in _NAMES),
+}
 _given: dict[str, Any] = {}  # names that PoCL points at: they must outlive it
+_found: dict[tuple[int, str], str | None] = {}  # by device
+
+
+class Name(NamedTuple):
+    """A processor's name in a device's record, and where the pointer to it lies."""
+
+    address: int
+    text: str
 
 
 def features() -> frozenset[str]:
-    """The instruction sets that the processor and the system offer, by numpy's names, which asks ``cpuid``."""
+    """Return the instruction sets that the processor and the system offer, in the words of numpy, which asks ``cpuid``.
+
+    Empty where numpy does not tell.
+    """
     core: Any = getattr(np, "_core", None) or np.core  # the latter in numpy 1
-    return frozenset(name for name, there in core._multiarray_umath.__cpu_features__.items() if there)
+    known = getattr(core._multiarray_umath, "__cpu_features__", {})
+    return frozenset(name for name, there in known.items() if there)
 
 
 def best_name(available: frozenset[str]) -> str:
-    """The name known to LLVM 12 and later whose instructions are all available and are the most."""
+    """Return the name known to LLVM 12 and later whose instructions are all available and are the most."""
     return next((name for name, needed in _NAMES if needed <= available), _NAMES[-1][0])
 
 
+def better_name(current: str, available: frozenset[str]) -> str | None:
+    """Return the name to compile for in place of ``current``, or None where that one is as good or may be."""
+    best = best_name(available)
+    return best if best in _BETTER.get(current, ()) else None
+
+
 def name_processor(device: Any) -> str | None:
-    """Gives a PoCL CPU device the best name for this processor, where its own says too little; the name, if it did.
+    """Give a PoCL CPU device the best name for this processor, where its own says too little.
 
-    device: a pyopencl Device, for which nothing has been built yet. Nothing happens on other platforms, nor where the
-    name is not found in the device's record exactly once, right behind the target triple.
+    device: a pyopencl Device, for which nothing has been built yet, or a part of one. Returns the name that its
+    compiler goes by from now on; None on other platforms, and where the name is not found in the device's record.
     """
-    if device.platform.name != "Portable Computing Language":
+    if device.platform.name != _POCL or not device.type & _CPU:
         return None
-    at = _name_field(device.int_ptr)
-    if at is None:
-        return None
-    field, current = at
-    best = best_name(features())
-    if current == b"znver3" and not best.endswith(("lake", "512")):
-        return None  # it is one
-    kept = _given.setdefault(best, ctypes.create_string_buffer(best.encode()))
-    ctypes.c_uint64.from_address(field).value = ctypes.addressof(kept)
-    return best
+    key = device.int_ptr, device.name
+    if key not in _found:
+        whole = device.parent_device  # PoCL compiles for the record of the whole device
+        if whole is not None:
+            name_processor(whole)
+        _found[key] = _renamed(device.int_ptr)
+    return _found[key]
 
 
-def _name_field(record: int) -> tuple[int, bytes] | None:
-    """Where in a device's record the pointer to a name lies that says too little, and that name.
+def _renamed(record: int) -> str | None:
+    name = name_in(record)
+    if name is None:
+        return None
+    better = better_name(name.text, features())
+    if better is None:
+        return name.text
+    write_name(name.address, better)
+    return better
+
+
+def write_name(address: int, text: str) -> None:
+    """Let the pointer at an address of a device's record point to another name."""
+    kept = _given.setdefault(text, ctypes.create_string_buffer(text.encode()))
+    ctypes.c_uint64.from_address(address).value = ctypes.addressof(kept)
+
+
+def name_in(record: int) -> Name | None:
+    """Find the processor's name in a device's record: behind the target triple, of which there must be exactly one.
 
     Memory is read by way of the system, which answers with an error where there is none.
     """
@@ -70,11 +113,12 @@ def _name_field(record: int) -> tuple[int, bytes] | None:
             texts = [_read(memory, field, _LONGEST_NAME).split(b"\0")[0] for field in fields]
     except (OSError, struct.error):
         return None
-    found = [
-        i for i, (before, text) in enumerate(pairwise(texts), start=1)
-        if text in _TOO_LITTLE and before.startswith(b"x86_64-")
-    ]
-    return (record + 8 * found[0], texts[found[0]]) if len(found) == 1 else None
+    triples = [i for i, text in enumerate(texts) if text.startswith(b"x86_64-")]
+    if len(triples) != 1:
+        return None
+    near = range(triples[0] + 1, min(triples[0] + 1 + _NEAR, len(texts)))
+    names = [(i, texts[i].decode("ascii", "replace")) for i in near if len(texts[i]) > 2]
+    return next((Name(record + 8 * i, text) for i, text in names if not text.startswith(_LIBRARIES)), None)
 
 
 def _read(memory: Any, address: int, size: int) -> bytes:

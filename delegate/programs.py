@@ -3,7 +3,7 @@
 import re
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -15,6 +15,7 @@ from litecl import kernels_cl
 from litecl.delegate import disk, fork
 from litecl.delegate.cl_errors import typed
 from litecl.delegate.cl_op import Launch
+from litecl.delegate.environment import POCL, check_room
 from litecl.delegate.region_program import RegionProgram, Variant, function_of
 from litecl.interpreter.errors import KernelBuildError
 
@@ -37,6 +38,7 @@ class Programs:
         self._built: dict[str, Any] = {}
         self._objects: dict[str, Any] = {}
         self._unsaved: set[str] = set()
+        self._is_pocl = device.platform.name == POCL
         self.cache_hits = 0
         self.lock: Any = threading.Lock()
         fork.register(self)
@@ -58,7 +60,7 @@ class Programs:
         key = self._key(name, source, *options)
         if key not in self._built:  # what is built is handed out without a lock, also while something else is built
             with self.lock:
-                self._built[key] = self._built.get(key) or self.load(key) or self._build(key, source, options)
+                self._built[key] = self._built.get(key) or self._made(key, lambda: self._build(key, source, options))
         program = self._built[key]
         try:
             return cl.Kernel(program, entry)
@@ -72,8 +74,13 @@ class Programs:
         files = [*(self._part(variant, callers) for variant, callers in region.variants.items()), main]
         key = self._key("region", *(text for source, options in files for text in (source, *options)))
         with self.lock:
-            self._built[key] = self._built.get(key) or self.load(key) or self._link(key, files)
+            self._built[key] = self._built.get(key) or self._made(key, lambda: self._link(key, files))
         return cl.Kernel(self._built[key], "run")
+
+    def _made(self, key: str, build: Callable[[], Any]) -> Any:
+        """A program from the cache, or else built, if the driver has space for what it writes."""
+        self.check_room()
+        return self.load(key) or build()
 
     def load(self, key: str) -> Any:
         """A program from the cache, or None where there is none that this driver takes."""
@@ -86,6 +93,14 @@ class Programs:
             return None
         self.cache_hits += 1
         return program
+
+    def check_room(self) -> None:
+        """Raise DelegateError where the driver has no space on the disk for what it is about to compile or unpack.
+
+        PoCL compiles a kernel for its first launch.
+        """
+        if self._is_pocl:
+            check_room()
 
     def save(self) -> None:
         """Write new binaries to the cache; call after a first run, when the driver has finished its kernels.
@@ -172,7 +187,7 @@ def _build_errors(source: str, options: Sequence[str], device: Any) -> Iterator[
     """Turns OpenCL's errors into ours, with the file, the options and the build log."""
     try:
         yield
-    except cl.Error as error:
+    except (cl.Error, OSError) as error:  # pyopencl keeps the source of what does not build in a file
         found = re.findall(r'#line 1 "([^"]+\.cl)"', source)
         name = found[-1] if found else "a program"
         raise typed(error, f"{name} with {' '.join(options)} on {device.name}:\n", KernelBuildError) from error

@@ -19,6 +19,7 @@ from litecl.delegate.enqueue import BoundKernel
 from litecl.delegate.plan import Plan
 from litecl.delegate.report import Counters
 from litecl.delegate.steps import Branch, Loop, Steps, Work
+from litecl.interpreter import limits
 from litecl.interpreter.errors import ModelError
 
 _MOST_AHEAD = 16  # iterations queued between two looks at the flag
@@ -111,6 +112,7 @@ class QueuedLaunches:
             swapped ^= {loop.number}
             if iteration % _FINISH_AFTER == _FINISH_AFTER - 1:
                 self._device.queue.finish()
+                limits.tick()
 
     def _loop(self, loop: Loop, guard: int | None, swapped: set[int]) -> None:
         flag, ahead, before = self._flag[id(loop)], 1, loop.number in swapped
@@ -127,6 +129,7 @@ class QueuedLaunches:
                 raise too_many_iterations(loop, self._most)
             if not goes_on:
                 break
+            limits.tick()
             ahead = min(2 * ahead, _MOST_AHEAD) if time.perf_counter() - start_s < _LONG_S else max(1, ahead // 2)
         swapped.discard(loop.number)
         if before != bool(count % 2):

@@ -22,13 +22,16 @@ from litecl.delegate.plan import Plan
 from litecl.delegate.queued import QueuedLaunches, place, queued_as
 from litecl.delegate.region_kernel import RegionKernel
 from litecl.delegate.report import Counters, KernelRow, Manner, summary
-from litecl.delegate.steps import Work
+from litecl.delegate.steps import Loop, Steps, Work, control_of
+from litecl.interpreter import limits
 from litecl.interpreter.errors import DelegateError, KernelBuildError
-from litecl.interpreter.executor import Variables
 from litecl.interpreter.graph import Array
+from litecl.interpreter.variables import Variables
 
 # Fewer launches than this are not worth a program of their own.
 _REGION_LAUNCHES = 4
+# Iterations of a loop that one kernel may run although the time of an invoke is limited.
+_SURELY_SHORT = 64
 
 _RUNNING = typed_errors("running a region")
 
@@ -86,12 +89,18 @@ class Execution(Protocol):
         """The events of the last run, where the queue profiles."""
 
 
+def _may_be_long(steps: Steps) -> bool:
+    """Return whether steps hold a loop whose iterations are unknown or many."""
+    return any(loop.trips is None or loop.trips > _SURELY_SHORT for loop in control_of(steps) if isinstance(loop, Loop))
+
+
 def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
     """Return why launches are queued one by one; nothing where one kernel is to run them all."""
     reasons = (
         (device.target.kind != "cpu", "the device is not a CPU"),
         (device.profile, "profile=True"),
         (options.queue_loops, "queue_loops=True"),
+        (limits.timed() and _may_be_long(plan.steps), "time_limit, which no kernel hears of"),
         (len(plan.works) < _REGION_LAUNCHES and not plan.predicates, f"fewer than {_REGION_LAUNCHES} launches"),
     )
     return next((reason for holds, reason in reasons if holds), "")
@@ -157,17 +166,19 @@ class Program:
         """
         with self.lock, _RUNNING:
             outputs = self._run(inputs, variables, keys, counters)
-        if keys:
-            variables.update(dict(zip(keys, self._new, strict=True)))
         if not self._saved:
             self._device.programs.save()
             self._saved = True
+        if keys:  # last of all: an interrupt before this leaves all states as they were
+            variables.update(dict(zip(keys, self._new, strict=True)))
         return outputs
 
     def _run(
         self, inputs: Sequence[Array], variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters
     ) -> list[Array]:
         try:
+            if not self._saved:
+                self._device.programs.check_room()
             self._upload(inputs, counters)
             if keys:
                 self._restore(variables, keys, counters)
@@ -182,7 +193,8 @@ class Program:
         for _ in range(2):  # waiting, too, may be what failed
             with suppress(cl.Error):
                 self._queue.finish()
-                return
+                break
+        self._under_way.clear()
 
     def input_memory(self) -> dict[int, Array]:
         """Where the region reads its inputs, by tensor, as far as the host sees it: what lies there is not copied."""

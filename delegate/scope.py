@@ -272,7 +272,7 @@ class Scope:
         """Operands for the new values of the variables that a node updates."""
         news: list[Operand] = []
         for tensor in states_of(node):
-            after = Operand(self.specs[tensor])
+            after = Operand(TensorSpec(TensorType.FLOAT32, ()) if tensor == ABSENT else self.specs[tensor])
             news.append(after)
             if tensor == ABSENT:
                 continue

@@ -47,12 +47,13 @@ def view_of(operand: Operand) -> Array:
 
 
 def row_step(array: Array) -> int | None:
-    """Elements from one row (the last dimension) of a view to the next, None where that is not the same everywhere."""
+    """Elements from one row (the last dimension) of a view to the next, None where that is not the same everywhere.
+
+    Rows of one element are none: a walk would take them for one row, whose elements do not lie side by side.
+    """
     loops, length = _loops(array), array.shape[-1] if array.shape else 1
     if is_dense(array):
         return length
-    if length == 1:
-        loops.append((1, (1,)))
     return loops[0][1][0] if len(loops) == 2 and loops[1] == (length, (1,)) else None
 
 

@@ -1,19 +1,15 @@
 """Runs a model: nodes in order, subgraphs by reference, each value dropped after its last use."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Protocol
-
-import numpy as np
 
 from litecl.interpreter import limits
 from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, fault
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec
 from litecl.interpreter.op import ControlOp, Inputs, Op
-from litecl.interpreter.schema import TensorType
-
-VariableKey = tuple[int, int]
+from litecl.interpreter.variables import Variables
 
 
 class Listener(Protocol):
@@ -21,54 +17,6 @@ class Listener(Protocol):
 
     def ran(self, subgraph: int, node: int, op: str, start_s: float, end_s: float) -> None:
         """A node has run; nodes inside a called subgraph are told before the caller."""
-
-
-class Held(Protocol):
-    """A variable whose newest value lies elsewhere, on a device."""
-
-    def fetch(self) -> Array:
-        """The newest value."""
-
-
-class Variables:
-    """The state store: variable tensors by (subgraph, tensor), and resources by name."""
-
-    def __init__(self) -> None:
-        self._values: dict[VariableKey, Array | Held] = {}
-        self.resources: dict[str, Any] = {}
-
-    def get(self, key: VariableKey, spec: TensorSpec) -> Array:
-        """The value of a variable tensor; never written, it is zeros, or the zero point of INT8, as in TFLite."""
-        value = self._values.get(key)
-        if value is None:
-            limits.check(spec)
-            value = np.full(spec.static_shape, _initial(spec), spec.dtype)
-        elif not isinstance(value, np.ndarray):
-            value = value.fetch()
-        self._values[key] = value
-        return value
-
-    def set(self, key: VariableKey, value: Array | Held) -> None:
-        """Stores a value, or who holds it."""
-        self._values[key] = value
-
-    def update(self, values: Mapping[VariableKey, Array | Held]) -> None:
-        """Stores several values at once: an interrupt finds all of them stored, or none."""
-        self._values.update(values)
-
-    def held_by(self, key: VariableKey, holder: Held) -> bool:
-        """Whether nobody wrote the variable since ``holder`` took it."""
-        return self._values.get(key) is holder
-
-    def reset(self) -> None:
-        """Sets every variable tensor back to its first value; resources stay."""
-        self._values.clear()
-
-
-def _initial(spec: TensorSpec) -> int:
-    if spec.type != TensorType.INT8 or spec.quantization is None or not spec.quantization.zero_point.size:
-        return 0
-    return int(spec.quantization.zero_point.reshape(-1)[0])
 
 
 def _mark(x: Array) -> tuple[Any, ...]:
@@ -105,6 +53,11 @@ class _Step:
     fed: tuple[tuple[int, int], ...]  # positions and tensors of the operands that have a value only now
     passed: dict[str, object]  # what the checks were last satisfied with
     drop: tuple[int, ...]
+    need_bytes: int  # of outputs and temporaries, where shapes are known and no subgraph makes them
+
+
+def _calls(node: Node) -> bool:
+    return isinstance(node.op, ControlOp) and bool(node.op.callees(node.options))
 
 
 class Frame:
@@ -145,6 +98,7 @@ class Executor:
 
     model: as rewritten by delegates. specs: what shape propagation found, per subgraph.
     variables: the state store, which outlives the executor. preserve: keep every value (``values`` after a call).
+    budget: what counts memory and time, if they are limited.
     """
 
     def __init__(
@@ -155,8 +109,10 @@ class Executor:
         *,
         preserve: bool = False,
         listeners: Iterable[Listener] = (),
+        budget: limits.Budget | None = None,
     ) -> None:
         self.variables = variables
+        self._budget = budget
         self._model = model
         self._specs = specs
         self._preserve = preserve
@@ -172,19 +128,31 @@ class Executor:
         graph = self._model.subgraphs[subgraph]
         if len(inputs) != len(graph.inputs):
             raise ModelError(f"subgraph {subgraph} is given {len(inputs)} inputs, expected {len(graph.inputs)}")
+        budget = self._budget
         values = {t: x for i, t in enumerate(graph.inputs) if (x := inputs[i]) is not None}
+        if budget is not None:
+            budget.tick()
+            values = limits.CountedValues(budget, values)
         frame = Frame(self, subgraph, values)
         self.invocation += self._depth == 0
         self._depth += 1
         try:
             for step in self._steps[subgraph]:
                 self._run(frame, step)
+            outputs = [values[t] if t in values else self._value(frame, t) for t in graph.outputs]
         finally:
             self._depth -= 1
-        outputs = [values[t] if t in values else self._value(frame, t) for t in graph.outputs]
+            if budget is not None and not self._preserve:
+                values.clear()
         if self._preserve:
-            self.values[subgraph] = values
+            self._keep(subgraph, values)
         return outputs
+
+    def _keep(self, subgraph: int, values: dict[int, Array]) -> None:
+        before = self.values.get(subgraph)
+        if isinstance(before, limits.CountedValues):
+            before.clear()
+        self.values[subgraph] = values
 
     def run_node(self, frame: Frame, node: Node) -> None:
         """Runs a node that is not in the subgraph's list (it was replaced by a region)."""
@@ -217,13 +185,18 @@ class Executor:
         if isinstance(node.op, Op) and node.op.bind is not None:
             intermediates = [specs[t] for t in node.intermediates if t != ABSENT]
             try:
+                if self._budget is not None:
+                    self._budget.tick()
+                    self._budget.reserve(limits.packed(inputs))
                 run = node.op.bind(node.options, inputs, [*outputs, *intermediates]) or node.op.run
             except _RAISED as error:
                 _raise(error, "preparing", node, subgraph, index)
         plain = checked and isinstance(node.op, Op) and not node.op.states
         constants = tuple(None if spec is None else spec.data for spec in inputs)
         fed = tuple((i, t) for i, t in enumerate(node.inputs) if t != ABSENT and constants[i] is None)
-        return _Step(index, node, run, checked, plain, constants, fed, {}, drop)
+        fed_specs = [inputs[i] for i, _ in fed]
+        need = limits.need(fed_specs, outputs) if checked and not _calls(node) else 0
+        return _Step(index, node, run, checked, plain, constants, fed, {}, drop, need)
 
     def _run(self, frame: Frame, step: _Step) -> None:
         node = step.node
@@ -234,6 +207,9 @@ class Executor:
             for position, tensor in step.fed:
                 value = values.get(tensor)
                 inputs[position] = self._value(frame, tensor) if value is None else value
+            if self._budget is not None:
+                self._budget.tick()
+                self._budget.require(step.need_bytes)
             outputs = step.run(node.options, inputs) if step.plain else self._outputs(frame, step, inputs)
             if len(outputs) != len(node.outputs):
                 raise ModelError(f"{node.op.name}: the node has {len(node.outputs)} outputs, expected {len(outputs)}")
@@ -268,6 +244,7 @@ class Executor:
         """The checks of shape inference, on the shapes and values that have turned out, unless they just passed."""
         seen = tuple(None if x is None else _mark(x) for x in inputs)
         if step.passed.get("last") == seen:
+            self._require(step.passed["need"])
             return
         node = step.node
         specs = self._specs[subgraph]
@@ -275,9 +252,16 @@ class Executor:
             None if x is None else TensorSpec(specs[t].type, x.shape, specs[t].name, x, specs[t].quantization)
             for t, x in zip(node.inputs, inputs, strict=True)
         ]
-        for tensor, spec in zip(node.outputs, node.op.infer(node.options, actual), strict=False):
+        inferred = node.op.infer(node.options, actual)
+        for tensor, spec in zip(node.outputs, inferred, strict=False):
             limits.check(replace(spec, name=specs[tensor].name))
-        step.passed["last"] = seen
+        need = limits.need([actual[i] for i, _ in step.fed], inferred)
+        self._require(need)
+        step.passed.update(last=seen, need=need)
+
+    def _require(self, size_bytes: Any) -> None:
+        if self._budget is not None:
+            self._budget.require(size_bytes)
 
     def _value(self, frame: Frame, tensor: int) -> Array:
         value = frame.values.get(tensor)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from litecl.interpreter import limits
-from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, UnsupportedOp, fault
+from litecl.interpreter.errors import FAULTS, LimitError, LiteclError, ModelError, UnsupportedOp, fault
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Shape, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.densify import DENSIFY, densify
@@ -20,8 +20,10 @@ Known = tuple[TensorSpec, ...]
 
 # A loop widens at most once for every dimension of its state, and subgraphs nest less deeply than this.
 _MAX_DEPTH = 64
-# Constants of more elements than this are left to be computed when the model runs.
-_MOST_FOLDED = 1 << 26
+# Values that are made of constants are left to be computed when the model runs once they add up to so much, and to so
+# many times the bytes of the model's own constants: a few bytes of a file can ask for gigabytes.
+_LEAST_FOLDED_BYTES = 1 << 24
+_FOLDED_PER_STORED = 8
 
 
 def propagate(model: Model, entries: Mapping[int, Sequence[Shape]]) -> tuple[Known, ...]:
@@ -46,8 +48,13 @@ def propagate(model: Model, entries: Mapping[int, Sequence[Shape]]) -> tuple[Kno
     )
 
 
-def outputs_of(node: Node, inputs: Sequence[TensorSpec | None], declared: Sequence[TensorSpec]) -> list[TensorSpec]:
-    """The outputs of one node that runs no subgraphs, as far as they follow from its inputs."""
+def outputs_of(
+    node: Node, inputs: Sequence[TensorSpec | None], declared: Sequence[TensorSpec], most_bytes: int
+) -> list[TensorSpec]:
+    """The outputs of one node that runs no subgraphs, as far as they follow from its inputs.
+
+    most_bytes: what the values of constant outputs may take to be computed here.
+    """
     if any(spec is not None and spec.shape is None for spec in inputs):
         return [replace(spec, shape=None) for spec in declared]
     inferred = node.op.infer(node.options, inputs)
@@ -65,7 +72,7 @@ def outputs_of(node: Node, inputs: Sequence[TensorSpec | None], declared: Sequen
     results = [_merge_declared(known, spec) for known, spec in zip(inferred, declared, strict=True)]
     for spec in results:
         limits.check(spec)
-    return _fold(node, inputs, results)
+    return _fold(node, inputs, results, most_bytes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +86,11 @@ class _Walk:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._depth = 0
+        self._budget = limits.active()
+        stored = {id(spec.data): spec.data.nbytes for graph in model.subgraphs for spec in graph.tensors
+                  if spec.data is not None}  # fmt: skip
+        self._foldable_bytes = _LEAST_FOLDED_BYTES + _FOLDED_PER_STORED * sum(stored.values())
+        self._folded: dict[int, list[Array]] = {}  # by subgraph, what its last walk has made
         self.found: list[_Found | None] = [None] * len(model.subgraphs)
 
     def subgraph(self, index: int, given: Sequence[TensorSpec]) -> Known:
@@ -101,13 +113,16 @@ class _Walk:
 
     def _nodes(self, index: int, inputs: Known) -> list[TensorSpec]:
         subgraph = self._model.subgraphs[index]
+        self._forget(index)
         specs = _in_full(subgraph)
         for tensor, spec in zip(subgraph.inputs, inputs, strict=True):
             specs[tensor] = replace(specs[tensor], shape=spec.shape, data=spec.data)
         for position, node in enumerate(subgraph.nodes):
             place = f"while preparing {node.op.name} (subgraph {index}, node {position})"
             try:
+                limits.tick()
                 self._node(node, subgraph, specs)
+                self._remember(index, [specs[t].data for t in node.outputs])
             except LiteclError as error:
                 error.add_note(place)
                 raise
@@ -124,9 +139,28 @@ class _Walk:
         inputs = [None if t == ABSENT else specs[t] for t in node.inputs]
         declared = [subgraph.tensors[t] for t in node.outputs]
         rule = _CONTROL.get(node.op.name)
-        results = outputs_of(node, inputs, declared) if rule is None else rule(self, node, inputs, declared)
+        if rule is None:
+            results = outputs_of(node, inputs, declared, self._foldable_bytes)
+        else:
+            results = rule(self, node, inputs, declared)
         for tensor, spec in zip(node.outputs, results, strict=True):
             specs[tensor] = spec
+
+    def _remember(self, index: int, values: Sequence[Array | None]) -> None:
+        """Counts what a node was folded to."""
+        for value in values:
+            if value is not None:
+                self._folded.setdefault(index, []).append(value)
+                self._foldable_bytes -= value.nbytes
+                if self._budget is not None:
+                    self._budget.hold(value)
+
+    def _forget(self, index: int) -> None:
+        """Takes back what an earlier walk of a subgraph was folded to."""
+        for value in self._folded.pop(index, ()):
+            self._foldable_bytes += value.nbytes
+            if self._budget is not None:
+                self._budget.drop(value)
 
     def if_(self, node: Node, inputs: Sequence[TensorSpec | None], declared: Sequence[TensorSpec]) -> list[TensorSpec]:
         given = [_required(node, i, spec) for i, spec in enumerate(inputs)][1:]
@@ -187,6 +221,7 @@ def _in_full(subgraph: Subgraph) -> list[TensorSpec]:
     for tensor in {t for node in subgraph.nodes if node.op is not DENSIFY for t in node.inputs if t != ABSENT}:
         spec = specs[tensor]
         if spec.sparsity is not None and spec.data is not None:
+            limits.check(spec)
             specs[tensor] = replace(spec, data=densify(spec.data, spec.sparsity, spec.static_shape))
     return specs
 
@@ -214,7 +249,9 @@ def _merge_declared(known: TensorSpec, declared: TensorSpec) -> TensorSpec:
     return replace(declared, shape=known.shape, data=known.data)
 
 
-def _fold(node: Node, inputs: Sequence[TensorSpec | None], outputs: list[TensorSpec]) -> list[TensorSpec]:
+def _fold(
+    node: Node, inputs: Sequence[TensorSpec | None], outputs: list[TensorSpec], most_bytes: int
+) -> list[TensorSpec]:
     """Runs a pure node whose inputs are all constant; a node that fails is left to fail when the model runs."""
     op = node.op
     # A variable that a node sets changes again when its owner has run.
@@ -223,11 +260,16 @@ def _fold(node: Node, inputs: Sequence[TensorSpec | None], outputs: list[TensorS
         return outputs
     if any(spec is not None and spec.data is None for spec in inputs) or all(out.data is not None for out in outputs):
         return outputs
-    if sum(out.size for out in outputs if out.shape is not None) > _MOST_FOLDED:
+    if limits.bytes_of(outputs) > most_bytes:
         return outputs
+    budget = limits.active()
+    if budget is not None:
+        budget.require(limits.packed(inputs) + limits.need(inputs, outputs))
     try:
         run = (op.bind and op.bind(node.options, inputs, outputs)) or op.run
         values = run(node.options, [None if spec is None else spec.data for spec in inputs])
+    except LimitError:
+        raise
     except (LiteclError, *FAULTS):
         return outputs
     return [_with_value(spec, value) for spec, value in zip(outputs, values, strict=True)]

@@ -189,7 +189,7 @@ KERNEL void lstm(ITEM __global float *of_input, __global const Weight *restrict 
         for (int i = first; i < g->blocks; i += step) {
             const int block = t % 2 ? g->blocks - 1 - i : i;  // back again: the last weights are still at hand
             floatv z[MR][NV];
-            sum_block(z, (__global const float *const *)sums, h, &cell, block, g);
+            sum_block(z, (__global const float *const __private *)sums, h, &cell, block, g);
             for (int r = 0; r < rows; ++r) {
 #ifdef LAYER_NORM
                 const int at = block * VW;

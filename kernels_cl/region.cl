@@ -77,12 +77,12 @@ static void run_items(const Region *r, const int first, const int last, __global
 #ifndef LITECL_SOLO
 // A worker that waits lets the others run: it may be their processor that it is waiting on.
 static void pause_worker(const int waited) {
-#if defined(__x86_64__) && defined(__linux__)
-    if (waited > PATIENCE) {
-        long result = 24;  // sched_yield
-        __asm__ volatile("syscall" : "+a"(result) : : "rcx", "r11", "memory");
+#ifdef LITECL_ASSEMBLY  // x86-64's, on Linux
+    // PoCL 6 takes a call without a name for one of get_local_size and the like: its operands must be constants.
+    if (waited > PATIENCE) {  // sched_yield
+        __asm__ volatile("movl $24, %%eax\n\tsyscall" : : "i"(0), "i"(0), "i"(0) : "rax", "rcx", "r11", "memory");
     } else {
-        __asm__ volatile("pause");
+        __builtin_ia32_pause();
     }
 #endif
 }

@@ -27,7 +27,7 @@ _CELL_CLIP = 10.0
 
 
 def _parts(name: str) -> tuple[str, bool]:
-    """The name of the cell without a prefix, and whether its input and forget gates are coupled."""
+    """Return the name of the cell without a prefix, and whether its input and forget gates are coupled."""
     cell, *tokens = name.split(",")
     return cell.strip().removeprefix("lingvo."), _COUPLED in (token.strip() for token in tokens)
 
@@ -63,7 +63,7 @@ def _check(composite: Composite) -> str | None:
 
 
 def _projected(composite: Composite, cells: int) -> int:
-    """How many results a cell has."""
+    """Return the number of results of a cell."""
     projection = composite.inputs[3].shape
     return int(projection[1] or 0) if projection is not None and len(projection) == 2 else cells
 

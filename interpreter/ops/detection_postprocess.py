@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Run, Specs
@@ -73,6 +74,7 @@ def _best(options: DetectionOptions, corners: Array, scores: Array, most: int) -
     order = order[scores[order] >= np.float32(options.nms_score_threshold)]
     chosen: list[int] = []
     while order.size and len(chosen) < most:
+        limits.tick()
         chosen.append(int(order[0]))
         ious = overlaps(corners, chosen[-1], order[1:])
         order = order[1:][ious <= np.float32(options.nms_iou_threshold)]

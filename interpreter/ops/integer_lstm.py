@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Run, Specs
@@ -139,6 +140,7 @@ def bind(op: str, options: CellOptions, inputs: Specs, outputs: Sequence[TensorS
         h, c = (state.astype(np.int64) for state in lstm_cell.states(inputs, FULL, steps.shape[1]))
         results = np.empty((*steps.shape[:2], h.shape[1]), x.dtype)
         for t, of_input in enumerate(saturate(cell.of_input(steps))):
+            limits.tick()
             h, c = _step(cell, of_input, h, c, together=time_major)
             results[t] = h
         result = results[0] if x.ndim == 2 else results if time_major else results.swapaxes(0, 1)

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.op import Inputs, Specs
@@ -125,6 +126,7 @@ class Cell:
         outputs = np.empty((len(x), *h.shape), h.dtype)
         steps = range(len(x))
         for t in reversed(steps) if reverse else steps:
+            limits.tick()
             h, c = self._step([None if part is None else part[t] for part in parts], h, c)
             outputs[t] = h
         return outputs, h, c

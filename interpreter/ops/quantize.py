@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
@@ -36,6 +37,7 @@ def spread(values: Array, quantization: Quantization, rank: int) -> Array:
     if values.size == 1:
         return values.reshape(())
     if quantization.block_size:
+        limits.temporary("scales of blocks", (*values.shape, quantization.block_size), 8)
         return np.repeat(values, quantization.block_size, axis=quantization.quantized_dimension)
     shape = [1] * rank
     shape[quantization.quantized_dimension] = -1

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
@@ -60,6 +61,7 @@ def _walk(
     outputs = np.empty_like(of_input)
     steps = range(len(of_input))
     for t in reversed(steps) if reverse else steps:
+        limits.tick()
         h = activation.apply(function, of_input[t] + recurrent(h) + bias)
         outputs[t] = h
     return outputs, h

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Context, ControlOp, Inputs, NoOptions, Op, Specs
@@ -84,6 +85,7 @@ def spread(x: Array, value: Array, low: Sequence[int], high: Sequence[int], step
     spans = [max(0, (size - 1) * step + 1) if size else 0 for size, step in zip(x.shape, steps, strict=True)]
     shape = [max(0, a + span + b) for a, span, b in zip(low, spans, high, strict=True)]
     require.elements("padding", shape)
+    limits.temporary("a padded tensor", shape, x.dtype.itemsize)
     result = np.full(shape, value.reshape(()), x.dtype)
     source, target = [], []
     for size, step, first, length in zip(x.shape, steps, low, shape, strict=True):

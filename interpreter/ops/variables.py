@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Context, ControlOp, Inputs, NoOptions, Op, Specs
@@ -53,6 +54,7 @@ def _infer_assign(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
 
 def _run_assign(options: NoOptions, inputs: Inputs, context: Context) -> list[Array]:
     variable, value = require.arrays(inputs, 2)
+    limits.replace(context.resources.get(variable.item()), value)
     context.resources[variable.item()] = value
     return []
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops import exact, fixed_point, rescale
 from litecl.interpreter.ops.exact import Product
@@ -29,6 +30,7 @@ def _weighted(product: Product, offset: Array, last: Rescale, dtype: np.dtype[An
             return last(product(rows) + offset)
         result = np.empty((len(rows), offset.size), dtype)
         for start in range(0, len(rows), at_once):
+            limits.tick()
             part = slice(start, start + at_once)
             result[part] = last(product(rows[part]) + offset)
         return result

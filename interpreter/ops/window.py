@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import Padding
@@ -55,7 +56,9 @@ def pad(x: Array, windows: Sequence[Window], value: float = 0.0) -> Array:
     if not any(w.before or w.after for w in windows):
         return x
     lengths = (w.before + n + w.after for w, n in zip(windows, x.shape[1:-1], strict=True))
-    result = np.full((len(x), *lengths, x.shape[-1]), value, x.dtype)
+    shape = (len(x), *lengths, x.shape[-1])
+    limits.temporary("an input with borders", shape, x.dtype.itemsize)
+    result = np.full(shape, value, x.dtype)
     inside = (slice(w.before, w.before + n) for w, n in zip(windows, x.shape[1:-1], strict=True))
     result[(slice(None), *inside)] = x
     return result
@@ -68,7 +71,9 @@ def convolve(x: Array, multiply: Callable[[Array], Array], windows: Sequence[Win
     view = patches(pad(x, windows, border), windows)
     outer, inner = view.shape[: len(windows) + 1], prod(view.shape[len(windows) + 1 :])
     result: Array | None = None
+    limits.temporary("a row of patches", view.shape[2:], 8)
     for images, rows in blocks(outer[0], outer[1], prod(view.shape[2:])):
+        limits.tick()
         block = multiply(view[images, rows].reshape(-1, inner))
         if result is None:
             result = np.empty((*outer, block.shape[1]), block.dtype)
@@ -89,6 +94,7 @@ def reduce(x: Array, windows: Sequence[Window], combine: np.ufunc, identity: flo
             continue
         result = x[(*head, window.tap(0))]
         for index in range(1, window.size):
+            limits.tick()
             result = combine(result, x[(*head, window.tap(index))])
         x = result
     return x

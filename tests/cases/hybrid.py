@@ -224,6 +224,7 @@ _ALL = (
     _both_ways("8 bits, projection, auxiliary input", projection=3, aux=4),
     _case("8 bits", SVDF, SVDFOptions(2),
           [_f(2, 6), _integers(8, 6), _integers(8, 10), _f(4), _zeros(2, 80)], version=3),
+    _conv("8 bits, 1x2 in groups, one line", (1, 1, 40, 8), (6, 1, 2, 4), padding=Padding.VALID),
 )
 
 # The device computes recurrent cells in float32 only.

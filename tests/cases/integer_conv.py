@@ -152,4 +152,8 @@ CASES = (
     _transposed("stride beyond the filter", (1, 3, 3, 5), (4, 2, 2, 5), (9, 9), stride_w=3, stride_h=3, **_UINT8),
     _transposed("zero points at the ends", (1, 3, 4, 5), (6, 3, 3, 5), (6, 8), stride_w=2, stride_h=2, gain=0.2,
                 **_UINT8 | {"zeros": (0, 255, 255)}),
+    *(
+        _conv("1x2 in groups, one line", (1, 1, 40, 8), (6, 1, 2, 4), padding=Padding.VALID, **types)
+        for types in ({}, _INT16, _UINT8)
+    ),
 )

@@ -11,7 +11,7 @@ _REDUCTIONS = (reduce.MEAN, reduce.SUM, reduce.REDUCE_MAX, reduce.REDUCE_MIN, re
 
 
 def keep_dims(function: Function) -> bool:
-    """Takes out every such RESHAPE; says whether there was one."""
+    """Take out every such RESHAPE; say whether there was one."""
     changed = False
     for node in list(function.nodes):
         reduction = node.input(0).producer if node.op is RESHAPE else None

@@ -12,7 +12,7 @@ from litecl.interpreter.schema import Padding
 
 
 def fold_padding(function: Function) -> bool:
-    """Makes SAME convolutions of VALID ones whose PAD adds what SAME would; says whether there was one."""
+    """Make SAME convolutions of VALID ones whose PAD adds what SAME would; say whether there was one."""
     changed = False
     for node in list(function.nodes):
         pad = node.input(0).producer if node.op in (CONV_2D, DEPTHWISE_CONV_2D) else None
@@ -38,7 +38,7 @@ def _is_same(conv: Node, pad: Node) -> bool:
 
 
 def same_padding(size: int | None, window: int | None, stride: int, dilation: int) -> list[int] | None:
-    """What SAME adds before and after: enough for ceil(size / stride) windows, the odd one after."""
+    """Return what SAME adds before and after: enough for ceil(size / stride) windows, the odd one after."""
     if size is None or window is None:
         return None
     reach = (window - 1) * dilation + 1

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs the operators' device cases on Intel's CPU runtime for OpenCL, which compiles and schedules kernels in its own
 # way. Fetches it from PyPI (270 MB, proprietary licence) into a folder of its own. Takes some minutes.
-# Usage: tests/intel_cpu.sh [pytest's options]
+# Usage: tests/tools/intel_cpu.sh [pytest's options]
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 .venv/bin/python -m venv "$work"

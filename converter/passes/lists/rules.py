@@ -1,73 +1,21 @@
-"""Lists of tensors as dense tensors, one element after the other along the first dimension.
-
-A list of fixed size is written in place, by an update of a slice; one that grows is concatenated.
-"""
+"""Operators on lists as operators on dense tensors."""
 
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from litecl.converter.graph import Module, Node, Value, constant
+from litecl.converter.graph import Node, Value, constant
+from litecl.converter.own_ops import UPDATE_SLICE
 from litecl.converter.passes.lists.builder import ListNode
-from litecl.converter.passes.lists.elements import Extent, Scope, element
+from litecl.converter.passes.lists.elements import Extent, element
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
-UPDATE_SLICE = "litecl.update_slice"
-
 _INT32 = TensorType.INT32
-_GROWS = ("TensorListPushBack", "TensorListPopBack", "TensorListResize", "TensorListConcatLists",
-          "TensorListPushBackBatch")
 
 
-def lower_lists(module: Module) -> None:
-    """Replaces every operator on lists, in loops and branches too."""
-    _lower(Scope(module.main))
-
-
-def _lower(scope: Scope) -> None:
-    function = scope.function
-    for node in list(function.nodes):
-        rule = _RULES.get(str(node.op))
-        if rule is not None:
-            function.replace_node(node, rule(ListNode(scope, node)))
-        elif node.op in ("While", "If"):
-            _control(scope, node)
-    function.tidy()
-
-
-def _control(scope: Scope, node: Node) -> None:
-    """Gives arguments that are lists their dense type, inside and out."""
-    operands = node.inputs[node.op == "If" :]
-    for body in node.bodies:
-        for value, argument in zip(operands, body.inputs, strict=True):
-            if argument.type == TensorType.VARIANT and value is not None and value.shape:
-                length = None if node.op == "While" and _grows(argument) else value.shape[0]
-                argument.type, argument.shape = value.type, (length, *value.shape[1:])
-        _lower(scope.enter(node, body))
-    inner = node.bodies[-1]
-    for i, (value, result) in enumerate(zip(node.outputs, inner.outputs, strict=True)):
-        if value.type == TensorType.VARIANT:
-            like = inner.inputs[i] if node.op == "While" else result
-            value.type, value.shape = like.type, like.shape
-            if node.op == "If" and node.bodies[0].outputs[i].shape != result.shape:
-                value.shape = (None, *(result.shape or ())[1:])
-
-
-def _grows(made: Value) -> bool:
-    """Whether something changes the length of a list that enters a body."""
-    for user in made.users:
-        if user.op in _GROWS or (user.op == "TensorListSetItem" and _resizes(user)):
-            return True
-        if user.op == "TensorListSetItem" and _grows(user.output):
-            return True
-        for i, operand in enumerate(user.inputs):
-            if operand is made and any(_grows(body.inputs[i - (user.op == "If")]) for body in user.bodies):
-                return True
-    return False
-
-
-def _resizes(node: Node) -> bool:
+def resizes(node: Node) -> bool:
+    """Return whether a write past its end makes a list longer."""
     return bool(node.attrs.get("resize_if_index_out_of_bounds"))
 
 
@@ -102,9 +50,9 @@ def _empty(a: ListNode) -> list[Value]:
 def _set_item(a: ListNode) -> list[Value]:
     made, index, item = a.dense, a.int32(a.node.input(1)), a.node.input(2)
     row, length = a.row(item), None if made.shape is None else made.shape[0]
-    if _resizes(a.node) and _appends(a, made, index):
+    if resizes(a.node) and _appends(a, made, index):
         return [a.joined([made, row], None if length is None else length + 1)]
-    if _resizes(a.node) and length is None:
+    if resizes(a.node) and length is None:
         return [_anywhere(a, made, index, row)]
     if length == 1 and index.data is not None:
         return [row]
@@ -116,7 +64,7 @@ def _set_item(a: ListNode) -> list[Value]:
 
 
 def _appends(a: ListNode, made: Value, index: Value) -> bool:
-    """Whether the index is certainly the length of the list."""
+    """Return whether the index is certainly the length of the list."""
     if index.data is not None and made.shape is not None and made.shape[0] is not None:
         return bool(int(index.data) == made.shape[0])
     owner, body = a.scope.owner, a.function
@@ -133,7 +81,7 @@ def _appends(a: ListNode, made: Value, index: Value) -> bool:
 
 
 def _anywhere(a: ListNode, made: Value, index: Value, row: Value) -> Value:
-    """A write at any index, zeros before it where the list is shorter."""
+    """Write at any index, zeros before it where the list is shorter."""
     length = a.size(made, 0)
     gap = a.emit("Maximum", [a.emit("Sub", [index, length], _INT32, ()), a.const(0)], _INT32, ())
     first = np.zeros((made.rank or 1, 2), np.int32)
@@ -156,7 +104,7 @@ def _pop_back(a: ListNode) -> list[Value]:
 
 
 def _concat(a: ListNode) -> list[Value]:
-    """All elements one after the other, and their lengths, which are equal."""
+    """Return all elements one after the other, and their lengths, which are equal."""
     made = a.dense
     shape = made.shape or ()
     rest = shape[2:]
@@ -194,7 +142,7 @@ def _scatter(a: ListNode) -> list[Value]:
 
 
 def _counts_rows(indices: Value, x: Value) -> bool:
-    """Whether indices are range(0, n) for the n rows of x, as TensorArray.unstack writes them."""
+    """Return whether indices are range(0, n) for the n rows of x, as TensorArray.unstack writes them."""
     node = indices.producer
     start = None if node is None or node.op != "Range" else node.input(0).data
     if node is None or start is None or int(start):
@@ -210,7 +158,7 @@ def _element_shape(a: ListNode) -> list[Value]:
     return [a.part(shape, a.const(1), None)]
 
 
-_RULES: Mapping[str, Callable[[ListNode], list[Value]]] = {
+LIST_RULES: Mapping[str, Callable[[ListNode], list[Value]]] = {
     "TensorListFromTensor": lambda a: [a.node.input(0)],
     "TensorListReserve": _reserve,
     "EmptyTensorList": _empty,

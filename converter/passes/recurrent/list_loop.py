@@ -1,7 +1,7 @@
 """Loops as Keras 3 writes a recurrent layer: they take the rows of a time-major tensor [T,B,F] one by one.
 
 What a step computes, it may write to a list: every step at its own place, or always at place 0 where only the last is
-wanted. Matchers of single layers (``lstm_loops``, ``rnn_loops``) look at the step, this file at all around it.
+wanted. Matchers of single layers (``lstm``, ``rnn``) look at the step, this file at all around it.
 """
 
 from dataclasses import dataclass
@@ -34,11 +34,11 @@ class ListLoop:
         self.cond, self.body = node.bodies
 
     def argument(self, value: Value) -> int | None:
-        """Which argument of the body a value is."""
+        """Return which argument of the body a value is; None if none."""
         return next((i for i, argument in enumerate(self.body.inputs) if argument is value), None)
 
     def outside(self, value: Value) -> Value | None:
-        """A value of the body that no step changes, as it is outside."""
+        """Return a value of the body that no step changes, as it is outside."""
         if value.data is not None:
             return constant(value.data, value.name)
         position = self.argument(value)
@@ -47,7 +47,7 @@ class ListLoop:
         return self.node.input(position)
 
     def rows(self, x: Value, sizes: Sizes) -> Value | None:
-        """The time-major tensor whose rows ``x`` is, from the first to the last."""
+        """Return the time-major tensor whose rows ``x`` is, from the first to the last."""
         get = x.producer
         if get is None or get.op != "TensorListGetItem":
             return None
@@ -62,7 +62,10 @@ class ListLoop:
         return tensor if tensor.rank == 3 and self._runs_for(time, tensor, sizes) else None
 
     def _runs_for(self, time: int, tensor: Value, sizes: Sizes) -> bool:
-        """Whether the loop goes on while time is less than the number of rows (Keras adds a limit of as many steps)."""
+        """Return whether the loop lasts while time is less than the number of rows.
+
+        Keras adds a limit of as many steps.
+        """
         (result,) = self.cond.outputs
         conditions = match(_AND, result)
         wanted = sizes.dimension(tensor, 0)
@@ -88,7 +91,7 @@ class ListLoop:
         return self.node.input(self.cond.inputs.index(value)) if value in self.cond.inputs else None
 
     def stores(self, value: Value, x: Value) -> list[Store] | None:
-        """The lists that a value of the step is written to; None where one is not written as a layer writes it."""
+        """Return the lists that a value of the step is written to; None if one is not written as a layer does."""
         found = []
         for user in value.users:
             if user.op != "TensorListSetItem" or user.input(2) is not value:
@@ -105,12 +108,12 @@ class ListLoop:
         return found
 
     def leaves_only(self, results: set[int]) -> bool:
-        """Whether nothing but these results of the loop is used."""
+        """Return whether nothing but these results of the loop is used."""
         return {i for i, value in enumerate(self.node.outputs) if value.users} <= results
 
 
 def batch_major(function: Function, tensor: Value, name: str) -> tuple[Value, bool]:
-    """A time-major tensor as [B,T,F], and whether it is read backwards."""
+    """Return a time-major tensor as [B,T,F], and whether it is read backwards."""
     reverse = tensor.producer
     if reverse is not None and reverse.op == "ReverseV2" and _is_axis_0(reverse.input(1)):
         return _swapped(function, reverse.input(0), name), True
@@ -118,7 +121,7 @@ def batch_major(function: Function, tensor: Value, name: str) -> tuple[Value, bo
 
 
 def replace_stores(function: Function, loop: Node, stores: list[Store], sequence: Value, last: Value) -> None:
-    """Lets readers of the lists read a sequence [B,T,U] and its last step."""
+    """Let readers of the lists read a sequence [B,T,U] and its last step."""
     for store in stores:
         for stack in list(loop.outputs[store.position].users):
             _replace_stack(function, stack, sequence, last, store.is_sequence)
@@ -137,7 +140,7 @@ def _replace_stack(function: Function, stack: Node, sequence: Value, last: Value
 
 
 def _swapped(function: Function, value: Value, name: str) -> Value:
-    """Batch-major from time-major, and back."""
+    """Return a batch-major tensor as time-major, and back."""
     first, second, *rest = value.shape or ()
     order = constant(np.array([1, 0, 2], np.int32))
     return function.emit("Transpose", [value, order], (value.type, (second, first, *rest)), name)

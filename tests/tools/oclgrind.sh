@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs the operators' device cases in the simulator Oclgrind (Debian: apt-get install oclgrind), which takes litecl's
 # launches for GPUs, checks every memory access and looks for data races between work-items. Takes some minutes.
-# Usage: tests/oclgrind.sh [pytest's options]
+# Usage: tests/tools/oclgrind.sh [pytest's options]
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 icd=/usr/lib/oclgrind/liboclgrind-rt-icd.so
 [ -e "$icd" ] || { echo "oclgrind is not installed: no $icd" >&2; exit 2; }
 work=$(mktemp -d)

@@ -1,0 +1,86 @@
+"""Runs model files on OpenCL devices and on the interpreter, twice each, and compares. Exits with 1 if any differ.
+
+The device must not fail (``strict``); what it refuses, the CPU runs. For checks on processors and drivers that the
+tests do not run on: ``tests/tools/qemu_cpu.sh`` calls it.
+
+Usage: python tests/tools/models.py [--device NAME]... FILE_OR_FOLDER...
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from litecl.delegate import CLDelegate
+from litecl.delegate.device import devices
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import LiteclError
+from litecl.perf import feeds
+
+_TOLERANCE = 1e-4  # of an output's largest magnitude
+_INVOKES = 2  # states are carried from one to the next
+
+
+def main() -> int:
+    """Print a line for every model and device; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="+", type=Path)
+    parser.add_argument("--device", action="append", help="a fragment of a name; all devices by default")
+    arguments = parser.parse_args()
+    names = arguments.device or [""]
+    chosen = [device for device in devices() if any(name in device.name for name in names)]
+    bad = 0
+    for path in _files(arguments.models):
+        try:
+            expected = _outputs(path)
+        except LiteclError as error:
+            print(f"-     {path}: not on the interpreter: {_first_line(error)}", flush=True)
+            continue
+        for device in chosen:
+            start_s = time.monotonic()
+            verdict, good = _compared(path, device, expected)
+            bad += not good
+            took = f"{time.monotonic() - start_s:.0f} s"
+            print(f"{'ok   ' if good else 'WRONG'} {path}, {device.name}, {took}: {verdict}", flush=True)
+    return min(bad, 1)
+
+
+def _files(paths: list[Path]) -> Iterator[Path]:
+    for path in paths:
+        yield from sorted(path.rglob("*.tflite")) if path.is_dir() else [path]
+
+
+def _outputs(path: Path, **options: Any) -> list[Any]:
+    """The outputs of every invoke, then the nodes that the device took and all."""
+    interpreter = Interpreter(str(path), **options)
+    interpreter.allocate_tensors()
+    inputs = feeds.random_inputs(interpreter.get_input_details(), seed=1)
+    feeds.prepare(interpreter, inputs)
+    outputs = []
+    for _ in range(_INVOKES):
+        interpreter.invoke()
+        outputs += [np.array(x) for x in feeds.outputs_of(interpreter)]
+    rows = interpreter.delegation_report().nodes if options else ()
+    return [*outputs, (sum(row.claimed for row in rows), len(rows))]
+
+
+def _compared(path: Path, device: Any, expected: list[Any]) -> tuple[str, bool]:
+    try:
+        *got, (claimed, nodes) = _outputs(path, delegates=[CLDelegate(device=device, strict=True)])
+    except LiteclError as error:
+        return f"{type(error).__name__}: {_first_line(error)}", False
+    worst = feeds.difference(got, expected[:-1])
+    allowed = _TOLERANCE if any(x.dtype.kind == "f" for x in got) else 0.0
+    return f"difference {worst:.1e}, {claimed} of {nodes} nodes on the device", worst <= allowed
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
