@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-_TIMEOUT_S = 120
+_TIMEOUT_S = 300
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 
 _COMMON = """
@@ -142,7 +142,7 @@ def work(interpreter):
 threads = [threading.Thread(target=work, args=(i,)) for i in made]
 for thread in threads:
     thread.start()
-for _ in range(20):
+for _ in range(8):
     forked(lambda: right(run(opened(CLDelegate()))))
 stop.set()
 for thread in threads:

@@ -33,7 +33,7 @@ MODES = {
     "queued": {"num_threads": 1, "queue_loops": True},
     "profile": {"num_threads": 1, "profile": True},
 }
-_THREADS, _TIMEOUT_S = 6, 60
+_THREADS, _TIMEOUT_S = 6, 240
 
 
 @pytest.fixture(autouse=True)
