@@ -18,6 +18,7 @@ from litecl.delegate.capabilities import Capabilities
 from litecl.delegate.device import Device
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError
+from litecl.perf import devices as listing
 from test_ops import DEVICE_CASES, content, expected
 
 _AVX512 = frozenset({"AVX512F", "AVX512CD", "AVX512BW", "AVX512DQ", "AVX512VL"})
@@ -216,6 +217,16 @@ def test_a_device_that_builds_nothing_says_what_to_do(unknown: Any, monkeypatch:
     monkeypatch.setattr(capabilities, "_MACROS", ("__SSE2__\n#error no compiler\n#endif\n#if 0",))
     with pytest.raises(KernelBuildError, match=r"Choose\s+another device"):
         capabilities.capabilities(unknown)
+
+
+def test_a_device_that_builds_nothing_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``litecl devices`` shows it, with what is the matter."""
+
+    def broken(*_: Any) -> Any:
+        raise KernelBuildError("it cannot\nmore")
+
+    monkeypatch.setattr(listing, "target_of", broken)
+    assert {(row.problem, row.vector_width, row.float64) for row in listing.device_rows()} == {("it cannot", 0, False)}
 
 
 def test_the_key_of_a_kept_file_names_the_compilers_processor(monkeypatch: pytest.MonkeyPatch) -> None:
