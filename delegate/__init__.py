@@ -1,6 +1,6 @@
 """The OpenCL delegate: parts of a model, claimed with reasons and run on a device."""
 
-from litecl.delegate import environment  # noqa: F401  before pyopencl is imported
+from litecl.delegate.opencl import environment
 from litecl.delegate.cl_op import Call, ClOp, Launch, Refusal
 from litecl.delegate.delegate import CLDelegate
 from litecl.delegate.report import DelegationReport

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
 
-from litecl.delegate.cl_errors import typed_errors
+from litecl.delegate.analysis.cost import work_flops
+from litecl.delegate.analysis.list_writes import learned, with_lists_in_place
 from litecl.delegate.cl_op import ClOp, Const, Operand
-from litecl.delegate.control import FOLDED, callees_of, reached
-from litecl.delegate.cost import work_flops
-from litecl.delegate.device import Device
-from litecl.delegate.list_writes import learned, with_lists_in_place
-from litecl.delegate.opening import forget, open_device, tuning_of
-from litecl.delegate.options import CLOptions, Precision, node_set
-from litecl.delegate.partition import Partitioning, Region, partition
-from litecl.delegate.plan import Plan, plan
+from litecl.delegate.claim.control import FOLDED, callees_of, reached
+from litecl.delegate.claim.options import CLOptions, Precision, node_set
+from litecl.delegate.claim.partition import Partitioning, Region, partition
+from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.errors import typed_errors
+from litecl.delegate.opencl.opening import forget, open_device, tuning_of
+from litecl.delegate.opencl.runner import Program
+from litecl.delegate.plan.plan import Plan, plan
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, PartitionRow, summary, warn
-from litecl.delegate.runner import Program
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter import limits
 from litecl.interpreter.errors import DelegateError, LimitError, OutOfDeviceMemory

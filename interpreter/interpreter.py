@@ -164,13 +164,10 @@ class Interpreter:
             raise ModelError("the model is not ready: call allocate_tensors() before invoke()")
         graph = self._model.subgraphs[subgraph]
         inputs = [self._inputs[subgraph][t] for t in graph.inputs]
-        if not self._running.acquire(False):
+        if self._running.locked():
             raise ModelError("invoke: this interpreter is running already: make one for every thread")
-        try:
-            with self._threads, self._budget or nullcontext(), self._counted(dict(enumerate(inputs))):
-                results = self._executor.call(subgraph, inputs)
-        finally:
-            self._running.release()
+        with self._running, self._threads, self._budget or nullcontext(), self._counted(dict(enumerate(inputs))):
+            results = self._executor.call(subgraph, inputs)
         outputs = {t: results[i] for i, t in enumerate(graph.outputs)}
         self._results.close()
         self._results = self._counted(outputs)

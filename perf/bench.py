@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from litecl.delegate import CLDelegate, DelegationReport
-from litecl.delegate.options import Precision
+from litecl.delegate.claim.options import Precision
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.executor import Listener

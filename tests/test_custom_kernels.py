@@ -9,8 +9,8 @@ import pytest
 
 from build import Graph, model, randn
 from litecl.delegate import Call, CLDelegate, ClOp, Launch
-from litecl.delegate.claims import takes
-from litecl.delegate.launch import elements
+from litecl.delegate.kit.claims import takes
+from litecl.delegate.kit.shares import elements
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.graph import Model, TensorSpec

@@ -15,8 +15,10 @@ import pytest
 import compare
 import oracle
 from build import Graph, model, randn
-from litecl.delegate import CLDelegate, enqueue, lstm_loop, programs
-from litecl.delegate.list_writes import update_lists_in_place
+from litecl.delegate import CLDelegate
+from litecl.delegate.analysis.list_writes import update_lists_in_place
+from litecl.delegate.opencl import enqueue, programs
+from litecl.delegate.recurrent import lstm_loop
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError, ModelError
 from litecl.interpreter.graph import Array, Model, Subgraph, TensorSpec

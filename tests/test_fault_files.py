@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from build import Graph, model, randn
-from litecl.delegate import capabilities, disk, environment, opening
-from litecl.delegate.device import devices
+from litecl.delegate import disk
+from litecl.delegate.opencl import environment
+from litecl.delegate.opencl import capabilities, opening
+from litecl.delegate.opencl.device import devices
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.writer import write_file

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from litecl.delegate.memory import Usage, place
+from litecl.delegate.plan.memory import Usage, place
 
 _usages = st.lists(
     st.tuples(st.integers(1, 5000), st.integers(0, 20), st.integers(0, 20)).map(

@@ -9,10 +9,10 @@ import pytest
 import oracle
 from build import Graph, model, randn
 from litecl.delegate import CLDelegate
+from litecl.delegate.analysis.list_writes import with_lists_in_place
 from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
-from litecl.delegate.list_writes import with_lists_in_place
+from litecl.delegate.opencl.runner import Program
 from litecl.delegate.ops import CL_OPS
-from litecl.delegate.runner import Program
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Model, TensorSpec

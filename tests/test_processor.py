@@ -13,9 +13,10 @@ import pytest
 
 import devices
 from cases import Case
-from litecl.delegate import CLDelegate, capabilities, disk, processor, programs
-from litecl.delegate.capabilities import Capabilities
-from litecl.delegate.device import Device
+from litecl.delegate import CLDelegate, disk, processor
+from litecl.delegate.opencl import capabilities, programs
+from litecl.delegate.opencl.capabilities import Capabilities
+from litecl.delegate.opencl.device import Device
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError
 from litecl.perf import devices as listing

@@ -7,7 +7,7 @@ import pytest
 
 from build import Graph, model, randn
 from litecl.delegate import CLDelegate
-from litecl.delegate.device import Device
+from litecl.delegate.opencl.device import Device
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions

@@ -1,6 +1,5 @@
 """The device operators, one file an operator or a family, and the table of them all."""
 
-from litecl.delegate import hybrid, quantized
 from litecl.delegate.cl_op import ClOp, DeviceOp, Variants
 from litecl.delegate.ops import (
     arg_max,
@@ -44,6 +43,7 @@ from litecl.delegate.ops import (
     unary,
     unidirectional_sequence_lstm,
 )
+from litecl.delegate.quantized import hybrid, integers
 from litecl.interpreter.op import Op
 
 _LIGHT: tuple[ClOp, ...] = (
@@ -101,7 +101,7 @@ def _table() -> dict[Op, DeviceOp]:
     for op in dict.fromkeys(cl_op.op for cl_op in (*_QUANTIZED, *_HYBRID)):
         special = [
             (applies, cl_op)
-            for applies, variants in ((quantized.applies, _QUANTIZED), (hybrid.applies, _HYBRID))
+            for applies, variants in ((integers.applies, _QUANTIZED), (hybrid.applies, _HYBRID))
             for cl_op in variants
             if cl_op.op is op
         ]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Alias, Arg, Call, ClOp, Launch, Operand, Refusal, Step
-from litecl.delegate.claims import (
+from litecl.delegate.kit.claims import (
     C_TYPES,
     NUMBERS,
     QUANTIZED,
@@ -21,9 +21,9 @@ from litecl.delegate.claims import (
     takes,
     typed,
 )
-from litecl.delegate.launch import elements
-from litecl.delegate.quantized import alike
-from litecl.delegate.strided import Walk, long_rows, view, view_of, walk
+from litecl.delegate.kit.shares import elements
+from litecl.delegate.kit.strided import Walk, long_rows, view, view_of, walk
+from litecl.delegate.quantized.integers import alike
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, compare

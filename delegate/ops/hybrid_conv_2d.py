@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.delegate import claims, hybrid
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Refusal, Step
-from litecl.delegate.patches import Geometry, geometry, matrix, patches
-from litecl.delegate.quantized import packed
-from litecl.delegate.tile import flops
+from litecl.delegate.kit import claims
+from litecl.delegate.matmul.patches import Geometry, geometry, matrix, patches
+from litecl.delegate.matmul.tile import flops
+from litecl.delegate.quantized import hybrid
+from litecl.delegate.quantized.integers import packed
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions, windows
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from litecl.delegate import claims, hybrid
 from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
+from litecl.delegate.kit import claims
 from litecl.delegate.ops import batch_matmul, depthwise_conv_2d, transpose_conv
+from litecl.delegate.quantized import hybrid
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D

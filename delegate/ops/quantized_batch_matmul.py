@@ -6,13 +6,13 @@ from dataclasses import astuple, replace
 
 import numpy as np
 
-from litecl.delegate import claims
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Scratch, Step
-from litecl.delegate.launch import chunks
-from litecl.delegate.patches import Patches, matrix, patches
-from litecl.delegate.quantized import Bounds, bounds_of, per_tensor, scale, unsigned_zero, zero_point
-from litecl.delegate.strided import Memory, copy, view
-from litecl.delegate.tile import flops
+from litecl.delegate.kit import claims
+from litecl.delegate.kit.shares import chunks
+from litecl.delegate.kit.strided import Memory, copy, view
+from litecl.delegate.matmul.patches import Patches, matrix, patches
+from litecl.delegate.matmul.tile import flops
+from litecl.delegate.quantized.integers import Bounds, bounds_of, per_tensor, scale, unsigned_zero, zero_point
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops import fixed_point
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate import launch
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Refusal, Step
-from litecl.delegate.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, typed
+from litecl.delegate.kit import shares
+from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, typed
 from litecl.delegate.ops.binary import together
 from litecl.delegate.ops.table import elements, results
-from litecl.delegate.quantized import bounded, bounds_of, per_tensor, scale, words, zero_point
+from litecl.delegate.quantized.integers import bounded, bounds_of, per_tensor, scale, words, zero_point
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, fixed_point
@@ -105,7 +105,7 @@ def _cl_op(op: Op, function: str, sign: int | None) -> ClOp:
         else:
             scales = _scales(op, call, sums=sign is not None)
         a, b, path = together(a, b, c)
-        share = launch.elements(c.spec.size, call.target)
+        share = shares.elements(c.spec.size, call.target)
         args: tuple[Arg, ...] = (a, b, c, path.table, Const(np.array(scales, np.int32)), *share.args, *path.arguments)
         return [share.launch("quantized_binary", "quantized_binary", args, defines, c.spec.size)]
 

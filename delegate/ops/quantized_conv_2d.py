@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate import claims
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Refusal, Scratch, Step
-from litecl.delegate.patches import Geometry, geometry, matrix, patches
-from litecl.delegate.quantized import (
+from litecl.delegate.kit import claims
+from litecl.delegate.matmul.patches import Geometry, geometry, matrix, patches
+from litecl.delegate.matmul.tile import flops
+from litecl.delegate.quantized.integers import (
     Weights,
     bounded,
     bounds_of,
@@ -18,7 +19,6 @@ from litecl.delegate.quantized import (
     weights_of,
     zero_point,
 )
-from litecl.delegate.tile import flops
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops import weighted
 from litecl.interpreter.ops.conv_2d import CONV_2D, windows

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate import claims
 from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Refusal, Step, Target
+from litecl.delegate.kit import claims
+from litecl.delegate.matmul.patches import geometry
+from litecl.delegate.matmul.tile import flops
 from litecl.delegate.ops import quantized_depthwise_16
 from litecl.delegate.ops.quantized_conv_2d import claim_product, convolution, sums_in_float64
-from litecl.delegate.patches import geometry
-from litecl.delegate.quantized import Bounds, Weights, bounds_of, unsigned_zero, weights_of
-from litecl.delegate.tile import flops
+from litecl.delegate.quantized.integers import Bounds, Weights, bounds_of, unsigned_zero, weights_of
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops import fixed_point
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, windows

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Refusal, Step
-from litecl.delegate.claims import C_TYPES, QUANTIZED, Specs, given, typed
-from litecl.delegate.launch import chunks
+from litecl.delegate.kit.claims import C_TYPES, QUANTIZED, Specs, given, typed
+from litecl.delegate.kit.shares import chunks
 from litecl.delegate.ops.pool_2d import sizes
-from litecl.delegate.quantized import alike, bounded, bounds_of
+from litecl.delegate.quantized.integers import alike, bounded, bounds_of
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, MAX_POOL_2D, windows

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from litecl.delegate.cl_op import Call, ClOp, Operand, Refusal, Scratch, Step
-from litecl.delegate.claims import QUANTIZED, Specs, constant, given, integers, typed
+from litecl.delegate.kit.claims import QUANTIZED, Specs, constant, given, integers, typed
 from litecl.delegate.ops.reduce import SUMS, reduced
 from litecl.delegate.ops.requantize import requantized, scaled
-from litecl.delegate.quantized import bounds_of, per_tensor, words, zero_point
+from litecl.delegate.quantized.integers import bounds_of, per_tensor, words, zero_point
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.reduce import MEAN, SUM, mean_factor

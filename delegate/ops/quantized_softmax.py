@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Refusal, Step
-from litecl.delegate.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, typed
-from litecl.delegate.launch import chunks
-from litecl.delegate.quantized import per_tensor, words
+from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, typed
+from litecl.delegate.kit.shares import chunks
+from litecl.delegate.quantized.integers import per_tensor, words
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.softmax import SOFTMAX, difference_multiplier_16, exponentials, tables_16
 from litecl.interpreter.ops.types import integer_limits

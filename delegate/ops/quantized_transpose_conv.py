@@ -6,13 +6,13 @@ from itertools import product
 
 import numpy as np
 
-from litecl.delegate import claims
 from litecl.delegate.cl_op import Call, ClOp, Operand, Refusal, Scratch, Step
+from litecl.delegate.kit import claims
+from litecl.delegate.kit.strided import copy, view
+from litecl.delegate.matmul.patches import Geometry
 from litecl.delegate.ops.quantized_conv_2d import claim_product, convolution, sums_in_float64
 from litecl.delegate.ops.transpose_conv import Phase, phases_of
-from litecl.delegate.patches import Geometry
-from litecl.delegate.quantized import weights_of, zero_point
-from litecl.delegate.strided import copy, view
+from litecl.delegate.quantized.integers import weights_of, zero_point
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV, TransposeConvOptions, offset
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate import launch
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Scratch, Step, Target
-from litecl.delegate.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, stored, typed
-from litecl.delegate.launch import chunks
+from litecl.delegate.kit import shares
+from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, stored, typed
+from litecl.delegate.kit.shares import chunks
 from litecl.delegate.ops.binary import together
-from litecl.delegate.quantized import per_tensor, words, zero_point
+from litecl.delegate.quantized.integers import per_tensor, words, zero_point
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, compare, unary
@@ -89,7 +89,7 @@ def _of_pairs(op: Op) -> ClOp:
             right = np.where(right == zero_point(b.spec), right ^ 1, right)
         table = Const(results(op, call.options, [a.spec, b.spec], y.spec, [left, right]))
         a, b, path = together(a, b, y)
-        share = launch.elements(y.spec.size, call.target)
+        share = shares.elements(y.spec.size, call.target)
         args: tuple[Arg, ...] = (a, b, table, y, path.table, *share.args, *path.arguments)
         return [share.launch("table", "look_up_pairs", args, {"T": "uchar", "R": C_TYPES[y.spec.type]}, y.spec.size)]
 

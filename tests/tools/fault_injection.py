@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate import CLDelegate, capabilities, device, opening, report
+from litecl.delegate import CLDelegate, report
+from litecl.delegate.opencl import capabilities, device, opening
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
