@@ -11,8 +11,7 @@ import pytest
 
 from build import Graph, model, randn
 from litecl.delegate import disk
-from litecl.delegate.opencl import environment
-from litecl.delegate.opencl import capabilities, opening
+from litecl.delegate.opencl import capabilities, environment, opening
 from litecl.delegate.opencl.device import devices
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.ops.binary import ADD, AddOptions

@@ -10,9 +10,9 @@ import numpy as np
 import pyopencl as cl
 
 from litecl.delegate.cl_op import Target
-from litecl.delegate.opencl.environment import set_environment
 from litecl.delegate.opencl import fork
 from litecl.delegate.opencl.capabilities import capabilities
+from litecl.delegate.opencl.environment import set_environment
 from litecl.delegate.opencl.errors import typed_errors
 from litecl.delegate.opencl.programs import Programs
 from litecl.delegate.tuning import Tuning

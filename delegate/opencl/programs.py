@@ -14,8 +14,8 @@ import pyopencl as cl
 from litecl import kernels_cl
 from litecl.delegate import disk
 from litecl.delegate.cl_op import Launch
-from litecl.delegate.opencl.environment import POCL, check_room
 from litecl.delegate.opencl import fork
+from litecl.delegate.opencl.environment import POCL, check_room
 from litecl.delegate.opencl.errors import typed
 from litecl.delegate.plan.region_program import RegionProgram, Variant, function_of
 from litecl.interpreter.errors import KernelBuildError

@@ -9,7 +9,7 @@ import numpy as np
 from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Refusal, Scratch, Step, Target
 from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, typed
 from litecl.delegate.kit.shares import elements
-from litecl.delegate.ops import table
+from litecl.delegate.ops.quantized import table
 from litecl.delegate.quantized.integers import Bounds, per_tensor
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops import fixed_point

@@ -10,7 +10,7 @@ from litecl.delegate.cl_op import Call, ClOp, Operand, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.strided import copy, view
 from litecl.delegate.matmul.patches import Geometry
-from litecl.delegate.ops.quantized_conv_2d import claim_product, convolution, sums_in_float64
+from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution, sums_in_float64
 from litecl.delegate.ops.transpose_conv import Phase, phases_of
 from litecl.delegate.quantized.integers import weights_of, zero_point
 from litecl.interpreter.graph import Array, Shape, TensorSpec

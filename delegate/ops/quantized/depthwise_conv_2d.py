@@ -10,8 +10,8 @@ from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Refusal, Step, Targ
 from litecl.delegate.kit import claims
 from litecl.delegate.matmul.patches import geometry
 from litecl.delegate.matmul.tile import flops
-from litecl.delegate.ops import quantized_depthwise_16
-from litecl.delegate.ops.quantized_conv_2d import claim_product, convolution, sums_in_float64
+from litecl.delegate.ops.quantized import depthwise_16
+from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution, sums_in_float64
 from litecl.delegate.quantized.integers import Bounds, Weights, bounds_of, unsigned_zero, weights_of
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops import fixed_point
@@ -58,7 +58,7 @@ def _claim(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) ->
     if refusal := claim_product(inputs, outputs, options, axis=3):
         return refusal
     filter_ = claims.given(inputs, 1).static_shape
-    if outputs[0].type == TensorType.INT16 and filter_[1] * filter_[2] > quantized_depthwise_16.MOST_TAPS:
+    if outputs[0].type == TensorType.INT16 and filter_[1] * filter_[2] > depthwise_16.MOST_TAPS:
         return Refusal("filters so large that sums of 16-bit activations outgrow 32 bits")
     return None
 
@@ -68,7 +68,7 @@ def _lower(call: Call) -> list[Step]:
     taps, columns = filter_.shape[1] * filter_.shape[2], filter_.shape[3]
     by_column = filter_.value.reshape(taps, columns).T
     if x.spec.type == TensorType.INT16:
-        return [quantized_depthwise_16.launch(call, weights_of(call.specs, out.spec, by_column, 1))]
+        return [depthwise_16.launch(call, weights_of(call.specs, out.spec, by_column, 1))]
     if columns == x.shape[3]:
         return [_launch(call, weights_of(call.specs, out.spec, by_column, 1))]
     weights = weights_of(call.specs, out.spec, by_column, x.shape[3])

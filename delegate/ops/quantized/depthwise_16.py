@@ -7,7 +7,7 @@ import numpy as np
 from litecl.delegate.cl_op import Arg, Call, Const, Launch
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.shares import chunks
-from litecl.delegate.ops.quantized_conv_2d import is_wide
+from litecl.delegate.ops.quantized.conv_2d import is_wide
 from litecl.delegate.quantized.integers import Weights, bounds_of
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.depthwise_conv_2d import windows

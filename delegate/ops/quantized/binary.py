@@ -11,7 +11,7 @@ from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Refusal, Step
 from litecl.delegate.kit import shares
 from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, typed
 from litecl.delegate.ops.binary import together
-from litecl.delegate.ops.table import elements, results
+from litecl.delegate.ops.quantized.table import elements, results
 from litecl.delegate.quantized.integers import bounded, bounds_of, per_tensor, scale, words, zero_point
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op

@@ -6,8 +6,8 @@ from typing import Any
 
 from litecl.delegate.cl_op import Call, ClOp, Operand, Refusal, Scratch, Step
 from litecl.delegate.kit.claims import QUANTIZED, Specs, constant, given, integers, typed
+from litecl.delegate.ops.quantized.requantize import requantized, scaled
 from litecl.delegate.ops.reduce import SUMS, reduced
-from litecl.delegate.ops.requantize import requantized, scaled
 from litecl.delegate.quantized.integers import bounds_of, per_tensor, words, zero_point
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
