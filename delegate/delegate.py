@@ -22,9 +22,9 @@ from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRo
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter import limits
 from litecl.interpreter.errors import DelegateError, LimitError, OutOfDeviceMemory
-from litecl.interpreter.executor import Frame
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Inputs, NoOptions
+from litecl.interpreter.run.executor import Frame
 
 
 class CLDelegate:

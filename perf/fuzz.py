@@ -27,7 +27,7 @@ from rich.table import Table
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
-from litecl.interpreter.reader import read
+from litecl.interpreter.file.reader import read
 from litecl.perf.feeds import random_inputs
 from litecl.perf.mutants import Plan, seeds
 

@@ -9,11 +9,11 @@ from ai_edge_litert.interpreter import Interpreter as LiteRT
 
 import oracle
 from litecl.delegate.ops import CL_OPS
+from litecl.interpreter.file.tables import BUILTIN_OPERATORS
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.options import RawOptions, unknown_op
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.tables import BUILTIN_OPERATORS
-from litecl.interpreter.writer import write
 from litecl.perf import coverage
 from litecl.perf.cli import main
 

@@ -14,8 +14,8 @@ from litecl.delegate import disk
 from litecl.delegate.opencl import capabilities, environment, opening
 from litecl.delegate.opencl.device import devices
 from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.ops.binary import ADD, AddOptions
-from litecl.interpreter.writer import write_file
 from tools.fault_models import RNG, assert_right, prepared, raises, small
 
 

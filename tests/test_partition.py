@@ -14,7 +14,7 @@ from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.unary import EXP
-from litecl.interpreter.shapes import propagate
+from litecl.interpreter.run.shapes import propagate
 
 RNG = np.random.default_rng(5)
 

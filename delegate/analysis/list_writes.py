@@ -20,8 +20,8 @@ from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOpt
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.reshape import EXPAND_DIMS, RESHAPE
 from litecl.interpreter.ops.slice import SLICE
+from litecl.interpreter.run.shapes import propagate
 from litecl.interpreter.schema import ActivationFunctionType
-from litecl.interpreter.shapes import propagate
 
 Specs = Sequence[Sequence[TensorSpec]]
 

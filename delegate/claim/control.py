@@ -7,8 +7,8 @@ from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import ABSENT, Model, Node, Shape, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.control import CALL, IF, STABLEHLO_COMPOSITE, WHILE
+from litecl.interpreter.run.shapes import propagate
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.shapes import propagate
 
 CONTROL_OPS = (IF, WHILE, CALL, STABLEHLO_COMPOSITE)
 """What may be absorbed into a region, with all the subgraphs that it reaches."""

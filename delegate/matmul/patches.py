@@ -5,7 +5,7 @@ from dataclasses import astuple, dataclass, replace
 from litecl.delegate.cl_op import Pads, Scratch, Target
 from litecl.delegate.matmul.tile import Grid, Tile, flops, grid_for, tile_for
 from litecl.interpreter.graph import Shape
-from litecl.interpreter.ops.window import Window
+from litecl.interpreter.kit.window import Window
 
 _ITEMS_PER_UNIT = 8
 _LEAST_ITEM_OPERATIONS = 1e5

@@ -26,7 +26,7 @@ from litecl.delegate.report import Counters, KernelRow, Manner, summary
 from litecl.interpreter import limits
 from litecl.interpreter.errors import DelegateError, KernelBuildError
 from litecl.interpreter.graph import Array
-from litecl.interpreter.variables import Variables
+from litecl.interpreter.run.variables import Variables
 
 # Fewer launches than this are not worth a program of their own.
 _REGION_LAUNCHES = 4

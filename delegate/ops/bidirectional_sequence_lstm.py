@@ -12,7 +12,7 @@ from litecl.interpreter.ops.bidirectional_sequence_lstm import (
     FORWARD,
     BidirectionalSequenceLSTMOptions,
 )
-from litecl.interpreter.ops.lstm_cell import Layout
+from litecl.interpreter.recurrent.lstm_cell import Layout
 
 _AUX = 39
 

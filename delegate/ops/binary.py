@@ -25,11 +25,11 @@ from litecl.delegate.kit.shares import elements
 from litecl.delegate.kit.strided import Walk, long_rows, view, view_of, walk
 from litecl.delegate.quantized.integers import alike
 from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.kit.types import limits
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, compare
 from litecl.interpreter.ops.add_n import ADD_N
 from litecl.interpreter.ops.prelu import PRELU
-from litecl.interpreter.ops.types import limits
 from litecl.interpreter.schema import TensorType
 
 _FLOAT, _INT, _BOOL = TensorType.FLOAT32, TensorType.INT32, TensorType.BOOL

@@ -5,8 +5,8 @@ import numpy as np
 from litecl.delegate.cl_op import Call, ClOp, Step
 from litecl.delegate.kit.claims import C_TYPES, of, stored, takes
 from litecl.delegate.kit.shares import elements
+from litecl.interpreter.kit.types import limits
 from litecl.interpreter.ops.cast import CAST
-from litecl.interpreter.ops.types import limits
 from litecl.interpreter.schema import TensorType
 
 

@@ -13,7 +13,7 @@ from litecl.delegate.matmul.tile import tile_for
 from litecl.delegate.recurrent.lstm_cell import cell_of, claim, run_cell, walk
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.lstm import BASIC_LSTM, LSTM, LSTMOptions
-from litecl.interpreter.ops.lstm_cell import FULL
+from litecl.interpreter.recurrent.lstm_cell import FULL
 
 
 def _claim(options: LSTMOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:

@@ -25,9 +25,9 @@ from litecl.delegate.kit.claims import (
 from litecl.delegate.kit.shares import chunks
 from litecl.delegate.quantized.integers import alike
 from litecl.interpreter.graph import Shape, TensorSpec
+from litecl.interpreter.kit.types import limits
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import reduce
-from litecl.interpreter.ops.types import limits
 from litecl.interpreter.schema import TensorType
 
 _FEW, _LONG_LINE = 256, 4096  # on a GPU: results too few to keep it busy, lines worth sharing out

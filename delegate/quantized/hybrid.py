@@ -8,8 +8,8 @@ import numpy as np
 from litecl.delegate.cl_op import Arg, Launch, Operand, Refusal, Scratch, Target
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.shares import Chunks, chunks
+from litecl.interpreter.arithmetic import hybrid
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.ops import hybrid
 from litecl.interpreter.schema import TensorType
 
 _ITEMS_PER_UNIT = 4

@@ -8,8 +8,8 @@ import numpy as np
 
 from litecl.delegate.cl_op import Const, Refusal
 from litecl.delegate.kit.claims import Specs, given, is_quantized
+from litecl.interpreter.arithmetic import fixed_point
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.ops import fixed_point
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 _NAME = "CL_REGION"  # for errors that claims rule out

@@ -11,7 +11,7 @@ from litecl.delegate.matmul.gemm import Product, gemm
 from litecl.delegate.matmul.packing import panels, stored, stored_as
 from litecl.delegate.matmul.tile import flops, tile_for
 from litecl.interpreter.graph import Array
-from litecl.interpreter.ops.lstm_cell import Layout
+from litecl.interpreter.recurrent.lstm_cell import Layout
 from litecl.interpreter.schema import TensorType
 
 _GROUP = 64

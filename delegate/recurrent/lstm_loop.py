@@ -20,11 +20,11 @@ from litecl.interpreter.ops.concatenation import CONCATENATION
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
 from litecl.interpreter.ops.gather import GATHER
-from litecl.interpreter.ops.lstm_cell import FULL
 from litecl.interpreter.ops.reshape import EXPAND_DIMS, RESHAPE
 from litecl.interpreter.ops.split import SPLIT
 from litecl.interpreter.ops.unary import LOGISTIC, TANH
 from litecl.interpreter.ops.unidirectional_sequence_lstm import UnidirectionalSequenceLSTMOptions
+from litecl.interpreter.recurrent.lstm_cell import FULL
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 

@@ -10,10 +10,10 @@ from litecl.delegate.matmul.patches import Geometry, geometry, matrix, patches
 from litecl.delegate.matmul.tile import flops
 from litecl.delegate.quantized import hybrid
 from litecl.delegate.quantized.integers import packed
+from litecl.interpreter.arithmetic.hybrid import scales_of
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions, windows
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
-from litecl.interpreter.ops.hybrid import scales_of
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
 
 

@@ -13,8 +13,8 @@ from litecl.delegate.kit.strided import Memory, copy, view
 from litecl.delegate.matmul.patches import Patches, matrix, patches
 from litecl.delegate.matmul.tile import flops
 from litecl.delegate.quantized.integers import Bounds, bounds_of, per_tensor, scale, unsigned_zero, zero_point
+from litecl.interpreter.arithmetic import fixed_point
 from litecl.interpreter.graph import TensorSpec
-from litecl.interpreter.ops import fixed_point
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.schema import TensorType
 

@@ -13,10 +13,11 @@ from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, 
 from litecl.delegate.ops.binary import together
 from litecl.delegate.ops.quantized.table import elements, results
 from litecl.delegate.quantized.integers import bounded, bounds_of, per_tensor, scale, words, zero_point
+from litecl.interpreter.arithmetic import fixed_point
+from litecl.interpreter.arithmetic.quantized_binary import powers_of_two
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
-from litecl.interpreter.ops import binary, fixed_point
-from litecl.interpreter.ops.quantized_binary import powers_of_two
+from litecl.interpreter.ops import binary
 from litecl.interpreter.schema import TensorType
 
 _LEFT_SHIFT = {1: 20, 2: 15}  # of what is added, so that rounding it costs nothing, by bytes of an element (add.cc)

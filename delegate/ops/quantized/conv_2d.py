@@ -19,8 +19,8 @@ from litecl.delegate.quantized.integers import (
     weights_of,
     zero_point,
 )
+from litecl.interpreter.arithmetic import weighted
 from litecl.interpreter.graph import TensorSpec
-from litecl.interpreter.ops import weighted
 from litecl.interpreter.ops.conv_2d import CONV_2D, windows
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat, TensorType

@@ -13,8 +13,8 @@ from litecl.delegate.matmul.tile import flops
 from litecl.delegate.ops.quantized import depthwise_16
 from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution, sums_in_float64
 from litecl.delegate.quantized.integers import Bounds, Weights, bounds_of, unsigned_zero, weights_of
+from litecl.interpreter.arithmetic import fixed_point
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.ops import fixed_point
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, windows
 from litecl.interpreter.schema import TensorType
 

@@ -11,12 +11,12 @@ from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, 
 from litecl.delegate.kit.shares import elements
 from litecl.delegate.ops.quantized import table
 from litecl.delegate.quantized.integers import Bounds, per_tensor
+from litecl.interpreter.arithmetic import fixed_point
+from litecl.interpreter.arithmetic.fixed_point import Multiplier
 from litecl.interpreter.graph import TensorSpec
-from litecl.interpreter.ops import fixed_point
-from litecl.interpreter.ops.fixed_point import Multiplier
+from litecl.interpreter.kit.types import integer_limits
 from litecl.interpreter.ops.quantize import DEQUANTIZE, QUANTIZE
 from litecl.interpreter.ops.reduce import SUM
-from litecl.interpreter.ops.types import integer_limits
 from litecl.interpreter.schema import TensorType
 
 _FLOAT = TensorType.FLOAT32

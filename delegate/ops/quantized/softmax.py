@@ -10,8 +10,8 @@ from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, 
 from litecl.delegate.kit.shares import chunks
 from litecl.delegate.quantized.integers import per_tensor, words
 from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.kit.types import integer_limits
 from litecl.interpreter.ops.softmax import SOFTMAX, difference_multiplier_16, exponentials, tables_16
-from litecl.interpreter.ops.types import integer_limits
 from litecl.interpreter.schema import TensorType
 
 _MOST_WORDS = 1 << 16  # exponentials of 16 bits whose sum an int holds

@@ -12,12 +12,12 @@ from litecl.delegate.kit.shares import chunks
 from litecl.delegate.ops.binary import together
 from litecl.delegate.quantized.integers import per_tensor, words, zero_point
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit.types import limits
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, compare, unary
 from litecl.interpreter.ops.gelu import GELU
 from litecl.interpreter.ops.leaky_relu import LEAKY_RELU
 from litecl.interpreter.ops.prelu import PRELU
-from litecl.interpreter.ops.types import limits
 from litecl.interpreter.schema import TensorType
 
 

@@ -6,11 +6,11 @@ sums may be formed before they wrap.
 
 import numpy as np
 
+from litecl.interpreter.arithmetic.fixed_point import rounding_divide_by_pot, saturating_multiply_by_pot
+from litecl.interpreter.arithmetic.fixed_point import saturating_rounding_doubling_high_mul as high_mul
+from litecl.interpreter.arithmetic.gemmlowp import one_over_one_plus
 from litecl.interpreter.graph import Array
-from litecl.interpreter.ops.fixed_point import rounding_divide_by_pot, saturating_multiply_by_pot
-from litecl.interpreter.ops.fixed_point import saturating_rounding_doubling_high_mul as high_mul
-from litecl.interpreter.ops.gemmlowp import one_over_one_plus
-from litecl.interpreter.ops.types import limits
+from litecl.interpreter.kit.types import limits
 
 _LOW, _HIGH = (int(limit) for limit in limits(np.dtype(np.int32)))
 _LOG_2, _SQRT_HALF, _SQRT_SQRT_HALF = 1488522236, 1518500250, 1805811301

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import exact
+from litecl.interpreter.arithmetic.exact import Product
+from litecl.interpreter.arithmetic.fixed_point import round_half_away
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import Bind, Inputs, Run, Specs
-from litecl.interpreter.ops import exact
-from litecl.interpreter.ops.exact import Product
-from litecl.interpreter.ops.fixed_point import round_half_away
 from litecl.interpreter.schema import TensorType
 
 # The largest magnitude of an 8-bit integer less its zero point.

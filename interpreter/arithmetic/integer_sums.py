@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import exact, rescale
+from litecl.interpreter.arithmetic.exact import Product
+from litecl.interpreter.arithmetic.rescale import Factor
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.ops import exact, rescale
-from litecl.interpreter.ops.exact import Product
-from litecl.interpreter.ops.rescale import Factor
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from litecl.interpreter.errors import ModelError, UnsupportedOp
-from litecl.interpreter.flatbuffer import Record
+from litecl.interpreter.file.flatbuffer import Record
+from litecl.interpreter.file.tables import BUILTIN_OPERATORS
 from litecl.interpreter.graph import ABSENT
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.tables import BUILTIN_OPERATORS
 
 _MAX_RANK = 32  # numpy 1's; models stay below 8
 _MAX_BYTES = 2**63 - 1

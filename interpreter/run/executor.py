@@ -9,7 +9,7 @@ from litecl.interpreter import limits
 from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, fault
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec
 from litecl.interpreter.op import ControlOp, Inputs, Op
-from litecl.interpreter.variables import Variables
+from litecl.interpreter.run.variables import Variables
 
 
 class Listener(Protocol):

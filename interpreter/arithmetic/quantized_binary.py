@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import fixed_math, fixed_point
+from litecl.interpreter.arithmetic.fixed_point import Multiplier, scale_of, zero_point_of
+from litecl.interpreter.arithmetic.quantized_unary import BYTES, QUANTIZED, symmetric
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, Run
-from litecl.interpreter.ops import fixed_math, fixed_point, require
-from litecl.interpreter.ops.fixed_point import Multiplier, scale_of, zero_point_of
-from litecl.interpreter.ops.quantized_unary import BYTES, QUANTIZED, symmetric
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 Bound = Callable[[str, Any, TensorSpec, TensorSpec, TensorSpec], Run]

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import exact, fixed_point
 from litecl.interpreter.graph import Array
-from litecl.interpreter.ops import exact, fixed_point
 from litecl.interpreter.schema import TensorType
 
 Factor = Callable[[Array], Array]

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import fixed_math, fixed_point, lookup
+from litecl.interpreter.arithmetic.fixed_point import Multiplier, scale_of, zero_point_of
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, Run
-from litecl.interpreter.ops import fixed_math, fixed_point, lookup, require, types
-from litecl.interpreter.ops.fixed_point import Multiplier, scale_of, zero_point_of
 from litecl.interpreter.schema import TensorType
 
 Bound = Callable[[str, Any, TensorSpec, TensorSpec], Run]

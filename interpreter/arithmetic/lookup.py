@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from litecl.interpreter.arithmetic.fixed_point import round_half_away, scale_of, zero_point_of
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require
+from litecl.interpreter.kit.types import limits
 from litecl.interpreter.op import Inputs, Run
-from litecl.interpreter.ops import require
-from litecl.interpreter.ops.fixed_point import round_half_away, scale_of, zero_point_of
-from litecl.interpreter.ops.types import limits
 
 Function = Callable[[Array], Array]
 

@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import fixed_point, lookup
+from litecl.interpreter.arithmetic.fixed_point import Multiplier
+from litecl.interpreter.arithmetic.integer_sums import Sums, clip_of, clipped, constant, saturate, sums
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, Run, Specs
-from litecl.interpreter.ops import fixed_point, lookup, lstm_cell, require
-from litecl.interpreter.ops.fixed_point import Multiplier
-from litecl.interpreter.ops.integer_sums import Sums, clip_of, clipped, constant, saturate, sums
-from litecl.interpreter.ops.lstm_cell import FULL, CellOptions
+from litecl.interpreter.recurrent import lstm_cell
+from litecl.interpreter.recurrent.lstm_cell import FULL, CellOptions
 
 _FORGET, _CELL, _OUTPUT = range(1, 4)
 _NORM = 20

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import exact, fixed_point, gemmlowp
+from litecl.interpreter.arithmetic.fixed_point import saturating_rounding_doubling_high_mul
+from litecl.interpreter.arithmetic.integer_sums import saturate
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, Run, Specs
-from litecl.interpreter.ops import exact, fixed_point, gemmlowp, require
-from litecl.interpreter.ops.fixed_point import saturating_rounding_doubling_high_mul
-from litecl.interpreter.ops.integer_sums import saturate
 
 _STATE_BITS, _GATE_BITS = 4, 3
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from litecl.interpreter.errors import ModelError, UnsupportedOp
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
-from litecl.interpreter.ops import types
+from litecl.interpreter.kit import types
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 _INT32 = np.iinfo(np.int32)

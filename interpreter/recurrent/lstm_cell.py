@@ -13,11 +13,11 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from litecl.interpreter import limits
+from litecl.interpreter.arithmetic.hybrid import NO_SCALES, Matrix, Scales, dequantize
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape
+from litecl.interpreter.kit import activation, require
 from litecl.interpreter.op import Inputs, Specs
-from litecl.interpreter.ops import activation, require
-from litecl.interpreter.ops.hybrid import NO_SCALES, Matrix, Scales, dequantize
 from litecl.interpreter.schema import ActivationFunctionType
 
 _VARIANCE_FLOOR = np.float32(1e-8)

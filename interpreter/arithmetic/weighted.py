@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from litecl.interpreter import limits
+from litecl.interpreter.arithmetic import exact, fixed_point, rescale
+from litecl.interpreter.arithmetic.exact import Product
+from litecl.interpreter.arithmetic.rescale import FactorOf, Rescale, Stored
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.ops import exact, fixed_point, rescale
-from litecl.interpreter.ops.exact import Product
-from litecl.interpreter.ops.rescale import FactorOf, Rescale, Stored
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 # Results that are computed at once, so that what lies between stays within the cache.

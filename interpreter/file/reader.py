@@ -11,9 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from litecl.interpreter import limits, storage
+from litecl.interpreter import limits
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.flatbuffer import Record, decode
+from litecl.interpreter.file import storage
+from litecl.interpreter.file.flatbuffer import Record, decode
+from litecl.interpreter.file.options import decode_custom_options, decode_options
+from litecl.interpreter.file.tables import BUILTIN_OPERATORS, FILE_IDENTIFIER
+from litecl.interpreter.file.verify import builtin_code, has_data, is_outside, verify
 from litecl.interpreter.graph import (
     Array,
     DimensionMetadata,
@@ -27,10 +31,8 @@ from litecl.interpreter.graph import (
 )
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops import BUILTINS, CUSTOMS
-from litecl.interpreter.options import decode_custom_options, decode_options, unknown_op
+from litecl.interpreter.options import unknown_op
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.tables import BUILTIN_OPERATORS, FILE_IDENTIFIER
-from litecl.interpreter.verify import builtin_code, has_data, is_outside, verify
 
 _ALIGNMENT = 64  # bytes, of a vector register and a cache line
 

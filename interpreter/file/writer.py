@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from litecl.interpreter import storage
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.flatbuffer import Record, encode
+from litecl.interpreter.file import storage
+from litecl.interpreter.file.flatbuffer import Record, encode
+from litecl.interpreter.file.options import encode_custom_options, encode_options
+from litecl.interpreter.file.tables import BUILTIN_OPERATORS, FILE_IDENTIFIER, UNIONS
 from litecl.interpreter.graph import Array, Model, Node, Quantization, Signature, Sparsity, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
-from litecl.interpreter.options import encode_custom_options, encode_options
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.tables import BUILTIN_OPERATORS, FILE_IDENTIFIER, UNIONS
 
 INLINE_LIMIT_BYTES = 2**31 - 2**27
 """How many bytes of buffers a FlatBuffer gets to hold, which leaves 128 MiB for the rest of it."""

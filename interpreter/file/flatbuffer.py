@@ -14,8 +14,8 @@ import numpy as np
 from flatbuffers import number_types
 
 from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file.tables import SCALARS, TABLES, UNIONS, Field
 from litecl.interpreter.graph import Array
-from litecl.interpreter.tables import SCALARS, TABLES, UNIONS, Field
 
 # Parts of a file may be shared, so a small one can spell an enormous tree. A file that shares nothing stays below its
 # own size; tables are counted by the least size that one has.

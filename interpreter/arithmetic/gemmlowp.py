@@ -9,13 +9,13 @@ from functools import cache
 
 import numpy as np
 
-from litecl.interpreter.graph import Array
-from litecl.interpreter.ops.fixed_point import (
+from litecl.interpreter.arithmetic.fixed_point import (
     Multiplier,
     rounding_divide_by_pot,
     saturating_multiply_by_pot,
     saturating_rounding_doubling_high_mul,
 )
+from litecl.interpreter.graph import Array
 
 # exp(-2**k) for k from -2 to 4, as 32-bit raw values.
 _EXP_POWERS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)
