@@ -37,6 +37,7 @@ def test_draws_every_operator() -> None:
     counts: Counter[tuple[str, str]] = Counter()
     for drawn in _models(14):
         counts.update((n.op.name, kind_of(g, n)) for g in drawn.model.subgraphs for n in g.nodes)
+        oracle.run(Interpreter(drawn.model), drawn.calls[:1])
     assert not {*(op.name for op in CL_OPS), "IF", "WHILE", "CALL"} - {name for name, _ in counts}
     for name in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"):
         kinds = {"float32", "hybrid", "quantized int8", "quantized uint8", "quantized int16"}
