@@ -20,7 +20,7 @@ from litecl.perf.cli import main
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
-    *("docs/architecture.md", "docs/runtimes.md"),
+    *("docs/architecture.md", "docs/runtimes.md", "docs/threads.md"),
 )
 
 
