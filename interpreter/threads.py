@@ -16,11 +16,28 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 from litecl.interpreter.graph import ABSENT, Model, Node, TensorSpec
-from litecl.interpreter.op import Op
+from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL
+from litecl.interpreter.ops.bidirectional_sequence_lstm import BIDIRECTIONAL_SEQUENCE_LSTM
+from litecl.interpreter.ops.conv_2d import CONV_2D
+from litecl.interpreter.ops.conv_3d import CONV_3D
+from litecl.interpreter.ops.conv_3d_transpose import CONV_3D_TRANSPOSE
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
+from litecl.interpreter.ops.lstm import LSTM
+from litecl.interpreter.ops.rnn import BIDIRECTIONAL_SEQUENCE_RNN, RNN, UNIDIRECTIONAL_SEQUENCE_RNN
+from litecl.interpreter.ops.transpose_conv import CONVOLUTION_2D_TRANSPOSE_BIAS, TRANSPOSE_CONV
+from litecl.interpreter.ops.unidirectional_sequence_lstm import UNIDIRECTIONAL_SEQUENCE_LSTM
 
 # Multiplications of one operator, from which more threads than one are worth waking.
 _WORTH_IT = 1 << 24
 _NO_LIMIT = 1 << 31
+
+# Operators that multiply matrices, by weights in their second operand whose first dimension is that of the outputs.
+_PRODUCTS: frozenset[Op | ControlOp] = frozenset({
+    BATCH_MATMUL, BIDIRECTIONAL_SEQUENCE_LSTM, BIDIRECTIONAL_SEQUENCE_RNN, CONV_2D, CONV_3D, CONV_3D_TRANSPOSE,
+    CONVOLUTION_2D_TRANSPOSE_BIAS, FULLY_CONNECTED, LSTM, RNN, TRANSPOSE_CONV, UNIDIRECTIONAL_SEQUENCE_LSTM,
+    UNIDIRECTIONAL_SEQUENCE_RNN,
+})  # fmt: skip
 
 
 class _Library:
@@ -115,12 +132,12 @@ def limited(
 
 
 def _multiplications(node: Node, specs: Sequence[TensorSpec]) -> int:
-    """How many a matrix product with the node's second operand has; 0 where that is none, or not known to be one."""
-    if not isinstance(node.op, Op) or len(node.inputs) < 2 or not node.outputs or ABSENT in node.inputs[:2]:
+    """How many the matrix products of an operator have; 0 where it has none, enough where that is not known."""
+    if node.op not in _PRODUCTS or len(node.inputs) < 2 or not node.outputs or ABSENT in node.inputs[:2]:
         return 0
-    weights, output = specs[node.inputs[1]], specs[node.outputs[0]]
-    if weights.shape is None or output.shape is None:
+    x, weights, output = specs[node.inputs[0]], specs[node.inputs[1]], specs[node.outputs[0]]
+    if x.shape is None or weights.shape is None or output.shape is None:
         return _WORTH_IT
-    if len(weights.shape) < 2 or not output.shape or not output.shape[-1]:
-        return 0
-    return output.size * max(1, weights.size // output.shape[-1])
+    if node.op is BATCH_MATMUL:
+        return output.size * (x.shape[-2] if node.options.adj_x else x.shape[-1])
+    return output.size * (weights.size // max(1, *weights.shape[:1]))
