@@ -98,13 +98,18 @@ def _cpu(found: list[Any], num_threads: int | None, work_flops: float, tuned: Ca
 
 
 def _part_of(device: Any, num_threads: int | None) -> Any:
-    """The device, or for fewer threads than it has a sub-device, made once: every one made has its own programs."""
+    """The device, or for fewer threads than it has a sub-device, made once: every one made has its own programs.
+
+    A device that cannot be divided (PoCL 7.1's) stays whole.
+    """
     if num_threads is None or not 1 < num_threads < device.max_compute_units or device.type & cl.device_type.GPU:
+        return device
+    by_counts = cl.device_partition_property.BY_COUNTS
+    if by_counts not in device.partition_properties:
         return device
     key = device.int_ptr, num_threads
     with _listing.lock:
         if key not in _sub_devices:
-            by_counts = cl.device_partition_property.BY_COUNTS
             _sub_devices[key] = device.create_sub_devices([by_counts, num_threads])[0]
         return _sub_devices[key]
 
