@@ -6,6 +6,7 @@ the compiler knows are no mere loss: functions compiled apart then disagree on h
 
 import json
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,14 +98,21 @@ def _load(path: Path | None) -> Capabilities | None:
     return found if found.macros <= {*_MACROS} else None
 
 
+_REFUSALS = (
+    cl.status_code.BUILD_PROGRAM_FAILURE, cl.status_code.COMPILE_PROGRAM_FAILURE, cl.status_code.LINK_PROGRAM_FAILURE,
+)  # a compiler's last word on a source
+
+
 def _ask(device: Any) -> Capabilities:
     """Run the probe: with assembly first, which a compiler refuses that does not know it."""
     try:
         if device.platform.name == POCL:
             check_room()
         return Capabilities(_probe(device, _ASSEMBLY), assembly=True)
-    except cl.Error:
-        pass
+    except cl.Error as error:
+        if error.code not in _REFUSALS:  # what fails but once must not count for good
+            with suppress(cl.Error):
+                return Capabilities(_probe(device, _ASSEMBLY), assembly=True)
     try:
         return Capabilities(_probe(device, ""))
     except cl.Error as error:

@@ -40,7 +40,7 @@ class CLDelegate:
     cache_dir: where program binaries and tunings are kept: "auto" is ``~/.cache/litecl``, None keeps none.
     tuning: None takes what ``litecl devices --tuning`` has measured on the device, or else the defaults.
     profile: take device times of every launch. strict: raise DelegateError where the device fails, instead of
-        leaving the region to the CPU. Refusing an operator is no failure.
+        leaving the region to the CPU, or to a queue where it cannot be linked. Refusing an operator is no failure.
     max_loop_iterations: of a WHILE on the device each time it runs; one that goes on raises ModelError, and variables
         are as they were before. None lets it go on. On a CPU device a loop runs within one kernel, which nothing
         interrupts; queued loops, as on a GPU, hear Ctrl-C. queue_loops: queue them on a CPU device too.
@@ -205,7 +205,9 @@ class CLDelegation:
         try:
             if self._device is not None:
                 with typed_planning(f"partitioning subgraph {index}"):
-                    return partition(index, *self._basis(index), self.options, preserve=self.preserve)
+                    float64 = self._device.target.float64
+                    basis = self._basis(index)
+                    return partition(index, *basis, self.options, preserve=self.preserve, float64=float64)
         except DelegateError as error:
             self._fail(error)
         return Partitioning((), dict.fromkeys(range(len(graph.nodes)), self.failures[-1]), ())

@@ -26,7 +26,7 @@ _listing = fork.Section()  # one thread at a time lists devices and makes sub-de
 
 
 def devices() -> list[Any]:
-    """Every OpenCL device of every platform. Raises DelegateError where there is no OpenCL at all."""
+    """Every OpenCL device of every platform. Raises DelegateError where there is no OpenCL at all, or no longer."""
     with _listing.lock:
         set_environment()
         fork.opened()

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from litecl.delegate.cl_op import DeviceOp
+from litecl.delegate.cl_op import ClOp
 from litecl.delegate.control import FOLDED, refusal
 from litecl.delegate.options import CLOptions
 from litecl.delegate.states import is_state, updated_by
@@ -43,14 +43,23 @@ class Partitioning:
 
 
 def partition(
-    index: int, model: Model, specs: Sequence[Sequence[TensorSpec]], options: CLOptions, *, preserve: bool = False
+    index: int,
+    model: Model,
+    specs: Sequence[Sequence[TensorSpec]],
+    options: CLOptions,
+    *,
+    preserve: bool = False,
+    float64: bool = True,
 ) -> Partitioning:
-    """Partitions one subgraph. With ``preserve`` every tensor that a region computes is one of its outputs."""
+    """Partitions one subgraph. With ``preserve`` every tensor that a region computes is one of its outputs.
+
+    float64: whether the device computes in float64.
+    """
     graph = model.subgraphs[index]
     reasons = {
         i: reason
         for i in range(len(graph.nodes))
-        if (reason := why_not(index, i, model, specs, options, preserve=preserve)) is not None
+        if (reason := why_not(index, i, model, specs, options, preserve=preserve, float64=float64)) is not None
     }
     runs = _cluster(graph, reasons)
     candidates = [run for run in runs if run[0] not in reasons]
@@ -71,6 +80,7 @@ def why_not(
     options: CLOptions,
     *,
     preserve: bool = False,
+    float64: bool = True,
 ) -> str | None:
     """The reason why a node stays on the CPU, or None if the device takes it."""
     node, known = model.subgraphs[index].nodes[position], specs[index]
@@ -86,12 +96,12 @@ def why_not(
     if isinstance(node.op, ControlOp):
         if preserve:
             return f"{node.op.name}: the tensors of its subgraphs are kept, so the CPU runs it"
-        inner = partial(why_not, model=model, specs=specs, options=options)
+        inner = partial(why_not, model=model, specs=specs, options=options, float64=float64)
         return refusal(index, node, model, specs, inner) or _unfit(inputs, outputs)
     cl_op = options.cl_ops.get(node.op)
     if cl_op is None:
         return f"no device kernel for {node.op.name}"
-    return _unfit(inputs, outputs) or _refusal(cl_op, node, inputs, outputs)
+    return _unfit(inputs, outputs) or _refusal(cl_op.select(inputs, outputs), node, inputs, outputs, float64)
 
 
 def _unfit(inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]) -> str | None:
@@ -111,9 +121,11 @@ def _unfit(inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]) -
 
 
 def _refusal(
-    cl_op: DeviceOp, node: Node, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]
+    cl_op: ClOp, node: Node, inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec], float64: bool
 ) -> str | None:
-    refusal = cl_op.select(inputs, outputs).claim(node.options, inputs, outputs)
+    refusal = cl_op.claim(node.options, inputs, outputs)
+    if refusal is None and not float64 and cl_op.float64(node.options, inputs, outputs):
+        return "its kernel computes in float64, and the device does not"
     return None if refusal is None else refusal.reason
 
 

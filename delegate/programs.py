@@ -40,7 +40,7 @@ class Programs:
         self._unsaved: set[str] = set()
         self._is_pocl = device.platform.name == POCL
         self.cache_hits = 0
-        self.lock = threading.Lock()
+        self.lock: Any = threading.Lock()
         fork.register(self)
 
     def kernel(self, name: str, entry: str, defines: Defines) -> Any:

@@ -24,9 +24,9 @@ from litecl.delegate.region_kernel import RegionKernel
 from litecl.delegate.report import Counters, KernelRow, Manner, summary
 from litecl.delegate.steps import Loop, Steps, Work, control_of
 from litecl.interpreter import limits
-from litecl.interpreter.errors import DelegateError, KernelBuildError, ModelError
-from litecl.interpreter.executor import Variables
+from litecl.interpreter.errors import DelegateError, KernelBuildError
 from litecl.interpreter.graph import Array
+from litecl.interpreter.variables import Variables
 
 # Fewer launches than this are not worth a program of their own.
 _REGION_LAUNCHES = 4
@@ -123,13 +123,14 @@ class Program:
     """One region on one device.
 
     Building it allocates memory, uploads constants and builds kernels; raises KernelBuildError or OutOfDeviceMemory.
-    lock: held while a thread builds or runs it, and for good in a process that has lost the device.
+    lock: held while a thread builds or runs it.
     """
 
     def __init__(self, plan: Plan, device: Device, partition: int, options: CLOptions) -> None:
         self.plan = plan
         self.partition = partition
-        self.lock, self.needs_threads = threading.Lock(), device.needs_threads
+        self.lock: Any = threading.Lock()
+        self.needs_threads = device.needs_threads
         self._under_way: list[Any] = []  # events of copies
         fork.register(self)
         with self.lock, typed_errors("preparing a region"):
@@ -163,9 +164,7 @@ class Program:
 
         keys: of the plan's states, in order, in the state store. Raises DelegateError, with variables as before.
         """
-        if self.lock.locked():
-            raise self._unavailable()
-        with self.lock, _RUNNING:  # an interrupt cannot come between taking this lock and knowing that it is taken
+        with self.lock, _RUNNING:
             outputs = self._run(inputs, variables, keys, counters)
         if not self._saved:
             self._device.programs.save()
@@ -189,18 +188,13 @@ class Program:
             self._settle()
             raise
 
-    def _unavailable(self) -> DelegateError | ModelError:
-        """Return what to raise where the lock is taken: nobody lets go of it in a process that has lost the device."""
-        if fork.lost(self.needs_threads):
-            return fork.lost_error(self._device.name)
-        return ModelError("this interpreter is running already: make one for every thread")
-
     def _settle(self) -> None:
         """Wait for what was queued before an error or an interrupt: its memory is about to be used again."""
         for _ in range(2):  # waiting, too, may be what failed
             with suppress(cl.Error):
                 self._queue.finish()
-                return
+                break
+        self._under_way.clear()
 
     def input_memory(self) -> dict[int, Array]:
         """Where the region reads its inputs, by tensor, as far as the host sees it: what lies there is not copied."""

@@ -15,12 +15,13 @@ from litecl.interpreter.custom import CustomOp, with_custom_ops
 from litecl.interpreter.delegation import Delegate, Delegation
 from litecl.interpreter.details import tensor_details
 from litecl.interpreter.errors import ModelError, ShapeError
-from litecl.interpreter.executor import Executor, Listener, Variables
-from litecl.interpreter.graph import Array, Model, Shape, TensorSpec
+from litecl.interpreter.executor import Executor, Listener
+from litecl.interpreter.feeding import blank, check_strict, checked, entry_shapes
+from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.reader import read
-from litecl.interpreter.schema import TensorType
 from litecl.interpreter.shapes import Known, propagate
 from litecl.interpreter.signature import SignatureRunner
+from litecl.interpreter.variables import Variables
 
 Source = str | PathLike[str] | bytes | bytearray | memoryview | Model
 
@@ -66,11 +67,7 @@ class Interpreter:
             raise ModelError("give a model by `model_path` or by `model_content`, one of the two")
         if num_threads is not None and num_threads < 1:
             raise ModelError(f"num_threads: expected at least 1, got {num_threads}")
-        for name, limit in (("memory_limit", memory_limit), ("time_limit", time_limit)):
-            if limit is not None and not limit > 0:
-                raise ModelError(f"{name}: expected more than 0, got {limit}")
-        limited = memory_limit is not None or time_limit is not None
-        self._budget = limits.Budget(memory_limit, time_limit) if limited else None
+        self._budget = limits.budget(memory_limit, time_limit)
         source = model_content if model_path is None else model_path
         assert source is not None
         self._model = with_custom_ops(read(source), custom_ops or {})
@@ -80,7 +77,7 @@ class Interpreter:
         self._preserve = experimental_preserve_all_tensors
         self._listeners = tuple(listeners)
         self._variables = Variables(self._budget)
-        self._entries = self._entry_shapes()
+        self._entries = entry_shapes(self._model)
         self._specs: tuple[Known, ...] = tuple(graph.tensors for graph in self._model.subgraphs)
         self._executor: Executor | None = None
         self._delegations: list[Delegation] = []
@@ -110,7 +107,7 @@ class Interpreter:
             raise ShapeError(f"resize: dimensions must not be negative, got {list(shape)}")
         spec = graph.tensors[input_index]
         if strict:
-            _check_strict(spec, shape)
+            check_strict(spec, shape)
         shapes = self._entries[subgraph_index]
         position = graph.inputs.index(input_index)
         if shapes[position] == shape:
@@ -126,8 +123,6 @@ class Interpreter:
             self._prepare()
 
     def _prepare(self) -> None:
-        self._values = {}
-        self._variables.reset()
         self._results = ExitStack()
         if self._budget is not None:
             self._budget.reset()
@@ -143,6 +138,7 @@ class Interpreter:
             model = delegation.model
         if self._budget is not None:
             self._budget.start_clock()  # building kernels takes as long as a driver needs, whatever the model asks for
+        self._variables.reset()
         executor = Executor(
             model, self._specs, self._variables, preserve=self._preserve, listeners=self._listeners, budget=self._budget
         )
@@ -150,6 +146,7 @@ class Interpreter:
         self._shared = {index: self._shared_memory(index) for index in self._entries}
         self._inputs = {index: self._input_arrays(index, before.get(index, {})) for index in self._entries}
         self._threads = threads.limited(model, self._specs, self._num_threads)
+        self._values = {}
         self._executor = executor
 
     def reset_all_variables(self) -> None:
@@ -196,7 +193,7 @@ class Interpreter:
         if self._executor is None:
             raise ModelError("the model is not ready: call allocate_tensors() before set_tensor()")
         spec = self._spec(tensor_index, subgraph_index)
-        array = _checked(tensor_index, spec, value)
+        array = checked(tensor_index, spec, value)
         if tensor_index in self._shared.get(subgraph_index, {}):
             self._shared[subgraph_index][tensor_index][...] = array
         elif tensor_index in self._inputs.get(subgraph_index, {}):
@@ -288,20 +285,13 @@ class Interpreter:
 
     # Preparation
 
-    def _entry_shapes(self) -> dict[int, tuple[Shape, ...]]:
-        entries = {0, *(signature.subgraph for signature in self._model.signatures)}
-        graphs = {index: self._model.subgraphs[index] for index in sorted(entries)}
-        return {
-            index: tuple(graph.tensors[t].static_shape for t in graph.inputs) for index, graph in graphs.items()
-        }
-
     def _input_arrays(self, subgraph: int, before: Mapping[int, Array]) -> dict[int, Array]:
         """Arrays for the inputs: what was set before where the shape is the same, else zeros."""
         arrays: dict[int, Array] = {}
         for tensor in self._model.subgraphs[subgraph].inputs:
             spec = self._specs[subgraph][tensor]
             old = before.get(tensor)
-            array = old if old is not None and old.shape == spec.shape else _blank(spec)
+            array = old if old is not None and old.shape == spec.shape else blank(spec)
             if tensor in self._shared[subgraph]:
                 shared = self._shared[subgraph][tensor]
                 shared[...] = array
@@ -312,30 +302,3 @@ class Interpreter:
     def _shared_memory(self, subgraph: int) -> dict[int, Array]:
         """Arrays of the delegates that inputs are written into."""
         return {t: array for d in self._delegations for t, array in d.input_memory(subgraph).items()}
-
-
-def _blank(spec: TensorSpec) -> Array:
-    try:
-        if spec.type == TensorType.STRING:
-            return np.full(spec.static_shape, b"", np.object_)
-        return np.zeros(spec.static_shape, spec.dtype)
-    except (MemoryError, ValueError) as error:
-        raise ModelError(f"input {spec.name!r}: no memory for shape {list(spec.static_shape)}") from error
-
-
-def _check_strict(spec: TensorSpec, shape: Shape) -> None:
-    signature = spec.static_shape if spec.shape_signature is None else spec.shape_signature
-    if len(shape) != len(signature) or any(a not in (-1, b) for a, b in zip(signature, shape, strict=False)):
-        raise ShapeError(f"resize: {spec.name!r} has the signature {list(signature)}, got {list(shape)}")
-
-
-def _checked(index: int, spec: TensorSpec, value: npt.ArrayLike) -> Array:
-    array = np.asarray(value, dtype=np.object_ if spec.type == TensorType.STRING else None)
-    if array.dtype != spec.dtype:
-        raise ShapeError(f"set_tensor: tensor {index} ({spec.name!r}): expected {spec.dtype}, got {array.dtype}")
-    if array.shape != spec.shape:
-        raise ShapeError(
-            f"set_tensor: tensor {index} ({spec.name!r}): expected shape {list(spec.static_shape)}, "
-            f"got {list(array.shape)}"
-        )
-    return array

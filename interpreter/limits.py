@@ -104,6 +104,14 @@ class Budget:
             self.live_bytes -= owner.nbytes
 
 
+def budget(memory_limit: int | None, time_limit: float | None) -> Budget | None:
+    """A budget for limits that a user gives; None without any. Raises ModelError unless they are more than 0."""
+    for name, limit in (("memory_limit", memory_limit), ("time_limit", time_limit)):
+        if limit is not None and not limit > 0:
+            raise ModelError(f"{name}: expected more than 0, got {limit}")
+    return None if memory_limit is None and time_limit is None else Budget(memory_limit, time_limit)
+
+
 def _owner(array: Array) -> Array:
     while isinstance(array.base, np.ndarray):
         array = array.base
@@ -156,8 +164,8 @@ def tick() -> None:
 
 def timed() -> bool:
     """Whether the time of the running call is limited."""
-    budget = _ACTIVE.get()
-    return budget is not None and budget.time_s is not None
+    running = _ACTIVE.get()
+    return running is not None and running.time_s is not None
 
 
 def reserve(size_bytes: int) -> None:

@@ -59,6 +59,8 @@ def fuzz(
                 still.append(worker)
                 continue
             total.add(result)
+            done = f"batch {worker.batch.number}, {worker.batch.mode}: {result.graphs.total()} graphs"
+            progress.console.print(f"{done}, {result.skipped} left out, {len(result.findings)} findings")
             for finding in result.findings:
                 progress.console.print(
                     f"{finding.name} {finding.batch.mode}: {finding.kind}: {finding.what}\n{finding.text}",

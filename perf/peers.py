@@ -18,7 +18,9 @@ from rich.progress import track
 from rich.table import Table
 
 from litecl.delegate import CLDelegate
+from litecl.delegate.device import choose, target_of
 from litecl.delegate.peak import fma_flops
+from litecl.delegate.processor import name_processor
 from litecl.interpreter import Interpreter
 from litecl.perf import peer_models
 from litecl.perf.bench import PEERS, cores
@@ -166,6 +168,12 @@ def machine() -> str:
     return f"{names[0] if names else platform.processor() or platform.machine()}, {cores()} cores"
 
 
+def kernels() -> str:
+    """What litecl's kernels are compiled for on one thread."""
+    device = choose(None, 1, 0.0)
+    return f"kernels for {name_processor(device) or device.name}, vectors of {target_of(device).vector_width}"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures everything; the exit code is 1 if an output differs."""
     parser = argparse.ArgumentParser(prog="python -m litecl.perf.peers", description=__doc__)
@@ -179,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     peak = fma_flops()
     results = [measure(p, t, args.rounds, peak * t) for p, t in track(chosen, console=Console(stderr=True))]
     Console(width=170).print(table(results))
-    title = f"{machine()}; float32 peak {peak / 1e9:.0f} GFLOP/s a core"
+    title = f"{machine()}; {kernels()}; float32 peak {peak / 1e9:.0f} GFLOP/s a core"
     print(title)
     if args.json:
         args.json.write_text(json.dumps({"machine": title, "results": [asdict(r) for r in results]}, indent=1) + "\n")

@@ -60,11 +60,12 @@ def value_data(name: str, value: Array) -> dict[str, Any]:
 
 def devices_table(rows: Sequence[DeviceRow]) -> RenderableType:
     """The OpenCL devices, and which of them litecl takes unasked."""
-    table = _table("index", "name", "platform", "type", "compute units", "vector width", "memory", "default for")
+    columns = ("index", "name", "platform", "type", "compute units", "compiles for", "vector width", "memory")
+    table = _table(*columns, "default for")
     for row in rows:
         table.add_row(
-            str(row.index), row.name, row.platform, row.type, str(row.compute_units), str(row.vector_width),
-            size(row.memory_bytes), ", ".join(row.default_for),
+            str(row.index), row.name, row.platform, row.type, str(row.compute_units), row.processor or "",
+            str(row.vector_width), size(row.memory_bytes), row.problem or ", ".join(row.default_for),
         )
     return table
 

@@ -18,7 +18,10 @@ from litecl.perf import coverage
 from litecl.perf.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/architecture.md")
+DOCUMENTS = (
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
+    *("docs/architecture.md", "docs/runtimes.md"),
+)
 
 
 def _text(document: str) -> str:

@@ -91,6 +91,21 @@ def _stage(call: Call, values: Array, panel: int, width: int) -> Array:
 
 CL_OPS = (
     # The range of a quantized image always has zero in it, so pads change no scale.
-    ClOp(CONV_2D, claim=_claim, lower=_lower_conv, fuses_activation=True, fuses_residual=True, fuses_pads=True),
-    ClOp(FULLY_CONNECTED, claim=_claim_dense, lower=_lower_dense, fuses_activation=True, fuses_residual=True),
+    ClOp(
+        CONV_2D,
+        claim=_claim,
+        lower=_lower_conv,
+        fuses_activation=True,
+        fuses_residual=True,
+        fuses_pads=True,
+        float64=claims.always,
+    ),
+    ClOp(
+        FULLY_CONNECTED,
+        claim=_claim_dense,
+        lower=_lower_dense,
+        fuses_activation=True,
+        fuses_residual=True,
+        float64=claims.always,
+    ),
 )

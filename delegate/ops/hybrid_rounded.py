@@ -36,7 +36,8 @@ def _cl_op(of_reals: ClOp, x_position: int, rows: Callable[[Any, TensorSpec], tu
         inputs[1], inputs[x_position] = hybrid.dequantized(call.input(1)), rounded
         return [*launches, *of_reals.lower(replace(call, inputs=inputs))]
 
-    return replace(of_reals, claim=claim, lower=lower, reads_rows=False)  # rows are quantized where they are dense
+    # Rows are quantized where they are dense.
+    return replace(of_reals, claim=claim, lower=lower, float64=claims.always, reads_rows=False)
 
 
 def _images(options: Any, x: TensorSpec) -> tuple[int, bool]:

@@ -9,7 +9,7 @@ import numpy as np
 from litecl.delegate import claims
 from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Refusal, Step, Target
 from litecl.delegate.ops import quantized_depthwise_16
-from litecl.delegate.ops.quantized_conv_2d import claim_product, convolution
+from litecl.delegate.ops.quantized_conv_2d import claim_product, convolution, sums_in_float64
 from litecl.delegate.patches import geometry
 from litecl.delegate.quantized import Bounds, Weights, bounds_of, unsigned_zero, weights_of
 from litecl.delegate.tile import flops
@@ -200,4 +200,4 @@ def _defines(g: Geometry, width: int, flat: int, call: Call) -> dict[str, str | 
     return defines
 
 
-CL_OPS = (ClOp(DEPTHWISE_CONV_2D, claim=_claim, lower=_lower),)
+CL_OPS = (ClOp(DEPTHWISE_CONV_2D, claim=_claim, lower=_lower, float64=sums_in_float64),)

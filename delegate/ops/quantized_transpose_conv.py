@@ -8,7 +8,7 @@ import numpy as np
 
 from litecl.delegate import claims
 from litecl.delegate.cl_op import Call, ClOp, Operand, Refusal, Scratch, Step
-from litecl.delegate.ops.quantized_conv_2d import claim_product, convolution
+from litecl.delegate.ops.quantized_conv_2d import claim_product, convolution, sums_in_float64
 from litecl.delegate.ops.transpose_conv import Phase, phases_of
 from litecl.delegate.patches import Geometry
 from litecl.delegate.quantized import weights_of, zero_point
@@ -21,6 +21,10 @@ _ORDER = (2, 1, 3)  # of input, weights and bias among the operands
 
 def _claim(options: TransposeConvOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     return claim_product([inputs[i] for i in _ORDER if i < len(inputs)], outputs, options)
+
+
+def _sums_in_float64(options: TransposeConvOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> bool:
+    return sums_in_float64(options, [inputs[i] for i in _ORDER if i < len(inputs)], outputs)
 
 
 def _lower(call: Call) -> list[Step]:
@@ -68,4 +72,4 @@ def _geometry(x: Shape, taps: Shape, out: Shape, v: Phase, h: Phase) -> Geometry
     )
 
 
-CL_OPS = (ClOp(TRANSPOSE_CONV, claim=_claim, lower=_lower),)
+CL_OPS = (ClOp(TRANSPOSE_CONV, claim=_claim, lower=_lower, float64=_sums_in_float64),)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from litecl.delegate.control import reached
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array, Model, Node, Subgraph
@@ -17,7 +18,7 @@ def minimise(drawn: Drawn, fails: Fails) -> Drawn:
     """The smallest model that greed finds among those that fail as this one does."""
     size = None
     while size != (size := _size(drawn)):
-        for attempts in (_without_denied, _fewer_calls, _one_entry, _fewer_outputs, _without_nodes, _cut_off):
+        for attempts in _ATTEMPTS:
             drawn = _best(drawn, attempts, fails)
     return drawn
 
@@ -53,7 +54,30 @@ def _fewer_calls(drawn: Drawn) -> list[Callable[[], Drawn]]:
 def _one_entry(drawn: Drawn) -> list[Callable[[], Drawn]]:
     if not drawn.model.signatures or any(call.entry for call in drawn.calls):
         return []
-    return [lambda: replace(drawn, model=replace(drawn.model, signatures=()))]
+    kept = {0, *reached(drawn.model, drawn.model.subgraphs[0].nodes)}
+    graphs = tuple(g if i in kept else Subgraph((), (), (), ()) for i, g in enumerate(drawn.model.subgraphs))
+    return [lambda: replace(drawn, model=replace(drawn.model, subgraphs=graphs, signatures=()))]
+
+
+def _ancestors(drawn: Drawn) -> list[Callable[[], Drawn]]:
+    """What one node computes, and no more than it follows from; the first nodes first."""
+    graph = drawn.model.subgraphs[0]
+    if drawn.model.signatures or drawn.deny:
+        return []
+    return [lambda i=i: _with_main(drawn, _leading_to(graph, i)) for i in range(len(graph.nodes))]  # type: ignore[misc]
+
+
+def _leading_to(graph: Subgraph, last: int) -> Subgraph:
+    needed, nodes = {*graph.nodes[last].inputs}, [graph.nodes[last]]
+    for node in reversed(graph.nodes[:last]):
+        states = {node.inputs[p] for p in node.op.states} if isinstance(node.op, Op) else set()
+        if needed.intersection(node.outputs) or needed & states:
+            nodes.insert(0, node)
+            needed.update(node.inputs)
+    smaller = replace(graph, outputs=graph.nodes[last].outputs, nodes=tuple(nodes))
+    if len(nodes) == len(graph.nodes):
+        raise LiteclError("no smaller")
+    return smaller
 
 
 def _fewer_outputs(drawn: Drawn) -> list[Callable[[], Drawn]]:
@@ -125,6 +149,9 @@ def _after(interpreter: Interpreter, model: Model, call: Call, node: Node) -> li
 
 def _with_main(drawn: Drawn, graph: Subgraph) -> Drawn:
     return replace(drawn, model=replace(drawn.model, subgraphs=(graph, *drawn.model.subgraphs[1:])))
+
+
+_ATTEMPTS = (_without_denied, _fewer_calls, _one_entry, _ancestors, _fewer_outputs, _without_nodes, _cut_off)
 
 
 def listing(drawn: Drawn) -> str:

@@ -110,6 +110,8 @@ def check(drawn: Drawn, mode: Mode, cache_dir: Path | None, result: Result | Non
     """What is wrong with a model on the device, nothing if all is well. Raises what the device raises."""
     drawn, expected = reference(drawn)
     if not drawn.calls:
+        if result is not None:
+            result.skipped += 1
         return ""
     on_device = interpreter(drawn, mode, cache_dir)
     got = run(on_device, drawn.calls)

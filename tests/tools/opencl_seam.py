@@ -14,6 +14,8 @@ from weakref import ref
 
 import pyopencl as cl
 
+from litecl.delegate import enqueue
+
 _FUNCTIONS = (
     *("get_platforms", "Context", "CommandQueue", "Buffer", "SVMAllocation", "Program", "Kernel", "link_program"),
     *("enqueue_nd_range_kernel", "enqueue_copy", "enqueue_fill_buffer"),
@@ -86,6 +88,8 @@ def installed(seam: Seam) -> Iterator[Seam]:
     proxy = _Proxy(seam)
     modules = [m for n, m in sys.modules.items() if n.startswith("litecl.") and getattr(m, "cl", None) is cl]
     kept = [(class_, name, class_.__dict__[name]) for class_, name in _METHODS]
+    native = enqueue._enqueue
+    enqueue._enqueue = native and _native(seam, native)
     for module in modules:
         module.cl = proxy  # type: ignore[attr-defined]
     for class_, name, real in kept:
@@ -93,6 +97,7 @@ def installed(seam: Seam) -> Iterator[Seam]:
     try:
         yield seam
     finally:
+        enqueue._enqueue = native
         for class_, name, real in kept:
             setattr(class_, name, real)
         for module in modules:
@@ -119,6 +124,18 @@ class _SVMAllocation(cl.SVMAllocation):  # type: ignore[misc]
 
 
 _COUNTED: dict[str, Any] = {"Buffer": _Buffer, "SVMAllocation": _SVMAllocation}
+
+
+def _native(seam: Seam, real: Callable[..., int]) -> Callable[..., int]:
+    """The function that litecl calls past pyopencl, which answers with a status instead of raising."""
+
+    def enqueue(*args: Any) -> int:
+        try:
+            return int(seam.call("clEnqueueNDRangeKernel", real, *args))
+        except cl.Error as failed:
+            return int(failed.code)
+
+    return enqueue
 
 
 def _replaced(seam: Seam, name: str, real: Any) -> Any:
