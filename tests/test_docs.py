@@ -78,6 +78,7 @@ def test_commands_that_are_named_exist(capsys: pytest.CaptureFixture[str]) -> No
         assert not [option for option in options if option not in help_]
 
 
+@pytest.mark.tensorflow
 def test_the_readme_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", _text("README.md"), re.S)
     exec(compile(example, "README.md", "exec"), {})
