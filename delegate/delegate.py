@@ -7,31 +7,32 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
 
-from litecl.delegate.cl_errors import typed_errors
+from litecl.delegate.analysis.cost import work_flops
+from litecl.delegate.analysis.list_writes import learned, with_lists_in_place
 from litecl.delegate.cl_op import ClOp, Const, Operand
-from litecl.delegate.control import FOLDED, callees_of, reached
-from litecl.delegate.cost import work_flops
-from litecl.delegate.device import Device
-from litecl.delegate.list_writes import learned, with_lists_in_place
-from litecl.delegate.opening import forget, open_device, tuning_of
-from litecl.delegate.options import CLOptions, Precision, node_set
-from litecl.delegate.partition import Partitioning, Region, partition
-from litecl.delegate.plan import Plan, plan
+from litecl.delegate.claim.control import FOLDED, callees_of, reached
+from litecl.delegate.claim.options import CLOptions, Precision, node_set
+from litecl.delegate.claim.partition import Partitioning, Region, partition
+from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.errors import typed_errors
+from litecl.delegate.opencl.opening import forget, open_device, tuning_of
+from litecl.delegate.opencl.runner import Program
+from litecl.delegate.plan.plan import Plan, plan
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, PartitionRow, summary, warn
-from litecl.delegate.runner import Program
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter import limits
 from litecl.interpreter.errors import DelegateError, LimitError, OutOfDeviceMemory
-from litecl.interpreter.executor import Frame
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Inputs, NoOptions
+from litecl.interpreter.run.executor import Frame
 
 
 class CLDelegate:
     """Runs parts of a model on an OpenCL device; pass it as ``Interpreter(model, delegates=[CLDelegate()])``.
 
     device: a pyopencl Device, a fragment of its name or its index; None picks a GPU if there is one, else the CPU
-        device that suits the model. num_threads: on a CPU device, 1 picks the one that runs in the calling thread.
+        device that suits the model. num_threads: on a CPU device, 1 picks the one that runs in the calling thread;
+        others are a bound where the device can be divided, which PoCL 7.1's cannot.
     precision: "fp32", or "fp16", which stores large weights (over 2**18 elements) of convolutions, matrix products and
         LSTMs as halves, but for those of Winograd's algorithm; activations and arithmetic are float32 in both.
     max_delegated_partitions: keep only so many regions, the largest; None keeps all. min_nodes_per_partition: leave

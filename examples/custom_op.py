@@ -15,8 +15,8 @@ import tensorflow as tf
 
 from litecl.converter import Converter
 from litecl.delegate import Call, CLDelegate, ClOp, Launch
-from litecl.delegate.claims import takes
-from litecl.delegate.launch import elements
+from litecl.delegate.kit.claims import takes
+from litecl.delegate.kit.shares import elements
 from litecl.interpreter import Interpreter
 from litecl.interpreter.op import Inputs, Op, Specs
 from litecl.interpreter.schema import TensorType

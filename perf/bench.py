@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any
 
 from litecl.delegate import CLDelegate, DelegationReport
-from litecl.delegate.options import Precision
+from litecl.delegate.claim.options import Precision
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
-from litecl.interpreter.executor import Listener
 from litecl.interpreter.graph import Array
+from litecl.interpreter.run.executor import Listener
 from litecl.perf.feeds import Runtime, difference, outputs_of, prepare
 from litecl.perf.measure import Stats, Tick, elapsed_ms, in_turns, no_tick
 from litecl.perf.trace import HostRow, Trace

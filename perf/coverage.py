@@ -16,11 +16,11 @@ from typing import Any
 
 import litecl.converter.lower
 from litecl.delegate.ops import CL_OPS
+from litecl.interpreter.file.tables import BUILTIN_OPERATORS
+from litecl.interpreter.kit.require import is_quantized
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops import OPS
-from litecl.interpreter.ops.require import is_quantized
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.tables import BUILTIN_OPERATORS
 
 _PLACEHOLDERS = {"CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES"}
 _NOT_IN_TFLITE = """

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
@@ -13,7 +14,6 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UnidirectionalSequenceLSTMOptions,
 )
 from litecl.interpreter.schema import ActivationFunctionType
-from litecl.interpreter.writer import write
 from litecl.perf.build import Graph, model, randn
 
 _NONE, _RELU = ActivationFunctionType.NONE, ActivationFunctionType.RELU

@@ -18,8 +18,8 @@ from rich.progress import track
 from rich.table import Table
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.device import choose, target_of
-from litecl.delegate.peak import fma_flops
+from litecl.delegate.opencl.device import choose, target_of
+from litecl.delegate.opencl.peak import fma_flops
 from litecl.delegate.processor import name_processor
 from litecl.interpreter import Interpreter
 from litecl.perf import peer_models

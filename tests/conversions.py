@@ -25,8 +25,8 @@ from conversion_rows import Row
 from conversion_zoo import zoo
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array
-from litecl.interpreter.reader import read
 
 _SECTIONS: dict[str, Callable[[], Iterator[Row]]] = {
     "recurrent": rows.recurrent,

@@ -15,7 +15,8 @@ import pytest
 import compare
 import devices
 from build import Graph, model
-from litecl.delegate import CLDelegate, packing
+from litecl.delegate import CLDelegate
+from litecl.delegate.matmul import packing
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array, Model, Quantization, TensorSpec
 from litecl.interpreter.op import NoOptions, Op

@@ -12,10 +12,10 @@ import pytest
 from build import Graph, model, randn
 from litecl.converter import ConversionReport, Converter
 from litecl.converter.report import FusionRecord
+from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.graph import Signature
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
-from litecl.interpreter.writer import write_file
 from litecl.perf import keras_models
 from litecl.perf.cli import main
 

@@ -15,6 +15,7 @@ import compare
 import oracle
 from build import Graph, model
 from litecl.delegate import CLDelegate
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.compare import LESS_EQUAL
@@ -24,7 +25,6 @@ from litecl.interpreter.ops.pad import PAD
 from litecl.interpreter.ops.reduce import SUM, ReducerOptions
 from litecl.interpreter.ops.tile import TILE
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.writer import write
 from loop_models import Part, State, outputs, plus, prepared, reasons, subgraph, times
 
 NONE = NoOptions()

@@ -13,9 +13,9 @@ from conversion import assert_all_close, invoke, litert, operators, runtimes  # 
 from litecl.converter import Builder, Composite, Converter, Fusion, Value  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
+from litecl.interpreter.file.options import CustomOptions  # noqa: E402
 from litecl.interpreter.graph import Array  # noqa: E402
 from litecl.interpreter.ops.unary import SQUARE  # noqa: E402
-from litecl.interpreter.options import CustomOptions  # noqa: E402
 
 _random = np.random.default_rng(11)
 

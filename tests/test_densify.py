@@ -10,13 +10,13 @@ import oracle
 from cases.integers import affine
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import ABSENT, Array, DimensionMetadata, Model, Node, Sparsity, Subgraph, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.densify import DENSIFY, densify
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.writer import write
 
 
 def _dense(size: int) -> DimensionMetadata:

@@ -15,10 +15,13 @@ import pytest
 import compare
 import oracle
 from build import Graph, model, randn
-from litecl.delegate import CLDelegate, enqueue, lstm_loop, programs
-from litecl.delegate.list_writes import update_lists_in_place
+from litecl.delegate import CLDelegate
+from litecl.delegate.analysis.list_writes import update_lists_in_place
+from litecl.delegate.opencl import enqueue, programs
+from litecl.delegate.recurrent import lstm_loop
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError, ModelError
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model, Subgraph, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.binary import ADD, FLOOR_DIV, LOGICAL_AND, SUB, AddOptions, SubOptions
@@ -36,9 +39,8 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UNIDIRECTIONAL_SEQUENCE_LSTM,
     UnidirectionalSequenceLSTMOptions,
 )
+from litecl.interpreter.run.shapes import propagate
 from litecl.interpreter.schema import ActivationFunctionType
-from litecl.interpreter.shapes import propagate
-from litecl.interpreter.writer import write
 from loop_models import (
     BOOL,
     FLOAT,

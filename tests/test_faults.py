@@ -16,8 +16,9 @@ import pytest
 
 from build import randn
 from devices import as_on_a_gpu
-from litecl.delegate import CLDelegate, capabilities, device, opening, programs, report
-from litecl.delegate.device import devices
+from litecl.delegate import CLDelegate, report
+from litecl.delegate.opencl import capabilities, device, opening, programs
+from litecl.delegate.opencl.device import devices
 from litecl.interpreter.errors import KernelBuildError, LiteclError, OutOfDeviceMemory
 from tools import opencl_seam
 from tools.fault_injection import HOW, MODES, Place, Session, expected, judge, places

@@ -37,6 +37,7 @@ def test_draws_every_operator() -> None:
     counts: Counter[tuple[str, str]] = Counter()
     for drawn in _models(14):
         counts.update((n.op.name, kind_of(g, n)) for g in drawn.model.subgraphs for n in g.nodes)
+        oracle.run(Interpreter(drawn.model), drawn.calls[:1])
     assert not {*(op.name for op in CL_OPS), "IF", "WHILE", "CALL"} - {name for name, _ in counts}
     for name in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"):
         kinds = {"float32", "hybrid", "quantized int8", "quantized uint8", "quantized int16"}
@@ -52,7 +53,7 @@ def test_draws_the_same_again() -> None:
 
 def test_finds_a_wrong_kernel_and_makes_its_graph_small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """NEG for ABS: found among nodes that hide it, and cut out of them."""
-    monkeypatch.setattr("litecl.delegate.options.CL_OPS", {**CL_OPS, unary.ABS: CL_OPS[unary.NEG]})
+    monkeypatch.setattr("litecl.delegate.claim.options.CL_OPS", {**CL_OPS, unary.ABS: CL_OPS[unary.NEG]})
     monkeypatch.setattr(work, "families_of", lambda *_: (elementwise.function, elementwise.extreme))
     batch = work.Batch(seed=3, number=0, graphs=8, theme=4, mode="queued")
     found = work.run_batch(batch, tmp_path, tmp_path / "found", lambda graph: None).findings

@@ -10,11 +10,12 @@ import pytest
 import oracle
 from cases import Case
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
-from litecl.interpreter.ops import gelu, integer_lstm_8, unary
+from litecl.interpreter.ops import gelu, unary
+from litecl.interpreter.recurrent import integer_lstm_8
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.writer import write
 
 _INT16 = np.arange(-(2**15), 2**15).astype(np.int16)[None]
 

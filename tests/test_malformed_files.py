@@ -8,12 +8,12 @@ import pytest
 
 from cases import softmax
 from litecl.interpreter.errors import ModelError, UnsupportedOp
-from litecl.interpreter.flatbuffer import Record, decode, encode
+from litecl.interpreter.file.flatbuffer import Record, decode, encode
+from litecl.interpreter.file.reader import read
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model, Subgraph, TensorSpec
 from litecl.interpreter.options import CustomOptions, unknown_op
-from litecl.interpreter.reader import read
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.writer import write
 from shared import MODELS, needs_shared, rows
 
 SOFTMAX_FILE = write(softmax.CASES[0].model())

@@ -11,6 +11,7 @@ from build import randn
 from cases import Case
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.max_unpooling import (
@@ -19,7 +20,6 @@ from litecl.interpreter.ops.max_unpooling import (
     MAX_UNPOOLING_2D,
 )
 from litecl.interpreter.options import CustomOptions
-from litecl.interpreter.writer import write
 from shared import MODELS, needs_shared
 
 RNG = np.random.default_rng(101)

@@ -10,7 +10,10 @@ import pytest
 
 import oracle
 from cases import softmax
-from litecl.interpreter.flatbuffer import decode, encode
+from litecl.interpreter.file.flatbuffer import decode, encode
+from litecl.interpreter.file.reader import read
+from litecl.interpreter.file.tables import BUILTIN_OPERATORS
+from litecl.interpreter.file.writer import write, write_file
 from litecl.interpreter.graph import (
     Array,
     DimensionMetadata,
@@ -24,10 +27,7 @@ from litecl.interpreter.graph import (
 )
 from litecl.interpreter.op import Op
 from litecl.interpreter.options import CustomOptions, RawOptions, unknown_op
-from litecl.interpreter.reader import read
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.tables import BUILTIN_OPERATORS
-from litecl.interpreter.writer import write, write_file
 from shared import MODELS, needs_shared, rows
 
 SOFTMAX_FILE = write(softmax.CASES[0].model())

@@ -12,6 +12,7 @@ import oracle
 from build import Graph, model, randn
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
@@ -19,7 +20,6 @@ from litecl.interpreter.ops.pad import PAD, PADV2
 from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, L2_POOL_2D, MAX_POOL_2D, Pool2DOptions
 from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.schema import ActivationFunctionType, Padding
-from litecl.interpreter.writer import write
 
 RNG = np.random.default_rng(4)
 _AROUND = ((0, 0), (2, 1), (1, 3), (0, 0))

@@ -17,7 +17,7 @@ _COMMON = """
 import multiprocessing, os, sys, threading, time
 import numpy as np
 from litecl.delegate import CLDelegate
-from litecl.delegate.device import devices
+from litecl.delegate.opencl.device import devices
 from litecl.interpreter import Interpreter
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions

@@ -18,9 +18,9 @@ from rich.table import Table
 import oracle
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.reader import read
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model, Node
-from litecl.interpreter.reader import read
-from litecl.interpreter.writer import write
 from shared import RealModel, invoked, needs_shared, rows
 
 pytestmark = needs_shared

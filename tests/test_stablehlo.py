@@ -7,6 +7,7 @@ import compare
 import oracle
 from build import Graph, model, randn
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model, Subgraph, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import stablehlo as ops
@@ -14,7 +15,6 @@ from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.control import STABLEHLO_COMPOSITE, StableHLOCompositeOptions
 from litecl.interpreter.ops.reduce_window import STABLEHLO_REDUCE_WINDOW, StablehloReduceWindowOptions
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.writer import write
 
 RNG = np.random.default_rng(79)
 COMPUTATIONS = (ops.STABLEHLO_ADD, ops.STABLEHLO_MULTIPLY, ops.STABLEHLO_MAXIMUM, ops.STABLEHLO_MINIMUM)

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from build import Graph, model, randn
-from litecl.delegate import CLDelegate, programs
+from litecl.delegate import CLDelegate
+from litecl.delegate.opencl import programs
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, Model

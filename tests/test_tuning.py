@@ -15,8 +15,8 @@ import oracle
 from build import randn
 from litecl.delegate import CLDelegate, Tuning, disk
 from litecl.delegate.cl_op import Target
-from litecl.delegate.device import choose, target_of
-from litecl.delegate.tile import grid_for, tile_for
+from litecl.delegate.matmul.tile import grid_for, tile_for
+from litecl.delegate.opencl.device import choose, target_of
 from litecl.delegate.tuning import Measurement, Timing, file_of, load, measurement, save
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError

@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Step
-from litecl.delegate.claims import C_TYPES, NUMBERS, QUANTIZED, Claim, constant, integers, typed
-from litecl.delegate.launch import chunks
+from litecl.delegate.kit.claims import C_TYPES, NUMBERS, QUANTIZED, Claim, constant, integers, typed
+from litecl.delegate.kit.shares import chunks
 from litecl.interpreter.graph import Shape
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.arg_max import ARG_MAX, ARG_MIN

@@ -5,10 +5,10 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
-from litecl.delegate import claims
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Step, Target
-from litecl.delegate.packing import Strided, pack
-from litecl.delegate.tile import flops
+from litecl.delegate.kit import claims
+from litecl.delegate.matmul.packing import Strided, pack
+from litecl.delegate.matmul.tile import flops
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions, windows
 

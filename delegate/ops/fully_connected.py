@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.delegate import claims
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Step
-from litecl.delegate.gemm import Product, gemm
-from litecl.delegate.launch import chunks
-from litecl.delegate.packing import CACHED_WEIGHTS, packed_bias, packed_rows, stored, stored_as
-from litecl.delegate.tile import flops, tile_for
+from litecl.delegate.kit import claims
+from litecl.delegate.kit.shares import chunks
+from litecl.delegate.matmul.gemm import Product, gemm
+from litecl.delegate.matmul.packing import CACHED_WEIGHTS, packed_bias, packed_rows, stored, stored_as
+from litecl.delegate.matmul.tile import flops, tile_for
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat

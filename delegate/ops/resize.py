@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Refusal, Step
-from litecl.delegate.claims import C_TYPES, FLOAT, QUANTIZED, Specs, bits, moves, typed
-from litecl.delegate.launch import Chunks, chunks
+from litecl.delegate.kit.claims import C_TYPES, FLOAT, QUANTIZED, Specs, bits, moves, typed
+from litecl.delegate.kit.shares import Chunks, chunks
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.resize import (
     RESIZE_BILINEAR,

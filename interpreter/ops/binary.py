@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import bfloat16
+from litecl.interpreter.arithmetic import quantized_binary as quantized
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import activation, require, types
 from litecl.interpreter.op import Bind, Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import activation, bfloat16, require, types
-from litecl.interpreter.ops import quantized_binary as quantized
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 Function = Callable[[Array, Array], Array]

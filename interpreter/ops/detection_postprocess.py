@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.interpreter import limits
+from litecl.interpreter.arithmetic.fixed_point import affine
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import require, types
-from litecl.interpreter.ops.fixed_point import affine
 from litecl.interpreter.ops.non_max_suppression import overlaps
 from litecl.interpreter.ops.quantize import dequantize
 from litecl.interpreter.schema import TensorType

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter.arithmetic.fixed_point import round_half_away
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Infer, Inputs, Op, Specs
-from litecl.interpreter.ops import require, types
-from litecl.interpreter.ops.fixed_point import round_half_away
 from litecl.interpreter.schema import TensorType
 
 

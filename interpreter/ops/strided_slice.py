@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import require
 from litecl.interpreter.schema import TensorType
 
 

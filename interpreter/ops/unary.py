@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import bfloat16, lookup
+from litecl.interpreter.arithmetic import quantized_unary as quantized
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Bind, Infer, Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import bfloat16, lookup, require, types
-from litecl.interpreter.ops import quantized_unary as quantized
 from litecl.interpreter.schema import TensorType
 
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from litecl.interpreter.graph import Array, Model, Node
 from litecl.interpreter.interpreter import Interpreter
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import require
 from litecl.interpreter.schema import ActivationFunctionType
 from litecl.perf.graph_fuzz.graphs import Call
 

@@ -183,7 +183,7 @@ class Sketch:
         made = [self.tensor(spec, value) for spec, value in zip(specs, values, strict=False)]
         for position, value in zip(op.states, values[count:], strict=True):
             self.values[inputs[position]] = value
-        self.nodes.append(Node(op, tuple(inputs), tuple(made), options))
+        self.nodes.append(Node(op, tuple(inputs), tuple(made), options, version=op.versions.start))
         return made
 
     def computed(

@@ -15,7 +15,7 @@ import numpy as np
 
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
-from litecl.interpreter.writer import write
+from litecl.interpreter.file.writer import write
 from litecl.perf.graph_fuzz.graphs import THEMES, Drawn, draw, families_of, kind_of
 from litecl.perf.graph_fuzz.minimise import listing, minimise
 from litecl.perf.graph_fuzz.modes import MODES, Mode, Shared, adapted, entered, interpreter
@@ -110,6 +110,8 @@ def check(drawn: Drawn, mode: Mode, cache_dir: Path | None, result: Result | Non
     """What is wrong with a model on the device, nothing if all is well. Raises what the device raises."""
     drawn, expected = reference(drawn)
     if not drawn.calls:
+        if result is not None:
+            result.skipped += 1
         return ""
     on_device = interpreter(drawn, mode, cache_dir)
     got = run(on_device, drawn.calls)

@@ -14,7 +14,7 @@ from weakref import ref
 
 import pyopencl as cl
 
-from litecl.delegate import enqueue
+from litecl.delegate.opencl import enqueue
 
 _FUNCTIONS = (
     *("get_platforms", "Context", "CommandQueue", "Buffer", "SVMAllocation", "Program", "Kernel", "link_program"),
