@@ -169,5 +169,3 @@ def _completed(subgraph: Subgraph, known: Sequence[TensorSpec]) -> Subgraph:
         for node in subgraph.nodes
     )
     return replace(subgraph, tensors=tensors, nodes=nodes)
-
-

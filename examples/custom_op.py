@@ -22,8 +22,7 @@ from litecl.interpreter.op import Inputs, Op, Specs
 from litecl.interpreter.schema import TensorType
 
 IMPLEMENTS = (
-    'name: "mine.butterfly" attr { key: "tfl_fusable_op" value { b: true } } '
-    'attr { key: "alpha" value { f: 0.5 } }'
+    'name: "mine.butterfly" attr { key: "tfl_fusable_op" value { b: true } } attr { key: "alpha" value { f: 0.5 } }'
 )
 
 

@@ -52,9 +52,7 @@ class SignatureRunner:
         for name, value in inputs.items():
             interpreter.set_tensor(signature.inputs[name], value, subgraph_index=signature.subgraph)
         interpreter._invoke(signature.subgraph)
-        return {
-            name: interpreter.get_tensor(tensor, signature.subgraph) for name, tensor in signature.outputs.items()
-        }
+        return {name: interpreter.get_tensor(tensor, signature.subgraph) for name, tensor in signature.outputs.items()}
 
     def get_input_details(self) -> dict[str, dict[str, Any]]:
         """TFLite's dictionary for every input, by name."""

@@ -111,9 +111,7 @@ class Net(Graph):
         wide = np.int64 if self.domain.type == TensorType.INT16 else np.int32
         known = self.const(np.round(bias / steps).astype(wide))
         zeros = np.zeros(len(steps), np.int64)
-        self.tensors[known] = replace(
-            self.tensors[known], quantization=Quantization(steps.astype(np.float32), zeros)
-        )
+        self.tensors[known] = replace(self.tensors[known], quantization=Quantization(steps.astype(np.float32), zeros))
         return weights, known
 
 
@@ -217,7 +215,7 @@ _OF_FLOATS: dict[str, Variant] = {
     "EXP": same(unary.EXP),
     "SOFTMAX": same(SOFTMAX, SoftmaxOptions(1.0)),
     "L2_NORMALIZATION": same(L2_NORMALIZATION, L2NormOptions()),
-}  # fmt: skip
+}
 
 FLOAT, INT8 = TensorType.FLOAT32, TensorType.INT8
 _DOMAINS: dict[str, tuple[Domain, dict[str, Variant]]] = {

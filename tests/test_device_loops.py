@@ -467,9 +467,7 @@ def test_a_state_that_grows_stays_on_the_cpu() -> None:
     def declared(g: Graph, x: Sequence[int]) -> list[int]:
         return while_node(g, x, 1, 2)
 
-    model_ = model(
-        subgraph("main", state, declared), subgraph("cond", state, below(3)), subgraph("body", state, body)
-    )
+    model_ = model(subgraph("main", state, declared), subgraph("cond", state, below(3)), subgraph("body", state, body))
     interpreter = check(model_, [int32(0), randn(RNG, 2, 3)], claimed=False)
     assert reasons(interpreter)["WHILE"] == "WHILE: output 1 of the body changes shape [2, 3] -> [2, 4]"
     claimed = [(row.subgraph, row.op) for row in interpreter.delegation_report().nodes if row.claimed]

@@ -26,8 +26,12 @@ def _flipped(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda _: b"", lambda c: c[:50], lambda c: c[: len(c) // 2], _flipped,
-        lambda c: RNG.bytes(len(c)), lambda c: c[41:],
+        lambda _: b"",
+        lambda c: c[:50],
+        lambda c: c[: len(c) // 2],
+        _flipped,
+        lambda c: RNG.bytes(len(c)),
+        lambda c: c[41:],
     ],
     ids=["empty", "a header", "half", "one bit", "random", "unsealed"],
 )
@@ -170,5 +174,3 @@ def test_a_process_of_its_own(how: str, claimed: int, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) == claimed
     assert ("fell back" in done.stderr or "its device failed" in done.stderr) == (claimed == 0)
-
-

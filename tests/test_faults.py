@@ -207,7 +207,8 @@ def test_a_device_that_builds_nothing_is_passed_over(monkeypatch: pytest.MonkeyP
     real = capabilities.capabilities
     monkeypatch.setattr(opening, "_DEVICES", {})
     monkeypatch.setattr(
-        device, "capabilities",
+        device,
+        "capabilities",
         lambda opened, *rest: raises(KernelBuildError("nothing builds"))() if opened == first else real(opened, *rest),
     )
     interpreter = prepared(small(), num_threads=1)

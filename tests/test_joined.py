@@ -157,7 +157,7 @@ _WITHOUT_COPIES: dict[str, tuple[Callable[[Graph], list[int]], int]] = {
     "packed and unpacked": (packed, 5),
     "gates": (gates, 1 + 3),
     "a delay line": (streamed, 2 + 1),  # what leaves the region is copied
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("build", "launches"), _WITHOUT_COPIES.values(), ids=_WITHOUT_COPIES)

@@ -62,8 +62,12 @@ def _tables() -> str:
     """A digest of what the functions make of every integer, at many scales."""
     sums = []
     for scales in _scales(40):
-        for op, options in ((unary.EXP, NoOptions()), (unary.LOG, NoOptions()),
-                            (gelu.GELU, gelu.GeluOptions(True)), (gelu.GELU, gelu.GeluOptions(False))):  # fmt: skip
+        for op, options in (
+            (unary.EXP, NoOptions()),
+            (unary.LOG, NoOptions()),
+            (gelu.GELU, gelu.GeluOptions(True)),
+            (gelu.GELU, gelu.GeluOptions(False)),
+        ):
             sums.append(hash(_run(_case(op, options, *scales)).tobytes()))
     sums.append(hash(integer_lstm_8._sigmoid(_INT16).tobytes()))
     return str(sums)
@@ -76,8 +80,13 @@ def test_tables_are_the_same_without_the_processor_s_vectors() -> None:
     features = " ".join(name for name in core.__cpu_dispatch__ if core.__cpu_features__.get(name))
     code = "import test_lookup; print(test_lookup._tables())"
     found = [
-        subprocess.run([sys.executable, "-c", code], env={**os.environ, **extra, "PYTHONHASHSEED": "0",
-                       "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, **extra, "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         for extra in ({}, {"NPY_DISABLE_CPU_FEATURES": features})
-    ]  # fmt: skip
+    ]
     assert found[0] == found[1] != ""

@@ -64,8 +64,9 @@ def test_maxima_and_their_places(
     x = randn(RNG, 2, 5, 7, 3)
     fields = {"include_batch_in_index": False, "ksize": [1, *size, 1], "padding": padding, "strides": [1, *stride, 1]}
     options = CustomOptions(bytes(flexbuffers.Dumps(fields)))
-    for got, expected in zip(_run(MAX_POOLING_WITH_ARGMAX_2D, options, [x]), _pooled(x, size, stride, before, shape),
-                             strict=True):  # fmt: skip
+    for got, expected in zip(
+        _run(MAX_POOLING_WITH_ARGMAX_2D, options, [x]), _pooled(x, size, stride, before, shape), strict=True
+    ):
         np.testing.assert_array_equal(got, expected)
 
 

@@ -39,8 +39,14 @@ def _files(**wanted: str) -> list[str]:
 
 
 def _small_static_models(count: int) -> list[str]:
-    static = [row for row in rows() if row["litert_invokes"] == "True" and row["dynamic_signature"] == "False"
-              and row["inputs"].startswith("float32") and ";" not in row["inputs"]]
+    static = [
+        row
+        for row in rows()
+        if row["litert_invokes"] == "True"
+        and row["dynamic_signature"] == "False"
+        and row["inputs"].startswith("float32")
+        and ";" not in row["inputs"]
+    ]
     static.sort(key=lambda row: int(row["bytes"]))
     return [row["file"] for row in static[:: max(1, len(static) // count)][:count]]
 
@@ -149,8 +155,15 @@ def test_everything_a_model_can_say() -> None:
     )
     nodes = (
         Node(softmax.SOFTMAX, (0,), (1,), softmax.SoftmaxOptions(2.0), version=3),
-        Node(unknown_op("STABLEHLO_SLICE", custom=False), (-1,), (), RawOptions("StablehloSliceOptions", {
-            "start_indices": np.int64([1, 2]), "limit_indices": np.int64([3]), "strides": None})),
+        Node(
+            unknown_op("STABLEHLO_SLICE", custom=False),
+            (-1,),
+            (),
+            RawOptions(
+                "StablehloSliceOptions",
+                {"start_indices": np.int64([1, 2]), "limit_indices": np.int64([3]), "strides": None},
+            ),
+        ),
         Node(unknown_op("mine", custom=True), (0, -1), (), CustomOptions(b"\x01\x02"), intermediates=(2,)),
     )
     main = Subgraph(tensors, (0,), (1,), nodes, "main")

@@ -74,7 +74,7 @@ _FOLDED: dict[str, Callable[[Graph, int], int]] = {
     "L2_POOL_2D": lambda g, x: pool(g, L2_POOL_2D, padded(g, x)),
     "a pool of pads alone": lambda g, x: pool(g, MAX_POOL_2D, padded(g, x, ((0, 0), (4, 4), (5, 5), (0, 0)))),
     "PADV2 of zeros": lambda g, x: conv(g, padded(g, x, value=0.0), 8, 3),
-}  # fmt: skip
+}
 _KEPT: dict[str, Callable[[Graph, int], int]] = {
     "PADV2 of ones": lambda g, x: conv(g, padded(g, x, value=1.0), 8, 3),
     "channels": lambda g, x: conv(g, padded(g, x, ((0, 0), (1, 1), (1, 1), (1, 2))), 8, 3),

@@ -81,8 +81,9 @@ def shaped_by_a_list() -> Model:
 FEEDS = [int32(0), randn(RNG, *LIST), randn(RNG, *LIST)]
 
 
-@pytest.mark.parametrize("options", [{}, {"deny_ops": ["SLICE"]}, {"deny_ops": ["WHILE"]}, {"deny_ops": ["EXP"]}],
-                         ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "options", [{}, {"deny_ops": ["SLICE"]}, {"deny_ops": ["WHILE"]}, {"deny_ops": ["EXP"]}], ids=str
+)
 def test_values_that_only_planning_knows(options: dict[str, Any]) -> None:
     """Whoever reads them, and whichever loop the CPU runs as it was loaded."""
     check(shaped_by_a_list(), FEEDS, claimed=False, strict=True, num_threads=1, **options)

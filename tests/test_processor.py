@@ -183,7 +183,11 @@ def test_the_probe_is_kept(unknown: Any, tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     "content_",
     [
-        b"", b"{", b"[]", b"\xff\xfe", b'{"version": 1, "macros": []}',
+        b"",
+        b"{",
+        b"[]",
+        b"\xff\xfe",
+        b'{"version": 1, "macros": []}',
         b'{"version": 2, "macros": ["__AVX512F__"], "assembly": "yes"}',
         b'{"version": 2, "macros": ["__AVX1024__"], "assembly": true}',
         b'{"version": 2, "macros": 5, "assembly": true}',

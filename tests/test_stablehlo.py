@@ -45,9 +45,12 @@ def test_scatter(op: Op | None, rows: list[list[int]]) -> None:
     g = Graph()
     x, updates = g.input((4, 3)), g.input((len(rows), 3))
     options = ops.StablehloScatterOptions(
-        update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,), index_vector_dim=1,
+        update_window_dims=(1,),
+        inserted_window_dims=(0,),
+        scatter_dims_to_operand_dims=(0,),
+        index_vector_dim=1,
         update_computation_subgraph_index=1,
-    )  # fmt: skip
+    )
     indices = g.const(np.array(rows, np.int64))
     spec = TensorSpec(TensorType.FLOAT32, (4, 3))
     (y,) = g.node(ops.STABLEHLO_SCATTER, (x, indices, updates), [spec], options)

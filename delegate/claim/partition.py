@@ -181,9 +181,7 @@ def _cluster(graph: Subgraph, refused: dict[int, str]) -> list[tuple[int, ...]]:
     return runs
 
 
-def _too_small(
-    candidates: Sequence[tuple[int, ...]], options: CLOptions
-) -> list[tuple[tuple[int, ...], str]]:
+def _too_small(candidates: Sequence[tuple[int, ...]], options: CLOptions) -> list[tuple[tuple[int, ...], str]]:
     """The candidate regions that the options rule out, with the reason."""
     least, most = options.min_nodes_per_partition, options.max_delegated_partitions
     small = [run for run in candidates if len(run) < least]

@@ -151,9 +151,7 @@ def _by_array(loops: Sequence[Loop], count: int) -> tuple[Strides, ...]:
     return tuple(tuple(strides[i] for _, strides in loops) for i in range(count))
 
 
-def _copy_args(
-    source: Memory, at: Array, into: Memory, to: Array, target: Target
-) -> tuple[tuple[Arg, ...], Chunks]:
+def _copy_args(source: Memory, at: Array, into: Memory, to: Array, target: Target) -> tuple[tuple[Arg, ...], Chunks]:
     path = walk(at, to)
     share = elements(at.size, target)
     offsets = np.int32(offset(at)), np.int32(offset(to))

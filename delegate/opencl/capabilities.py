@@ -99,7 +99,9 @@ def _load(path: Path | None) -> Capabilities | None:
 
 
 _REFUSALS = (
-    cl.status_code.BUILD_PROGRAM_FAILURE, cl.status_code.COMPILE_PROGRAM_FAILURE, cl.status_code.LINK_PROGRAM_FAILURE,
+    cl.status_code.BUILD_PROGRAM_FAILURE,
+    cl.status_code.COMPILE_PROGRAM_FAILURE,
+    cl.status_code.LINK_PROGRAM_FAILURE,
 )  # a compiler's last word on a source
 
 

@@ -149,7 +149,10 @@ class _SharedBytes:
     def __init__(self, allocation: Any, size_bytes: int) -> None:
         self._allocation = allocation
         self.__array_interface__ = {
-            "data": (allocation.svm_ptr, False), "shape": (size_bytes,), "typestr": "|u1", "version": 3,
+            "data": (allocation.svm_ptr, False),
+            "shape": (size_bytes,),
+            "typestr": "|u1",
+            "version": 3,
         }
 
 

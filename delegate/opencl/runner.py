@@ -207,7 +207,8 @@ class Program:
         written_between_runs |= {operand for state in self.plan.states for operand in (state.before, state.after)}
         outputs = zip(self.plan.region.outputs, self.plan.outputs, self._results, strict=True)
         self._kept = [
-            i for i, (tensor, operand, view) in enumerate(outputs)
+            i
+            for i, (tensor, operand, view) in enumerate(outputs)
             if view is not None and (tensor not in tensors or self.plan.root(operand) in written_between_runs)
         ]
 
@@ -223,8 +224,13 @@ class Program:
         with typed_errors("reading the times of launches"):
             return [
                 KernelRow(
-                    self.partition, work.node, work.launch.kernel, work.launch.entry,
-                    (event.profile.end - event.profile.start) * 1e-6, work.launch.flops, work.subgraph,
+                    self.partition,
+                    work.node,
+                    work.launch.kernel,
+                    work.launch.entry,
+                    (event.profile.end - event.profile.start) * 1e-6,
+                    work.launch.flops,
+                    work.subgraph,
                 )
                 for work, event in self._execution.events()
             ]

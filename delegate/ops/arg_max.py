@@ -17,9 +17,7 @@ _ORDERED = (*NUMBERS, TensorType.BOOL, *QUANTIZED)
 
 
 def _claim(*allowed: TensorType, quantized: bool = False) -> Claim:
-    return lambda options, inputs, outputs: (
-        constant(inputs, axis=1) or typed(inputs[:1], allowed, quantized=quantized)
-    )
+    return lambda options, inputs, outputs: constant(inputs, axis=1) or typed(inputs[:1], allowed, quantized=quantized)
 
 
 def _sizes(shape: Shape, axis: int) -> tuple[int, int, int]:

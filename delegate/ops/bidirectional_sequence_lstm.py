@@ -54,6 +54,4 @@ def _lower(call: Call) -> list[Step]:
     ]
 
 
-CL_OPS = (
-    ClOp(BIDIRECTIONAL_SEQUENCE_LSTM, claim=_claim, lower=_lower),
-)
+CL_OPS = (ClOp(BIDIRECTIONAL_SEQUENCE_LSTM, claim=_claim, lower=_lower),)

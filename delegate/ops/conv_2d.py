@@ -92,9 +92,7 @@ def _neighbours(g: Geometry) -> dict[str, str | int | float]:
     return {"ROW_STEP": g.stride_x * g.channels} if few else {}
 
 
-def _claim(
-    options: Conv2DOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]
-) -> Refusal | None:
+def _claim(options: Conv2DOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     return claims.typed(inputs, claims.FLOAT) or claims.activated(options, outputs[0].type)
 
 

@@ -44,9 +44,7 @@ class Geometry:
     item_channels: int
 
 
-def _claim(
-    options: DepthwiseConv2DOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]
-) -> Refusal | None:
+def _claim(options: DepthwiseConv2DOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     return claims.typed(inputs, claims.FLOAT) or claims.activated(options, outputs[0].type)
 
 
@@ -160,6 +158,4 @@ def _width(channels: int, target: Target) -> int:
     return next(width for width in (16, 8, 4, 1) if width <= min(channels, target.vector_width))
 
 
-CL_OPS = (
-    ClOp(DEPTHWISE_CONV_2D, claim=_claim, lower=lower, fuses_activation=True, fuses_pads=True),
-)
+CL_OPS = (ClOp(DEPTHWISE_CONV_2D, claim=_claim, lower=lower, fuses_activation=True, fuses_pads=True),)

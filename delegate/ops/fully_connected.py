@@ -17,9 +17,7 @@ from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
 _DOTS_AT_ONCE = 4
 
 
-def _claim(
-    options: FullyConnectedOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]
-) -> Refusal | None:
+def _claim(options: FullyConnectedOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     if options.weights_format != FullyConnectedOptionsWeightsFormat.DEFAULT:
         return Refusal(f"weights are stored as {options.weights_format.name}")
     return claims.typed(inputs, claims.FLOAT) or claims.activated(options, outputs[0].type)

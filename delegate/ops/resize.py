@@ -63,9 +63,7 @@ def _lower_bilinear(call: Call) -> list[Step]:
     tables += [Const(distance.astype(np.float32)) for _, _, distance in sides]
     share = _share(call)
     defines: dict[str, str | int] = {"T": "float", "BILINEAR": 1}
-    return [
-        share.launch("resize", "bilinear", (x, y, *tables, *share.args, *_sizes(call)), defines, 8 * y.spec.size)
-    ]
+    return [share.launch("resize", "bilinear", (x, y, *tables, *share.args, *_sizes(call)), defines, 8 * y.spec.size)]
 
 
 def _lower_nearest(call: Call) -> list[Step]:

@@ -28,6 +28,4 @@ def _lower(call: Call) -> list[Step]:
     return [*run_cell(call, cell, FULL, forwards, [x], out, states)]
 
 
-CL_OPS = (
-    ClOp(UNIDIRECTIONAL_SEQUENCE_LSTM, claim=_claim, lower=_lower),
-)
+CL_OPS = (ClOp(UNIDIRECTIONAL_SEQUENCE_LSTM, claim=_claim, lower=_lower),)

@@ -26,8 +26,15 @@ _STEPS = (
 )
 """The codes of kernels_cl/chain.cl, in order."""
 
-_REVERSED = {"ADD": "ADD", "SUB": "SUB_FROM", "MUL": "MUL", "DIV": "DIV_INTO", "MAXIMUM": "MAXIMUM",
-             "MINIMUM": "MINIMUM", "SQUARED_DIFFERENCE": "SQUARED_DIFFERENCE"}  # fmt: skip
+_REVERSED = {
+    "ADD": "ADD",
+    "SUB": "SUB_FROM",
+    "MUL": "MUL",
+    "DIV": "DIV_INTO",
+    "MAXIMUM": "MAXIMUM",
+    "MINIMUM": "MINIMUM",
+    "SQUARED_DIFFERENCE": "SQUARED_DIFFERENCE",
+}
 _OPERANDS = 4  # arrays that the kernel takes beside the first
 
 

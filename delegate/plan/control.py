@@ -34,9 +34,7 @@ def _while(scope: "Scope", index: int, node: Node) -> list[Part]:
     return _loop(scope, index, node, initial, trips) if lstm is None else _lstm(scope, index, node, lstm, initial)
 
 
-def _lstm(
-    scope: "Scope", index: int, node: Node, loop: lstm_loop.LstmLoop, initial: Sequence[Operand]
-) -> list[Part]:
+def _lstm(scope: "Scope", index: int, node: Node, loop: lstm_loop.LstmLoop, initial: Sequence[Operand]) -> list[Part]:
     """An LSTM as one walk along time."""
     scope.lowered.lstms.append((scope.subgraph, index))
     time, (batch, units) = initial[loop.x].shape[0], initial[loop.h].shape
@@ -53,9 +51,7 @@ def _lstm(
     return parts
 
 
-def _loop(
-    scope: "Scope", index: int, node: Node, initial: Sequence[Operand], trips: int | None
-) -> list[Part]:
+def _loop(scope: "Scope", index: int, node: Node, initial: Sequence[Operand], trips: int | None) -> list[Part]:
     lowered = scope.lowered
     condition, body = (lowered.model.subgraphs[callee] for callee in callees_of(node))
     number, lowered.loops = lowered.loops, lowered.loops + 1

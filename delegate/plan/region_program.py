@@ -65,7 +65,6 @@ class Function:
         given += [f"POINTER({i})" if t is None else f"SCALAR_{t}({i})" for i, t in enumerate(self.parameters)]
         return f"CALLER({self.name}) {{ {self.entry}({', '.join(given)}); }}\n"
 
-
     @property
     def guarded(self) -> str:
         """A kernel, to stand behind the kernel file, that runs the function only if flags[flag] is not 0."""

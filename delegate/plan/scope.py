@@ -95,7 +95,11 @@ class Scope:
         return [part for i in self._nodes if not self._is_folded(i) for part in self._node(i)]
 
     def inner(
-        self, subgraph: int, nodes: Sequence[int], given: Mapping[int, Operand], pinned: Mapping[int, Operand],
+        self,
+        subgraph: int,
+        nodes: Sequence[int],
+        given: Mapping[int, Operand],
+        pinned: Mapping[int, Operand],
         owned: Collection[int] = (),
     ) -> "Scope":
         """The scope of a run of another subgraph."""

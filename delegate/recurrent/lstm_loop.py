@@ -64,9 +64,7 @@ def steps(loop: LstmLoop, initial: Sequence[Operand], results: Sequence[Operand]
 
 
 class _Body:
-    def __init__(
-        self, body: Subgraph, specs: Sequence[TensorSpec], initial: Sequence[TensorSpec], trips: int
-    ) -> None:
+    def __init__(self, body: Subgraph, specs: Sequence[TensorSpec], initial: Sequence[TensorSpec], trips: int) -> None:
         self._body, self._specs, self._initial, self._trips = body, specs, initial, trips
         self._maker = {t: body.nodes[i] for i in live_nodes(body) for t in body.nodes[i].outputs}
 

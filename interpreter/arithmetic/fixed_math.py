@@ -68,9 +68,7 @@ def log_of_one_or_more(x: Array, integer_bits: int, to: int) -> Array:
     halved = high_mul(x, _SQRT_HALF)
     halved_headroom = leading_zeros(halved) - 1
     second = _times_power_of_two(x, halved_headroom)
-    second_power = np.clip(
-        _times_power_of_two(integer_bits - halved_headroom, 31 - wide) - quarter, _LOW, _HIGH
-    )
+    second_power = np.clip(_times_power_of_two(integer_bits - halved_headroom, 31 - wide) - quarter, _LOW, _HIGH)
     power = np.maximum(first_power, second_power)
     fraction = _log_of_fraction(np.minimum(first, second), wide)
     return rescale(high_mul(power, _LOG_2) + fraction, wide, to)
@@ -98,9 +96,51 @@ def _times_power_of_two(x: Array, exponent: Array | int) -> Array:
 
 # TFLite's table of the logistic function, which was rounded up in these places (common.cc: sigmoid_table_uint16).
 _ROUNDED_UP = (
-    4, 8, 12, 14, 15, 16, 17, 19, 20, 21, 22, 25, 27, 28, 29, 30, 31, 33, 34, 35, 37, 39, 40, 41, 43, 44, 45, 46, 49,
-    50, 54, 62, 63, 64, 66, 82, 86, 93, 100, 103, 112, 116, 135, 255,
-)  # fmt: skip
+    4,
+    8,
+    12,
+    14,
+    15,
+    16,
+    17,
+    19,
+    20,
+    21,
+    22,
+    25,
+    27,
+    28,
+    29,
+    30,
+    31,
+    33,
+    34,
+    35,
+    37,
+    39,
+    40,
+    41,
+    43,
+    44,
+    45,
+    46,
+    49,
+    50,
+    54,
+    62,
+    63,
+    64,
+    66,
+    82,
+    86,
+    93,
+    100,
+    103,
+    112,
+    116,
+    135,
+    255,
+)
 _LOGISTIC = np.round(65536 / (1 + np.exp(np.arange(256) / -24))).astype(np.int64)
 _LOGISTIC[list(_ROUNDED_UP)] += 1
 
@@ -122,4 +162,3 @@ def tanh16(x: Array) -> Array:
     between = np.where(size >> 8 >= 255, 0xFFFF << 8, between)
     half, rounding = 1 << 23, 1 << 7
     return np.where(x >= 0, between - half + rounding, -between + half + rounding - 1) >> 8
-

@@ -22,9 +22,17 @@ from litecl.interpreter.schema import ActivationFunctionType, TensorType
 Bound = Callable[[str, Any, TensorSpec, TensorSpec, TensorSpec], Run]
 
 __all__ = [
-    "BYTES", "QUANTIZED", "Bound", "add", "compare", "divide", "multiply", "powers_of_two", "squared_difference",
+    "BYTES",
+    "QUANTIZED",
+    "Bound",
+    "add",
+    "compare",
+    "divide",
+    "multiply",
+    "powers_of_two",
+    "squared_difference",
     "subtract",
-]  # fmt: skip
+]
 
 # Elements from which a table of all 65536 pairs of bytes pays.
 _MANY = 1 << 14

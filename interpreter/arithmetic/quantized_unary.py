@@ -206,9 +206,7 @@ def rsqrt(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
         value = _not_negative(op, q - x_zero)
         inverse, shift = fixed_math.inverse_sqrt(np.maximum(value, 1))
         data = fixed_point.multiply_by_quantized_multiplier(np.ones_like(value), Multiplier(inverse, 20 - shift))
-        scaled = fixed_point.multiply_by_quantized_multiplier(
-            data, Multiplier(multiplier.value, multiplier.shift - 20)
-        )
+        scaled = fixed_point.multiply_by_quantized_multiplier(data, Multiplier(multiplier.value, multiplier.shift - 20))
         return np.where(value == 0, most, scaled + zero)
 
     return elementwise(function, output)

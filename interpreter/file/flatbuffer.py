@@ -23,8 +23,9 @@ _MAX_SHARING = 16
 _TABLE_BYTES = 4
 
 _STRUCTS = {type_: struct.Struct("<" + letter) for type_, letter in SCALARS.items()}
-_DTYPES = {type_: np.dtype(letter if letter == "?" else "<" + np.dtype(letter).str[1:])
-           for type_, letter in SCALARS.items()}
+_DTYPES = {
+    type_: np.dtype(letter if letter == "?" else "<" + np.dtype(letter).str[1:]) for type_, letter in SCALARS.items()
+}
 _FLAGS = {
     "bool": number_types.BoolFlags,
     "byte": number_types.Int8Flags,

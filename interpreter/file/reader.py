@@ -141,9 +141,7 @@ class _Reader:
     def _node(self, operator: Record) -> Node:
         op, version = self._codes[operator.opcode_index]
         table = operator.builtin_options or operator.builtin_options2
-        options = (
-            decode_custom_options(op, self._custom_options(operator)) if op.custom else decode_options(op, table)
-        )
+        options = decode_custom_options(op, self._custom_options(operator)) if op.custom else decode_options(op, table)
         if isinstance(op, Op) and op.select is not None:
             op = op.select(options)
         return Node(

@@ -99,8 +99,10 @@ class _Emitter:
 
     def model(self, model: Model) -> Record:
         subgraphs = [self._subgraph(subgraph) for subgraph in model.subgraphs]
-        metadata = [Record("Metadata", name=name, buffer=self._add(np.frombuffer(data, np.uint8)))
-                    for name, data in model.metadata.items()]
+        metadata = [
+            Record("Metadata", name=name, buffer=self._add(np.frombuffer(data, np.uint8)))
+            for name, data in model.metadata.items()
+        ]
         return Record(
             "Model",
             version=_SCHEMA_VERSION,
@@ -223,8 +225,12 @@ def _sparsity(sparsity: Sparsity) -> Record:
         dim_metadata=[
             Record("DimensionMetadata", format=0, dense_size=d.dense_size)
             if d.segments is None or d.indices is None
-            else Record("DimensionMetadata", format=1, array_segments=_index_vector(d.segments),
-                        array_indices=_index_vector(d.indices))
+            else Record(
+                "DimensionMetadata",
+                format=1,
+                array_segments=_index_vector(d.segments),
+                array_indices=_index_vector(d.indices),
+            )
             for d in sparsity.dimensions
         ],
     )
@@ -240,5 +246,6 @@ def _signature(signature: Signature) -> Record:
         [Record("TensorMap", name=name, tensor_index=index) for name, index in names.items()]
         for names in (signature.inputs, signature.outputs)
     )
-    return Record("SignatureDef", inputs=inputs, outputs=outputs, signature_key=signature.key,
-                  subgraph_index=signature.subgraph)
+    return Record(
+        "SignatureDef", inputs=inputs, outputs=outputs, signature_key=signature.key, subgraph_index=signature.subgraph
+    )

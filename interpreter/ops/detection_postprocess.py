@@ -97,9 +97,7 @@ def _regular(options: DetectionOptions, corners: Array, scores: Array) -> tuple[
     """Rows: box, class, score; the best of all classes' boxes."""
     most = min(options.detections_per_class, options.max_detections)
     pairs = [
-        (box, kind)
-        for kind in range(options.num_classes)
-        for box in _best(options, corners, scores[:, kind], most)
+        (box, kind) for kind in range(options.num_classes) for box in _best(options, corners, scores[:, kind], most)
     ]
     boxes, kinds = (np.array([pair[i] for pair in pairs], np.int64) for i in (0, 1))
     order = np.argsort(-scores[boxes, kinds], kind="stable")[: options.max_detections]

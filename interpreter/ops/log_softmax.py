@@ -66,6 +66,4 @@ def _bind(options: LogSoftmaxOptions, inputs: Specs, outputs: Sequence[TensorSpe
     return run
 
 
-LOG_SOFTMAX = Op(
-    "LOG_SOFTMAX", versions=range(1, 3), options=LogSoftmaxOptions, infer=_infer, run=_run, bind=_bind
-)
+LOG_SOFTMAX = Op("LOG_SOFTMAX", versions=range(1, 3), options=LogSoftmaxOptions, infer=_infer, run=_run, bind=_bind)

@@ -222,4 +222,3 @@ STABLEHLO_RNG_BIT_GENERATOR = Op(
     declared_types=True,
     declared_shapes=True,
 )
-

@@ -155,4 +155,3 @@ STABLEHLO_REDUCE_WINDOW = ControlOp(
     run=_run_stablehlo,
     callees=lambda options: (options.body_subgraph_index,),
 )
-

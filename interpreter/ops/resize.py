@@ -33,9 +33,14 @@ Options = ResizeBilinearOptions | ResizeNearestNeighborOptions
 
 _INTEGERS = (TensorType.UINT8, TensorType.INT8, TensorType.INT16)
 _COPIED = (
-    *types.FLOAT, *_INTEGERS, TensorType.FLOAT16, TensorType.INT32, TensorType.UINT32, TensorType.UINT16,
+    *types.FLOAT,
+    *_INTEGERS,
+    TensorType.FLOAT16,
+    TensorType.INT32,
+    TensorType.UINT32,
+    TensorType.UINT16,
     TensorType.BOOL,
-)  # fmt: skip
+)
 
 
 def scale(options: Options, length: int, size: int) -> np.float32:

@@ -96,4 +96,3 @@ HASHTABLE_LOOKUP = Op("HASHTABLE_LOOKUP", options=NoOptions, infer=_infer_hashta
 EMBEDDING_LOOKUP_SPARSE = Op(
     "EMBEDDING_LOOKUP_SPARSE", options=EmbeddingLookupSparseOptions, infer=_infer_embedding, run=_run_embedding
 )
-

@@ -40,6 +40,4 @@ def _run(options: SparseToDenseOptions, inputs: Inputs) -> list[Array]:
     return [result]
 
 
-SPARSE_TO_DENSE = Op(
-    "SPARSE_TO_DENSE", options=SparseToDenseOptions, infer=_infer, run=_run, versions=range(1, 4)
-)
+SPARSE_TO_DENSE = Op("SPARSE_TO_DENSE", options=SparseToDenseOptions, infer=_infer, run=_run, versions=range(1, 4))

@@ -17,9 +17,14 @@ from litecl.interpreter.op import Context, ControlOp, Inputs, NoOptions, Op, Spe
 from litecl.interpreter.schema import TensorType
 
 _NUMBERS = (
-    TensorType.FLOAT32, TensorType.FLOAT16, TensorType.FLOAT64, *types.BITS, TensorType.INT64, TensorType.UINT64,
+    TensorType.FLOAT32,
+    TensorType.FLOAT16,
+    TensorType.FLOAT64,
+    *types.BITS,
+    TensorType.INT64,
+    TensorType.UINT64,
     TensorType.BOOL,
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

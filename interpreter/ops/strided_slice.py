@@ -138,6 +138,4 @@ def _run(options: StridedSliceOptions, inputs: Inputs) -> list[Array]:
     return [x[(*index_of(options, x.shape, entries), ...)].copy()]
 
 
-STRIDED_SLICE = Op(
-    "STRIDED_SLICE", options=StridedSliceOptions, infer=_infer, run=_run, versions=range(1, 9)
-)
+STRIDED_SLICE = Op("STRIDED_SLICE", options=StridedSliceOptions, infer=_infer, run=_run, versions=range(1, 9))

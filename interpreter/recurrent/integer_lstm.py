@@ -69,9 +69,7 @@ class Peephole:
         count = len(z) * len(self.weights)
         parts = np.tile(self.weights, len(z)) * c.reshape(-1)[:count]
         result = z.reshape(-1).copy()
-        result[:count] = saturate(
-            result[:count] + fixed_point.multiply_by_quantized_multiplier(parts, self.multiplier)
-        )
+        result[:count] = saturate(result[:count] + fixed_point.multiply_by_quantized_multiplier(parts, self.multiplier))
         return result.reshape(z.shape)
 
 
@@ -223,9 +221,7 @@ def _parts(op: str, inputs: Specs, intermediates: Sequence[TensorSpec], index: i
     return (weights, bias, of_input), (recurrent, None, of_output)
 
 
-def _gate(
-    op: str, inputs: Specs, intermediates: Sequence[TensorSpec], index: int, state_bits: int, order: int
-) -> Gate:
+def _gate(op: str, inputs: Specs, intermediates: Sequence[TensorSpec], index: int, state_bits: int, order: int) -> Gate:
     assert FULL.layer_norm is not None
     (recurrent,) = require.at(op, inputs, (FULL.recurrent_weights + index,))
     cells, outputs = recurrent.static_shape

@@ -122,8 +122,10 @@ def _cell(op: str, options: CellOptions, inputs: Specs, outputs: Sequence[Tensor
     output, *intermediates = outputs
     needed = [FULL.projection, FULL.projection + 1, *(_NORM + gate for gate in (_FORGET, _CELL, _OUTPUT))]
     absent = [FULL.input_weights, FULL.peephole + 1]
-    if len(intermediates) != 12 or any(require.optional(inputs, p) is None for p in needed) or any(
-        require.optional(inputs, p) is not None for p in absent
+    if (
+        len(intermediates) != 12
+        or any(require.optional(inputs, p) is None for p in needed)
+        or any(require.optional(inputs, p) is not None for p in absent)
     ):
         raise UnsupportedOp(
             f"{op}: with 8-bit products expected 12 intermediate tensors, coupled gates, layer normalization and a "

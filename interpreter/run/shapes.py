@@ -87,8 +87,12 @@ class _Walk:
         self._model = model
         self._depth = 0
         self._budget = limits.active()
-        stored = {id(spec.data): spec.data.nbytes for graph in model.subgraphs for spec in graph.tensors
-                  if spec.data is not None}  # fmt: skip
+        stored = {
+            id(spec.data): spec.data.nbytes
+            for graph in model.subgraphs
+            for spec in graph.tensors
+            if spec.data is not None
+        }
         self._foldable_bytes = _LEAST_FOLDED_BYTES + _FOLDED_PER_STORED * sum(stored.values())
         self._folded: dict[int, list[Array]] = {}  # by subgraph, what its last walk has made
         self.found: list[_Found | None] = [None] * len(model.subgraphs)

@@ -33,11 +33,23 @@ _WORTH_IT = 1 << 24
 _NO_LIMIT = 1 << 31
 
 # Operators that multiply matrices, by weights in their second operand whose first dimension is that of the outputs.
-_PRODUCTS: frozenset[Op | ControlOp] = frozenset({
-    BATCH_MATMUL, BIDIRECTIONAL_SEQUENCE_LSTM, BIDIRECTIONAL_SEQUENCE_RNN, CONV_2D, CONV_3D, CONV_3D_TRANSPOSE,
-    CONVOLUTION_2D_TRANSPOSE_BIAS, FULLY_CONNECTED, LSTM, RNN, TRANSPOSE_CONV, UNIDIRECTIONAL_SEQUENCE_LSTM,
-    UNIDIRECTIONAL_SEQUENCE_RNN,
-})  # fmt: skip
+_PRODUCTS: frozenset[Op | ControlOp] = frozenset(
+    {
+        BATCH_MATMUL,
+        BIDIRECTIONAL_SEQUENCE_LSTM,
+        BIDIRECTIONAL_SEQUENCE_RNN,
+        CONV_2D,
+        CONV_3D,
+        CONV_3D_TRANSPOSE,
+        CONVOLUTION_2D_TRANSPOSE_BIAS,
+        FULLY_CONNECTED,
+        LSTM,
+        RNN,
+        TRANSPOSE_CONV,
+        UNIDIRECTIONAL_SEQUENCE_LSTM,
+        UNIDIRECTIONAL_SEQUENCE_RNN,
+    }
+)
 
 
 class _Library:
@@ -112,18 +124,19 @@ class _Limited(AbstractContextManager[None]):
         self._blas.leave(self._count)
 
 
-def limited(
-    model: Model, specs: Sequence[Sequence[TensorSpec]], count: int | None
-) -> AbstractContextManager[None]:
+def limited(model: Model, specs: Sequence[Sequence[TensorSpec]], count: int | None) -> AbstractContextManager[None]:
     """What to run a model in, so that BLAS takes at most ``count`` threads, and one where products are small.
 
     model: as rewritten by delegates; what these run needs no BLAS. None: as many as BLAS has.
     """
     largest = max(
-        (_multiplications(node, known)
-         for graph, known in zip(model.subgraphs, specs, strict=True) for node in graph.nodes),
+        (
+            _multiplications(node, known)
+            for graph, known in zip(model.subgraphs, specs, strict=True)
+            for node in graph.nodes
+        ),
         default=0,
-    )  # fmt: skip
+    )
     if not largest:
         return nullcontext()
     if largest < _WORTH_IT:

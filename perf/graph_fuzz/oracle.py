@@ -24,19 +24,74 @@ _FEW, _MANY = 5, 40  # runs: where something differs at all, and where it still 
 _EPSILON = float(np.finfo(np.float32).eps)
 
 _SUMS = {
-    "CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "Convolution2DTransposeBias", "FULLY_CONNECTED", "BATCH_MATMUL",
-    "SUM", "MEAN", "CUMSUM", "AVERAGE_POOL_2D", "ADD_N", "RESIZE_BILINEAR", "ADD", "SUB",
-}  # fmt: skip
+    "CONV_2D",
+    "DEPTHWISE_CONV_2D",
+    "TRANSPOSE_CONV",
+    "Convolution2DTransposeBias",
+    "FULLY_CONNECTED",
+    "BATCH_MATMUL",
+    "SUM",
+    "MEAN",
+    "CUMSUM",
+    "AVERAGE_POOL_2D",
+    "ADD_N",
+    "RESIZE_BILINEAR",
+    "ADD",
+    "SUB",
+}
 """Operators whose error is relative to the sum of their terms' magnitudes."""
 
 _EXACT = {
-    "ABS", "NEG", "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "MAXIMUM", "MINIMUM", "MAX_POOL_2D", "REDUCE_MAX",
-    "REDUCE_MIN", "RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "REVERSE_V2", "TILE", "BROADCAST_TO", "PAD",
-    "PADV2", "MIRROR_PAD", "DILATE", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND",
-    "SPLIT", "SPLIT_V", "UNPACK", "PACK", "CONCATENATION", "SLICE", "STRIDED_SLICE", "DYNAMIC_UPDATE_SLICE", "GATHER",
-    "GATHER_ND", "EMBEDDING_LOOKUP", "ONE_HOT", "FILL", "ZEROS_LIKE", "SELECT", "SELECT_V2", "TOPK_V2", "SIGN",
-    "FLOOR", "CEIL", "ROUND", "CAST", "RESIZE_NEAREST_NEIGHBOR",
-}  # fmt: skip
+    "ABS",
+    "NEG",
+    "RELU",
+    "RELU6",
+    "RELU_0_TO_1",
+    "RELU_N1_TO_1",
+    "MAXIMUM",
+    "MINIMUM",
+    "MAX_POOL_2D",
+    "REDUCE_MAX",
+    "REDUCE_MIN",
+    "RESHAPE",
+    "SQUEEZE",
+    "EXPAND_DIMS",
+    "TRANSPOSE",
+    "REVERSE_V2",
+    "TILE",
+    "BROADCAST_TO",
+    "PAD",
+    "PADV2",
+    "MIRROR_PAD",
+    "DILATE",
+    "SPACE_TO_DEPTH",
+    "DEPTH_TO_SPACE",
+    "SPACE_TO_BATCH_ND",
+    "BATCH_TO_SPACE_ND",
+    "SPLIT",
+    "SPLIT_V",
+    "UNPACK",
+    "PACK",
+    "CONCATENATION",
+    "SLICE",
+    "STRIDED_SLICE",
+    "DYNAMIC_UPDATE_SLICE",
+    "GATHER",
+    "GATHER_ND",
+    "EMBEDDING_LOOKUP",
+    "ONE_HOT",
+    "FILL",
+    "ZEROS_LIKE",
+    "SELECT",
+    "SELECT_V2",
+    "TOPK_V2",
+    "SIGN",
+    "FLOOR",
+    "CEIL",
+    "ROUND",
+    "CAST",
+    "RESIZE_NEAREST_NEIGHBOR",
+}
 """Operators that hand elements on, or round to integers: these have no error of their own."""
 
 _OF_INPUT = {"GELU"}
@@ -156,8 +211,10 @@ def _noisy_node(node: Node, rng: np.random.Generator) -> Node:
     def bind(options: Any, inputs: Specs, outputs: Any) -> Run:
         run = (None if bare is None else bare(options, inputs, outputs)) or op.run
         of_magnitudes = _plain(options)
-        absolute = run if of_magnitudes is options else (
-            (None if bare is None else bare(of_magnitudes, inputs, outputs)) or op.run
+        absolute = (
+            run
+            if of_magnitudes is options
+            else ((None if bare is None else bare(of_magnitudes, inputs, outputs)) or op.run)
         )
         hybrid = any(s is not None and s.data is not None and s.quantization is not None for s in inputs)
         return _with_errors(op.name, run, absolute, of_magnitudes, rng, hybrid=hybrid)

@@ -186,10 +186,16 @@ def batch_matmul(s: Sketch) -> None:
     scale = depth**-0.5
     if s.chance(0.4):
         y = s.pick(
-            spec.type, rank=(2, 3, 4), recent=0.1,
-            where=lambda p: p.static_shape[-1 if adj_y else -2] == depth and p.static_shape[:-2] in (shape[:-2], ())
-            and is_quantized(p) == is_quantized(spec) and p.size < MOST_ELEMENTS,
-        )  # fmt: skip
+            spec.type,
+            rank=(2, 3, 4),
+            recent=0.1,
+            where=lambda p: (
+                p.static_shape[-1 if adj_y else -2] == depth
+                and p.static_shape[:-2] in (shape[:-2], ())
+                and is_quantized(p) == is_quantized(spec)
+                and p.size < MOST_ELEMENTS
+            ),
+        )
     elif spec.type == T.INT8:
         y = s.const(s.random(T.INT8, wanted), T.INT8, s.affine(T.INT8))
     elif s.chance(0.3) and not adj_x:

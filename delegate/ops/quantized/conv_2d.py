@@ -51,9 +51,7 @@ def claim_product(
     )
 
 
-def _claim_words(
-    inputs: claims.Specs, out: TensorSpec, options: Any, axis: int, real: bool
-) -> Refusal | None:
+def _claim_words(inputs: claims.Specs, out: TensorSpec, options: Any, axis: int, real: bool) -> Refusal | None:
     """16-bit activations, and signed weights, whose zero points are 0."""
     x, filter_ = claims.given(inputs, 0), claims.given(inputs, 1)
     assert filter_.data is not None
@@ -81,9 +79,7 @@ def _claim_conv(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec
     return claim_product(inputs, outputs, options)
 
 
-def _claim_dense(
-    options: FullyConnectedOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]
-) -> Refusal | None:
+def _claim_dense(options: FullyConnectedOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     if options.weights_format != FullyConnectedOptionsWeightsFormat.DEFAULT:
         return Refusal(f"weights are stored as {options.weights_format.name}")
     return claim_product(inputs, outputs, options, real=True)

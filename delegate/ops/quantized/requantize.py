@@ -40,9 +40,7 @@ def requantized(
     return share.launch("requantize", "requantize_each", args, _defines(type_, y.spec.type), y.spec.size)
 
 
-def scaled(
-    sums: Operand | Scratch, type_: TensorType, x: TensorSpec, y: Operand, count: int, target: Target
-) -> Launch:
+def scaled(sums: Operand | Scratch, type_: TensorType, x: TensorSpec, y: Operand, count: int, target: Target) -> Launch:
     """Sums of ``count`` elements of ``x``, brought to the scale of ``y`` in float32 (QuantizedMeanOrSumExtraArgs)."""
     share = elements(y.spec.size, target)
     scale = np.float32(fixed_point.scale_of(SUM.name, x)) / np.float32(fixed_point.scale_of(SUM.name, y.spec))
