@@ -87,12 +87,8 @@ def why_not(
     inputs, outputs = [None if t == ABSENT else known[t] for t in node.inputs], [known[t] for t in node.outputs]
     if outputs and all(spec.data is not None for spec in outputs):
         return FOLDED
-    if (index, position) in options.deny_nodes:
-        return "denied by deny_nodes"
-    if node.op.name in options.deny_ops:
-        return "denied by deny_ops"
-    if options.allow_ops is not None and node.op.name not in options.allow_ops:
-        return "not in allow_ops"
+    if (denied := options.why_denied(node.op.name, (index, position))) is not None:
+        return denied
     if isinstance(node.op, ControlOp):
         if preserve:
             return f"{node.op.name}: the tensors of its subgraphs are kept, so the CPU runs it"
