@@ -21,6 +21,7 @@ models: .venv/installed
 
 lint: .venv/checked
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -11,8 +11,8 @@ from litecl.converter.graph import Module
 from litecl.converter.pipeline import Observe, Pipeline, Tools
 from litecl.converter.quantize import quantize
 from litecl.converter.report import ConversionReport
-from litecl.interpreter import writer
 from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.file import writer
 from litecl.interpreter.graph import Model
 
 Shapes = Mapping[str, Sequence[int | None]]

@@ -11,12 +11,12 @@ from litecl.converter.graph import Function, Module, Operator, Value, constant
 from litecl.converter.graph import Node as SourceNode
 from litecl.converter.records import Dims, Variable
 from litecl.converter.versions import version_of
-from litecl.interpreter import shapes
 from litecl.interpreter.errors import ConversionError, ModelError
 from litecl.interpreter.graph import ABSENT, Model, Node, Shape, Signature, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, NoOptions, Op
 from litecl.interpreter.ops.control import CALL_ONCE, IF, WHILE, CallOnceOptions, IfOptions, WhileOptions
 from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, VAR_HANDLE, VarHandleOptions
+from litecl.interpreter.run import shapes
 from litecl.interpreter.schema import TensorType
 
 _OPEN_SIZES = (1, 8, 32, 128, 256)
@@ -169,5 +169,3 @@ def _completed(subgraph: Subgraph, known: Sequence[TensorSpec]) -> Subgraph:
         for node in subgraph.nodes
     )
     return replace(subgraph, tensors=tensors, nodes=nodes)
-
-

@@ -54,9 +54,7 @@ _TENSORFLOW: tuple[Callable[[Function], None], ...] = (
     fuse_activations,
     remove_identities,
 )
-_TFLITE: tuple[Callable[[Function], bool], ...] = (
-    join_reshapes, keep_dims, fold_linear, fuse_activation, fold_padding
-)  # fmt: skip
+_TFLITE: tuple[Callable[[Function], bool], ...] = (join_reshapes, keep_dims, fold_linear, fuse_activation, fold_padding)
 _MAX_ROUNDS = 20
 _LAYERS: Mapping[Any, str] = {LSTM: "LSTM", RNN: "SimpleRNN", BIDIRECTIONAL_LSTM: "Bidirectional LSTM"}
 
@@ -120,8 +118,7 @@ class Pipeline:
             for apply in (fuse_lstm_loops, fuse_rnn_loops, fuse_bidirectional):
                 self._each(module, apply)
         self.report.fusions.extend(
-            FusionRecord(_LAYERS[node.op], node.name)
-            for f in main.walk() for node in f.nodes if node.op in _LAYERS
+            FusionRecord(_LAYERS[node.op], node.name) for f in main.walk() for node in f.nodes if node.op in _LAYERS
         )
         self._whole(module, "lower_lists", lower_lists)
         self._simplify_control(module)

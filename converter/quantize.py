@@ -96,7 +96,8 @@ def _int8(graph: Subgraph) -> Subgraph:
         tensors[index] = _quantized(graph.tensors[index], axis)
     nodes = [
         replace(node, version=version_of(node, [None if t == ABSENT else tensors[t] for t in node.inputs]))
-        if chosen.keys() & set(node.inputs) else node
+        if chosen.keys() & set(node.inputs)
+        else node
         for node in graph.nodes
     ]
     return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes))

@@ -22,8 +22,10 @@ class FusionRecord:
         return self.reason is None
 
     def __str__(self) -> str:
-        return f"fused {self.name} {self.place!r}" if self.made else (
-            f"not fused {self.name} {self.place!r}: {self.reason}"
+        return (
+            f"fused {self.name} {self.place!r}"
+            if self.made
+            else (f"not fused {self.name} {self.place!r}: {self.reason}")
         )
 
 

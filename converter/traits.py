@@ -35,24 +35,76 @@ class Traits:
 
 
 _UNARY = (
-    "Abs", "Cast", "Cos", "Elu", "Erf", "Erfc", "Exp", "Floor", "Identity", "LeakyRelu", "Log", "LogicalNot",
-    "LogSoftmax", "Neg", "OnesLike", "Relu", "Relu6", "Round", "Rsqrt", "Selu", "Sigmoid", "Sin", "Softmax", "Softplus",
-    "Softsign", "Sqrt", "Square", "Tanh", "ZerosLike",
-)  # fmt: skip
+    "Abs",
+    "Cast",
+    "Cos",
+    "Elu",
+    "Erf",
+    "Erfc",
+    "Exp",
+    "Floor",
+    "Identity",
+    "LeakyRelu",
+    "Log",
+    "LogicalNot",
+    "LogSoftmax",
+    "Neg",
+    "OnesLike",
+    "Relu",
+    "Relu6",
+    "Round",
+    "Rsqrt",
+    "Selu",
+    "Sigmoid",
+    "Sin",
+    "Softmax",
+    "Softplus",
+    "Softsign",
+    "Sqrt",
+    "Square",
+    "Tanh",
+    "ZerosLike",
+)
 _LIKE_FIRST = ("AddN", "BiasAdd", "ReverseV2")
 _BROADCAST = (
-    "Equal", "Greater", "GreaterEqual", "Less", "LessEqual", "LogicalAnd", "LogicalOr", "NotEqual", "Pow", "RealDiv",
-    "SelectV2", "SquaredDifference", "Sub",
-)  # fmt: skip
+    "Equal",
+    "Greater",
+    "GreaterEqual",
+    "Less",
+    "LessEqual",
+    "LogicalAnd",
+    "LogicalOr",
+    "NotEqual",
+    "Pow",
+    "RealDiv",
+    "SelectV2",
+    "SquaredDifference",
+    "Sub",
+)
 _COMMUTATIVE = ("Add", "AddV2", "Maximum", "Minimum", "Mul")
 _KEEPS_BATCH = (
-    "AvgPool", "Conv2D", "Conv3D", "DepthwiseConv2dNative", "FusedBatchNormV3", "MatMul", "MaxPool", "ResizeBilinear",
+    "AvgPool",
+    "Conv2D",
+    "Conv3D",
+    "DepthwiseConv2dNative",
+    "FusedBatchNormV3",
+    "MatMul",
+    "MaxPool",
+    "ResizeBilinear",
     "ResizeNearestNeighbor",
-)  # fmt: skip
+)
 _READERS = (
-    "IsVariableInitialized", "LookupTableFindV2", "LookupTableSizeV2", "ReadVariableOp", "ReadVariableXlaSplitND",
-    "ResourceGather", "ResourceGatherNd", "StatelessRandomGetAlg", "VarIsInitializedOp", "VariableShape",
-)  # fmt: skip
+    "IsVariableInitialized",
+    "LookupTableFindV2",
+    "LookupTableSizeV2",
+    "ReadVariableOp",
+    "ReadVariableXlaSplitND",
+    "ResourceGather",
+    "ResourceGatherNd",
+    "StatelessRandomGetAlg",
+    "VarIsInitializedOp",
+    "VariableShape",
+)
 _WRITERS = ("Assign", "AssignAdd", "AssignSub", "AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp")
 # They check, promise, tell or release something, which a .tflite file has no place for; no result depends on it.
 _LEFT_OUT = ("Assert", "CheckNumerics", "CheckNumericsV2", "GuaranteeConst", "Print", "PrintV2", "TensorArrayCloseV3")

@@ -134,7 +134,7 @@ class Alias:
 class Move:
     """The elements of ``source`` that the view ``at`` names become those of ``into`` that ``to`` names.
 
-    Views are those of ``delegate/strided.py``. No launch where the elements lie there already, or may be read where
+    Views are those of ``delegate/kit/strided.py``. No launch where the elements lie there already, or may be read where
     they are.
     """
 

@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from litecl.interpreter import limits, threads
+from litecl.interpreter import limits
 from litecl.interpreter.custom import CustomOp, with_custom_ops
 from litecl.interpreter.delegation import Delegate, Delegation
 from litecl.interpreter.details import tensor_details
 from litecl.interpreter.errors import ModelError, ShapeError
-from litecl.interpreter.executor import Executor, Listener
 from litecl.interpreter.feeding import blank, check_strict, checked, entry_shapes
+from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array, Model, TensorSpec
-from litecl.interpreter.reader import read
-from litecl.interpreter.shapes import Known, propagate
+from litecl.interpreter.run import threads
+from litecl.interpreter.run.executor import Executor, Listener
+from litecl.interpreter.run.shapes import Known, propagate
+from litecl.interpreter.run.variables import Variables
 from litecl.interpreter.signature import SignatureRunner
-from litecl.interpreter.variables import Variables
 
 Source = str | PathLike[str] | bytes | bytearray | memoryview | Model
 
@@ -164,13 +165,10 @@ class Interpreter:
             raise ModelError("the model is not ready: call allocate_tensors() before invoke()")
         graph = self._model.subgraphs[subgraph]
         inputs = [self._inputs[subgraph][t] for t in graph.inputs]
-        if not self._running.acquire(False):
+        if self._running.locked():
             raise ModelError("invoke: this interpreter is running already: make one for every thread")
-        try:
-            with self._threads, self._budget or nullcontext(), self._counted(dict(enumerate(inputs))):
-                results = self._executor.call(subgraph, inputs)
-        finally:
-            self._running.release()
+        with self._running, self._threads, self._budget or nullcontext(), self._counted(dict(enumerate(inputs))):
+            results = self._executor.call(subgraph, inputs)
         outputs = {t: results[i] for i, t in enumerate(graph.outputs)}
         self._results.close()
         self._results = self._counted(outputs)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from litecl.delegate.device import choose, devices, target_of
+from litecl.delegate.opencl.device import choose, devices, target_of
 from litecl.delegate.processor import name_processor
 from litecl.interpreter.errors import KernelBuildError
 

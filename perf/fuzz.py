@@ -14,6 +14,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -26,7 +27,7 @@ from rich.table import Table
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
-from litecl.interpreter.reader import read
+from litecl.interpreter.file.reader import read
 from litecl.perf.feeds import random_inputs
 from litecl.perf.mutants import Plan, seeds
 
@@ -99,13 +100,13 @@ def _status_bytes(name: str) -> int:
 def _measured(content: bytes, limits: Limits) -> tuple[str, str]:
     """How a mutant ended, and what is wrong with that."""
     Path("/proc/self/clear_refs").write_text("5")  # begins a new peak
-    before, start_s = _status_bytes("VmRSS"), time.monotonic()
+    before, start_s = _status_bytes("VmRSS"), time.process_time()
     try:
         with np.errstate(all="ignore"):
             outcome = attempt(content, limits)
     except Exception:  # whatever escapes is what this looks for
         return "failed", traceback.format_exc()
-    grown, took_s = _status_bytes("VmHWM") - before, time.monotonic() - start_s
+    grown, took_s = _status_bytes("VmHWM") - before, time.process_time() - start_s  # not what others take
     if grown > limits.most_bytes:
         return "over memory", f"{outcome}: took {grown} bytes, expected at most {limits.most_bytes}"
     if took_s > limits.most_s:
@@ -142,7 +143,7 @@ def fuzz(
 ) -> Result:
     """Tries every model of a plan from ``start`` on in ``workers`` processes. One that ends or hangs is a failure.
 
-    progress: is called now and then with what has been found so far.
+    progress: is called now and then with what has been found so far. An interrupt ends the search.
     """
     result = Result()
     context = multiprocessing.get_context("fork")
@@ -157,6 +158,23 @@ def fuzz(
         return [_Worker(process, receiver, number, time.monotonic())]
 
     running = [worker for first in range(workers) for worker in begin(start + first)]
+    with suppress(KeyboardInterrupt):
+        _search(running, begin, plan, workers, limits, result, progress)
+    for worker in running:
+        worker.process.kill()
+    return result
+
+
+def _search(
+    running: list[_Worker],
+    begin: Callable[[int], list[_Worker]],
+    plan: Plan,
+    workers: int,
+    limits: Limits,
+    result: Result,
+    progress: Callable[[Result], None],
+) -> None:
+    """Listens to the workers until none is left."""
     while running:
         ready = wait([worker.pipe for worker in running], timeout=1.0)
         for worker in list(running):
@@ -171,7 +189,6 @@ def fuzz(
                 running.remove(worker)
                 running += begin(worker.number)
         progress(result)
-    return result
 
 
 def _heard(worker: _Worker, ready: bool, plan: Plan, limits: Limits, result: Result) -> str | None:

@@ -26,9 +26,17 @@ from litecl.perf.graph_fuzz.work import Batch, Result, Worker, batch
 
 _DEFAULT_BATCH = 1000
 _SHARES = (  # of the modes among batches
-    "one thread", "two threads", "queued", "as a GPU", "one thread", "two threads", "fp16 weights",
-    "queued, two threads", "all tensors kept", "profile",
-)  # fmt: skip
+    "one thread",
+    "two threads",
+    "queued",
+    "as a GPU",
+    "one thread",
+    "two threads",
+    "fp16 weights",
+    "queued, two threads",
+    "all tensors kept",
+    "profile",
+)
 
 
 def fuzz(
@@ -64,8 +72,9 @@ def fuzz(
             for finding in result.findings:
                 progress.console.print(
                     f"{finding.name} {finding.batch.mode}: {finding.kind}: {finding.what}\n{finding.text}",
-                    markup=False, highlight=False,
-                )  # fmt: skip
+                    markup=False,
+                    highlight=False,
+                )
             lost = [finding for finding in result.findings if finding.kind in ("crash", "hang")]
             if lost and (left := _after(worker.batch, lost[0].graph)).graphs:
                 waiting.insert(0, left)
@@ -98,12 +107,18 @@ def _show(result: Result, console: Console) -> None:
 
 
 def _json(result: Result, seconds: float) -> str:
-    return json.dumps({
-        "graphs": dict(result.graphs), "left_out": result.skipped, "seconds": round(seconds, 1),
-        "nodes": {" | ".join(key): count for key, count in sorted(result.nodes.items())},
-        "on_cpu": {" | ".join(key): count for key, count in sorted(result.on_cpu.items())},
-        "launches": dict(result.launches), "findings": [asdict(f) | {"name": f.name} for f in result.findings],
-    }, indent=1)  # fmt: skip
+    return json.dumps(
+        {
+            "graphs": dict(result.graphs),
+            "left_out": result.skipped,
+            "seconds": round(seconds, 1),
+            "nodes": {" | ".join(key): count for key, count in sorted(result.nodes.items())},
+            "on_cpu": {" | ".join(key): count for key, count in sorted(result.on_cpu.items())},
+            "launches": dict(result.launches),
+            "findings": [asdict(f) | {"name": f.name} for f in result.findings],
+        },
+        indent=1,
+    )
 
 
 def _batches(args: argparse.Namespace) -> list[Batch]:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from litecl.interpreter.errors import LiteclError
-from litecl.interpreter.flatbuffer import Record, decode, encode
-from litecl.interpreter.reader import read
+from litecl.interpreter.file.flatbuffer import Record, decode, encode
+from litecl.interpreter.file.reader import read
 
 _CUT_EVERYWHERE_BYTES = 4096
 _EXTREMES = (0, 1, 2, 3, 5, 127, 128, 255, 2**15, 2**16 - 1, 2**31 - 1, -1, -2, -128, -(2**31))

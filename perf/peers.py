@@ -18,8 +18,8 @@ from rich.progress import track
 from rich.table import Table
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.device import choose, target_of
-from litecl.delegate.peak import fma_flops
+from litecl.delegate.opencl.device import choose, target_of
+from litecl.delegate.opencl.peak import fma_flops
 from litecl.delegate.processor import name_processor
 from litecl.interpreter import Interpreter
 from litecl.perf import peer_models
@@ -89,13 +89,17 @@ def _peers(models: Path | None) -> list[Peer]:
 
 
 _TINY_FLOAT = (
-    ("MLPerf Tiny ad01", "ad01_fp32"), ("MLPerf Tiny kws, int8 weights", "kws_ref_model_float32"),
-    ("MLPerf Tiny resnet", "pretrainedResnet"), ("MLPerf Tiny vww", "vww_96_float"),
-)  # fmt: skip
+    ("MLPerf Tiny ad01", "ad01_fp32"),
+    ("MLPerf Tiny kws, int8 weights", "kws_ref_model_float32"),
+    ("MLPerf Tiny resnet", "pretrainedResnet"),
+    ("MLPerf Tiny vww", "vww_96_float"),
+)
 _TINY_INT8 = (
-    ("MLPerf Tiny ad01 int8", "ad01_int8"), ("MLPerf Tiny kws int8", "kws_ref_model"),
-    ("MLPerf Tiny resnet int8", "pretrainedResnet_quant"), ("MLPerf Tiny vww int8", "vww_96_int8"),
-)  # fmt: skip
+    ("MLPerf Tiny ad01 int8", "ad01_int8"),
+    ("MLPerf Tiny kws int8", "kws_ref_model"),
+    ("MLPerf Tiny resnet int8", "pretrainedResnet_quant"),
+    ("MLPerf Tiny vww int8", "vww_96_int8"),
+)
 
 
 def measure(peer: Peer, threads: int, rounds: int, peak: float) -> Result:
@@ -112,9 +116,7 @@ def measure(peer: Peer, threads: int, rounds: int, peak: float) -> Result:
     turns = [_turn(runtime) for runtime in runtimes]
     in_turns([run for run, _ in turns], 3)
     timed = in_turns([run for run, _ in turns], rounds)
-    mine, theirs = (
-        np.array(stats.times_ms) / count for stats, (_, count) in zip(timed, turns, strict=True)
-    )
+    mine, theirs = (np.array(stats.times_ms) / count for stats, (_, count) in zip(timed, turns, strict=True))
     ratios = theirs / mine
     report = ours.delegation_report()
     flops = sum(row.flops for row in report.partitions)

@@ -94,14 +94,13 @@ def run(interpreter: Interpreter, feed: dict[str, Array]) -> tuple[Array, ...]:
     return tuple(interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details())
 
 
-def soak(subjects: Sequence[Subject], options: dict[str, Any], threads: int, each: int, invokes: int,
-         timeout_s: float) -> Outcome:
+def soak(
+    subjects: Sequence[Subject], options: dict[str, Any], threads: int, each: int, invokes: int, timeout_s: float
+) -> Outcome:
     """Runs threads with interpreters of their own, each thread so many invokes in all."""
     outcome, lock, start = Outcome(), threading.Lock(), threading.Barrier(threads + 1)
     workers = [
-        threading.Thread(
-            target=_worker, args=(i, subjects, options, each, invokes, outcome, lock, start), daemon=True
-        )
+        threading.Thread(target=_worker, args=(i, subjects, options, each, invokes, outcome, lock, start), daemon=True)
         for i in range(threads)
     ]
     for worker in workers:
@@ -115,8 +114,16 @@ def soak(subjects: Sequence[Subject], options: dict[str, Any], threads: int, eac
     return outcome
 
 
-def _worker(number: int, subjects: Sequence[Subject], options: dict[str, Any], each: int, invokes: int,
-            outcome: Outcome, lock: Any, start: threading.Barrier) -> None:
+def _worker(
+    number: int,
+    subjects: Sequence[Subject],
+    options: dict[str, Any],
+    each: int,
+    invokes: int,
+    outcome: Outcome,
+    lock: Any,
+    start: threading.Barrier,
+) -> None:
     right = wrong = 0
     try:
         mine = [subjects[(number + i) % len(subjects)] for i in range(each)]

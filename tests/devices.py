@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from litecl.delegate import device
-from litecl.delegate.device import devices
+from litecl.delegate.opencl import device
+from litecl.delegate.opencl.device import devices
 
 
 def tested() -> list[Any]:

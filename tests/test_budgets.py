@@ -30,10 +30,29 @@ _GROWN = 1 << 19
 
 # Operators whose kernels take much besides their operands.
 _HUNGRY = (
-    "TRANSPOSE_CONV", "CONV_3D_TRANSPOSE", "RSQRT", "REDUCE_MAX", "LOG_SOFTMAX", "CONV_2D", "MULTINOMIAL", "GELU",
-    "DIV", "TANH", "DEPTHWISE_CONV_2D", "LEAKY_RELU", "SOFTMAX", "RESIZE_BILINEAR", "ADD", "RFFT2D", "UNIQUE",
-    "TOPK_V2", "AudioSpectrogram", "STABLEHLO_GATHER", "FULLY_CONNECTED", "CAST",
-)  # fmt: skip
+    "TRANSPOSE_CONV",
+    "CONV_3D_TRANSPOSE",
+    "RSQRT",
+    "REDUCE_MAX",
+    "LOG_SOFTMAX",
+    "CONV_2D",
+    "MULTINOMIAL",
+    "GELU",
+    "DIV",
+    "TANH",
+    "DEPTHWISE_CONV_2D",
+    "LEAKY_RELU",
+    "SOFTMAX",
+    "RESIZE_BILINEAR",
+    "ADD",
+    "RFFT2D",
+    "UNIQUE",
+    "TOPK_V2",
+    "AudioSpectrogram",
+    "STABLEHLO_GATHER",
+    "FULLY_CONNECTED",
+    "CAST",
+)
 
 
 def _grown(name: str) -> Case | None:
@@ -122,10 +141,14 @@ def test_what_is_folded_is_bounded() -> None:
     g = Graph()
     x = g.input((1,))
     filled = [
-        g.node(fill.FILL, [g.const(np.int64([1 << 22])), g.const(np.float32(i))],
-               [TensorSpec(TensorType.FLOAT32, (1 << 22,))], NoOptions())[0]
+        g.node(
+            fill.FILL,
+            [g.const(np.int64([1 << 22])), g.const(np.float32(i))],
+            [TensorSpec(TensorType.FLOAT32, (1 << 22,))],
+            NoOptions(),
+        )[0]
         for i in range(40)
-    ]  # fmt: skip
+    ]
     interpreter = Interpreter(model(g.build(x, *filled)))
     tracemalloc.start()
     interpreter.allocate_tensors()
@@ -145,14 +168,17 @@ def _endless() -> Model:
     less = body.op(ADD, [j, body.const(np.float32([-1]))], AddOptions())
     more = body.op(ADD, [y, body.const(np.float32([1]))], AddOptions())
     start = [main.input((1,)), main.input((4,))]
-    outputs = main.node(WHILE, start, [TensorSpec(TensorType.FLOAT32, (1,)), TensorSpec(TensorType.FLOAT32, (4,))],
-                        WhileOptions(1, 2))  # fmt: skip
+    outputs = main.node(
+        WHILE, start, [TensorSpec(TensorType.FLOAT32, (1,)), TensorSpec(TensorType.FLOAT32, (4,))], WhileOptions(1, 2)
+    )
     return model(main.build(*outputs), condition.build(goes_on), body.build(less, more))
 
 
-@pytest.mark.parametrize("delegates", [[], [CLDelegate(num_threads=1)], [CLDelegate(num_threads=2)],
-                                       [CLDelegate(num_threads=1, profile=True)]],
-                         ids=["interpreter", "basic", "pthread", "profile"])  # fmt: skip
+@pytest.mark.parametrize(
+    "delegates",
+    [[], [CLDelegate(num_threads=1)], [CLDelegate(num_threads=2)], [CLDelegate(num_threads=1, profile=True)]],
+    ids=["interpreter", "basic", "pthread", "profile"],
+)
 def test_loops_without_an_end_are_stopped(delegates: list[CLDelegate]) -> None:
     interpreter = Interpreter(_endless(), delegates=delegates, time_limit=0.3)
     interpreter.allocate_tensors()

@@ -66,17 +66,21 @@ class Cache(tf.Module):
 
 @pytest.mark.parametrize(
     ("name", "operator"),
-    [("slice", "ResourceStridedSliceAssign"), ("column", "ResourceStridedSliceAssign"),
-     ("scatter", "ResourceScatterUpdate"), ("scatter_nd", "ResourceScatterNdAdd"),
-     ("branch", "ResourceStridedSliceAssign"), ("loop", "ResourceStridedSliceAssign"),
-     ("unread", "ResourceStridedSliceAssign")],
-)  # fmt: skip
+    [
+        ("slice", "ResourceStridedSliceAssign"),
+        ("column", "ResourceStridedSliceAssign"),
+        ("scatter", "ResourceScatterUpdate"),
+        ("scatter_nd", "ResourceScatterNdAdd"),
+        ("branch", "ResourceStridedSliceAssign"),
+        ("loop", "ResourceStridedSliceAssign"),
+        ("unread", "ResourceStridedSliceAssign"),
+    ],
+)
 def test_writes_to_a_part_of_a_variable_are_refused(name: str, operator: str) -> None:
     module = Cache()
     concrete = tf.function(getattr(module, name), autograph=False).get_concrete_function(_SPEC)
     with pytest.raises(ConversionError, match=f"effect of {operator}"):
         Converter.from_concrete_functions([concrete], module).convert()
-
 
 
 @pytest.mark.parametrize(
@@ -223,11 +227,23 @@ def test_every_operator_with_effects_that_is_lowered_is_known_to_keep_them() -> 
 
 @pytest.mark.parametrize(
     ("name", "effects"),
-    [("Mul", Effects.PURE), ("ReadVariableOp", Effects.READS), ("VarHandleOp", Effects.READS),
-     ("VariableV2", Effects.READS), ("RandomUniform", Effects.READS), ("AssignVariableOp", Effects.WRITES),
-     ("Assign", Effects.WRITES), ("ScatterUpdate", Effects.WRITES), ("ApplyGradientDescent", Effects.WRITES),
-     ("ResourceApplyAdam", Effects.WRITES), ("StatefulUniform", Effects.WRITES), ("PyFunc", Effects.WRITES),
-     ("RefSwitch", Effects.READS), ("Assert", Effects.READS), ("WriteFile", Effects.WRITES)],
-)  # fmt: skip
+    [
+        ("Mul", Effects.PURE),
+        ("ReadVariableOp", Effects.READS),
+        ("VarHandleOp", Effects.READS),
+        ("VariableV2", Effects.READS),
+        ("RandomUniform", Effects.READS),
+        ("AssignVariableOp", Effects.WRITES),
+        ("Assign", Effects.WRITES),
+        ("ScatterUpdate", Effects.WRITES),
+        ("ApplyGradientDescent", Effects.WRITES),
+        ("ResourceApplyAdam", Effects.WRITES),
+        ("StatefulUniform", Effects.WRITES),
+        ("PyFunc", Effects.WRITES),
+        ("RefSwitch", Effects.READS),
+        ("Assert", Effects.READS),
+        ("WriteFile", Effects.WRITES),
+    ],
+)
 def test_effects_are_read_from_definitions(name: str, effects: Effects) -> None:
     assert effects_of(_definition(name)) is effects

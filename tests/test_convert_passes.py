@@ -72,8 +72,9 @@ def _ops(function: Function) -> list[Any]:
 def _counting(name: str, *extra: Value) -> tuple[Function, Function, list[Value]]:
     """A condition ``i < 5`` and a body ``i + 1`` that hands all others on; and what enters."""
     initial = [_int(0), *extra]
-    cond_inputs, body_inputs = ([_value(v.type, *v.shape or (), name=f"{name}{k}") for k, v in enumerate(initial)]
-                                for _ in range(2))
+    cond_inputs, body_inputs = (
+        [_value(v.type, *v.shape or (), name=f"{name}{k}") for k, v in enumerate(initial)] for _ in range(2)
+    )
     less, more = _value(B), _value(I)
     cond = _function("cond", cond_inputs, [_node("Less", [cond_inputs[0], _int(5)], less)], [less])
     body = _function("body", body_inputs, [_node("AddV2", [body_inputs[0], _int(1)], more)], [more, *body_inputs[1:]])
@@ -171,16 +172,22 @@ def _list_loop(resizes: bool, size: int) -> tuple[Function, Function]:
     written, changed = _value(LIST), _value(F, None, 4)
     body.nodes += [
         _node("Tanh", [body.inputs[2]], changed),
-        _node("TensorListSetItem", [body.inputs[1], body.inputs[0], changed], written, element_dtype=F,
-              resize_if_index_out_of_bounds=resizes),
+        _node(
+            "TensorListSetItem",
+            [body.inputs[1], body.inputs[0], changed],
+            written,
+            element_dtype=F,
+            resize_if_index_out_of_bounds=resizes,
+        ),
     ]
     body.outputs[1:] = [written, changed]
     outputs = [_value(v.type, *v.shape or (), name=f"out{k}") for k, v in enumerate(initial)]
     stacked = _value(F, None, None, 4)
     nodes = [
-        reserve, _node("While", initial, *outputs, bodies=[cond, body]),
+        reserve,
+        _node("While", initial, *outputs, bodies=[cond, body]),
         _node("TensorListStack", [outputs[1], _int(-1)], stacked, element_dtype=F),
-    ]  # fmt: skip
+    ]
     return _function("main", [row], nodes, [stacked]), body
 
 
@@ -236,8 +243,10 @@ def test_variables_that_nothing_changes_are_constants_and_idle_writes_go() -> No
     nodes = [
         _node("If", [condition, handles[1]], bodies=[write, nothing]),
         _node("AssignVariableOp", [handles[2], constant(np.float32(1))]),
-        _node("ReadVariableOp", [handles[0]], a), _node("ReadVariableOp", [handles[1]], b), _node("AddV2", [a, b], c),
-    ]  # fmt: skip
+        _node("ReadVariableOp", [handles[0]], a),
+        _node("ReadVariableOp", [handles[1]], b),
+        _node("AddV2", [a, b], c),
+    ]
     main = _function("main", [condition], nodes, [c])
     module = Module(main, ["condition"], ["c"])
     changed = changed_variables([module])
@@ -263,10 +272,19 @@ def test_variables_of_tensorflow_1_are_read_where_they_are_used() -> None:
 
 def test_frame_is_a_while() -> None:
     x, entered, merged, less, decided, out, again, more, left = (
-        _value(type_, name=name) for type_, name in
-        ((I, "x"), (I, "entered"), (I, "merged"), (B, "less"), (B, "decided"), (I, "out"), (I, "again"), (I, "more"),
-         (I, "left"))
-    )  # fmt: skip
+        _value(type_, name=name)
+        for type_, name in (
+            (I, "x"),
+            (I, "entered"),
+            (I, "merged"),
+            (B, "less"),
+            (B, "decided"),
+            (I, "out"),
+            (I, "again"),
+            (I, "more"),
+            (I, "left"),
+        )
+    )
     back = _value(I, name="back")
     nodes = [
         _node("Enter", [x], entered, frame_name="loop", is_constant=False),
@@ -287,9 +305,9 @@ def test_frame_is_a_while() -> None:
 
 def test_switch_and_merge_are_an_if() -> None:
     x, condition, no, yes, negated, merged = (
-        _value(type_, name=name) for type_, name in
-        ((F, "x"), (B, "condition"), (F, "no"), (F, "yes"), (F, "negated"), (F, "merged"))
-    )  # fmt: skip
+        _value(type_, name=name)
+        for type_, name in ((F, "x"), (B, "condition"), (F, "no"), (F, "yes"), (F, "negated"), (F, "merged"))
+    )
     nodes = [
         _node("Switch", [x, condition], no, yes),
         _node("Neg", [no], negated),
@@ -304,8 +322,12 @@ def test_switch_and_merge_are_an_if() -> None:
 
 def test_arrays_of_tensorflow_1_are_lists() -> None:
     handle, flow, x, after, item = (
-        _value(HANDLE, name="handle"), _value(F, name="flow"), _value(F, 4), _value(F, name="after"), _value(F, 4),
-    )  # fmt: skip
+        _value(HANDLE, name="handle"),
+        _value(F, name="flow"),
+        _value(F, 4),
+        _value(F, name="after"),
+        _value(F, 4),
+    )
     nodes = [
         _node("TensorArrayV3", [_int(3)], handle, flow, dtype=F, element_shape=(4,)),
         _node("TensorArrayWriteV3", [handle, _int(1), x, flow], after),
@@ -342,8 +364,15 @@ def test_composite_is_kept_or_taken_apart(reason: str | None) -> None:
 def test_two_lstms_over_one_sequence_are_joined() -> None:
     x, h, c, w, r, bias = (_value(F, *shape) for shape in ((1, 5, 3), (1, 4), (1, 4), (3, 16), (4, 16), (16,)))
     nodes = [
-        _node(LSTM, [x, h, c, w, r, bias], _value(F, 1, 5, 4), _value(F, 1, 4), _value(F, 1, 4),
-              activation="tanh", go_backwards=backwards)
+        _node(
+            LSTM,
+            [x, h, c, w, r, bias],
+            _value(F, 1, 5, 4),
+            _value(F, 1, 4),
+            _value(F, 1, 4),
+            activation="tanh",
+            go_backwards=backwards,
+        )
         for backwards in (False, True)
     ]
     main = _function("main", [x, h, c, w, r, bias], nodes, [node.outputs[1] for node in nodes])
@@ -378,9 +407,12 @@ def test_reduction_keeps_dimensions_that_are_put_back() -> None:
 def test_shapes_are_taken_from_the_earliest_tensor_of_that_size() -> None:
     x, y, tanh, product, zeros, other = (_value(F, None, 3, name=f"v{i}") for i in range(6))
     nodes = [
-        _node("Tanh", [x], tanh), _node("Mul", [tanh, x], product), _node("ZerosLike", [product], zeros),
-        _node("AddV2", [product, y], other), _node("Shape", [other], _value(I, 2, name="shape")),
-    ]  # fmt: skip
+        _node("Tanh", [x], tanh),
+        _node("Mul", [tanh, x], product),
+        _node("ZerosLike", [product], zeros),
+        _node("AddV2", [product, y], other),
+        _node("Shape", [other], _value(I, 2, name="shape")),
+    ]
     main = _function("main", [x, y], nodes, [zeros, nodes[-1].output])
     use_shape_sources(main)
     main.check()
@@ -476,8 +508,13 @@ def test_branch_with_an_effect_is_kept() -> None:
 
 @pytest.mark.parametrize(
     ("op", "effects", "folded"),
-    [("Abs", None, True), ("Dice", Effects.READS, False), ("Dice", Effects.WRITES, False), ("Dice", Effects.PURE, True),
-     ("ReadVariableOp", None, False)],
+    [
+        ("Abs", None, True),
+        ("Dice", Effects.READS, False),
+        ("Dice", Effects.WRITES, False),
+        ("Dice", Effects.PURE, True),
+        ("ReadVariableOp", None, False),
+    ],
 )
 def test_only_operators_without_effects_are_computed_now(op: str, effects: Effects | None, folded: bool) -> None:
     y = _value(F)

@@ -9,11 +9,11 @@ from ai_edge_litert.interpreter import Interpreter as LiteRT
 
 import oracle
 from litecl.delegate.ops import CL_OPS
+from litecl.interpreter.file.tables import BUILTIN_OPERATORS
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.options import RawOptions, unknown_op
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.tables import BUILTIN_OPERATORS
-from litecl.interpreter.writer import write
 from litecl.perf import coverage
 from litecl.perf.cli import main
 
@@ -78,6 +78,7 @@ def test_commands_that_are_named_exist(capsys: pytest.CaptureFixture[str]) -> No
         assert not [option for option in options if option not in help_]
 
 
+@pytest.mark.tensorflow
 def test_the_readme_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", _text("README.md"), re.S)
     exec(compile(example, "README.md", "exec"), {})

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from build import Graph, model, randn
-from litecl.delegate import capabilities, disk, opening
+from litecl.delegate import disk
+from litecl.delegate.opencl import capabilities, environment, opening
+from litecl.delegate.opencl.device import devices
 from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.ops.binary import ADD, AddOptions
-from litecl.interpreter.writer import write_file
 from tools.fault_models import RNG, assert_right, prepared, raises, small
 
 
@@ -24,8 +26,12 @@ def _flipped(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda _: b"", lambda c: c[:50], lambda c: c[: len(c) // 2], _flipped,
-        lambda c: RNG.bytes(len(c)), lambda c: c[41:],
+        lambda _: b"",
+        lambda c: c[:50],
+        lambda c: c[: len(c) // 2],
+        _flipped,
+        lambda c: RNG.bytes(len(c)),
+        lambda c: c[41:],
     ],
     ids=["empty", "a header", "half", "one bit", "random", "unsealed"],
 )
@@ -89,6 +95,44 @@ def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
         disk.default_folder()
 
 
+def test_where_pocl_compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In a folder for each kind of processor where there is a home, else in a temporary one."""
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folders = set()
+    for found in (frozenset({"AVX2"}), frozenset({"AVX2", "AVX512F"})):
+        monkeypatch.setattr(environment, "features", lambda found=found: found)
+        monkeypatch.delenv("POCL_CACHE_DIR", raising=False)
+        environment.set_environment()
+        folders.add(os.environ["POCL_CACHE_DIR"])
+    assert {Path(folder).parent for folder in folders} == {tmp_path / ".cache" / "pocl"}
+    assert len(folders) == 2
+    (tmp_path / "file").touch()
+    for home in (str(tmp_path / "file"), ""):
+        monkeypatch.setenv("HOME", home)
+        monkeypatch.delenv("POCL_CACHE_DIR", raising=False)
+        environment.set_environment()
+        assert Path(os.environ["POCL_CACHE_DIR"]).name.startswith("litecl-pocl-")
+    monkeypatch.setenv("POCL_CACHE_DIR", "the user's")
+    environment.set_environment()
+    assert os.environ["POCL_CACHE_DIR"] == "the user's"
+
+
+def test_a_disk_without_room_leaves_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    if devices()[0].platform.name != environment.POCL:
+        pytest.skip("other runtimes say themselves what fails")
+    opened = prepared(small(), cache_dir=None)
+    monkeypatch.setattr(environment, "_ROOM_BYTES", 1 << 62)
+    assert_right(opened)  # not run before, so its kernels are compiled now: the run fails
+    assert "free space" in opened.delegation_report().warnings[0]
+    opening._DEVICES.clear()
+    interpreter = prepared(small(), cache_dir=None)
+    assert_right(interpreter)
+    assert not interpreter.delegation_report().claimed
+    with pytest.raises(DelegateError, match="free space"):
+        prepared(small(), cache_dir=None, strict=True)
+
+
 _SCRIPT = """
 import resource, sys
 how, cache_dir = sys.argv[1:]
@@ -130,5 +174,3 @@ def test_a_process_of_its_own(how: str, claimed: int, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) == claimed
     assert ("fell back" in done.stderr or "its device failed" in done.stderr) == (claimed == 0)
-
-

@@ -16,8 +16,9 @@ import pytest
 
 from build import randn
 from devices import as_on_a_gpu
-from litecl.delegate import CLDelegate, capabilities, device, opening, programs, report
-from litecl.delegate.device import devices
+from litecl.delegate import CLDelegate, report
+from litecl.delegate.opencl import capabilities, device, opening, programs
+from litecl.delegate.opencl.device import devices
 from litecl.interpreter.errors import KernelBuildError, LiteclError, OutOfDeviceMemory
 from tools import opencl_seam
 from tools.fault_injection import HOW, MODES, Place, Session, expected, judge, places
@@ -206,7 +207,8 @@ def test_a_device_that_builds_nothing_is_passed_over(monkeypatch: pytest.MonkeyP
     real = capabilities.capabilities
     monkeypatch.setattr(opening, "_DEVICES", {})
     monkeypatch.setattr(
-        device, "capabilities",
+        device,
+        "capabilities",
         lambda opened, *rest: raises(KernelBuildError("nothing builds"))() if opened == first else real(opened, *rest),
     )
     interpreter = prepared(small(), num_threads=1)

@@ -6,11 +6,11 @@ import pytest
 
 from cases.tables import TABLES
 from litecl.interpreter.errors import LiteclError, ModelError
-from litecl.interpreter.executor import Executor
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.interpreter import Interpreter
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import unary
-from litecl.interpreter.writer import write
+from litecl.interpreter.run.executor import Executor
 from litecl.perf import fuzz, mutants
 from shared import GOLDEN, MODELS, needs_shared, rows
 

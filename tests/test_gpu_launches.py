@@ -11,13 +11,13 @@ import oracle
 from cases import Case, hybrid, integer_device, vector_width
 from litecl.delegate import CLDelegate
 from litecl.delegate.cl_op import Target
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.claim.partition import partition
 from litecl.delegate.ops import CL_OPS
-from litecl.delegate.options import CLOptions
-from litecl.delegate.partition import partition
-from litecl.delegate.plan import plan
+from litecl.delegate.plan.plan import plan
 from litecl.interpreter import Interpreter
-from litecl.interpreter.shapes import propagate
-from litecl.interpreter.writer import write
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.run.shapes import propagate
 
 # A work-item takes a vector of 4, a group 64 work-items: less than a vector, one, one and a bit, two, many; and for
 # the kernels that divide large arrays whole groups, whole groups and a bit, many groups.

@@ -53,7 +53,7 @@ def test_draws_the_same_again() -> None:
 
 def test_finds_a_wrong_kernel_and_makes_its_graph_small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """NEG for ABS: found among nodes that hide it, and cut out of them."""
-    monkeypatch.setattr("litecl.delegate.options.CL_OPS", {**CL_OPS, unary.ABS: CL_OPS[unary.NEG]})
+    monkeypatch.setattr("litecl.delegate.claim.options.CL_OPS", {**CL_OPS, unary.ABS: CL_OPS[unary.NEG]})
     monkeypatch.setattr(work, "families_of", lambda *_: (elementwise.function, elementwise.extreme))
     batch = work.Batch(seed=3, number=0, graphs=8, theme=4, mode="queued")
     found = work.run_batch(batch, tmp_path, tmp_path / "found", lambda graph: None).findings
@@ -66,8 +66,9 @@ def test_finds_a_wrong_kernel_and_makes_its_graph_small(monkeypatch: pytest.Monk
 def test_rounding_is_allowed_and_no_more() -> None:
     drawn = next(d for d in _models(3) if any(n.op.name == "CONV_2D" for n in d.model.subgraphs[0].nodes))
     expected = oracle.run(Interpreter(drawn.model), drawn.calls[:1])
-    exact, near, far = ([[np.array(x * (1 + e), x.dtype) if x.dtype == np.float32 else x for x in expected[0]]]
-                        for e in (0, 3e-7, 1e-3))  # fmt: skip
+    exact, near, far = (
+        [[np.array(x * (1 + e), x.dtype) if x.dtype == np.float32 else x for x in expected[0]]] for e in (0, 3e-7, 1e-3)
+    )
     assert not oracle.differences(drawn.model, drawn.calls[:1], expected, exact)
     assert oracle.differences(drawn.model, drawn.calls[:1], expected, far)
     assert not oracle.differences(drawn.model, drawn.calls[:1], expected, near)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ import pytest
 
 import devices
 from cases import Case
-from litecl.delegate import CLDelegate, capabilities, disk, processor, programs
-from litecl.delegate.capabilities import Capabilities
-from litecl.delegate.device import Device
+from litecl.delegate import CLDelegate, disk, processor
+from litecl.delegate.opencl import capabilities, programs
+from litecl.delegate.opencl.capabilities import Capabilities
+from litecl.delegate.opencl.device import Device, _part_of
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError
 from litecl.perf import devices as listing
@@ -94,7 +96,7 @@ def test_a_devices_record_tells_its_processor() -> None:
     device = next(d for d in devices.tested() if d.platform.name == processor._POCL)
     name = processor.name_processor(device)
     assert name not in (None, "generic")
-    if device.max_compute_units > 2:
+    if device.max_compute_units > 2 and device.partition_max_sub_devices:
         by_counts = cl.device_partition_property.BY_COUNTS
         assert processor.name_processor(device.create_sub_devices([by_counts, 2])[0]) == name
 
@@ -181,7 +183,11 @@ def test_the_probe_is_kept(unknown: Any, tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     "content_",
     [
-        b"", b"{", b"[]", b"\xff\xfe", b'{"version": 1, "macros": []}',
+        b"",
+        b"{",
+        b"[]",
+        b"\xff\xfe",
+        b'{"version": 1, "macros": []}',
         b'{"version": 2, "macros": ["__AVX512F__"], "assembly": "yes"}',
         b'{"version": 2, "macros": ["__AVX1024__"], "assembly": true}',
         b'{"version": 2, "macros": 5, "assembly": true}',
@@ -227,6 +233,12 @@ def test_a_device_that_builds_nothing_is_listed(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(listing, "target_of", broken)
     assert {(row.problem, row.vector_width, row.float64) for row in listing.device_rows()} == {("it cannot", 0, False)}
+
+
+def test_a_device_that_cannot_be_divided_stays_whole() -> None:
+    """As PoCL 7.1's, for fewer threads than it has."""
+    whole = SimpleNamespace(max_compute_units=8, type=cl.device_type.CPU, partition_properties=[0])
+    assert _part_of(whole, 2) is whole
 
 
 def test_the_key_of_a_kept_file_names_the_compilers_processor(monkeypatch: pytest.MonkeyPatch) -> None:

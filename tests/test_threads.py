@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from build import Graph, model, randn
-from litecl.delegate import CLDelegate, programs
+from litecl.delegate import CLDelegate
+from litecl.delegate.opencl import programs
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, Model
@@ -33,7 +34,7 @@ MODES = {
     "queued": {"num_threads": 1, "queue_loops": True},
     "profile": {"num_threads": 1, "profile": True},
 }
-_THREADS, _TIMEOUT_S = 6, 60
+_THREADS, _TIMEOUT_S = 6, 240
 
 
 @pytest.fixture(autouse=True)

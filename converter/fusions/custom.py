@@ -56,10 +56,17 @@ def _rewrite_fusable(b: Builder, composite: Composite) -> Sequence[Value]:
 
 
 _DETECTION: Mapping[str, type] = {
-    "max_detections": int, "max_classes_per_detection": int, "num_classes": int, "nms_score_threshold": float,
-    "nms_iou_threshold": float, "y_scale": float, "x_scale": float, "h_scale": float, "w_scale": float,
+    "max_detections": int,
+    "max_classes_per_detection": int,
+    "num_classes": int,
+    "nms_score_threshold": float,
+    "nms_iou_threshold": float,
+    "y_scale": float,
+    "x_scale": float,
+    "h_scale": float,
+    "w_scale": float,
     "use_regular_nms": bool,
-}  # fmt: skip
+}
 
 
 def _check_detection(composite: Composite) -> str | None:

@@ -59,8 +59,14 @@ def expect(composite: Composite, inputs: range, outputs: range) -> str | None:
 
 def expect_constants(composite: Composite, **positions: int) -> str | None:
     """Return which of the named operands is computed, where the contract wants constants; None if none."""
-    return next((f"its {name} is computed, expected a constant" for name, position in positions.items()
-                 if composite.inputs[position].data is None), None)
+    return next(
+        (
+            f"its {name} is computed, expected a constant"
+            for name, position in positions.items()
+            if composite.inputs[position].data is None
+        ),
+        None,
+    )
 
 
 def expect_rank(composite: Composite, position: int, rank: int, what: str) -> str | None:

@@ -84,9 +84,17 @@ def _rewrite(b: Builder, composite: Composite) -> Value:
     if cell in _NORMALIZED:
         scales = _vectors(b, composite.inputs[4].data, coupled)
     operands = [
-        x, *of_input, *recurrent, *[None] * 3, *_vectors(b, bias.data, coupled), down, None,
-        zero_state(b, (batch, _projected(composite, cells))), zero_state(b, (batch, cells)), *scales,
-    ]  # fmt: skip
+        x,
+        *of_input,
+        *recurrent,
+        *[None] * 3,
+        *_vectors(b, bias.data, coupled),
+        down,
+        None,
+        zero_state(b, (batch, _projected(composite, cells))),
+        zero_state(b, (batch, cells)),
+        *scales,
+    ]
     options = LSTMOptions(ActivationFunctionType.TANH, cell_clip=_CELL_CLIP)
     return b.op(LSTM, operands, options, shape=(batch, _projected(composite, cells)))
 

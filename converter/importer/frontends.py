@@ -65,8 +65,10 @@ def from_concrete_functions(functions: Sequence[Any], input_shapes: Shapes | Non
             )
     if len(functions) == 1:
         return {"serving_default": _from_concrete(functions[0], input_shapes)}
-    names = [function.structured_name if hasattr(function, "structured_name") else function.name.decode()
-             for function in functions]
+    names = [
+        function.structured_name if hasattr(function, "structured_name") else function.name.decode()
+        for function in functions
+    ]
     return {name: _from_concrete(f, input_shapes) for name, f in zip(names, functions, strict=True)}
 
 

@@ -96,9 +96,7 @@ class Reader:
             value.type, value.shape = type_, shape
             self.values[name] = self.values[f"{definition.name}:{result}:{index}"] = value
             outputs.append(value)
-        self.nodes.append(
-            Node(definition.op, operands, outputs, options, definition.name, effects=effects_of(op))
-        )
+        self.nodes.append(Node(definition.op, operands, outputs, options, definition.name, effects=effects_of(op)))
 
     def _gated(self, definition: Any, value: Value) -> Value:
         """Return a constant of a branch of TensorFlow 1, which lives only where the pivot of the branch does."""

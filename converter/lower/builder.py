@@ -88,8 +88,9 @@ class Builder:
     def reshape(self, value: Value, shape: Sequence[int], result: Dims | None = _LIKE_NODE) -> Value:
         """Return the value under a shape in which -1 may stand once."""
         target = tuple(int(d) for d in shape)
-        return self.op(RESHAPE, [value, self.const(target, np.int32)], ReshapeOptions(target), type=value.type,
-                       shape=result)
+        return self.op(
+            RESHAPE, [value, self.const(target, np.int32)], ReshapeOptions(target), type=value.type, shape=result
+        )
 
     def transpose(self, value: Value, order: Sequence[int]) -> Value:
         """Return the value with its dimensions in another order."""

@@ -195,4 +195,3 @@ LOWERINGS: dict[str, Lowering] = {name: _same(op) for name, op in _SAME.items()}
     "Erf": _erf,
     "Erfc": _erfc,
 }
-

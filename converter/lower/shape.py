@@ -138,8 +138,9 @@ def _mirror_pad(b: Builder) -> Value:
 
 
 def _one_hot(b: Builder) -> Value:
-    return b.op(ONE_HOT, [b.node.input(0), b.int32(b.node.input(1)), *b.node.inputs[2:]],
-                OneHotOptions(b.node.attrs["axis"]))
+    return b.op(
+        ONE_HOT, [b.node.input(0), b.int32(b.node.input(1)), *b.node.inputs[2:]], OneHotOptions(b.node.attrs["axis"])
+    )
 
 
 def _nhwc_block(b: Builder) -> int:

@@ -104,8 +104,11 @@ def _takes_one_row(node: Node) -> bool:
 def _compute(node: Node, sizes: Sizes) -> None:
     if node.op == "Shape":
         shape = node.input(0).shape
-        operands = None if shape is None else [np.array([sizes.dimension(node.input(0), i) for i in range(len(shape))],
-                                                        dtype=object)]
+        operands = (
+            None
+            if shape is None
+            else [np.array([sizes.dimension(node.input(0), i) for i in range(len(shape))], dtype=object)]
+        )
     else:
         found = [sizes.of(value) for value in node.inputs if value is not None]
         operands = [value for value in found if value is not None]

@@ -11,8 +11,8 @@ import numpy as np
 from litecl.interpreter import limits
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, DimensionMetadata, Shape, Sparsity, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import require
 
 
 def densify(values: Array, sparsity: Sparsity, shape: Shape) -> Array:

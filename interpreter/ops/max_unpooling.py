@@ -13,9 +13,9 @@ import numpy as np
 from litecl.interpreter import limits
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import activation, require, types, window
+from litecl.interpreter.kit.window import Window, fit
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import activation, require, types, window
-from litecl.interpreter.ops.window import Window, fit
 from litecl.interpreter.options import CustomOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.interpreter import limits
+from litecl.interpreter.arithmetic import lookup
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
-from litecl.interpreter.ops import lookup, require, types
 from litecl.interpreter.schema import TensorType
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.interpreter import limits
+from litecl.interpreter.arithmetic import fixed_point
+from litecl.interpreter.arithmetic.fixed_point import affine
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import fixed_point, require, types
-from litecl.interpreter.ops.fixed_point import affine
 from litecl.interpreter.ops.unary import each, like_input
 from litecl.interpreter.schema import TensorType
 

@@ -14,8 +14,8 @@ import numpy as np
 from litecl.interpreter import limits
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import require, types
 from litecl.interpreter.schema import TensorType
 
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -222,4 +222,3 @@ STABLEHLO_RNG_BIT_GENERATOR = Op(
     declared_types=True,
     declared_shapes=True,
 )
-

@@ -8,8 +8,8 @@ import numpy as np
 from litecl.interpreter import limits
 from litecl.interpreter.errors import ShapeError, UnsupportedOp
 from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Context, ControlOp, Inputs, Op, Specs
-from litecl.interpreter.ops import require
 from litecl.interpreter.ops.stablehlo import spread
 
 Combine = Callable[[Array, Array], Array]
@@ -155,4 +155,3 @@ STABLEHLO_REDUCE_WINDOW = ControlOp(
     run=_run_stablehlo,
     callees=lambda options: (options.body_subgraph_index,),
 )
-

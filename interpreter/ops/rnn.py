@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.interpreter import limits
+from litecl.interpreter.arithmetic import hybrid
+from litecl.interpreter.arithmetic.hybrid import NO_SCALES, Matrix, Scales
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import activation, require, types
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import activation, hybrid, require, types
-from litecl.interpreter.ops.hybrid import NO_SCALES, Matrix, Scales
 from litecl.interpreter.schema import ActivationFunctionType
 
 

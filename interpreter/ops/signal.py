@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from litecl.interpreter import limits
+from litecl.interpreter.arithmetic import kiss_fft
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import kiss_fft, require, signal_frames
+from litecl.interpreter.ops import signal_frames
 from litecl.interpreter.schema import TensorType
 
 _INT16, _UINT32, _UINT64 = TensorType.INT16, TensorType.UINT32, TensorType.UINT64

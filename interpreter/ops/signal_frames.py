@@ -12,8 +12,8 @@ import numpy as np
 from litecl.interpreter import limits
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import require
 from litecl.interpreter.schema import TensorType
 
 _INT16, _FLOAT32, _BOOL = TensorType.INT16, TensorType.FLOAT32, TensorType.BOOL

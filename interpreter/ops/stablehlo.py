@@ -12,14 +12,19 @@ import numpy as np
 from litecl.interpreter import limits
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Context, ControlOp, Inputs, NoOptions, Op, Specs
-from litecl.interpreter.ops import require, types
 from litecl.interpreter.schema import TensorType
 
 _NUMBERS = (
-    TensorType.FLOAT32, TensorType.FLOAT16, TensorType.FLOAT64, *types.BITS, TensorType.INT64, TensorType.UINT64,
+    TensorType.FLOAT32,
+    TensorType.FLOAT16,
+    TensorType.FLOAT64,
+    *types.BITS,
+    TensorType.INT64,
+    TensorType.UINT64,
     TensorType.BOOL,
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

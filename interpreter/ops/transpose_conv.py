@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.interpreter import limits
+from litecl.interpreter.arithmetic import exact, hybrid, rescale, weighted
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.kit import require, types, window
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import exact, hybrid, require, rescale, types, weighted, window
 from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.options import CustomOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType

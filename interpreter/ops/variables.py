@@ -10,8 +10,8 @@ import numpy as np
 from litecl.interpreter import limits
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Context, ControlOp, Inputs, NoOptions, Op, Specs
-from litecl.interpreter.ops import require
 from litecl.interpreter.schema import TensorType
 
 
@@ -60,7 +60,5 @@ def _run_assign(options: NoOptions, inputs: Inputs, context: Context) -> list[Ar
 
 
 VAR_HANDLE = Op("VAR_HANDLE", options=VarHandleOptions, infer=_infer_handle, run=_run_handle, pure=False)
-READ_VARIABLE = ControlOp(
-    "READ_VARIABLE", options=NoOptions, infer=_infer_read, run=_run_read, declared_types=True
-)
+READ_VARIABLE = ControlOp("READ_VARIABLE", options=NoOptions, infer=_infer_read, run=_run_read, declared_types=True)
 ASSIGN_VARIABLE = ControlOp("ASSIGN_VARIABLE", options=NoOptions, infer=_infer_assign, run=_run_assign)

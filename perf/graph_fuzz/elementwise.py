@@ -22,28 +22,54 @@ QUANTIZED = (T.INT8, T.UINT8, T.INT16)
 NUMBERS = (T.FLOAT32, T.INT32, T.INT64)
 
 _ACTIVATIONS = (
-    unary.RELU, unary.RELU6, unary.RELU_0_TO_1, unary.RELU_N1_TO_1, unary.LOGISTIC, unary.TANH, unary.HARD_SWISH,
-    unary.ELU, GELU, LEAKY_RELU,
-)  # fmt: skip
+    unary.RELU,
+    unary.RELU6,
+    unary.RELU_0_TO_1,
+    unary.RELU_N1_TO_1,
+    unary.LOGISTIC,
+    unary.TANH,
+    unary.HARD_SWISH,
+    unary.ELU,
+    GELU,
+    LEAKY_RELU,
+)
 _FUNCTIONS = (
-    unary.ABS, unary.NEG, unary.SIGN, unary.SQUARE, unary.SIN, unary.COS, unary.CEIL, unary.FLOOR, unary.ROUND,
+    unary.ABS,
+    unary.NEG,
+    unary.SIGN,
+    unary.SQUARE,
+    unary.SIN,
+    unary.COS,
+    unary.CEIL,
+    unary.FLOOR,
+    unary.ROUND,
     unary.EXP,
-)  # fmt: skip
+)
 _POSITIVE = (unary.SQRT, unary.RSQRT, unary.LOG)
 _TABLES = (unary.ABS, unary.NEG, unary.EXP, unary.LOG, unary.RSQRT, *_ACTIVATIONS)
 _FIXED = {  # scale and zero point of outputs that TFLite fixes, by operator and type
-    (unary.LOGISTIC, T.INT8): (1 / 256, -128), (unary.LOGISTIC, T.UINT8): (1 / 256, 0),
-    (unary.LOGISTIC, T.INT16): (1 / 32768, 0), (unary.TANH, T.INT8): (1 / 128, 0),
-    (unary.TANH, T.UINT8): (1 / 128, 128), (unary.TANH, T.INT16): (1 / 32768, 0),
-}  # fmt: skip
+    (unary.LOGISTIC, T.INT8): (1 / 256, -128),
+    (unary.LOGISTIC, T.UINT8): (1 / 256, 0),
+    (unary.LOGISTIC, T.INT16): (1 / 32768, 0),
+    (unary.TANH, T.INT8): (1 / 128, 0),
+    (unary.TANH, T.UINT8): (1 / 128, 128),
+    (unary.TANH, T.INT16): (1 / 32768, 0),
+}
 _OPTIONS: dict[Op, type] = {
-    binary.ADD: binary.AddOptions, binary.SUB: binary.SubOptions, binary.MUL: binary.MulOptions,
+    binary.ADD: binary.AddOptions,
+    binary.SUB: binary.SubOptions,
+    binary.MUL: binary.MulOptions,
     binary.DIV: binary.DivOptions,
-}  # fmt: skip
+}
 _ARITHMETIC = (binary.ADD, binary.SUB, binary.MUL)
 _COMPARISONS = (
-    compare.EQUAL, compare.NOT_EQUAL, compare.LESS, compare.LESS_EQUAL, compare.GREATER, compare.GREATER_EQUAL,
-)  # fmt: skip
+    compare.EQUAL,
+    compare.NOT_EQUAL,
+    compare.LESS,
+    compare.LESS_EQUAL,
+    compare.GREATER,
+    compare.GREATER_EQUAL,
+)
 
 
 def fused(s: Sketch, type_: Any = T.FLOAT32) -> ActivationFunctionType:
@@ -88,9 +114,11 @@ def function(s: Sketch) -> None:
 def integer_function(s: Sketch) -> None:
     """A function of an integer's or a truth value's elements."""
     op, types = s.one_of(
-        (unary.ABS, (T.INT32,)), (unary.NEG, (T.INT32, T.INT64)), (unary.SIGN, (T.INT32,)),
+        (unary.ABS, (T.INT32,)),
+        (unary.NEG, (T.INT32, T.INT64)),
+        (unary.SIGN, (T.INT32,)),
         (unary.LOGICAL_NOT, (T.BOOL,)),
-    )  # fmt: skip
+    )
     s.op(op, [s.pick(*types)])
 
 
@@ -235,9 +263,10 @@ def comparison(s: Sketch) -> None:
 def logic(s: Sketch) -> None:
     """AND, OR and XOR."""
     op, types = s.one_of(
-        (binary.LOGICAL_AND, (T.BOOL,)), (binary.LOGICAL_OR, (T.BOOL,)),
+        (binary.LOGICAL_AND, (T.BOOL,)),
+        (binary.LOGICAL_OR, (T.BOOL,)),
         (binary.BITWISE_XOR, (T.INT32, T.INT8, T.UINT8)),
-    )  # fmt: skip
+    )
     _two_plain(s, op, s.pick(*types, where=lambda spec: op is not binary.BITWISE_XOR or plain(spec)))
 
 
@@ -265,8 +294,10 @@ def choice(s: Sketch) -> None:
     else:
         op, b = SELECT_V2, s.like(a)
         fits = lambda c: _broadcasts(spec.static_shape, c.static_shape)  # noqa: E731
-        condition = s.pick(T.BOOL, where=fits) if s.chance(0.6) else s.const(
-            s.random(T.BOOL, broadcastable(s, spec.static_shape))
+        condition = (
+            s.pick(T.BOOL, where=fits)
+            if s.chance(0.6)
+            else s.const(s.random(T.BOOL, broadcastable(s, spec.static_shape)))
         )
     s.op(op, [condition, a, b], None, [TensorSpec(spec.type, None, quantization=spec.quantization)])
 

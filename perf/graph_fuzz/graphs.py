@@ -10,9 +10,13 @@ from litecl.perf.graph_fuzz import control, elementwise, moves, recurrent, reduc
 from litecl.perf.graph_fuzz.sketch import Family, Sketch, T
 
 _FAMILIES: dict[str, tuple[Family, ...]] = {
-    **moves.FAMILIES, **reductions.FAMILIES, **recurrent.FAMILIES, **control.FAMILIES,
-    "products": weighted.FAMILIES["float"], **elementwise.FAMILIES,
-}  # fmt: skip
+    **moves.FAMILIES,
+    **reductions.FAMILIES,
+    **recurrent.FAMILIES,
+    **control.FAMILIES,
+    "products": weighted.FAMILIES["float"],
+    **elementwise.FAMILIES,
+}
 
 
 @dataclass(frozen=True)
@@ -138,9 +142,10 @@ def _calls(s: Sketch, entries: list[tuple[int, Sketch]]) -> Iterator[Call]:
         if i >= resized:
             feeds = tuple(
                 sketch.random(sketch.spec(t).type, (size, *sketch.shape_of(t)[1:]))
-                if len(sketch.shape_of(t)) > 1 and t not in sketch.fixed else x
+                if len(sketch.shape_of(t)) > 1 and t not in sketch.fixed
+                else x
                 for t, x in zip(sketch.inputs, feeds, strict=True)
-            )  # fmt: skip
+            )
         yield Call(number, feeds, i > 0 and s.chance(0.1))
 
 

@@ -10,11 +10,14 @@ from unittest import mock
 
 import numpy as np
 
-from litecl.delegate import CLDelegate, delegate, device, packing, region_program, runner
+from litecl.delegate import CLDelegate, delegate
 from litecl.delegate.cl_op import Launch
+from litecl.delegate.matmul import packing
+from litecl.delegate.opencl import device, runner
+from litecl.delegate.opencl.programs import Programs
 from litecl.delegate.ops import fully_connected
-from litecl.delegate.programs import Programs
-from litecl.delegate.region_program import Function, RegionProgram
+from litecl.delegate.plan import region_program
+from litecl.delegate.plan.region_program import Function, RegionProgram
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Subgraph, TensorSpec

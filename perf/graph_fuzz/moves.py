@@ -184,12 +184,15 @@ def join(s: Sketch) -> None:
     others = []
     for _ in range(int(s.rng.integers(1, 5))):
         fits = [
-            t for t in s.pool
-            if s.spec(t).type == spec.type and len(s.shape_of(t)) == len(shape)
-            and s.shape_of(t)[:at] == shape[:at] and s.shape_of(t)[at + 1 :] == shape[at + 1 :]
+            t
+            for t in s.pool
+            if s.spec(t).type == spec.type
+            and len(s.shape_of(t)) == len(shape)
+            and s.shape_of(t)[:at] == shape[:at]
+            and s.shape_of(t)[at + 1 :] == shape[at + 1 :]
             and (s.spec(t).quantization is spec.quantization or s.spec(t).type == T.UINT8)
             and (s.spec(t).quantization is None) == (spec.quantization is None)
-        ]  # fmt: skip
+        ]
         if fits and s.chance(0.8):
             others.append(int(s.one_of(*fits)))
         else:
@@ -207,15 +210,23 @@ def box(s: Sketch) -> None:
     x, shape = _ranked(s, most=5)
     spec = s.spec(x)
     begin = [int(s.rng.integers(0, size)) if s.chance(0.7) else 0 for size in shape]
-    sizes = [int(s.rng.integers(1, size - b + 1)) if s.chance(0.6) else size - b
-             for b, size in zip(begin, shape, strict=True)]  # fmt: skip
+    sizes = [
+        int(s.rng.integers(1, size - b + 1)) if s.chance(0.6) else size - b
+        for b, size in zip(begin, shape, strict=True)
+    ]
     at = s.positions(np.array(begin, np.int32)) if s.chance(0.3) else s.ints(*begin)
     if s.chance(0.7):
         _moved(s, SLICE, x, [at, s.ints(*sizes)])
         return
     update = s.const(s.random(spec.type, tuple(sizes)), spec.type, spec.quantization)
-    same = [t for t in s.pool if s.spec(t).type == spec.type and s.shape_of(t) == tuple(sizes) and t != x
-            and s.spec(t).quantization is spec.quantization]  # fmt: skip
+    same = [
+        t
+        for t in s.pool
+        if s.spec(t).type == spec.type
+        and s.shape_of(t) == tuple(sizes)
+        and t != x
+        and s.spec(t).quantization is spec.quantization
+    ]
     _moved(s, DYNAMIC_UPDATE_SLICE, x, [int(s.one_of(*same)) if same and s.chance(0.7) else update, at])
 
 
@@ -280,8 +291,10 @@ def made(s: Sketch) -> None:
         _moved(s, FILL, value, [s.ints(*shape)], None, before=1)
         return
     depth = s.size(33)
-    indices = s.pick(T.INT32, T.INT64, where=lambda p: p.size < 300) if s.chance(0.6) else _positions(
-        s, depth, s.shape(int(s.rng.integers(1, 3)), 60)
+    indices = (
+        s.pick(T.INT32, T.INT64, where=lambda p: p.size < 300)
+        if s.chance(0.6)
+        else _positions(s, depth, s.shape(int(s.rng.integers(1, 3)), 60))
     )
     rank = len(s.shape_of(indices)) + 1
     on, off = (s.const(s.random(type_, ()), type_) for _ in range(2))

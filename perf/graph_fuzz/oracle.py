@@ -13,8 +13,8 @@ import numpy as np
 
 from litecl.interpreter.graph import Array, Model, Node, TensorSpec
 from litecl.interpreter.interpreter import Interpreter
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import require
 from litecl.interpreter.schema import ActivationFunctionType
 from litecl.perf.graph_fuzz.graphs import Call
 
@@ -24,19 +24,74 @@ _FEW, _MANY = 6, 120  # runs: where something differs at all, and where it still
 _EPSILON = float(np.finfo(np.float32).eps)
 
 _SUMS = {
-    "CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "Convolution2DTransposeBias", "FULLY_CONNECTED", "BATCH_MATMUL",
-    "SUM", "MEAN", "CUMSUM", "AVERAGE_POOL_2D", "ADD_N", "RESIZE_BILINEAR", "ADD", "SUB",
-}  # fmt: skip
+    "CONV_2D",
+    "DEPTHWISE_CONV_2D",
+    "TRANSPOSE_CONV",
+    "Convolution2DTransposeBias",
+    "FULLY_CONNECTED",
+    "BATCH_MATMUL",
+    "SUM",
+    "MEAN",
+    "CUMSUM",
+    "AVERAGE_POOL_2D",
+    "ADD_N",
+    "RESIZE_BILINEAR",
+    "ADD",
+    "SUB",
+}
 """Operators whose error is relative to the sum of their terms' magnitudes."""
 
 _EXACT = {
-    "ABS", "NEG", "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "MAXIMUM", "MINIMUM", "MAX_POOL_2D", "REDUCE_MAX",
-    "REDUCE_MIN", "RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "REVERSE_V2", "TILE", "BROADCAST_TO", "PAD",
-    "PADV2", "MIRROR_PAD", "DILATE", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND",
-    "SPLIT", "SPLIT_V", "UNPACK", "PACK", "CONCATENATION", "SLICE", "STRIDED_SLICE", "DYNAMIC_UPDATE_SLICE", "GATHER",
-    "GATHER_ND", "EMBEDDING_LOOKUP", "ONE_HOT", "FILL", "ZEROS_LIKE", "SELECT", "SELECT_V2", "TOPK_V2", "SIGN",
-    "FLOOR", "CEIL", "ROUND", "CAST", "RESIZE_NEAREST_NEIGHBOR",
-}  # fmt: skip
+    "ABS",
+    "NEG",
+    "RELU",
+    "RELU6",
+    "RELU_0_TO_1",
+    "RELU_N1_TO_1",
+    "MAXIMUM",
+    "MINIMUM",
+    "MAX_POOL_2D",
+    "REDUCE_MAX",
+    "REDUCE_MIN",
+    "RESHAPE",
+    "SQUEEZE",
+    "EXPAND_DIMS",
+    "TRANSPOSE",
+    "REVERSE_V2",
+    "TILE",
+    "BROADCAST_TO",
+    "PAD",
+    "PADV2",
+    "MIRROR_PAD",
+    "DILATE",
+    "SPACE_TO_DEPTH",
+    "DEPTH_TO_SPACE",
+    "SPACE_TO_BATCH_ND",
+    "BATCH_TO_SPACE_ND",
+    "SPLIT",
+    "SPLIT_V",
+    "UNPACK",
+    "PACK",
+    "CONCATENATION",
+    "SLICE",
+    "STRIDED_SLICE",
+    "DYNAMIC_UPDATE_SLICE",
+    "GATHER",
+    "GATHER_ND",
+    "EMBEDDING_LOOKUP",
+    "ONE_HOT",
+    "FILL",
+    "ZEROS_LIKE",
+    "SELECT",
+    "SELECT_V2",
+    "TOPK_V2",
+    "SIGN",
+    "FLOOR",
+    "CEIL",
+    "ROUND",
+    "CAST",
+    "RESIZE_NEAREST_NEIGHBOR",
+}
 """Operators that hand elements on, or round to integers: these have no error of their own."""
 
 _OF_INPUT = {"GELU"}
@@ -188,9 +243,7 @@ def _plain(options: Any) -> Any:
     return replace(options, **{name: ActivationFunctionType.NONE})
 
 
-def _with_errors(
-    name: str, run: Run, plain: Callable[[Inputs], list[Array]], errors: _Errors, *, hybrid: bool
-) -> Run:
+def _with_errors(name: str, run: Run, plain: Callable[[Inputs], list[Array]], errors: _Errors, *, hybrid: bool) -> Run:
     share = 1 / _ULPS if hybrid else 1.0 if name in _OF_SUMS else 0.0  # of errors in operands; hybrid ones round them
 
     def noisy(options: Any, inputs: Inputs) -> list[Array]:

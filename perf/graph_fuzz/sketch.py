@@ -141,17 +141,21 @@ class Sketch:
     # Operands
 
     def pick(
-        self, *types: TensorType, rank: int | Collection[int] | None = None,
-        where: Callable[[TensorSpec], bool] = lambda spec: True, recent: float = _RECENT,
-    ) -> int:  # fmt: skip
+        self,
+        *types: TensorType,
+        rank: int | Collection[int] | None = None,
+        where: Callable[[TensorSpec], bool] = lambda spec: True,
+        recent: float = _RECENT,
+    ) -> int:
         """A tensor of one of these types (any, if none is given) and ranks. Raises Unfit where there is none."""
         ranks = (rank,) if isinstance(rank, int) else rank
         fitting = [
-            t for t in self.pool
+            t
+            for t in self.pool
             if (not types or self.tensors[t].type in types)
             and (ranks is None or len(self.shape_of(t)) in ranks)
             and where(self.tensors[t])
-        ]  # fmt: skip
+        ]
         if not fitting:
             raise Unfit(f"no tensor of {[type_.name for type_ in types]}")
         return fitting[-1] if self.chance(recent) else int(self.one_of(*fitting))
@@ -162,8 +166,10 @@ class Sketch:
         same = [t for t in self.pool if t != tensor and alike(self.tensors[t], spec)]
         if same and self.chance(0.75):
             return int(self.one_of(*same))
-        return tensor if self.chance(0.3) else self.const(
-            self.random(spec.type, spec.static_shape), spec.type, spec.quantization
+        return (
+            tensor
+            if self.chance(0.3)
+            else self.const(self.random(spec.type, spec.static_shape), spec.type, spec.quantization)
         )
 
     # Nodes
@@ -212,13 +218,16 @@ class Sketch:
         (made,) = self.node(op, inputs, options, outputs)
         return made
 
-    def scaled(self, op: Op, inputs: Sequence[int], options: Any, type_: TensorType) -> int:
-        """Adds a node with a quantized output, under a scale for which results spread over the type's range."""
+    def scaled(self, op: Op, inputs: Sequence[int], options: Any, type_: TensorType, least: float = 0.0) -> int:
+        """Adds a node with a quantized output, under a scale for which results spread over the type's range.
+
+        least: a scale below which sums may overflow when they are scaled, as no model's do.
+        """
         low, high = _LIMITS[type_]
         by = self.affine(type_)
         first = scale = float(by.scale[0])
         for left in range(8, -1, -1):
-            scale = scale if left else first  # none does: a tiny one would make sums overflow when they are scaled
+            scale = max(scale if left else first, least)
             by = replace(by, scale=np.array([scale], np.float32))
             _, (value,) = self.computed(op, inputs, options, [TensorSpec(type_, None, quantization=by)])
             if value.size and np.mean((value == low) | (value == high)) > 0.4:

@@ -86,8 +86,14 @@ def _integer_weights(s: Sketch, x: TensorSpec, shape: Shape, axis: int, columns:
 
 
 def _made(s: Sketch, op: Op, x: int, inputs: list[int], options: Any) -> int:
+    """Adds the node; quantized sums are scaled down, not up."""
     type_ = s.spec(x).type
-    return s.op(op, inputs, options) if type_ == T.FLOAT32 else s.scaled(op, inputs, options, type_)
+    if type_ == T.FLOAT32:
+        return s.op(op, inputs, options)
+    weights = s.spec(inputs[1]).quantization
+    by = s.spec(x).quantization
+    assert by is not None and weights is not None
+    return s.scaled(op, inputs, options, type_, least=float(by.scale[0] * weights.scale.max()))
 
 
 def _inputs(x: int, weights: _Weights) -> list[int]:
@@ -186,10 +192,16 @@ def batch_matmul(s: Sketch) -> None:
     scale = depth**-0.5
     if s.chance(0.4):
         y = s.pick(
-            spec.type, rank=(2, 3, 4), recent=0.1,
-            where=lambda p: p.static_shape[-1 if adj_y else -2] == depth and p.static_shape[:-2] in (shape[:-2], ())
-            and is_quantized(p) == is_quantized(spec) and p.size < MOST_ELEMENTS,
-        )  # fmt: skip
+            spec.type,
+            rank=(2, 3, 4),
+            recent=0.1,
+            where=lambda p: (
+                p.static_shape[-1 if adj_y else -2] == depth
+                and p.static_shape[:-2] in (shape[:-2], ())
+                and is_quantized(p) == is_quantized(spec)
+                and p.size < MOST_ELEMENTS
+            ),
+        )
     elif spec.type == T.INT8:
         y = s.const(s.random(T.INT8, wanted), T.INT8, s.affine(T.INT8))
     elif s.chance(0.3) and not adj_x:

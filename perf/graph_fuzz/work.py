@@ -15,7 +15,7 @@ import numpy as np
 
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
-from litecl.interpreter.writer import write
+from litecl.interpreter.file.writer import write
 from litecl.perf.graph_fuzz.graphs import THEMES, Drawn, draw, families_of, kind_of
 from litecl.perf.graph_fuzz.minimise import listing, minimise
 from litecl.perf.graph_fuzz.modes import MODES, Mode, Shared, adapted, entered, interpreter

@@ -11,9 +11,25 @@ from litecl.interpreter.ops import unary as ops
 _random = Random(1)
 
 _FLOAT = (
-    ops.ABS, ops.NEG, ops.SIGN, ops.SQUARE, ops.SIN, ops.COS, ops.CEIL, ops.FLOOR, ops.ROUND, ops.EXP, ops.RELU,
-    ops.RELU6, ops.RELU_0_TO_1, ops.RELU_N1_TO_1, ops.LOGISTIC, ops.TANH, ops.HARD_SWISH, ops.ELU,
-)  # fmt: skip
+    ops.ABS,
+    ops.NEG,
+    ops.SIGN,
+    ops.SQUARE,
+    ops.SIN,
+    ops.COS,
+    ops.CEIL,
+    ops.FLOOR,
+    ops.ROUND,
+    ops.EXP,
+    ops.RELU,
+    ops.RELU6,
+    ops.RELU_0_TO_1,
+    ops.RELU_N1_TO_1,
+    ops.LOGISTIC,
+    ops.TANH,
+    ops.HARD_SWISH,
+    ops.ELU,
+)
 _POSITIVE = (ops.SQRT, ops.RSQRT, ops.LOG)
 # LiteRT has no reference kernels for these.
 _OPTIMISED = (ops.CEIL, ops.ROUND, ops.ELU)

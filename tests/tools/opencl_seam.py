@@ -14,7 +14,7 @@ from weakref import ref
 
 import pyopencl as cl
 
-from litecl.delegate import enqueue
+from litecl.delegate.opencl import enqueue
 
 _FUNCTIONS = (
     *("get_platforms", "Context", "CommandQueue", "Buffer", "SVMAllocation", "Program", "Kernel", "link_program"),
@@ -27,8 +27,10 @@ _METHODS = (
     *((cl.Device, name) for name in ("native_vector_width_float", "max_work_group_size", "local_mem_size")),
     *((cl.Device, name) for name in ("svm_capabilities", "mem_base_addr_align", "max_mem_alloc_size")),
     *((cl.Device, name) for name in ("create_sub_devices",)),
-    *((cl.MemoryObjectHolder if hasattr(cl.MemoryObjectHolder, "get_sub_region") else cl.Buffer, name)
-      for name in ("get_sub_region",)),
+    *(
+        (cl.MemoryObjectHolder if hasattr(cl.MemoryObjectHolder, "get_sub_region") else cl.Buffer, name)
+        for name in ("get_sub_region",)
+    ),
     *((cl.CommandQueue, name) for name in ("finish", "flush")),
     *((cl.Kernel, name) for name in ("set_args",)),
     *((cl.Event, name) for name in ("profile", "wait")),

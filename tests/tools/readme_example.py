@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.writer import write
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 

@@ -140,9 +140,7 @@ def _gather(function: Function, node: Node, table: Value) -> None:
     else:
         axis = constant(np.array(node.attrs.get("batch_dims") or 0, np.int32))
         batch_dims = node.attrs.get("batch_dims") or 0
-        result = function.emit(
-            "GatherV2", [table, node.input(1), axis], node.output, node.name, batch_dims=batch_dims
-        )
+        result = function.emit("GatherV2", [table, node.input(1), axis], node.output, node.name, batch_dims=batch_dims)
     function.replace_node(node, [result])
 
 

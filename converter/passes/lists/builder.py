@@ -73,9 +73,17 @@ class ListNode:
         """value[begin:end]"""
         one, zero = self.const([1]), self.const([0])
         bounds = [zero if bound is None else self.vector(bound) for bound in (begin, end)]
-        return self.emit("StridedSlice", [value, *bounds, one], value.type, (None, *(value.shape or ())[1:]),
-                         begin_mask=int(begin is None), end_mask=int(end is None), ellipsis_mask=0, new_axis_mask=0,
-                         shrink_axis_mask=0)
+        return self.emit(
+            "StridedSlice",
+            [value, *bounds, one],
+            value.type,
+            (None, *(value.shape or ())[1:]),
+            begin_mask=int(begin is None),
+            end_mask=int(end is None),
+            ellipsis_mask=0,
+            new_axis_mask=0,
+            shrink_axis_mask=0,
+        )
 
     def vector(self, scalar: Value) -> Value:
         """Return a scalar as a vector of one."""

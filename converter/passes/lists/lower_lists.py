@@ -9,8 +9,13 @@ from litecl.converter.passes.lists.elements import Scope
 from litecl.converter.passes.lists.rules import LIST_RULES, resizes
 from litecl.interpreter.schema import TensorType
 
-_GROWS = ("TensorListPushBack", "TensorListPopBack", "TensorListResize", "TensorListConcatLists",
-          "TensorListPushBackBatch")
+_GROWS = (
+    "TensorListPushBack",
+    "TensorListPopBack",
+    "TensorListResize",
+    "TensorListConcatLists",
+    "TensorListPushBackBatch",
+)
 
 
 def lower_lists(module: Module) -> None:

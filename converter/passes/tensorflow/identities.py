@@ -3,8 +3,19 @@
 from litecl.converter.graph import Function, Node, Value
 
 _PASS_THROUGH = frozenset(
-    {"CheckNumerics", "EnsureShape", "GuaranteeConst", "Identity", "IdentityN", "OptimizationBarrier",
-     "PlaceholderWithDefault", "PreventGradient", "ReadVariableXlaSplitND", "Snapshot", "StopGradient"}
+    {
+        "CheckNumerics",
+        "EnsureShape",
+        "GuaranteeConst",
+        "Identity",
+        "IdentityN",
+        "OptimizationBarrier",
+        "PlaceholderWithDefault",
+        "PreventGradient",
+        "ReadVariableXlaSplitND",
+        "Snapshot",
+        "StopGradient",
+    }
 )
 
 

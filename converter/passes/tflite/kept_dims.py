@@ -6,8 +6,15 @@ from litecl.converter.graph import Function, Node, Value
 from litecl.interpreter.ops import reduce
 from litecl.interpreter.ops.reshape import RESHAPE
 
-_REDUCTIONS = (reduce.MEAN, reduce.SUM, reduce.REDUCE_MAX, reduce.REDUCE_MIN, reduce.REDUCE_PROD, reduce.REDUCE_ANY,
-               reduce.REDUCE_ALL)
+_REDUCTIONS = (
+    reduce.MEAN,
+    reduce.SUM,
+    reduce.REDUCE_MAX,
+    reduce.REDUCE_MIN,
+    reduce.REDUCE_PROD,
+    reduce.REDUCE_ANY,
+    reduce.REDUCE_ALL,
+)
 
 
 def keep_dims(function: Function) -> bool:

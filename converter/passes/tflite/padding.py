@@ -32,9 +32,7 @@ def _is_same(conv: Node, pad: Node) -> bool:
         return False
     o = conv.options
     steps = ((o.stride_h, o.dilation_h_factor), (o.stride_w, o.dilation_w_factor))
-    return all(
-        pads[axis].tolist() == same_padding(x[axis], filters[axis], *steps[axis - 1]) for axis in (1, 2)
-    )
+    return all(pads[axis].tolist() == same_padding(x[axis], filters[axis], *steps[axis - 1]) for axis in (1, 2))
 
 
 def same_padding(size: int | None, window: int | None, stride: int, dilation: int) -> list[int] | None:

@@ -78,5 +78,7 @@ def _certainly_equal(a: Dims | None, b: Dims | None) -> bool:
 
 
 _RULES: dict[Operator, Callable[[Function, Node], bool]] = {
-    RESHAPE: _reshape, TRANSPOSE: _transpose, REVERSE_V2: _reverse
-}  # fmt: skip
+    RESHAPE: _reshape,
+    TRANSPOSE: _transpose,
+    REVERSE_V2: _reverse,
+}

@@ -79,10 +79,16 @@ def _branching(function: Function, seed: Node, alive: _Alive) -> _Branching:
     else:
         condition = min((c for c, _ in _of(seed, alive)), key=lambda c: len(alive.get(c, ())))
         outside = alive.get(condition, frozenset())
-    merges = [n for n in function.nodes if n.op == "Merge" and alive[n.output] == outside
-              and _condition(n, alive) is condition]
-    switches = [n for n in function.nodes if n.op == "Switch" and _source(n.input(1)) is condition
-                and alive.get(n.input(0), frozenset()) == outside]
+    merges = [
+        n
+        for n in function.nodes
+        if n.op == "Merge" and alive[n.output] == outside and _condition(n, alive) is condition
+    ]
+    switches = [
+        n
+        for n in function.nodes
+        if n.op == "Switch" and _source(n.input(1)) is condition and alive.get(n.input(0), frozenset()) == outside
+    ]
     return _Branching(condition, outside, switches, merges)
 
 

@@ -33,7 +33,7 @@ def features() -> frozenset[str]:
     needed = _levels[_level]
     if not needed <= available:
         raise SystemExit(f"as_cpu: this machine has no {', '.join(sorted(needed - available))}")
-    lesser = {name for _, level in processor._NAMES[list(_levels).index(_level):] for name in level}
+    lesser = {name for _, level in processor._NAMES[list(_levels).index(_level) :] for name in level}
     return available & lesser
 
 
