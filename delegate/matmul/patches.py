@@ -110,7 +110,8 @@ class Patches:
     def sizes(self, x_bytes: int) -> tuple[int, ...]:
         """The struct's fields up to ``size``, for an input of ``x_bytes``."""
         g, row_bytes = self.geometry, _row_bytes(self.geometry, self.lines)
-        pixelwise = not self.lines and (g.kernel_height, g.kernel_width, g.groups) == (1, 1, 1)
+        # Lines are counted in whole tiles, and pads move what a pixel sees: then rows are not where pixels are.
+        pixelwise = not self.lines and (g.kernel_height, g.kernel_width, g.groups, g.pad_y, g.pad_x) == (1, 1, 1, 0, 0)
         plain = int(pixelwise and (g.out_height, g.out_width, row_bytes) == (g.height, g.width, g.channels))
         row_step = g.stride_x * g.channels if self.lines else row_bytes
         runs = (row_bytes, row_step, self.runs, row_bytes // self.runs, _run_step(g, self.tile) if self.lines else 0)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from litecl.interpreter.graph import Array, Model, Node
+from litecl.interpreter.graph import Array, Model, Node, TensorSpec
 from litecl.interpreter.interpreter import Interpreter
 from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, Op, Run, Specs
@@ -20,7 +20,7 @@ from litecl.perf.graph_fuzz.graphs import Call
 
 _ULPS = 24.0  # of the sum of magnitudes: what float32 sums of a few thousand terms and polynomials stay below
 _MARGIN = 3.0  # of the spread that a few runs show
-_FEW, _MANY = 5, 40  # runs: where something differs at all, and where it still does after that
+_FEW, _MANY = 6, 120  # runs: where something differs at all, and where it still does after that
 _EPSILON = float(np.finfo(np.float32).eps)
 
 _SUMS = {
@@ -97,8 +97,8 @@ _EXACT = {
 _OF_INPUT = {"GELU"}
 """Operators that take the difference of numbers as large as their input."""
 
-_OF_LARGEST = {"LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM", "LOG_SOFTMAX"}
-"""Operators whose elements follow from sums that are as large as the largest of them."""
+_OF_SUMS = {"LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM", "LOG_SOFTMAX"}
+"""Operators that apply functions to sums: off as with operands slightly different, and by errors relative to 1."""
 
 Outputs = list[list[Array]]  # of every call
 
@@ -146,7 +146,9 @@ def differences(model: Model, calls: Sequence[Call], expected: Outputs, got: Out
     rng = np.random.default_rng(len(calls))
     runs: list[Outputs] = []
     for count in (_FEW, _MANY):
-        runs += [run(Interpreter(_noisy(model, rng)), calls[: len(expected)]) for _ in range(count - len(runs))]
+        for number in range(len(runs), count):  # small errors too: they meet what is decided within an ulp
+            errors = _Errors(rng, _ULPS * _EPSILON / 2 ** (number % 6))
+            runs.append(run(Interpreter(_noisy(model, errors)), calls[: len(expected)]))
         found = _differences(expected, got, runs)
         if not found:
             return []
@@ -196,28 +198,39 @@ def compare(expected: Array, got: Array, runs: Sequence[Array]) -> str | None:
     )
 
 
-def _noisy(model: Model, rng: np.random.Generator) -> Model:
+@dataclass(frozen=True)
+class _Errors:
+    """Where errors come from, and how large they are at most, relative to a magnitude."""
+
+    rng: np.random.Generator
+    most: float
+
+    def of(self, values: Array, magnitude: Array | None = None, share: float = 1.0) -> Array:
+        """Floats with errors; other elements as they are."""
+        if values.dtype != np.float32:
+            return values
+        size = np.abs(values) if magnitude is None else np.maximum(np.abs(values), np.abs(magnitude))
+        return np.asarray(values + self.rng.uniform(-1, 1, values.shape) * (self.most * share) * size, np.float32)
+
+
+def _noisy(model: Model, errors: _Errors) -> Model:
     """The model with operators that err by a few units in the last place."""
-    graphs = [replace(g, nodes=tuple(_noisy_node(n, rng) for n in g.nodes)) for g in model.subgraphs]
+    graphs = [replace(g, nodes=tuple(_noisy_node(n, errors) for n in g.nodes)) for g in model.subgraphs]
     return replace(model, subgraphs=tuple(graphs))
 
 
-def _noisy_node(node: Node, rng: np.random.Generator) -> Node:
+def _noisy_node(node: Node, errors: _Errors) -> Node:
     if not isinstance(node.op, Op) or node.op.name in _EXACT:
         return node
     op = node.op
-    bare = op.bind
 
-    def bind(options: Any, inputs: Specs, outputs: Any) -> Run:
-        run = (None if bare is None else bare(options, inputs, outputs)) or op.run
-        of_magnitudes = _plain(options)
-        absolute = (
-            run
-            if of_magnitudes is options
-            else ((None if bare is None else bare(of_magnitudes, inputs, outputs)) or op.run)
-        )
+    def bind(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
+        def bound(options: Any) -> Run:
+            return (None if op.bind is None else op.bind(options, inputs, outputs)) or op.run
+
+        plain = _plain(options)
         hybrid = any(s is not None and s.data is not None and s.quantization is not None for s in inputs)
-        return _with_errors(op.name, run, absolute, of_magnitudes, rng, hybrid=hybrid)
+        return _with_errors(op.name, bound(options), lambda x: bound(plain)(plain, x), errors, hybrid=hybrid)
 
     return replace(node, op=replace(op, bind=bind))
 
@@ -230,39 +243,30 @@ def _plain(options: Any) -> Any:
     return replace(options, **{name: ActivationFunctionType.NONE})
 
 
-def _with_errors(
-    name: str, run: Run, absolute: Run, plain: Any, rng: np.random.Generator, *, hybrid: bool
-) -> Callable[[Any, Inputs], list[Array]]:
+def _with_errors(name: str, run: Run, plain: Callable[[Inputs], list[Array]], errors: _Errors, *, hybrid: bool) -> Run:
+    share = 1 / _ULPS if hybrid else 1.0 if name in _OF_SUMS else 0.0  # of errors in operands; hybrid ones round them
+
     def noisy(options: Any, inputs: Inputs) -> list[Array]:
         with np.errstate(all="ignore"):
-            given = [_shaken(x, _EPSILON, rng) for x in inputs] if hybrid else inputs  # it rounds its input
-            results = run(options, given)
+            results = run(options, [x if x is None else errors.of(x, share=share) for x in inputs] if share else inputs)
             if not any(r.dtype == np.float32 for r in results):
                 return results
-            magnitudes = results
-            if name == "SUB":
-                a, b = require.arrays(inputs, 2)
-                magnitudes = [np.asarray(np.abs(a) + np.abs(b))]
-            elif name in _SUMS and not hybrid:
-                terms = [np.abs(x) if x is not None and x.dtype == np.float32 else x for x in inputs]
-                magnitudes = absolute(plain, terms)
-            elif name in _OF_INPUT:
-                magnitudes = [*require.arrays(inputs, 1)]
-            elif hybrid or name in _OF_LARGEST:
-                magnitudes = [np.full_like(r, np.abs(r).max(initial=0)) for r in results]
-            return [_moved(r, m, rng) for r, m in zip(results, magnitudes, strict=True)]
+            magnitudes = _magnitudes(name, inputs, results, plain, hybrid=hybrid)
+            return [errors.of(r, m) for r, m in zip(results, magnitudes, strict=True)]
 
     return noisy
 
 
-def _shaken(x: Array | None, by: float, rng: np.random.Generator) -> Array | None:
-    if x is None or x.dtype != np.float32:
-        return x
-    return np.asarray(x * (1 + rng.uniform(-by, by, x.shape)), np.float32)
-
-
-def _moved(result: Array, magnitude: Array, rng: np.random.Generator) -> Array:
-    if result.dtype != np.float32:
-        return result
-    errors = rng.uniform(-1, 1, result.shape) * (_ULPS * _EPSILON) * np.maximum(np.abs(result), np.abs(magnitude))
-    return np.asarray(result + errors, np.float32)
+def _magnitudes(
+    name: str, inputs: Inputs, results: list[Array], plain: Callable[[Inputs], list[Array]], *, hybrid: bool
+) -> list[Array]:
+    """What the errors of results are relative to."""
+    if hybrid or name in _OF_SUMS:
+        least = 1.0 if name in _OF_SUMS else 0.0
+        return [np.full_like(r, np.abs(r).max(initial=least)) for r in results]
+    if name == "SUB":
+        a, b = require.arrays(inputs, 2)
+        return [np.asarray(np.abs(a) + np.abs(b))]
+    if name in _SUMS:
+        return plain([np.abs(x) if x is not None and x.dtype == np.float32 else x for x in inputs])
+    return [*require.arrays(inputs, 1)] if name in _OF_INPUT else results

@@ -218,12 +218,16 @@ class Sketch:
         (made,) = self.node(op, inputs, options, outputs)
         return made
 
-    def scaled(self, op: Op, inputs: Sequence[int], options: Any, type_: TensorType) -> int:
-        """Adds a node with a quantized output, under a scale for which results spread over the type's range."""
+    def scaled(self, op: Op, inputs: Sequence[int], options: Any, type_: TensorType, least: float = 0.0) -> int:
+        """Adds a node with a quantized output, under a scale for which results spread over the type's range.
+
+        least: a scale below which sums may overflow when they are scaled, as no model's do.
+        """
         low, high = _LIMITS[type_]
         by = self.affine(type_)
-        scale = float(by.scale[0])
-        for _ in range(8):
+        first = scale = float(by.scale[0])
+        for left in range(8, -1, -1):
+            scale = max(scale if left else first, least)
             by = replace(by, scale=np.array([scale], np.float32))
             _, (value,) = self.computed(op, inputs, options, [TensorSpec(type_, None, quantization=by)])
             if value.size and np.mean((value == low) | (value == high)) > 0.4:

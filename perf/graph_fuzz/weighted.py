@@ -68,7 +68,7 @@ def _weights(s: Sketch, x: int, shape: Shape, axis: int, columns: int) -> _Weigh
 
 def _integer_weights(s: Sketch, x: TensorSpec, shape: Shape, axis: int, columns: int, bias: bool) -> _Weights:
     assert x.quantization is not None
-    unsigned = x.type == T.UINT8 and s.chance(0.7)
+    unsigned = x.type == T.UINT8
     per_channel = not unsigned and s.chance(0.6)
     scales = s.rng.uniform(0.01, 0.04, columns if per_channel else 1).astype(np.float32)
     zero = int(s.rng.integers(0, 256)) if unsigned else 0
@@ -86,8 +86,14 @@ def _integer_weights(s: Sketch, x: TensorSpec, shape: Shape, axis: int, columns:
 
 
 def _made(s: Sketch, op: Op, x: int, inputs: list[int], options: Any) -> int:
+    """Adds the node; quantized sums are scaled down, not up."""
     type_ = s.spec(x).type
-    return s.op(op, inputs, options) if type_ == T.FLOAT32 else s.scaled(op, inputs, options, type_)
+    if type_ == T.FLOAT32:
+        return s.op(op, inputs, options)
+    weights = s.spec(inputs[1]).quantization
+    by = s.spec(x).quantization
+    assert by is not None and weights is not None
+    return s.scaled(op, inputs, options, type_, least=float(by.scale[0] * weights.scale.max()))
 
 
 def _inputs(x: int, weights: _Weights) -> list[int]:

@@ -21,7 +21,7 @@ from litecl.perf.graph_fuzz.minimise import listing, minimise
 from litecl.perf.graph_fuzz.modes import MODES, Mode, Shared, adapted, entered, interpreter
 from litecl.perf.graph_fuzz.oracle import Outputs, differences, run
 
-_MOST_FUNCTIONS = {True: 100, False: 60}  # of a batch, linked or not; PoCL takes some 0.2 s to compile one
+_MOST_FUNCTIONS = {True: 100, False: 85}  # of a batch, linked or not; PoCL takes some 0.2 s to compile one
 _QUIET_S, _BUSY_S = 900.0, 90.0  # without an answer, of time and of a processor's time: a hang
 _FIRST_BUSY_S = 600.0  # the same of a processor's time before the first answer, when everything is compiled
 

@@ -160,6 +160,15 @@ CASES = (
     _transposed("3x3 SAME, stride 2", (2, 3, 4, 5), (6, 3, 3, 5), (6, 8), stride_w=2, stride_h=2),
     _transposed("3x3 VALID, stride 1", (1, 3, 4, 5), (6, 3, 3, 5), (5, 6), padding=Padding.VALID),
     _transposed(
+        "phases of one tap, lines that fill no tile",
+        (1, 3, 33, 16),
+        (17, 2, 2, 16),
+        (6, 66),
+        padding=Padding.VALID,
+        stride_w=2,
+        stride_h=2,
+    ),
+    _transposed(
         "2x2 VALID, stride 2",
         (1, 3, 4, 5),
         (6, 2, 2, 5),
