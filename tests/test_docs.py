@@ -8,7 +8,6 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 
 import oracle
-from litecl.delegate.ops import CL_OPS
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model, Node, Subgraph, TensorSpec
@@ -26,14 +25,6 @@ DOCUMENTS = (
 
 def _text(document: str) -> str:
     return (ROOT / document).read_text()
-
-
-def test_readme_lists_the_operators_that_have_device_kernels() -> None:
-    found = re.search(r"<!-- device operators -->\n(.*?)\n<!-- end of device operators -->", _text("README.md"), re.S)
-    assert found is not None
-    listed = found[1].replace("\n", " ")
-    expected = ", ".join(f"`{name}`" for name in sorted({op.name for op in CL_OPS}))
-    assert listed == expected, f"write this there, in lines of 120: {expected}"
 
 
 def test_the_table_of_operators_is_up_to_date() -> None:

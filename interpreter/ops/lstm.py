@@ -113,5 +113,4 @@ BASIC_LSTM = Op(
     run=_run_basic,
     bind=_bind_basic,
     states=(1, 4),
-    select=_select,
 )
