@@ -255,7 +255,7 @@ class Sketch:
                 break
             try:
                 self.one_of(*self.families)(self)
-            except (Unfit, ValueError):  # ValueError: numpy's, of random numbers below nothing
+            except (Unfit, ArithmeticError, ValueError):  # of numpy and Python: dimensions of 0
                 continue
 
     def build(self, outputs: Sequence[int]) -> Subgraph:

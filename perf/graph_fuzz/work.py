@@ -232,6 +232,8 @@ class Worker:
 
     def lost(self, kind: str) -> Result:
         """The finding that it died or hangs."""
+        if kind == "crash":
+            self._process.join(10)  # it is about to say how
         self._process.kill()
         self._process.join()
         finding = Finding(self.batch, self.graph, kind, f"exit code {self._process.exitcode}")
