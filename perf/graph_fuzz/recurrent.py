@@ -18,7 +18,7 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
 from litecl.interpreter.schema import ActivationFunctionType, LSTMKernelType
 from litecl.perf.graph_fuzz.sketch import Sketch, T
 
-_ACTIVATIONS = (*[ActivationFunctionType.TANH] * 3, ActivationFunctionType.RELU6, ActivationFunctionType.NONE)
+_ACTIVATIONS = (*[ActivationFunctionType.TANH] * 6, ActivationFunctionType.RELU6, ActivationFunctionType.NONE)
 
 
 def _floats(s: Sketch, *shape: int) -> int:
