@@ -10,7 +10,7 @@ from unittest import mock
 
 import numpy as np
 
-from litecl.delegate import CLDelegate, delegate
+from litecl.delegate import CLDelegate, delegation
 from litecl.delegate.cl_op import Launch
 from litecl.delegate.matmul import packing
 from litecl.delegate.opencl import device, runner
@@ -135,7 +135,7 @@ class Shared:
                 raise DelegateError("only planned")
 
         options = {**mode.options, "deny_nodes": drawn.deny, "cache_dir": None}
-        with mock.patch.object(delegate, "Program", Recorder), mock.patch.object(delegate, "warn"):
+        with mock.patch.object(delegation, "Program", Recorder), mock.patch.object(delegation, "warn"):
             planned = Interpreter(
                 drawn.model, delegates=[CLDelegate(**options)], experimental_preserve_all_tensors=mode.kept
             )
