@@ -1,30 +1,55 @@
-# Two commands on a fresh machine with Python 3.11+: `make demo` and `make test`.
+# On a fresh machine with Python 3.11+: `make demo`, `make check` (a minute) and `make test` (everything).
 PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 
-.PHONY: demo test lint models clean
+.PHONY: demo check test lint models docs packages hooks clean
 
 demo: .venv/installed
 	$(BIN)/python -m litecl.perf.demo
 
-test: lint
+# Linters, types, import rules, and the tests of interpreter and delegate that are quick and need no TensorFlow.
+check: lint
+	$(BIN)/python -m pytest --quick --numprocesses 2 --dist worksteal
+
+test: .venv/installed lint
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 # The table of real models: what ran where, and how far outputs are from LiteRT's.
 models: .venv/installed
 	$(BIN)/python -m pytest --capture no tests/test_real_models.py
 
-lint: .venv/installed
+lint: .venv/checked
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-.venv/installed: pyproject.toml
+# The documentation as a site, in build/site; warnings and dead links are errors.
+docs: .venv/documented
+	$(BIN)/python -m mkdocs build --strict
+
+# Wheel and sdist in dist/, each installed into a fresh environment and used there; CONVERT=--convert: with TensorFlow.
+packages: .venv/released
+	tests/tools/packages.sh $(BIN)/python $(CONVERT)
+
+# The linters before every commit.
+hooks: .venv/checked
+	$(BIN)/pre-commit install
+
+.venv/python:
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@
+
+# One environment, with what a target needs added to it.
+.venv/checked: EXTRA := check
+.venv/installed: EXTRA := test
+.venv/documented: EXTRA := docs
+.venv/released: EXTRA := release
+.venv/checked .venv/installed .venv/documented .venv/released: pyproject.toml | .venv/python
+	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRA)]'
 	touch $@
 
 clean:
-	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv build dist *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

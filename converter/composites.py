@@ -1,22 +1,10 @@
-"""Composites: calls of functions that stand for one operation, whatever their bodies compute."""
+"""Composites: calls of functions that represent one operation, whatever their bodies compute."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from litecl.converter.graph import Node, Value
-
-KERAS_LSTM = "litecl.lstm"
-"""The operator of a node that is an LSTM layer of Keras 3, as ``importer.keras_lstm`` traces it."""
-
-KERAS_BIDIRECTIONAL = "litecl.bidirectional_lstm"
-"""Two such layers over one sequence; ``passes.bidirectional`` finds them."""
-
-KERAS_RNN = "litecl.rnn"
-"""A simple recurrent layer; ``passes.rnn_loops`` finds it."""
-
-COMPOSITE = "litecl.composite"
-"""The operator of a node that a fusion takes. Its attributes are ``name``, ``attrs`` and ``fusion``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +22,6 @@ class Composite:
 
 
 def composite_of(node: Node) -> Composite:
-    """What a fusion gets to see of a node."""
+    """Return the composite that a node is, as a fusion gets to see it."""
     inputs = [node.input(i) for i in range(len(node.inputs))]
     return Composite(node.attrs["name"], node.attrs["attrs"], inputs, node.outputs)

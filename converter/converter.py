@@ -11,8 +11,8 @@ from litecl.converter.graph import Module
 from litecl.converter.pipeline import Observe, Pipeline, Tools
 from litecl.converter.quantize import quantize
 from litecl.converter.report import ConversionReport
-from litecl.interpreter import writer
 from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.file import writer
 from litecl.interpreter.graph import Model
 
 Shapes = Mapping[str, Sequence[int | None]]
@@ -22,7 +22,7 @@ _CHOICES: Mapping[str, tuple[str | None, ...]] = {"lstm": ("fused", "while"), "q
 
 
 class Options(TypedDict, total=False):
-    """How to convert, as keywords of every ``from_*``.
+    """Choose how to convert: keywords of every ``from_*``.
 
     lstm: "fused" makes one operator of a recurrent layer where there is one; "while" leaves its loop.
     quantize: how weights are stored: None as they are, "float16", or "int8" with a scale (dynamic range: activations
@@ -55,7 +55,7 @@ class Converter:
     def from_keras_model(
         cls, model: Any, input_shapes: Shapes | None = None, **options: Unpack[Options]
     ) -> "Converter":
-        """A Keras 3 model, in inference mode: Sequential, functional, or subclassed and called once."""
+        """Take a Keras 3 model, in inference mode: Sequential, functional, or subclassed and called once."""
 
         def load(self: Converter) -> dict[str, Module]:
             return {_DEFAULT_SIGNATURE: _frontends().from_keras_model(model, input_shapes, self.fuses_layers)}
@@ -71,7 +71,7 @@ class Converter:
         input_shapes: Shapes | None = None,
         **options: Unpack[Options],
     ) -> "Converter":
-        """A SavedModel, by default its signature ``serving_default``; several signatures become several subgraphs."""
+        """Take a SavedModel, by default its signature ``serving_default``; each signature becomes a subgraph."""
         keys = list(signature_keys or [_DEFAULT_SIGNATURE])
         return cls(lambda self: _frontends().from_saved_model(saved_model_dir, keys, tags, input_shapes), **options)
 
@@ -83,7 +83,7 @@ class Converter:
         input_shapes: Shapes | None = None,
         **options: Unpack[Options],
     ) -> "Converter":
-        """ConcreteFunctions, as ``tf.function(...).get_concrete_function(...)`` gives them.
+        """Take ConcreteFunctions, as ``tf.function(...).get_concrete_function(...)`` gives them.
 
         trackable_obj: what holds the variables, kept alive until ``convert``.
         """
@@ -101,7 +101,7 @@ class Converter:
         input_shapes: Shapes | None = None,
         **options: Unpack[Options],
     ) -> "Converter":
-        """A GraphDef without variables (.pb or .pbtxt), between named tensors."""
+        """Take a GraphDef without variables (.pb or .pbtxt), between named tensors."""
 
         def load(self: Converter) -> dict[str, Module]:
             graph = _frontends().from_frozen_graph(graph_def_file, input_arrays, output_arrays, input_shapes)
@@ -111,16 +111,16 @@ class Converter:
 
     @property
     def fuses_layers(self) -> bool:
-        """Whether recurrent layers become operators rather than loops."""
+        """True if recurrent layers become operators rather than loops."""
         return self._options.get("lstm", "fused") == "fused"
 
     def register_fusion(self, fusion: Fusion) -> "Converter":
-        """Converts composites of a name by ``fusion``, which is asked before those built in and registered earlier."""
+        """Convert composites of a name by ``fusion``, which is asked before those built in and registered earlier."""
         self._fusions.insert(0, fusion)
         return self
 
     def convert(self, observe: Observe | None = None) -> bytes:
-        """The content of a .tflite file. Raises ConversionError that names what cannot be converted and where it is.
+        """Return the content of a .tflite file. Raises ConversionError that names what cannot be converted, and where.
 
         observe: called with the name of every pass that has run, and the module as it is then.
         """
@@ -129,7 +129,7 @@ class Converter:
         return content
 
     def convert_to_model(self, observe: Observe | None = None) -> Model:
-        """The model as data, as ``litecl.interpreter.Interpreter`` takes it too."""
+        """Return the model as data, as ``litecl.interpreter.Interpreter`` takes it too."""
         modules = self._load(self)
         from litecl.converter.importer.execute import evaluate, infer_shapes
 

@@ -1,4 +1,4 @@
-"""What every pass made of the graph, as a file each, for whoever looks for the pass that went wrong."""
+"""Writes the graph to a file after each pass, to find the pass that went wrong."""
 
 from pathlib import Path
 

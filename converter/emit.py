@@ -1,29 +1,30 @@
 """From the converter's graph to a Model."""
 
 import hashlib
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from litecl.converter import graph
-from litecl.converter.graph import Dims, Function, Module, Value, Variable
+from litecl.converter.graph import Function, Module, Operator, Value, constant
+from litecl.converter.graph import Node as SourceNode
+from litecl.converter.records import Dims, Variable
 from litecl.converter.versions import version_of
-from litecl.interpreter import shapes
 from litecl.interpreter.errors import ConversionError, ModelError
 from litecl.interpreter.graph import ABSENT, Model, Node, Shape, Signature, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, NoOptions, Op
 from litecl.interpreter.ops.control import CALL_ONCE, IF, WHILE, CallOnceOptions, IfOptions, WhileOptions
 from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, VAR_HANDLE, VarHandleOptions
+from litecl.interpreter.run import shapes
 from litecl.interpreter.schema import TensorType
 
 _OPEN_SIZES = (1, 8, 32, 128, 256)
-_OPTIONS: dict[str | Op | ControlOp, Callable[..., Any]] = {IF: IfOptions, WHILE: WhileOptions}
+_OPTIONS: Mapping[Operator, Callable[..., Any]] = {IF: IfOptions, WHILE: WhileOptions}
 
 
 def emit(modules: dict[str, Module]) -> Model:
-    """The model whose signatures, by key, are the modules' entry points.
+    """Return the model whose signatures, by key, are the modules' entry points.
 
     Functions that nodes own become subgraphs after these. Variables are set by a subgraph that runs once.
     """
@@ -49,25 +50,25 @@ class _Program:
         self.subgraphs: list[Subgraph | None] = [None] * entries
 
     def add(self, function: Function) -> int:
-        """The index of the subgraph that a function becomes."""
+        """Add the subgraph that a function becomes and return its index."""
         index = len(self.subgraphs)
         self.subgraphs.append(None)
         self.subgraphs[index] = _Emitter(self, function).subgraph(function.name)
         return index
 
     def initialiser(self, variables: Sequence[Variable]) -> int:
-        """The index of a subgraph that gives variables the values that they had when the model was converted."""
+        """Add a subgraph that gives variables the values they have now, and return its index."""
         function = Function("initialise", [], [])
         for variable in variables:
             handle = Value(TensorType.RESOURCE, (), variable.name)
             options = VarHandleOptions("", variable.key)
-            function.add(graph.Node(VAR_HANDLE, [], [handle], options, variable.name))
-            value = graph.constant(variable.data, f"{variable.name}/initial")
-            function.add(graph.Node(ASSIGN_VARIABLE, [handle, value], [], NoOptions(), variable.name))
+            function.add(SourceNode(VAR_HANDLE, [], [handle], options, variable.name))
+            value = constant(variable.data, f"{variable.name}/initial")
+            function.add(SourceNode(ASSIGN_VARIABLE, [handle, value], [], NoOptions(), variable.name))
         return self.add(function)
 
     def finished(self) -> tuple[Subgraph, ...]:
-        """All subgraphs, once each is made."""
+        """Return all subgraphs, once each is made."""
         return tuple(subgraph for subgraph in self.subgraphs if subgraph is not None)
 
 
@@ -81,7 +82,7 @@ class _Emitter:
         self._names: dict[str, int] = {}
 
     def subgraph(self, name: str, initial: int | None = None) -> Subgraph:
-        """The function as a subgraph, which first of all runs the one that sets variables if there is one."""
+        """Return the function as a subgraph, which first of all runs the one that sets variables if there is one."""
         function = self._function
         inputs = tuple(map(self.index, function.inputs))
         nodes = [] if initial is None else [Node(CALL_ONCE, (), (), CallOnceOptions(initial))]
@@ -90,7 +91,7 @@ class _Emitter:
         return Subgraph(tuple(self._tensors), inputs, outputs, tuple(nodes), name)
 
     def index(self, value: Value) -> int:
-        """The tensor of a value; equal constants share one."""
+        """Return the tensor of a value; equal constants share one."""
         if value in self._indices:
             return self._indices[value]
         if value.data is None:
@@ -103,7 +104,7 @@ class _Emitter:
         self._indices[value] = self._constants[key]
         return self._indices[value]
 
-    def _node(self, node: graph.Node) -> Node:
+    def _node(self, node: SourceNode) -> Node:
         assert isinstance(node.op, Op | ControlOp), f"{node} was not lowered"
         inputs = tuple(ABSENT if value is None else self.index(value) for value in node.inputs)
         outputs = tuple(self.index(value) for value in node.outputs)
@@ -111,7 +112,7 @@ class _Emitter:
         return Node(node.op, inputs, outputs, options, version=node.op.versions.start)
 
     def add(self, value: Value, name: str) -> int:
-        """A new tensor for a value."""
+        """Add a tensor for a value and return its index."""
         count = self._names.get(name, 0)
         self._names[name] = count + 1
         shape = None if value.shape is None else tuple(1 if d is None else d for d in value.shape)
@@ -135,7 +136,7 @@ def _signature(shape: Dims) -> tuple[int, ...]:
 
 
 def _with_shapes(model: Model, entries: int) -> Model:
-    """The model with the shapes that follow from the inputs of its first subgraphs, and the versions of its nodes.
+    """Return the model with shapes that follow from the inputs of its first subgraphs, and versions of its nodes.
 
     Open dimensions get the smallest of some sizes that the model can be run with; an open batch is 1.
     """
@@ -152,7 +153,7 @@ def _with_shapes(model: Model, entries: int) -> Model:
 
 
 def _entry(subgraph: Subgraph, size: int) -> list[Shape]:
-    """The shapes of the inputs, open dimensions other than the batch being ``size``."""
+    """Return the shapes of the inputs, open dimensions other than the batch being ``size``."""
     specs = [subgraph.tensors[t] for t in subgraph.inputs]
     declared = [spec.shape_signature or spec.shape or () for spec in specs]
     return [tuple(d if d >= 0 else size if axis else 1 for axis, d in enumerate(shape)) for shape in declared]
@@ -168,5 +169,3 @@ def _completed(subgraph: Subgraph, known: Sequence[TensorSpec]) -> Subgraph:
         for node in subgraph.nodes
     )
     return replace(subgraph, tensors=tensors, nodes=nodes)
-
-

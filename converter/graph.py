@@ -7,34 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from litecl.converter.order import in_order
+from litecl.converter.records import Dims, OwnOp, Variable
+from litecl.converter.traits import Effects, traits_of
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.schema import TensorType
 
-Dims = tuple[int | None, ...]
-
-_WRITES = ("Assign", "ResourceScatter", "ResourceApply", "ASSIGN_VARIABLE", "CALL_ONCE")
-
-
-@dataclass(frozen=True)
-class Variable:
-    """A TensorFlow variable and the value that it has when the model is converted.
-
-    key: what tells it from other variables of the process, whose names may be equal.
-    """
-
-    name: str = field(compare=False)
-    data: Array = field(compare=False)
-    key: str
-
-
-@dataclass(frozen=True)
-class Callee:
-    """A function named by an attribute, with the attributes given to it."""
-
-    name: str
-    attrs: Mapping[str, Any] = field(default_factory=dict)
+Operator = str | OwnOp | Op | ControlOp
 
 
 @dataclass(eq=False)
@@ -42,7 +23,7 @@ class Value:
     """A tensor: the result of a node, an input of the function, or a constant (``data``).
 
     shape: None where not even the rank is known; None for a dimension that is known only at run time.
-    variable: what a resource tensor stands for. is_state: whether an operator updates it in place.
+    variable: the one that a resource tensor is a handle of. is_state: whether an operator updates it in place.
     users: the nodes that read it, once for every operand.
     """
 
@@ -74,8 +55,9 @@ class Value:
 class Node:
     """An operator at work.
 
-    op: the name of a TensorFlow operator, or the record of a TFLite one.
-    options: the attributes by name of a TensorFlow operator, or an instance of ``op.options``.
+    op: the name of a TensorFlow operator, or the record of one of the converter's own or of a TFLite one.
+    options: attributes by name, or for a TFLite operator an instance of ``op.options``.
+    effects: those of the operator itself, without those of its bodies.
     name: the place in the user's model.
     bodies: the functions that this node alone runs: branches of an If, condition and body of a While, the
         decomposition of a composite. They see nothing but their arguments.
@@ -83,14 +65,16 @@ class Node:
 
     def __init__(
         self,
-        op: str | Op | ControlOp,
+        op: Operator,
         inputs: Sequence[Value | None],
         outputs: Sequence[Value],
         options: Any,
         name: str,
         bodies: "Sequence[Function]" = (),
+        effects: Effects | None = None,
     ) -> None:
         self.op = op
+        self.effects = _effects_of(op) if effects is None else effects
         self.bodies = tuple(bodies)
         self.options = options
         self.name = name
@@ -101,7 +85,7 @@ class Node:
             value.producer = self
 
     def rewire(self, inputs: Sequence[Value | None]) -> None:
-        """Reads other values from now on."""
+        """Read other values from now on."""
         for value in self.inputs:
             if value is not None:
                 value.users.remove(self)
@@ -110,8 +94,20 @@ class Node:
             if value is not None:
                 value.users.append(self)
 
+    def become(self, op: Operator, inputs: Sequence[Value | None], options: Any) -> None:
+        """Turn into another operator with the same results, and that operator's effects."""
+        self.op, self.options, self.effects = op, options, _effects_of(op)
+        self.rewire(inputs)
+
+    def copied(self, copies: Mapping[Value, Value]) -> "Node":
+        """Return a copy that reads and makes copies of values; its bodies are cloned."""
+        inputs = [None if value is None else copies[value] for value in self.inputs]
+        outputs = [copies[value] for value in self.outputs]
+        bodies = [body.clone() for body in self.bodies]
+        return Node(self.op, inputs, outputs, self.options, self.name, bodies, self.effects)
+
     def input(self, position: int) -> Value:
-        """An operand that must be there."""
+        """Return an operand that must be there."""
         value = self.inputs[position] if position < len(self.inputs) else None
         if value is None:
             raise ConversionError(f"{self}: operand {position} is missing")
@@ -124,18 +120,22 @@ class Node:
 
     @property
     def attrs(self) -> Mapping[str, Any]:
-        """The attributes of a TensorFlow operator."""
-        assert isinstance(self.op, str), f"{self} is not TensorFlow's"
+        """The attributes of an operator of TensorFlow or of the converter's own."""
+        assert isinstance(self.op, str | OwnOp), f"{self} is not TensorFlow's"
         return self.options  # type: ignore[no-any-return]
 
     @property
-    def is_effect(self) -> bool:
-        """Whether the operator does something besides computing its results: it writes a variable."""
-        name = self.op if isinstance(self.op, str) else self.op.name
-        return name.startswith(_WRITES) or any(node.is_effect for body in self.bodies for node in body.nodes)
+    def op_name(self) -> str:
+        """The name of the operator."""
+        return self.op if isinstance(self.op, str) else self.op.name
+
+    @property
+    def writes(self) -> bool:
+        """True if the node must run, whether or not its results are read: it or one of its bodies has effects."""
+        return self.effects is Effects.WRITES or any(node.writes for body in self.bodies for node in body.nodes)
 
     def __str__(self) -> str:
-        return f"{self.op if isinstance(self.op, str) else self.op.name} {self.name!r}"
+        return f"{self.op_name} {self.name!r}"
 
 
 @dataclass(eq=False)
@@ -149,54 +149,39 @@ class Function:
     attrs: Mapping[str, Any] = field(default_factory=dict)
 
     def add(self, node: Node, before: Node | None = None) -> Node:
-        """Adds a node, to be sorted in by ``tidy``, or to run right before another one."""
+        """Add a node, to be sorted in by ``tidy``, or to run right before another one."""
         self.nodes.insert(len(self.nodes) if before is None else self.nodes.index(before), node)
         return node
 
     def emit(
         self,
-        op: str,
+        op: Operator,
         inputs: Sequence[Value | None],
         like: "Value | tuple[TensorType, Dims | None]",
         name: str,
         **attrs: Any,
     ) -> Value:
-        """The result of a new TensorFlow operator, of the type and shape of ``like``."""
+        """Add a node with attributes and return its result, of the type and shape of ``like``."""
         type_, shape = (like.type, like.shape) if isinstance(like, Value) else like
         return self.add(Node(op, inputs, [Value(type_, shape, name)], attrs, name)).output
 
     def walk(self) -> "Iterator[Function]":
-        """The functions that the nodes own, innermost first, and then this one."""
+        """Return the functions that the nodes own, innermost first, and then this one."""
         for node in list(self.nodes):
             for body in node.bodies:
                 yield from body.walk()
         yield self
 
     def clone(self) -> "Function":
-        """A copy that shares nothing but the data of constants, bodies included."""
-        copies: dict[Value, Value] = {}
-
-        def copy(value: Value) -> Value:
-            if value not in copies:
-                copies[value] = replace(value, producer=None, users=[])
-            return copies[value]
-
-        inputs = [copy(value) for value in self.inputs]
-        nodes = [
-            Node(
-                node.op,
-                [None if value is None else copy(value) for value in node.inputs],
-                [copy(value) for value in node.outputs],
-                node.options,
-                node.name,
-                [body.clone() for body in node.bodies],
-            )
-            for node in self.nodes
-        ]
-        return Function(self.name, inputs, [copy(value) for value in self.outputs], nodes, self.attrs)
+        """Return a copy that shares nothing but the data of constants, bodies included."""
+        values = [*self.inputs, *self.outputs, *(v for node in self.nodes for v in (*node.inputs, *node.outputs) if v)]
+        copies = {value: replace(value, producer=None, users=[]) for value in values}
+        nodes = [node.copied(copies) for node in self.nodes]
+        inputs, outputs = ([copies[value] for value in part] for part in (self.inputs, self.outputs))
+        return Function(self.name, inputs, outputs, nodes, self.attrs)
 
     def replace(self, old: Value, new: Value) -> None:
-        """Lets every reader of ``old`` read ``new``."""
+        """Let every reader of ``old`` read ``new``."""
         if old is new:
             return
         for user in set(old.users):
@@ -204,31 +189,32 @@ class Function:
         self.outputs = [new if value is old else value for value in self.outputs]
 
     def replace_node(self, node: Node, values: Sequence[Value]) -> None:
-        """Lets ``values`` stand for the results of ``node``, which reads nothing any more."""
+        """Let readers of the results of ``node`` read ``values``; the node reads and does nothing any more."""
         for old, new in zip(node.outputs, values, strict=True):
             self.replace(old, new)
+        node.effects = Effects.PURE
         node.rewire(())
 
     def only_user(self, value: Value) -> Node | None:
-        """The node that alone reads ``value``, if there is one and the caller does not get the value too."""
+        """Return the node that alone reads ``value``, if there is one and the caller does not get the value too."""
         return value.users[0] if len(value.users) == 1 and not self.is_output(value) else None
 
     def is_output(self, value: Value) -> bool:
-        """Whether the caller gets the value."""
+        """Return whether the caller gets the value."""
         return any(value is output for output in self.outputs)
 
     def tidy(self) -> None:
-        """Drops nodes that nothing needs, and sorts the others, in their present order where that is one."""
+        """Drop nodes that nothing needs, and sort the others, in their present order where that is one."""
         live = self._live()
         kept = [node for node in self.nodes if node in live]
         for node in self.nodes:
             if node not in live:
                 node.rewire(())
-        self.nodes = _sorted(kept)
+        self.nodes = in_order(kept, _producers)
 
     def _live(self) -> set[Node]:
         live: set[Node] = set()
-        pending = [value.producer for value in self.outputs] + [node for node in self.nodes if node.is_effect]
+        pending = [value.producer for value in self.outputs] + [node for node in self.nodes if node.writes]
         while pending:
             node = pending.pop()
             if node is None or node in live:
@@ -238,7 +224,7 @@ class Function:
         return live
 
     def check(self) -> None:
-        """Raises AssertionError where the links between values and nodes do not hold together."""
+        """Raise AssertionError where the links between values and nodes do not hold together."""
         known = set(self.inputs)
         for node in self.nodes:
             for value in node.inputs:
@@ -274,27 +260,18 @@ class Module:
 
 
 def constant(data: Array, name: str = "") -> Value:
-    """A value that is known."""
+    """Return a value that is known."""
     return Value(TensorType.of(data.dtype), data.shape, name, data)
 
 
-def _sorted(nodes: Sequence[Node]) -> list[Node]:
-    """The nodes, each after those whose results it reads."""
-    done: set[Node] = set()
-    result: list[Node] = []
-    for root in nodes:
-        stack = [root]
-        while stack:
-            node = stack[-1]
-            if node in done:
-                stack.pop()
-                continue
-            missing = [v.producer for v in node.inputs if v is not None and v.producer is not None]
-            missing = [producer for producer in missing if producer not in done]
-            if missing:
-                stack += reversed(missing)
-                continue
-            stack.pop()
-            done.add(node)
-            result.append(node)
-    return result
+def _effects_of(op: Operator) -> Effects:
+    """Return the effects of an operator; of TFLite's that write, ``Builder.write`` tells the node."""
+    if isinstance(op, OwnOp):
+        return op.effects
+    if isinstance(op, Op):
+        return Effects.PURE if op.pure else Effects.READS
+    return Effects.READS if isinstance(op, ControlOp) else traits_of(op).effects
+
+
+def _producers(node: Node) -> list[Node]:
+    return [value.producer for value in node.inputs if value is not None and value.producer is not None]

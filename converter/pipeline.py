@@ -5,22 +5,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from litecl.converter.composites import KERAS_BIDIRECTIONAL, KERAS_LSTM, KERAS_RNN
 from litecl.converter.fusions.fusion import Fusion
 from litecl.converter.graph import Function, Module
-from litecl.converter.lower import lower
+from litecl.converter.lower import LOWERINGS, lower
+from litecl.converter.own_ops import BIDIRECTIONAL_LSTM, LSTM, RNN
 from litecl.converter.passes.calls.bodies import own_bodies
 from litecl.converter.passes.calls.composites import fuse_composites
 from litecl.converter.passes.calls.inline import inline_calls
 from litecl.converter.passes.control.branches import simplify_branches
+from litecl.converter.passes.control.effects import refuse_effects
 from litecl.converter.passes.control.loops import simplify_loops
 from litecl.converter.passes.control.variables import changed_variables, freeze_variables
 from litecl.converter.passes.lists.elements import Scope, shape_reads
-from litecl.converter.passes.lists.tensor_lists import lower_lists
+from litecl.converter.passes.lists.lower_lists import lower_lists
 from litecl.converter.passes.recurrent.bidirectional import fuse_bidirectional
 from litecl.converter.passes.recurrent.lstm import fuse_lstm_loops
 from litecl.converter.passes.recurrent.rnn import fuse_rnn_loops
-from litecl.converter.passes.sizes import resolve_sizes
 from litecl.converter.passes.tensorflow.activations import fuse_activations
 from litecl.converter.passes.tensorflow.arithmetic import simplify_arithmetic
 from litecl.converter.passes.tensorflow.dense import fuse_dense
@@ -28,6 +28,7 @@ from litecl.converter.passes.tensorflow.dilation import fold_dilation
 from litecl.converter.passes.tensorflow.fold import Evaluate, fold_constants
 from litecl.converter.passes.tensorflow.identities import remove_identities
 from litecl.converter.passes.tensorflow.repeats import fuse_repeats
+from litecl.converter.passes.tensorflow.shape_arithmetic import resolve_sizes
 from litecl.converter.passes.tensorflow.shape_sources import use_shape_sources
 from litecl.converter.passes.tflite.duplicates import merge_duplicates
 from litecl.converter.passes.tflite.fused_activation import fuse_activation
@@ -53,18 +54,16 @@ _TENSORFLOW: tuple[Callable[[Function], None], ...] = (
     fuse_activations,
     remove_identities,
 )
-_TFLITE: tuple[Callable[[Function], bool], ...] = (
-    join_reshapes, keep_dims, fold_linear, fuse_activation, fold_padding
-)  # fmt: skip
+_TFLITE: tuple[Callable[[Function], bool], ...] = (join_reshapes, keep_dims, fold_linear, fuse_activation, fold_padding)
 _MAX_ROUNDS = 20
-_LAYERS: Mapping[Any, str] = {KERAS_LSTM: "LSTM", KERAS_RNN: "SimpleRNN", KERAS_BIDIRECTIONAL: "Bidirectional LSTM"}
+_LAYERS: Mapping[Any, str] = {LSTM: "LSTM", RNN: "SimpleRNN", BIDIRECTIONAL_LSTM: "Bidirectional LSTM"}
 
 Observe = Callable[[str, Module], None]
 
 
 @dataclass(frozen=True)
 class Tools:
-    """What the passes need from outside, all of it TensorFlow's.
+    """Functions of TensorFlow's that the passes need.
 
     evaluate: runs operators on constants. infer_shapes: shapes of a function whose inputs' shapes changed.
     """
@@ -88,7 +87,7 @@ class Pipeline:
     report: ConversionReport = field(default_factory=ConversionReport)
 
     def run(self, modules: Sequence[Module]) -> None:
-        """Runs all passes; the modules may share variables."""
+        """Run all passes; the modules may share variables."""
         for module in modules:
             self._prepare(module)
         changed = changed_variables(modules)
@@ -99,16 +98,17 @@ class Pipeline:
             self._tflite(module)
 
     def _prepare(self, module: Module) -> None:
-        """One graph that owns all that it runs, in the terms of TensorFlow 2."""
+        """Make one graph that owns all that it runs, in the terms of TensorFlow 2."""
         self._whole(module, "raise_control", _raise_control)
         self._whole(module, "inline_calls", lambda m: self.report.fusions.extend(inline_calls(m, self.fusions)))
         self._whole(module, "own_bodies", own_bodies)
         self._each(module, remove_identities)
 
     def _control(self, module: Module) -> None:
-        """Composites decided on, loops fused or made simple, lists made tensors."""
+        """Decide on composites, fuse or simplify loops, make tensors of lists."""
         main = module.main
         self._simplify_control(module)
+        self._whole(module, "refuse_effects", lambda m: refuse_effects(m.main, LOWERINGS))
         if module.reshaped and _has_bodies(main):
             shape_reads(Scope(main))
             self._whole(module, "infer_shapes", lambda m: self.tools.infer_shapes(m.main))
@@ -118,8 +118,7 @@ class Pipeline:
             for apply in (fuse_lstm_loops, fuse_rnn_loops, fuse_bidirectional):
                 self._each(module, apply)
         self.report.fusions.extend(
-            FusionRecord(_LAYERS[node.op], node.name)
-            for f in main.walk() for node in f.nodes if node.op in _LAYERS
+            FusionRecord(_LAYERS[node.op], node.name) for f in main.walk() for node in f.nodes if node.op in _LAYERS
         )
         self._whole(module, "lower_lists", lower_lists)
         self._simplify_control(module)
@@ -147,7 +146,7 @@ class Pipeline:
                 return
 
     def _each(self, module: Module, apply: Callable[[Function], object], name: str = "") -> bool:
-        """Applies a pass to every function, innermost first; says whether one changed."""
+        """Apply a pass to every function, innermost first; say whether one changed."""
         changed = False
 
         def all_functions(module: Module) -> None:
@@ -167,7 +166,7 @@ class Pipeline:
 
 
 def _raise_control(module: Module) -> None:
-    """TensorFlow 1's control flow and variables as TensorFlow 2's. Until then nodes may form cycles."""
+    """Write TensorFlow 1's control flow and variables as TensorFlow 2's. Until then nodes may form cycles."""
     for function in (module.main, *module.functions.values()):
         raise_variables(function)
         if any(node.op in ("Enter", "Switch", "TensorArrayV3") for node in function.nodes):

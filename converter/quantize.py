@@ -31,7 +31,7 @@ _FEWEST_INT8 = 1024  # as in TensorFlow's converter: what is smaller saves nothi
 
 @dataclass(frozen=True)
 class _Weights:
-    """Which operands are weights, quantized all or none, and the axis of their output channels."""
+    """The positions of weights, which are quantized all or none, and the axis of their output channels."""
 
     positions: tuple[int, ...]
     axis: int | None = None
@@ -51,7 +51,7 @@ _WEIGHTS: Mapping[Op | ControlOp, _Weights] = {
 
 
 def quantize(model: Model, how: str | None) -> Model:
-    """The model with its weights as ``how`` says: "float16", "int8", or None, which leaves them."""
+    """Return the model with its weights as ``how`` says: "float16", "int8", or None, which leaves them."""
     if how is None:
         return model
     of_subgraph = _float16 if how == "float16" else _int8
@@ -76,7 +76,7 @@ def _float16(graph: Subgraph) -> Subgraph:
 
 
 def _check_states(graph: Subgraph) -> None:
-    """Refuses open dimensions next to states.
+    """Refuse open dimensions next to states.
 
     LiteRT widens a constant once. When an input is resized, so are states, and the widened constants, which lie in the
     same memory, move without being computed again: the results would be wrong.
@@ -96,14 +96,15 @@ def _int8(graph: Subgraph) -> Subgraph:
         tensors[index] = _quantized(graph.tensors[index], axis)
     nodes = [
         replace(node, version=version_of(node, [None if t == ABSENT else tensors[t] for t in node.inputs]))
-        if chosen.keys() & set(node.inputs) else node
+        if chosen.keys() & set(node.inputs)
+        else node
         for node in graph.nodes
     ]
     return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes))
 
 
 def _chosen(graph: Subgraph) -> dict[int, int | None]:
-    """The tensors to quantize, each with the axis of its scales: weights that nothing else reads."""
+    """Return the tensors to quantize, each with the axis of its scales: weights that nothing else reads."""
     readers: dict[int, int] = {}
     for t in (*graph.outputs, *(t for node in graph.nodes for t in node.inputs)):
         readers[t] = readers.get(t, 0) + 1
@@ -125,7 +126,7 @@ def _are_worth_it(graph: Subgraph, given: Iterable[int]) -> bool:
 
 
 def _quantized(spec: TensorSpec, axis: int | None) -> TensorSpec:
-    """Symmetric: the largest magnitude, of each channel or of all, becomes 127."""
+    """Quantize symmetrically: the largest magnitude, of each channel or of all, becomes 127."""
     data = spec.data
     assert data is not None
     others = tuple(i for i in range(data.ndim) if i != axis) if axis is not None else None

@@ -1,4 +1,4 @@
-"""What a conversion did: operators, composites made one operator or not, the time that each pass took."""
+"""Tells what a conversion did: operators, composites made one operator or not, the time that each pass took."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -18,12 +18,14 @@ class FusionRecord:
 
     @property
     def made(self) -> bool:
-        """Whether it became the operator that is made for it."""
+        """True if it became the operator that is made for it."""
         return self.reason is None
 
     def __str__(self) -> str:
-        return f"fused {self.name} {self.place!r}" if self.made else (
-            f"not fused {self.name} {self.place!r}: {self.reason}"
+        return (
+            f"fused {self.name} {self.place!r}"
+            if self.made
+            else (f"not fused {self.name} {self.place!r}: {self.reason}")
         )
 
 
@@ -31,7 +33,7 @@ class FusionRecord:
 class ConversionReport:
     """Filled in by ``Converter.convert``.
 
-    operators: how often each TFLite operator stands in the model. subgraphs: how many operators each has.
+    operators: how often each TFLite operator is in the model. subgraphs: how many operators each has.
     passes: seconds spent in each pass, by name. size_bytes: of the file; 0 until it is written.
     """
 
@@ -42,12 +44,12 @@ class ConversionReport:
     size_bytes: int = 0
 
     def of(self, model: Model) -> "ConversionReport":
-        """The report with what there is in a model."""
+        """Return the report with what there is in a model."""
         operators = Counter(node.op.name for graph in model.subgraphs for node in graph.nodes)
         return replace(self, operators=dict(operators), subgraphs=[len(graph.nodes) for graph in model.subgraphs])
 
     def to_dict(self) -> Mapping[str, Any]:
-        """The report as plain data."""
+        """Return the report as plain data."""
         return asdict(self)
 
     def __str__(self) -> str:

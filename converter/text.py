@@ -6,7 +6,7 @@ from litecl.converter.graph import Function, Module, Node, Value
 
 
 def describe(module: Module) -> str:
-    """All functions, those that nodes own indented under these."""
+    """Return all functions as text, those that nodes own indented under these."""
     return "\n".join(_function(module.main, "")) + "\n"
 
 
@@ -22,8 +22,7 @@ def _function(function: Function, indent: str) -> Iterator[str]:
 def _node(node: Node) -> str:
     results = ", ".join(map(_value, node.outputs))
     operands = ", ".join(_operand(value) for value in node.inputs)
-    name = node.op if isinstance(node.op, str) else node.op.name
-    return f"{results} = {name}({operands})" if results else f"{name}({operands})"
+    return f"{results} = {node.op_name}({operands})" if results else f"{node.op_name}({operands})"
 
 
 def _value(value: Value) -> str:

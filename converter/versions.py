@@ -36,7 +36,7 @@ _Rule = Callable[[Node, Specs], int]
 
 
 def version_of(node: Node, inputs: Specs) -> int:
-    """The version to write, for a node whose operands are ``inputs``."""
+    """Return the version to write, for a node whose operands are ``inputs``."""
     rule = _RULES.get(node.op)
     return node.op.versions.start if rule is None else rule(node, inputs)
 
@@ -76,7 +76,7 @@ def _is_hybrid(inputs: Specs) -> bool:
 
 
 def _hybrid(version: int) -> _Rule:
-    """The version for integer weights with float activations."""
+    """Return the version for integer weights with float activations."""
     return lambda node, inputs: version if _is_hybrid(inputs) else 1
 
 

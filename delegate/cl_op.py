@@ -134,7 +134,7 @@ class Alias:
 class Move:
     """The elements of ``source`` that the view ``at`` names become those of ``into`` that ``to`` names.
 
-    Views are those of ``delegate/strided.py``. No launch where the elements lie there already, or may be read where
+    Views are those of ``delegate/kit/strided.py``. No launch where the elements lie there already, or may be read where
     they are.
     """
 
@@ -231,6 +231,7 @@ class ClOp:
     fuses_activation, fuses_residual: whether ``lower`` honours ``Call.activation`` beyond CLAMP, and ``Call.residual``.
     fuses_pads: whether ``lower`` honours ``Call.pads``, of an operator whose options have a VALID padding.
     reads_rows, writes_rows: whether ``lower`` honours ``Operand.row_step`` of float inputs and of a float output.
+    float64: whether its kernels compute in float64, of a node that it claims (options, input specs, output specs).
     joins: of an operator that does no more than put its inputs (the first, if there are parameters) into its output,
         their places there (options, inputs, a view of the output): what computes an input may leave it there itself.
     """
@@ -247,6 +248,7 @@ class ClOp:
     reads_rows: bool = False
     writes_rows: bool = False
     joins: Callable[[Any, Specs, Array], Sequence[Array]] | None = None
+    float64: Callable[[Any, Specs, Sequence[TensorSpec]], bool] = lambda options, inputs, outputs: False
 
     def select(self, inputs: Specs, outputs: Sequence[TensorSpec]) -> "ClOp":
         """Return the record of the kernel that runs a node with these tensors: this one."""

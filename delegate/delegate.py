@@ -1,36 +1,18 @@
 """The public delegate: claims what an OpenCL device can run and leaves the rest, with reasons, to the CPU."""
 
-import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from os import PathLike
-from typing import Any
+from collections.abc import Sequence
 
-from litecl.delegate.cl_errors import typed_errors
-from litecl.delegate.cl_op import ClOp
-from litecl.delegate.control import FOLDED, callees_of, reached
-from litecl.delegate.cost import work_flops
-from litecl.delegate.device import Device
-from litecl.delegate.list_writes import learned, with_lists_in_place
-from litecl.delegate.opening import forget, open_device, tuning_of
-from litecl.delegate.options import CLOptions, Precision, node_set
-from litecl.delegate.partition import Partitioning, Region, partition
-from litecl.delegate.plan import plan
-from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, PartitionRow, summary, warn
-from litecl.delegate.runner import Program
-from litecl.delegate.tuning import Tuning
-from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
-from litecl.interpreter.executor import Frame
-from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
-from litecl.interpreter.op import ControlOp, Inputs, NoOptions
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.delegation import CLDelegation
+from litecl.interpreter.graph import Model, TensorSpec
 
 
-class CLDelegate:
+class CLDelegate(CLOptions):
     """Runs parts of a model on an OpenCL device; pass it as ``Interpreter(model, delegates=[CLDelegate()])``.
 
     device: a pyopencl Device, a fragment of its name or its index; None picks a GPU if there is one, else the CPU
-        device that suits the model. num_threads: on a CPU device, 1 picks the one that runs in the calling thread.
+        device that suits the model. num_threads: on a CPU device, 1 picks the one that runs in the calling thread;
+        others are a bound where the device can be divided, which PoCL 7.1's cannot.
     precision: "fp32", or "fp16", which stores large weights (over 2**18 elements) of convolutions, matrix products and
         LSTMs as halves, but for those of Winograd's algorithm; activations and arithmetic are float32 in both.
     max_delegated_partitions: keep only so many regions, the largest; None keeps all. min_nodes_per_partition: leave
@@ -39,7 +21,7 @@ class CLDelegate:
     cache_dir: where program binaries and tunings are kept: "auto" is ``~/.cache/litecl``, None keeps none.
     tuning: None takes what ``litecl devices --tuning`` has measured on the device, or else the defaults.
     profile: take device times of every launch. strict: raise DelegateError where the device fails, instead of
-        leaving the region to the CPU. Refusing an operator is no failure.
+        leaving the region to the CPU, or to a queue where it cannot be linked. Refusing an operator is no failure.
     max_loop_iterations: of a WHILE on the device each time it runs; one that goes on raises ModelError, and variables
         are as they were before. None lets it go on. On a CPU device a loop runs within one kernel, which nothing
         interrupts; queued loops, as on a GPU, hear Ctrl-C. queue_loops: queue them on a CPU device too.
@@ -47,302 +29,10 @@ class CLDelegate:
         name a kernel file by its absolute path, without ``.cl``; it is written as those of litecl are.
     """
 
-    def __init__(
-        self,
-        device: Any = None,
-        *,
-        num_threads: int | None = None,
-        precision: Precision = "fp32",
-        max_delegated_partitions: int | None = None,
-        min_nodes_per_partition: int = 1,
-        allow_ops: Collection[str] | None = None,
-        deny_ops: Collection[str] | None = None,
-        deny_nodes: Collection[int | tuple[int, int]] | None = None,
-        cache_dir: str | PathLike[str] | None = "auto",
-        tuning: Tuning | None = None,
-        profile: bool = False,
-        strict: bool = False,
-        max_loop_iterations: int | None = None,
-        queue_loops: bool = False,
-        custom_ops: Collection[ClOp] = (),
-    ) -> None:
-        self.options = CLOptions(
-            device=device,
-            num_threads=num_threads,
-            precision=precision,
-            max_delegated_partitions=max_delegated_partitions,
-            min_nodes_per_partition=min_nodes_per_partition,
-            allow_ops=None if allow_ops is None else frozenset(allow_ops),
-            deny_ops=frozenset(deny_ops or ()),
-            deny_nodes=node_set(deny_nodes or ()),
-            cache_dir=cache_dir,
-            tuning=tuning,
-            profile=profile,
-            strict=strict,
-            max_loop_iterations=max_loop_iterations,
-            queue_loops=queue_loops,
-            custom_ops=tuple(custom_ops),
-        )
-
     def apply(
         self, model: Model, specs: Sequence[Sequence[TensorSpec]], *, preserve_all_tensors: bool = False
-    ) -> "CLDelegation":
-        """Partitions, plans and builds; see ``Delegate.apply``. Raises DelegateError only if ``strict``."""
-        delegation = CLDelegation(model, specs, self.options, preserve_all_tensors)
+    ) -> CLDelegation:
+        """Partition, plan and build; see ``Delegate.apply``. Raises DelegateError only if ``strict``."""
+        delegation = CLDelegation(model, specs, self, preserve_all_tensors)
         delegation.prepare()
         return delegation
-
-
-@dataclass
-class CLDelegation:
-    """One model with its regions on one device."""
-
-    original: Model
-    specs: Sequence[Sequence[TensorSpec]]
-    options: CLOptions
-    preserve: bool
-    model: Model = field(init=False)
-    planned: Model = field(init=False)  # the model as regions are made of it, node by node like the original
-    planned_specs: Sequence[Sequence[TensorSpec]] = field(init=False)
-    counters: Counters = field(default_factory=Counters)
-    failures: list[str] = field(default_factory=list)
-    passed_over: list[str] = field(default_factory=list)
-    _device: Device | None = None
-    _programs: dict[int, Program] = field(default_factory=dict)
-    _rows: list[NodeRow] = field(default_factory=list)
-    _called: set[int] = field(default_factory=set)  # subgraphs that nodes run
-    _input_memory: dict[int, dict[int, Array]] = field(default_factory=dict)
-    _build_s: float = 0.0
-    _cache_hits: int = 0
-
-    def prepare(self) -> None:
-        """Rewrites the model, subgraph by subgraph."""
-        graphs = self.original.subgraphs
-        shapes = {i: [self.specs[i][t].static_shape for t in graphs[i].inputs] for i in self._entries()}
-        self.planned, self.planned_specs = with_lists_in_place(self.original, self.specs, shapes)
-        start_s = time.perf_counter()
-        try:
-            flops = work_flops(self.original, self.specs)
-            self._device = open_device(self.options, flops, self.passed_over)
-            hits_before = self._device.programs.cache_hits
-        except DelegateError as error:
-            self._fail(error)
-        self.model = replace(self.original, subgraphs=self._subgraphs())
-        self._build_s = time.perf_counter() - start_s
-        if self._device is not None:
-            self._cache_hits = self._device.programs.cache_hits - hits_before
-
-    def report(self) -> DelegationReport:
-        """What ran where and why."""
-        kernels = self._kernel_rows()
-        programs = self._programs.items()
-        return DelegationReport(
-            device="none" if self._device is None else self._device.name,
-            nodes=tuple(self._rows),
-            partitions=tuple(_partition_row(number, program) for number, program in programs),
-            counters=replace(self.counters),
-            build_s=self._build_s,
-            cache_hits=self._cache_hits,
-            kernels=kernels,
-            failures=tuple(self.failures),
-            passed_over=tuple(self.passed_over),
-        )
-
-    def _kernel_rows(self) -> tuple[KernelRow, ...]:
-        """Device times of launches; none of a region whose device does not tell them, which is logged."""
-        rows: list[KernelRow] = []
-        for program in self._programs.values():
-            try:
-                rows += program.kernel_rows()
-            except DelegateError as error:
-                if self.options.strict:
-                    raise
-                warn(f"region {program.partition} has no times: {summary(error)}")
-        return tuple(rows)
-
-    def _subgraphs(self) -> tuple[Subgraph, ...]:
-        """Every subgraph rewritten, but for those that only regions run: these are part of the regions."""
-        graphs = list(self.original.subgraphs)
-        self._called = set(reached(self.original, [node for graph in graphs for node in graph.nodes]))
-        waiting = [i for i in range(len(graphs)) if i not in self._called or i in self._entries()]
-        done: set[int] = set()
-        while waiting:
-            index = waiting.pop(0)
-            if index not in done:
-                done.add(index)
-                graphs[index] = self._subgraph(index, graphs[index])
-                waiting += [callee for node in graphs[index].nodes for callee in callees_of(node)]
-        self._report_absorbed(done)
-        self._rows.sort(key=lambda row: (row.subgraph, row.node))
-        return tuple(graphs)
-
-    def _entries(self) -> set[int]:
-        return {0, *(signature.subgraph for signature in self.original.signatures)}
-
-    def _basis(self, index: int) -> tuple[Model, Sequence[Sequence[TensorSpec]]]:
-        """What regions of a subgraph are made of: the original where the CPU runs some of what was changed in it."""
-        changed = self.planned.subgraphs[index] is not self.original.subgraphs[index]
-        return (self.original, self.specs) if changed else (self.planned, self.planned_specs)
-
-    def _subgraph(self, index: int, graph: Subgraph) -> Subgraph:
-        parts, known = self._partition(index, graph), learned(graph, self.specs[index], self._basis(index)[1][index])
-        built = {
-            region.nodes: node
-            for region in parts.regions
-            if (node := self._build(region, (*known, *(graph.nodes[i] for i in region.nodes)), parts))
-        }
-        self._report(index, graph, parts)
-        if not built:
-            return graph
-        runs = [[built[run]] if run in built else [graph.nodes[i] for i in run] for run in parts.order]
-        nodes = [*known, *(node for run in runs for node in run)]
-        if index in self._entries() and index not in self._called:
-            self._share_memory(index, graph, {t for n in nodes if n not in built.values() for t in n.inputs})
-        return replace(graph, nodes=tuple(nodes))
-
-    def _partition(self, index: int, graph: Subgraph) -> Partitioning:
-        try:
-            if self._device is not None:
-                with typed_planning(f"partitioning subgraph {index}"):
-                    return partition(index, *self._basis(index), self.options, preserve=self.preserve)
-        except DelegateError as error:
-            self._fail(error)
-        return Partitioning((), dict.fromkeys(range(len(graph.nodes)), self.failures[-1]), ())
-
-    def _share_memory(self, index: int, graph: Subgraph, on_cpu: Collection[int]) -> None:
-        """Inputs that only regions read are set in a region's memory, outputs that nobody else reads stay in it.
-
-        on_cpu: tensors that the CPU reads, which may keep an array for longer than until the next invoke.
-        """
-        memory: dict[int, Array] = {}
-        for program in self._programs.values():
-            if program.plan.region.subgraph == index:
-                memory = program.input_memory() | memory
-                program.lend({*graph.outputs}.difference(on_cpu))
-        own = {*graph.inputs}.difference(on_cpu, graph.outputs)
-        self._input_memory[index] = {t: array for t, array in memory.items() if t in own}
-
-    def input_memory(self, subgraph: int) -> Mapping[int, Array]:
-        """See ``Delegation.input_memory``."""
-        return self._input_memory.get(subgraph, {})
-
-    def _build(self, region: Region, nodes: tuple[Node, ...], parts: Partitioning) -> Node | None:
-        """Return the node that runs a region, or None where the device fails to build it.
-
-        nodes: what the CPU runs instead where the region fails at run time.
-        """
-        assert self._device is not None
-        number = len(self._programs)
-        try:
-            program = self._program(region, self._device, number)
-        except DelegateError as error:
-            self._fail(error)
-            parts.reasons.update(dict.fromkeys(region.nodes, f"device failure: {summary(error)}"))
-            return None
-        if program.manner.fault:
-            warn(f"a region on {self._device.name} is {program.manner}")
-        self._programs[number] = program
-        runner = _RegionRunner(self, program, nodes)
-        op = ControlOp("CL_REGION", NoOptions, _keep_declared, runner.run)
-        return Node(op, region.inputs, region.outputs, NoOptions())
-
-    def _program(self, region: Region, device: Device, number: int) -> Program:
-        with typed_errors("preparing a region"):
-            model, specs = self._basis(region.subgraph)
-            tuning = tuning_of(self.options, device.device)
-            target = replace(device.target, half_weights=self.options.precision == "fp16", tuning=tuning)
-            with typed_planning("planning a region"):
-                planned = plan(region, model, specs, target, device.alignment, self.options.cl_ops)
-            return Program(planned, device, number, self.options)
-
-    def _report(self, index: int, graph: Subgraph, parts: Partitioning) -> None:
-        regions = {number: program.plan.region for number, program in self._programs.items()}
-        numbers = {i: n for n, region in regions.items() if region.subgraph == index for i in region.nodes}
-        for i, node in enumerate(graph.nodes):
-            reason = parts.reasons.get(i, "")
-            claimed = i in numbers or (reason == FOLDED and bool(numbers))
-            self._rows.append(NodeRow(index, i, node.op.name, claimed, numbers.get(i), reason))
-
-    def _report_absorbed(self, done: set[int]) -> None:
-        """The nodes of subgraphs that run only as part of a region."""
-        for number, program in self._programs.items():
-            region = program.plan.region
-            graph = self.original.subgraphs[region.subgraph]
-            absorbed = set(reached(self.original, [graph.nodes[i] for i in region.nodes]))
-            for index in sorted(absorbed - done):
-                done.add(index)
-                nodes = enumerate(self.original.subgraphs[index].nodes)
-                self._rows += [NodeRow(index, i, node.op.name, True, number, "") for i, node in nodes]
-
-    def _fail(self, error: DelegateError) -> None:
-        if self.options.strict:
-            raise error
-        self.failures.append(summary(error))
-        warn(f"a region, or a whole model, runs on the CPU, because its device failed: {self.failures[-1]}")
-
-    def run_failed(self, program: Program, error: DelegateError) -> None:
-        """A region failed at run time: it goes back to the CPU for good, and other models get the device anew."""
-        if not isinstance(error, OutOfDeviceMemory):
-            forget(self._device)
-        self._fail(error)
-        self._programs.pop(program.partition, None)
-        number, reason = program.partition, f"device failure: {self.failures[-1]}"
-        self._rows = [
-            replace(row, claimed=False, partition=None, reason=reason) if row.partition == number else row
-            for row in self._rows
-        ]
-
-
-class _RegionRunner:
-    """Runs a region's program, and its nodes on the CPU once the device has failed."""
-
-    def __init__(self, delegation: CLDelegation, program: Program, nodes: tuple[Node, ...]) -> None:
-        self._delegation = delegation
-        self._program: Program | None = program
-        self._nodes = nodes
-        self._outputs = program.plan.region.outputs
-        self._states = tuple((program.plan.region.subgraph, state.tensor) for state in program.plan.states)
-
-    def run(self, options: NoOptions, inputs: Inputs, context: Any) -> list[Array]:
-        frame: Frame = context
-        if self._program is not None:
-            counters = self._delegation.counters
-            counters.begin(frame.invocation)
-            arrays = [value for value in inputs if value is not None]
-            try:
-                return self._program.run(arrays, frame.variables, self._states, counters)
-            except DelegateError as error:
-                self._delegation.run_failed(self._program, error)
-                self._program = None
-        frame.run_nodes(self._nodes)
-        return [frame.values[t] for t in self._outputs]
-
-
-@contextmanager
-def typed_planning(doing: str) -> Iterator[None]:
-    """Raise whatever planning trips over as a DelegateError: the CPU can still run what was to be planned."""
-    try:
-        yield
-    except DelegateError:
-        raise
-    except Exception as error:
-        raise DelegateError(f"{doing} failed: {type(error).__name__}: {error}") from error
-
-
-def _keep_declared(options: NoOptions, inputs: Any) -> list[TensorSpec]:
-    return []
-
-
-def _partition_row(number: int, program: Program) -> PartitionRow:
-    region = program.plan.region
-    return PartitionRow(
-        partition=number,
-        subgraph=region.subgraph,
-        nodes=region.nodes,
-        launches=len(program.plan.works),
-        arena_bytes=program.plan.arena.size_bytes,
-        constant_bytes=program.constant_bytes,
-        flops=sum(work.launch.flops for work in program.plan.works),
-        manner=program.manner,
-        loops=program.loops(),
-    )

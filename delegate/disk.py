@@ -8,14 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from litecl.delegate.processor import features, name_processor
+from litecl.interpreter.errors import DelegateError
 
 _SEAL = b"litecl 1\n"  # of the file's format, before the checksum
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 def default_folder() -> Path:
-    """Return where things are kept unless a user says otherwise. Raises RuntimeError where there is no home."""
-    return Path.home() / ".cache" / "litecl"
+    """Return where things are kept unless a user says otherwise. Raises DelegateError where there is no home."""
+    try:
+        return Path.home() / ".cache" / "litecl"
+    except RuntimeError as error:
+        raise DelegateError(f"no folder to keep things in: {error}") from error
 
 
 def folder(cache_dir: str | PathLike[str] | None) -> Path | None:
@@ -24,7 +28,7 @@ def folder(cache_dir: str | PathLike[str] | None) -> Path | None:
         return None if cache_dir is None else Path(cache_dir)
     try:
         return default_folder()
-    except RuntimeError:
+    except DelegateError:
         return None
 
 

@@ -64,8 +64,9 @@ def measurement(directory: Path | None, device: Any) -> Measurement | None:
     """What was measured on a device; None where there is no file, or one that this version cannot use."""
     if directory is None:
         return None
+    path = file_of(directory, device)
     try:
-        return _decoded(json.loads(file_of(directory, device).read_bytes()))
+        return _decoded(json.loads(path.read_bytes()))
     except Exception:  # whatever a file holds that another program has written, or half of it
         return None
 

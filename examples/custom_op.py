@@ -15,15 +15,14 @@ import tensorflow as tf
 
 from litecl.converter import Converter
 from litecl.delegate import Call, CLDelegate, ClOp, Launch
-from litecl.delegate.claims import takes
-from litecl.delegate.launch import elements
+from litecl.delegate.kit.claims import takes
+from litecl.delegate.kit.shares import elements
 from litecl.interpreter import Interpreter
 from litecl.interpreter.op import Inputs, Op, Specs
 from litecl.interpreter.schema import TensorType
 
 IMPLEMENTS = (
-    'name: "mine.butterfly" attr { key: "tfl_fusable_op" value { b: true } } '
-    'attr { key: "alpha" value { f: 0.5 } }'
+    'name: "mine.butterfly" attr { key: "tfl_fusable_op" value { b: true } } attr { key: "alpha" value { f: 0.5 } }'
 )
 
 

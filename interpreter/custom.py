@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from litecl.interpreter.file.options import decode_custom_options, encode_custom_options
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.options import CustomOptions, decode_custom_options, encode_custom_options
+from litecl.interpreter.options import CustomOptions
 
 CustomFunction = Callable[[bytes, list[Array | None]], Sequence[Array]]
 CustomOp = Op | CustomFunction

@@ -4,6 +4,7 @@
 
     LiteclError
     ├── ModelError              the model, or what is fed to it, is wrong
+    │   ├── LimitError          more memory or time than was allowed
     │   ├── ShapeError          shapes, types or axes that do not fit together
     │   └── UnsupportedOp       an operator, version or type that has no kernel
     ├── ConversionError         a TensorFlow graph that cannot be expressed as a .tflite file
@@ -22,6 +23,10 @@ class LiteclError(Exception):
 
 class ModelError(LiteclError, ValueError):
     """A model is malformed, or what is fed to it does not fit it."""
+
+
+class LimitError(ModelError):
+    """A model asks for more memory or time than ``Interpreter(memory_limit=, time_limit=)`` allows."""
 
 
 class ShapeError(ModelError):

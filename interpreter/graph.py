@@ -4,89 +4,19 @@ Everything that reads or rewrites a model (the reader, the converter's emitter, 
 A tensor is named by its index in its subgraph; ``ABSENT`` stands for an optional operand that is not given.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from litecl.interpreter.op import ControlOp, Op
-from litecl.interpreter.schema import TensorType
-
-Array = npt.NDArray[Any]
-Shape = tuple[int, ...]
+from litecl.interpreter.tensor import Array as Array
+from litecl.interpreter.tensor import DimensionMetadata as DimensionMetadata
+from litecl.interpreter.tensor import Quantization as Quantization
+from litecl.interpreter.tensor import Shape as Shape
+from litecl.interpreter.tensor import Sparsity as Sparsity
+from litecl.interpreter.tensor import TensorSpec as TensorSpec
 
 ABSENT = -1
-
-
-@dataclass(frozen=True, eq=False)
-class Quantization:
-    """Affine quantization, ``real = scale * (q - zero_point)``, per tensor (one scale) or along one dimension.
-
-    With ``block_size``, scales form an array of the tensor's rank whose ``quantized_dimension`` is divided by it.
-    """
-
-    scale: Array
-    zero_point: Array
-    quantized_dimension: int = 0
-    min: Array | None = None
-    max: Array | None = None
-    block_size: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class DimensionMetadata:
-    """Storage of one traversed dimension of a sparse tensor: dense (``size``) or sparse (segments and indices)."""
-
-    dense_size: int = 0
-    segments: Array | None = None
-    indices: Array | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Sparsity:
-    """The layout of a sparse constant: TACO's traversal order, the blocked dimensions, one entry a level."""
-
-    traversal_order: tuple[int, ...]
-    block_map: tuple[int, ...]
-    dimensions: tuple[DimensionMetadata, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class TensorSpec:
-    """What is known of a tensor before it is computed.
-
-    ``shape`` is None when it is known only once the operator has run. ``data`` is the value of a constant, an array of
-    ``shape`` and ``type.dtype`` (for a sparse constant, the flat stored values).
-    ``shape_signature`` is the declared shape with -1 for every dimension that a caller may resize.
-    """
-
-    type: TensorType
-    shape: Shape | None
-    name: str = ""
-    data: Array | None = None
-    quantization: Quantization | None = None
-    sparsity: Sparsity | None = None
-    shape_signature: Shape | None = None
-    is_variable: bool = False
-
-    @property
-    def dtype(self) -> np.dtype[np.generic]:
-        """The numpy type of the elements."""
-        return self.type.dtype
-
-    @property
-    def static_shape(self) -> Shape:
-        """The shape, where the caller has made sure that it is known."""
-        assert self.shape is not None, f"shape of {self.name!r} is not known before run time"
-        return self.shape
-
-    @property
-    def size(self) -> int:
-        """Number of elements of a tensor of known shape."""
-        return math.prod(self.static_shape)
 
 
 @dataclass(frozen=True, eq=False)

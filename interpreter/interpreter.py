@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -9,15 +10,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from litecl.interpreter import limits
 from litecl.interpreter.custom import CustomOp, with_custom_ops
 from litecl.interpreter.delegation import Delegate, Delegation
 from litecl.interpreter.details import tensor_details
 from litecl.interpreter.errors import ModelError, ShapeError
-from litecl.interpreter.executor import Executor, Listener, Variables
-from litecl.interpreter.graph import Array, Model, Shape, TensorSpec
-from litecl.interpreter.reader import read
-from litecl.interpreter.schema import TensorType
-from litecl.interpreter.shapes import Known, propagate
+from litecl.interpreter.feeding import blank, check_strict, checked, entry_shapes
+from litecl.interpreter.file.reader import read
+from litecl.interpreter.graph import Array, Model, TensorSpec
+from litecl.interpreter.run import threads
+from litecl.interpreter.run.executor import Executor, Listener
+from litecl.interpreter.run.shapes import Known, propagate
+from litecl.interpreter.run.variables import Variables
 from litecl.interpreter.signature import SignatureRunner
 
 Source = str | PathLike[str] | bytes | bytearray | memoryview | Model
@@ -31,10 +35,15 @@ class Interpreter:
         name for it). custom_ops: custom operators by name: an ``Op``, or a callable that takes the custom options
         (bytes) and a list of arrays and returns a list of arrays.
     experimental_preserve_all_tensors: keep intermediate tensors, also those of subgraphs, for ``get_tensor``.
-    num_threads, experimental_op_resolver_type and the other experimental keywords are accepted for compatibility:
-        numpy chooses its own threads, and there is one set of kernels.
+    memory_limit: the most bytes that values and kernels may take together, for files that are not trusted; None: no
+        tensor takes more than half of the machine. time_limit: the most seconds of an ``allocate_tensors`` or
+        ``invoke``, looked at between operators, iterations and blocks of work. Past either LimitError is raised;
+        variables may have been written until then.
+    num_threads: the most threads of numpy's BLAS while the model runs; one where its products are small. None: as many
+        as BLAS has. Delegates have a ``num_threads`` of their own.
+    experimental_op_resolver_type and the other experimental keywords are accepted for compatibility: there is one set
+        of kernels.
 
-    One thread at a time may use an interpreter; interpreters of their own run side by side in as many threads.
     Raises ModelError for a malformed model and UnsupportedOp for an operator that has no kernel.
     """
 
@@ -52,11 +61,14 @@ class Interpreter:
         delegates: Sequence[Delegate] | None = None,
         custom_ops: Mapping[str, CustomOp] | None = None,
         listeners: Sequence[Listener] = (),
+        memory_limit: int | None = None,
+        time_limit: float | None = None,
     ) -> None:
         if (model_path is None) == (model_content is None):
             raise ModelError("give a model by `model_path` or by `model_content`, one of the two")
         if num_threads is not None and num_threads < 1:
             raise ModelError(f"num_threads: expected at least 1, got {num_threads}")
+        self._budget = limits.budget(memory_limit, time_limit)
         source = model_content if model_path is None else model_path
         assert source is not None
         self._model = with_custom_ops(read(source), custom_ops or {})
@@ -65,15 +77,19 @@ class Interpreter:
         self._delegates = (*(experimental_delegates or ()), *(delegates or ()))
         self._preserve = experimental_preserve_all_tensors
         self._listeners = tuple(listeners)
-        self._variables = Variables()
-        self._entries = self._entry_shapes()
+        self._variables = Variables(self._budget)
+        self._entries = entry_shapes(self._model)
         self._specs: tuple[Known, ...] = tuple(graph.tensors for graph in self._model.subgraphs)
         self._executor: Executor | None = None
         self._delegations: list[Delegation] = []
         self._inputs: dict[int, dict[int, Array]] = {}
         self._shared: dict[int, dict[int, Array]] = {}  # of _inputs, those that lie in a delegate's memory
         self._values: dict[int, dict[int, Array]] = {}
+        self._results = ExitStack()  # counts the outputs of the last invoke, where memory is limited
         self._running = threading.Lock()
+        self._num_threads = num_threads
+        self._threads: AbstractContextManager[None] = nullcontext()
+        self._limits_apply = False
 
     # Shapes and memory
 
@@ -93,7 +109,7 @@ class Interpreter:
             raise ShapeError(f"resize: dimensions must not be negative, got {list(shape)}")
         spec = graph.tensors[input_index]
         if strict:
-            _check_strict(spec, shape)
+            check_strict(spec, shape)
         shapes = self._entries[subgraph_index]
         position = graph.inputs.index(input_index)
         if shapes[position] == shape:
@@ -105,21 +121,36 @@ class Interpreter:
         """Propagates shapes, lets the delegates claim their parts and resets variables; a no-op if nothing changed."""
         if self._executor is not None:
             return
+        with self._budget or nullcontext():
+            self._prepare()
+
+    def _prepare(self) -> None:
+        self._results = ExitStack()
+        if self._budget is not None:
+            self._budget.reset()
         self._specs = propagate(self._model, self._entries)
+        if self._budget is not None:
+            fed = [self._specs[i][t] for i in self._entries for t in self._model.subgraphs[i].inputs]
+            self._budget.require(limits.bytes_of(fed))
         model = self._model
         self._delegations = []
         for delegate in self._delegates:
             delegation = delegate.apply(model, self._specs, preserve_all_tensors=self._preserve)
             self._delegations.append(delegation)
             model = delegation.model
+        if self._budget is not None:
+            self._budget.start_clock()  # building kernels takes as long as a driver needs, whatever the model asks for
         self._variables.reset()
-        self._executor = Executor(
-            model, self._specs, self._variables, preserve=self._preserve, listeners=self._listeners
+        executor = Executor(
+            model, self._specs, self._variables, preserve=self._preserve, listeners=self._listeners, budget=self._budget
         )
-        self._values = {}
         before = self._inputs
         self._shared = {index: self._shared_memory(index) for index in self._entries}
         self._inputs = {index: self._input_arrays(index, before.get(index, {})) for index in self._entries}
+        self._threads = threads.limited(model, self._specs, self._num_threads)
+        self._limits_apply = self._budget is not None or not isinstance(self._threads, nullcontext)
+        self._values = {}
+        self._executor = executor
 
     def reset_all_variables(self) -> None:
         """Sets variable tensors (LSTM state) back to zeros."""
@@ -136,17 +167,33 @@ class Interpreter:
             raise ModelError("the model is not ready: call allocate_tensors() before invoke()")
         graph = self._model.subgraphs[subgraph]
         inputs = [self._inputs[subgraph][t] for t in graph.inputs]
-        if not self._running.acquire(False):
+        if self._running.locked():
             raise ModelError("invoke: this interpreter is running already: make one for every thread")
-        try:
-            results = self._executor.call(subgraph, inputs)
-        finally:
-            self._running.release()
+        with self._running:
+            results = (
+                self._limited_call(subgraph, inputs) if self._limits_apply else self._executor.call(subgraph, inputs)
+            )
         outputs = {t: results[i] for i, t in enumerate(graph.outputs)}
+        if self._budget is not None:
+            self._results.close()
+            self._results = self._counted(outputs)
         self._values = {subgraph: outputs}
         if self._preserve:
             kept = self._executor.values
             self._values = {**kept, subgraph: kept[subgraph] | outputs}
+
+    def _limited_call(self, subgraph: int, inputs: Sequence[Array]) -> list[Array]:
+        """Run a subgraph with no more of BLAS's threads, memory and time than it may take."""
+        assert self._executor is not None
+        with self._threads, self._budget or nullcontext(), self._counted(dict(enumerate(inputs))):
+            return self._executor.call(subgraph, inputs)
+
+    def _counted(self, values: Mapping[int, Array]) -> ExitStack:
+        """Counts values as alive until what is returned is closed."""
+        stack = ExitStack()
+        if self._budget is not None:
+            stack.callback(limits.CountedValues(self._budget, values).clear)
+        return stack
 
     # Tensors
 
@@ -155,7 +202,7 @@ class Interpreter:
         if self._executor is None:
             raise ModelError("the model is not ready: call allocate_tensors() before set_tensor()")
         spec = self._spec(tensor_index, subgraph_index)
-        array = _checked(tensor_index, spec, value)
+        array = checked(tensor_index, spec, value)
         if tensor_index in self._shared.get(subgraph_index, {}):
             self._shared[subgraph_index][tensor_index][...] = array
         elif tensor_index in self._inputs.get(subgraph_index, {}):
@@ -247,20 +294,13 @@ class Interpreter:
 
     # Preparation
 
-    def _entry_shapes(self) -> dict[int, tuple[Shape, ...]]:
-        entries = {0, *(signature.subgraph for signature in self._model.signatures)}
-        graphs = {index: self._model.subgraphs[index] for index in sorted(entries)}
-        return {
-            index: tuple(graph.tensors[t].static_shape for t in graph.inputs) for index, graph in graphs.items()
-        }
-
     def _input_arrays(self, subgraph: int, before: Mapping[int, Array]) -> dict[int, Array]:
         """Arrays for the inputs: what was set before where the shape is the same, else zeros."""
         arrays: dict[int, Array] = {}
         for tensor in self._model.subgraphs[subgraph].inputs:
             spec = self._specs[subgraph][tensor]
             old = before.get(tensor)
-            array = old if old is not None and old.shape == spec.shape else _blank(spec)
+            array = old if old is not None and old.shape == spec.shape else blank(spec)
             if tensor in self._shared[subgraph]:
                 shared = self._shared[subgraph][tensor]
                 shared[...] = array
@@ -271,30 +311,3 @@ class Interpreter:
     def _shared_memory(self, subgraph: int) -> dict[int, Array]:
         """Arrays of the delegates that inputs are written into."""
         return {t: array for d in self._delegations for t, array in d.input_memory(subgraph).items()}
-
-
-def _blank(spec: TensorSpec) -> Array:
-    try:
-        if spec.type == TensorType.STRING:
-            return np.full(spec.static_shape, b"", np.object_)
-        return np.zeros(spec.static_shape, spec.dtype)
-    except (MemoryError, ValueError) as error:
-        raise ModelError(f"input {spec.name!r}: no memory for shape {list(spec.static_shape)}") from error
-
-
-def _check_strict(spec: TensorSpec, shape: Shape) -> None:
-    signature = spec.static_shape if spec.shape_signature is None else spec.shape_signature
-    if len(shape) != len(signature) or any(a not in (-1, b) for a, b in zip(signature, shape, strict=False)):
-        raise ShapeError(f"resize: {spec.name!r} has the signature {list(signature)}, got {list(shape)}")
-
-
-def _checked(index: int, spec: TensorSpec, value: npt.ArrayLike) -> Array:
-    array = np.asarray(value, dtype=np.object_ if spec.type == TensorType.STRING else None)
-    if array.dtype != spec.dtype:
-        raise ShapeError(f"set_tensor: tensor {index} ({spec.name!r}): expected {spec.dtype}, got {array.dtype}")
-    if array.shape != spec.shape:
-        raise ShapeError(
-            f"set_tensor: tensor {index} ({spec.name!r}): expected shape {list(spec.static_shape)}, "
-            f"got {list(array.shape)}"
-        )
-    return array

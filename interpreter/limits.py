@@ -1,14 +1,23 @@
-"""How large a tensor may be, so that a small file cannot ask for all memory of a machine.
+"""How much memory and time a model may take, so that a small file cannot ask for all of a machine.
 
-Systems promise more memory than they have and end a process that uses it, so that numpy's MemoryError comes only for
-sizes far beyond. Sizes are checked where shapes become known: at preparation, or before the operator runs.
+Without a budget one rule holds: no tensor may take more than half of the machine's memory. Systems promise more memory
+than they have and end a process that uses it, so that numpy's MemoryError comes only for sizes far beyond.
+
+A ``Budget`` counts the sum of what is alive, and what an operator is about to make, before it is made. Kernels whose
+temporaries are out of proportion to their operands (borders, unrolled windows) ask for them with ``temporary``, loops
+within kernels call ``tick``; both see the budget of the call that runs in this thread.
 """
 
 import math
 import os
+import time
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar, Token
 
-from litecl.interpreter.errors import ModelError
-from litecl.interpreter.graph import TensorSpec
+import numpy as np
+
+from litecl.interpreter.errors import LimitError, ModelError
+from litecl.interpreter.graph import Array, TensorSpec
 
 
 def _memory_bytes() -> int:
@@ -22,14 +31,215 @@ def _memory_bytes() -> int:
 MOST_BYTES = _memory_bytes() // 2
 """The most that one tensor may take: half of the machine, for whoever reads a tensor gets a copy."""
 
+_BYTES_AN_ELEMENT = {"f": 40, "c": 64, "b": 16, "O": 64}
+_BYTES_AN_INTEGER = 64
+_LEAST_BYTES = 1 << 16
+
+
+class Budget:
+    """What one model may take, in all, and what it takes now.
+
+    memory_bytes: of values that are alive and of what kernels make besides. time_s: of one call. None: no limit.
+    """
+
+    def __init__(self, memory_bytes: int | None = None, time_s: float | None = None) -> None:
+        self.memory_bytes, self.time_s = memory_bytes, time_s
+        self.live_bytes = 0
+        self._held: dict[int, tuple[Array, int]] = {}  # by id: what owns the memory, and how often it is held
+        self._until = math.inf
+        self._token: Token[Budget | None] | None = None
+
+    def __enter__(self) -> "Budget":
+        """Starts the time of a call, and is what kernels in this thread ask until it ends."""
+        self.start_clock()
+        self._token = _ACTIVE.set(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        assert self._token is not None
+        _ACTIVE.reset(self._token)
+
+    def start_clock(self) -> None:
+        """Starts the time of a call, or starts it again."""
+        self._until = math.inf if self.time_s is None else time.monotonic() + self.time_s
+
+    def reset(self) -> None:
+        """Forgets what was held."""
+        self.live_bytes = 0
+        self._held.clear()
+
+    def tick(self) -> None:
+        """Raises LimitError once the call has taken longer than it may."""
+        if time.monotonic() > self._until:
+            raise LimitError(f"the call takes longer than {self.time_s:g} s (time_limit)")
+
+    def require(self, size_bytes: int) -> None:
+        """Raises LimitError where so much more than what is alive is over the limit."""
+        if self.memory_bytes is not None and self.live_bytes + size_bytes > self.memory_bytes:
+            raise LimitError(
+                f"needs {size_bytes} bytes besides {self.live_bytes} that are alive, expected at most "
+                f"{self.memory_bytes} in all (memory_limit)"
+            )
+
+    def reserve(self, size_bytes: int) -> None:
+        """Counts memory that stays; see ``require``."""
+        self.require(size_bytes)
+        self.live_bytes += size_bytes
+
+    def hold(self, array: Array) -> None:
+        """Counts an array as alive; views of one memory count once."""
+        owner = _owner(array)
+        count = self._held.get(id(owner), (owner, 0))[1]
+        self._held[id(owner)] = owner, count + 1
+        self.live_bytes += 0 if count else owner.nbytes
+
+    def drop(self, array: Array) -> None:
+        """Takes back one ``hold``."""
+        owner = _owner(array)
+        count = self._held.get(id(owner), (owner, 0))[1]
+        if count > 1:
+            self._held[id(owner)] = owner, count - 1
+        elif count:
+            del self._held[id(owner)]
+            self.live_bytes -= owner.nbytes
+
+
+def budget(memory_limit: int | None, time_limit: float | None) -> Budget | None:
+    """A budget for limits that a user gives; None without any. Raises ModelError unless they are more than 0."""
+    for name, limit in (("memory_limit", memory_limit), ("time_limit", time_limit)):
+        if limit is not None and not limit > 0:
+            raise ModelError(f"{name}: expected more than 0, got {limit}")
+    return None if memory_limit is None and time_limit is None else Budget(memory_limit, time_limit)
+
+
+def _owner(array: Array) -> Array:
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+class CountedValues(dict[int, Array]):
+    """Values by tensor that a budget counts as long as they are in here."""
+
+    def __init__(self, budget: Budget, values: Mapping[int, Array]) -> None:
+        super().__init__()
+        self._budget = budget
+        for tensor, value in values.items():
+            self[tensor] = value
+
+    def __setitem__(self, tensor: int, value: Array) -> None:
+        self._budget.hold(value)
+        if tensor in self:
+            self._budget.drop(self[tensor])
+        super().__setitem__(tensor, value)
+
+    def pop(self, tensor: int, default: object = None) -> object:  # type: ignore[override]
+        """Removes a value, which counts no longer."""
+        value = super().pop(tensor, None)
+        if value is not None:
+            self._budget.drop(value)
+        return default if value is None else value
+
+    def clear(self) -> None:
+        """Removes all values."""
+        for value in self.values():
+            self._budget.drop(value)
+        super().clear()
+
+
+_ACTIVE: ContextVar[Budget | None] = ContextVar("budget", default=None)
+
+
+def active() -> Budget | None:
+    """The budget of the call that runs in this thread."""
+    return _ACTIVE.get()
+
+
+def tick() -> None:
+    """Raises LimitError once the running call has taken longer than it may: for loops that may be long."""
+    budget = _ACTIVE.get()
+    if budget is not None:
+        budget.tick()
+
+
+def timed() -> bool:
+    """Whether the time of the running call is limited."""
+    running = _ACTIVE.get()
+    return running is not None and running.time_s is not None
+
+
+def reserve(size_bytes: int) -> None:
+    """Counts memory that stays as long as the prepared model. Raises LimitError if refused."""
+    budget = _ACTIVE.get()
+    if budget is not None:
+        budget.reserve(size_bytes)
+
+
+def replace(before: Array | None, now: Array) -> None:
+    """Counts a value that outlives the call as alive, in place of another one."""
+    budget = _ACTIVE.get()
+    if budget is not None:
+        budget.hold(now)
+        if before is not None:
+            budget.drop(before)
+
+
+def temporary(what: str, shape: Sequence[int], itemsize: int) -> None:
+    """Asks for memory that a kernel is about to take. Raises LimitError (ModelError without a budget) if refused."""
+    size_bytes = math.prod(shape) * itemsize
+    if size_bytes < _LEAST_BYTES:
+        return
+    budget = _ACTIVE.get()
+    if budget is not None:
+        budget.require(size_bytes)
+    if size_bytes > MOST_BYTES:
+        raise ModelError(
+            f"{what} of shape {list(shape)} takes {size_bytes} bytes, expected at most {MOST_BYTES} "
+            "(half of this machine's memory)"
+        )
+
 
 def check(spec: TensorSpec) -> None:
-    """Raises ModelError for a tensor of known shape that takes more than ``MOST_BYTES``."""
+    """Raises an error for a tensor of known shape that is over the limit: LimitError, ModelError without a budget."""
     if spec.shape is None:
         return
     size_bytes = math.prod(spec.shape) * spec.dtype.itemsize
+    budget = _ACTIVE.get()
+    if budget is not None and budget.memory_bytes is not None and size_bytes > budget.memory_bytes:
+        raise LimitError(
+            f"tensor {spec.name!r} of shape {list(spec.shape)} takes {size_bytes} bytes, expected at most "
+            f"{budget.memory_bytes} (memory_limit)"
+        )
     if size_bytes > MOST_BYTES:
         raise ModelError(
             f"tensor {spec.name!r} of shape {list(spec.shape)} takes {size_bytes} bytes, expected at most {MOST_BYTES} "
             "(half of this machine's memory)"
         )
+
+
+def bytes_of(specs: Sequence[TensorSpec | None]) -> int:
+    """What tensors take, as far as their shapes are known."""
+    return sum(spec.size * spec.dtype.itemsize for spec in specs if spec is not None and spec.shape is not None)
+
+
+def workspace(specs: Sequence[TensorSpec | None]) -> int:
+    """What a kernel may take besides its outputs, for its inputs and outputs: so many bytes for each element.
+
+    Kernels compute integers in 64 bits, several arrays at a time, and floats in at most as many.
+    """
+    return sum(
+        spec.size * _BYTES_AN_ELEMENT.get(spec.dtype.kind, _BYTES_AN_INTEGER)
+        for spec in specs
+        if spec is not None and spec.shape is not None
+    )
+
+
+def need(fed: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]) -> int:
+    """What running an operator takes, for the inputs that are no constants: its outputs and its workspace."""
+    return bytes_of(outputs) + workspace([*fed, *outputs])
+
+
+def packed(inputs: Sequence[TensorSpec | None]) -> int:
+    """What kernels may keep of integer constants that they prepare once: eight bytes an element."""
+    constants = [spec for spec in inputs if spec is not None and spec.data is not None]
+    return sum(8 * spec.size for spec in constants if spec.shape is not None and spec.dtype.kind in "iu")

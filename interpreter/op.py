@@ -6,20 +6,16 @@ parts (a device kernel, a lowering, a test case) refer to the record itself, nev
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-import numpy.typing as npt
+from litecl.interpreter.tensor import Array, TensorSpec
 
-if TYPE_CHECKING:
-    from litecl.interpreter.graph import TensorSpec
-
-Array = npt.NDArray[Any]
 Inputs = Sequence[Array | None]
-Specs = Sequence["TensorSpec | None"]
+Specs = Sequence[TensorSpec | None]
 
-Infer = Callable[[Any, Specs], "list[TensorSpec]"]
+Infer = Callable[[Any, Specs], list[TensorSpec]]
 Run = Callable[[Any, Inputs], list[Array]]
-Bind = Callable[[Any, Specs, "Sequence[TensorSpec]"], "Run | None"]
+Bind = Callable[[Any, Specs, Sequence[TensorSpec]], Run | None]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Running a model by the names of one of its signatures."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -8,14 +8,33 @@ import numpy.typing as npt
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, Signature
 
-if TYPE_CHECKING:
-    from litecl.interpreter.interpreter import Interpreter
+
+class Runnable(Protocol):
+    """What runs a model by tensors and subgraphs: an ``Interpreter``."""
+
+    def resize_tensor_input(self, input_index: int, tensor_size: npt.ArrayLike, *, subgraph_index: int = 0) -> None:
+        """See ``Interpreter``, as for the others."""
+
+    def allocate_tensors(self) -> None:
+        """Prepare the model."""
+
+    def set_tensor(self, tensor_index: int, value: npt.ArrayLike, *, subgraph_index: int = 0) -> None:
+        """Set an input."""
+
+    def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Array:
+        """Return an output."""
+
+    def _invoke(self, subgraph: int) -> None:
+        """Run a subgraph on its inputs."""
+
+    def _details(self, tensor: int, subgraph: int) -> dict[str, Any]:
+        """Return TFLite's dictionary for a tensor."""
 
 
 class SignatureRunner:
     """Callable: inputs by keyword, outputs in a dictionary. An input of another shape resizes the model."""
 
-    def __init__(self, interpreter: "Interpreter", signature: Signature) -> None:
+    def __init__(self, interpreter: Runnable, signature: Signature) -> None:
         self._interpreter = interpreter
         self._signature = signature
 
@@ -33,9 +52,7 @@ class SignatureRunner:
         for name, value in inputs.items():
             interpreter.set_tensor(signature.inputs[name], value, subgraph_index=signature.subgraph)
         interpreter._invoke(signature.subgraph)
-        return {
-            name: interpreter.get_tensor(tensor, signature.subgraph) for name, tensor in signature.outputs.items()
-        }
+        return {name: interpreter.get_tensor(tensor, signature.subgraph) for name, tensor in signature.outputs.items()}
 
     def get_input_details(self) -> dict[str, dict[str, Any]]:
         """TFLite's dictionary for every input, by name."""

@@ -1,5 +1,5 @@
 // Element-wise operators one after another: y = .. step2(step1(x, a), b) .., where the operands broadcast to x's shape.
-// All arrays are walked together, in rows (delegate/strided.py), of which each array steps through its elements or
+// All arrays are walked together, in rows (delegate/kit/strided.py), of which each array steps through its elements or
 // repeats one. A block of a row goes through all of the steps before the next one does: it stays in the first-level
 // cache. A work-item takes per_item consecutive elements.
 // steps: how far each array goes on within a row, then for every step its code, and the array that is its operand (-1:
@@ -26,7 +26,7 @@
         break;                                                                        \
     }
 
-// One step of count elements; x may be y. The codes are those of delegate/chain.py.
+// One step of count elements; x may be y. The codes are those of delegate/plan/chain.py.
 OUT_OF_LINE WIDE void take_step(const int code, __global const float *x, __global const float *operand,
                                 const int repeated, __global float *y, const int count, const float low,
                                 const float high) {

@@ -16,7 +16,7 @@
 // A kernel is written KERNEL void name(ITEM arguments...) and asks ITEM_INDEX(d) for its index in dimension d. It is
 // built in several ways: as a __kernel that is launched, or, with LITECL_REGION, as a function that the kernel of a whole
 // region calls for one work-item after another (region.cl); then its index comes as an argument. With LITECL_GUARDED it
-// is a function that a __kernel calls if a flag says so (delegate/region_program.py).
+// is a function that a __kernel calls if a flag says so (delegate/plan/region_program.py).
 //
 // On a CPU a work-item is a group of its own. A runtime for CPUs may compile a kernel several times over, once for each
 // way of launching it: what it calls out of line is compiled once.
@@ -116,7 +116,7 @@ typedef intv intv_u __attribute__((aligned(4)));
     const int start = ITEM_INDEX(0) * (per_item); \
     const int end = MIN(start + (per_item), (n))
 
-// Several arrays walked together, row by row (delegate/strided.py). table: rank, dims[rank], then the strides[rank] of
+// Several arrays walked together, row by row (delegate/kit/strided.py). table: rank, dims[rank], then the strides[rank] of
 // each array. index, offsets: where a walk is, and the offset of each array's row there.
 #define MOST_DIMS 16
 

@@ -1,4 +1,4 @@
-// What decides, on the device, whether queued launches do anything (delegate/queued.py). Each has one work-item.
+// What decides, on the device, whether queued launches do anything (delegate/opencl/queued.py). Each has one work-item.
 // flags: of a loop whether it goes on and how often its body has run; of a branch whether the one side runs and whether
 // the other. parent: the flag that guards all this, -1 for none.
 #include "common.h"

@@ -1,4 +1,4 @@
-// Elements from one place to another: y[j] = x[i], where both are walked in rows (see delegate/strided.py).
+// Elements from one place to another: y[j] = x[i], where both are walked in rows (see delegate/kit/strided.py).
 // A work-item takes per_item consecutive elements, counted in the order of the walk.
 // walk: rank, dims[rank], strides of x[rank], strides of y[rank]; row, x_step, y_step: a row's length and steps.
 // Macros: T, an integer type of the elements' size; I, the type of positions that are read on the device.

@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any
 
 from litecl.delegate import CLDelegate, DelegationReport
-from litecl.delegate.options import Precision
+from litecl.delegate.claim.options import Precision
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
-from litecl.interpreter.executor import Listener
 from litecl.interpreter.graph import Array
+from litecl.interpreter.run.executor import Listener
 from litecl.perf.feeds import Runtime, difference, outputs_of, prepare
 from litecl.perf.measure import Stats, Tick, elapsed_ms, in_turns, no_tick
 from litecl.perf.trace import HostRow, Trace
@@ -152,9 +152,7 @@ class _Contender:
     first_ms: float
 
 
-def _start(
-    name: str, num_threads: int | None, load: Callable[[], Runtime], inputs: Mapping[str, Array]
-) -> _Contender:
+def _start(name: str, num_threads: int | None, load: Callable[[], Runtime], inputs: Mapping[str, Array]) -> _Contender:
     """Loads, prepares and runs once. Raises LiteclError where the runtime cannot run the model."""
     start_s = time.perf_counter()
     try:
@@ -171,9 +169,7 @@ def _start(
 def _litecl(
     content: bytes, options: BenchOptions, *, profile: bool = False, listeners: Sequence[Listener] = ()
 ) -> Interpreter:
-    delegate = CLDelegate(
-        options.device, num_threads=options.num_threads, precision=options.precision, profile=profile
-    )
+    delegate = CLDelegate(options.device, num_threads=options.num_threads, precision=options.precision, profile=profile)
     delegates = [] if options.cpu else [delegate]
     return Interpreter(model_content=content, delegates=delegates, listeners=listeners)
 
@@ -185,9 +181,7 @@ def _litert(content: bytes, num_threads: int, resolver: str = "AUTO") -> Runtime
     except ModuleNotFoundError as error:
         raise LiteclError("comparing with LiteRT needs its package: pip install ai-edge-litert") from error
     kernels = OpResolverType[resolver]
-    runtime: Runtime = LiteRt(
-        model_content=content, num_threads=num_threads, experimental_op_resolver_type=kernels
-    )
+    runtime: Runtime = LiteRt(model_content=content, num_threads=num_threads, experimental_op_resolver_type=kernels)
     return runtime
 
 

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.text import Text
 
 import litecl
-from litecl.delegate.options import Precision
+from litecl.delegate.claim.options import Precision
 from litecl.interpreter.errors import LiteclError
 from litecl.perf import commands
 from litecl.perf.bench import PEERS

@@ -13,8 +13,8 @@ from rich.text import Text
 from litecl.delegate import CLDelegate, disk
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array
-from litecl.interpreter.reader import read
 from litecl.perf import bench as benchmark
 from litecl.perf import coverage as operators
 from litecl.perf import report, tuning

@@ -16,11 +16,11 @@ from typing import Any
 
 import litecl.converter.lower
 from litecl.delegate.ops import CL_OPS
+from litecl.interpreter.file.tables import BUILTIN_OPERATORS
+from litecl.interpreter.kit.require import is_quantized
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops import OPS
-from litecl.interpreter.ops.require import is_quantized
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.tables import BUILTIN_OPERATORS
 
 _PLACEHOLDERS = {"CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES"}
 _NOT_IN_TFLITE = """
@@ -39,9 +39,18 @@ CUSTOM_IN_TFLITE = frozenset({"TFLite_Detection_PostProcess", "AudioSpectrogram"
 
 # Where the type that an operator works on is not that of its first input.
 _MAIN = {
-    "EMBEDDING_LOOKUP": 1, "EMBEDDING_LOOKUP_SPARSE": 4, "FILL": 1, "HASHTABLE_LOOKUP": 2, "ONE_HOT": 2,
-    "SCATTER_ND": 1, "SELECT": 1, "SELECT_V2": 1, "SPARSE_TO_DENSE": 2, "SPLIT": 1, "TRANSPOSE_CONV": 2,
-}  # fmt: skip
+    "EMBEDDING_LOOKUP": 1,
+    "EMBEDDING_LOOKUP_SPARSE": 4,
+    "FILL": 1,
+    "HASHTABLE_LOOKUP": 2,
+    "ONE_HOT": 2,
+    "SCATTER_ND": 1,
+    "SELECT": 1,
+    "SELECT_V2": 1,
+    "SPARSE_TO_DENSE": 2,
+    "SPLIT": 1,
+    "TRANSPOSE_CONV": 2,
+}
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 
@@ -100,9 +109,14 @@ def markdown(table: Sequence[Row]) -> str:
 def _line(row: Row) -> str:
     device = " ".join(row.device) or _mark(row.on_device)
     parts = (
-        f"`{row.name}`", row.versions, " ".join(row.cpu), device, _mark(row.converter), str(row.cases or ""),
+        f"`{row.name}`",
+        row.versions,
+        " ".join(row.cpu),
+        device,
+        _mark(row.converter),
+        str(row.cases or ""),
         _mark(row.tflite),
-    )  # fmt: skip
+    )
     return f"| {' | '.join(parts)} |"
 
 
@@ -117,6 +131,11 @@ Written by `litecl coverage --output docs/operators.md`; a test checks that it i
 - **converter**: whether the converter emits it.
 - **cases**: how many test cases it has. Operators without any run subgraphs or keep state, and have tests of their own.
 - **TFLite**: whether LiteRT's interpreter runs it.
+
+Indices that are out of range raise ModelError on the CPU. A kernel cannot raise: on the device GATHER, GATHER_ND and
+EMBEDDING_LOOKUP take the nearest element that there is (-1 stands for the first, not for the last), and nothing outside
+the tensor is read. Indices that are constant are looked at before, and left to the CPU where one is out of range. For
+ONE_HOT such an index is a row without a one, on either side.
 """
 
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.device import devices
+from litecl.delegate.opencl.device import devices
 from litecl.interpreter import Interpreter
 from litecl.perf.feeds import Runtime, prepare, random_inputs
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
@@ -13,7 +14,6 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UnidirectionalSequenceLSTMOptions,
 )
 from litecl.interpreter.schema import ActivationFunctionType
-from litecl.interpreter.writer import write
 from litecl.perf.build import Graph, model, randn
 
 _NONE, _RELU = ActivationFunctionType.NONE, ActivationFunctionType.RELU
@@ -21,8 +21,14 @@ _RELU6, _TANH = ActivationFunctionType.RELU6, ActivationFunctionType.TANH
 
 # Expansion, output channels, repeats and first stride of MobileNetV2's blocks (Sandler et al., 2018, table 2).
 _MOBILENET_V2 = (
-    (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1),
-)  # fmt: skip
+    (1, 16, 1, 1),
+    (6, 24, 2, 2),
+    (6, 32, 3, 2),
+    (6, 64, 4, 2),
+    (6, 96, 3, 1),
+    (6, 160, 3, 2),
+    (6, 320, 1, 1),
+)
 # Channels within, blocks and first stride of ResNet-50's stages (He et al., 2015, table 1).
 _RESNET_50 = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
 

@@ -18,7 +18,9 @@ from rich.progress import track
 from rich.table import Table
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.peak import fma_flops
+from litecl.delegate.opencl.device import choose, target_of
+from litecl.delegate.opencl.peak import fma_flops
+from litecl.delegate.processor import name_processor
 from litecl.interpreter import Interpreter
 from litecl.perf import peer_models
 from litecl.perf.bench import PEERS, cores
@@ -87,13 +89,17 @@ def _peers(models: Path | None) -> list[Peer]:
 
 
 _TINY_FLOAT = (
-    ("MLPerf Tiny ad01", "ad01_fp32"), ("MLPerf Tiny kws, int8 weights", "kws_ref_model_float32"),
-    ("MLPerf Tiny resnet", "pretrainedResnet"), ("MLPerf Tiny vww", "vww_96_float"),
-)  # fmt: skip
+    ("MLPerf Tiny ad01", "ad01_fp32"),
+    ("MLPerf Tiny kws, int8 weights", "kws_ref_model_float32"),
+    ("MLPerf Tiny resnet", "pretrainedResnet"),
+    ("MLPerf Tiny vww", "vww_96_float"),
+)
 _TINY_INT8 = (
-    ("MLPerf Tiny ad01 int8", "ad01_int8"), ("MLPerf Tiny kws int8", "kws_ref_model"),
-    ("MLPerf Tiny resnet int8", "pretrainedResnet_quant"), ("MLPerf Tiny vww int8", "vww_96_int8"),
-)  # fmt: skip
+    ("MLPerf Tiny ad01 int8", "ad01_int8"),
+    ("MLPerf Tiny kws int8", "kws_ref_model"),
+    ("MLPerf Tiny resnet int8", "pretrainedResnet_quant"),
+    ("MLPerf Tiny vww int8", "vww_96_int8"),
+)
 
 
 def measure(peer: Peer, threads: int, rounds: int, peak: float) -> Result:
@@ -110,9 +116,7 @@ def measure(peer: Peer, threads: int, rounds: int, peak: float) -> Result:
     turns = [_turn(runtime) for runtime in runtimes]
     in_turns([run for run, _ in turns], 3)
     timed = in_turns([run for run, _ in turns], rounds)
-    mine, theirs = (
-        np.array(stats.times_ms) / count for stats, (_, count) in zip(timed, turns, strict=True)
-    )
+    mine, theirs = (np.array(stats.times_ms) / count for stats, (_, count) in zip(timed, turns, strict=True))
     ratios = theirs / mine
     report = ours.delegation_report()
     flops = sum(row.flops for row in report.partitions)
@@ -166,6 +170,12 @@ def machine() -> str:
     return f"{names[0] if names else platform.processor() or platform.machine()}, {cores()} cores"
 
 
+def kernels() -> str:
+    """What litecl's kernels are compiled for on one thread."""
+    device = choose(None, 1, 0.0)
+    return f"kernels for {name_processor(device) or device.name}, vectors of {target_of(device).vector_width}"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures everything; the exit code is 1 if an output differs."""
     parser = argparse.ArgumentParser(prog="python -m litecl.perf.peers", description=__doc__)
@@ -179,7 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     peak = fma_flops()
     results = [measure(p, t, args.rounds, peak * t) for p, t in track(chosen, console=Console(stderr=True))]
     Console(width=170).print(table(results))
-    title = f"{machine()}; float32 peak {peak / 1e9:.0f} GFLOP/s a core"
+    title = f"{machine()}; {kernels()}; float32 peak {peak / 1e9:.0f} GFLOP/s a core"
     print(title)
     if args.json:
         args.json.write_text(json.dumps({"machine": title, "results": [asdict(r) for r in results]}, indent=1) + "\n")

@@ -60,11 +60,19 @@ def value_data(name: str, value: Array) -> dict[str, Any]:
 
 def devices_table(rows: Sequence[DeviceRow]) -> RenderableType:
     """The OpenCL devices, and which of them litecl takes unasked."""
-    table = _table("index", "name", "platform", "type", "compute units", "vector width", "memory", "default for")
+    columns = ("index", "name", "platform", "type", "compute units", "compiles for", "vector width", "memory")
+    table = _table(*columns, "default for")
     for row in rows:
         table.add_row(
-            str(row.index), row.name, row.platform, row.type, str(row.compute_units), str(row.vector_width),
-            size(row.memory_bytes), ", ".join(row.default_for),
+            str(row.index),
+            row.name,
+            row.platform,
+            row.type,
+            str(row.compute_units),
+            row.processor or "",
+            str(row.vector_width),
+            size(row.memory_bytes),
+            row.problem or ", ".join(row.default_for),
         )
     return table
 
@@ -115,8 +123,13 @@ def nodes_table(lines: Sequence[NodeLine], rows: Sequence[NodeRow] = ()) -> Rend
     for line in lines:
         row = placed.get((line.subgraph, line.node))
         table.add_row(
-            str(line.subgraph), str(line.node), f"{line.op} v{line.version}", "\n".join(line.inputs),
-            "\n".join(line.outputs), line.options, *(() if row is None else (_place(row),)),
+            str(line.subgraph),
+            str(line.node),
+            f"{line.op} v{line.version}",
+            "\n".join(line.inputs),
+            "\n".join(line.outputs),
+            line.options,
+            *(() if row is None else (_place(row),)),
         )
     return table
 
@@ -126,8 +139,13 @@ def values_table(title: str, values: Sequence[dict[str, Any]]) -> RenderableType
     table = _table("name", "type", "shape", "min", "max", "mean", "first")
     for value in values:
         table.add_row(
-            value["name"], value["dtype"], _shape(value["shape"]), _number(value["min"]), _number(value["max"]),
-            _number(value["mean"]), " ".join(_number(x) for x in value["first"]),
+            value["name"],
+            value["dtype"],
+            _shape(value["shape"]),
+            _number(value["min"]),
+            _number(value["max"]),
+            _number(value["mean"]),
+            " ".join(_number(x) for x in value["first"]),
         )
     return _titled(title, table)
 
@@ -137,9 +155,14 @@ def bench_view(result: BenchResult) -> RenderableType:
     table = _table("runtime", "threads", "prepare ms", "first ms", "median ms", "p10-p90 ms", "min ms", "runs")
     for s in result.subjects:
         table.add_row(
-            s.name, "auto" if s.num_threads is None else str(s.num_threads), f"{s.prepare_ms:.1f}",
-            f"{s.first_ms:.3f}", f"{s.stats.median_ms:.3f}", f"{s.stats.p10_ms:.3f}-{s.stats.p90_ms:.3f}",
-            f"{s.stats.min_ms:.3f}", str(len(s.stats.times_ms)),
+            s.name,
+            "auto" if s.num_threads is None else str(s.num_threads),
+            f"{s.prepare_ms:.1f}",
+            f"{s.first_ms:.3f}",
+            f"{s.stats.median_ms:.3f}",
+            f"{s.stats.p10_ms:.3f}-{s.stats.p90_ms:.3f}",
+            f"{s.stats.min_ms:.3f}",
+            str(len(s.stats.times_ms)),
         )
     if result.comparison is None:
         return table

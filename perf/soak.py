@@ -20,6 +20,7 @@ from rich.console import Console
 
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
 from litecl.perf.feeds import prepare, random_inputs
 
@@ -67,7 +68,16 @@ def subject(path: str, options: dict[str, Any]) -> Subject:
     feeds = tuple(random_inputs(details, seed) for seed in range(_FEEDS))
     interpreter.reset_all_variables()
     expected = tuple(run(interpreter, feed) for feed in feeds)
+    interpreter.reset_all_variables()
+    again = tuple(run(interpreter, feed) for feed in feeds)
+    if not all(same(a, b) for a, b in zip(expected, again, strict=True)):
+        raise ModelError(f"{path}: has resources that no reset sets back, so its results cannot be told beforehand")
     return Subject(path, feeds, expected)
+
+
+def same(got: Sequence[Array], expected: Sequence[Array]) -> bool:
+    """Whether all elements are equal; NaN equals NaN."""
+    return all(np.array_equal(a, b, equal_nan=b.dtype.kind == "f") for a, b in zip(got, expected, strict=True))
 
 
 def opened(path: str, options: dict[str, Any]) -> Interpreter:
@@ -84,14 +94,13 @@ def run(interpreter: Interpreter, feed: dict[str, Array]) -> tuple[Array, ...]:
     return tuple(interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details())
 
 
-def soak(subjects: Sequence[Subject], options: dict[str, Any], threads: int, each: int, invokes: int,
-         timeout_s: float) -> Outcome:
+def soak(
+    subjects: Sequence[Subject], options: dict[str, Any], threads: int, each: int, invokes: int, timeout_s: float
+) -> Outcome:
     """Runs threads with interpreters of their own, each thread so many invokes in all."""
     outcome, lock, start = Outcome(), threading.Lock(), threading.Barrier(threads + 1)
     workers = [
-        threading.Thread(
-            target=_worker, args=(i, subjects, options, each, invokes, outcome, lock, start), daemon=True
-        )
+        threading.Thread(target=_worker, args=(i, subjects, options, each, invokes, outcome, lock, start), daemon=True)
         for i in range(threads)
     ]
     for worker in workers:
@@ -105,8 +114,16 @@ def soak(subjects: Sequence[Subject], options: dict[str, Any], threads: int, eac
     return outcome
 
 
-def _worker(number: int, subjects: Sequence[Subject], options: dict[str, Any], each: int, invokes: int,
-            outcome: Outcome, lock: Any, start: threading.Barrier) -> None:
+def _worker(
+    number: int,
+    subjects: Sequence[Subject],
+    options: dict[str, Any],
+    each: int,
+    invokes: int,
+    outcome: Outcome,
+    lock: Any,
+    start: threading.Barrier,
+) -> None:
     right = wrong = 0
     try:
         mine = [subjects[(number + i) % len(subjects)] for i in range(each)]
@@ -149,11 +166,7 @@ class _Calls:
         for name, value in self._subject.feeds[turn].items():
             self._interpreter.set_tensor(self._inputs[name], value)
         self._interpreter.invoke()
-        expected = self._subject.expected[turn]
-        return all(
-            np.array_equal(self._interpreter.get_tensor(t), e, equal_nan=e.dtype.kind == "f")
-            for t, e in zip(self._outputs, expected, strict=True)
-        )
+        return same([self._interpreter.get_tensor(t) for t in self._outputs], self._subject.expected[turn])
 
 
 def made_and_dropped(paths: Sequence[str], options: dict[str, Any], count: int) -> list[tuple[int, int]]:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from litecl.delegate import CLDelegate, Tuning
-from litecl.delegate.device import choose, devices, target_of
-from litecl.delegate.tile import flops
+from litecl.delegate.matmul.tile import flops
+from litecl.delegate.opencl.device import choose, devices, target_of
 from litecl.delegate.tuning import Measurement, Timing, file_of, measurement, save
 from litecl.interpreter import Interpreter
 from litecl.perf import peer_models

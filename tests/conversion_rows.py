@@ -79,8 +79,13 @@ def keras_rows(model: Any, name: str, batches: Sequence[int], *, export: bool = 
     values = [feeds(model, batch, seed) for seed, batch in enumerate(batches)]
     expected = [_keras(model, v) for v in values]
     _reset(model)
-    yield Row(f"{name}, model", lambda: Converter.from_keras_model(model),
-              lambda: tf.lite.TFLiteConverter.from_keras_model(model), values, expected)
+    yield Row(
+        f"{name}, model",
+        lambda: Converter.from_keras_model(model),
+        lambda: tf.lite.TFLiteConverter.from_keras_model(model),
+        values,
+        expected,
+    )
     if not export:
         return
     path = Path(tempfile.mkdtemp())
@@ -88,8 +93,13 @@ def keras_rows(model: Any, name: str, batches: Sequence[int], *, export: bool = 
         model.export(path, verbose=False)
     except Exception:  # Keras refuses to export a stateful layer
         return
-    yield Row(f"{name}, export", lambda: Converter.from_saved_model(path),
-              lambda: tf.lite.TFLiteConverter.from_saved_model(str(path)), values, expected)
+    yield Row(
+        f"{name}, export",
+        lambda: Converter.from_saved_model(path),
+        lambda: tf.lite.TFLiteConverter.from_saved_model(str(path)),
+        values,
+        expected,
+    )
 
 
 def _reset(model: Any) -> None:
@@ -136,8 +146,13 @@ def variables() -> Iterator[Row]:
         random = np.random.default_rng(0)
         values = [[random.standard_normal((1, 4)).astype(np.float32)] for _ in range(3)]
         expected = [[np.asarray(y) for y in tf.nest.flatten(getattr(fresh, name)(v[0]))] for v in values]
-        yield Row(f"variable {name}", lambda path=path: Converter.from_saved_model(path),
-                  lambda path=path: tf.lite.TFLiteConverter.from_saved_model(str(path)), values, expected)
+        yield Row(
+            f"variable {name}",
+            lambda path=path: Converter.from_saved_model(path),
+            lambda path=path: tf.lite.TFLiteConverter.from_saved_model(str(path)),
+            values,
+            expected,
+        )
 
 
 def tensorflow_1() -> Iterator[Row]:
@@ -151,8 +166,13 @@ def tensorflow_1() -> Iterator[Row]:
             values = [[value] for value in old._feeds(shape)]
             expected = [[session.run(y, {x: value})] for (value,) in values]
             path.write_bytes(graph.as_graph_def().SerializeToString())
-        yield Row(f"v1 {build.__name__} {shape}", lambda p=path: Converter.from_frozen_graph(p, ["x"], ["y"]),
-                  lambda p=path: v1.lite.TFLiteConverter.from_frozen_graph(str(p), ["x"], ["y"]), values, expected)
+        yield Row(
+            f"v1 {build.__name__} {shape}",
+            lambda p=path: Converter.from_frozen_graph(p, ["x"], ["y"]),
+            lambda p=path: v1.lite.TFLiteConverter.from_frozen_graph(str(p), ["x"], ["y"]),
+            values,
+            expected,
+        )
     for build in (old._read_in_loop, old._counter, old._written_in_branch):
         for use_resource in (False, True):
             path = Path(tempfile.mkdtemp()) / "model"
@@ -164,8 +184,13 @@ def tensorflow_1() -> Iterator[Row]:
                 values = [[value] for value in old._feeds((3, 4))]
                 expected = [[session.run(y, {x: value})] for (value,) in values]
             kind = "resource" if use_resource else "ref"
-            yield Row(f"v1 SavedModel {build.__name__} {kind}", lambda p=path: Converter.from_saved_model(p),
-                      lambda p=path: tf.lite.TFLiteConverter.from_saved_model(str(p)), values, expected)
+            yield Row(
+                f"v1 SavedModel {build.__name__} {kind}",
+                lambda p=path: Converter.from_saved_model(p),
+                lambda p=path: tf.lite.TFLiteConverter.from_saved_model(str(p)),
+                values,
+                expected,
+            )
 
 
 def composites() -> Iterator[Row]:
@@ -179,5 +204,9 @@ def composites() -> Iterator[Row]:
     for name in ("LSTMCellSimple", "LSTMCellSimple,CoupleInputForgetGates", "LayerNormalizedLstmCellSimple"):
         for projected in (False, True):
             function = tf.function(fusions._cell(name, projected, "Layer" in name), autograph=False)
-            yield _concrete(f"{name}{' projected' if projected else ''}",
-                            function.get_concrete_function(tf.TensorSpec((2, 3))), x, note="ends the process")
+            yield _concrete(
+                f"{name}{' projected' if projected else ''}",
+                function.get_concrete_function(tf.TensorSpec((2, 3))),
+                x,
+                note="ends the process",
+            )

@@ -36,14 +36,27 @@ def _transformer() -> Any:
 
 
 def _classifier() -> Any:
-    return stack(L.Embedding(50, 8), L.Bidirectional(L.LSTM(8, return_sequences=True)), L.Bidirectional(L.LSTM(8)),
-                 L.Dense(16, activation="relu"), L.Dense(2), shape=(20,), dtype="int32")
+    return stack(
+        L.Embedding(50, 8),
+        L.Bidirectional(L.LSTM(8, return_sequences=True)),
+        L.Bidirectional(L.LSTM(8)),
+        L.Dense(16, activation="relu"),
+        L.Dense(2),
+        shape=(20,),
+        dtype="int32",
+    )
 
 
 def _preprocessing() -> Any:
-    return stack(L.Resizing(24, 24), L.Rescaling(1 / 127.5, -1), L.CenterCrop(16, 16),
-                 L.Normalization(mean=[0.1, 0.2, 0.3], variance=[1.0, 2.0, 3.0]), L.ZeroPadding2D(1),
-                 L.AveragePooling2D(2), shape=(40, 30, 3))
+    return stack(
+        L.Resizing(24, 24),
+        L.Rescaling(1 / 127.5, -1),
+        L.CenterCrop(16, 16),
+        L.Normalization(mean=[0.1, 0.2, 0.3], variance=[1.0, 2.0, 3.0]),
+        L.ZeroPadding2D(1),
+        L.AveragePooling2D(2),
+        shape=(40, 30, 3),
+    )
 
 
 def _image(make: Callable[..., Any], size: int) -> Callable[[], Any]:

@@ -25,8 +25,8 @@ from conversion_rows import Row
 from conversion_zoo import zoo
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array
-from litecl.interpreter.reader import read
 
 _SECTIONS: dict[str, Callable[[], Iterator[Row]]] = {
     "recurrent": rows.recurrent,
@@ -46,8 +46,7 @@ _RUNTIMES: dict[str, Callable[[bytes], Any]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the table; 1 where a conversion of ours fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", choices=[*_SECTIONS, []], metavar="SECTION",
-                        help=", ".join(_SECTIONS))
+    parser.add_argument("sections", nargs="*", choices=[*_SECTIONS, []], metavar="SECTION", help=", ".join(_SECTIONS))
     parser.add_argument("--no-peer", action="store_true", help="do not run TensorFlow's converter")
     parser.add_argument("--json", type=Path, help="write the rows there too")
     args = parser.parse_args(arguments)
@@ -71,10 +70,15 @@ def measure(row: Row, *, with_peer: bool = True) -> dict[str, Any]:
     peer, peer_s = (row.note or "not run"), 0.0
     if with_peer and row.peers is not None:
         peer, peer_s, _ = _converted(row.peers)
-    differences = {name: "" if content is None else _difference(make, content, row)
-                   for name, make in _RUNTIMES.items()}
-    return {"name": row.name, "ours": ours, "ours_s": round(ours_s, 2), "peer": peer, "peer_s": round(peer_s, 2),
-            **differences}
+    differences = {name: "" if content is None else _difference(make, content, row) for name, make in _RUNTIMES.items()}
+    return {
+        "name": row.name,
+        "ours": ours,
+        "ours_s": round(ours_s, 2),
+        "peer": peer,
+        "peer_s": round(peer_s, 2),
+        **differences,
+    }
 
 
 def _converted(make: Callable[[], Any]) -> tuple[str, float, bytes | None]:

@@ -134,8 +134,9 @@ FEED_FORWARD = (
     KerasModel(
         "dilated depthwise", lambda: stack(L.DepthwiseConv2D(3, dilation_rate=2, padding="same", depth_multiplier=2)), 1
     ),
-    KerasModel("dilated causal conv 1d", lambda: stack(L.Conv1D(4, 3, dilation_rate=2, padding="causal"),
-                                                       shape=(9, 3)), 4),
+    KerasModel(
+        "dilated causal conv 1d", lambda: stack(L.Conv1D(4, 3, dilation_rate=2, padding="causal"), shape=(9, 3)), 4
+    ),
     KerasModel("grouped conv", lambda: stack(L.Conv2D(6, 3, groups=3), L.BatchNormalization(), L.ReLU()), 1),
     KerasModel(
         "separable", lambda: stack(L.SeparableConv2D(4, 3, padding="same"), L.BatchNormalization(), L.ReLU()), 2
@@ -165,8 +166,9 @@ FEED_FORWARD = (
     KerasModel("upsample nearest", lambda: stack(L.UpSampling2D((2, 3))), 1),
     KerasModel("upsample bilinear", lambda: stack(L.UpSampling2D(2, interpolation="bilinear")), 1),
     KerasModel("resize and rescale", lambda: stack(L.Resizing(4, 4), L.Rescaling(1 / 255.0)), 2),
-    KerasModel("pools", lambda: stack(L.MaxPooling2D(), L.AveragePooling2D(2, padding="same"),
-                                      L.GlobalMaxPooling2D()), 3),
+    KerasModel(
+        "pools", lambda: stack(L.MaxPooling2D(), L.AveragePooling2D(2, padding="same"), L.GlobalMaxPooling2D()), 3
+    ),
     KerasModel("prelu", lambda: stack(L.LeakyReLU(), L.PReLU(), L.PReLU(shared_axes=[1, 2])), 3),
     KerasModel("relu with threshold", lambda: stack(L.ReLU(4.0, 0.1, 0.2)), 7),
     KerasModel("permute and reshape", lambda: stack(L.Permute((3, 1, 2)), L.Reshape((-1, 4)), L.Dense(2)), 4),
@@ -193,9 +195,7 @@ LSTMS = (
     KerasModel("lstm unrolled", _sequence(L.LSTM(4, unroll=True)), 7),
     KerasModel("two lstms", _sequence(L.LSTM(4, return_sequences=True), L.LSTM(5), L.Dense(3)), 14),
     KerasModel("bidirectional", _sequence(L.Bidirectional(L.LSTM(4))), 13),
-    KerasModel(
-        "bidirectional sum", _sequence(L.Bidirectional(L.LSTM(4, return_sequences=True), merge_mode="sum")), 12
-    ),
+    KerasModel("bidirectional sum", _sequence(L.Bidirectional(L.LSTM(4, return_sequences=True), merge_mode="sum")), 12),
     KerasModel("lstm state", _sequence(L.LSTM(4, return_sequences=True, return_state=True)), 9),
     KerasModel("encoder decoder", _encoder_decoder, 12),
     KerasModel("lstm from a given state", _given_state, 6),

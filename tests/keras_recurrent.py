@@ -25,8 +25,14 @@ LOOPS = (
     _model("gru with dropout", lambda: L.GRU(5, dropout=0.2, recurrent_dropout=0.3), operators=28),
     _model("lstm with hard sigmoid", lambda: L.LSTM(5, recurrent_activation="hard_sigmoid"), operators=30),
     _model("masked lstm", L.Masking, lambda: L.LSTM(5, return_sequences=True), operators=62),
-    _model("embedding with mask", lambda: L.Embedding(10, 4, mask_zero=True), lambda: L.GRU(5), operators=60,
-           shape=(8,), dtype="int32"),
+    _model(
+        "embedding with mask",
+        lambda: L.Embedding(10, 4, mask_zero=True),
+        lambda: L.GRU(5),
+        operators=60,
+        shape=(8,),
+        dtype="int32",
+    ),
     _model("convolutional lstm", lambda: L.ConvLSTM2D(3, 3, padding="same"), operators=35, shape=(4, 6, 6, 2)),
     _model("cells", lambda: L.RNN([L.LSTMCell(5), L.GRUCell(4)]), operators=50),
     _model("bidirectional gru", lambda: L.Bidirectional(L.GRU(5, return_sequences=True)), operators=68),
@@ -40,10 +46,17 @@ STATEFUL = (
 
 FUSED = (
     _model("simple", lambda: L.SimpleRNN(5), operators=6),
-    _model("simple backwards", lambda: L.SimpleRNN(5, activation="relu", return_sequences=True, go_backwards=True),
-           operators=6),
+    _model(
+        "simple backwards",
+        lambda: L.SimpleRNN(5, activation="relu", return_sequences=True, go_backwards=True),
+        operators=6,
+    ),
     _model("bidirectional", lambda: L.Bidirectional(L.LSTM(5)), operators=11),
     _model("bidirectional sequence", lambda: L.Bidirectional(L.LSTM(5, return_sequences=True)), operators=9),
-    _model("bidirectional of one batch", lambda: L.Bidirectional(L.LSTM(5, return_sequences=True, activation="relu"),
-                                                                 merge_mode="sum"), operators=6, batch_size=1),
+    _model(
+        "bidirectional of one batch",
+        lambda: L.Bidirectional(L.LSTM(5, return_sequences=True, activation="relu"), merge_mode="sum"),
+        operators=6,
+        batch_size=1,
+    ),
 )

@@ -10,13 +10,13 @@ import oracle
 from build import Graph, model
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model, Subgraph
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.compare import LESS
 from litecl.interpreter.ops.control import IF, WHILE, IfOptions, WhileOptions
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.writer import write
 
 INT, BOOL, FLOAT = TensorType.INT32, TensorType.BOOL, TensorType.FLOAT32
 State = Sequence[tuple[tuple[int, ...], TensorType]]

@@ -8,9 +8,7 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from litecl.interpreter.graph import Array
 
 
-def run(
-    content: bytes, feeds: Sequence[Array], resolver: OpResolverType = OpResolverType.BUILTIN_REF
-) -> list[Array]:
+def run(content: bytes, feeds: Sequence[Array], resolver: OpResolverType = OpResolverType.BUILTIN_REF) -> list[Array]:
     """Feeds a model's inputs in order, resizing those whose shape differs, and returns its outputs in order."""
     interpreter = Interpreter(model_content=content, num_threads=1, experimental_op_resolver_type=resolver)
     details = interpreter.get_input_details()

@@ -8,12 +8,13 @@ import pytest
 import compare as tolerances
 import oracle
 from litecl.interpreter import Interpreter
+from litecl.interpreter.arithmetic import bfloat16
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
-from litecl.interpreter.ops import bfloat16, binary, compare, unary
+from litecl.interpreter.ops import binary, compare, unary
 from litecl.interpreter.ops.cast import CAST, CastOptions
 from litecl.interpreter.schema import TensorType as T
-from litecl.interpreter.writer import write
 
 X = np.concatenate([np.random.default_rng(109).standard_normal(57) * 4, [0.0, -0.0, 0.5, 1.5, -2.5, 3e38]])
 Y = X[::-1]

@@ -15,7 +15,8 @@ import pytest
 import compare
 import devices
 from build import Graph, model
-from litecl.delegate import CLDelegate, packing
+from litecl.delegate import CLDelegate
+from litecl.delegate.matmul import packing
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array, Model, Quantization, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
@@ -110,9 +111,7 @@ class Net(Graph):
         wide = np.int64 if self.domain.type == TensorType.INT16 else np.int32
         known = self.const(np.round(bias / steps).astype(wide))
         zeros = np.zeros(len(steps), np.int64)
-        self.tensors[known] = replace(
-            self.tensors[known], quantization=Quantization(steps.astype(np.float32), zeros)
-        )
+        self.tensors[known] = replace(self.tensors[known], quantization=Quantization(steps.astype(np.float32), zeros))
         return weights, known
 
 
@@ -216,7 +215,7 @@ _OF_FLOATS: dict[str, Variant] = {
     "EXP": same(unary.EXP),
     "SOFTMAX": same(SOFTMAX, SoftmaxOptions(1.0)),
     "L2_NORMALIZATION": same(L2_NORMALIZATION, L2NormOptions()),
-}  # fmt: skip
+}
 
 FLOAT, INT8 = TensorType.FLOAT32, TensorType.INT8
 _DOMAINS: dict[str, tuple[Domain, dict[str, Variant]]] = {

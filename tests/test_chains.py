@@ -14,6 +14,7 @@ from build import Graph, model, randn
 from litecl.delegate import CLDelegate
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import binary, unary
@@ -28,7 +29,6 @@ from litecl.interpreter.ops.prelu import PRELU
 from litecl.interpreter.ops.reduce import MEAN, ReducerOptions
 from litecl.interpreter.ops.unary import EXP, LOGISTIC, RELU, TANH
 from litecl.interpreter.schema import ActivationFunctionType
-from litecl.interpreter.writer import write
 
 RNG = np.random.default_rng(12)
 SHAPE = (2, 5, 7, 19)

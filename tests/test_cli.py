@@ -12,10 +12,10 @@ import pytest
 from build import Graph, model, randn
 from litecl.converter import ConversionReport, Converter
 from litecl.converter.report import FusionRecord
+from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.graph import Signature
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
-from litecl.interpreter.writer import write_file
 from litecl.perf import keras_models
 from litecl.perf.cli import main
 
@@ -204,9 +204,16 @@ def test_convert_hands_its_arguments_on_and_writes_the_file(
     assert "not fused mine 'place': no reason" in said
     assert found["conversion"]["fusions"] == [{"name": "mine", "place": "place", "reason": "no reason"}]
     assert handed == [
-        folder, ["first"], {"a": (1, 2), "b": (-1, 4), "scalar": ()}, "fused", None,
-        "loaded model.keras", {}, "while", "int8",
-    ]  # fmt: skip
+        folder,
+        ["first"],
+        {"a": (1, 2), "b": (-1, 4), "scalar": ()},
+        "fused",
+        None,
+        "loaded model.keras",
+        {},
+        "while",
+        "int8",
+    ]
 
 
 def test_convert_of_what_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from ai_edge_litert.interpreter import Interpreter as LiteRT
 import oracle
 from build import Graph, model, randn
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.compare import GREATER, LESS
@@ -16,7 +17,6 @@ from litecl.interpreter.ops.control import CALL_ONCE, CallOnceOptions
 from litecl.interpreter.ops.unary import LOGICAL_NOT, TANH
 from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE, VAR_HANDLE, VarHandleOptions
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.writer import write
 from loop_models import (
     BOOL,
     FLOAT,

@@ -15,6 +15,7 @@ import compare
 import oracle
 from build import Graph, model
 from litecl.delegate import CLDelegate
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.compare import LESS_EQUAL
@@ -24,7 +25,6 @@ from litecl.interpreter.ops.pad import PAD
 from litecl.interpreter.ops.reduce import SUM, ReducerOptions
 from litecl.interpreter.ops.tile import TILE
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.writer import write
 from loop_models import Part, State, outputs, plus, prepared, reasons, subgraph, times
 
 NONE = NoOptions()
@@ -180,7 +180,11 @@ CASES = (
     Case("TestStaticUnconsumedOutputs", (ints(1), ints(2), ints(2)), input_is_output, 3, read=2),
     Case(
         "TestDynamicOpTriggersAllocationOfUnsedInput",
-        (ints(2), ints(1), ints(2)), reallocated, 2, grows(1, "[1]"), known_late(1),
+        (ints(2), ints(1), ints(2)),
+        reallocated,
+        2,
+        grows(1, "[1]"),
+        known_late(1),
     ),
     *(Case(f"TestStaticInPlace {i}", (ints(0), ints(1)), deep, i + 1) for i in range(5)),
     Case("TestStaticInPlaceLarge", (ints(1), np.ones(10_000, np.int32)), large, 60_000),
@@ -189,16 +193,29 @@ CASES = (
     Case("TestPadLoop", (ints(1), ints(5, 7)), pad_loop, 4, grows(1, "[2]", "[5]")),
     Case(
         "TestDynamicBodyWithSharingEarlyExit",
-        (ints(1), ints(1, 2, 3), LIST, ints(4)), growing, 0, grows(1, "[3]"), known_late(1),
+        (ints(1), ints(1, 2, 3), LIST, ints(4)),
+        growing,
+        0,
+        grows(1, "[3]"),
+        known_late(1),
     ),
     Case(
         "TestDynamicBodyWithSharing",
-        (ints(1), ints(1, 2, 3), LIST, LIST), growing, 3, grows(1, "[3]"), known_late(1),
+        (ints(1), ints(1, 2, 3), LIST, LIST),
+        growing,
+        3,
+        grows(1, "[3]"),
+        known_late(1),
     ),
     Case("TestDynamicBodyWithSharingAndAliases", tuple(map(ints, range(5))), aliases, 0),
     Case(
         "TestOutputNotConsumed",
-        (ints(1), ints(2), ints(3)), not_consumed, 11, grows(1, "[1]"), known_late(1), read=1,
+        (ints(1), ints(2), ints(3)),
+        not_consumed,
+        11,
+        grows(1, "[1]"),
+        known_late(1),
+        read=1,
     ),
     Case("TestPadLoopWithSharing", (ints(1), ints(2), ints(3, 4)), pad_sharing, 3, grows(1, "[1]", "[2]")),
     Case("TestPadLoopWithShallowCopy", (ints(1), LIST), pad_loop, 3, grows(1, "[100000]", "[100003]")),

@@ -13,9 +13,9 @@ from conversion import assert_all_close, invoke, litert, operators, runtimes  # 
 from litecl.converter import Builder, Composite, Converter, Fusion, Value  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
+from litecl.interpreter.file.options import CustomOptions  # noqa: E402
 from litecl.interpreter.graph import Array  # noqa: E402
 from litecl.interpreter.ops.unary import SQUARE  # noqa: E402
-from litecl.interpreter.options import CustomOptions  # noqa: E402
 
 _random = np.random.default_rng(11)
 
@@ -202,9 +202,11 @@ def test_detection_post_process_runs_in_litert() -> None:
     numbers = {"max_detections": 3, "max_classes_per_detection": 1, "num_classes": 2}
     scales = {"y_scale": 10.0, "x_scale": 10.0, "h_scale": 5.0, "w_scale": 5.0}
     floats = {"nms_score_threshold": 0.0, "nms_iou_threshold": 0.5, **scales}
-    parts = [*(f'attr {{ key: "{k}" value {{ i: {v} }} }}' for k, v in numbers.items()),
-             *(f'attr {{ key: "{k}" value {{ f: {v} }} }}' for k, v in floats.items()),
-             'attr { key: "use_regular_nms" value { b: false } }']
+    parts = [
+        *(f'attr {{ key: "{k}" value {{ i: {v} }} }}' for k, v in numbers.items()),
+        *(f'attr {{ key: "{k}" value {{ f: {v} }} }}' for k, v in floats.items()),
+        'attr { key: "use_regular_nms" value { b: false } }',
+    ]
 
     @_composite(f'name: "TFLite_Detection_PostProcess" {" ".join(parts)}')
     def detect(boxes: Any, scores: Any, anchors: Any) -> Any:

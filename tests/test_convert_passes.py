@@ -6,19 +6,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from litecl.converter.composites import COMPOSITE, KERAS_BIDIRECTIONAL, KERAS_LSTM, Composite
+from litecl.converter.composites import Composite
 from litecl.converter.fusions import Fusion
-from litecl.converter.graph import Callee, Function, Module, Node, Value, Variable, constant
+from litecl.converter.graph import Function, Module, Node, Value, constant
+from litecl.converter.own_ops import BIDIRECTIONAL_LSTM, COMPOSITE, LSTM, OWN_OPS, RNN, UPDATE_SLICE
 from litecl.converter.passes.calls.bodies import own_bodies
 from litecl.converter.passes.calls.composites import fuse_composites
 from litecl.converter.passes.calls.inline import inline_calls
 from litecl.converter.passes.control.branches import simplify_branches
+from litecl.converter.passes.control.effects import refuse_effects
 from litecl.converter.passes.control.loops import simplify_loops
 from litecl.converter.passes.control.variables import changed_variables, freeze_variables
 from litecl.converter.passes.lists.elements import Scope, element, shape_reads
-from litecl.converter.passes.lists.tensor_lists import UPDATE_SLICE, lower_lists
+from litecl.converter.passes.lists.lower_lists import lower_lists
 from litecl.converter.passes.recurrent.bidirectional import fuse_bidirectional
 from litecl.converter.passes.tensorflow.arithmetic import simplify_arithmetic
+from litecl.converter.passes.tensorflow.fold import fold_constants
 from litecl.converter.passes.tensorflow.shape_sources import use_shape_sources
 from litecl.converter.passes.tflite.duplicates import merge_duplicates
 from litecl.converter.passes.tflite.kept_dims import keep_dims
@@ -28,7 +31,9 @@ from litecl.converter.passes.v1.arrays import raise_arrays
 from litecl.converter.passes.v1.frames import raise_loops
 from litecl.converter.passes.v1.switches import raise_branches
 from litecl.converter.passes.v1.variables import raise_variables
+from litecl.converter.records import Callee, OwnOp, Variable
 from litecl.converter.text import describe
+from litecl.converter.traits import Effects
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import MUL, MulOptions
@@ -59,15 +64,17 @@ def _node(op: Any, inputs: Sequence[Value], *outputs: Value, bodies: Sequence[Fu
     return Node(op, inputs, outputs, attrs, f"{op}", bodies)
 
 
-def _ops(function: Function) -> list[str]:
-    return [node.op if isinstance(node.op, str) else node.op.name for node in function.nodes]
+def _ops(function: Function) -> list[Any]:
+    """The operators of a function: the records of the converter's own, the names of others."""
+    return [node.op if isinstance(node.op, OwnOp) else node.op_name for node in function.nodes]
 
 
 def _counting(name: str, *extra: Value) -> tuple[Function, Function, list[Value]]:
     """A condition ``i < 5`` and a body ``i + 1`` that hands all others on; and what enters."""
     initial = [_int(0), *extra]
-    cond_inputs, body_inputs = ([_value(v.type, *v.shape or (), name=f"{name}{k}") for k, v in enumerate(initial)]
-                                for _ in range(2))
+    cond_inputs, body_inputs = (
+        [_value(v.type, *v.shape or (), name=f"{name}{k}") for k, v in enumerate(initial)] for _ in range(2)
+    )
     less, more = _value(B), _value(I)
     cond = _function("cond", cond_inputs, [_node("Less", [cond_inputs[0], _int(5)], less)], [less])
     body = _function("body", body_inputs, [_node("AddV2", [body_inputs[0], _int(1)], more)], [more, *body_inputs[1:]])
@@ -165,16 +172,22 @@ def _list_loop(resizes: bool, size: int) -> tuple[Function, Function]:
     written, changed = _value(LIST), _value(F, None, 4)
     body.nodes += [
         _node("Tanh", [body.inputs[2]], changed),
-        _node("TensorListSetItem", [body.inputs[1], body.inputs[0], changed], written, element_dtype=F,
-              resize_if_index_out_of_bounds=resizes),
+        _node(
+            "TensorListSetItem",
+            [body.inputs[1], body.inputs[0], changed],
+            written,
+            element_dtype=F,
+            resize_if_index_out_of_bounds=resizes,
+        ),
     ]
     body.outputs[1:] = [written, changed]
     outputs = [_value(v.type, *v.shape or (), name=f"out{k}") for k, v in enumerate(initial)]
     stacked = _value(F, None, None, 4)
     nodes = [
-        reserve, _node("While", initial, *outputs, bodies=[cond, body]),
+        reserve,
+        _node("While", initial, *outputs, bodies=[cond, body]),
         _node("TensorListStack", [outputs[1], _int(-1)], stacked, element_dtype=F),
-    ]  # fmt: skip
+    ]
     return _function("main", [row], nodes, [stacked]), body
 
 
@@ -230,8 +243,10 @@ def test_variables_that_nothing_changes_are_constants_and_idle_writes_go() -> No
     nodes = [
         _node("If", [condition, handles[1]], bodies=[write, nothing]),
         _node("AssignVariableOp", [handles[2], constant(np.float32(1))]),
-        _node("ReadVariableOp", [handles[0]], a), _node("ReadVariableOp", [handles[1]], b), _node("AddV2", [a, b], c),
-    ]  # fmt: skip
+        _node("ReadVariableOp", [handles[0]], a),
+        _node("ReadVariableOp", [handles[1]], b),
+        _node("AddV2", [a, b], c),
+    ]
     main = _function("main", [condition], nodes, [c])
     module = Module(main, ["condition"], ["c"])
     changed = changed_variables([module])
@@ -257,10 +272,19 @@ def test_variables_of_tensorflow_1_are_read_where_they_are_used() -> None:
 
 def test_frame_is_a_while() -> None:
     x, entered, merged, less, decided, out, again, more, left = (
-        _value(type_, name=name) for type_, name in
-        ((I, "x"), (I, "entered"), (I, "merged"), (B, "less"), (B, "decided"), (I, "out"), (I, "again"), (I, "more"),
-         (I, "left"))
-    )  # fmt: skip
+        _value(type_, name=name)
+        for type_, name in (
+            (I, "x"),
+            (I, "entered"),
+            (I, "merged"),
+            (B, "less"),
+            (B, "decided"),
+            (I, "out"),
+            (I, "again"),
+            (I, "more"),
+            (I, "left"),
+        )
+    )
     back = _value(I, name="back")
     nodes = [
         _node("Enter", [x], entered, frame_name="loop", is_constant=False),
@@ -281,9 +305,9 @@ def test_frame_is_a_while() -> None:
 
 def test_switch_and_merge_are_an_if() -> None:
     x, condition, no, yes, negated, merged = (
-        _value(type_, name=name) for type_, name in
-        ((F, "x"), (B, "condition"), (F, "no"), (F, "yes"), (F, "negated"), (F, "merged"))
-    )  # fmt: skip
+        _value(type_, name=name)
+        for type_, name in ((F, "x"), (B, "condition"), (F, "no"), (F, "yes"), (F, "negated"), (F, "merged"))
+    )
     nodes = [
         _node("Switch", [x, condition], no, yes),
         _node("Neg", [no], negated),
@@ -298,8 +322,12 @@ def test_switch_and_merge_are_an_if() -> None:
 
 def test_arrays_of_tensorflow_1_are_lists() -> None:
     handle, flow, x, after, item = (
-        _value(HANDLE, name="handle"), _value(F, name="flow"), _value(F, 4), _value(F, name="after"), _value(F, 4),
-    )  # fmt: skip
+        _value(HANDLE, name="handle"),
+        _value(F, name="flow"),
+        _value(F, 4),
+        _value(F, name="after"),
+        _value(F, 4),
+    )
     nodes = [
         _node("TensorArrayV3", [_int(3)], handle, flow, dtype=F, element_shape=(4,)),
         _node("TensorArrayWriteV3", [handle, _int(1), x, flow], after),
@@ -336,14 +364,21 @@ def test_composite_is_kept_or_taken_apart(reason: str | None) -> None:
 def test_two_lstms_over_one_sequence_are_joined() -> None:
     x, h, c, w, r, bias = (_value(F, *shape) for shape in ((1, 5, 3), (1, 4), (1, 4), (3, 16), (4, 16), (16,)))
     nodes = [
-        _node(KERAS_LSTM, [x, h, c, w, r, bias], _value(F, 1, 5, 4), _value(F, 1, 4), _value(F, 1, 4),
-              activation="tanh", go_backwards=backwards)
+        _node(
+            LSTM,
+            [x, h, c, w, r, bias],
+            _value(F, 1, 5, 4),
+            _value(F, 1, 4),
+            _value(F, 1, 4),
+            activation="tanh",
+            go_backwards=backwards,
+        )
         for backwards in (False, True)
     ]
     main = _function("main", [x, h, c, w, r, bias], nodes, [node.outputs[1] for node in nodes])
     fuse_bidirectional(main)
     main.check()
-    assert _ops(main) == [KERAS_BIDIRECTIONAL]
+    assert _ops(main) == [BIDIRECTIONAL_LSTM]
 
 
 def test_reversing_twice_changes_nothing() -> None:
@@ -372,9 +407,12 @@ def test_reduction_keeps_dimensions_that_are_put_back() -> None:
 def test_shapes_are_taken_from_the_earliest_tensor_of_that_size() -> None:
     x, y, tanh, product, zeros, other = (_value(F, None, 3, name=f"v{i}") for i in range(6))
     nodes = [
-        _node("Tanh", [x], tanh), _node("Mul", [tanh, x], product), _node("ZerosLike", [product], zeros),
-        _node("AddV2", [product, y], other), _node("Shape", [other], _value(I, 2, name="shape")),
-    ]  # fmt: skip
+        _node("Tanh", [x], tanh),
+        _node("Mul", [tanh, x], product),
+        _node("ZerosLike", [product], zeros),
+        _node("AddV2", [product, y], other),
+        _node("Shape", [other], _value(I, 2, name="shape")),
+    ]
     main = _function("main", [x, y], nodes, [zeros, nodes[-1].output])
     use_shape_sources(main)
     main.check()
@@ -434,3 +472,62 @@ def test_a_factor_before_a_dense_layer_is_part_of_its_weights_but_not_one_of_its
         Node(FULLY_CONNECTED, [x, weights, moved], [y], FullyConnectedOptions(), "dense"),
     ]
     assert not fold_linear(_function("main", [x, bias], nodes, [y]))
+
+
+def _writer(inputs: Sequence[Value], *outputs: Value) -> Node:
+    """An operator that no table names; the importer has found that it has effects."""
+    return Node("Launch", inputs, outputs, {}, "rocket", effects=Effects.WRITES)
+
+
+def test_operators_with_effects_are_kept_in_order_and_copied_with_them() -> None:
+    x, y, unread = _value(F, 3), _value(F, 3), _value(F, 3, name="unread")
+    main = _function("main", [x], [_node("Abs", [x], unread), _writer([unread]), _node("Neg", [x], y)], [y])
+    for function in (main, main.clone()):
+        function.tidy()
+        function.check()
+        assert _ops(function) == ["Abs", "Launch", "Neg"]
+        assert function.nodes[1].writes
+    main.replace_node(main.nodes[1], ())
+    main.tidy()
+    assert _ops(main) == ["Neg"]
+
+
+def test_branch_with_an_effect_is_kept() -> None:
+    condition, x = _value(B), _value(F, 3)
+    a, b = _value(F, 3), _value(F, 3)
+    branches = [_function("launch", [a], [_writer([a])], []), _function("stay", [b], [], [])]
+    main = _function("main", [condition, x], [_node("If", [condition, x], bodies=branches)], [x])
+    main.tidy()
+    assert _ops(main) == ["If"]
+    with pytest.raises(ConversionError, match="effect of Launch 'rocket'"):
+        refuse_effects(main, {"If"})
+    refuse_effects(main, {"If", "Launch"})
+    main.nodes[0].become(COMPOSITE, [condition, x], {})
+    refuse_effects(main, {"If"})
+
+
+@pytest.mark.parametrize(
+    ("op", "effects", "folded"),
+    [
+        ("Abs", None, True),
+        ("Dice", Effects.READS, False),
+        ("Dice", Effects.WRITES, False),
+        ("Dice", Effects.PURE, True),
+        ("ReadVariableOp", None, False),
+    ],
+)
+def test_only_operators_without_effects_are_computed_now(op: str, effects: Effects | None, folded: bool) -> None:
+    y = _value(F)
+    main = _function("main", [], [Node(op, [constant(np.float32(-2))], [y], {}, "y", effects=effects)], [y])
+    fold_constants(main, lambda nodes, wanted: [np.float32(2)] * len(wanted))
+    assert (main.outputs[0].data is not None) == folded
+
+
+def test_own_operators_infer_shapes() -> None:
+    layer = [(2, 4), (2, 4), (3, 16), (4, 16), (16,)]
+    assert LSTM.infer is not None and RNN.infer is not None and BIDIRECTIONAL_LSTM.infer is not None
+    found = [(2, None, 4), (2, 4), (2, 4)]
+    assert LSTM.infer([(2, None, 3), *layer]) == found
+    assert BIDIRECTIONAL_LSTM.infer([(2, None, 3), *layer, *layer]) == [*found, *found]
+    assert RNN.infer([(2, None, 3), (2, 4), (3, 4), (4, 4), (4,)]) == found[:2]
+    assert len({op.name for op in OWN_OPS}) == len(OWN_OPS)

@@ -11,7 +11,7 @@ from conversion import invoke, runtimes  # noqa: E402
 from keras_models import feeds, randomise, stack  # noqa: E402
 from litecl.converter import Converter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
-from litecl.interpreter.reader import read  # noqa: E402
+from litecl.interpreter.file.reader import read  # noqa: E402
 from litecl.interpreter.schema import TensorType  # noqa: E402
 
 L = keras.layers

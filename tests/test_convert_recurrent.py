@@ -86,8 +86,10 @@ def test_fused_layer(case: KerasModel, tmp_path: Path) -> None:
 def test_loops_on_request(tmp_path: Path) -> None:
     model = randomise(stack(L.Bidirectional(L.LSTM(4)), L.RepeatVector(3), L.SimpleRNN(3), shape=(6, 3)))
     model.export(tmp_path, verbose=False)
-    for converter in (Converter.from_keras_model(model, lstm="while"),
-                      Converter.from_saved_model(tmp_path, lstm="while")):
+    for converter in (
+        Converter.from_keras_model(model, lstm="while"),
+        Converter.from_saved_model(tmp_path, lstm="while"),
+    ):
         content = converter.convert()
         assert converter.report.operators["WHILE"] == 3
         assert not converter.report.fusions

@@ -146,8 +146,10 @@ def test_saved_model_and_its_signature(small: Any, tmp_path: Path) -> None:
 def test_input_shapes(small: Any, tmp_path: Path) -> None:
     small.export(tmp_path, verbose=False)
     shapes = {"image": (2, 8, 8, 3)}
-    for converter in (Converter.from_saved_model(tmp_path, input_shapes=shapes),
-                      Converter.from_keras_model(small, input_shapes=shapes)):
+    for converter in (
+        Converter.from_saved_model(tmp_path, input_shapes=shapes),
+        Converter.from_keras_model(small, input_shapes=shapes),
+    ):
         (graph,) = converter.convert_to_model().subgraphs
         assert graph.tensors[graph.inputs[0]].shape == (2, 8, 8, 3)
         assert all(tensor.shape_signature is None for tensor in graph.tensors)
@@ -207,8 +209,10 @@ def _of_no_file_type(x: Any) -> Any:
 @pytest.mark.parametrize(
     ("convert", "message"),
     [
-        (lambda: Converter.from_keras_model(stack(L.Lambda(_unsupported, name="inverse"), shape=(3, 3))),
-         "MatrixInverse .*inverse"),
+        (
+            lambda: Converter.from_keras_model(stack(L.Lambda(_unsupported, name="inverse"), shape=(3, 3))),
+            "MatrixInverse .*inverse",
+        ),
         (lambda: Converter.from_keras_model(stack(L.Dense(2), shape=(3,)), {"y": (1, 3)}), "names .*y"),
         (lambda: Converter.from_keras_model(stack(L.Dense(2), shape=(3,), name="x"), {"x": (1, 4)}), "does not fit"),
         (lambda: Converter.from_keras_model(Subclassed()), "call it once"),

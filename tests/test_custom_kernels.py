@@ -9,15 +9,15 @@ import pytest
 
 from build import Graph, model, randn
 from litecl.delegate import Call, CLDelegate, ClOp, Launch
-from litecl.delegate.claims import takes
-from litecl.delegate.launch import elements
+from litecl.delegate.kit.claims import takes
+from litecl.delegate.kit.shares import elements
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model, TensorSpec
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 from litecl.interpreter.ops.unary import COS, NEG, SIN, SQUARE
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.writer import write
 
 RNG = np.random.default_rng(31)
 KERNEL = """#include "common.h"

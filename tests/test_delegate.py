@@ -9,7 +9,8 @@ import pyopencl as cl
 import pytest
 
 from build import Graph, model, randn
-from litecl.delegate import CLDelegate, device, enqueue, programs
+from litecl.delegate import CLDelegate
+from litecl.delegate.opencl import device, enqueue, programs
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, KernelBuildError, OutOfDeviceMemory
 from litecl.interpreter.graph import Model

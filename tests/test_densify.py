@@ -10,13 +10,13 @@ import oracle
 from cases.integers import affine
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import ABSENT, Array, DimensionMetadata, Model, Node, Sparsity, Subgraph, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.densify import DENSIFY, densify
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.writer import write
 
 
 def _dense(size: int) -> DimensionMetadata:
@@ -121,9 +121,7 @@ def test_fully_connected_reads_sparse_weights(block: int, type_: TensorType, bia
     compare.assert_close(got, expected, 0.0 if type_ == TensorType.INT8 else 1e-5)
 
 
-def _fully_connected(
-    values: Array, sparsity: Sparsity, shape: tuple[int, int], type_: TensorType, bias: bool
-) -> Model:
+def _fully_connected(values: Array, sparsity: Sparsity, shape: tuple[int, int], type_: TensorType, bias: bool) -> Model:
     units, depth = shape
     weights = TensorSpec(TensorType.of(values.dtype), shape, "w", values, affine(0.01), sparsity)
     added = np.arange(units).astype(np.int32 if type_ == TensorType.INT8 else np.float32) * 300

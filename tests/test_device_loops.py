@@ -15,10 +15,13 @@ import pytest
 import compare
 import oracle
 from build import Graph, model, randn
-from litecl.delegate import CLDelegate, enqueue, lstm_loop, programs
-from litecl.delegate.list_writes import update_lists_in_place
+from litecl.delegate import CLDelegate
+from litecl.delegate.analysis.list_writes import update_lists_in_place
+from litecl.delegate.opencl import enqueue, programs
+from litecl.delegate.recurrent import lstm_loop
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError, ModelError
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model, Subgraph, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.binary import ADD, FLOOR_DIV, LOGICAL_AND, SUB, AddOptions, SubOptions
@@ -36,9 +39,8 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UNIDIRECTIONAL_SEQUENCE_LSTM,
     UnidirectionalSequenceLSTMOptions,
 )
+from litecl.interpreter.run.shapes import propagate
 from litecl.interpreter.schema import ActivationFunctionType
-from litecl.interpreter.shapes import propagate
-from litecl.interpreter.writer import write
 from loop_models import (
     BOOL,
     FLOAT,
@@ -465,9 +467,7 @@ def test_a_state_that_grows_stays_on_the_cpu() -> None:
     def declared(g: Graph, x: Sequence[int]) -> list[int]:
         return while_node(g, x, 1, 2)
 
-    model_ = model(
-        subgraph("main", state, declared), subgraph("cond", state, below(3)), subgraph("body", state, body)
-    )
+    model_ = model(subgraph("main", state, declared), subgraph("cond", state, below(3)), subgraph("body", state, body))
     interpreter = check(model_, [int32(0), randn(RNG, 2, 3)], claimed=False)
     assert reasons(interpreter)["WHILE"] == "WHILE: output 1 of the body changes shape [2, 3] -> [2, 4]"
     claimed = [(row.subgraph, row.op) for row in interpreter.delegation_report().nodes if row.claimed]

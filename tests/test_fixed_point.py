@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from litecl.interpreter.arithmetic import fixed_point, gemmlowp, rescale
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
-from litecl.interpreter.ops import fixed_point, gemmlowp, rescale, types
+from litecl.interpreter.kit import types
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 _X = np.concatenate([np.random.default_rng(1).integers(-(2**22), 2**22, 500), [-(2**31), 2**31 - 1, 0, 1, -1, 2, -2]])

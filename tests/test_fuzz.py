@@ -6,12 +6,12 @@ import pytest
 
 from cases.tables import TABLES
 from litecl.interpreter.errors import LiteclError, ModelError
-from litecl.interpreter.executor import Executor
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.interpreter import Interpreter
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import unary
-from litecl.interpreter.writer import write
-from litecl.perf import fuzz
+from litecl.interpreter.run.executor import Executor
+from litecl.perf import fuzz, mutants
 from shared import GOLDEN, MODELS, needs_shared, rows
 
 
@@ -31,7 +31,7 @@ def _report(result: fuzz.Result) -> str:
 
 
 def test_damaged_operators() -> None:
-    result = fuzz.fuzz(fuzz.Plan(_case_seeds(), 2500, seed=3))
+    result = fuzz.fuzz(mutants.Plan(_case_seeds(), 2500, seed=3))
     assert not result.failures, _report(result)
     assert result.counts.total() == 2500
     assert min(result.counts["ran"], result.counts["ModelError"]) > 100
@@ -39,13 +39,13 @@ def test_damaged_operators() -> None:
 
 @needs_shared
 def test_damaged_real_models() -> None:
-    plan = fuzz.Plan(fuzz.seeds([MODELS / "tensorflow-tflite-micro", GOLDEN / "models"]), 600, seed=5)
+    plan = mutants.Plan(mutants.seeds([MODELS / "tensorflow-tflite-micro", GOLDEN / "models"]), 600, seed=5)
     result = fuzz.fuzz(plan, workers=2)
     assert not result.failures, _report(result)
 
 
 def test_mutations_are_the_same_for_the_same_number() -> None:
-    plan = fuzz.Plan(_case_seeds()[:3], 20)
+    plan = mutants.Plan(_case_seeds()[:3], 20)
     assert [plan[i] for i in range(20)] == [plan[i] for i in range(20)]
     assert len({plan[i][1] for i in range(20)}) > 10
 
@@ -53,20 +53,20 @@ def test_mutations_are_the_same_for_the_same_number() -> None:
 def test_what_escapes_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An error without a type of its own, and a process that ends."""
 
-    def fails(content: bytes) -> str:
+    def fails(content: bytes, limits: fuzz.Limits) -> str:
         raise ZeroDivisionError("escaped")
 
     seeds = _case_seeds()[:1]
     monkeypatch.setattr(fuzz, "attempt", fails)
-    result = fuzz.fuzz(fuzz.Plan(seeds, 3))
+    result = fuzz.fuzz(mutants.Plan(seeds, 3))
     assert result.counts == {"failed": 3}
     assert "ZeroDivisionError: escaped" in result.failures[0][2]
     model = tmp_path / "model.tflite"
     model.write_bytes(seeds[0][1])
-    assert fuzz.main([str(model), "--mutations", "2", "--save", str(tmp_path / "saved")]) == 1
+    assert fuzz.main([str(model), "--mutants", "2", "--save", str(tmp_path / "saved")]) == 1
     assert len(list((tmp_path / "saved").iterdir())) == 2
-    monkeypatch.setattr(fuzz, "attempt", lambda content: __import__("os")._exit(3))
-    assert fuzz.fuzz(fuzz.Plan(seeds, 2)).counts == {"crash": 2}
+    monkeypatch.setattr(fuzz, "attempt", lambda content, limits: __import__("os")._exit(3))
+    assert fuzz.fuzz(mutants.Plan(seeds, 2)).counts == {"crash": 2}
 
 
 def test_what_a_kernel_raises_is_a_model_error_that_names_the_node(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ import oracle
 from build import Graph, model, randn
 from litecl.delegate import CLDelegate, Tuning
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
@@ -26,7 +27,6 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UnidirectionalSequenceLSTMOptions,
 )
 from litecl.interpreter.schema import ActivationFunctionType, Padding
-from litecl.interpreter.writer import write
 
 _LOSS = 2e-3  # of the largest output: a half has 11 bits, and errors of many weights average out
 

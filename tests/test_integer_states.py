@@ -7,7 +7,7 @@ from ai_edge_litert.interpreter import OpResolverType
 
 from cases import Case, integer_lstm, rng
 from litecl.interpreter import Interpreter
-from litecl.interpreter.writer import write
+from litecl.interpreter.file.writer import write
 
 
 @pytest.mark.parametrize("case", integer_lstm.CASES, ids=repr)

@@ -9,12 +9,12 @@ from ai_edge_litert.interpreter import Interpreter as LiteRT
 from build import Graph, model, randn
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError, ShapeError, UnsupportedOp
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model, Node, Signature
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.options import CustomOptions, unknown_op
-from litecl.interpreter.writer import write
 
 RNG = np.random.default_rng(3)
 

@@ -13,6 +13,7 @@ import oracle
 from build import Graph, model, randn
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
@@ -30,7 +31,6 @@ from litecl.interpreter.ops.split import SPLIT, SplitOptions
 from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV, TransposeConvOptions
 from litecl.interpreter.ops.unary import ABS, EXP, LOGISTIC, NEG
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
-from litecl.interpreter.writer import write
 
 RNG = np.random.default_rng(8)
 RELU = ActivationFunctionType.RELU
@@ -157,7 +157,7 @@ _WITHOUT_COPIES: dict[str, tuple[Callable[[Graph], list[int]], int]] = {
     "packed and unpacked": (packed, 5),
     "gates": (gates, 1 + 3),
     "a delay line": (streamed, 2 + 1),  # what leaves the region is copied
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("build", "launches"), _WITHOUT_COPIES.values(), ids=_WITHOUT_COPIES)

@@ -21,12 +21,22 @@ _ASKING = [
     (fill.RANGE, NoOptions(), [np.int64(0), np.int64(1 << 45), np.int64(1)], 1, 1 << 48),
     (tile.TILE, NoOptions(), [np.ones((2, 2), np.int16), np.int32([1 << 22, 1 << 22])], 1, 1 << 47),
     (broadcast_to.BROADCAST_TO, NoOptions(), [np.int8([[1]]), np.int32([1 << 25, 1 << 25])], 1, 1 << 50),
-    (resize.RESIZE_BILINEAR, resize.ResizeBilinearOptions(), [np.ones((1, 2, 2, 1), np.float32),
-                                                              np.int32([1 << 22, 1 << 22])], 1, 1 << 46),
+    (
+        resize.RESIZE_BILINEAR,
+        resize.ResizeBilinearOptions(),
+        [np.ones((1, 2, 2, 1), np.float32), np.int32([1 << 22, 1 << 22])],
+        1,
+        1 << 46,
+    ),
     (pad.PAD, NoOptions(), [np.ones((1, 1), np.float32), np.int32([[0, (1 << 22) - 1]] * 2)], 1, 1 << 46),
-    (one_hot.ONE_HOT, one_hot.OneHotOptions(), [np.zeros((1 << 16, 1), np.int32), np.int32(1 << 30), np.float32(1),
-                                                np.float32(0)], 1, 1 << 48),
-]  # fmt: skip
+    (
+        one_hot.ONE_HOT,
+        one_hot.OneHotOptions(),
+        [np.zeros((1 << 16, 1), np.int32), np.int32(1 << 30), np.float32(1), np.float32(0)],
+        1,
+        1 << 48,
+    ),
+]
 
 
 @pytest.mark.parametrize(("op", "options", "operands", "size", "size_bytes"), _ASKING)
@@ -74,9 +84,11 @@ def test_the_limit_itself_is_within(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = Graph()
     limit = graph.input(())
     (output,) = graph.node(
-        fill.RANGE, [graph.const(np.float32(0)), limit, graph.const(np.float32(1))],
-        [TensorSpec(TensorType.FLOAT32, None)], NoOptions(),
-    )  # fmt: skip
+        fill.RANGE,
+        [graph.const(np.float32(0)), limit, graph.const(np.float32(1))],
+        [TensorSpec(TensorType.FLOAT32, None)],
+        NoOptions(),
+    )
     interpreter = Interpreter(model(graph.build(output)))
     interpreter.allocate_tensors()
     for count in (100, 99, 101):

@@ -10,11 +10,12 @@ import pytest
 import oracle
 from cases import Case
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
-from litecl.interpreter.ops import gelu, integer_lstm_8, unary
+from litecl.interpreter.ops import gelu, unary
+from litecl.interpreter.recurrent import integer_lstm_8
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.writer import write
 
 _INT16 = np.arange(-(2**15), 2**15).astype(np.int16)[None]
 
@@ -61,8 +62,12 @@ def _tables() -> str:
     """A digest of what the functions make of every integer, at many scales."""
     sums = []
     for scales in _scales(40):
-        for op, options in ((unary.EXP, NoOptions()), (unary.LOG, NoOptions()),
-                            (gelu.GELU, gelu.GeluOptions(True)), (gelu.GELU, gelu.GeluOptions(False))):  # fmt: skip
+        for op, options in (
+            (unary.EXP, NoOptions()),
+            (unary.LOG, NoOptions()),
+            (gelu.GELU, gelu.GeluOptions(True)),
+            (gelu.GELU, gelu.GeluOptions(False)),
+        ):
             sums.append(hash(_run(_case(op, options, *scales)).tobytes()))
     sums.append(hash(integer_lstm_8._sigmoid(_INT16).tobytes()))
     return str(sums)
@@ -75,8 +80,13 @@ def test_tables_are_the_same_without_the_processor_s_vectors() -> None:
     features = " ".join(name for name in core.__cpu_dispatch__ if core.__cpu_features__.get(name))
     code = "import test_lookup; print(test_lookup._tables())"
     found = [
-        subprocess.run([sys.executable, "-c", code], env={**os.environ, **extra, "PYTHONHASHSEED": "0",
-                       "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, **extra, "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         for extra in ({}, {"NPY_DISABLE_CPU_FEATURES": features})
-    ]  # fmt: skip
+    ]
     assert found[0] == found[1] != ""

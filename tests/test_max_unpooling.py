@@ -11,6 +11,7 @@ from build import randn
 from cases import Case
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.max_unpooling import (
@@ -19,7 +20,6 @@ from litecl.interpreter.ops.max_unpooling import (
     MAX_UNPOOLING_2D,
 )
 from litecl.interpreter.options import CustomOptions
-from litecl.interpreter.writer import write
 from shared import MODELS, needs_shared
 
 RNG = np.random.default_rng(101)
@@ -64,8 +64,9 @@ def test_maxima_and_their_places(
     x = randn(RNG, 2, 5, 7, 3)
     fields = {"include_batch_in_index": False, "ksize": [1, *size, 1], "padding": padding, "strides": [1, *stride, 1]}
     options = CustomOptions(bytes(flexbuffers.Dumps(fields)))
-    for got, expected in zip(_run(MAX_POOLING_WITH_ARGMAX_2D, options, [x]), _pooled(x, size, stride, before, shape),
-                             strict=True):  # fmt: skip
+    for got, expected in zip(
+        _run(MAX_POOLING_WITH_ARGMAX_2D, options, [x]), _pooled(x, size, stride, before, shape), strict=True
+    ):
         np.testing.assert_array_equal(got, expected)
 
 

@@ -1,9 +1,9 @@
 """Placing tensors in an arena."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from litecl.delegate.memory import Usage, place
+from litecl.delegate.plan.memory import Usage, place
 
 _usages = st.lists(
     st.tuples(st.integers(1, 5000), st.integers(0, 20), st.integers(0, 20)).map(
@@ -13,6 +13,7 @@ _usages = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(_usages, st.sampled_from([1, 64, 128]))
 def test_tensors_alive_together_never_share_memory(usages: list[tuple[int, int, int]], alignment: int) -> None:
     needs = [Usage(i, *usage) for i, usage in enumerate(usages)]
@@ -46,6 +47,7 @@ def _plainly_placed(usages: list[Usage], alignment: int) -> dict[object, int]:
     return {usage.key: offset for offset, _, usage in placed}
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 400), st.sampled_from([0, 1, 5, 70, 300])), max_size=40),
     st.sampled_from([1, 64]),

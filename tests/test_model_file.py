@@ -10,7 +10,10 @@ import pytest
 
 import oracle
 from cases import softmax
-from litecl.interpreter.flatbuffer import decode, encode
+from litecl.interpreter.file.flatbuffer import decode, encode
+from litecl.interpreter.file.reader import read
+from litecl.interpreter.file.tables import BUILTIN_OPERATORS
+from litecl.interpreter.file.writer import write, write_file
 from litecl.interpreter.graph import (
     Array,
     DimensionMetadata,
@@ -24,10 +27,7 @@ from litecl.interpreter.graph import (
 )
 from litecl.interpreter.op import Op
 from litecl.interpreter.options import CustomOptions, RawOptions, unknown_op
-from litecl.interpreter.reader import read
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.tables import BUILTIN_OPERATORS
-from litecl.interpreter.writer import write, write_file
 from shared import MODELS, needs_shared, rows
 
 SOFTMAX_FILE = write(softmax.CASES[0].model())
@@ -39,8 +39,14 @@ def _files(**wanted: str) -> list[str]:
 
 
 def _small_static_models(count: int) -> list[str]:
-    static = [row for row in rows() if row["litert_invokes"] == "True" and row["dynamic_signature"] == "False"
-              and row["inputs"].startswith("float32") and ";" not in row["inputs"]]
+    static = [
+        row
+        for row in rows()
+        if row["litert_invokes"] == "True"
+        and row["dynamic_signature"] == "False"
+        and row["inputs"].startswith("float32")
+        and ";" not in row["inputs"]
+    ]
     static.sort(key=lambda row: int(row["bytes"]))
     return [row["file"] for row in static[:: max(1, len(static) // count)][:count]]
 
@@ -149,8 +155,15 @@ def test_everything_a_model_can_say() -> None:
     )
     nodes = (
         Node(softmax.SOFTMAX, (0,), (1,), softmax.SoftmaxOptions(2.0), version=3),
-        Node(unknown_op("STABLEHLO_SLICE", custom=False), (-1,), (), RawOptions("StablehloSliceOptions", {
-            "start_indices": np.int64([1, 2]), "limit_indices": np.int64([3]), "strides": None})),
+        Node(
+            unknown_op("STABLEHLO_SLICE", custom=False),
+            (-1,),
+            (),
+            RawOptions(
+                "StablehloSliceOptions",
+                {"start_indices": np.int64([1, 2]), "limit_indices": np.int64([3]), "strides": None},
+            ),
+        ),
         Node(unknown_op("mine", custom=True), (0, -1), (), CustomOptions(b"\x01\x02"), intermediates=(2,)),
     )
     main = Subgraph(tensors, (0,), (1,), nodes, "main")

@@ -30,8 +30,16 @@ from litecl.interpreter.schema import Padding, TensorType
 
 _CONV, _VALID = Conv2DOptions(stride_w=1, stride_h=1), Conv2DOptions(Padding.VALID, 1, 1)
 _LSTM: tuple[Shape | None, ...] = (
-    (2, 5), *((4, 5),) * 4, *((4, 4),) * 4, *(None,) * 3, *((4,),) * 4, None, None, (2, 4), (2, 4),
-)  # fmt: skip
+    (2, 5),
+    *((4, 5),) * 4,
+    *((4, 4),) * 4,
+    *(None,) * 3,
+    *((4,),) * 4,
+    None,
+    None,
+    (2, 4),
+    (2, 4),
+)
 
 
 def _with(shapes: tuple[Shape | None, ...], **changed: Shape | None) -> list[Shape | None]:

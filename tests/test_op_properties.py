@@ -11,6 +11,7 @@ import compare
 import oracle
 from cases import Case
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import binary, gather, pad, pool_2d
@@ -20,7 +21,6 @@ from litecl.interpreter.ops.select import SELECT_V2
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOptions
 from litecl.interpreter.schema import MirrorPadMode, Padding
-from litecl.interpreter.writer import write
 
 few = settings(
     max_examples=20, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], database=None

@@ -15,9 +15,9 @@ from cases.tables import TABLES
 from litecl.delegate import CLDelegate
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops import OPS
-from litecl.interpreter.writer import write
 
 CASES = tuple(case for table in TABLES for case in table.CASES)
 DEVICE_CASES = tuple(case for case in CASES if case.op in CL_OPS)

@@ -12,6 +12,7 @@ import oracle
 from build import Graph, model, randn
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
@@ -19,7 +20,6 @@ from litecl.interpreter.ops.pad import PAD, PADV2
 from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, L2_POOL_2D, MAX_POOL_2D, Pool2DOptions
 from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.schema import ActivationFunctionType, Padding
-from litecl.interpreter.writer import write
 
 RNG = np.random.default_rng(4)
 _AROUND = ((0, 0), (2, 1), (1, 3), (0, 0))
@@ -74,7 +74,7 @@ _FOLDED: dict[str, Callable[[Graph, int], int]] = {
     "L2_POOL_2D": lambda g, x: pool(g, L2_POOL_2D, padded(g, x)),
     "a pool of pads alone": lambda g, x: pool(g, MAX_POOL_2D, padded(g, x, ((0, 0), (4, 4), (5, 5), (0, 0)))),
     "PADV2 of zeros": lambda g, x: conv(g, padded(g, x, value=0.0), 8, 3),
-}  # fmt: skip
+}
 _KEPT: dict[str, Callable[[Graph, int], int]] = {
     "PADV2 of ones": lambda g, x: conv(g, padded(g, x, value=1.0), 8, 3),
     "channels": lambda g, x: conv(g, padded(g, x, ((0, 0), (1, 1), (1, 1), (1, 2))), 8, 3),

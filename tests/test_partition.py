@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from build import Graph, model, randn
-from litecl.delegate.control import FOLDED
-from litecl.delegate.list_writes import update_lists_in_place
-from litecl.delegate.options import CLOptions, node_set
-from litecl.delegate.partition import Partitioning, partition
+from litecl.delegate.analysis.list_writes import update_lists_in_place
+from litecl.delegate.claim.control import FOLDED
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.claim.partition import Partitioning, partition
 from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.unary import EXP
-from litecl.interpreter.shapes import propagate
+from litecl.interpreter.run.shapes import propagate
 
 RNG = np.random.default_rng(5)
 
@@ -52,7 +52,7 @@ def test_a_refused_node_splits_and_its_neighbours_cluster() -> None:
 
 
 def test_deny_nodes_and_allow_ops() -> None:
-    assert parts(diamond(), CLOptions(deny_nodes=node_set([1]))).reasons == {1: "denied by deny_nodes"}
+    assert parts(diamond(), CLOptions(deny_nodes=[1])).reasons == {1: "denied by deny_nodes"}
     found = parts(diamond(), CLOptions(allow_ops=frozenset({"ADD"})))
     assert found.reasons == {1: "not in allow_ops", 3: "not in allow_ops"}
 

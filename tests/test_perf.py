@@ -11,6 +11,7 @@ from rich.console import Console
 from build import Graph, model, randn
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, ModelError
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, AddOptions
@@ -18,7 +19,6 @@ from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnect
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.writer import write
 from litecl.perf import reference
 from litecl.perf.bench import PEERS, BenchOptions, bench, profile
 from litecl.perf.feeds import Runtime, difference, load_inputs, outputs_of, prepare, random_inputs, save_outputs

@@ -9,12 +9,13 @@ import pytest
 import oracle
 from build import Graph, model, randn
 from litecl.delegate import CLDelegate
+from litecl.delegate.analysis.list_writes import with_lists_in_place
 from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
-from litecl.delegate.list_writes import with_lists_in_place
+from litecl.delegate.opencl.runner import Program
 from litecl.delegate.ops import CL_OPS
-from litecl.delegate.runner import Program
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, SUB, SubOptions
@@ -27,9 +28,8 @@ from litecl.interpreter.ops.shape import SHAPE, ShapeOptions
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.tile import TILE
 from litecl.interpreter.ops.unary import EXP, NEG, TANH
+from litecl.interpreter.run.shapes import propagate
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.shapes import propagate
-from litecl.interpreter.writer import write
 from loop_models import FLOAT, INT, State, below, check, int32, next_, outputs, plus, prepared, subgraph, while_node
 
 RNG = np.random.default_rng(31)
@@ -81,8 +81,9 @@ def shaped_by_a_list() -> Model:
 FEEDS = [int32(0), randn(RNG, *LIST), randn(RNG, *LIST)]
 
 
-@pytest.mark.parametrize("options", [{}, {"deny_ops": ["SLICE"]}, {"deny_ops": ["WHILE"]}, {"deny_ops": ["EXP"]}],
-                         ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "options", [{}, {"deny_ops": ["SLICE"]}, {"deny_ops": ["WHILE"]}, {"deny_ops": ["EXP"]}], ids=str
+)
 def test_values_that_only_planning_knows(options: dict[str, Any]) -> None:
     """Whoever reads them, and whichever loop the CPU runs as it was loaded."""
     check(shaped_by_a_list(), FEEDS, claimed=False, strict=True, num_threads=1, **options)

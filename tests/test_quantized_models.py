@@ -13,10 +13,14 @@ from shared import RealModel, invoked, needs_shared
 pytestmark = needs_shared
 
 _ONE_PARTITION = (
-    "mlcommons-tiny/ad01_int8", "mlcommons-tiny/kws_ref_model.", "mlcommons-tiny/pretrainedResnet_quant",
-    "mlcommons-tiny/str_ww_ref_model", "mlcommons-tiny/vww_96_int8", "mobilenet_v1_0.25_128_quant",
+    "mlcommons-tiny/ad01_int8",
+    "mlcommons-tiny/kws_ref_model.",
+    "mlcommons-tiny/pretrainedResnet_quant",
+    "mlcommons-tiny/str_ww_ref_model",
+    "mlcommons-tiny/vww_96_int8",
+    "mobilenet_v1_0.25_128_quant",
     "tf2_mobilenet_v2_1.0_224_ptq",
-)  # fmt: skip
+)
 _MODELS = tuple(m for m in invoked("int8", "uint8") if any(name in m.file for name in _ONE_PARTITION))
 
 

@@ -18,9 +18,9 @@ from rich.table import Table
 import oracle
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.reader import read
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model, Node
-from litecl.interpreter.reader import read
-from litecl.interpreter.writer import write
 from shared import RealModel, invoked, needs_shared, rows
 
 pytestmark = needs_shared
@@ -49,9 +49,21 @@ OLDER = {"DEPTH_TO_SPACE": 1}
 
 # Whole float networks that the device must claim as one partition.
 ONE_PARTITION = (
-    "mlcommons-tiny/ad01_fp32", "mlcommons-tiny/pretrainedResnet.", "mlcommons-tiny/vww_96_float", "trained_lstm",
-    "conv_fc_mnist.", "mobilenet_v1_0.25_224_1_default_1", "planestrike", "face_detection_front", "face_landmark",
-    "mnist_resnet_f", "fizzbuzz", "iris", "keypoint_classifier", "portrait_segmentation", "DTLN/model_1",
+    "mlcommons-tiny/ad01_fp32",
+    "mlcommons-tiny/pretrainedResnet.",
+    "mlcommons-tiny/vww_96_float",
+    "trained_lstm",
+    "conv_fc_mnist.",
+    "mobilenet_v1_0.25_224_1_default_1",
+    "planestrike",
+    "face_detection_front",
+    "face_landmark",
+    "mnist_resnet_f",
+    "fizzbuzz",
+    "iris",
+    "keypoint_classifier",
+    "portrait_segmentation",
+    "DTLN/model_1",
     "selfie_segmenter",
 )
 
@@ -85,8 +97,13 @@ def table() -> object:
     for row in _rows:
         reasons = sorted({f"{n.op}: {n.reason}" for n in row.report.nodes if not n.claimed})
         table.add_row(
-            row.model, str(len(row.report.nodes)), str(row.report.claimed), str(len(row.report.partitions)),
-            f"{row.interpreter:.1e}", f"{row.device:.1e}", "\n".join(reasons),
+            row.model,
+            str(len(row.report.nodes)),
+            str(row.report.claimed),
+            str(len(row.report.partitions)),
+            f"{row.interpreter:.1e}",
+            f"{row.device:.1e}",
+            "\n".join(reasons),
         )
     Console(width=200).print(table)
 

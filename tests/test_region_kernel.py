@@ -7,11 +7,12 @@ import pyopencl as cl
 import pytest
 
 from build import Graph, model, randn
-from litecl.delegate import CLDelegate, programs
+from litecl.delegate import CLDelegate
 from litecl.delegate.cl_op import Launch, Operand
-from litecl.delegate.device import devices
-from litecl.delegate.region_program import region_program
-from litecl.delegate.steps import Loop, Work
+from litecl.delegate.opencl import programs
+from litecl.delegate.opencl.device import devices
+from litecl.delegate.plan.region_program import region_program
+from litecl.delegate.plan.steps import Loop, Work
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.graph import Array, Model, TensorSpec

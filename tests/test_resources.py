@@ -7,6 +7,7 @@ from ai_edge_litert.interpreter import Interpreter as LiteRT
 from build import Graph, model
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, AddOptions
@@ -20,7 +21,6 @@ from litecl.interpreter.ops.hashtable import (
 )
 from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE, VAR_HANDLE, VarHandleOptions
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.writer import write
 
 NONE = NoOptions()
 RESOURCE = TensorSpec(TensorType.RESOURCE, (1,))

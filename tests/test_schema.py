@@ -7,11 +7,11 @@ import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 import pytest
 
-from litecl.interpreter.flatbuffer import Record, decode, encode
+from litecl.interpreter.file.flatbuffer import Record, decode, encode
+from litecl.interpreter.file.tables import BUILTIN_OPERATORS, SCALARS, TABLES, UNIONS, Field
 from litecl.interpreter.op import ControlOp, NoOptions, Op
 from litecl.interpreter.ops import OPS
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.tables import BUILTIN_OPERATORS, SCALARS, TABLES, UNIONS, Field
 
 
 def _value(field: Field, rng: np.random.Generator) -> Any:

@@ -17,8 +17,8 @@ from litecl.interpreter.ops.pack import PACK, PackOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.shape import SHAPE, ShapeOptions
 from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOptions
+from litecl.interpreter.run.shapes import Known, propagate
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.shapes import Known, propagate
 
 RNG = np.random.default_rng(2)
 INT32, BOOL = TensorType.INT32, TensorType.BOOL

@@ -7,6 +7,7 @@ import compare
 import oracle
 from build import Graph, model, randn
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model, Subgraph, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import stablehlo as ops
@@ -14,7 +15,6 @@ from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.control import STABLEHLO_COMPOSITE, StableHLOCompositeOptions
 from litecl.interpreter.ops.reduce_window import STABLEHLO_REDUCE_WINDOW, StablehloReduceWindowOptions
 from litecl.interpreter.schema import TensorType
-from litecl.interpreter.writer import write
 
 RNG = np.random.default_rng(79)
 COMPUTATIONS = (ops.STABLEHLO_ADD, ops.STABLEHLO_MULTIPLY, ops.STABLEHLO_MAXIMUM, ops.STABLEHLO_MINIMUM)
@@ -45,9 +45,12 @@ def test_scatter(op: Op | None, rows: list[list[int]]) -> None:
     g = Graph()
     x, updates = g.input((4, 3)), g.input((len(rows), 3))
     options = ops.StablehloScatterOptions(
-        update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,), index_vector_dim=1,
+        update_window_dims=(1,),
+        inserted_window_dims=(0,),
+        scatter_dims_to_operand_dims=(0,),
+        index_vector_dim=1,
         update_computation_subgraph_index=1,
-    )  # fmt: skip
+    )
     indices = g.const(np.array(rows, np.int64))
     spec = TensorSpec(TensorType.FLOAT32, (4, 3))
     (y,) = g.node(ops.STABLEHLO_SCATTER, (x, indices, updates), [spec], options)

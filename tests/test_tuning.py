@@ -15,8 +15,8 @@ import oracle
 from build import randn
 from litecl.delegate import CLDelegate, Tuning, disk
 from litecl.delegate.cl_op import Target
-from litecl.delegate.device import choose, target_of
-from litecl.delegate.tile import grid_for, tile_for
+from litecl.delegate.matmul.tile import grid_for, tile_for
+from litecl.delegate.opencl.device import choose, target_of
 from litecl.delegate.tuning import Measurement, Timing, file_of, load, measurement, save
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
@@ -52,14 +52,26 @@ def test_a_file_without_timings_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"\xff\xfe", b"[]", b"null", b"[" * 100_000, _content()[:-9], _content(version=0), _content(version=None),
-        _content(tuning=None), _content(tuning={"item_flops": "1"}), _content(tuning={"item_flops": -1}),
-        _content(tuning={"small_flops": float("nan")}), _content(tuning={"small_flops": 10**400}),
-        _content(tuning={"unknown": 1}), _content(timings=None), _content(timings=[{}]),
+        b"",
+        b"\xff\xfe",
+        b"[]",
+        b"null",
+        b"[" * 100_000,
+        _content()[:-9],
+        _content(version=0),
+        _content(version=None),
+        _content(tuning=None),
+        _content(tuning={"item_flops": "1"}),
+        _content(tuning={"item_flops": -1}),
+        _content(tuning={"small_flops": float("nan")}),
+        _content(tuning={"small_flops": 10**400}),
+        _content(tuning={"unknown": 1}),
+        _content(timings=None),
+        _content(timings=[{}]),
         _content(timings=[{"choice": "item_flops", "subject": "", "times_ms": {"a": None}}]),
     ],
     ids=range(17),
-)  # fmt: skip
+)
 def test_a_file_that_is_corrupt_or_of_another_version_counts_as_none(content: bytes, tmp_path: Path) -> None:
     file_of(tmp_path, DEVICE).write_bytes(content)
     assert measurement(tmp_path, DEVICE) is None

@@ -11,6 +11,7 @@ import devices
 from build import Graph, model, randn
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
@@ -22,7 +23,6 @@ from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.unary import ABS, EXP, NEG
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
-from litecl.interpreter.writer import write
 
 RNG = np.random.default_rng(21)
 ROWS, UNITS = 2, 16

@@ -9,7 +9,13 @@ from litecl.converter.fusions.lstm_cell_simple import LSTM_CELL_SIMPLE
 from litecl.converter.fusions.non_max_suppression import NON_MAX_SUPPRESSION
 
 FUSIONS: tuple[Fusion, ...] = (
-    EMBEDDING, LSTM_CELL_SIMPLE, KERAS_2_LSTM, NON_MAX_SUPPRESSION, DETECTION, MAX_UNPOOLING, FUSABLE
-)  # fmt: skip
+    EMBEDDING,
+    LSTM_CELL_SIMPLE,
+    KERAS_2_LSTM,
+    NON_MAX_SUPPRESSION,
+    DETECTION,
+    MAX_UNPOOLING,
+    FUSABLE,
+)
 
 __all__ = ["FUSIONS", "Composite", "Fusion"]

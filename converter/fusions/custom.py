@@ -23,7 +23,7 @@ _FUSABLE = "tfl_fusable_op"
 
 
 def custom_op(name: str, outputs: Sequence[Value], *, custom: bool = True) -> Op:
-    """A record of an operator that litecl knows by name only, whose results are as they are declared."""
+    """Return a record of an operator that litecl knows by name only, whose results are as they are declared."""
     known = [TensorSpec(value.type, value.static_shape) for value in outputs]
 
     def infer(options: object, inputs: Specs) -> list[TensorSpec]:
@@ -56,10 +56,17 @@ def _rewrite_fusable(b: Builder, composite: Composite) -> Sequence[Value]:
 
 
 _DETECTION: Mapping[str, type] = {
-    "max_detections": int, "max_classes_per_detection": int, "num_classes": int, "nms_score_threshold": float,
-    "nms_iou_threshold": float, "y_scale": float, "x_scale": float, "h_scale": float, "w_scale": float,
+    "max_detections": int,
+    "max_classes_per_detection": int,
+    "num_classes": int,
+    "nms_score_threshold": float,
+    "nms_iou_threshold": float,
+    "y_scale": float,
+    "x_scale": float,
+    "h_scale": float,
+    "w_scale": float,
     "use_regular_nms": bool,
-}  # fmt: skip
+}
 
 
 def _check_detection(composite: Composite) -> str | None:
@@ -84,7 +91,7 @@ def _check_unpooling(composite: Composite) -> str | None:
 
 
 def _rewrite_unpooling(b: Builder, composite: Composite) -> Sequence[Value]:
-    """The options are TfLitePoolParams: padding, strides and filter (width first), activation, four paddings."""
+    """Pack TfLitePoolParams as options: padding, strides and filter (width first), activation, four paddings."""
     height, width = composite.attrs["pool_size"]
     down, right = composite.attrs["strides"]
     padding = 1 + Padding[composite.attrs["padding"]]

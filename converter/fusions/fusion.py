@@ -1,12 +1,13 @@
-"""What turns a composite, a function that stands for one operation, into TFLite's operators."""
+"""Turns composites, functions that represent one operation, into TFLite's operators."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from litecl.converter.composites import Composite
-from litecl.converter.graph import Callee, Function, Value
+from litecl.converter.graph import Function, Value
 from litecl.converter.lower.builder import Builder
+from litecl.converter.records import Callee
 
 Check = Callable[[Composite], str | None]
 Rewrite = Callable[[Builder, Composite], Value | Sequence[Value]]
@@ -19,7 +20,7 @@ def _always(composite: Composite) -> str | None:
 
 @dataclass(frozen=True)
 class Fusion:
-    """How composites of one name are converted.
+    """A rule to convert composites of one name.
 
     name: of the composite. rewrite: gives its results, built from its operands with ``Builder.op``.
     check: the contract; says what is not met, in which case the composite is converted from its body, or None.
@@ -32,12 +33,12 @@ class Fusion:
     matches: Matches | None = None
 
     def takes(self, name: str, attrs: Mapping[str, Any]) -> bool:
-        """Whether a composite is this fusion's."""
+        """Return whether a composite is this fusion's."""
         return name == self.name if self.matches is None else self.matches(name, attrs)
 
 
 def mark_of(function: Function) -> Callee | None:
-    """What a function is said to implement."""
+    """Return what a function is said to implement; None if nothing."""
     mark = function.attrs.get("_implements")
     if isinstance(mark, Callee):
         return mark
@@ -48,7 +49,7 @@ def mark_of(function: Function) -> Callee | None:
 
 
 def expect(composite: Composite, inputs: range, outputs: range) -> str | None:
-    """What is wrong with the numbers of operands and results."""
+    """Return what is wrong with the numbers of operands and results; None if nothing."""
     for what, values, allowed in (("operands", composite.inputs, inputs), ("results", composite.outputs, outputs)):
         if len(values) not in allowed:
             wanted = f"{allowed.start}" if len(allowed) == 1 else f"{allowed.start} to {allowed.stop - 1}"
@@ -57,12 +58,18 @@ def expect(composite: Composite, inputs: range, outputs: range) -> str | None:
 
 
 def expect_constants(composite: Composite, **positions: int) -> str | None:
-    """Which of the named operands is computed, where the contract wants constants."""
-    return next((f"its {name} is computed, expected a constant" for name, position in positions.items()
-                 if composite.inputs[position].data is None), None)
+    """Return which of the named operands is computed, where the contract wants constants; None if none."""
+    return next(
+        (
+            f"its {name} is computed, expected a constant"
+            for name, position in positions.items()
+            if composite.inputs[position].data is None
+        ),
+        None,
+    )
 
 
 def expect_rank(composite: Composite, position: int, rank: int, what: str) -> str | None:
-    """What is wrong with the rank of an operand."""
+    """Return what is wrong with the rank of an operand; None if nothing."""
     got = composite.inputs[position].rank
     return None if got == rank else f"expected {what} of rank {rank}, got {'an unknown one' if got is None else got}"

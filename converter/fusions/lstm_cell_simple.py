@@ -27,7 +27,7 @@ _CELL_CLIP = 10.0
 
 
 def _parts(name: str) -> tuple[str, bool]:
-    """The name of the cell without a prefix, and whether its input and forget gates are coupled."""
+    """Return the name of the cell without a prefix, and whether its input and forget gates are coupled."""
     cell, *tokens = name.split(",")
     return cell.strip().removeprefix("lingvo."), _COUPLED in (token.strip() for token in tokens)
 
@@ -63,7 +63,7 @@ def _check(composite: Composite) -> str | None:
 
 
 def _projected(composite: Composite, cells: int) -> int:
-    """How many results a cell has."""
+    """Return the number of results of a cell."""
     projection = composite.inputs[3].shape
     return int(projection[1] or 0) if projection is not None and len(projection) == 2 else cells
 
@@ -84,9 +84,17 @@ def _rewrite(b: Builder, composite: Composite) -> Value:
     if cell in _NORMALIZED:
         scales = _vectors(b, composite.inputs[4].data, coupled)
     operands = [
-        x, *of_input, *recurrent, *[None] * 3, *_vectors(b, bias.data, coupled), down, None,
-        zero_state(b, (batch, _projected(composite, cells))), zero_state(b, (batch, cells)), *scales,
-    ]  # fmt: skip
+        x,
+        *of_input,
+        *recurrent,
+        *[None] * 3,
+        *_vectors(b, bias.data, coupled),
+        down,
+        None,
+        zero_state(b, (batch, _projected(composite, cells))),
+        zero_state(b, (batch, cells)),
+        *scales,
+    ]
     options = LSTMOptions(ActivationFunctionType.TANH, cell_clip=_CELL_CLIP)
     return b.op(LSTM, operands, options, shape=(batch, _projected(composite, cells)))
 

@@ -1,1 +1,1 @@
-"""TensorFlow and Keras on one side, the converter's graph on the other. Only this package imports TensorFlow."""
+"""Models that a user hands over, as modules of TensorFlow's operators; the only package that imports TensorFlow."""

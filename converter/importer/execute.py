@@ -1,38 +1,27 @@
 """TensorFlow's own operators put to use while converting: to fold constants, and to infer shapes anew."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import op_def_library, op_def_registry
 
-from litecl.converter.composites import COMPOSITE, KERAS_BIDIRECTIONAL, KERAS_LSTM, KERAS_RNN
-from litecl.converter.graph import Callee, Dims, Function, Node, Value
-from litecl.converter.importer.keras_lstm import composite_results
+from litecl.converter.graph import Function, Node, Value
 from litecl.converter.importer.types import dims, tf_type
-from litecl.converter.passes.lists.tensor_lists import UPDATE_SLICE
+from litecl.converter.records import Callee, Dims, OwnOp
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType
 
-# The shapes of operators that are the converter's own.
-_OWN: Mapping[str, Callable[[Sequence[Any]], list[Any]]] = {
-    KERAS_LSTM: lambda inputs: list(composite_results(*inputs)),
-    KERAS_RNN: lambda inputs: list(composite_results(*inputs[:2], *inputs[1:])[:2]),
-    KERAS_BIDIRECTIONAL: lambda inputs: [
-        *composite_results(inputs[0], *inputs[1:6]), *composite_results(inputs[0], *inputs[6:])
-    ],
-    UPDATE_SLICE: lambda inputs: [tf.identity(inputs[0])],
-}
 # Operators whose results are of the shape that is known of them already; those on lists become others later.
-_DECLARED = ("ReadVariableOp", "TensorList", "EmptyTensorList", COMPOSITE)
-# TensorFlow evaluates what shapes hang on; nothing of this size is a shape.
+_DECLARED = ("ReadVariableOp", "TensorList", "EmptyTensorList")
+# TensorFlow evaluates what shapes depend on; nothing of this size is a shape.
 _LARGEST_SHAPE_OPERAND = 1024
 
 
 def evaluate(nodes: Sequence[Node], wanted: Sequence[Value]) -> list[Array]:
-    """Runs nodes that depend on nothing but constants and each other, and gives the values that are wanted."""
+    """Run nodes that depend on nothing but constants and each other, and give the values that are wanted."""
     with tf.Graph().as_default(), tf.device("CPU:0"):
         tensors: dict[Value, Any] = {}
         feeds: dict[Any, Array] = {}
@@ -52,7 +41,7 @@ def evaluate(nodes: Sequence[Node], wanted: Sequence[Value]) -> list[Array]:
 
 
 def infer_shapes(function: Function) -> None:
-    """Gives every value of a function, and of those its nodes own, the shape that follows from the inputs' shapes."""
+    """Give every value of a function, and of those its nodes own, the shape that follows from the inputs' shapes."""
     with tf.Graph().as_default():
         tensors = {value: tf.compat.v1.placeholder(tf_type(value.type), value.shape) for value in function.inputs}
         for node in function.nodes:
@@ -89,7 +78,7 @@ def _walk(function: Function, shapes: Sequence[Dims | None]) -> list[Dims | None
 
 
 def _common(a: Dims | None, b: Dims | None) -> Dims | None:
-    """What holds of two shapes."""
+    """Return the shape that holds of two values, as far as theirs agree."""
     if a is None or b is None or len(a) != len(b):
         return None
     return tuple(x if x == y else None for x, y in zip(a, b, strict=True))
@@ -108,15 +97,24 @@ def _symbolic(value: Value | None, tensors: dict[Value, Any]) -> Any:
 
 
 def _apply(node: Node, inputs: Sequence[Any]) -> list[Any]:
-    """Adds an operator with the attributes of ``node`` to the graph at hand."""
-    own = _OWN.get(str(node.op))
-    if own is not None:
-        return own(inputs)
-    if str(node.op).startswith(_DECLARED) or not node.outputs:
-        return [tf.compat.v1.placeholder(tf_type(value.type), value.shape) for value in node.outputs]
+    """Add an operator with the attributes of ``node`` to the graph at hand."""
+    if isinstance(node.op, OwnOp) or node.op_name.startswith(_DECLARED) or not node.outputs:
+        shapes = _declared(node, inputs)
+        return [tf.compat.v1.placeholder(tf_type(v.type), s) for v, s in zip(node.outputs, shapes, strict=True)]
     definition = op_def_registry.get(node.op)
     if definition is None or any(isinstance(value, Callee) for value in node.attrs.values()):
         raise ConversionError(f"{node}: its shapes cannot be inferred anew; build the model with the wanted shapes")
+    try:
+        results = op_def_library.apply_op(definition.name, **_arguments(definition, node, inputs))
+    except (ValueError, TypeError) as error:
+        raise ConversionError(f"{node} does not fit its operands: {error}") from error
+    if results is None or isinstance(results, tf.Operation):
+        return []
+    return list(results) if isinstance(results, list | tuple) else [results]
+
+
+def _arguments(definition: Any, node: Node, inputs: Sequence[Any]) -> dict[str, Any]:
+    """Operands and attributes by the names that an OpDef gives them, without attributes that follow from operands."""
     arguments: dict[str, Any] = {}
     inferred: set[str] = set()
     rest = list(inputs)
@@ -129,13 +127,14 @@ def _apply(node: Node, inputs: Sequence[Any]) -> list[Any]:
     for attribute in definition.attr:
         if attribute.name not in inferred and node.attrs.get(attribute.name) is not None:
             arguments[attribute.name] = _raw(node.attrs[attribute.name])
-    try:
-        results = op_def_library.apply_op(definition.name, **arguments)
-    except (ValueError, TypeError) as error:
-        raise ConversionError(f"{node} does not fit its operands: {error}") from error
-    if results is None or isinstance(results, tf.Operation):
-        return []
-    return list(results) if isinstance(results, list | tuple) else [results]
+    return arguments
+
+
+def _declared(node: Node, inputs: Sequence[Any]) -> Sequence[Dims | None]:
+    """Return the shapes of results that TensorFlow does not infer."""
+    if isinstance(node.op, OwnOp) and node.op.infer is not None:
+        return node.op.infer([dims(tensor.shape) for tensor in inputs])
+    return [value.shape for value in node.outputs]
 
 
 def _count(argument: Any, node: Node) -> int:

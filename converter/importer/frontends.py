@@ -1,4 +1,4 @@
-"""What a user may hand over, each brought to a ConcreteFunction and from there to a module."""
+"""Brings each kind of model that a user may hand over to a ConcreteFunction, and from there to a module."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -10,16 +10,17 @@ import tensorflow as tf
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
-from litecl.converter.graph import Dims, Module
+from litecl.converter.graph import Module
 from litecl.converter.importer.graphdef import import_function
 from litecl.converter.importer.keras_lstm import whole_lstms
+from litecl.converter.records import Dims
 from litecl.interpreter.errors import ConversionError
 
 Shapes = Mapping[str, Sequence[int | None]]
 
 
 def from_keras_model(model: Any, input_shapes: Shapes | None = None, fuse_layers: bool = True) -> Module:
-    """A Keras 3 model in inference mode: Sequential, functional, or subclassed and called once.
+    """Return the module of a Keras 3 model in inference mode: Sequential, functional, or subclassed and called once.
 
     fuse_layers: whether LSTM layers are kept in one piece.
     """
@@ -44,7 +45,7 @@ def from_saved_model(
     tags: Sequence[str] | None = None,
     input_shapes: Shapes | None = None,
 ) -> dict[str, Module]:
-    """Signatures of a SavedModel, as ``model.export`` and ``tf.saved_model.save`` write it."""
+    """Return signatures of a SavedModel, as ``model.export`` and ``tf.saved_model.save`` write it."""
     try:
         loaded = tf.saved_model.load(str(path), tags=list(tags) if tags else None)
     except OSError as error:
@@ -64,8 +65,10 @@ def from_concrete_functions(functions: Sequence[Any], input_shapes: Shapes | Non
             )
     if len(functions) == 1:
         return {"serving_default": _from_concrete(functions[0], input_shapes)}
-    names = [function.structured_name if hasattr(function, "structured_name") else function.name.decode()
-             for function in functions]
+    names = [
+        function.structured_name if hasattr(function, "structured_name") else function.name.decode()
+        for function in functions
+    ]
     return {name: _from_concrete(f, input_shapes) for name, f in zip(names, functions, strict=True)}
 
 
@@ -83,7 +86,7 @@ def _from_concrete(concrete: Any, input_shapes: Shapes | None) -> Module:
 def from_frozen_graph(
     path: str | Path, input_arrays: Sequence[str], output_arrays: Sequence[str], input_shapes: Shapes | None = None
 ) -> Module:
-    """A GraphDef without variables, between the named tensors."""
+    """Return the module of a GraphDef without variables, between the named tensors."""
     graph_def = _read_graph_def(Path(path))
     wrapped = tf.compat.v1.wrap_function(lambda: tf.graph_util.import_graph_def(graph_def, name=""), [])
     try:
@@ -121,7 +124,7 @@ class _Overrides:
         self._seen: list[str] = []
 
     def shape(self, name: str, default: Dims | None) -> Dims | None:
-        """The shape that an input has from now on."""
+        """Return the shape that an input has from now on."""
         self._seen.append(name)
         if name not in self._shapes:
             return default
@@ -134,19 +137,19 @@ class _Overrides:
         return shape
 
     def spec(self, tensor: Any) -> Any:
-        """The spec of a Keras input."""
+        """Return the spec of a Keras input."""
         shape = self.shape(tensor.name, tuple(tensor.shape))
         return tf.TensorSpec(shape, tensor.dtype, name=tensor.name)
 
     def all_used(self) -> None:
-        """Raises ConversionError where a shape names no input."""
+        """Raise ConversionError where a shape names no input."""
         unknown = set(self._shapes) - set(self._seen)
         if unknown:
             raise ConversionError(f"input_shapes names {sorted(unknown)}; the inputs are {self._seen}")
 
 
 def _keras_inputs(model: Any) -> Sequence[Any]:
-    """The positional arguments of a call, as nested symbolic tensors or TensorSpecs."""
+    """Return the positional arguments of a call, as nested symbolic tensors or TensorSpecs."""
     if getattr(model, "inputs", None) is not None:
         structure = model.inputs if isinstance(model, keras.Sequential) else model.input
         return [structure[0] if isinstance(structure, list) and len(structure) == 1 else structure]
@@ -171,7 +174,7 @@ def _module(concrete: Any) -> Module:
 
 
 def _input_names(concrete: Any) -> list[str]:
-    """The names that callers use: of the arguments, where these are known, else of the placeholders."""
+    """Return the names that callers use: of the arguments, where these are known, else of the placeholders."""
     captured = {id(inner) for _, inner in concrete.graph.captures}
     placeholders = [tensor.name.split(":")[0] for tensor in concrete.graph.inputs if id(tensor) not in captured]
     signature = concrete.structured_input_signature

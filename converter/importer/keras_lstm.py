@@ -14,14 +14,14 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from litecl.converter.composites import KERAS_LSTM
+from litecl.converter.own_ops import LSTM
 
 _ARGUMENTS = {"inputs", "initial_state_h", "initial_state_c", "mask", "kernel", "recurrent_kernel", "bias"}
 
 
 @contextmanager
 def whole_lstms(enabled: bool = True) -> Iterator[None]:
-    """While this lasts, LSTM layers that a fused operator can express are traced as one call, if it is ``enabled``.
+    """Trace LSTM layers that a fused operator can express as one call while this lasts, if it is ``enabled``.
 
     Where it is not, the hook still keeps Keras from tracing cuDNN's operator on a machine with a GPU. The hook is
     private to Keras; where a version has it not, or another one, loops are traced instead.
@@ -57,7 +57,7 @@ def _lstm(
     unroll: bool = False,
     time_major: bool = False,
 ) -> tuple[Any, Any, list[Any]]:
-    """What Keras expects of its backend; NotImplementedError is how it is told to trace a loop."""
+    """Compute what Keras asks of its backend. Raises NotImplementedError, upon which Keras traces a loop."""
     name = {keras.activations.tanh: "tanh", keras.activations.relu: "relu"}.get(activation)
     if name is None or recurrent_activation is not keras.activations.sigmoid or mask is not None or time_major:
         raise NotImplementedError("no fused operator computes this LSTM")
@@ -75,7 +75,7 @@ def _lstm(
 
 def _composite(activation: str, go_backwards: bool) -> Callable[..., Any]:
     implements = (
-        f'name: "{KERAS_LSTM}" attr {{ key: "activation" value {{ s: "{activation}" }} }} '
+        f'name: "{LSTM.name}" attr {{ key: "activation" value {{ s: "{activation}" }} }} '
         f'attr {{ key: "go_backwards" value {{ b: {str(bool(go_backwards)).lower()} }} }}'
     )
     return tf.function(composite_results, experimental_implements=implements, autograph=False)  # type: ignore[no-any-return]

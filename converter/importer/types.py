@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from litecl.converter.graph import Callee, Dims
+from litecl.converter.records import Callee, Dims
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
@@ -18,7 +18,7 @@ _SPECIAL_BACK = {type_: dtype for dtype, type_ in _SPECIAL.items()}
 
 
 def tensor_type(dtype: Any, name: str) -> TensorType:
-    """The type of a tensor, given TensorFlow's DType or its enumeration; ``name`` is for the error."""
+    """Return the type of a tensor, given TensorFlow's DType or its enumeration; ``name`` is for the error."""
     dtype = tf.as_dtype(dtype)
     if dtype in _SPECIAL:
         return _SPECIAL[dtype]
@@ -34,17 +34,17 @@ def tf_type(type_: TensorType) -> Any:
 
 
 def dims(shape: Any) -> Dims | None:
-    """A TensorShape."""
+    """Return a TensorShape as a tuple."""
     return None if shape.rank is None else tuple(shape.as_list())
 
 
 def proto_dims(shape: Any) -> Dims | None:
-    """A TensorShapeProto."""
+    """Return a TensorShapeProto as a tuple."""
     return None if shape.unknown_rank else tuple(None if dim.size < 0 else dim.size for dim in shape.dim)
 
 
 def attribute(attr: Any) -> Any:
-    """An AttrValue as a Python value: lists are tuples, types TensorType, functions Callee, tensors arrays."""
+    """Return an AttrValue as a Python value: lists are tuples, types TensorType, functions Callee, tensors arrays."""
     kind = attr.WhichOneof("value")
     if kind is None:
         return None

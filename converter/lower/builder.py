@@ -1,4 +1,4 @@
-"""What a lowering works with: it turns one TensorFlow node into TFLite nodes."""
+"""Turns one TensorFlow node into TFLite nodes: the tool of every lowering."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from litecl.converter.graph import Dims, Function, Node, Value, constant
+from litecl.converter.graph import Function, Node, Value, constant
+from litecl.converter.records import Dims
+from litecl.converter.traits import Effects
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import ControlOp, Op
@@ -34,21 +36,25 @@ class Builder:
         type: TensorType | None = None,
         shape: Dims | None = _LIKE_NODE,
     ) -> Value:
-        """The one result of a new node; type and shape are those of the TensorFlow node's first, if not given."""
+        """Add a node and return its one result, by default of the type and shape of the TensorFlow node's first."""
         return self.ops(op, inputs, options, [self.value(type, shape)])[0]
 
     def add(self, node: Node) -> Node:
-        """Adds a node."""
+        """Add a node."""
         return self._function.add(node)
 
     def ops(
         self, op: Op | ControlOp, inputs: Sequence[Value | None], options: Any, outputs: Sequence[Value]
     ) -> Sequence[Value]:
-        """The results of a new node."""
+        """Add a node and return its results."""
         return self.add(Node(op, inputs, outputs, op.options() if options is None else options, self.node.name)).outputs
 
+    def write(self, op: Op | ControlOp, inputs: Sequence[Value | None]) -> None:
+        """Add a node for its effect: nobody need read a result of it."""
+        self.add(Node(op, inputs, [], op.options(), self.node.name, effects=Effects.WRITES))
+
     def value(self, type: TensorType | None = None, shape: Dims | None = _LIKE_NODE) -> Value:
-        """A new value, like the TensorFlow node's first result where not told otherwise."""
+        """Return a new value, like the TensorFlow node's first result where not told otherwise."""
         return Value(
             self.node.output.type if type is None else type,
             self.node.output.shape if shape is _LIKE_NODE else shape,
@@ -56,19 +62,19 @@ class Builder:
         )
 
     def like(self) -> list[Value]:
-        """New values like the results of the TensorFlow node."""
+        """Return new values like the results of the TensorFlow node."""
         return [Value(value.type, value.shape, value.name) for value in self.node.outputs]
 
     def const(self, data: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> Value:
-        """A constant."""
+        """Return a constant."""
         return constant(np.asarray(data, dtype), self.node.name)
 
     def scalar(self, number: float) -> Value:
-        """A constant of the type of the TensorFlow node's first operand."""
+        """Return a constant of the type of the TensorFlow node's first operand."""
         return self.const(number, self.node.input(0).type.dtype)
 
     def cast(self, value: Value, to: TensorType) -> Value:
-        """The value in another type."""
+        """Return the value in another type."""
         if value.type == to:
             return value
         if value.data is not None:
@@ -76,17 +82,18 @@ class Builder:
         return self.op(CAST, [value], CastOptions(value.type, to), type=to, shape=value.shape)
 
     def int32(self, value: Value) -> Value:
-        """A shape, axis or index operand as TFLite wants it."""
+        """Return a shape, axis or index operand as TFLite wants it."""
         return self.cast(value, TensorType.INT32)
 
     def reshape(self, value: Value, shape: Sequence[int], result: Dims | None = _LIKE_NODE) -> Value:
-        """The value under a shape in which -1 may stand once."""
+        """Return the value under a shape in which -1 may stand once."""
         target = tuple(int(d) for d in shape)
-        return self.op(RESHAPE, [value, self.const(target, np.int32)], ReshapeOptions(target), type=value.type,
-                       shape=result)
+        return self.op(
+            RESHAPE, [value, self.const(target, np.int32)], ReshapeOptions(target), type=value.type, shape=result
+        )
 
     def transpose(self, value: Value, order: Sequence[int]) -> Value:
-        """The value with its dimensions in another order."""
+        """Return the value with its dimensions in another order."""
         if list(order) == sorted(order):
             return value
         if value.data is not None:
@@ -95,20 +102,20 @@ class Builder:
         return self.op(TRANSPOSE, [value, self.const(order, np.int32)], type=value.type, shape=shape)
 
     def known(self, position: int, what: str) -> Array:
-        """An operand that TFLite wants as a constant."""
+        """Return an operand that TFLite wants as a constant."""
         data = self.node.input(position).data
         if data is None:
             raise self.error(f"its {what} must be constant when the model is converted, and is computed")
         return data
 
     def shape(self, value: Value, what: str = "operand") -> Dims:
-        """The shape of a value, which must have a known rank."""
+        """Return the shape of a value, which must have a known rank."""
         if value.shape is None:
             raise self.error(f"the rank of its {what} is not known; give the model inputs of known rank")
         return value.shape
 
     def error(self, why: str) -> ConversionError:
-        """An error that names the node."""
+        """Return an error that names the node."""
         return ConversionError(f"{self.node}: {why}")
 
 

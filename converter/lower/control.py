@@ -6,7 +6,6 @@ import numpy as np
 
 from litecl.converter.graph import Node, Value
 from litecl.converter.lower.builder import Builder, Lowering
-from litecl.converter.passes.lists.tensor_lists import UPDATE_SLICE
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.binary import ADD, SUB
 from litecl.interpreter.ops.compare import NOT_EQUAL
@@ -32,7 +31,7 @@ def _while(b: Builder) -> Sequence[Value]:
 
 
 def _boolean(b: Builder, condition: Value) -> Value:
-    """TensorFlow takes numbers as conditions too."""
+    """Return a condition as a truth: TensorFlow takes numbers too."""
     if condition.type == TensorType.BOOL:
         return condition
     zero = b.const(np.zeros((), condition.type.dtype))
@@ -51,7 +50,7 @@ def _read(b: Builder) -> Value:
 
 
 def _assign(b: Builder) -> Sequence[Value]:
-    b.ops(ASSIGN_VARIABLE, [_handle(b), b.node.input(1)], None, [])
+    b.write(ASSIGN_VARIABLE, [_handle(b), b.node.input(1)])
     return ()
 
 
@@ -62,13 +61,14 @@ def _assign_result(op: Op) -> Callable[[Builder], Sequence[Value]]:
         assert variable is not None
         shape = variable.data.shape
         before = b.op(READ_VARIABLE, [handle], type=change.type, shape=shape)
-        b.ops(ASSIGN_VARIABLE, [handle, b.op(op, [before, change], type=change.type, shape=shape)], None, [])
+        b.write(ASSIGN_VARIABLE, [handle, b.op(op, [before, change], type=change.type, shape=shape)])
         return ()
 
     return lower
 
 
-def _update_slice(b: Builder) -> Value:
+def lower_update_slice(b: Builder) -> Value:
+    """Lower to DYNAMIC_UPDATE_SLICE."""
     return b.op(DYNAMIC_UPDATE_SLICE, b.node.inputs)
 
 
@@ -79,5 +79,4 @@ LOWERINGS: dict[str, Lowering] = {
     "AssignVariableOp": _assign,
     "AssignAddVariableOp": _assign_result(ADD),
     "AssignSubVariableOp": _assign_result(SUB),
-    UPDATE_SLICE: _update_slice,
 }

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.converter.graph import Dims, Value
+from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
+from litecl.converter.records import Dims
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.conv_3d import CONV_3D, Conv3DOptions
@@ -27,7 +28,7 @@ class _Geometry:
 
 
 def geometry(b: Builder, x: Value) -> _Geometry:
-    """Strides, dilations and padding along the spatial dimensions; explicit padding becomes a PAD in front."""
+    """Return strides, dilations and padding along the spatial dimensions; explicit padding becomes a PAD in front."""
     attrs = b.node.attrs
     if attrs.get("data_format") in ("NCHW", "NCDHW"):
         raise b.error(f"its data_format is {attrs['data_format']}; build the model with channels last")
@@ -48,7 +49,7 @@ def _pad(b: Builder, x: Value, pads: Array) -> Value:
 
 
 def zero_bias(b: Builder, weights: Value, axis: int) -> Value | None:
-    """Kernels want a bias even where there is none."""
+    """Return a bias of zeros, which kernels want even where there is none."""
     channels = b.shape(weights, "weights")[axis]
     return None if channels is None else b.const(np.zeros(channels, np.float32))
 
@@ -109,7 +110,7 @@ def _conv_3d(b: Builder) -> Value:
 
 
 def _transpose_conv(b: Builder) -> Value:
-    """The gradient of a convolution: its filters are [h, w, out, in]."""
+    """Return the gradient of a convolution: its filters are [h, w, out, in]."""
     attrs = b.node.attrs
     if attrs["padding"] == "EXPLICIT" or attrs["data_format"] != "NHWC":
         raise b.error("TFLite transposes only convolutions of SAME or VALID padding, channels last")
@@ -128,7 +129,7 @@ def _transpose_conv(b: Builder) -> Value:
 
 
 def _dilated(filters: Array, dilations: tuple[int, int]) -> Array:
-    """The filters with zeros between their elements."""
+    """Return the filters with zeros between their elements."""
     height, width = ((size - 1) * by + 1 for size, by in zip(filters.shape[:2], dilations, strict=True))
     result = np.zeros((height, width, *filters.shape[2:]), filters.dtype)
     result[:: dilations[0], :: dilations[1]] = filters

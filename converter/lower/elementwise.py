@@ -40,7 +40,6 @@ _SAME: Mapping[str, Op] = {
     "Sigmoid": unary.LOGISTIC,
     "Tanh": unary.TANH,
     "Elu": unary.ELU,
-    "litecl.hard_swish": unary.HARD_SWISH,
     "Add": binary.ADD,
     "AddV2": binary.ADD,
     "BiasAdd": binary.ADD,
@@ -105,11 +104,18 @@ def _leaky_relu(b: Builder) -> Value:
     return b.op(LEAKY_RELU, b.node.inputs, LeakyReluOptions(float(b.node.attrs["alpha"])))
 
 
-def _gelu(b: Builder) -> Value:
+def lower_gelu(b: Builder) -> Value:
+    """Lower to GELU."""
     return b.op(GELU, b.node.inputs, GeluOptions(bool(b.node.attrs["approximate"])))
 
 
-def _prelu(b: Builder) -> Value:
+def lower_hard_swish(b: Builder) -> Value:
+    """Lower to HARD_SWISH."""
+    return b.op(unary.HARD_SWISH, b.node.inputs)
+
+
+def lower_prelu(b: Builder) -> Value:
+    """Lower to PRELU, whose slope has the other sign."""
     # relu(x) + c * relu(-x), as it was written, is -c * x where x is negative.
     return b.op(PRELU, [b.node.input(0), b.const(-b.known(1, "slope"))])
 
@@ -157,10 +163,6 @@ def _is_nan(b: Builder) -> Value:
     return b.op(compare.NOT_EQUAL, [b.node.input(0), b.node.input(0)])
 
 
-def _exclusive_or(b: Builder) -> Value:
-    return b.op(compare.NOT_EQUAL, b.node.inputs)
-
-
 def _erf(b: Builder) -> Value:
     """2 * gelu(x * sqrt 2) / (x * sqrt 2) - 1, where the quotient is kept from being 0 / 0."""
     scaled = b.op(binary.MUL, [b.node.input(0), b.scalar(math.sqrt(2.0))])
@@ -180,8 +182,6 @@ LOWERINGS: dict[str, Lowering] = {name: _same(op) for name, op in _SAME.items()}
     "DivNoNan": _divide_no_nan,
     "Cast": _cast,
     "LeakyRelu": _leaky_relu,
-    "litecl.gelu": _gelu,
-    "litecl.prelu": _prelu,
     "Softplus": _softplus,
     "Softsign": _softsign,
     "Selu": _selu,
@@ -192,8 +192,6 @@ LOWERINGS: dict[str, Lowering] = {name: _same(op) for name, op in _SAME.items()}
     "Tan": _tan,
     "ClipByValue": _clip,
     "IsNan": _is_nan,
-    "LogicalXor": _exclusive_or,
     "Erf": _erf,
     "Erfc": _erfc,
 }
-

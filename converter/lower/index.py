@@ -52,7 +52,7 @@ def _expanded(b: Builder, x: Value, masks: Mapping[str, int]) -> Value:
 
 
 def _positions(count: int, rank: int, masks: Mapping[str, int]) -> list[int | None]:
-    """For every dimension of the operand the position in the bounds, None where an ellipsis stands for it."""
+    """For every dimension of the operand the position in the bounds, None where an ellipsis covers it."""
     new_axes = [i for i in range(count) if masks["new_axis_mask"] >> i & 1 and not masks["ellipsis_mask"] >> i & 1]
     result: list[int | None] = []
     for i in range(count):

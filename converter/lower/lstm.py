@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.converter.composites import KERAS_BIDIRECTIONAL, KERAS_LSTM, KERAS_RNN
-from litecl.converter.graph import Dims, Value
-from litecl.converter.lower.builder import Builder, Lowering
+from litecl.converter.graph import Value
+from litecl.converter.lower.builder import Builder
+from litecl.converter.records import Dims
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.bidirectional_sequence_lstm import (
     BIDIRECTIONAL_SEQUENCE_LSTM,
@@ -34,7 +34,8 @@ from litecl.interpreter.schema import ActivationFunctionType, TensorType
 _ACTIVATIONS = {"tanh": ActivationFunctionType.TANH, "relu": ActivationFunctionType.RELU}
 
 
-def _lstm(b: Builder) -> Sequence[Value]:
+def lower_lstm(b: Builder) -> Sequence[Value]:
+    """Lower to UNIDIRECTIONAL_SEQUENCE_LSTM."""
     x, h, c, *_ = (b.node.input(i) for i in range(len(b.node.inputs)))
     weights = tuple(b.known(i, what) for i, what in ((3, "kernel"), (4, "recurrent kernel"), (5, "bias")))
     attrs = b.node.attrs
@@ -51,7 +52,7 @@ def lstm_layer(
     go_backwards: bool,
     shape: Dims | None,
 ) -> tuple[Value, Value, Value]:
-    """The sequence [B,T,U], of this ``shape``, the last step of it and the last cell state.
+    """Return the sequence [B,T,U], of this ``shape``, the last step of it and the last cell state.
 
     weights: kernel [F,4U], recurrent kernel [U,4U] and bias [4U], gates in Keras's order.
     """
@@ -68,17 +69,17 @@ def lstm_layer(
 
 
 def _per_gate(b: Builder, joined: Array) -> list[Value]:
-    """Input, forget, cell and output gate, which Keras keeps side by side; matrices are transposed."""
+    """Return input, forget, cell and output gate, which Keras keeps side by side; matrices are transposed."""
     return [b.const(np.ascontiguousarray(part.T)) for part in np.split(joined, 4, axis=-1)]
 
 
 def zero_state(b: Builder, shape: Sequence[int]) -> Value:
-    """A variable tensor that is set to zeros whenever the model runs."""
+    """Return a variable tensor that is set to zeros whenever the model runs."""
     return _initial(b, b.const(np.zeros(tuple(shape), np.float32)))
 
 
 def _initial(b: Builder, value: Value) -> Value:
-    """A variable tensor that is set to ``value`` whenever the model runs."""
+    """Return a variable tensor that is set to ``value`` whenever the model runs."""
     state = Value(value.type, value.shape, f"{b.node.name}/state", is_state=True)
     fill = value.producer if value.producer is not None and value.producer.op is FILL else None
     if value.data is not None and not value.data.any():
@@ -92,14 +93,14 @@ def _initial(b: Builder, value: Value) -> Value:
 
 
 def _step(b: Builder, sequence: Value, at: int, shape: Dims | None) -> Value:
-    """One step of [B, T, U]."""
+    """Return one step of [B, T, U]."""
     bounds = [b.const(bound, np.int32) for bound in ([0, at, 0], [0, at + 1, 0], [1, 1, 1])]
     options = StridedSliceOptions(begin_mask=0b101, end_mask=0b111, shrink_axis_mask=0b010)
     return b.op(STRIDED_SLICE, [sequence, *bounds], options, type=sequence.type, shape=shape)
 
 
 def _after(b: Builder, state: Value, result: Value) -> Value:
-    """A copy of a state as the LSTM leaves it.
+    """Return a copy of a state as the LSTM leaves it.
 
     Reading it by way of the shape of the LSTM's result keeps every runtime from reading it before the LSTM has run.
     """
@@ -107,7 +108,8 @@ def _after(b: Builder, state: Value, result: Value) -> Value:
     return b.op(BROADCAST_TO, [state, shape], type=state.type, shape=state.shape)
 
 
-def _rnn(b: Builder) -> Sequence[Value]:
+def lower_rnn(b: Builder) -> Sequence[Value]:
+    """Lower to UNIDIRECTIONAL_SEQUENCE_RNN."""
     x, h, *_ = (b.node.input(i) for i in range(len(b.node.inputs)))
     if b.node.attrs["go_backwards"]:
         x = b.op(REVERSE_V2, [x, b.const([1], np.int32)], type=x.type, shape=x.shape)
@@ -118,8 +120,11 @@ def _rnn(b: Builder) -> Sequence[Value]:
     return sequence, _step(b, sequence, -1, b.node.outputs[1].shape)
 
 
-def _bidirectional(b: Builder) -> Sequence[Value]:
-    """Of 48 operands, 18 are absent: peepholes, projections, an auxiliary input and its weights."""
+def lower_bidirectional(b: Builder) -> Sequence[Value]:
+    """Lower to BIDIRECTIONAL_SEQUENCE_LSTM.
+
+    Of 48 operands, 18 are absent: peepholes, projections, an auxiliary input and its weights.
+    """
     operands: list[Value | None] = [b.node.input(0)]
     states: list[Value] = []
     for first in (1, 6):
@@ -135,6 +140,3 @@ def _bidirectional(b: Builder) -> Sequence[Value]:
     lasts = _step(b, forward, -1, shape), _step(b, backward, 0, shape)
     cells = [_after(b, state, last) for state, last in zip(states[1::2], lasts, strict=True)]
     return forward, lasts[0], cells[0], backward, lasts[1], cells[1]
-
-
-LOWERINGS: dict[str, Lowering] = {KERAS_LSTM: _lstm, KERAS_RNN: _rnn, KERAS_BIDIRECTIONAL: _bidirectional}

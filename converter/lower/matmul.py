@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.converter.graph import Dims, Value
+from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.converter.lower.conv import zero_bias
+from litecl.converter.records import Dims
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.gather import GATHER, GatherOptions
@@ -64,7 +65,7 @@ class _Einsum:
 
 
 def _einsum(b: Builder) -> Value:
-    """One BATCH_MATMUL (or FULLY_CONNECTED) between transposes and reshapes that gather labels."""
+    """Return one BATCH_MATMUL (or FULLY_CONNECTED) between transposes and reshapes that gather labels."""
     left, right = b.node.attrs["equation"].replace(" ", "").split("->")
     labels = [_without_dots(b, part, value) for part, value in zip(left.split(","), b.node.inputs, strict=True)]
     result = _without_dots(b, right, b.node.output)
@@ -101,7 +102,7 @@ def _contract(b: Builder, x: Value, y: Value, e: _Einsum) -> Value:
 
 
 def _grouped(b: Builder, value: Value, labels: str, groups: Sequence[str], sizes: dict[str, int | None]) -> Value:
-    """The operand with its labels in the order of the groups, each group merged to one dimension."""
+    """Return the operand with its labels in the order of the groups, each group merged to one dimension."""
     order = "".join(groups)
     moved = b.transpose(value, [labels.index(c) for c in order])
     if all(len(group) == 1 for group in groups):
@@ -120,7 +121,7 @@ def _reshaped(b: Builder, value: Value, groups: Sequence[str], sizes: dict[str, 
 
 
 def _target(b: Builder, groups: Sequence[str], shape: Dims) -> Value:
-    """The shape of a result with several dimensions of unknown size, taken from the operands when the model runs."""
+    """Return the shape of a result with several unknown dimensions, taken from the operands when the model runs."""
     entries = []
     for group, size in zip(groups, shape, strict=True):
         if size is not None:
@@ -155,7 +156,7 @@ def _sizes(x: Value, x_labels: str, y: Value, y_labels: str) -> dict[str, int | 
 
 
 def _reduced(b: Builder, value: Value, labels: str, kept: str) -> Value:
-    """The sum over the labels that are not kept, in the order of those that are."""
+    """Return the sum over the labels that are not kept, in the order of those that are."""
     axes = [i for i, c in enumerate(labels) if c not in kept]
     if axes:
         shape = tuple(size for i, size in enumerate(b.shape(value)) if i not in axes)
@@ -165,7 +166,7 @@ def _reduced(b: Builder, value: Value, labels: str, kept: str) -> Value:
 
 
 def _without_dots(b: Builder, labels: str, value: Value | None) -> str:
-    """The labels with capitals for the dimensions that an ellipsis stands for."""
+    """Return the labels with capitals for the dimensions that an ellipsis covers."""
     if "..." not in labels or value is None:
         return labels
     count = len(b.shape(value)) - len(labels.replace("...", ""))

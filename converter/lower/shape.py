@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from litecl.converter.graph import Dims, Value
+from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
+from litecl.converter.records import Dims
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.broadcast_to import BROADCAST_ARGS, BROADCAST_TO
 from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
@@ -31,7 +32,7 @@ from litecl.interpreter.schema import MirrorPadMode
 
 
 def _with_int32(op: Op, *positions: int) -> Lowering:
-    """The operator on the same operands, those at ``positions`` as int32."""
+    """Return the operator on the same operands, those at ``positions`` as int32."""
 
     def lower(b: Builder) -> Value:
         inputs = [b.int32(b.node.input(i)) if i in positions else b.node.input(i) for i in range(len(b.node.inputs))]
@@ -69,7 +70,7 @@ def _expand_dims(b: Builder) -> Value:
 
 
 def _one_unknown(shape: Dims | None) -> list[int] | None:
-    """The target of a RESHAPE to a shape of which at most one dimension is unknown."""
+    """Return the target of a RESHAPE to a shape of which at most one dimension is unknown."""
     if shape is None or shape.count(None) > 1:
         return None
     return [-1 if d is None else d for d in shape]
@@ -137,8 +138,9 @@ def _mirror_pad(b: Builder) -> Value:
 
 
 def _one_hot(b: Builder) -> Value:
-    return b.op(ONE_HOT, [b.node.input(0), b.int32(b.node.input(1)), *b.node.inputs[2:]],
-                OneHotOptions(b.node.attrs["axis"]))
+    return b.op(
+        ONE_HOT, [b.node.input(0), b.int32(b.node.input(1)), *b.node.inputs[2:]], OneHotOptions(b.node.attrs["axis"])
+    )
 
 
 def _nhwc_block(b: Builder) -> int:

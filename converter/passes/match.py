@@ -10,15 +10,14 @@ from itertools import permutations
 import numpy as np
 
 from litecl.converter.graph import Value
+from litecl.converter.traits import traits_of
 
 Bindings = dict[str, Value]
-
-_COMMUTATIVE = frozenset({"Mul", "AddV2", "Add", "Maximum", "Minimum"})
 
 
 @dataclass(frozen=True)
 class Any:
-    """Any value; the same value wherever the same name stands."""
+    """Any value; the same value wherever the same name is."""
 
     name: str
 
@@ -54,7 +53,7 @@ Tree = Any | Number | Constant | Pattern
 
 
 def match(tree: Tree, value: Value) -> Bindings | None:
-    """The values that the names of a pattern stand for, if ``value`` is what it describes."""
+    """Return the values that the names of a pattern are bound to, if ``value`` is what it describes."""
     return next(_match(tree, value, {}), None)
 
 
@@ -76,7 +75,7 @@ def _match_node(tree: Pattern, value: Value, bound: Bindings) -> Iterator[Bindin
         return
     if tree.name:
         bound = bound | {tree.name: value}
-    orders = permutations(node.inputs) if node.op in _COMMUTATIVE else [node.inputs]
+    orders = permutations(node.inputs) if traits_of(node.op).commutative else [node.inputs]
     for operands in orders:
         yield from _match_all(tree.operands, operands, bound)
 

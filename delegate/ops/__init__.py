@@ -1,6 +1,5 @@
 """The device operators, one file an operator or a family, and the table of them all."""
 
-from litecl.delegate import hybrid, quantized
 from litecl.delegate.cl_op import ClOp, DeviceOp, Variants
 from litecl.delegate.ops import (
     arg_max,
@@ -15,21 +14,12 @@ from litecl.delegate.ops import (
     fill,
     fully_connected,
     gather,
-    hybrid_conv_2d,
-    hybrid_rounded,
+    hybrid,
     lstm,
     pad,
     pool_2d,
-    quantized_batch_matmul,
-    quantized_binary,
-    quantized_conv_2d,
-    quantized_depthwise_conv_2d,
-    quantized_pool_2d,
-    quantized_reduce,
-    quantized_softmax,
-    quantized_transpose_conv,
+    quantized,
     reduce,
-    requantize,
     reshape,
     resize,
     select,
@@ -37,13 +27,14 @@ from litecl.delegate.ops import (
     softmax,
     space_to_batch_nd,
     split,
-    table,
     topk_v2,
     transpose,
     transpose_conv,
     unary,
     unidirectional_sequence_lstm,
 )
+from litecl.delegate.quantized import hybrid as hybrid_weights
+from litecl.delegate.quantized import integers
 from litecl.interpreter.op import Op
 
 _LIGHT: tuple[ClOp, ...] = (
@@ -79,29 +70,15 @@ _HEAVY: tuple[ClOp, ...] = (
     *unidirectional_sequence_lstm.CL_OPS,
 )
 
-_QUANTIZED: tuple[ClOp, ...] = (
-    *quantized_batch_matmul.CL_OPS,
-    *quantized_binary.CL_OPS,
-    *quantized_conv_2d.CL_OPS,
-    *quantized_depthwise_conv_2d.CL_OPS,
-    *quantized_pool_2d.CL_OPS,
-    *quantized_reduce.CL_OPS,
-    *quantized_softmax.CL_OPS,
-    *quantized_transpose_conv.CL_OPS,
-    *requantize.CL_OPS,
-    *table.CL_OPS,
-)
-_HYBRID: tuple[ClOp, ...] = (*hybrid_conv_2d.CL_OPS, *hybrid_rounded.CL_OPS)
-
 
 def _table() -> dict[Op, DeviceOp]:
     """Return every operator, as variants where quantized tensors or integer weights have kernels of their own."""
     general = {cl_op.op: cl_op for cl_op in (*_LIGHT, *_HEAVY)}
     table: dict[Op, DeviceOp] = {**general}
-    for op in dict.fromkeys(cl_op.op for cl_op in (*_QUANTIZED, *_HYBRID)):
+    for op in dict.fromkeys(cl_op.op for cl_op in (*quantized.CL_OPS, *hybrid.CL_OPS)):
         special = [
             (applies, cl_op)
-            for applies, variants in ((quantized.applies, _QUANTIZED), (hybrid.applies, _HYBRID))
+            for applies, variants in ((integers.applies, quantized.CL_OPS), (hybrid_weights.applies, hybrid.CL_OPS))
             for cl_op in variants
             if cl_op.op is op
         ]

@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Step
-from litecl.delegate.claims import C_TYPES, NUMBERS, QUANTIZED, Claim, constant, integers, typed
-from litecl.delegate.launch import chunks
+from litecl.delegate.kit.claims import C_TYPES, NUMBERS, QUANTIZED, Claim, constant, integers, typed
+from litecl.delegate.kit.shares import chunks
 from litecl.interpreter.graph import Shape
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.arg_max import ARG_MAX, ARG_MIN
@@ -17,9 +17,7 @@ _ORDERED = (*NUMBERS, TensorType.BOOL, *QUANTIZED)
 
 
 def _claim(*allowed: TensorType, quantized: bool = False) -> Claim:
-    return lambda options, inputs, outputs: (
-        constant(inputs, axis=1) or typed(inputs[:1], allowed, quantized=quantized)
-    )
+    return lambda options, inputs, outputs: constant(inputs, axis=1) or typed(inputs[:1], allowed, quantized=quantized)
 
 
 def _sizes(shape: Shape, axis: int) -> tuple[int, int, int]:

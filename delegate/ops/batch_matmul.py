@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from litecl.delegate import claims
 from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Scratch, Step
-from litecl.delegate.gemm import Product, gemm
-from litecl.delegate.packing import Strided, pack, packed_bias, panels, stored
-from litecl.delegate.tile import Tile, tile_for
+from litecl.delegate.kit import claims
+from litecl.delegate.matmul.gemm import Product, gemm
+from litecl.delegate.matmul.packing import Strided, pack, packed_bias, panels, stored
+from litecl.delegate.matmul.tile import Tile, tile_for
 from litecl.interpreter.graph import Shape
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from litecl.delegate import claims
 from litecl.delegate.cl_op import Call, ClOp, Launch, Operand, Refusal, Step
-from litecl.delegate.lstm_cell import Cell, cell_of, claim, run_cell, walk
+from litecl.delegate.kit import claims
+from litecl.delegate.recurrent.lstm_cell import Cell, cell_of, claim, run_cell, walk
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.bidirectional_sequence_lstm import (
     BACKWARD,
@@ -12,7 +12,7 @@ from litecl.interpreter.ops.bidirectional_sequence_lstm import (
     FORWARD,
     BidirectionalSequenceLSTMOptions,
 )
-from litecl.interpreter.ops.lstm_cell import Layout
+from litecl.interpreter.recurrent.lstm_cell import Layout
 
 _AUX = 39
 
@@ -54,6 +54,4 @@ def _lower(call: Call) -> list[Step]:
     ]
 
 
-CL_OPS = (
-    ClOp(BIDIRECTIONAL_SEQUENCE_LSTM, claim=_claim, lower=_lower),
-)
+CL_OPS = (ClOp(BIDIRECTIONAL_SEQUENCE_LSTM, claim=_claim, lower=_lower),)

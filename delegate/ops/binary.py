@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Alias, Arg, Call, ClOp, Launch, Operand, Refusal, Step
-from litecl.delegate.claims import (
+from litecl.delegate.kit.claims import (
     C_TYPES,
     NUMBERS,
     QUANTIZED,
@@ -21,15 +21,15 @@ from litecl.delegate.claims import (
     takes,
     typed,
 )
-from litecl.delegate.launch import elements
-from litecl.delegate.quantized import alike
-from litecl.delegate.strided import Walk, long_rows, view, view_of, walk
+from litecl.delegate.kit.shares import elements
+from litecl.delegate.kit.strided import Walk, long_rows, view, view_of, walk
+from litecl.delegate.quantized.integers import alike
 from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.kit.types import limits
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, compare
 from litecl.interpreter.ops.add_n import ADD_N
 from litecl.interpreter.ops.prelu import PRELU
-from litecl.interpreter.ops.types import limits
 from litecl.interpreter.schema import TensorType
 
 _FLOAT, _INT, _BOOL = TensorType.FLOAT32, TensorType.INT32, TensorType.BOOL

@@ -3,10 +3,10 @@
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Step
-from litecl.delegate.claims import C_TYPES, of, stored, takes
-from litecl.delegate.launch import elements
+from litecl.delegate.kit.claims import C_TYPES, of, stored, takes
+from litecl.delegate.kit.shares import elements
+from litecl.interpreter.kit.types import limits
 from litecl.interpreter.ops.cast import CAST
-from litecl.interpreter.ops.types import limits
 from litecl.interpreter.schema import TensorType
 
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Move, Operand, Refusal, Scratch, Step
-from litecl.delegate.claims import Claim, Specs, bits, given, is_quantized, moves
-from litecl.delegate.ops.table import elements, looked_up
-from litecl.delegate.quantized import alike, per_tensor
-from litecl.delegate.strided import copy, view, view_of
+from litecl.delegate.kit.claims import Claim, Specs, bits, given, is_quantized, moves
+from litecl.delegate.kit.strided import copy, view, view_of
+from litecl.delegate.ops.quantized.table import elements, looked_up
+from litecl.delegate.quantized.integers import alike, per_tensor
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions, rescaling

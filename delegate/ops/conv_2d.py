@@ -6,13 +6,13 @@ from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 
-from litecl.delegate import claims
 from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Const, Launch, Operand, Pads, Refusal, Step, Target
-from litecl.delegate.gemm import Product, gemm
+from litecl.delegate.kit import claims
+from litecl.delegate.matmul.gemm import Product, gemm
+from litecl.delegate.matmul.packing import packed_bias, packed_rows, stored_as
+from litecl.delegate.matmul.tile import Tile, flops, grid_for, tile_for
+from litecl.delegate.matmul.winograd import suits, winograd
 from litecl.delegate.ops import depthwise_conv_2d
-from litecl.delegate.packing import packed_bias, packed_rows, stored_as
-from litecl.delegate.tile import Tile, flops, grid_for, tile_for
-from litecl.delegate.winograd import suits, winograd
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions, windows
 from litecl.interpreter.schema import TensorType
@@ -92,9 +92,7 @@ def _neighbours(g: Geometry) -> dict[str, str | int | float]:
     return {"ROW_STEP": g.stride_x * g.channels} if few else {}
 
 
-def _claim(
-    options: Conv2DOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]
-) -> Refusal | None:
+def _claim(options: Conv2DOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     return claims.typed(inputs, claims.FLOAT) or claims.activated(options, outputs[0].type)
 
 

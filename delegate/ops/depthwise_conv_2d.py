@@ -5,10 +5,10 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
-from litecl.delegate import claims
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Step, Target
-from litecl.delegate.packing import Strided, pack
-from litecl.delegate.tile import flops
+from litecl.delegate.kit import claims
+from litecl.delegate.matmul.packing import Strided, pack
+from litecl.delegate.matmul.tile import flops
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions, windows
 
@@ -44,9 +44,7 @@ class Geometry:
     item_channels: int
 
 
-def _claim(
-    options: DepthwiseConv2DOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]
-) -> Refusal | None:
+def _claim(options: DepthwiseConv2DOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     return claims.typed(inputs, claims.FLOAT) or claims.activated(options, outputs[0].type)
 
 
@@ -160,6 +158,4 @@ def _width(channels: int, target: Target) -> int:
     return next(width for width in (16, 8, 4, 1) if width <= min(channels, target.vector_width))
 
 
-CL_OPS = (
-    ClOp(DEPTHWISE_CONV_2D, claim=_claim, lower=lower, fuses_activation=True, fuses_pads=True),
-)
+CL_OPS = (ClOp(DEPTHWISE_CONV_2D, claim=_claim, lower=lower, fuses_activation=True, fuses_pads=True),)

@@ -1,8 +1,8 @@
 """DILATE: the output filled, then the input copied into it with steps."""
 
 from litecl.delegate.cl_op import Call, ClOp, Step
-from litecl.delegate.claims import bits, integers, moves_by
-from litecl.delegate.strided import box, copy, fill, view
+from litecl.delegate.kit.claims import bits, integers, moves_by
+from litecl.delegate.kit.strided import box, copy, fill, view
 from litecl.interpreter.ops.dilate import DILATE
 
 

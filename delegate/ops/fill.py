@@ -3,8 +3,8 @@
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Step
-from litecl.delegate.claims import bits, moves
-from litecl.delegate.strided import fill
+from litecl.delegate.kit.claims import bits, moves
+from litecl.delegate.kit.strided import fill
 from litecl.interpreter.ops.fill import FILL, ZEROS_LIKE
 
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.delegate import claims
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Step
-from litecl.delegate.gemm import Product, gemm
-from litecl.delegate.launch import chunks
-from litecl.delegate.packing import CACHED_WEIGHTS, packed_bias, packed_rows, stored, stored_as
-from litecl.delegate.tile import flops, tile_for
+from litecl.delegate.kit import claims
+from litecl.delegate.kit.shares import chunks
+from litecl.delegate.matmul.gemm import Product, gemm
+from litecl.delegate.matmul.packing import CACHED_WEIGHTS, packed_bias, packed_rows, stored, stored_as
+from litecl.delegate.matmul.tile import flops, tile_for
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
@@ -17,9 +17,7 @@ from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
 _DOTS_AT_ONCE = 4
 
 
-def _claim(
-    options: FullyConnectedOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]
-) -> Refusal | None:
+def _claim(options: FullyConnectedOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     if options.weights_format != FullyConnectedOptionsWeightsFormat.DEFAULT:
         return Refusal(f"weights are stored as {options.weights_format.name}")
     return claims.typed(inputs, claims.FLOAT) or claims.activated(options, outputs[0].type)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Refusal, Step
-from litecl.delegate.claims import C_TYPES, Specs, bits, given, moves
-from litecl.delegate.launch import chunks, elements
-from litecl.delegate.strided import dense
+from litecl.delegate.kit.claims import C_TYPES, Specs, bits, given, moves
+from litecl.delegate.kit.shares import chunks, elements
+from litecl.delegate.kit.strided import dense
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
 from litecl.interpreter.ops.gather import GATHER, GATHER_ND

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.delegate import claims
 from litecl.delegate.cl_op import Activation, Call, ClOp, Refusal, Step
-from litecl.delegate.gemm import Product, gemm
-from litecl.delegate.launch import chunks
-from litecl.delegate.lstm_cell import cell_of, claim, run_cell, walk
-from litecl.delegate.packing import packed_bias, packed_rows
-from litecl.delegate.tile import tile_for
+from litecl.delegate.kit import claims
+from litecl.delegate.kit.shares import chunks
+from litecl.delegate.matmul.gemm import Product, gemm
+from litecl.delegate.matmul.packing import packed_bias, packed_rows
+from litecl.delegate.matmul.tile import tile_for
+from litecl.delegate.recurrent.lstm_cell import cell_of, claim, run_cell, walk
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.lstm import BASIC_LSTM, LSTM, LSTMOptions
-from litecl.interpreter.ops.lstm_cell import FULL
+from litecl.interpreter.recurrent.lstm_cell import FULL
 
 
 def _claim(options: LSTMOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:

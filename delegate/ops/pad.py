@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from itertools import product
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Pads, Step
-from litecl.delegate.claims import Specs, bits, given, integers, moves_by
-from litecl.delegate.quantized import padding
-from litecl.delegate.strided import box, copy, fill, view
+from litecl.delegate.kit.claims import Specs, bits, given, integers, moves_by
+from litecl.delegate.kit.strided import box, copy, fill, view
+from litecl.delegate.quantized.integers import padding
 from litecl.interpreter.ops.pad import MIRROR_PAD, PAD, PADV2
 from litecl.interpreter.schema import MirrorPadMode, TensorType
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Pads, Refusal, Step
-from litecl.delegate.claims import FLOAT, Specs, activated, typed
-from litecl.delegate.launch import chunks
+from litecl.delegate.kit.claims import FLOAT, Specs, activated, typed
+from litecl.delegate.kit.shares import chunks
 from litecl.interpreter.graph import Shape, TensorSpec
+from litecl.interpreter.kit.window import Window
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, L2_POOL_2D, MAX_POOL_2D, windows
-from litecl.interpreter.ops.window import Window
 from litecl.interpreter.schema import TensorType
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Alias, Arg, Call, ClOp, Launch, Operand, Refusal, Scratch, Step, Target
-from litecl.delegate.claims import (
+from litecl.delegate.kit.claims import (
     C_TYPES,
     NUMBERS,
     QUANTIZED,
@@ -22,12 +22,12 @@ from litecl.delegate.claims import (
     stored,
     typed,
 )
-from litecl.delegate.launch import chunks
-from litecl.delegate.quantized import alike
+from litecl.delegate.kit.shares import chunks
+from litecl.delegate.quantized.integers import alike
 from litecl.interpreter.graph import Shape, TensorSpec
+from litecl.interpreter.kit.types import limits
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import reduce
-from litecl.interpreter.ops.types import limits
 from litecl.interpreter.schema import TensorType
 
 _FEW, _LONG_LINE = 256, 4096  # on a GPU: results too few to keep it busy, lines worth sharing out

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from litecl.delegate.cl_op import Alias, Call, ClOp, Step
-from litecl.delegate.claims import Specs, given, moves
+from litecl.delegate.kit.claims import Specs, given, moves
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
 

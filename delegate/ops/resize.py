@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Refusal, Step
-from litecl.delegate.claims import C_TYPES, FLOAT, QUANTIZED, Specs, bits, moves, typed
-from litecl.delegate.launch import Chunks, chunks
+from litecl.delegate.kit.claims import C_TYPES, FLOAT, QUANTIZED, Specs, bits, moves, typed
+from litecl.delegate.kit.shares import Chunks, chunks
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.resize import (
     RESIZE_BILINEAR,
@@ -63,9 +63,7 @@ def _lower_bilinear(call: Call) -> list[Step]:
     tables += [Const(distance.astype(np.float32)) for _, _, distance in sides]
     share = _share(call)
     defines: dict[str, str | int] = {"T": "float", "BILINEAR": 1}
-    return [
-        share.launch("resize", "bilinear", (x, y, *tables, *share.args, *_sizes(call)), defines, 8 * y.spec.size)
-    ]
+    return [share.launch("resize", "bilinear", (x, y, *tables, *share.args, *_sizes(call)), defines, 8 * y.spec.size)]
 
 
 def _lower_nearest(call: Call) -> list[Step]:

@@ -3,9 +3,9 @@
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Step
-from litecl.delegate.claims import bits, moves
-from litecl.delegate.launch import elements
-from litecl.delegate.strided import view, walk
+from litecl.delegate.kit.claims import bits, moves
+from litecl.delegate.kit.shares import elements
+from litecl.delegate.kit.strided import view, walk
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.select import SELECT, SELECT_V2
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from litecl.delegate.cl_op import Call, ClOp, Move, Operand, Refusal, Step
-from litecl.delegate.claims import C_TYPES, Specs, bits, given, integers, moves
-from litecl.delegate.strided import Place, box, copy, copy_box, dense, view
+from litecl.delegate.kit.claims import C_TYPES, Specs, bits, given, integers, moves
+from litecl.delegate.kit.strided import Place, box, copy, copy_box, dense, view
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Refusal, Step
-from litecl.delegate.claims import FLOAT, Specs, activated, takes, typed
-from litecl.delegate.launch import Chunks, chunks
+from litecl.delegate.kit.claims import FLOAT, Specs, activated, takes, typed
+from litecl.delegate.kit.shares import Chunks, chunks
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.l2_normalization import L2_NORMALIZATION, SHORTEST
 from litecl.interpreter.ops.log_softmax import LOG_SOFTMAX

@@ -1,9 +1,9 @@
 """SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: strided copies, by way of a padded image where there are borders."""
 
 from litecl.delegate.cl_op import Call, ClOp, Scratch, Step
-from litecl.delegate.claims import bits, integers, moves_by
-from litecl.delegate.quantized import padding
-from litecl.delegate.strided import box, copy, fill, view
+from litecl.delegate.kit.claims import bits, integers, moves_by
+from litecl.delegate.kit.strided import box, copy, fill, view
+from litecl.delegate.quantized.integers import padding
 from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.ops.space_to_batch_nd import BATCH_TO_SPACE_ND, SPACE_TO_BATCH_ND
 

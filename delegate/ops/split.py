@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Move, Operand, Step
-from litecl.delegate.claims import integers, moves, moves_by
-from litecl.delegate.strided import view, view_of
+from litecl.delegate.kit.claims import integers, moves, moves_by
+from litecl.delegate.kit.strided import view, view_of
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.pack import UNPACK
 from litecl.interpreter.ops.split import SPLIT, SPLIT_V

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
-from litecl.delegate.claims import BYTES, C_TYPES, NUMBERS, Specs, constant, typed
-from litecl.delegate.launch import chunks
+from litecl.delegate.kit.claims import BYTES, C_TYPES, NUMBERS, Specs, constant, typed
+from litecl.delegate.kit.shares import chunks
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.topk_v2 import TOPK_V2
 

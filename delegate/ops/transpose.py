@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Step
-from litecl.delegate.claims import Claim, bits, integers, moves, moves_by
-from litecl.delegate.strided import copy, view
+from litecl.delegate.kit.claims import Claim, bits, integers, moves, moves_by
+from litecl.delegate.kit.strided import copy, view
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.broadcast_to import BROADCAST_TO

@@ -10,11 +10,11 @@ from itertools import product
 
 import numpy as np
 
-from litecl.delegate import claims
 from litecl.delegate.cl_op import Call, ClOp, Operand, Refusal, Step
+from litecl.delegate.kit import claims
+from litecl.delegate.matmul.packing import packed_bias, panels, stored
+from litecl.delegate.matmul.tile import tile_for
 from litecl.delegate.ops.conv_2d import Geometry, convolution
-from litecl.delegate.packing import packed_bias, panels, stored
-from litecl.delegate.tile import tile_for
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.transpose_conv import (
     CONVOLUTION_2D_TRANSPOSE_BIAS,

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from litecl.delegate.cl_op import Activation, Call, ClOp, Launch, Step
-from litecl.delegate.claims import C_TYPES, takes
-from litecl.delegate.launch import elements
+from litecl.delegate.kit.claims import C_TYPES, takes
+from litecl.delegate.kit.shares import elements
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import unary
 from litecl.interpreter.ops.gelu import GELU, GeluOptions

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from litecl.delegate import claims
 from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
-from litecl.delegate.lstm_cell import cell_of, claim, run_cell, walk
+from litecl.delegate.kit import claims
+from litecl.delegate.recurrent.lstm_cell import cell_of, claim, run_cell, walk
 from litecl.interpreter.graph import TensorSpec
-from litecl.interpreter.ops.lstm_cell import FULL
 from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UNIDIRECTIONAL_SEQUENCE_LSTM,
     UnidirectionalSequenceLSTMOptions,
 )
+from litecl.interpreter.recurrent.lstm_cell import FULL
 
 
 def _claim(
@@ -28,6 +28,4 @@ def _lower(call: Call) -> list[Step]:
     return [*run_cell(call, cell, FULL, forwards, [x], out, states)]
 
 
-CL_OPS = (
-    ClOp(UNIDIRECTIONAL_SEQUENCE_LSTM, claim=_claim, lower=_lower),
-)
+CL_OPS = (ClOp(UNIDIRECTIONAL_SEQUENCE_LSTM, claim=_claim, lower=_lower),)

@@ -6,8 +6,8 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
-from litecl.interpreter.ops import require, types
 
 
 def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import require, types
 from litecl.interpreter.schema import TensorType
 
 _QUIETEST = 1e-12
@@ -96,6 +97,7 @@ def filterbank(options: MfccOptions, bins: int, rate: int) -> Array:
     band = np.minimum(np.searchsorted(centres[:channels], mels, side="left"), channels) - 1
     left = np.where(band >= 0, centres[np.maximum(band, 0)], low)
     weight = (centres[band + 1] - mels) / (centres[band + 1] - left)
+    limits.temporary("a filter bank", (bins, channels + 2), 8)
     result = np.zeros((bins, channels + 2))
     np.add.at(result, (places, band + 1), weight)
     np.add.at(result, (places, band + 2), 1.0 - weight)
@@ -106,6 +108,7 @@ def _run_mfcc(options: MfccOptions, inputs: Inputs) -> list[Array]:
     x, rate = require.arrays(inputs, 2)
     channels, count = options.filterbank_channel_count, options.dct_coefficient_count
     bands = np.sqrt(x.astype(np.float64)) @ filterbank(options, x.shape[2], int(rate.item()))
+    limits.temporary("a cosine transform", (count, channels), 24)
     angles = np.arange(count)[:, None] * (np.pi / channels) * (np.arange(channels) + 0.5)
     cosines = np.sqrt(2.0 / channels) * np.cos(angles)
     return [(np.log(np.maximum(bands, _QUIETEST)) @ cosines.T).astype(np.float32)]

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import hybrid
+from litecl.interpreter.arithmetic.hybrid import NO_SCALES, Scales
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import hybrid, lstm_cell, require, types
-from litecl.interpreter.ops.hybrid import NO_SCALES, Scales
-from litecl.interpreter.ops.lstm_cell import Layout
+from litecl.interpreter.recurrent import lstm_cell
+from litecl.interpreter.recurrent.lstm_cell import Layout
 from litecl.interpreter.schema import ActivationFunctionType
 
 FORWARD = Layout(

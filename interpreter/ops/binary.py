@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import bfloat16
+from litecl.interpreter.arithmetic import quantized_binary as quantized
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import activation, require, types
 from litecl.interpreter.op import Bind, Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import activation, bfloat16, require, types
-from litecl.interpreter.ops import quantized_binary as quantized
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 Function = Callable[[Array, Array], Array]
@@ -156,12 +157,8 @@ DIV = _arithmetic("DIV", DivOptions, _divide, types.REAL, range(1, 3), quantized
 
 # A comparison with NaN is false, so NaN in either input leaves the second one.
 _EXTREMES = (*types.NUMBER, *types.BITS, _HALF, TensorType.BFLOAT16)
-MAXIMUM = binary(
-    "MAXIMUM", lambda a, b: np.where(a > b, a, b), _EXTREMES, range(1, 5), stored=quantized.QUANTIZED
-)
-MINIMUM = binary(
-    "MINIMUM", lambda a, b: np.where(a < b, a, b), _EXTREMES, range(1, 5), stored=quantized.QUANTIZED
-)
+MAXIMUM = binary("MAXIMUM", lambda a, b: np.where(a > b, a, b), _EXTREMES, range(1, 5), stored=quantized.QUANTIZED)
+MINIMUM = binary("MINIMUM", lambda a, b: np.where(a < b, a, b), _EXTREMES, range(1, 5), stored=quantized.QUANTIZED)
 POW = binary("POW", _power, types.REAL)
 SQUARED_DIFFERENCE = binary(
     "SQUARED_DIFFERENCE",
@@ -173,9 +170,7 @@ SQUARED_DIFFERENCE = binary(
 )
 FLOOR_DIV = binary("FLOOR_DIV", _floor_divide, (*types.REAL, *_SIGNED), range(1, 4), stored=_SIGNED)
 FLOOR_MOD = binary("FLOOR_MOD", _floor_modulo, (*types.NUMBER, *_SIGNED), range(1, 3), stored=_SIGNED)
-ATAN2 = binary(
-    "ATAN2", np.arctan2, (TensorType.FLOAT32, TensorType.FLOAT64, _HALF, TensorType.BFLOAT16)
-)
+ATAN2 = binary("ATAN2", np.arctan2, (TensorType.FLOAT32, TensorType.FLOAT64, _HALF, TensorType.BFLOAT16))
 LOGICAL_AND = binary("LOGICAL_AND", np.logical_and, types.BOOL)
 LOGICAL_OR = binary("LOGICAL_OR", np.logical_or, types.BOOL)
 BITWISE_XOR = binary("BITWISE_XOR", np.bitwise_xor, types.BITS, stored=quantized.QUANTIZED)

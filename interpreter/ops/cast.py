@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import bfloat16
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import bfloat16, require, types
 from litecl.interpreter.schema import TensorType
 
 _TYPES = (

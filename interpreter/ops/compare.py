@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import quantized_binary as quantized
+from litecl.interpreter.kit import types
 from litecl.interpreter.op import Op
-from litecl.interpreter.ops import quantized_binary as quantized
-from litecl.interpreter.ops import types
 from litecl.interpreter.ops.binary import binary
 from litecl.interpreter.schema import TensorType
 

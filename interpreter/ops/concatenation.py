@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import fixed_point
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import activation, require
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import activation, fixed_point, require
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 

@@ -104,9 +104,7 @@ WHILE = ControlOp(
     run=_run_while,
     callees=lambda options: (options.cond_subgraph_index, options.body_subgraph_index),
 )
-CALL = ControlOp(
-    "CALL", options=CallOptions, infer=_infer, run=_run_call, callees=lambda options: (options.subgraph,)
-)
+CALL = ControlOp("CALL", options=CallOptions, infer=_infer, run=_run_call, callees=lambda options: (options.subgraph,))
 CALL_ONCE = ControlOp(
     "CALL_ONCE",
     options=CallOnceOptions,

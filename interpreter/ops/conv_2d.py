@@ -6,12 +6,13 @@ from functools import cache, partial
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import exact, hybrid, rescale, weighted
+from litecl.interpreter.arithmetic.exact import Product
+from litecl.interpreter.arithmetic.weighted import Weighted
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.kit import activation, require, types, window
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import activation, exact, hybrid, require, rescale, types, weighted, window
-from litecl.interpreter.ops.exact import Product
-from litecl.interpreter.ops.weighted import Weighted
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.kit import require, types, window
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import require, types, window
 from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.schema import ActivationFunctionType, Padding
 

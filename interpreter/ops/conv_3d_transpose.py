@@ -2,8 +2,8 @@
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.kit import require, types, window
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import require, types, window
 from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.ops.conv_3d import Conv3DOptions
 from litecl.interpreter.ops.transpose_conv import scatter

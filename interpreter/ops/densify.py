@@ -8,10 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, DimensionMetadata, Shape, Sparsity, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import require
 
 
 def densify(values: Array, sparsity: Sparsity, shape: Shape) -> Array:
@@ -45,9 +46,14 @@ def _coordinates(sparsity: Sparsity) -> list[Array]:
 def _children(level: DimensionMetadata, parents: int) -> tuple[Array, Array]:
     """The entries of one level under all entries of the level above: whose they are, and their coordinates."""
     if level.segments is None or level.indices is None:
+        limits.temporary("coordinates", (parents, level.dense_size), 24)
         return np.repeat(np.arange(parents), level.dense_size), np.tile(np.arange(level.dense_size), parents)
+    if np.any(np.diff(level.segments) < 0):
+        raise ModelError("DENSIFY: expected segments that do not fall")
     if len(level.segments) != parents + 1:
         raise ModelError(f"DENSIFY: expected {parents + 1} segments, got {len(level.segments)}")
+    count = int(level.segments[-1]) - int(level.segments[0])
+    limits.temporary("coordinates", (count,), 24)
     return np.repeat(np.arange(parents), np.diff(level.segments)), level.indices.astype(np.int64)
 
 

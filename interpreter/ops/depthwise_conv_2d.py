@@ -6,10 +6,12 @@ from functools import cache, partial
 
 import numpy as np
 
+from litecl.interpreter import limits
+from litecl.interpreter.arithmetic import exact, hybrid, rescale, weighted
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.kit import require, types, window
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import exact, hybrid, require, rescale, types, weighted, window
 from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.schema import ActivationFunctionType, Padding
 
@@ -82,6 +84,7 @@ def _by_blocks(
         return last(_sums(patches, filter_))
     result = np.empty((images, height, width, channels), dtype)
     for block in blocks:
+        limits.tick()
         result[block] = last(_sums(patches[block], filter_))
     return result
 
@@ -91,6 +94,7 @@ def _sums(patches: Array, filter_: Array) -> Array:
     n, height, width, h, w, channels = patches.shape
     if channels > _MOST_JOINED:
         return np.asarray(np.einsum("nhwijc,ijc->nhwc", patches, filter_[0]))
+    limits.temporary("patches", patches.shape, patches.dtype.itemsize)
     # A whole row of outputs at a time, with the filters repeated along it.
     rows = patches.transpose(0, 1, 3, 4, 2, 5).reshape(n, height, h, w, width * channels)
     along = filter_.reshape(h, w, 1, channels).repeat(width, axis=2).reshape(h, w, width * channels)

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter import limits
+from litecl.interpreter.arithmetic.fixed_point import affine
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import require, types
-from litecl.interpreter.ops.fixed_point import affine
 from litecl.interpreter.ops.non_max_suppression import overlaps
 from litecl.interpreter.ops.quantize import dequantize
 from litecl.interpreter.schema import TensorType
@@ -73,6 +74,7 @@ def _best(options: DetectionOptions, corners: Array, scores: Array, most: int) -
     order = order[scores[order] >= np.float32(options.nms_score_threshold)]
     chosen: list[int] = []
     while order.size and len(chosen) < most:
+        limits.tick()
         chosen.append(int(order[0]))
         ious = overlaps(corners, chosen[-1], order[1:])
         order = order[1:][ious <= np.float32(options.nms_iou_threshold)]
@@ -95,9 +97,7 @@ def _regular(options: DetectionOptions, corners: Array, scores: Array) -> tuple[
     """Rows: box, class, score; the best of all classes' boxes."""
     most = min(options.detections_per_class, options.max_detections)
     pairs = [
-        (box, kind)
-        for kind in range(options.num_classes)
-        for box in _best(options, corners, scores[:, kind], most)
+        (box, kind) for kind in range(options.num_classes) for box in _best(options, corners, scores[:, kind], most)
     ]
     boxes, kinds = (np.array([pair[i] for pair in pairs], np.int64) for i in (0, 1))
     order = np.argsort(-scores[boxes, kinds], kind="stable")[: options.max_detections]

@@ -2,8 +2,8 @@
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
-from litecl.interpreter.ops import require
 from litecl.interpreter.ops.reduce_window import spread_sizes
 from litecl.interpreter.ops.stablehlo import spread
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import hybrid
 from litecl.interpreter.errors import ModelError, UnsupportedOp
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import hybrid, require
 from litecl.interpreter.schema import TensorType
 
 

@@ -6,10 +6,11 @@ from math import prod
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import exact, hybrid, rescale, weighted
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import exact, hybrid, require, rescale, types, weighted
 from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.schema import ActivationFunctionType, FullyConnectedOptionsWeightsFormat, TensorType
 

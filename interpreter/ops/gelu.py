@@ -6,10 +6,11 @@ from functools import cache
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import lookup
+from litecl.interpreter.arithmetic import quantized_unary as quantized
 from litecl.interpreter.graph import Array
+from litecl.interpreter.kit import types
 from litecl.interpreter.op import Op
-from litecl.interpreter.ops import lookup, types
-from litecl.interpreter.ops import quantized_unary as quantized
 from litecl.interpreter.ops.unary import bind_quantized, each, like_input
 from litecl.interpreter.schema import TensorType
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Context, ControlOp, Inputs, NoOptions, Op, Specs
-from litecl.interpreter.ops import require
 from litecl.interpreter.ops.variables import handle
 from litecl.interpreter.schema import TensorType
 

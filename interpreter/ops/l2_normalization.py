@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import fixed_math, fixed_point
+from litecl.interpreter.arithmetic.quantized_unary import BYTES
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import activation, require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import activation, fixed_math, fixed_point, require, types
-from litecl.interpreter.ops.quantized_unary import BYTES
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 # Shorter rows are divided by this instead (reference/l2normalization.h).

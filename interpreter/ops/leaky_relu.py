@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import quantized_unary as quantized
 from litecl.interpreter.graph import Array
+from litecl.interpreter.kit import types
 from litecl.interpreter.op import Op
-from litecl.interpreter.ops import quantized_unary as quantized
-from litecl.interpreter.ops import types
 from litecl.interpreter.ops.unary import bind_quantized, each, like_input
 
 

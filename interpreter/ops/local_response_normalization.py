@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import require, types
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ def _run(options: LocalResponseNormalizationOptions, inputs: Inputs) -> list[Arr
     squares = np.square(x)
     sums = squares.copy()
     for shift in range(1, reach + 1):
+        limits.tick()
         sums[..., shift:] += squares[..., :-shift]
         sums[..., :-shift] += squares[..., shift:]
     scale = np.float32(options.bias) + np.float32(options.alpha) * sums

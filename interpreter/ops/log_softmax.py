@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import fixed_math, fixed_point, gemmlowp
+from litecl.interpreter.arithmetic.quantized_unary import BYTES
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import fixed_math, fixed_point, gemmlowp, require, types
-from litecl.interpreter.ops.quantized_unary import BYTES
 from litecl.interpreter.ops.softmax import difference_multiplier, smallest_difference
 
 _INTEGER_BITS = 5
@@ -65,6 +66,4 @@ def _bind(options: LogSoftmaxOptions, inputs: Specs, outputs: Sequence[TensorSpe
     return run
 
 
-LOG_SOFTMAX = Op(
-    "LOG_SOFTMAX", versions=range(1, 3), options=LogSoftmaxOptions, infer=_infer, run=_run, bind=_bind
-)
+LOG_SOFTMAX = Op("LOG_SOFTMAX", versions=range(1, 3), options=LogSoftmaxOptions, infer=_infer, run=_run, bind=_bind)

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter.arithmetic.farmhash import fingerprint64
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import require, types
-from litecl.interpreter.ops.farmhash import fingerprint64
 from litecl.interpreter.schema import TensorType
 
 _SPARSE, _DENSE = 1, 2

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import hybrid
+from litecl.interpreter.arithmetic.hybrid import NO_SCALES, Scales
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import hybrid, integer_basic_lstm, integer_lstm, integer_lstm_8, lstm_cell, require, types
-from litecl.interpreter.ops.hybrid import NO_SCALES, Scales
-from litecl.interpreter.ops.lstm_cell import FULL
+from litecl.interpreter.recurrent import integer_basic_lstm, integer_lstm, integer_lstm_8, lstm_cell
+from litecl.interpreter.recurrent.lstm_cell import FULL
 from litecl.interpreter.schema import ActivationFunctionType, LSTMKernelType, TensorType
 
 
@@ -111,5 +113,4 @@ BASIC_LSTM = Op(
     run=_run_basic,
     bind=_bind_basic,
     states=(1, 4),
-    select=_select,
 )

@@ -4,8 +4,8 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
-from litecl.interpreter.ops import require
 
 
 def _infer_diag(options: NoOptions, inputs: Specs) -> list[TensorSpec]:

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import activation, require, types, window
+from litecl.interpreter.kit.window import Window, fit
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import activation, require, types
-from litecl.interpreter.ops.window import Window, fit
 from litecl.interpreter.options import CustomOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 
@@ -90,13 +91,13 @@ def _run_pool(options: CustomOptions, inputs: Inputs) -> list[Array]:
     pooling = _pooling(options)
     batch, height, width, channels = x.shape
     rows, columns = pooling.windows(height, width)
-    borders = ((0, 0), (rows.before, rows.after), (columns.before, columns.after), (0, 0))
     lowest = types.limits(x.dtype)[0]
-    padded = np.pad(x, borders, constant_values=lowest)
+    padded = window.pad(x, (rows, columns), lowest)
     best = np.full((batch, rows.output, columns.output, channels), lowest, x.dtype)
     places = np.zeros(best.shape, np.int64)
     for v in range(rows.size):
         for u in range(columns.size):
+            limits.tick()
             values = padded[:, rows.tap(v), columns.tap(u)]
             y = (np.arange(rows.output) * rows.stride - rows.before + v)[:, None]
             place = y * width + np.arange(columns.output) * columns.stride - columns.before + u

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter import limits
+from litecl.interpreter.arithmetic import lookup
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
-from litecl.interpreter.ops import lookup, require, types
 from litecl.interpreter.schema import TensorType
 
 
@@ -48,6 +50,7 @@ def select(
     chosen: list[int] = []
     chosen_scores: list[np.float32] = []
     while queue and len(chosen) < most:
+        limits.tick()
         candidate = heapq.heappop(queue)[2]
         before = candidate.score
         recent = np.array(chosen[candidate.compared :][::-1], np.int64)

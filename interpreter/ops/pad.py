@@ -8,8 +8,8 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import require
 from litecl.interpreter.schema import MirrorPadMode, TensorType
 
 Borders = list[tuple[int, int]]
@@ -97,10 +97,6 @@ def _run_mirror(options: MirrorPadOptions, inputs: Inputs) -> list[Array]:
     return [_bordered(x, paddings, mode=mode)]
 
 
-PAD = Op(
-    "PAD", options=NoOptions, infer=_infer_pad, run=_pad_with(0), bind=_bind_pad, versions=range(1, 7)
-)
+PAD = Op("PAD", options=NoOptions, infer=_infer_pad, run=_pad_with(0), bind=_bind_pad, versions=range(1, 7))
 PADV2 = Op("PADV2", options=NoOptions, infer=_infer_padv2, run=_run_padv2, versions=range(1, 7))
-MIRROR_PAD = Op(
-    "MIRROR_PAD", options=MirrorPadOptions, infer=_infer_mirror, run=_run_mirror, versions=range(1, 4)
-)
+MIRROR_PAD = Op("MIRROR_PAD", options=MirrorPadOptions, infer=_infer_mirror, run=_run_mirror, versions=range(1, 4))

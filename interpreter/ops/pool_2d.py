@@ -6,9 +6,10 @@ from functools import cache, partial
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import fixed_point, rescale
 from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.kit import activation, require, types, window
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import activation, fixed_point, require, rescale, types, window
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 
 Windows = tuple[window.Window, window.Window]

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import fixed_point
+from litecl.interpreter.arithmetic.quantized_unary import BYTES, QUANTIZED, real_ratio, symmetric
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import fixed_point, require, types
-from litecl.interpreter.ops.quantized_unary import BYTES, QUANTIZED, real_ratio, symmetric
 from litecl.interpreter.schema import TensorType
 
 

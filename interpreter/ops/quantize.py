@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter import limits
+from litecl.interpreter.arithmetic import fixed_point
+from litecl.interpreter.arithmetic.fixed_point import affine
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import fixed_point, require, types
-from litecl.interpreter.ops.fixed_point import affine
 from litecl.interpreter.ops.unary import each, like_input
 from litecl.interpreter.schema import TensorType
 
@@ -36,6 +38,7 @@ def spread(values: Array, quantization: Quantization, rank: int) -> Array:
     if values.size == 1:
         return values.reshape(())
     if quantization.block_size:
+        limits.temporary("scales of blocks", (*values.shape, quantization.block_size), 8)
         return np.repeat(values, quantization.block_size, axis=quantization.quantized_dimension)
     shape = [1] * rank
     shape[quantization.quantized_dimension] = -1

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import require, types
 from litecl.interpreter.schema import TensorType
 
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -154,6 +155,7 @@ def _bind_multinomial(options: RandomOptions, inputs: Specs, outputs: Sequence[T
         wide = np.where(finite, logits, 0).astype(np.float64)
         largest = np.max(wide, axis=1, keepdims=True, where=finite, initial=types.limits(np.dtype(np.float32))[0])
         sums = np.cumsum(np.where(finite, np.exp(wide - largest), 0.0), axis=1)
+        limits.temporary("chances", (batches, samples, sums.shape[1]), 16)
         below = sums[:, None, :] <= numbers * sums[:, None, -1:]
         return [np.count_nonzero(below, axis=2).astype(type_.dtype)]
 
@@ -220,4 +222,3 @@ STABLEHLO_RNG_BIT_GENERATOR = Op(
     declared_types=True,
     declared_shapes=True,
 )
-

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import fixed_point
+from litecl.interpreter.arithmetic.fixed_point import Multiplier
+from litecl.interpreter.arithmetic.quantized_unary import QUANTIZED, symmetric
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.kit import require, types
+from litecl.interpreter.kit.types import limits
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import fixed_point, require, types
-from litecl.interpreter.ops.fixed_point import Multiplier
-from litecl.interpreter.ops.quantized_unary import QUANTIZED, symmetric
-from litecl.interpreter.ops.types import limits
 from litecl.interpreter.schema import TensorType
 
 Axes = tuple[int, ...]

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.errors import ShapeError, UnsupportedOp
 from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Context, ControlOp, Inputs, Op, Specs
-from litecl.interpreter.ops import require
 from litecl.interpreter.ops.stablehlo import spread
 
 Combine = Callable[[Array, Array], Array]
@@ -62,6 +63,7 @@ def _reduce(
     sizes, strides, dilations = windows
     result = np.full(shape, start.reshape(()), x.dtype)
     for place in np.ndindex(*sizes):
+        limits.tick()
         at = [p * d for p, d in zip(place, dilations, strict=True)]
         view = tuple(slice(a, a + n * s, s) for a, n, s in zip(at, shape, strides, strict=True))
         result = np.asarray(combine(result, x[view]), x.dtype)
@@ -153,4 +155,3 @@ STABLEHLO_REDUCE_WINDOW = ControlOp(
     run=_run_stablehlo,
     callees=lambda options: (options.body_subgraph_index,),
 )
-

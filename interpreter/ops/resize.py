@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter.arithmetic.fixed_point import round_half_away
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Infer, Inputs, Op, Specs
-from litecl.interpreter.ops import require, types
-from litecl.interpreter.ops.fixed_point import round_half_away
 from litecl.interpreter.schema import TensorType
 
 
@@ -33,9 +33,14 @@ Options = ResizeBilinearOptions | ResizeNearestNeighborOptions
 
 _INTEGERS = (TensorType.UINT8, TensorType.INT8, TensorType.INT16)
 _COPIED = (
-    *types.FLOAT, *_INTEGERS, TensorType.FLOAT16, TensorType.INT32, TensorType.UINT32, TensorType.UINT16,
+    *types.FLOAT,
+    *_INTEGERS,
+    TensorType.FLOAT16,
+    TensorType.INT32,
+    TensorType.UINT32,
+    TensorType.UINT16,
     TensorType.BOOL,
-)  # fmt: skip
+)
 
 
 def scale(options: Options, length: int, size: int) -> np.float32:

@@ -6,8 +6,8 @@ import numpy as np
 
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
-from litecl.interpreter.ops import require, types
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,4 @@ def _run_sequence(options: ReverseSequenceOptions, inputs: Inputs) -> list[Array
 
 
 REVERSE_V2 = Op("REVERSE_V2", options=NoOptions, infer=_infer_reverse, run=_run_reverse, versions=range(1, 5))
-REVERSE_SEQUENCE = Op(
-    "REVERSE_SEQUENCE", options=ReverseSequenceOptions, infer=_infer_sequence, run=_run_sequence
-)
+REVERSE_SEQUENCE = Op("REVERSE_SEQUENCE", options=ReverseSequenceOptions, infer=_infer_sequence, run=_run_sequence)

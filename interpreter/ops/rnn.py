@@ -4,11 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter import limits
+from litecl.interpreter.arithmetic import hybrid
+from litecl.interpreter.arithmetic.hybrid import NO_SCALES, Matrix, Scales
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import activation, require, types
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import activation, hybrid, require, types
-from litecl.interpreter.ops.hybrid import NO_SCALES, Matrix, Scales
 from litecl.interpreter.schema import ActivationFunctionType
 
 
@@ -60,6 +62,7 @@ def _walk(
     outputs = np.empty_like(of_input)
     steps = range(len(of_input))
     for t in reversed(steps) if reverse else steps:
+        limits.tick()
         h = activation.apply(function, of_input[t] + recurrent(h) + bias)
         outputs[t] = h
     return outputs, h

@@ -7,8 +7,8 @@ import numpy as np
 
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
-from litecl.interpreter.ops import require, types
 
 
 def _check_sorted(ids: Array) -> int:

@@ -4,8 +4,8 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
-from litecl.interpreter.ops import require, types
 from litecl.interpreter.schema import TensorType
 
 

@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter import limits
+from litecl.interpreter.arithmetic import kiss_fft
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import kiss_fft, require, signal_frames
+from litecl.interpreter.ops import signal_frames
 from litecl.interpreter.schema import TensorType
 
 _INT16, _UINT32, _UINT64 = TensorType.INT16, TensorType.UINT32, TensorType.UINT64
@@ -139,6 +142,7 @@ def _run_rfft(options: RfftOptions, inputs: Inputs) -> list[Array]:
     rows[:, : x.shape[-1]] = x.reshape(len(rows), x.shape[-1])
     result = np.zeros((len(rows), length // 2 + 1, 2), x.dtype)
     for i, row in enumerate(rows):
+        limits.tick()
         if x.dtype.kind == "f":
             spectrum = np.fft.rfft(row)
             result[i] = np.stack([spectrum.real, spectrum.imag], axis=-1)
@@ -201,6 +205,7 @@ def _infer_bank(options: FilterBankOptions, inputs: Specs) -> list[TensorSpec]:
 def _run_bank(options: FilterBankOptions, inputs: Inputs) -> list[Array]:
     """Each band's energy goes to its channel by ``weights``, and to the next one by ``unweights``."""
     x, weights, unweights, starts, weight_starts, widths = require.arrays(inputs, 6)
+    limits.temporary("a filter bank", (2, options.num_channels + 2), 8)
     sums = np.zeros((2, options.num_channels + 2), np.uint64)
     for channel, (start, at, width) in enumerate(zip(starts, weight_starts, widths, strict=True)):
         if min(start, at, width) < 0 or start + width > x.size or at + width > weights.size:

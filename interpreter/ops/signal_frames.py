@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import require
 from litecl.interpreter.schema import TensorType
 
 _INT16, _FLOAT32, _BOOL = TensorType.INT16, TensorType.FLOAT32, TensorType.BOOL
@@ -71,6 +72,7 @@ def _bind_delay(options: DelayOptions, inputs: Specs, outputs: Sequence[TensorSp
         nonlocal waiting
         (x,) = require.arrays(inputs, 1)
         if waiting is None or waiting.shape[:-1] != x.shape[:-1]:
+            limits.temporary("a delay", (*x.shape[:-1], options.delay_length), 6)
             waiting = np.zeros((*x.shape[:-1], options.delay_length), np.int16)
         stream = np.concatenate([waiting, x], axis=-1)
         waiting = stream[..., x.shape[-1] :].copy()
@@ -104,6 +106,7 @@ def _bind_framer(options: FramerOptions, inputs: Specs, outputs: Sequence[Tensor
         start = 0
         valid = True
         for i in range(frames.shape[-2]):
+            limits.tick()
             end = before.shape[-1] + (i + 1) * step
             if end - start >= size:
                 frames[..., i, :] = stream[..., start : start + size]
@@ -170,6 +173,7 @@ def _bind_overlap(options: OverlapAddOptions, inputs: Specs, outputs: Sequence[T
             sums = np.zeros((*outer, size), x.dtype)
         result = np.zeros((*outer, count, step), x.dtype)
         for i in range(count):
+            limits.tick()
             frame = x[..., i, :]
             if x.dtype.kind == "i":
                 sums = np.clip(sums.astype(np.int32) + frame, _LOW, _HIGH).astype(np.int16)

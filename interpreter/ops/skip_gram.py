@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import require
 from litecl.interpreter.schema import TensorType
 
 _MOST_GRAMS = 1 << 20
@@ -43,6 +44,7 @@ def _run(options: SkipGramOptions, inputs: Inputs) -> list[Array]:
     found: list[bytes] = []
     if len(words) >= options.ngram_size >= 1:
         for start in range(len(words)):
+            limits.tick()
             found += [b" ".join(gram) for gram in _grams(options, words, start, options.ngram_size)]
             if len(found) > _MOST_GRAMS:
                 raise ModelError(f"SKIP_GRAM: more than {_MOST_GRAMS} grams")

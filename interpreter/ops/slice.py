@@ -2,8 +2,8 @@
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
-from litecl.interpreter.ops import require
 
 
 def _sizes(shape: Shape, begin: list[int], size: list[int]) -> Shape:

@@ -6,11 +6,12 @@ from functools import cache
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import fixed_math, fixed_point, gemmlowp, lookup
+from litecl.interpreter.arithmetic.quantized_unary import QUANTIZED, symmetric
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import fixed_math, fixed_point, gemmlowp, lookup, require, types
-from litecl.interpreter.ops.quantized_unary import QUANTIZED, symmetric
 from litecl.interpreter.schema import TensorType
 
 _INTEGER_BITS = 5  # of differences from the largest element

@@ -6,8 +6,8 @@ import numpy as np
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
-from litecl.interpreter.ops import require, types
 from litecl.interpreter.schema import TensorType
 
 _INT = (TensorType.INT32,)
@@ -96,4 +96,3 @@ HASHTABLE_LOOKUP = Op("HASHTABLE_LOOKUP", options=NoOptions, infer=_infer_hashta
 EMBEDDING_LOOKUP_SPARSE = Op(
     "EMBEDDING_LOOKUP_SPARSE", options=EmbeddingLookupSparseOptions, infer=_infer_embedding, run=_run_embedding
 )
-

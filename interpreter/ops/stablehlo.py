@@ -9,16 +9,22 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Context, ControlOp, Inputs, NoOptions, Op, Specs
-from litecl.interpreter.ops import require, types
 from litecl.interpreter.schema import TensorType
 
 _NUMBERS = (
-    TensorType.FLOAT32, TensorType.FLOAT16, TensorType.FLOAT64, *types.BITS, TensorType.INT64, TensorType.UINT64,
+    TensorType.FLOAT32,
+    TensorType.FLOAT16,
+    TensorType.FLOAT64,
+    *types.BITS,
+    TensorType.INT64,
+    TensorType.UINT64,
     TensorType.BOOL,
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,7 @@ def spread(x: Array, value: Array, low: Sequence[int], high: Sequence[int], step
     spans = [max(0, (size - 1) * step + 1) if size else 0 for size, step in zip(x.shape, steps, strict=True)]
     shape = [max(0, a + span + b) for a, span, b in zip(low, spans, high, strict=True)]
     require.elements("padding", shape)
+    limits.temporary("a padded tensor", shape, x.dtype.itemsize)
     result = np.full(shape, value.reshape(()), x.dtype)
     source, target = [], []
     for size, step, first, length in zip(x.shape, steps, low, shape, strict=True):

@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import require
 from litecl.interpreter.schema import TensorType
 
 
@@ -138,6 +138,4 @@ def _run(options: StridedSliceOptions, inputs: Inputs) -> list[Array]:
     return [x[(*index_of(options, x.shape, entries), ...)].copy()]
 
 
-STRIDED_SLICE = Op(
-    "STRIDED_SLICE", options=StridedSliceOptions, infer=_infer, run=_run, versions=range(1, 9)
-)
+STRIDED_SLICE = Op("STRIDED_SLICE", options=StridedSliceOptions, infer=_infer, run=_run, versions=range(1, 9))

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import fixed_point, hybrid
+from litecl.interpreter.arithmetic.hybrid import NO_SCALES, Matrix, Scales
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import fixed_point, hybrid, require, types
 from litecl.interpreter.ops.conv_2d import check_bias, finish
-from litecl.interpreter.ops.hybrid import NO_SCALES, Matrix, Scales
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 _BIAS, _STATE = 3, 4

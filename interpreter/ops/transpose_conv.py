@@ -1,15 +1,18 @@
 """TRANSPOSE_CONV, and MediaPipe's custom Convolution2DTransposeBias: each input element scatters a filter."""
 
+import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter import limits
+from litecl.interpreter.arithmetic import exact, hybrid, rescale, weighted
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.kit import require, types, window
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import exact, hybrid, require, rescale, types, weighted, window
 from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.options import CustomOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
@@ -47,8 +50,12 @@ def scatter(
         max(last + (size - 1) * dilation, offset + length)
         for last, size, dilation, offset, length in zip(reach, kernel, apart, offsets, output[1:-1], strict=True)
     ]
-    result = np.zeros((len(x), *bounds, taps.shape[-1]), x.dtype)
+    shape = (len(x), *bounds, taps.shape[-1])
+    of_a_tap = (*x.shape[:-1], taps.shape[-1])
+    limits.temporary("an output before it is cut", (math.prod(shape) + 2 * math.prod(of_a_tap),), x.dtype.itemsize)
+    result = np.zeros(shape, x.dtype)
     for tap in np.ndindex(*kernel):
+        limits.tick()
         starts = [i * dilation for i, dilation in zip(tap, apart, strict=True)]
         where = (slice(i, i + n, stride) for i, n, stride in zip(starts, reach, strides, strict=True))
         result[(slice(None), *where)] += x @ taps[tap]

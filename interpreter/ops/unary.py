@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import bfloat16, lookup
+from litecl.interpreter.arithmetic import quantized_unary as quantized
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Bind, Infer, Inputs, NoOptions, Op, Run, Specs
-from litecl.interpreter.ops import bfloat16, lookup, require, types
-from litecl.interpreter.ops import quantized_unary as quantized
 from litecl.interpreter.schema import TensorType
 
 
@@ -99,17 +100,11 @@ LOGICAL_NOT = unary("LOGICAL_NOT", np.logical_not, types.BOOL)
 
 RELU = unary("RELU", lambda x: np.maximum(x, 0), types.FLOAT, range(1, 4), _ALL, quantized.relu(0.0, _INFINITY))
 RELU6 = unary("RELU6", lambda x: np.clip(x, 0, 6), types.FLOAT, range(1, 4), _ALL, quantized.relu(0.0, 6.0))
-RELU_0_TO_1 = unary(
-    "RELU_0_TO_1", lambda x: np.clip(x, 0, 1), stored=_BYTES, bound=quantized.relu(0.0, 1.0)
-)
-RELU_N1_TO_1 = unary(
-    "RELU_N1_TO_1", lambda x: np.clip(x, -1, 1), stored=_BYTES, bound=quantized.relu(-1.0, 1.0)
-)
+RELU_0_TO_1 = unary("RELU_0_TO_1", lambda x: np.clip(x, 0, 1), stored=_BYTES, bound=quantized.relu(0.0, 1.0))
+RELU_N1_TO_1 = unary("RELU_N1_TO_1", lambda x: np.clip(x, -1, 1), stored=_BYTES, bound=quantized.relu(-1.0, 1.0))
 LOGISTIC = unary("LOGISTIC", lambda x: 1 / (1 + np.exp(-x)), _HALVES, range(1, 4), _ALL, quantized.logistic)
 TANH = unary("TANH", np.tanh, _HALVES, range(1, 4), _ALL, quantized.tanh)
-HARD_SWISH = unary(
-    "HARD_SWISH", lambda x: x * np.clip(x + 3, 0, 6) / 6, stored=_BYTES, bound=quantized.hard_swish
-)
+HARD_SWISH = unary("HARD_SWISH", lambda x: x * np.clip(x + 3, 0, 6) / 6, stored=_BYTES, bound=quantized.hard_swish)
 ELU = unary(
     "ELU",
     _elu,

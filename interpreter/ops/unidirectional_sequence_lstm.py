@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from litecl.interpreter.arithmetic import hybrid
+from litecl.interpreter.arithmetic.hybrid import NO_SCALES, Scales
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.ops import hybrid, integer_lstm, lstm_cell, require, types
-from litecl.interpreter.ops.hybrid import NO_SCALES, Scales
-from litecl.interpreter.ops.lstm_cell import FULL
+from litecl.interpreter.recurrent import integer_lstm, lstm_cell
+from litecl.interpreter.recurrent.lstm_cell import FULL
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 

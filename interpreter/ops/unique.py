@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, Op, Specs
-from litecl.interpreter.ops import require
 from litecl.interpreter.schema import TensorType
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litecl.interpreter import limits
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require
 from litecl.interpreter.op import Context, ControlOp, Inputs, NoOptions, Op, Specs
-from litecl.interpreter.ops import require
 from litecl.interpreter.schema import TensorType
 
 
@@ -53,12 +54,11 @@ def _infer_assign(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
 
 def _run_assign(options: NoOptions, inputs: Inputs, context: Context) -> list[Array]:
     variable, value = require.arrays(inputs, 2)
+    limits.replace(context.resources.get(variable.item()), value)
     context.resources[variable.item()] = value
     return []
 
 
 VAR_HANDLE = Op("VAR_HANDLE", options=VarHandleOptions, infer=_infer_handle, run=_run_handle, pure=False)
-READ_VARIABLE = ControlOp(
-    "READ_VARIABLE", options=NoOptions, infer=_infer_read, run=_run_read, declared_types=True
-)
+READ_VARIABLE = ControlOp("READ_VARIABLE", options=NoOptions, infer=_infer_read, run=_run_read, declared_types=True)
 ASSIGN_VARIABLE = ControlOp("ASSIGN_VARIABLE", options=NoOptions, infer=_infer_assign, run=_run_assign)

@@ -64,8 +64,10 @@ class Case:
                     is_variable=position in self.op.states,
                 )
             )
-        specs = [None if index == ABSENT else _with_value(tensors[index], self.inputs[i])
-                 for i, index in enumerate(node_inputs)]
+        specs = [
+            None if index == ABSENT else _with_value(tensors[index], self.inputs[i])
+            for i, index in enumerate(node_inputs)
+        ]
         inferred = self.op.infer(self.options, specs)
         declared = inferred if self.outputs is None else self.outputs
         first_output = len(tensors)

@@ -17,10 +17,18 @@ _anchors = np.concatenate([_rng.uniform(0, 1, (_BOXES, 2)), _rng.uniform(0.1, 0.
 
 def _options(**more: Any) -> DetectionOptions:
     given: dict[str, Any] = {
-        "max_detections": 8, "max_classes_per_detection": 1, "detections_per_class": 5, "use_regular_nms": False,
-        "nms_score_threshold": 0.1, "nms_iou_threshold": 0.4, "num_classes": 3,
-        "y_scale": 10.0, "x_scale": 10.0, "h_scale": 5.0, "w_scale": 5.0,
-    }  # fmt: skip
+        "max_detections": 8,
+        "max_classes_per_detection": 1,
+        "detections_per_class": 5,
+        "use_regular_nms": False,
+        "nms_score_threshold": 0.1,
+        "nms_iou_threshold": 0.4,
+        "num_classes": 3,
+        "y_scale": 10.0,
+        "x_scale": 10.0,
+        "h_scale": 5.0,
+        "w_scale": 5.0,
+    }
     return DetectionOptions(**(given | more))
 
 

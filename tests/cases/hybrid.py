@@ -83,7 +83,12 @@ def _fully_connected(
 
 
 def _conv(
-    name: str, x: tuple[int, ...], filter_: tuple[int, ...], axis: int | None = 0, bits: int = 8, scale: float = 1,
+    name: str,
+    x: tuple[int, ...],
+    filter_: tuple[int, ...],
+    axis: int | None = 0,
+    bits: int = 8,
+    scale: float = 1,
     **options: Any,
 ) -> Case:
     chosen = Conv2DOptions(**{"stride_w": 1, "stride_h": 1} | options)
@@ -141,9 +146,7 @@ def _lstm(name: str, time_major: bool, asymmetric: bool, projection: bool) -> Ca
         _zeros(batch, outputs),
         _zeros(batch, cells),
     ]
-    options = UnidirectionalSequenceLSTMOptions(
-        _TANH, time_major=time_major, asymmetric_quantize_inputs=asymmetric
-    )
+    options = UnidirectionalSequenceLSTMOptions(_TANH, time_major=time_major, asymmetric_quantize_inputs=asymmetric)
     return _case(name, UNIDIRECTIONAL_SEQUENCE_LSTM, options, inputs, version=3)
 
 
@@ -188,8 +191,15 @@ _ALL = (
     _conv("8 bits, deep", (1, 3, 3, 600), (4, 3, 3, 600)),
     _conv("8 bits, one scale", (2, 6, 6, 5), (8, 3, 3, 5), axis=None),
     _conv("8 bits", (2, 6, 6, 5), (8, 3, 3, 5)),
-    _conv("8 bits, VALID, stride 2, RELU", (1, 7, 7, 4), (6, 3, 3, 4), padding=Padding.VALID, stride_w=2, stride_h=2,
-          fused_activation_function=_RELU),
+    _conv(
+        "8 bits, VALID, stride 2, RELU",
+        (1, 7, 7, 4),
+        (6, 3, 3, 4),
+        padding=Padding.VALID,
+        stride_w=2,
+        stride_h=2,
+        fused_activation_function=_RELU,
+    ),
     _conv("8 bits, groups", (1, 6, 6, 8), (6, 3, 3, 4)),
     _depthwise("8 bits", (2, 6, 6, 5), (1, 3, 3, 5)),
     _depthwise("8 bits, multiplier 2, stride 2", (1, 7, 7, 4), (1, 3, 3, 8), stride_w=2, stride_h=2),
@@ -206,24 +216,45 @@ _ALL = (
     _depthwise("8 bits, large images", (2, 60, 50, 7), (1, 3, 3, 7)),
     _transposed("8 bits", (2, 4, 4, 3), (5, 3, 3, 3), (8, 8)),
     _case("8 bits", BATCH_MATMUL, BatchMatMulOptions(), [_f(2, 3, 8), _integers(2, 8, 4)], version=4),
-    _case("8 bits, adjoint rows", BATCH_MATMUL, BatchMatMulOptions(True, False),
-          [_f(2, 8, 3), _integers(2, 8, 4)], version=4),
-    _case("8 bits, asymmetric, adjoint", BATCH_MATMUL, BatchMatMulOptions(False, True, True),
-          [_f(2, 3, 8) + 1, _integers(2, 4, 8)], version=4),
+    _case(
+        "8 bits, adjoint rows",
+        BATCH_MATMUL,
+        BatchMatMulOptions(True, False),
+        [_f(2, 8, 3), _integers(2, 8, 4)],
+        version=4,
+    ),
+    _case(
+        "8 bits, asymmetric, adjoint",
+        BATCH_MATMUL,
+        BatchMatMulOptions(False, True, True),
+        [_f(2, 3, 8) + 1, _integers(2, 4, 8)],
+        version=4,
+    ),
     _lstm("8 bits", time_major=True, asymmetric=False, projection=False),
     _lstm("8 bits, projection, batch first", time_major=False, asymmetric=False, projection=True),
     _lstm("8 bits, asymmetric", time_major=True, asymmetric=True, projection=False),
     _case("8 bits", RNN, RNNOptions(_TANH), [_f(2, 5), *_cell(5, 4, 2)], version=3),
-    _case("8 bits, asymmetric", UNIDIRECTIONAL_SEQUENCE_RNN, SequenceRNNOptions(True, _TANH, True),
-          [_f(6, 2, 5), *_cell(5, 4, 2)], version=3),
+    _case(
+        "8 bits, asymmetric",
+        UNIDIRECTIONAL_SEQUENCE_RNN,
+        SequenceRNNOptions(True, _TANH, True),
+        [_f(6, 2, 5), *_cell(5, 4, 2)],
+        version=3,
+    ),
     # With integer weights and time first, LiteRT runs the whole sequence anew for every step of it: batch first.
-    _case("8 bits, asymmetric", BIDIRECTIONAL_SEQUENCE_RNN, BidirectionalSequenceRNNOptions(False, _TANH, False, True),
-          [_f(2, 6, 5), *_cell(5, 4, 2), *_cell(5, 3, 2), None, None, None], version=3),
+    _case(
+        "8 bits, asymmetric",
+        BIDIRECTIONAL_SEQUENCE_RNN,
+        BidirectionalSequenceRNNOptions(False, _TANH, False, True),
+        [_f(2, 6, 5), *_cell(5, 4, 2), *_cell(5, 3, 2), None, None, None],
+        version=3,
+    ),
     _both_ways("8 bits"),
     _both_ways("8 bits, asymmetric, merged", merge_outputs=True, asymmetric_quantize_inputs=True),
     _both_ways("8 bits, projection, auxiliary input", projection=3, aux=4),
-    _case("8 bits", SVDF, SVDFOptions(2),
-          [_f(2, 6), _integers(8, 6), _integers(8, 10), _f(4), _zeros(2, 80)], version=3),
+    _case(
+        "8 bits", SVDF, SVDFOptions(2), [_f(2, 6), _integers(8, 6), _integers(8, 10), _f(4), _zeros(2, 80)], version=3
+    ),
     _conv("8 bits, 1x2 in groups, one line", (1, 1, 40, 8), (6, 1, 2, 4), padding=Padding.VALID),
 )
 

@@ -16,17 +16,33 @@ _CHANNELS = ((1, 16), (3, 17), (5, 24), (16, 33), (17, 48), (24, 96), (33, 5), (
 
 
 def _weighted(
-    op: Any, name: str, options: Any, type_: TensorType, x: tuple[int, ...], weights: tuple[int, ...], axis: int,
-    depth: int, **spread: Any,
-) -> Case:  # fmt: skip
+    op: Any,
+    name: str,
+    options: Any,
+    type_: TensorType,
+    x: tuple[int, ...],
+    weights: tuple[int, ...],
+    axis: int,
+    depth: int,
+    **spread: Any,
+) -> Case:
     x_zero, w_zero, zero = _ZEROS[type_]
     if type_ == T.INT16:
         spread = {"bias": T.INT64, "step": 0.0003} | spread
     return weighted_case(
-        _integers, f"{type_.name}, {name}", op, options, (type_, x, x_zero),
-        (T.INT8 if type_ == T.INT16 else type_, weights, w_zero), axis=axis, depth=depth,
-        per_channel=type_ != T.UINT8 and op is not FULLY_CONNECTED, zero_point=zero, version=6, **spread,
-    )  # fmt: skip
+        _integers,
+        f"{type_.name}, {name}",
+        op,
+        options,
+        (type_, x, x_zero),
+        (T.INT8 if type_ == T.INT16 else type_, weights, w_zero),
+        axis=axis,
+        depth=depth,
+        per_channel=type_ != T.UINT8 and op is not FULLY_CONNECTED,
+        zero_point=zero,
+        version=6,
+        **spread,
+    )
 
 
 def _conv(type_: TensorType, name: str, x: tuple[int, ...], filter_: tuple[int, ...], **chosen: Any) -> Case:
@@ -50,14 +66,22 @@ def _family(type_: TensorType) -> tuple[Case, ...]:
     return (
         *(_conv(type_, f"1x1, {c} to {n}", (1, 9, 7, c), (n, 1, 1, c)) for c, n in _CHANNELS),
         *(_conv(type_, f"3x3, {c} to {n}", (2, 8, 9, c), (n, 3, 3, c)) for c, n in _CHANNELS),
-        _conv(type_, "3x3 VALID, RELU6", (1, 12, 12, 20), (40, 3, 3, 20), padding=Padding.VALID,
-              fused_activation_function=_RELU6),
+        _conv(
+            type_,
+            "3x3 VALID, RELU6",
+            (1, 12, 12, 20),
+            (40, 3, 3, 20),
+            padding=Padding.VALID,
+            fused_activation_function=_RELU6,
+        ),
         _conv(type_, "first convolution", (1, 33, 31, 3), (32, 3, 3, 3), stride_w=2, stride_h=2),
         _conv(type_, "dilation 2", (1, 14, 14, 20), (17, 3, 3, 20), dilation_w_factor=2, dilation_h_factor=2),
         _conv(type_, "1x1, stride 2, a row", (1, 1, 15, 8), (4, 1, 1, 8), stride_w=2, stride_h=1),
         *(_depthwise(type_, f"3x3, {c}", (2, 9, 11, c), (3, 3)) for c in (1, 3, 4, 8, 15, 16, 32, 33, 64, 68, 130)),
-        *(_depthwise(type_, f"3x3, stride 2, {c}", (1, 14, 15, c), (3, 3), stride_w=2, stride_h=2)
-          for c in (5, 16, 24, 96)),
+        *(
+            _depthwise(type_, f"3x3, stride 2, {c}", (1, 14, 15, c), (3, 3), stride_w=2, stride_h=2)
+            for c in (5, 16, 24, 96)
+        ),
         _depthwise(type_, "5x5 of 8", (1, 9, 17, 8), (5, 5)),
         _depthwise(type_, "9x9", (1, 9, 9, 20), (9, 9)),
         _depthwise(type_, "10x4, one channel", (1, 25, 10, 1), (10, 4), depth_multiplier=8, stride_w=2, stride_h=2),

@@ -108,9 +108,17 @@ def _lstm(
     last = affine(_STATE, zero_points[1]) if outputs is None else affine(0.006, hidden)
     intermediates = [TensorSpec(T.INT16, (), quantization=affine(0.003 + 0.001 * gate)) for gate in range(4)]
     return Case(
-        name, op, chosen, operands.inputs, constants, {}, operands.quantization,
-        [TensorSpec(T.INT8, None, quantization=affine(_STATE, zero_points[1]))], version,
-        [*intermediates, TensorSpec(T.INT8, (), quantization=last)], device="quantized activations",
+        name,
+        op,
+        chosen,
+        operands.inputs,
+        constants,
+        {},
+        operands.quantization,
+        [TensorSpec(T.INT8, None, quantization=affine(_STATE, zero_points[1]))],
+        version,
+        [*intermediates, TensorSpec(T.INT8, (), quantization=last)],
+        device="quantized activations",
     )
 
 
@@ -126,8 +134,15 @@ def _sequence(name: str, shape: tuple[int, ...], cells: int, outputs: int | None
 def _products(name: str, batch: int, depth: int, cells: int, outputs: int, **options: float) -> Case:
     """The form with 8-bit products and twelve intermediates."""
     operands = _cell(
-        _integers(np.int8, batch, depth), cells, outputs, batch,
-        cifg=True, peephole=False, norm=True, bias=True, zero_points=(3, -4),
+        _integers(np.int8, batch, depth),
+        cells,
+        outputs,
+        batch,
+        cifg=True,
+        peephole=False,
+        norm=True,
+        bias=True,
+        zero_points=(3, -4),
     )
     operands.add(19, np.zeros((batch, cells), np.int16), 2.0**-15)
     intermediates = [
@@ -136,8 +151,16 @@ def _products(name: str, batch: int, depth: int, cells: int, outputs: int, **opt
         for scale, zero_point in ((2.0**-11, 0), (0.05, 5), (0.03, -7))
     ]
     return Case(
-        name, LSTM, LSTMOptions(_TANH, **options), operands.inputs, frozenset(range(1, 24)) - {18, 19}, {},
-        operands.quantization, [TensorSpec(T.INT8, None, quantization=affine(_STATE, -4))], 4, intermediates,
+        name,
+        LSTM,
+        LSTMOptions(_TANH, **options),
+        operands.inputs,
+        frozenset(range(1, 24)) - {18, 19},
+        {},
+        operands.quantization,
+        [TensorSpec(T.INT8, None, quantization=affine(_STATE, -4))],
+        4,
+        intermediates,
         device="quantized activations",
     )
 
@@ -148,7 +171,9 @@ def _svdf(
     """features: the scale of the feature weights, large where the states are to saturate."""
     filters = units * rank
     inputs: list[Array | None] = [
-        _integers(np.int8, batch, depth), _integers(np.int8, filters, depth), _integers(np.int16, filters, memory),
+        _integers(np.int8, batch, depth),
+        _integers(np.int8, filters, depth),
+        _integers(np.int16, filters, memory),
         _integers(np.int16, units).astype(np.int32) * 1000 if bias else None,
         np.zeros((batch, filters * memory), np.int16),
     ]
@@ -156,8 +181,16 @@ def _svdf(
     if bias:
         quantization[3] = affine(0.002 * 2.0**-15)
     return Case(
-        name, SVDF, SVDFOptions(rank, ActivationFunctionType.RELU), inputs, frozenset({1, 2, 3}), {}, quantization,
-        [TensorSpec(T.INT8, None, quantization=affine(0.1, 7))], 3, device="quantized activations",
+        name,
+        SVDF,
+        SVDFOptions(rank, ActivationFunctionType.RELU),
+        inputs,
+        frozenset({1, 2, 3}),
+        {},
+        quantization,
+        [TensorSpec(T.INT8, None, quantization=affine(0.1, 7))],
+        3,
+        device="quantized activations",
     )
 
 
@@ -165,17 +198,31 @@ def _basic(name: str, batch: int, depth: int, cells: int, weights_zero: int) -> 
     """UINT8 activations, 16-bit states; the outputs are activation, state, joined inputs and gates."""
     random = Integers(56)
     inputs = [
-        random.full(T.UINT8, batch, depth), np.full((batch, cells), 128, np.uint8),
-        random.full(T.UINT8, 4 * cells, depth + cells), _integers(np.int16, 4 * cells).astype(np.int32),
+        random.full(T.UINT8, batch, depth),
+        np.full((batch, cells), 128, np.uint8),
+        random.full(T.UINT8, 4 * cells, depth + cells),
+        _integers(np.int16, 4 * cells).astype(np.int32),
         np.zeros((batch, cells), np.int16),
     ]
     activation, state = affine(1 / 128, 128), affine(2.0**-11)
     quantization = {0: activation, 1: activation, 2: affine(0.02, weights_zero), 3: affine(0.02 / 128), 4: state}
-    outputs = [TensorSpec(type_, None, quantization=q) for type_, q in
-               ((T.UINT8, activation), (T.INT16, state), (T.UINT8, activation), (T.INT16, affine(2.0**-12)))]
+    outputs = [
+        TensorSpec(type_, None, quantization=q)
+        for type_, q in ((T.UINT8, activation), (T.INT16, state), (T.UINT8, activation), (T.INT16, affine(2.0**-12)))
+    ]
     options = LSTMOptions(_TANH, kernel_type=LSTMKernelType.BASIC)
-    return Case(name, BASIC_LSTM, options, inputs, frozenset({2, 3}), {}, quantization, outputs, 2,
-                device="quantized activations")
+    return Case(
+        name,
+        BASIC_LSTM,
+        options,
+        inputs,
+        frozenset({2, 3}),
+        {},
+        quantization,
+        outputs,
+        2,
+        device="quantized activations",
+    )
 
 
 CASES = (
@@ -192,8 +239,19 @@ CASES = (
     _step("everything, coupled gates", 3, 7, 9, 4, cifg=True, peephole=True, norm=True, bias=True, hidden=-5),
     _sequence("plain", (6, 2, 5), 4),
     _sequence("batch first, projection", (2, 6, 5), 8, 3, hidden=11, time_major=False),
-    _sequence("batch first, everything", (3, 6, 7), 9, 4, peephole=True, norm=True, bias=True, hidden=-5,
-              time_major=False, cell_clip=0.6, proj_clip=0.5),
+    _sequence(
+        "batch first, everything",
+        (3, 6, 7),
+        9,
+        4,
+        peephole=True,
+        norm=True,
+        bias=True,
+        hidden=-5,
+        time_major=False,
+        cell_clip=0.6,
+        proj_clip=0.5,
+    ),
     _sequence("everything", (6, 3, 7), 9, 4, peephole=True, norm=True, bias=True, hidden=-5),
     _products("8-bit products", 3, 7, 9, 4),
     _products("8-bit products, clipped", 3, 7, 9, 4, cell_clip=0.3, proj_clip=0.2),

@@ -31,17 +31,34 @@ def _dense(
     """zeros: the zero points of input, weights and output."""
     columns = x[-1] if depth is None else depth
     return weighted_case(
-        _integers, f"{types[0].name} x {types[1].name}, {name}", FULLY_CONNECTED, FullyConnectedOptions(**options),
-        (types[0], x, zeros[0]), (types[1], (units, columns), zeros[1]),
-        axis=0, depth=columns, zero_point=zeros[2], version=version, **spread or {},
+        _integers,
+        f"{types[0].name} x {types[1].name}, {name}",
+        FULLY_CONNECTED,
+        FullyConnectedOptions(**options),
+        (types[0], x, zeros[0]),
+        (types[1], (units, columns), zeros[1]),
+        axis=0,
+        depth=columns,
+        zero_point=zeros[2],
+        version=version,
+        **spread or {},
     )
 
 
 def _shuffled(name: str, rows: int, units: int, depth: int, **options: Any) -> Case:
     """Weights that are stored in blocks; the second output is TensorFlow Lite's workspace."""
     shuffled = FullyConnectedOptionsWeightsFormat.SHUFFLED4x16INT8
-    case = _dense(name, (rows, depth), units, types=(T.UINT8, T.UINT8), zeros=(128, 128, 0), weights_format=shuffled,
-                  version=2, spread={"output": T.INT16, "per_channel": False, "step": 0.0003}, **options)
+    case = _dense(
+        name,
+        (rows, depth),
+        units,
+        types=(T.UINT8, T.UINT8),
+        zeros=(128, 128, 0),
+        weights_format=shuffled,
+        version=2,
+        spread={"output": T.INT16, "per_channel": False, "step": 0.0003},
+        **options,
+    )
     assert case.outputs is not None
     workspace = TensorSpec(T.UINT8, None)
     return replace(case, outputs=[*case.outputs, workspace], device="shuffled weights")
@@ -67,9 +84,16 @@ def _batch(
     device = "types or batches" if set(types) != {T.INT8} or broadcast else None
     output = TensorSpec(types[2], None, quantization=None if types[2] == T.INT32 else affine(step, zeros[2]))
     return Case(
-        f"{types[0].name} x {types[1].name}, {name}", BATCH_MATMUL, BatchMatMulOptions(**options),
-        [_integers.full(types[0], *x), _integers.full(types[1], *y)], frozenset({1} if constant else ()),
-        dict(enumerate(types[:2])), quantization, [output], 3, device=device,
+        f"{types[0].name} x {types[1].name}, {name}",
+        BATCH_MATMUL,
+        BatchMatMulOptions(**options),
+        [_integers.full(types[0], *x), _integers.full(types[1], *y)],
+        frozenset({1} if constant else ()),
+        dict(enumerate(types[:2])),
+        quantization,
+        [output],
+        3,
+        device=device,
     )
 
 
@@ -93,8 +117,16 @@ CASES = (
     _dense("per channel", (4, 33), 7, types=(T.INT8, T.INT4)),
     _dense("one scale", (4, 32), 8, types=(T.INT8, T.INT4), spread={"per_channel": False}),
     _dense("per channel", (4, 32), 8, types=(T.INT8, T.INT2)),
-    positive(_dense("32-bit sums that overflow", (4, 3000), 8, quantized_bias_type=T.INT32, **_INT16,
-                    spread={"bias": T.INT32, "step": 0.0003, "per_channel": False, "gain": 0.1})),
+    positive(
+        _dense(
+            "32-bit sums that overflow",
+            (4, 3000),
+            8,
+            quantized_bias_type=T.INT32,
+            **_INT16,
+            spread={"bias": T.INT32, "step": 0.0003, "per_channel": False, "gain": 0.1},
+        )
+    ),
     with_ties(_dense("halves", (4, 16), 9, types=(T.INT8, T.INT2))),
     _dense("64-bit bias", (4, 32), 8, spread=_WIDE, **_INT16),
     _dense("32-bit bias", (4, 32), 8, quantized_bias_type=T.INT32, spread=_WIDE | {"bias": T.INT32}, **_INT16),
@@ -103,14 +135,33 @@ CASES = (
     _dense("4 bits", (4, 32), 8, spread=_WIDE, types=(T.INT16, T.INT4), zeros=(0, 0, 0)),
     _dense("64-bit bias", (4, 32), 8, spread=_WIDE, version=14, quantized_bias_type=T.INT64, **_WORDS),
     _dense("32-bit bias", (4, 32), 8, spread=_WIDE | {"bias": T.INT32}, version=14, **_WORDS),
-    _dense("one scale", (4, 32), 8, spread=_WIDE | {"per_channel": False}, version=14, quantized_bias_type=T.INT64,
-           **_WORDS),
+    _dense(
+        "one scale",
+        (4, 32),
+        8,
+        spread=_WIDE | {"per_channel": False},
+        version=14,
+        quantized_bias_type=T.INT64,
+        **_WORDS,
+    ),
     _dense("one scale", (4, 32), 8, **_UINT8),
     _dense("RELU", (4, 32), 8, fused_activation_function=_RELU, **_UINT8),
-    _dense("zero points at the ends", (4, 32), 8, types=(T.UINT8, T.UINT8), zeros=(0, 255, 255),
-           spread={"per_channel": False, "gain": 0.2}),
-    _dense("to INT16", (4, 32), 8, types=(T.UINT8, T.UINT8), zeros=(120, 131, 0),
-           spread={"per_channel": False, "output": T.INT16, "step": 0.0003}),
+    _dense(
+        "zero points at the ends",
+        (4, 32),
+        8,
+        types=(T.UINT8, T.UINT8),
+        zeros=(0, 255, 255),
+        spread={"per_channel": False, "gain": 0.2},
+    ),
+    _dense(
+        "to INT16",
+        (4, 32),
+        8,
+        types=(T.UINT8, T.UINT8),
+        zeros=(120, 131, 0),
+        spread={"per_channel": False, "output": T.INT16, "step": 0.0003},
+    ),
     with_ties(_dense("halves", (4, 5), 9, types=(T.UINT8, T.UINT8), zeros=(255, 255, 0)), 2.0**-8),
     _shuffled("shuffled, one row", 1, 8, 32),
     _shuffled("shuffled, four rows, RELU", 4, 12, 48, fused_activation_function=_RELU),

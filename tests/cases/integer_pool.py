@@ -22,12 +22,21 @@ def _pool(
     zero_point: int = 0,
     **options: Any,
 ) -> Case:
-    chosen = Pool2DOptions(**{"stride_w": stride, "stride_h": stride, "filter_height": window[0],
-                              "filter_width": window[1]} | options)
+    chosen = Pool2DOptions(
+        **{"stride_w": stride, "stride_h": stride, "filter_height": window[0], "filter_width": window[1]} | options
+    )
     quantization = affine(0.05, zero_point)
     return Case(
-        f"{type_.name}, {name}", op, chosen, [_integers.full(type_, *shape)], frozenset(), {}, {0: quantization},
-        [TensorSpec(type_, None, quantization=quantization)], 3, device=unfit(op, type_),
+        f"{type_.name}, {name}",
+        op,
+        chosen,
+        [_integers.full(type_, *shape)],
+        frozenset(),
+        {},
+        {0: quantization},
+        [TensorSpec(type_, None, quantization=quantization)],
+        3,
+        device=unfit(op, type_),
     )
 
 

@@ -36,8 +36,13 @@ _QUANTIZED = (*_BYTES, T.INT16)
 _INTEGERS = (*_QUANTIZED, T.INT32)
 
 COMPARISONS = (
-    compare.EQUAL, compare.NOT_EQUAL, compare.GREATER, compare.GREATER_EQUAL, compare.LESS, compare.LESS_EQUAL,
-)  # fmt: skip
+    compare.EQUAL,
+    compare.NOT_EQUAL,
+    compare.GREATER,
+    compare.GREATER_EQUAL,
+    compare.LESS,
+    compare.LESS_EQUAL,
+)
 
 # The types of quantized inputs and outputs that the device takes, by operator.
 ON_DEVICE: dict[Op, tuple[TensorType, ...]] = {
@@ -123,7 +128,15 @@ def weighted_case(
     constants = frozenset(range(1, len(inputs)))
     declared = [TensorSpec(out, None, quantization=affine(step, zero_point))]
     return Case(
-        name, op, options, inputs, constants, {0: x_type, 1: w_type}, quantization, declared, version,
+        name,
+        op,
+        options,
+        inputs,
+        constants,
+        {0: x_type, 1: w_type},
+        quantization,
+        declared,
+        version,
         device=_unfit_product(op, x_type, w_type, out),
     )
 

@@ -109,8 +109,12 @@ STEPS = (
     ),
     _step(
         "everything",
-        [_f(3, 7), *_cell(7, 9, 5, cifg=True, peephole=True, projection_bias=True), *_states(3, 9, 5),
-         *_norms(9, True)],
+        [
+            _f(3, 7),
+            *_cell(7, 9, 5, cifg=True, peephole=True, projection_bias=True),
+            *_states(3, 9, 5),
+            *_norms(9, True),
+        ],
         cell_clip=0.3,
         proj_clip=0.2,
     ),
@@ -141,8 +145,12 @@ SEQUENCES = (
     _sequence("layer normalization", [_f(6, 2, 5), *_cell(5, 8), *_states(2, 8), *_norms(8)]),
     _sequence(
         "everything",
-        [_f(5, 3, 7), *_cell(7, 9, 5, cifg=True, peephole=True, projection_bias=True), *_states(3, 9, 5),
-         *_norms(9, True)],
+        [
+            _f(5, 3, 7),
+            *_cell(7, 9, 5, cifg=True, peephole=True, projection_bias=True),
+            *_states(3, 9, 5),
+            *_norms(9, True),
+        ],
         cell_clip=0.3,
         proj_clip=0.2,
     ),

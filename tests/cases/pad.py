@@ -33,8 +33,13 @@ CASES = (
     _pad("rank 5", _random.normal(1, 2, 2, 2, 2), [[0, 1], [1, 0], [0, 0], [1, 1], [0, 2]]),
     _pad("empty", _random.normal(0, 2), [[1, 1], [0, 1]]),
     *(
-        Case(f"{dtype.__name__} borders", op, NoOptions(), [_random.normal(2, 3), dtype([[1, 0], [0, 1]]), *value],
-             frozenset({1}))
+        Case(
+            f"{dtype.__name__} borders",
+            op,
+            NoOptions(),
+            [_random.normal(2, 3), dtype([[1, 0], [0, 1]]), *value],
+            frozenset({1}),
+        )
         for dtype in (np.int16, np.int8, np.bool_)
         for op, value in ((PAD, []), (PADV2, [_random.normal()]))
     ),

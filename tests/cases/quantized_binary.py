@@ -43,7 +43,12 @@ def _case(name: str, op: Op, options: Any, type_: T, scalings: Scalings, *shapes
         z[z == b.zero_point[0]] ^= 1
     output = TensorSpec(T.BOOL, None) if op in COMPARISONS else TensorSpec(type_, None, quantization=y)
     return Case(
-        f"{type_.name} {name}", op, options, [x, z], quantization={0: a, 1: b}, outputs=(output,),
+        f"{type_.name} {name}",
+        op,
+        options,
+        [x, z],
+        quantization={0: a, 1: b},
+        outputs=(output,),
         device=unfit(op, type_),
     )
 
@@ -111,8 +116,12 @@ CASES = (
     *_general(PRELU, NoOptions(), _PAIR)[4:7],
     *(_words_by_bytes(scalings) for scalings in _MIXED),
     *(_case("alpha a channel", PRELU, NoOptions(), type_, _MIXED[0], (2, 3, 4, 5), (1, 1, 5)) for type_ in _PAIR),
-    *(case for op in COMPARISONS for case in _general(op, NoOptions(), _ALL if op.name.endswith("EQUAL") else _PAIR)
-      if op not in (compare.GREATER_EQUAL, compare.LESS_EQUAL) or not case.name.startswith("INT16")),
+    *(
+        case
+        for op in COMPARISONS
+        for case in _general(op, NoOptions(), _ALL if op.name.endswith("EQUAL") else _PAIR)
+        if op not in (compare.GREATER_EQUAL, compare.LESS_EQUAL) or not case.name.startswith("INT16")
+    ),
     *(_case("as integers", op, NoOptions(), type_, _SAME) for op in _INTEGERS[:2] for type_ in _ALL),
     *(_case("bits", op, NoOptions(), type_, _SAME) for op in _INTEGERS[2:] for type_ in _ALL),
 )

@@ -41,8 +41,16 @@ def _softmax(type_: T, to: T, scale: float, beta: float, *shape: int) -> Case:
     wanted = (2**-15, 0) if to == T.INT16 else (1 / 256, -128 if to == T.INT8 else 0)
     name = f"{type_.name} to {to.name} {scale} {beta} {shape}"
     zero = 0 if type_ == T.INT16 else 3
-    return _case(name, SOFTMAX, SoftmaxOptions(beta), _random(type_, *shape), (scale, zero), to, wanted,
-                 device=unfit(SOFTMAX, type_))
+    return _case(
+        name,
+        SOFTMAX,
+        SoftmaxOptions(beta),
+        _random(type_, *shape),
+        (scale, zero),
+        to,
+        wanted,
+        device=unfit(SOFTMAX, type_),
+    )
 
 
 def _log_softmax(type_: T, scale: float, *shape: int) -> Case:
@@ -57,10 +65,17 @@ def _reduction(op: Op, type_: T, axes: tuple[int, ...], keep: bool) -> Case:
     # LiteRT's reference kernel of SUM leaves signed outputs unwritten.
     kernels = "optimised" if op is reduce.SUM and type_ != T.UINT8 else "reference"
     return Case(
-        f"{type_.name} axes {axes}", op, reduce.ReducerOptions(keep),
-        [_random(type_, 3, 4, 5), np.array(axes, np.int32)], frozenset({1}), {}, {0: affine(*given)},
-        (TensorSpec(type_, None, quantization=affine(*wanted)),), device=unfit(op, type_), kernels=kernels,
-    )  # fmt: skip
+        f"{type_.name} axes {axes}",
+        op,
+        reduce.ReducerOptions(keep),
+        [_random(type_, 3, 4, 5), np.array(axes, np.int32)],
+        frozenset({1}),
+        {},
+        {0: affine(*given)},
+        (TensorSpec(type_, None, quantization=affine(*wanted)),),
+        device=unfit(op, type_),
+        kernels=kernels,
+    )
 
 
 def _resize(type_: T, align: bool, half: bool, size: Shape, channels: int = 3) -> Case:
@@ -92,8 +107,13 @@ def _concatenation(axis: int) -> Case:
     outputs = (TensorSpec(T.UINT8, None, quantization=affine(0.1, 5)),)
     options = ConcatenationOptions(axis)
     return Case(
-        f"UINT8 scales, axis {axis}", CONCATENATION, options, parts, quantization=quantization, outputs=outputs,
-    )  # fmt: skip
+        f"UINT8 scales, axis {axis}",
+        CONCATENATION,
+        options,
+        parts,
+        quantization=quantization,
+        outputs=outputs,
+    )
 
 
 CASES = (
@@ -102,7 +122,10 @@ CASES = (
         for type_ in _ALL
         for to in ((T.INT16,) if type_ == T.INT16 else (type_, T.INT16))
         for scale, beta, shape in (
-            (0.05, 1.0, (20, 7)), (1.0, 0.3, (3, 300)), (0.002, 1.0, (2, 3, 4)), (7.0, 2.5, (5, 1)),
+            (0.05, 1.0, (20, 7)),
+            (1.0, 0.3, (3, 300)),
+            (0.002, 1.0, (2, 3, 4)),
+            (7.0, 2.5, (5, 1)),
         )
     ),
     *(_log_softmax(type_, scale, *shape) for type_ in _PAIR for scale in (0.05, 1.0) for shape in ((20, 7), (3, 300))),
@@ -114,8 +137,15 @@ CASES = (
         for axes, keep in (((0,), False), ((1, 2), True), ((0, 1, -1), False))
     ),
     *(
-        _case(f"{type_.name} {shape}", L2_NORMALIZATION, L2NormOptions(), _random(type_, *shape), (0.1, 5), type_,
-              (1 / 128, 128 if type_ == T.UINT8 else 0))
+        _case(
+            f"{type_.name} {shape}",
+            L2_NORMALIZATION,
+            L2NormOptions(),
+            _random(type_, *shape),
+            (0.1, 5),
+            type_,
+            (1 / 128, 128 if type_ == T.UINT8 else 0),
+        )
         for type_ in _PAIR
         for shape in ((30, 7), (2, 3, 2, 50), (4, 1))
     ),
@@ -130,11 +160,18 @@ CASES = (
     *(
         _requantize(type_, to, scale, wanted)
         for type_, to in (
-            (T.INT8, T.INT8), (T.INT8, T.UINT8), (T.UINT8, T.INT8), (T.UINT8, T.UINT8), (T.INT16, T.INT8),
-            (T.INT16, T.INT16), (T.INT16, T.INT32), (T.INT32, T.INT8), (T.INT32, T.INT16),
+            (T.INT8, T.INT8),
+            (T.INT8, T.UINT8),
+            (T.UINT8, T.INT8),
+            (T.UINT8, T.UINT8),
+            (T.INT16, T.INT8),
+            (T.INT16, T.INT16),
+            (T.INT16, T.INT32),
+            (T.INT32, T.INT8),
+            (T.INT32, T.INT16),
         )
         for scale, wanted in ((0.1, 0.1), (0.2, 0.1), (0.003, 0.9))
     ),
     _concatenation(0),
     _concatenation(-1),
-)  # fmt: skip
+)

@@ -32,9 +32,7 @@ def _cell(depth: int, units: int, batch: int) -> list[Array | None]:
     return [_f(units, depth), _f(units, units), _f(units), _zeros(batch, units)]
 
 
-def _both_ways(
-    name: str, x: Array, aux: list[Array | None], units: tuple[int, int] = (4, 4), **options: bool
-) -> Case:
+def _both_ways(name: str, x: Array, aux: list[Array | None], units: tuple[int, int] = (4, 4), **options: bool) -> Case:
     cells = [*_cell(5, units[0], 2), *_cell(5, units[1], 2)]
     chosen = BidirectionalSequenceRNNOptions(fused_activation_function=_TANH, **options)
     constants = frozenset({1, 2, 3, 5, 6, 7, 10, 11})

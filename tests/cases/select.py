@@ -22,10 +22,15 @@ def _where(name: str, condition: Array) -> Case:
 
 
 CASES = (
-    *(_case("same shape", op, _random.bools(2, 3), _random.normal(2, 3), _random.normal(2, 3))
-      for op in (SELECT, SELECT_V2)),
-    *(_case(t.name, op, _random.bools(2, 3), _random.of(t, 2, 3), _random.of(t, 2, 3))
-      for op in (SELECT, SELECT_V2) for t in _TYPES),
+    *(
+        _case("same shape", op, _random.bools(2, 3), _random.normal(2, 3), _random.normal(2, 3))
+        for op in (SELECT, SELECT_V2)
+    ),
+    *(
+        _case(t.name, op, _random.bools(2, 3), _random.of(t, 2, 3), _random.of(t, 2, 3))
+        for op in (SELECT, SELECT_V2)
+        for t in _TYPES
+    ),
     _case("rows", SELECT, np.array([True, False, True]), _random.normal(3, 4), _random.normal(3, 4)),
     _case("rank 0", SELECT, np.array(True), _random.normal(), _random.normal()),
     _case("condition broadcasts", SELECT_V2, _random.bools(3, 1), _random.normal(3, 4), _random.normal(3, 4)),

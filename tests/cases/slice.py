@@ -28,6 +28,11 @@ CASES = (
         for t in (TensorType.INT32, TensorType.INT64, TensorType.BOOL, TensorType.STRING)
     ),
     Case("computed begin", SLICE, NoOptions(), [_random.normal(5, 4), i32(2, 0), i32(1, 4)], frozenset({2})),
-    Case("int64 operands", SLICE, NoOptions(), [_random.normal(5, 4), np.array([2, 0]), np.array([1, 4])],
-         frozenset({1, 2})),
+    Case(
+        "int64 operands",
+        SLICE,
+        NoOptions(),
+        [_random.normal(5, 4), np.array([2, 0]), np.array([1, 4])],
+        frozenset({1, 2}),
+    ),
 )

@@ -31,9 +31,11 @@ def _lookup(name: str, values: Array) -> Case:
 def _sparse(name: str, combiner: int, ids: Array, indices: Array, shape: Array, table: Array) -> Case:
     weights = np.abs(_random.normal(ids.size)) + 0.5
     return Case(
-        name, EMBEDDING_LOOKUP_SPARSE, EmbeddingLookupSparseOptions(combiner),
+        name,
+        EMBEDDING_LOOKUP_SPARSE,
+        EmbeddingLookupSparseOptions(combiner),
         [ids, indices, shape, weights.astype(np.float32), table],
-    )  # fmt: skip
+    )
 
 
 def _projection(name: str, kind: int, x: Array, weighted: bool) -> Case:
@@ -63,8 +65,10 @@ CASES = (
     _projection("sparse", 1, i32(5, -7, 1000), False),
     _projection("dense", 2, i32(5, -7, 1000), True),
     # Keys of every length that the hash tells apart.
-    *(_projection(f"{n} bytes", 2, _random.integers(20, n, low=-128, high=128, dtype=np.int8), False)
-      for n in (1, 4, 5, 12, 13, 20, 28, 29, 60, 61, 124, 125, 200)),
+    *(
+        _projection(f"{n} bytes", 2, _random.integers(20, n, low=-128, high=128, dtype=np.int8), False)
+        for n in (1, 4, 5, 12, 13, 20, 28, 29, 60, 61, 124, 125, 200)
+    ),
     _grams("pairs", _TEXT, 2, 0, 0),
     _grams("skips", _TEXT, 2, 2, 0),
     _grams("all", _TEXT, 3, 1, 1),

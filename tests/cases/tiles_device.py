@@ -66,18 +66,26 @@ CASES = (
     *(_conv(f"1x1, {c} to {n} channels", (1, 9, 7, c), (n, 1, 1, c)) for c, n in _CHANNELS),
     *(_conv(f"3x3, {c} to {n} channels", (2, 11, 9, c), (n, 3, 3, c)) for c, n in _CHANNELS),
     *(_conv(f"3x3 VALID, {c} to {n} channels", (1, 18, 18, c), (n, 3, 3, c), padding=_VALID) for c, n in _CHANNELS),
-    *(_conv(f"5x5, stride 2, {c} to {n} channels", (1, 13, 17, c), (n, 5, 5, c), stride_w=2, stride_h=2)
-      for c, n in _CHANNELS),
+    *(
+        _conv(f"5x5, stride 2, {c} to {n} channels", (1, 13, 17, c), (n, 5, 5, c), stride_w=2, stride_h=2)
+        for c, n in _CHANNELS
+    ),
     _conv("1x1, stride 2, 33 channels", (2, 15, 13, 33), (20, 1, 1, 33), stride_w=2, stride_h=2),
     _conv("3x3, images of many patches", (3, 21, 26, 32), (40, 3, 3, 32)),
-    _conv("3x3, RELU6, many patches", (1, 29, 30, 16), (16, 3, 3, 16),
-          fused_activation_function=ActivationFunctionType.RELU6),
+    _conv(
+        "3x3, RELU6, many patches",
+        (1, 29, 30, 16),
+        (16, 3, 3, 16),
+        fused_activation_function=ActivationFunctionType.RELU6,
+    ),
     _conv("3x3, dilation 2, wide", (1, 14, 60, 16), (16, 3, 3, 16), dilation_w_factor=2, dilation_h_factor=2),
     _conv("first convolution", (1, 65, 63, 3), (32, 3, 3, 3), stride_w=2, stride_h=2),
     _conv("groups of 17 channels", (1, 9, 9, 51), (39, 3, 3, 17)),
     *(_depthwise(f"3x3, {c} channels", (2, 9, 7, c), (3, 3)) for c in (1, 3, 15, 16, 17, 31, 33, 96, 130)),
-    *(_depthwise(f"3x3, stride 2, {c} channels", (1, 14, 15, c), (3, 3), stride_w=2, stride_h=2)
-      for c in (5, 16, 24, 96)),
+    *(
+        _depthwise(f"3x3, stride 2, {c} channels", (1, 14, 15, c), (3, 3), stride_w=2, stride_h=2)
+        for c in (5, 16, 24, 96)
+    ),
     _depthwise("7x7, wider than what is unrolled by far", (1, 6, 40, 20), (9, 9)),
     _depthwise("stride 3", (1, 17, 19, 24), (3, 3), stride_w=3, stride_h=3),
     _depthwise("blocks of channels", (1, 8, 8, 700), (3, 3)),

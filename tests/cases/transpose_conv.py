@@ -1,6 +1,5 @@
 """Cases of TRANSPOSE_CONV, and of MediaPipe's Convolution2DTransposeBias."""
 
-
 import struct
 
 import numpy as np

@@ -11,9 +11,25 @@ from litecl.interpreter.ops import unary as ops
 _random = Random(1)
 
 _FLOAT = (
-    ops.ABS, ops.NEG, ops.SIGN, ops.SQUARE, ops.SIN, ops.COS, ops.CEIL, ops.FLOOR, ops.ROUND, ops.EXP, ops.RELU,
-    ops.RELU6, ops.RELU_0_TO_1, ops.RELU_N1_TO_1, ops.LOGISTIC, ops.TANH, ops.HARD_SWISH, ops.ELU,
-)  # fmt: skip
+    ops.ABS,
+    ops.NEG,
+    ops.SIGN,
+    ops.SQUARE,
+    ops.SIN,
+    ops.COS,
+    ops.CEIL,
+    ops.FLOOR,
+    ops.ROUND,
+    ops.EXP,
+    ops.RELU,
+    ops.RELU6,
+    ops.RELU_0_TO_1,
+    ops.RELU_N1_TO_1,
+    ops.LOGISTIC,
+    ops.TANH,
+    ops.HARD_SWISH,
+    ops.ELU,
+)
 _POSITIVE = (ops.SQRT, ops.RSQRT, ops.LOG)
 # LiteRT has no reference kernels for these.
 _OPTIMISED = (ops.CEIL, ops.ROUND, ops.ELU)
@@ -39,6 +55,13 @@ def _float(op: Op) -> tuple[Case, ...]:
     )
 
 
+def _waves(op: Op) -> Case:
+    """Of a vector, PoCL computes small elements otherwise where another one is large."""
+    x = np.logspace(-40, 0, 256).astype(np.float32) * np.resize([1, -1], 256)
+    x[::16] = 1e8
+    return _case("small beside large", op, x.astype(np.float32))
+
+
 def _positive(op: Op) -> tuple[Case, ...]:
     return (
         _case("rank 4", op, _random.positive(2, 3, 4, 5)),
@@ -51,6 +74,8 @@ def _positive(op: Op) -> tuple[Case, ...]:
 CASES = (
     *(case for op in _FLOAT for case in _float(op)),
     *(case for op in _POSITIVE for case in _positive(op)),
+    _waves(ops.SIN),
+    _waves(ops.COS),
     _case("int32", ops.ABS, i32(0, -1, 5, -(2**31) + 1)),
     _case("int16", ops.ABS, np.array([0, -1, 5, -32767], np.int16), device="type"),
     _case("int32", ops.SIGN, i32(0, -7, 5)),

@@ -1,5 +1,7 @@
 """Cases whose sizes lie around the widths of vectors and of work-items' shares, for the kernels that work in both."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from cases import Case
@@ -113,7 +115,13 @@ def _shares(size: int) -> list[Case]:
     ]
 
 
-CASES = (
-    *(case for size in _SIZES for family in (_elementwise, _rows, _moves, _images) for case in family(size)),
-    *(case for size in _SHARES for case in _shares(size)),
-)
+def cases(sizes: Sequence[int], shares: Sequence[int]) -> tuple[Case, ...]:
+    """Return every family's cases of ``sizes``, then those of ``shares`` that many work-items take part in."""
+    families = (_elementwise, _rows, _moves, _images)
+    return (
+        *(case for size in sizes for family in families for case in family(size)),
+        *(case for size in shares for case in _shares(size)),
+    )
+
+
+CASES = cases(_SIZES, _SHARES)

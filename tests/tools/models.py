@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.device import devices
+from litecl.delegate.opencl.device import devices
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.perf import feeds

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from litecl.converter.graph import Callee, Function, Module, Node, Value, constant
+from litecl.converter.graph import Function, Module, Node, Value, constant
+from litecl.converter.records import Callee
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
@@ -19,7 +20,7 @@ _MAX_DEPTH = 100
 
 
 def own_bodies(module: Module) -> None:
-    """Every node of control flow becomes an If or a While with ``bodies``; the library of functions is given up."""
+    """Make every node of control flow an If or a While with ``bodies``; the library of functions is given up."""
     _own(module.main, module.functions, 0)
     module.functions = {}
 
@@ -31,9 +32,9 @@ def _own(function: Function, library: Mapping[str, Function], depth: int) -> Non
         if node.op in _CASES:
             _chain(function, node, [_copy(callee, library, depth) for callee in node.attrs["branches"]])
         elif node.op in _BODIES and not node.bodies:
-            op, names = _BODIES[str(node.op)]
+            op, names = _BODIES[node.op_name]
             node.bodies = tuple(_copy(node.attrs[name], library, depth) for name in names)
-            node.op, node.options = op, {}
+            node.become(op, node.inputs, {})
         else:
             for body in node.bodies:
                 _own(body, library, depth + 1)
@@ -47,7 +48,7 @@ def _copy(callee: Callee, library: Mapping[str, Function], depth: int) -> Functi
 
 
 def _chain(function: Function, case: Node, branches: list[Function]) -> None:
-    """A Case as an If on index 0, else a Case of the rest; an index out of range runs the last branch."""
+    """Write a Case as an If on index 0, else a Case of the rest; an index out of range runs the last branch."""
     if len(branches) == 1:
         branches = [*branches, branches[0].clone()]
     function.replace_node(case, _if_chain(function, case, case.inputs, 0, branches))
@@ -69,7 +70,7 @@ def _if_chain(
 
 
 def _remaining(case: Node, position: int, branches: list[Function]) -> Function:
-    """A function of index and arguments that chooses among the branches from ``position`` on."""
+    """Return a function of index and arguments that chooses among the branches from ``position`` on."""
     inputs = [Value(value.type, value.shape, value.name) for value in case.inputs if value is not None]
     function = Function(f"{case.name}/from_{position}", inputs, [])
     function.outputs = list(_if_chain(function, case, tuple(inputs), position, branches))

@@ -1,10 +1,12 @@
-"""Puts the bodies of called functions in place of their calls; functions that stand for an operation stay whole."""
+"""Puts the bodies of called functions in place of their calls; functions that represent an operation stay whole."""
 
 from collections.abc import Mapping, Sequence
 
-from litecl.converter.composites import COMPOSITE, KERAS_LSTM
 from litecl.converter.fusions.fusion import Fusion, mark_of
-from litecl.converter.graph import Callee, Function, Module, Node
+from litecl.converter.graph import Function, Module, Node
+from litecl.converter.own_ops import COMPOSITE, LSTM
+from litecl.converter.passes.splice import splice
+from litecl.converter.records import Callee
 from litecl.converter.report import FusionRecord
 from litecl.interpreter.errors import ConversionError
 
@@ -13,7 +15,7 @@ _MAX_DEPTH = 100
 
 
 def inline_calls(module: Module, fusions: Sequence[Fusion] = ()) -> list[FusionRecord]:
-    """Inlines every call in every function, but for composites that one of the fusions takes.
+    """Inline every call in every function, but for composites that one of the fusions takes.
 
     Those become nodes that own their bodies. Other composites are told in the records.
     """
@@ -31,7 +33,7 @@ class _Inliner:
         self.records: list[FusionRecord] = []
 
     def inline(self, function: Function, depth: int) -> None:
-        """Puts bodies in place of calls, deep within first."""
+        """Put bodies in place of calls, deep within first."""
         if depth > _MAX_DEPTH:
             raise ConversionError(f"function {function.name!r} calls itself, which a .tflite file cannot express")
         if function.name in self._done:
@@ -49,20 +51,20 @@ class _Inliner:
             self._done.add(function.name)
 
     def _keeps(self, function: Function, node: Node, callee: Function) -> bool:
-        """Makes a composite of a call, if it is one that there is a fusion for."""
+        """Make a composite of a call, if it is one that there is a fusion for."""
         mark = mark_of(callee)
         if mark is None:
             return False
-        if mark.name == KERAS_LSTM:
-            node.op, node.options = KERAS_LSTM, mark.attrs
+        if mark.name == LSTM.name:
+            node.become(LSTM, node.inputs, mark.attrs)
             function.add(node)
             return True
         fusion = next((fusion for fusion in self._fusions if fusion.takes(mark.name, mark.attrs)), None)
         if fusion is None:
             self.records.append(FusionRecord(mark.name, node.name, "no fusion is registered under this name"))
             return False
-        node.op, node.bodies = COMPOSITE, (callee.clone(),)
-        node.options = {"name": mark.name, "attrs": mark.attrs, "fusion": fusion}
+        node.become(COMPOSITE, node.inputs, {"name": mark.name, "attrs": mark.attrs, "fusion": fusion})
+        node.bodies = (callee.clone(),)
         function.add(node)
         return True
 
@@ -73,20 +75,3 @@ def _callee(node: Node, library: Mapping[str, Function]) -> Function | None:
         assert isinstance(target, Callee)
         return library[target.name]
     return library.get(node.op) if isinstance(node.op, str) else None
-
-
-def splice(function: Function, call: Node, body: Function) -> None:
-    """Moves the nodes of ``body``, which nothing else owns, into the caller in place of the call."""
-    for argument, value in zip(body.inputs, call.inputs, strict=True):
-        assert value is not None
-        body.replace(argument, value)
-    for node in body.nodes:
-        node.name = _within(call, node.name)
-        for value in node.outputs:
-            value.name = _within(call, value.name)
-        function.add(node)
-    function.replace_node(call, body.outputs)
-
-
-def _within(call: Node, name: str) -> str:
-    return f"{call.name}/{name}"

@@ -1,11 +1,11 @@
-"""Takes out of branches what both need not be handed or hand back; a branch that is known to be taken stands alone."""
+"""Takes out of branches what both need not get or return; a branch that is known to be taken replaces its If."""
 
 from litecl.converter.graph import Function, Node, Value, constant
-from litecl.converter.passes.calls.inline import splice
+from litecl.converter.passes.splice import splice
 
 
 def simplify_branches(function: Function) -> bool:
-    """Works on the Ifs of one function; says whether it changed one."""
+    """Work on the Ifs of one function; say whether it changed one."""
     changed = False
     for node in list(function.nodes):
         if node.op != "If":

@@ -10,7 +10,7 @@ _SMALL = 64
 
 
 def simplify_loops(function: Function) -> bool:
-    """Works on the loops of one function; says whether it changed one."""
+    """Work on the loops of one function; say whether it changed one."""
     changed = False
     for node in function.nodes:
         if node.op == "While":
@@ -25,7 +25,7 @@ def simplify_loops(function: Function) -> bool:
 
 
 def _push_invariants(function: Function, loop: Node) -> bool:
-    """What enters a loop and leaves every step unchanged is read from outside, and known inside if it is constant."""
+    """Read what no step changes from outside the loop, and inside as a constant if it is one."""
     changed = False
     cond, body = loop.bodies
     for i, (value, inner) in enumerate(zip(loop.inputs, body.inputs, strict=True)):
@@ -52,7 +52,7 @@ def _is_invariant(body: Function, position: int, value: Value) -> bool:
 
 
 def _merge_equal(function: Function, loop: Node) -> bool:
-    """Of variables that start equal and change alike, such as Keras's step and counter, one is enough."""
+    """Keep one of variables that start equal and change alike, such as Keras's step and counter."""
     cond, body = loop.bodies
     first: dict[Hashable, int] = {}
     changed = False
@@ -73,7 +73,7 @@ def _merge_equal(function: Function, loop: Node) -> bool:
 
 
 def _change(body: Function, position: int) -> Hashable | None:
-    """What a step does to a variable: nothing, or the addition of a constant."""
+    """Return what a step does to a variable: nothing, or the addition of a constant; None where it is neither."""
     argument, result = body.inputs[position], body.outputs[position]
     if result is argument:
         return "unchanged"
@@ -94,7 +94,7 @@ def _key(value: Value) -> Hashable:
 
 
 def _derive(function: Function, loop: Node) -> bool:
-    """What the last step makes of another result, by a change of shape, is made after the loop."""
+    """Make after the loop what its last step makes of another result by a change of shape."""
     cond, body = loop.bodies
     if not _runs(loop):
         return False
@@ -110,13 +110,13 @@ def _derive(function: Function, loop: Node) -> bool:
         if target is None or not (result.users or function.is_output(result)):
             continue
         operands = [loop.outputs[source], constant(target, made.name)]
-        function.replace(result, function.emit(str(made.op), operands, result, made.name))
+        function.replace(result, function.emit(made.op_name, operands, result, made.name))
         changed = True
     return changed
 
 
 def _runs(loop: Node) -> bool:
-    """Whether the body certainly runs once: a count that starts below a constant limit."""
+    """Return whether the body certainly runs once: a count starts below a constant limit."""
     (result,) = loop.bodies[0].outputs
     less = result.producer
     if less is None or less.op != "Less" or less.input(0) not in loop.bodies[0].inputs:
@@ -126,7 +126,7 @@ def _runs(loop: Node) -> bool:
 
 
 def _drop_dead(function: Function, loop: Node) -> bool:
-    """Drops the variables on which neither the condition hangs nor what is read outside nor what the body writes."""
+    """Drop the variables on which neither the condition depends nor what is read outside nor what the body writes."""
     cond, body = loop.bodies
     cond.tidy()
     live = {i for i, value in enumerate(loop.outputs) if value.users or function.is_output(value)}
@@ -148,11 +148,11 @@ def _drop_dead(function: Function, loop: Node) -> bool:
 
 
 def _arguments(body: Function, wanted: list[Value]) -> set[int]:
-    """The positions of the arguments that values of a body, and its effects, hang on."""
+    """Return the positions of the arguments that values of a body, and its effects, depend on."""
     positions = {value: i for i, value in enumerate(body.inputs)}
     found: set[int] = set()
     seen: set[Value] = set()
-    pending = [*wanted, *(v for node in body.nodes if node.is_effect for v in node.inputs if v is not None)]
+    pending = [*wanted, *(v for node in body.nodes if node.writes for v in node.inputs if v is not None)]
     while pending:
         value = pending.pop()
         if value in seen:

@@ -4,15 +4,17 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from litecl.converter.graph import Function, Module, Node, Value, Variable, constant
+from litecl.converter.graph import Function, Module, Node, Value, constant
+from litecl.converter.records import Variable
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
 _READS = ("ReadVariableOp", "ResourceGather", "ResourceGatherNd")
+_WRITES = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 
 
 def changed_variables(modules: Iterable[Module]) -> set[Variable]:
-    """The variables that one of several programs writes and a result of one hangs on. Other writes are dropped."""
+    """Return the variables that one of several programs writes and a result of one depends on; drop other writes."""
     mains = [module.main for module in modules]
     for main in mains:
         _bind(main)
@@ -20,15 +22,15 @@ def changed_variables(modules: Iterable[Module]) -> set[Variable]:
     for main in mains:
         for function in main.walk():
             for node in function.nodes:
-                if _writes(node) and _variable(node) not in needed:
-                    node.rewire(())
-            function.nodes = [node for node in function.nodes if node.inputs or not _writes(node)]
+                if node.op in _WRITES and _variable(node) not in needed:
+                    function.replace_node(node, ())
             function.tidy()
-    return {_variable(n) for main in mains for function in main.walk() for n in function.nodes if _writes(n)}
+    nodes = (node for main in mains for function in main.walk() for node in function.nodes)
+    return {_variable(node) for node in nodes if node.op in _WRITES}
 
 
 def freeze_variables(module: Module, changed: set[Variable]) -> None:
-    """Reads of variables other than ``changed`` become constants, in every function.
+    """Make constants of reads of variables other than ``changed``, in every function.
 
     Those that are left are listed in ``module.variables``; no node passes them on any more, each that reads or writes
     one names it.
@@ -37,13 +39,13 @@ def freeze_variables(module: Module, changed: set[Variable]) -> None:
     for function in module.main.walk():
         _freeze(function, changed)
         function.tidy()
-        used |= {_variable(node) for node in function.nodes if node.op in _READS or _writes(node)}
+        used |= {_variable(node) for node in function.nodes if node.op in (*_READS, *_WRITES)}
     module.variables = sorted(used, key=lambda variable: variable.key)
     _drop_handles(module.main)
 
 
 def _bind(function: Function) -> None:
-    """Tells every function which of its arguments stand for which variables."""
+    """Tell every function which of its arguments are handles of which variables."""
     for node in function.nodes:
         offset = 1 if node.op == "If" else 0
         for body in node.bodies:
@@ -58,10 +60,6 @@ def _bind(function: Function) -> None:
                 result.variable = inner.variable
 
 
-def _writes(node: Node) -> bool:
-    return node.is_effect and not node.bodies
-
-
 def _variable(node: Node) -> Variable:
     variable = node.input(0).variable
     if variable is None:
@@ -73,7 +71,7 @@ def _variable(node: Node) -> Variable:
 
 
 def _needed(mains: Sequence[Function]) -> set[Variable]:
-    """The variables that a result hangs on, straight or by way of what is written to others."""
+    """Return the variables that a result depends on, straight or by way of what is written to others."""
     needed: set[Variable] = set()
     while True:
         found = {variable for main in mains for node in _live(main, needed) for variable in _read(node)}
@@ -88,7 +86,7 @@ def _read(node: Node) -> Iterator[Variable]:
 
 
 def _live(function: Function, needed: set[Variable]) -> Iterator[Node]:
-    """The nodes that compute the results of a function or write what is needed, bodies included."""
+    """Return the nodes that compute the results of a function or write what is needed, bodies included."""
     seen: set[Node] = set()
     pending = [value.producer for value in function.outputs] + [
         node for node in function.nodes if _writes_needed(node, needed)
@@ -107,7 +105,7 @@ def _live(function: Function, needed: set[Variable]) -> Iterator[Node]:
 def _writes_needed(node: Node, needed: set[Variable]) -> bool:
     if node.bodies:
         return any(_writes_needed(inner, needed) for body in node.bodies for inner in body.nodes)
-    return node.is_effect and _variable(node) in needed
+    return node.writes and (node.op not in _WRITES or _variable(node) in needed)
 
 
 def _freeze(function: Function, changed: set[Variable]) -> None:
@@ -142,14 +140,12 @@ def _gather(function: Function, node: Node, table: Value) -> None:
     else:
         axis = constant(np.array(node.attrs.get("batch_dims") or 0, np.int32))
         batch_dims = node.attrs.get("batch_dims") or 0
-        result = function.emit(
-            "GatherV2", [table, node.input(1), axis], node.output, node.name, batch_dims=batch_dims
-        )
+        result = function.emit("GatherV2", [table, node.input(1), axis], node.output, node.name, batch_dims=batch_dims)
     function.replace_node(node, [result])
 
 
 def _drop_handles(function: Function) -> None:
-    """Takes handles of variables out of operands, arguments and results; who reads or writes names the variable."""
+    """Take handles of variables out of operands, arguments and results; who reads or writes names the variable."""
     for node in function.nodes:
         if node.bodies:
             for body in node.bodies:

@@ -1,0 +1,1 @@
+"""Lists of tensors as dense tensors; once this room is done, no value is a list."""

@@ -1,11 +1,12 @@
-"""What a rule of ``tensor_lists`` works with: one operator on lists, and what it takes to build its replacement."""
+"""Builds what replaces one operator on lists: the tool of every rule."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.converter.graph import Dims, Node, Value, constant
+from litecl.converter.graph import Node, Operator, Value, constant
 from litecl.converter.passes.lists.elements import Extent, Scope
+from litecl.converter.records import Dims
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
@@ -13,7 +14,7 @@ _INT32 = TensorType.INT32
 
 
 class ListNode:
-    """An operator on lists, with the scope in which it stands."""
+    """An operator on lists, with its scope."""
 
     def __init__(self, scope: Scope, node: Node) -> None:
         self.scope = scope
@@ -28,16 +29,18 @@ class ListNode:
             raise self.error("where its list comes from is not known")
         return value
 
-    def emit(self, op: str, inputs: Sequence[Value], type_: TensorType, shape: Dims | None, **attrs: object) -> Value:
-        """The result of a new operator."""
+    def emit(
+        self, op: Operator, inputs: Sequence[Value], type_: TensorType, shape: Dims | None, **attrs: object
+    ) -> Value:
+        """Add a node and return its result."""
         return self.function.emit(op, inputs, (type_, shape), self.node.name, **attrs)
 
     def const(self, data: object) -> Value:
-        """A constant of int32."""
+        """Return a constant of int32."""
         return constant(np.asarray(data, np.int32), self.node.name)
 
     def int32(self, value: Value) -> Value:
-        """The value as int32."""
+        """Return the value as int32."""
         if value.type == _INT32:
             return value
         if value.data is not None:
@@ -50,7 +53,7 @@ class ListNode:
         return self.emit("GatherV2", [value, index, self.const(0)], value.type, shape, batch_dims=0)
 
     def size(self, value: Value, axis: int) -> Value:
-        """A dimension of a value, as a scalar."""
+        """Return a dimension of a value, as a scalar."""
         known = None if value.shape is None else value.shape[axis]
         if known is not None:
             return self.const(known)
@@ -58,11 +61,11 @@ class ListNode:
         return self.pick(shape, self.const(axis))
 
     def row(self, item: Value) -> Value:
-        """The item as a list of one."""
+        """Return the item as a list of one."""
         return self.emit("ExpandDims", [item, self.const(0)], item.type, (1, *(item.shape or ())))
 
     def joined(self, parts: Sequence[Value], length: int | None) -> Value:
-        """Lists one after the other."""
+        """Return lists one after the other."""
         shape = (length, *(parts[-1].shape or ())[1:])
         return self.emit("ConcatV2", [*parts, self.const(0)], parts[0].type, shape, N=len(parts))
 
@@ -70,18 +73,26 @@ class ListNode:
         """value[begin:end]"""
         one, zero = self.const([1]), self.const([0])
         bounds = [zero if bound is None else self.vector(bound) for bound in (begin, end)]
-        return self.emit("StridedSlice", [value, *bounds, one], value.type, (None, *(value.shape or ())[1:]),
-                         begin_mask=int(begin is None), end_mask=int(end is None), ellipsis_mask=0, new_axis_mask=0,
-                         shrink_axis_mask=0)
+        return self.emit(
+            "StridedSlice",
+            [value, *bounds, one],
+            value.type,
+            (None, *(value.shape or ())[1:]),
+            begin_mask=int(begin is None),
+            end_mask=int(end is None),
+            ellipsis_mask=0,
+            new_axis_mask=0,
+            shrink_axis_mask=0,
+        )
 
     def vector(self, scalar: Value) -> Value:
-        """A scalar as a vector of one."""
+        """Return a scalar as a vector of one."""
         if scalar.data is not None:
             return self.const(scalar.data.reshape(1))
         return self.emit("Reshape", [scalar, self.const([1])], _INT32, (1,))
 
     def zeros(self, length: Value, extents: Sequence[Extent], type_: TensorType) -> Value:
-        """A list of zeros."""
+        """Return a list of zeros."""
         sizes = [self.const(e) if isinstance(e, int) else self.size(*e) for e in extents]
         shape = tuple(None if d.data is None else int(d.data) for d in (length, *sizes))
         dims = (
@@ -92,5 +103,5 @@ class ListNode:
         return self.emit("Fill", [dims, constant(np.zeros((), type_.dtype))], type_, shape)
 
     def error(self, why: str) -> ConversionError:
-        """An error that names the operator."""
+        """Return an error that names the operator."""
         return ConversionError(f"{self.node}: {why}, so the list cannot become a tensor")

@@ -4,39 +4,37 @@ The list is followed to where an item is written, in whatever loop or branch, an
 a value that is known where the list is reserved: the batch of an LSTM's output is that of its initial state.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Union
 
-from litecl.converter.graph import Function, Node, Value
+from litecl.converter.graph import Function, Node, Operator, Value
+from litecl.converter.own_ops import UPDATE_SLICE
+from litecl.converter.traits import traits_of
 from litecl.interpreter.schema import TensorType
 
 # A number, or a dimension of a value.
 Extent = Union[int, tuple[Value, int]]  # noqa: UP007 (as an alias)
 
-_WRITERS = {"TensorListSetItem": 2, "TensorListPushBack": 1, "litecl.update_slice": 1}
+# Which operand an operator writes to the list that is its first.
+_WRITERS: Mapping[Operator, int] = {"TensorListSetItem": 2, "TensorListPushBack": 1, UPDATE_SLICE: 1}
 _MADE_OF_TENSORS = ("TensorListFromTensor", "TensorListScatter", "TensorListScatterV2")
-_BROADCAST = frozenset({"AddV2", "Add", "Sub", "Mul", "RealDiv", "Maximum", "Minimum", "SelectV2", "Pow",
-                        "SquaredDifference", "Where", "AddN", "Select", "LogicalAnd", "LogicalOr"})
-_UNARY = frozenset({"Relu", "Relu6", "Sigmoid", "Tanh", "Softmax", "BiasAdd", "Neg", "Exp", "Sqrt", "Rsqrt", "Cast",
-                    "Elu", "Selu", "LeakyRelu", "Softplus", "Softsign", "Square", "Abs", "Log", "Identity",
-                    "LogicalNot", "ZerosLike", "OnesLike", "Round", "Floor", "Sin", "Cos"})
-_KEEPS_BATCH = frozenset({"MatMul", "Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool"})
 
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """A function, with the node that owns it and the scope in which that node stands."""
+    """A function, with the node that owns it and the scope of that node."""
 
     function: Function
     owner: Node | None = None
     parent: "Scope | None" = None
 
     def enter(self, node: Node, body: Function) -> "Scope":
-        """The scope of a body of a node of this one."""
+        """Return the scope of a body of a node of this one."""
         return Scope(body, node, self)
 
     def outside(self, value: Value) -> Value | None:
-        """What an argument of this function is where its owner stands."""
+        """Return what an argument of this function is in the scope of its owner."""
         position = next((i for i, argument in enumerate(self.function.inputs) if argument is value), None)
         if position is None or self.owner is None:
             return None
@@ -44,7 +42,7 @@ class Scope:
 
 
 def element(made: Value, scope: Scope) -> list[Extent] | None:
-    """The extents of the elements that are written to a list of this scope, None where that is not to be told."""
+    """Return the extents of the elements that are written to a list of this scope; None where they are not known."""
     for item, where in _written(made, scope, 0):
         if item.shape is None:
             continue
@@ -61,7 +59,7 @@ def _written(value: Value, scope: Scope, depth: int) -> list[tuple[Value, Scope]
         return found
     for user in dict.fromkeys(value.users):
         if user.op in _WRITERS and user.input(0) is value:
-            found.append((user.input(_WRITERS[str(user.op)]), scope))
+            found.append((user.input(_WRITERS[user.op]), scope))
             found += _written(user.output, scope, depth + 1)
         for i, operand in enumerate(user.inputs):
             if operand is value and user.bodies:
@@ -74,7 +72,7 @@ def _written(value: Value, scope: Scope, depth: int) -> list[tuple[Value, Scope]
 
 
 def _outward(value: Value, axis: int, scope: Scope, target: Scope) -> Extent | None:
-    """A dimension of a value of an inner scope, as one of a value of ``target``."""
+    """Return a dimension of a value of an inner scope, as one of a value of ``target``."""
     if value.shape is not None and value.shape[axis] is not None:
         return value.shape[axis]
     node = value.producer
@@ -93,11 +91,11 @@ def _outward(value: Value, axis: int, scope: Scope, target: Scope) -> Extent | N
 
 
 def _sources(node: Node, value: Value, axis: int) -> list[tuple[Value, int]]:
-    """Operands, and which of their axes, that a dimension of a result is equal to."""
-    rank = value.rank or 1
-    if node.op in _UNARY or (node.op in _KEEPS_BATCH and axis == 0):
-        return [(node.input(0), axis)]
-    if node.op in _BROADCAST:
+    """Return operands, and which of their axes, that a dimension of a result is equal to."""
+    rank, traits = value.rank or 1, traits_of(node.op)
+    if traits.like is not None or (traits.keeps_batch and axis == 0):
+        return [(node.input(traits.like or 0), axis)]
+    if traits.broadcasts:
         operands = [v for v in node.inputs if v is not None and v.rank == rank and v.shape is not None]
         return [(v, axis) for v in operands if v.shape is not None and v.shape[axis] != 1]
     if node.op == "Split" and _other_axis(node.input(0), axis, rank):
@@ -116,7 +114,7 @@ def _other_axis(joined: Value, axis: int, rank: int) -> bool:
 
 
 def shape_reads(scope: Scope) -> None:
-    """Gives items that are read from a list made of a tensor the shape that they have, where it is not known."""
+    """Give items that are read from a list made of a tensor the shape that they have, where it is not known."""
     for node in scope.function.nodes:
         if node.op == "TensorListGetItem" and node.output.shape is None:
             tensor = _tensor(node.input(0), scope)
@@ -126,7 +124,7 @@ def shape_reads(scope: Scope) -> None:
 
 
 def _tensor(made: Value, scope: Scope) -> Value | None:
-    """What a list was made of."""
+    """Return the tensor that a list was made of."""
     node = made.producer
     if node is not None:
         return node.input(0) if node.op in _MADE_OF_TENSORS else None
@@ -135,7 +133,7 @@ def _tensor(made: Value, scope: Scope) -> Value | None:
 
 
 def _of_element(made: Value, axis: int, scope: Scope, target: Scope) -> Extent | None:
-    """A dimension of an element of a list, which may be a tensor by now."""
+    """Return a dimension of an element of a list, which may be a tensor by now."""
     node = made.producer
     if made.type != TensorType.VARIANT:
         return _outward(made, axis + 1, scope, target)

@@ -1,23 +1,22 @@
 """Joins two LSTM layers that read one sequence, forwards and backwards, as Keras's Bidirectional has them.
 
-What replaces them is a node ``litecl.bidirectional_lstm`` from (x, then h, c, kernel, recurrent kernel and bias of the
-forward and of the backward layer) to (sequence, final h and c) of both. The backward sequence is in the order of time,
-as TFLite has it; Keras has it in the order in which it was computed, and reverses it.
+The backward sequence is in the order of time, as TFLite has it; Keras has it in the order in which it was computed, and
+reverses it.
 """
 
 from collections.abc import Hashable
 
 import numpy as np
 
-from litecl.converter.composites import KERAS_BIDIRECTIONAL, KERAS_LSTM
 from litecl.converter.graph import Function, Node, Value, constant
+from litecl.converter.own_ops import BIDIRECTIONAL_LSTM, LSTM
 
 
 def fuse_bidirectional(function: Function) -> None:
-    """Replaces every such pair."""
+    """Replace every such pair."""
     waiting: dict[Hashable, Node] = {}
     for node in list(function.nodes):
-        if node.op != KERAS_LSTM:
+        if node.op is not LSTM:
             continue
         key = (_origin(node.input(0)), node.attrs["activation"])
         other = waiting.get(key)
@@ -30,7 +29,7 @@ def fuse_bidirectional(function: Function) -> None:
 
 
 def _origin(x: Value) -> Value:
-    """The sequence without the transpositions to time-major and back."""
+    """Return the sequence without the transpositions to time-major and back."""
     outer = x.producer
     inner = outer.input(0).producer if outer is not None and outer.op == "Transpose" else None
     if outer is None or inner is None or inner.op != "Transpose":
@@ -47,7 +46,7 @@ def _join(function: Function, forward: Node, backward: Node) -> None:
     outputs = [Value(v.type, v.shape, v.name) for v in (*forward.outputs, *backward.outputs)]
     attrs = {"activation": forward.attrs["activation"]}
     operands = [_origin(forward.input(0)), *forward.inputs[1:], *backward.inputs[1:]]
-    function.add(Node(KERAS_BIDIRECTIONAL, operands, outputs, attrs, backward.name))
+    function.add(Node(BIDIRECTIONAL_LSTM, operands, outputs, attrs, backward.name))
     function.replace_node(forward, outputs[:3])
     function.replace_node(backward, [_reversed(function, outputs[3]), *outputs[4:]])
 

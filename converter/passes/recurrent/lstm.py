@@ -1,16 +1,16 @@
 """Finds loops that compute an LSTM, as Keras 3 traces it where nobody asks it to keep the layer whole (a SavedModel).
 
-What replaces a loop is the composite of ``importer.keras_lstm``.
+A node ``LSTM`` replaces a loop.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.converter.composites import KERAS_LSTM
 from litecl.converter.graph import Function, Node, Value, constant
+from litecl.converter.own_ops import LSTM
 from litecl.converter.passes.match import Any, Bindings, Number, Pattern, Tree, match
-from litecl.converter.passes.recurrent.list_loops import ListLoop, Store, batch_major, replace_stores
+from litecl.converter.passes.recurrent.list_loop import ListLoop, Store, batch_major, replace_stores
 from litecl.converter.passes.sizes import Sizes, known_sizes
 
 
@@ -41,7 +41,7 @@ _PRE_ACTIVATIONS = _pre_activations()
 
 
 def fuse_lstm_loops(function: Function) -> None:
-    """Replaces every loop of a function that is an LSTM and nothing else."""
+    """Replace every loop of a function that is an LSTM and nothing else."""
     sizes = known_sizes(function)
     for node in list(function.nodes):
         found = _find(ListLoop(node), sizes) if node.op == "While" else None
@@ -52,7 +52,7 @@ def fuse_lstm_loops(function: Function) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """What a loop computes with (values outside of it) and where among its results it leaves what."""
+    """An LSTM in a loop: the values outside that it computes with, and the positions of its results."""
 
     activation: str
     time_major: Value
@@ -100,7 +100,7 @@ def _rewrite(function: Function, loop: Node, found: _Found) -> None:
     outputs = [Value(x.type, shape, loop.name) for shape in ((batch, time, units), (batch, units), (batch, units))]
     attrs = {"activation": found.activation, "go_backwards": backwards}
     operands = [x, loop.input(found.h), loop.input(found.c), kernel, recurrent, bias]
-    sequence, h, c = function.add(Node(KERAS_LSTM, operands, outputs, attrs, loop.name)).outputs
+    sequence, h, c = function.add(Node(LSTM, operands, outputs, attrs, loop.name)).outputs
     replace_stores(function, loop, found.stores, sequence, h)
     function.replace(loop.outputs[found.h], h)
     function.replace(loop.outputs[found.c], c)

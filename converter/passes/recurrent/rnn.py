@@ -1,6 +1,6 @@
 """Finds loops that compute a simple recurrent layer, h = f(x W + h R + b), as Keras 3 traces SimpleRNN.
 
-What replaces a loop is a node ``litecl.rnn`` from (x [B,T,F], h [B,U], W, R, b) to (sequence [B,T,U], final h).
+A node ``RNN`` replaces a loop.
 """
 
 from collections.abc import Mapping
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.converter.composites import KERAS_RNN
 from litecl.converter.graph import Function, Node, Value, constant
+from litecl.converter.own_ops import RNN
 from litecl.converter.passes.match import Any, Pattern, Tree, match
-from litecl.converter.passes.recurrent.list_loops import ListLoop, Store, batch_major, replace_stores
+from litecl.converter.passes.recurrent.list_loop import ListLoop, Store, batch_major, replace_stores
 from litecl.converter.passes.sizes import Sizes, known_sizes
 
 
 def _sums() -> tuple[Pattern, ...]:
-    """The sum in the orders in which Keras writes it; with a batch of 1 it adds the second product as a bias."""
+    """Return the sum in the orders in which Keras writes it; with a batch of 1 it adds the second product as a bias."""
     from_x: Tree = Pattern("MatMul", [Any("x"), Any("kernel")])
     from_h: Tree = Pattern("MatMul", [Any("h"), Any("recurrent")])
     biased: Tree = Pattern("BiasAdd", [from_x, Any("bias")])
@@ -39,7 +39,7 @@ class _Found:
 
 
 def fuse_rnn_loops(function: Function) -> None:
-    """Replaces every loop of a function that is a simple recurrent layer and nothing else."""
+    """Replace every loop of a function that is a simple recurrent layer and nothing else."""
     sizes = known_sizes(function)
     for node in list(function.nodes):
         found = _find(ListLoop(node), sizes) if node.op == "While" else None
@@ -77,6 +77,6 @@ def _rewrite(function: Function, loop: Node, found: _Found) -> None:
     outputs = [Value(x.type, shape, loop.name) for shape in ((batch, time, units), (batch, units))]
     attrs = {"activation": found.activation, "go_backwards": backwards}
     operands = [x, loop.input(found.h), kernel, recurrent, bias]
-    sequence, h = function.add(Node(KERAS_RNN, operands, outputs, attrs, loop.name)).outputs
+    sequence, h = function.add(Node(RNN, operands, outputs, attrs, loop.name)).outputs
     replace_stores(function, loop, found.stores, sequence, h)
     function.replace(loop.outputs[found.h], h)

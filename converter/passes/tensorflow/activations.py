@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any as Anything
 
-from litecl.converter.graph import Function, Node, Value
+from litecl.converter.graph import Function, Node, Operator, Value
+from litecl.converter.own_ops import GELU, HARD_SWISH, PRELU
 from litecl.converter.passes.match import Any, Bindings, Constant, Number, Pattern, Tree, match
 from litecl.interpreter.schema import TensorType
 
@@ -55,12 +56,11 @@ def _one_plus(trees: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
     return tuple(_add(Number(1.0), tree) for tree in trees)
 
 
-# The operators on the right are the converter's own names; ``lower/activations.py`` knows them.
-_PATTERNS: tuple[tuple[str, Mapping[str, Anything], tuple[Pattern, ...]], ...] = (
-    ("litecl.gelu", {"approximate": False}, tuple(p for e in (*_ERFC, *_one_plus(_ERF)) for p in _half_x_times(e))),
-    ("litecl.gelu", {"approximate": True}, tuple(p for t in _one_plus(_TANH) for p in _half_x_times(t))),
+_PATTERNS: tuple[tuple[Operator, Mapping[str, Anything], tuple[Pattern, ...]], ...] = (
+    (GELU, {"approximate": False}, tuple(p for e in (*_ERFC, *_one_plus(_ERF)) for p in _half_x_times(e))),
+    (GELU, {"approximate": True}, tuple(p for t in _one_plus(_TANH) for p in _half_x_times(t))),
     (
-        "litecl.hard_swish",
+        HARD_SWISH,
         {},
         (
             _mul(_X, Pattern("RealDiv", [_relu6_of_x_plus_3(), Number(6.0)])),
@@ -70,7 +70,7 @@ _PATTERNS: tuple[tuple[str, Mapping[str, Anything], tuple[Pattern, ...]], ...] =
         ),
     ),
     (
-        "litecl.prelu",
+        PRELU,
         {},
         (
             _add(
@@ -93,7 +93,7 @@ _PATTERNS: tuple[tuple[str, Mapping[str, Anything], tuple[Pattern, ...]], ...] =
 
 
 def fuse_activations(function: Function) -> None:
-    """Replaces arithmetic that computes GELU, HARD_SWISH, PRELU, RELU6 or RELU by one operator."""
+    """Replace arithmetic that computes GELU, HARD_SWISH, PRELU, RELU6 or RELU by one operator."""
     for node in list(function.nodes):
         if len(node.outputs) == 1 and node.inputs and node.output.type == TensorType.FLOAT32:
             _fuse(function, node)
@@ -110,7 +110,7 @@ def _fuse(function: Function, node: Node) -> None:
                 return
 
 
-def _fused(op: str, attrs: Mapping[str, Anything], bound: Bindings, node: Node) -> Node:
+def _fused(op: Operator, attrs: Mapping[str, Anything], bound: Bindings, node: Node) -> Node:
     old = node.output
     inputs = [bound["x"], bound["slope"]] if "slope" in bound else [bound["x"]]
     return Node(op, inputs, [Value(old.type, old.shape, old.name)], attrs, node.name)

@@ -4,11 +4,11 @@ import numpy as np
 
 from litecl.converter.graph import Function, Node, Value, constant
 from litecl.converter.passes.match import Any, Constant, Pattern, match
+from litecl.converter.traits import traits_of
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType
 
 _NEUTRAL = {"AddV2": 0, "Add": 0, "Sub": 0, "Mul": 1, "RealDiv": 1, "Pow": 1}
-_COMMUTATIVE = frozenset({"AddV2", "Add", "Mul"})
 _BOUNDED = frozenset({"Sigmoid", "Softmax", "Tanh"})
 # How Keras writes the shift of a normalisation: beta + (-mean) * scale.
 _NEGATED_PRODUCT = Pattern("AddV2", [Pattern("Mul", [Pattern("Neg", [Any("a")]), Any("b")]), Any("c")])
@@ -38,7 +38,7 @@ def simplify_arithmetic(function: Function) -> None:
 
 
 def _vanishing(node: Node) -> Array | None:
-    """The zeros that a product is: a gate times a state that begins with them."""
+    """Return the zeros that a product is: a gate times a state that begins with them."""
     for x, y in (node.inputs, node.inputs[::-1]):
         bounded = x is not None and x.producer is not None and x.producer.op in _BOUNDED
         if bounded and y is not None and _is(y, 0) and y.data is not None and y.shape == node.output.shape:
@@ -47,11 +47,11 @@ def _vanishing(node: Node) -> Array | None:
 
 
 def _kept(node: Node) -> Value | None:
-    number = _NEUTRAL[str(node.op)]
+    number = _NEUTRAL[node.op_name]
     x, y = node.input(0), node.input(1)
     if _is(y, number):
         return x
-    return y if node.op in _COMMUTATIVE and _is(x, number) else None
+    return y if traits_of(node.op).commutative and _is(x, number) else None
 
 
 def _is(value: Value, number: int) -> bool:

@@ -4,14 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.converter.graph import Dims, Function, Node, Value, constant
+from litecl.converter.graph import Function, Node, Value, constant
+from litecl.converter.records import Dims
 from litecl.interpreter.graph import Array
 
 _CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
 
 
 def fold_dilation(function: Function) -> None:
-    """Gives the dilation back to every convolution that is run on interleaved batches."""
+    """Give the dilation back to every convolution that is run on interleaved batches."""
     for node in list(function.nodes):
         found = _found(node) if node.op == "BatchToSpaceND" else None
         if found is not None:

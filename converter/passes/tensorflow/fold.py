@@ -5,7 +5,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from litecl.converter.graph import Function, Node, Value, constant
+from litecl.converter.records import Callee
+from litecl.converter.traits import Effects
 from litecl.interpreter.graph import Array
+from litecl.interpreter.schema import TensorType
 
 # Runs nodes that read nothing but constants and each other, and gives the wanted results.
 Evaluate = Callable[[Sequence[Node], Sequence[Value]], list[Array]]
@@ -13,12 +16,12 @@ Evaluate = Callable[[Sequence[Node], Sequence[Value]], list[Array]]
 # Results far larger than what they are made of (a Fill, a Tile) are left to be computed when the model runs.
 _LARGE_BYTES = 1 << 16
 _GROWTH = 8
-_NEVER_PREFIXES = ("Random", "Stateless", "Stateful", "TensorList", "TensorArray", "Assign", "Var", "Print", "Assert",
-                   "litecl.", "While", "If", "Case", "PartitionedCall")
+# What lives in tensors of these types cannot be a constant.
+_HANDLES = (TensorType.RESOURCE, TensorType.VARIANT)
 
 
 def fold_constants(function: Function, evaluate: Evaluate) -> None:
-    """Replaces the results of operators on constants by constants."""
+    """Replace the results of operators on constants by constants."""
     nodes: dict[Node, None] = {}
     folded: set[Value] = set()
     for node in function.nodes:
@@ -35,7 +38,11 @@ def fold_constants(function: Function, evaluate: Evaluate) -> None:
 
 
 def _is_foldable(node: Node, folded: set[Value]) -> bool:
-    if not isinstance(node.op, str) or node.op.startswith(_NEVER_PREFIXES) or not node.inputs or not node.outputs:
+    if not isinstance(node.op, str) or node.effects is not Effects.PURE or not node.inputs or not node.outputs:
+        return False
+    if node.bodies or any(isinstance(value, Callee) for value in node.attrs.values()):
+        return False
+    if any(value.type in _HANDLES for value in (*node.inputs, *node.outputs) if value is not None):
         return False
     known = all(value is not None and (value.data is not None or value in folded) for value in node.inputs)
     return known and not _is_too_large(node)

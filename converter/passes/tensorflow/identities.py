@@ -3,13 +3,24 @@
 from litecl.converter.graph import Function, Node, Value
 
 _PASS_THROUGH = frozenset(
-    {"Identity", "IdentityN", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics", "EnsureShape",
-     "PlaceholderWithDefault", "OptimizationBarrier", "ReadVariableXlaSplitND"}
+    {
+        "CheckNumerics",
+        "EnsureShape",
+        "GuaranteeConst",
+        "Identity",
+        "IdentityN",
+        "OptimizationBarrier",
+        "PlaceholderWithDefault",
+        "PreventGradient",
+        "ReadVariableXlaSplitND",
+        "Snapshot",
+        "StopGradient",
+    }
 )
 
 
 def remove_identities(function: Function) -> None:
-    """Lets readers of identities read what these read; reshapes, transposes and casts that change nothing go too."""
+    """Let readers of identities read what these read; reshapes, transposes and casts that change nothing go too."""
     for node in function.nodes:
         if node.op in _PASS_THROUGH:
             _forward(function, node)
@@ -27,14 +38,14 @@ def _forward(function: Function, node: Node, count: int | None = None) -> None:
 
 
 def _merged(known: Value, other: Value) -> tuple[int | None, ...] | None:
-    """The shape of a tensor of which two things are known."""
+    """Return the shape of a tensor of which two things are known."""
     if known.shape is None or other.shape is None:
         return known.shape if other.shape is None else other.shape
     return tuple(b if a is None else a for a, b in zip(known.shape, other.shape, strict=True))
 
 
 def _same_shape(node: Node) -> bool:
-    """Whether a reshape leaves the shape alone: static shapes that agree, or agree but for one dimension."""
+    """Return whether a reshape keeps the shape: static shapes that agree, or agree but for one dimension."""
     before, after = node.input(0).shape, node.output.shape
     return before is not None and before == after and before.count(None) <= 1
 

@@ -9,7 +9,7 @@ from litecl.converter.graph import Function, Node, Value, constant
 
 @dataclass(frozen=True, eq=False)
 class _Repeat:
-    """Every element of ``x`` along an axis stands ``times`` times, one after the other."""
+    """Every element of ``x`` along an axis is repeated ``times`` times, one after the other."""
 
     x: Value
     axis: int

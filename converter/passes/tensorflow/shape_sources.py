@@ -10,7 +10,7 @@ _LOOK_AT_SHAPES = ("Shape", "ZerosLike", "OnesLike")
 
 
 def use_shape_sources(function: Function) -> None:
-    """Rewires them to the earliest value that the operand was made of and is certainly as large as it."""
+    """Rewire them to the earliest value that the operand was made of and is certainly as large as it."""
     sizes = known_sizes(function)
     order = {node: i for i, node in enumerate(function.nodes)}
     for node in function.nodes:
@@ -21,7 +21,7 @@ def use_shape_sources(function: Function) -> None:
 
 
 def _alike(node: Node, sizes: Sizes) -> list[Value]:
-    """The operand, and those that it was made of that can stand for it."""
+    """Return the operand, and those that it was made of that can replace it."""
     operand = node.input(0)
     wanted = sizes.dimensions(operand)
     found: list[Value] = [operand]

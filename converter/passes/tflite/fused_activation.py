@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from litecl.converter.graph import Function, Node
-from litecl.interpreter.op import ControlOp, Op
+from litecl.converter.graph import Function, Node, Operator
 from litecl.interpreter.ops.binary import ADD, DIV, MUL, SUB
 from litecl.interpreter.ops.conv_2d import CONV_2D
 from litecl.interpreter.ops.conv_3d import CONV_3D
@@ -13,7 +12,7 @@ from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, MAX_POOL_2D
 from litecl.interpreter.ops.unary import RELU, RELU6, RELU_N1_TO_1
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
-_FUNCTIONS: dict[str | Op | ControlOp, ActivationFunctionType] = {
+_FUNCTIONS: dict[Operator, ActivationFunctionType] = {
     RELU: ActivationFunctionType.RELU,
     RELU6: ActivationFunctionType.RELU6,
     RELU_N1_TO_1: ActivationFunctionType.RELU_N1_TO_1,
@@ -24,7 +23,7 @@ _PRODUCERS = frozenset(
 
 
 def fuse_activation(function: Function) -> bool:
-    """Fuses every activation that alone reads its operand; says whether there was one."""
+    """Fuse every activation that alone reads its operand; say whether there was one."""
     changed = False
     for node in list(function.nodes):
         if node.op in _FUNCTIONS and node.input(0).type == TensorType.FLOAT32:

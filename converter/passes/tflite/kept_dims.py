@@ -6,12 +6,19 @@ from litecl.converter.graph import Function, Node, Value
 from litecl.interpreter.ops import reduce
 from litecl.interpreter.ops.reshape import RESHAPE
 
-_REDUCTIONS = (reduce.MEAN, reduce.SUM, reduce.REDUCE_MAX, reduce.REDUCE_MIN, reduce.REDUCE_PROD, reduce.REDUCE_ANY,
-               reduce.REDUCE_ALL)
+_REDUCTIONS = (
+    reduce.MEAN,
+    reduce.SUM,
+    reduce.REDUCE_MAX,
+    reduce.REDUCE_MIN,
+    reduce.REDUCE_PROD,
+    reduce.REDUCE_ANY,
+    reduce.REDUCE_ALL,
+)
 
 
 def keep_dims(function: Function) -> bool:
-    """Takes out every such RESHAPE; says whether there was one."""
+    """Take out every such RESHAPE; say whether there was one."""
     changed = False
     for node in list(function.nodes):
         reduction = node.input(0).producer if node.op is RESHAPE else None

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from litecl.converter.graph import Function, Node, Value, constant
+from litecl.converter.graph import Function, Node, Operator, Value, constant
 from litecl.interpreter.graph import Array
-from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.binary import ADD, MUL, SUB
 from litecl.interpreter.ops.conv_2d import CONV_2D
 from litecl.interpreter.ops.conv_3d import CONV_3D
@@ -25,7 +24,7 @@ from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where an operator has its weights, bias and data, and which axis of the weights is the output channel."""
+    """The positions of weights, bias and data among the operands, and the axis of output channels of the weights."""
 
     weights: int
     channel_axis: int
@@ -33,7 +32,7 @@ class _Layout:
     data: int = 0
 
 
-_LAYOUTS: dict[str | Op | ControlOp, _Layout] = {
+_LAYOUTS: dict[Operator, _Layout] = {
     CONV_2D: _Layout(1, 0, 2),
     DEPTHWISE_CONV_2D: _Layout(1, 3, 2),
     FULLY_CONNECTED: _Layout(1, 0, 2),
@@ -44,7 +43,7 @@ _ELEMENTWISE = (ADD, SUB, MUL, RELU, RELU6)
 
 
 def fold_linear(function: Function) -> bool:
-    """Folds what can be folded; says whether anything was."""
+    """Fold what can be folded; say whether anything was."""
     changed = False
     for node in list(function.nodes):
         changed |= _fold(function, node) or _fold_factor(function, node) or _sink_reshape(function, node)
@@ -55,37 +54,47 @@ def fold_linear(function: Function) -> bool:
 def _fold(function: Function, node: Node) -> bool:
     """conv(x) + c, conv(x) - c and conv(x) * c become conv'(x)."""
     found = _operands(node)
-    if found is None:
+    producer = None if found is None else found[0].producer
+    if found is None or producer is None or function.only_user(found[0]) is not node:
         return False
-    value, per_channel = found
-    if not _is_per_channel(per_channel, value):
+    if not _is_per_channel(found[1], found[0]) or not _takes(producer, found[1]):
         return False
-    producer = value.producer
-    layout = None if producer is None else _LAYOUTS.get(producer.op)
-    if producer is None or layout is None or function.only_user(value) is not node or _is_activated(producer):
+    _absorb(producer, node, found[1])
+    function.replace_node(node, [found[0]])
+    return True
+
+
+def _takes(producer: Node, per_channel: Array) -> bool:
+    """Return whether weights and bias can take in a constant, of one element a channel or one altogether."""
+    layout = _LAYOUTS.get(producer.op)
+    if layout is None or _is_activated(producer):
         return False
-    weights = producer.input(layout.weights)
-    if weights.data is None or weights.type != TensorType.FLOAT32:
+    weights, bias = producer.input(layout.weights), _bias(producer, layout)
+    if weights.data is None or weights.type != TensorType.FLOAT32 or (bias is not None and bias.data is None):
         return False
+    return per_channel.size in (1, weights.data.shape[layout.channel_axis])
+
+
+def _bias(producer: Node, layout: _Layout) -> Value | None:
+    return producer.inputs[layout.bias] if layout.bias < len(producer.inputs) else None
+
+
+def _absorb(producer: Node, node: Node, per_channel: Array) -> None:
+    """Give a producer weights, a bias and an activation with which it computes the result of ``node``."""
+    layout = _LAYOUTS[producer.op]
+    weights, bias = producer.input(layout.weights), _bias(producer, layout)
+    assert weights.data is not None
     channels = weights.data.shape[layout.channel_axis]
-    if per_channel.size not in (1, channels):
-        return False
     vector = np.broadcast_to(per_channel.reshape(-1), (channels,)).astype(np.float64)
-    inputs = list(producer.inputs) + [None] * (layout.bias + 1 - len(producer.inputs))
-    bias = inputs[layout.bias]
-    if bias is not None and bias.data is None:
-        return False
     before = np.zeros(channels) if bias is None or bias.data is None else bias.data.astype(np.float64).reshape(-1)
     after, scaled = _FOLDS[node.op](before, vector)
+    inputs = list(producer.inputs) + [None] * (layout.bias + 1 - len(producer.inputs))
     if scaled:
         axes = [-1 if axis == layout.channel_axis else 1 for axis in range(weights.data.ndim)]
-        data = (weights.data * vector.reshape(axes)).astype(np.float32)
-        inputs[layout.weights] = constant(data, weights.name)
+        inputs[layout.weights] = constant((weights.data * vector.reshape(axes)).astype(np.float32), weights.name)
     inputs[layout.bias] = constant(after.astype(np.float32), f"{producer.name}/bias")
     producer.rewire(inputs)
     producer.options = _with_activation(producer, node)
-    function.replace_node(node, [value])
-    return True
 
 
 def _fold_factor(function: Function, node: Node) -> bool:
@@ -107,7 +116,7 @@ def _fold_factor(function: Function, node: Node) -> bool:
     return True
 
 
-_FOLDS: dict[str | Op | ControlOp, Callable[[Array, Array], tuple[Array, bool]]] = {
+_FOLDS: dict[Operator, Callable[[Array, Array], tuple[Array, bool]]] = {
     ADD: lambda bias, c: (bias + c, False),
     SUB: lambda bias, c: (bias - c, False),
     MUL: lambda bias, c: (bias * c, True),
@@ -115,7 +124,7 @@ _FOLDS: dict[str | Op | ControlOp, Callable[[Array, Array], tuple[Array, bool]]]
 
 
 def _operands(node: Node) -> tuple[Value, Array] | None:
-    """The computed operand and the constant one."""
+    """Return the computed operand and the constant one."""
     if node.op not in _FOLDS:
         return None
     a, b = node.input(0), node.input(1)
@@ -127,7 +136,7 @@ def _operands(node: Node) -> tuple[Value, Array] | None:
 
 
 def _is_per_channel(data: Array, value: Value) -> bool:
-    """Whether a constant has one element a channel of the value, or one altogether."""
+    """Return whether a constant has one element a channel of the value, or one altogether."""
     return data.size == 1 or data.shape[-1] == data.size == (value.shape or (None,))[-1]
 
 
@@ -159,7 +168,10 @@ def _sink_reshape(function: Function, node: Node) -> bool:
 
 
 def _covers_channels(data: Array, outer: Value, inner: Value) -> bool:
-    """Whether a constant that fits the reshaped value has, flattened, one element a channel of what was reshaped."""
+    """Return whether a constant has, flattened, one element for each channel of what was reshaped.
+
+    It fits the reshaped value.
+    """
     channels = (inner.shape or (None,))[-1]
     shape = data.shape[next((i for i, size in enumerate(data.shape) if size != 1), data.ndim) :]
     return data.size == 1 or (data.size == channels and shape == (outer.shape or ())[-len(shape) :])

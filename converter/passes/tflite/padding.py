@@ -12,7 +12,7 @@ from litecl.interpreter.schema import Padding
 
 
 def fold_padding(function: Function) -> bool:
-    """Makes SAME convolutions of VALID ones whose PAD adds what SAME would; says whether there was one."""
+    """Make SAME convolutions of VALID ones whose PAD adds what SAME would; say whether there was one."""
     changed = False
     for node in list(function.nodes):
         pad = node.input(0).producer if node.op in (CONV_2D, DEPTHWISE_CONV_2D) else None
@@ -32,13 +32,11 @@ def _is_same(conv: Node, pad: Node) -> bool:
         return False
     o = conv.options
     steps = ((o.stride_h, o.dilation_h_factor), (o.stride_w, o.dilation_w_factor))
-    return all(
-        pads[axis].tolist() == same_padding(x[axis], filters[axis], *steps[axis - 1]) for axis in (1, 2)
-    )
+    return all(pads[axis].tolist() == same_padding(x[axis], filters[axis], *steps[axis - 1]) for axis in (1, 2))
 
 
 def same_padding(size: int | None, window: int | None, stride: int, dilation: int) -> list[int] | None:
-    """What SAME adds before and after: enough for ceil(size / stride) windows, the odd one after."""
+    """Return what SAME adds before and after: enough for ceil(size / stride) windows, the odd one after."""
     if size is None or window is None:
         return None
     reach = (window - 1) * dilation + 1

@@ -4,15 +4,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from litecl.converter.graph import Dims, Function, Node, constant
-from litecl.interpreter.op import ControlOp, Op
+from litecl.converter.graph import Function, Node, Operator, constant
+from litecl.converter.records import Dims
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.reverse import REVERSE_V2
 from litecl.interpreter.ops.transpose import TRANSPOSE
 
 
 def join_reshapes(function: Function) -> bool:
-    """Applies the rules below; says whether one did something."""
+    """Apply the rules below; say whether one did something."""
     changed = False
     for node in list(function.nodes):
         rule = _RULES.get(node.op)
@@ -47,14 +47,14 @@ def _transpose(function: Function, node: Node) -> bool:
         return True
     if _moves_only_ones(x.shape, order.tolist()) and node.output.shape is not None:
         target = tuple(-1 if d is None else d for d in node.output.shape)
-        node.op, node.options = RESHAPE, ReshapeOptions(target)
-        node.rewire([x, constant(np.array(target, np.int32), node.input(1).name)])
+        operands = [x, constant(np.array(target, np.int32), node.input(1).name)]
+        node.become(RESHAPE, operands, ReshapeOptions(target))
         return True
     return False
 
 
 def _reverse(function: Function, node: Node) -> bool:
-    """Reversing twice changes nothing."""
+    """Take out two reversals in a row."""
     before, axes = node.input(0).producer, node.input(1).data
     if before is None or before.op is not REVERSE_V2 or axes is None or before.input(1).data is None:
         return False
@@ -65,7 +65,7 @@ def _reverse(function: Function, node: Node) -> bool:
 
 
 def _moves_only_ones(shape: Dims | None, order: list[int]) -> bool:
-    """Whether the dimensions other than 1 stay in their order, so that no element moves."""
+    """Return whether the dimensions other than 1 stay in their order, so that no element moves."""
     if shape is None or shape.count(None) > 1:
         return False
     moved = [axis for axis in order if shape[axis] != 1]
@@ -73,10 +73,12 @@ def _moves_only_ones(shape: Dims | None, order: list[int]) -> bool:
 
 
 def _certainly_equal(a: Dims | None, b: Dims | None) -> bool:
-    """Whether shapes of as many elements are equal: they are if they agree and at most one dimension is unknown."""
+    """Return whether shapes of as many elements are equal: they agree, and at most one dimension is unknown."""
     return a is not None and a == b and a.count(None) <= 1
 
 
-_RULES: dict[str | Op | ControlOp, Callable[[Function, Node], bool]] = {
-    RESHAPE: _reshape, TRANSPOSE: _transpose, REVERSE_V2: _reverse
-}  # fmt: skip
+_RULES: dict[Operator, Callable[[Function, Node], bool]] = {
+    RESHAPE: _reshape,
+    TRANSPOSE: _transpose,
+    REVERSE_V2: _reverse,
+}

@@ -6,25 +6,26 @@ from typing import Any
 import numpy as np
 
 from litecl.converter.graph import Function, Node, Value, constant
+from litecl.converter.own_ops import GATED
 from litecl.interpreter.schema import TensorType
 
-_PASS_ON = ("Enter", "Merge", "Switch", "Exit", "NextIteration", "Identity", "litecl.gated")
+_PASS_ON = ("Enter", "Merge", "Switch", "Exit", "NextIteration", "Identity", GATED)
 
 
 def raise_arrays(function: Function) -> None:
-    """Replaces every operator on arrays by one on lists."""
+    """Replace every operator on arrays by one on lists."""
     arrays = [node for node in function.nodes if node.op == "TensorArrayV3"]
     if not arrays:
         return
     for node in list(function.nodes):
-        rule = _RULES.get(str(node.op))
+        rule = _RULES.get(node.op_name)
         if rule is not None:
             rule(node)
     _mark_lists(function)
 
 
 def _mark_lists(function: Function) -> None:
-    """Gives the type of a list to all that passes one on."""
+    """Give the type of a list to all that passes one on."""
     changed = True
     while changed:
         changed = False
@@ -39,8 +40,7 @@ def _mark_lists(function: Function) -> None:
 
 
 def _become(node: Node, op: str, inputs: list[Value], element: TensorType | None, **attrs: Any) -> None:
-    node.op, node.options = op, {"element_dtype": element, **attrs}
-    node.rewire(inputs)
+    node.become(op, inputs, {"element_dtype": element, **attrs})
 
 
 def _made(node: Node) -> None:

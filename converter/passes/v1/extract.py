@@ -1,4 +1,4 @@
-"""Cuts a function out of another: all that certain values hang on, up to values that become its arguments."""
+"""Cuts a function out of another: all that certain values depend on, up to values that become its arguments."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,9 +16,9 @@ def function_of(
     results: Sequence[Value],
     effects: Sequence[Node] = (),
 ) -> Function:
-    """The function that computes ``results`` and has ``effects``, in the order of the nodes that it copies.
+    """Return the function that computes ``results`` and has ``effects``, in the order of the nodes that it copies.
 
-    Argument i is like ``outer[i]`` and stands for every value of ``inner[i]``.
+    Argument i is like ``outer[i]`` and represents every value of ``inner[i]``.
     """
     inputs = [replace(v, name=f"{name}/{v.name}", data=None, producer=None, users=[]) for v in outer if v is not None]
     arguments = {value: inputs[i] for i, values in enumerate(inner) for value in values}
@@ -37,7 +37,7 @@ class _Extraction:
         self.nodes: list[Node] = []
 
     def add(self, root: Value) -> None:
-        """Copies a value with all that it hangs on."""
+        """Copy a value with all that it depends on."""
         stack = [root]
         while stack:
             value = stack[-1]
@@ -59,18 +59,16 @@ class _Extraction:
             self.copy(node)
 
     def copy(self, node: Node) -> None:
-        """Copies a node whose operands are there."""
+        """Copy a node whose operands are there."""
         if any(value in self.copies for value in node.outputs):
             return
         outputs = [replace(value, producer=None, users=[]) for value in node.outputs]
         self.copies.update(zip(node.outputs, outputs, strict=True))
-        inputs = [None if value is None else self.copies[value] for value in node.inputs]
-        bodies = [body.clone() for body in node.bodies]
-        self.nodes.append(Node(node.op, inputs, outputs, node.options, node.name, bodies))
+        self.nodes.append(node.copied(self.copies))
 
 
-def in_order(function: Function, body: Function) -> None:
-    """Gives the copies the order of the nodes of the function that they were cut out of: effects keep theirs."""
+def order_like(function: Function, body: Function) -> None:
+    """Give the copies the order of the nodes of the function that they were cut out of: effects keep theirs."""
     position = {node.name: i for i, node in enumerate(function.nodes)}
     body.nodes.sort(key=lambda node: position.get(node.name, 0))
     body.tidy()

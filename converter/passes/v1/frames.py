@@ -7,14 +7,14 @@ and Switch sends it to the body or, by way of Exit, out. Enters marked constant 
 from dataclasses import dataclass
 
 from litecl.converter.graph import Function, Node, Value
-from litecl.converter.passes.v1.extract import function_of, in_order
+from litecl.converter.passes.v1.extract import function_of, order_like
 from litecl.interpreter.errors import ConversionError
 
 _MAX_FRAMES = 10_000
 
 
 def raise_loops(function: Function) -> None:
-    """Replaces every frame by a While, the innermost first; the nodes of the function may form cycles until then."""
+    """Replace every frame by a While, the innermost first; the nodes of the function may form cycles until then."""
     for _ in range(_MAX_FRAMES):
         frames = _frames(function)
         if not frames:
@@ -37,7 +37,7 @@ def _frames(function: Function) -> dict[str, list[Node]]:
 
 
 def _is_innermost(enters: list[Node]) -> bool:
-    """Whether nothing between the Enters of a frame and its Exits enters another."""
+    """Return whether nothing between the Enters of a frame and its Exits enters another."""
     name = enters[0].attrs["frame_name"]
     return all(node.attrs["frame_name"] == name for node in _inside(enters) if node.op == "Enter")
 
@@ -75,22 +75,12 @@ def _raise(function: Function, enters: list[Node]) -> None:
     name = str(enters[0].attrs["frame_name"])
     constant = [enter for enter in enters if enter.attrs.get("is_constant") or not _merges(enter)]
     variables = [_variable(enter) for enter in enters if enter not in constant]
-    condition = next((n for v in variables for u in v.merged.users for n in _loop_cond(u)), None)
-    if condition is None:
-        raise ConversionError(f"{enters[0]}: the loop {name!r} has no condition")
     inside = _inside(enters)
-    effects = [node for node in function.nodes if node in inside and node.is_effect]
     operands = [*(v.initial for v in variables), *(enter.input(0) for enter in constant)]
-    fixed = [[enter.output] for enter in constant]
-    cond = function_of(f"{name}_cond", operands, [*([v.merged] for v in variables), *fixed], [condition.input(0)])
-    switched = [[] if v.switched is None else [v.switched] for v in variables]
-    body = function_of(f"{name}_body", operands, [*switched, *fixed], [v.stepped for v in variables], effects)
-    body.outputs += body.inputs[len(variables) :]
-    in_order(function, cond)
-    in_order(function, body)
+    bodies = _bodies(function, enters, variables, [[enter.output] for enter in constant], operands)
     outputs = [Value(v.type, v.shape, f"{name}/{v.name}") for v in operands]
     first_exit = next((node for node in function.nodes if node in inside and node.op == "Exit"), None)
-    function.add(Node("While", operands, outputs, {}, name, [cond, body]), before=first_exit)
+    function.add(Node("While", operands, outputs, {}, name, bodies), before=first_exit)
     for variable, result in zip(variables, outputs, strict=False):
         result.shape = variable.merged.shape
         for final in variable.final:
@@ -100,12 +90,31 @@ def _raise(function: Function, enters: list[Node]) -> None:
     function.nodes = [node for node in function.nodes if node not in inside]
 
 
+def _bodies(
+    function: Function, enters: list[Node], variables: list[_Variable], fixed: list[list[Value]], operands: list[Value]
+) -> tuple[Function, Function]:
+    """Return the condition and the step of a loop, as functions of its variables and of what is ``fixed``."""
+    name = str(enters[0].attrs["frame_name"])
+    condition = next((n for v in variables for u in v.merged.users for n in _loop_cond(u)), None)
+    if condition is None:
+        raise ConversionError(f"{enters[0]}: the loop {name!r} has no condition")
+    inside = _inside(enters)
+    effects = [node for node in function.nodes if node in inside and node.writes]
+    cond = function_of(f"{name}_cond", operands, [*([v.merged] for v in variables), *fixed], [condition.input(0)])
+    switched = [[] if v.switched is None else [v.switched] for v in variables]
+    body = function_of(f"{name}_body", operands, [*switched, *fixed], [v.stepped for v in variables], effects)
+    body.outputs += body.inputs[len(variables) :]
+    order_like(function, cond)
+    order_like(function, body)
+    return cond, body
+
+
 def _merges(enter: Node) -> bool:
     return any(user.op == "Merge" for user in enter.output.users)
 
 
 def _loop_cond(node: Node) -> list[Node]:
-    """The LoopCond that decides for a Switch."""
+    """Return the LoopCond that decides for a Switch."""
     if node.op != "Switch":
         return []
     condition = node.input(1).producer
@@ -115,7 +124,7 @@ def _loop_cond(node: Node) -> list[Node]:
 
 
 def _inside(enters: list[Node]) -> set[Node]:
-    """The nodes of a frame: all from its Enters to its Exits."""
+    """Return the nodes of a frame: all from its Enters to its Exits."""
     inside: set[Node] = set()
     pending: list[Node] = list(enters)
     while pending:

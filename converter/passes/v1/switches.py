@@ -1,15 +1,15 @@
 """Branches of TensorFlow 1 as If: Switch sends a value to one of two branches, Merge takes what comes of it.
 
-On which conditions a value is alive follows from the Switches that it has passed and no Merge has joined.
+The conditions on which a value is alive follow from the Switches that it has passed and no Merge has joined.
 """
 
+from dataclasses import dataclass
+
 from litecl.converter.graph import Function, Node, Value
-from litecl.converter.passes.v1.extract import function_of, in_order
+from litecl.converter.own_ops import GATED
+from litecl.converter.passes.v1.extract import function_of, order_like
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
-
-GATED = "litecl.gated"
-"""Its first operand, alive only where its second is: what TensorFlow says by a control edge from a branch's pivot."""
 
 # (condition, branch): the value lives where the condition has this truth.
 _Literal = tuple[Value, int]
@@ -17,17 +17,17 @@ _Alive = dict[Value, frozenset[_Literal]]
 
 
 def raise_branches(function: Function) -> None:
-    """Replaces every pair of Switch and Merge by an If, in the function and in all that its nodes own."""
+    """Replace every pair of Switch and Merge by an If, in the function and in all that its nodes own."""
     function.tidy()
     while True:
         alive = _alive(function)
-        seed = next((n for n in reversed(function.nodes) if n.op == "Merge" or (n.is_effect and _of(n, alive))), None)
+        seed = next((n for n in reversed(function.nodes) if n.op == "Merge" or (n.writes and _of(n, alive))), None)
         if seed is None:
             break
         _raise(function, seed, alive)
         function.tidy()
     for node in list(function.nodes):
-        if node.op == GATED:
+        if node.op is GATED:
             function.replace_node(node, [node.input(0)])
         for body in node.bodies:
             raise_branches(body)
@@ -37,31 +37,33 @@ def raise_branches(function: Function) -> None:
         raise ConversionError(f"{left}: a branch of TensorFlow 1 whose result is never merged cannot be converted")
 
 
+@dataclass(frozen=True, eq=False)
+class _Branching:
+    """Switches and Merges that one condition decides, and the other conditions on which they run."""
+
+    condition: Value
+    outside: frozenset[_Literal]
+    switches: list[Node]
+    merges: list[Node]
+
+
 def _raise(function: Function, seed: Node, alive: _Alive) -> None:
-    """Replaces one Merge, those that hang on the same condition next to it, and what is done only under it."""
-    if seed.op == "Merge":
-        condition, outside = _condition(seed, alive), alive[seed.output]
-    else:
-        condition = min((c for c, _ in _of(seed, alive)), key=lambda c: len(alive.get(c, ())))
-        outside = alive.get(condition, frozenset())
-    group = [n for n in function.nodes if n.op == "Merge" and alive[n.output] == outside
-             and _condition(n, alive) is condition]
-    switches = [n for n in function.nodes if n.op == "Switch" and _source(n.input(1)) is condition
-                and alive.get(n.input(0), frozenset()) == outside]
-    operands = list(dict.fromkeys([*(n.input(0) for n in switches), *function.inputs]))
-    branches, done = [], set(group)
+    """Replace one Merge, those that depend on the same condition next to it, and what is done only under it."""
+    found = _branching(function, seed, alive)
+    operands = list(dict.fromkeys([*(n.input(0) for n in found.switches), *function.inputs]))
+    branches, done = [], set(found.merges)
     for truth in (1, 0):
-        inner = [[n.outputs[truth] for n in switches if n.input(0) is value] for value in operands]
-        for values, value in zip(inner, operands, strict=True):
-            values += [value] if value in function.inputs else []
-        effects = [n for n in function.nodes if n.is_effect and {(condition, truth), *outside} <= _of(n, alive)]
-        results = [_side(m, condition, truth, alive) for m in group]
-        branches.append(function_of(f"{seed.name}/{'then' if truth else 'else'}", operands, inner, results, effects))
-        in_order(function, branches[-1])
+        literals = {(found.condition, truth), *found.outside}
+        effects = [node for node in function.nodes if node.writes and literals <= _of(node, alive)]
+        name = f"{seed.name}/{'then' if truth else 'else'}"
+        results = [_side(merge, found.condition, truth, alive) for merge in found.merges]
+        inner = [_inner(function, found, value, truth) for value in operands]
+        branches.append(function_of(name, operands, inner, results, effects))
+        order_like(function, branches[-1])
         done |= set(effects)
-    outputs = [Value(m.output.type, m.output.shape, m.output.name) for m in group]
-    function.add(Node("If", [condition, *operands], outputs, {}, seed.name, branches), before=seed)
-    for merge, output in zip(group, outputs, strict=True):
+    outputs = [Value(m.output.type, m.output.shape, m.output.name) for m in found.merges]
+    function.add(Node("If", [found.condition, *operands], outputs, {}, seed.name, branches), before=seed)
+    for merge, output in zip(found.merges, outputs, strict=True):
         if merge.outputs[1].users:
             raise ConversionError(f"{merge}: which of its operands it took is asked for, which an If does not tell")
         function.replace(merge.output, output)
@@ -70,13 +72,39 @@ def _raise(function: Function, seed: Node, alive: _Alive) -> None:
     function.nodes = [node for node in function.nodes if node not in done]
 
 
+def _branching(function: Function, seed: Node, alive: _Alive) -> _Branching:
+    """Return the branching that a Merge ends, or that an effect is in which no Merge follows."""
+    if seed.op == "Merge":
+        condition, outside = _condition(seed, alive), alive[seed.output]
+    else:
+        condition = min((c for c, _ in _of(seed, alive)), key=lambda c: len(alive.get(c, ())))
+        outside = alive.get(condition, frozenset())
+    merges = [
+        n
+        for n in function.nodes
+        if n.op == "Merge" and alive[n.output] == outside and _condition(n, alive) is condition
+    ]
+    switches = [
+        n
+        for n in function.nodes
+        if n.op == "Switch" and _source(n.input(1)) is condition and alive.get(n.input(0), frozenset()) == outside
+    ]
+    return _Branching(condition, outside, switches, merges)
+
+
+def _inner(function: Function, found: _Branching, value: Value, truth: int) -> list[Value]:
+    """Return the values that an operand of the If is inside of one branch."""
+    switched = [node.outputs[truth] for node in found.switches if node.input(0) is value]
+    return [*switched, value] if value in function.inputs else switched
+
+
 def _of(node: Node, alive: _Alive) -> frozenset[_Literal]:
-    """On which conditions a node is run."""
+    """Return the conditions on which a node is run."""
     return frozenset(x for value in node.inputs if value is not None for x in alive.get(value, frozenset()))
 
 
 def _alive(function: Function) -> _Alive:
-    """On which conditions every value is alive."""
+    """Return the conditions on which every value is alive."""
     alive: _Alive = {value: frozenset() for value in function.inputs}
 
     for node in function.nodes:
@@ -95,7 +123,7 @@ def _alive(function: Function) -> _Alive:
 
 
 def _decides(condition: Value, found: list[frozenset[_Literal]]) -> bool:
-    """Whether a condition tells the operands of a Merge apart: no two hang on the same truth of it."""
+    """Return whether a condition tells the operands of a Merge apart: no two depend on the same truth of it."""
     truths = [truth for literals in found for c, truth in literals if c is condition]
     return len(set(truths)) == len(truths)
 
@@ -110,7 +138,7 @@ def _condition(merge: Node, alive: _Alive) -> Value:
 
 
 def _side(merge: Node, condition: Value, truth: int, alive: _Alive) -> Value:
-    """The operand that a Merge takes where the condition has a truth; one is known by the other."""
+    """Return the operand that a Merge takes where the condition has a truth; one is known by the other."""
     a, b = merge.input(0), merge.input(1)
     for value, other in ((a, b), (b, a)):
         if (condition, truth) in alive.get(value, ()):
@@ -121,7 +149,7 @@ def _side(merge: Node, condition: Value, truth: int, alive: _Alive) -> Value:
 
 
 def _source(value: Value) -> Value:
-    """A condition without the identities in front of it."""
+    """Return a condition without the identities in front of it."""
     while value.producer is not None and value.producer.op == "Identity" and value.type == TensorType.BOOL:
         value = value.producer.input(0)
     return value

@@ -8,7 +8,7 @@ _PASS_ON = ("RefEnter", "RefSwitch", "RefIdentity")
 
 
 def raise_variables(function: Function) -> None:
-    """Every use of a variable as a tensor becomes a read right there, every write one by its handle."""
+    """Make every use of a variable as a tensor a read right there, every write one by its handle."""
     for node in list(function.nodes):
         if node.op in ("VariableV2", "Variable") and node.output.variable is not None:
             handle = Value(TensorType.RESOURCE, (), node.output.name, variable=node.output.variable)
@@ -20,8 +20,8 @@ def _raise(function: Function, made: Value, handle: Value) -> None:
         if user.op in _WRITES and user.input(0) is made:
             _write(function, user, handle)
         elif user.op in _PASS_ON:
-            user.op = str(user.op).removeprefix("Ref")
-            user.rewire([handle if value is made else value for value in user.inputs])
+            inputs = [handle if value is made else value for value in user.inputs]
+            user.become(user.op_name.removeprefix("Ref"), inputs, user.options)
             for inner in user.outputs:
                 readers, inner.users = inner.users, []
                 passed = Value(TensorType.RESOURCE, (), inner.name, variable=made.variable, producer=user)
@@ -43,10 +43,10 @@ def _read(function: Function, handle: Value, made: Value, before: Node | None) -
 
 
 def _write(function: Function, node: Node, handle: Value) -> None:
-    """A write gives the variable as it is afterwards."""
+    """Make a write one by a handle; readers of its result read the variable as it is afterwards."""
     after = node.output
     follower = function.nodes[function.nodes.index(node) + 1 :][:1]
-    node.op, node.outputs, node.options = _WRITES[str(node.op)], (), {}
-    node.rewire([handle, node.input(1)])
+    node.outputs = ()
+    node.become(_WRITES[node.op_name], [handle, node.input(1)], {})
     if after.users or function.is_output(after):
         function.replace(after, _read(function, handle, after, follower[0] if follower else None))

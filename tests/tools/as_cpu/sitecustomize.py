@@ -12,6 +12,7 @@ _ZEN_4 = "zen4"  # PoCL 3.0 knows it as a Zen 3
 _wanted = os.environ["LITECL_AS_CPU"]
 _levels = dict(processor._NAMES)
 _in_record = {_WIDE: "x86-64-v3", _ZEN_4: "znver3"}.get(_wanted, _wanted)
+_level = "x86-64-v3" if _in_record == "znver3" else _in_record
 _name_in, _features = processor.name_in, processor.features
 
 
@@ -29,10 +30,10 @@ def features() -> frozenset[str]:
     available = _features()
     if _wanted == _ZEN_4:
         return available
-    needed = _levels[_in_record]
+    needed = _levels[_level]
     if not needed <= available:
         raise SystemExit(f"as_cpu: this machine has no {', '.join(sorted(needed - available))}")
-    lesser = {name for _, level in processor._NAMES[list(_levels).index(_in_record):] for name in level}
+    lesser = {name for _, level in processor._NAMES[list(_levels).index(_level) :] for name in level}
     return available & lesser
 
 

@@ -1,0 +1,38 @@
+"""Reads from TensorFlow's definitions of operators which of them have effects."""
+
+from typing import Any
+
+import tensorflow as tf
+
+from litecl.converter.traits import TRAITS, Effects
+
+
+def effects_of(definition: Any) -> Effects:
+    """Return the effects of the operator that an OpDef defines.
+
+    A row of ``TRAITS`` decides first: OpDef tells that an operator touches state, not whether it changes any. Whatever
+    else touches state counts as writing it, unless it only makes a handle or draws random numbers from a seed.
+    """
+    if definition.name in TRAITS:
+        return TRAITS[definition.name].effects
+    if not touches_state(definition):
+        return Effects.PURE
+    return Effects.READS if _makes_a_handle(definition) or _has_a_seed(definition) else Effects.WRITES
+
+
+def touches_state(definition: Any) -> bool:
+    """Return whether an operator is stateful, or gets a reference to a variable of TensorFlow 1."""
+    return definition.is_stateful or any(argument.is_ref for argument in definition.input_arg)
+
+
+def _makes_a_handle(definition: Any) -> bool:
+    made = [_is_handle(argument) for argument in definition.output_arg]
+    return bool(made) and made[0] and not any(map(_is_handle, definition.input_arg))
+
+
+def _has_a_seed(definition: Any) -> bool:
+    return "seed" in {attribute.name for attribute in definition.attr} and bool(definition.output_arg)
+
+
+def _is_handle(argument: Any) -> bool:
+    return bool(argument.is_ref or argument.type == tf.resource.as_datatype_enum)

@@ -1,0 +1,75 @@
+"""The converter's own operators: what a pass or a trace has found, until ``lower`` makes TFLite's operators of it.
+
+Sequences are [B,T,F], states [B,U], kernels [F,4U], recurrent kernels [U,4U] and biases [4U], with gates in Keras's
+order: input, forget, cell, output.
+"""
+
+from collections.abc import Sequence
+
+from litecl.converter.lower import composites, control, elementwise, lstm
+from litecl.converter.records import Dims, OwnOp
+
+Shapes = Sequence[Dims | None]
+
+
+def _like_first(shapes: Shapes) -> Shapes:
+    return shapes[:1]
+
+
+def _sequence(x: Dims | None, state: Dims | None) -> Dims | None:
+    return None if x is None or state is None else (*x[:2], state[-1])
+
+
+def _lstm(shapes: Shapes) -> Shapes:
+    x, h, c, *_ = shapes
+    return [_sequence(x, h), h, c]
+
+
+def _bidirectional_lstm(shapes: Shapes) -> Shapes:
+    x, *layers = shapes
+    return [*_lstm([x, *layers[:5]]), *_lstm([x, *layers[5:]])]
+
+
+def _rnn(shapes: Shapes) -> Shapes:
+    x, h, *_ = shapes
+    return [_sequence(x, h), h]
+
+
+LSTM = OwnOp("litecl.lstm", _lstm, lstm.lower_lstm)
+"""An LSTM layer, from (x, h, c, kernel, recurrent kernel, bias) to (sequence, final h, final c).
+
+Attributes: ``activation``, "tanh" or "relu", and ``go_backwards``.
+"""
+
+BIDIRECTIONAL_LSTM = OwnOp("litecl.bidirectional_lstm", _bidirectional_lstm, lstm.lower_bidirectional)
+"""Two LSTM layers over one sequence, from (x, then h, c, kernel, recurrent kernel and bias of the forward and of the
+backward layer) to (sequence, final h and c) of both; the backward sequence is in the order of time.
+
+Attribute: ``activation``.
+"""
+
+RNN = OwnOp("litecl.rnn", _rnn, lstm.lower_rnn)
+"""A simple recurrent layer, from (x, h, kernel [F,U], recurrent kernel [U,U], bias [U]) to (sequence, final h).
+
+Attributes: those of ``LSTM``.
+"""
+
+COMPOSITE = OwnOp("litecl.composite", None, composites.lower_composite)
+"""A call that a fusion takes. Attributes: ``name``, ``attrs`` and ``fusion``."""
+
+UPDATE_SLICE = OwnOp("litecl.update_slice", _like_first, control.lower_update_slice)
+"""A tensor with a part of it replaced, from (tensor, part, where the part begins)."""
+
+GATED = OwnOp("litecl.gated", _like_first)
+"""Operand 0, alive only where operand 1 is: TensorFlow 1 says so by a control edge from the pivot of a branch."""
+
+GELU = OwnOp("litecl.gelu", _like_first, elementwise.lower_gelu)
+"""Gaussian error linear unit. Attribute: ``approximate``, whether by tanh."""
+
+HARD_SWISH = OwnOp("litecl.hard_swish", _like_first, elementwise.lower_hard_swish)
+"""x * relu6(x + 3) / 6"""
+
+PRELU = OwnOp("litecl.prelu", _like_first, elementwise.lower_prelu)
+"""relu(x) + slope * relu(-x), from (x, slope)."""
+
+OWN_OPS = (LSTM, BIDIRECTIONAL_LSTM, RNN, COMPOSITE, UPDATE_SLICE, GATED, GELU, HARD_SWISH, PRELU)

@@ -1,0 +1,44 @@
+"""Numbers that are known only when a model runs: products of symbols, under the arithmetic that models do on shapes."""
+
+from dataclasses import dataclass
+from typing import Any, Union
+
+
+@dataclass(frozen=True)
+class Size:
+    """A product of unknown factors, ``scale * a * b * ...``; a factor is any hashable thing that names a number."""
+
+    scale: int
+    factors: tuple[Any, ...]
+
+    def __mul__(self, other: "Count") -> "Count":
+        if isinstance(other, Size):
+            return Size(self.scale * other.scale, tuple(sorted(self.factors + other.factors, key=repr)))
+        return Size(self.scale * int(other), self.factors) if other else 0
+
+    def __floordiv__(self, other: "Count") -> "Count":
+        if other == self:
+            return 1
+        if not isinstance(other, Size) and self.scale % int(other) == 0:
+            return Size(self.scale // int(other), self.factors)
+        return symbol("//", self, other)
+
+    def __add__(self, other: "Count") -> "Count":
+        return self if not isinstance(other, Size) and other == 0 else symbol("+", self, other)
+
+    def __sub__(self, other: "Count") -> "Count":
+        return 0 if other == self else self if other == 0 else symbol("-", self, other)
+
+    def __rsub__(self, other: int) -> "Count":
+        return symbol("-", other, self)
+
+    __rmul__ = __mul__
+    __radd__ = __add__
+
+
+Count = Union[int, Size]  # noqa: UP007 (a forward reference cannot be joined with |)
+
+
+def symbol(*what: Any) -> Size:
+    """Return a factor that nothing is known of but where it comes from."""
+    return Size(1, (what,))

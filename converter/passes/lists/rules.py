@@ -1,0 +1,178 @@
+"""Operators on lists as operators on dense tensors."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from litecl.converter.graph import Node, Value, constant
+from litecl.converter.own_ops import UPDATE_SLICE
+from litecl.converter.passes.lists.builder import ListNode
+from litecl.converter.passes.lists.elements import Extent, element
+from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.schema import TensorType
+
+_INT32 = TensorType.INT32
+
+
+def resizes(node: Node) -> bool:
+    """Return whether a write past its end makes a list longer."""
+    return bool(node.attrs.get("resize_if_index_out_of_bounds"))
+
+
+def _element_type(node: Node) -> TensorType:
+    type_ = node.attrs["element_dtype"]
+    if type_ is None or type_ == TensorType.VARIANT:
+        raise ConversionError(f"{node}: a .tflite file cannot hold a list of lists")
+    assert isinstance(type_, TensorType)
+    return type_
+
+
+def _made(a: ListNode, length: Value, element_shape: Value) -> list[Value]:
+    declared = element_shape.data
+    extents: list[Extent] | None = None
+    if declared is not None and declared.ndim == 1 and (declared >= 0).all():
+        extents = [int(d) for d in declared]
+    else:
+        extents = element(a.node.output, a.scope)
+    if extents is None:
+        raise a.error("the size of its elements is known only once one is written; give input_shapes")
+    return [a.zeros(length, extents, _element_type(a.node))]
+
+
+def _reserve(a: ListNode) -> list[Value]:
+    return _made(a, a.int32(a.node.input(1)), a.node.input(0))
+
+
+def _empty(a: ListNode) -> list[Value]:
+    return _made(a, a.const(0), a.node.input(0))
+
+
+def _set_item(a: ListNode) -> list[Value]:
+    made, index, item = a.dense, a.int32(a.node.input(1)), a.node.input(2)
+    row, length = a.row(item), None if made.shape is None else made.shape[0]
+    if resizes(a.node) and _appends(a, made, index):
+        return [a.joined([made, row], None if length is None else length + 1)]
+    if resizes(a.node) and length is None:
+        return [_anywhere(a, made, index, row)]
+    if length == 1 and index.data is not None:
+        return [row]
+    start = a.vector(index)
+    if made.rank != 1:
+        first = a.const([1] + [0] * (len(made.shape or ()) - 1))
+        start = a.emit("Mul", [index, first], _INT32, (made.rank,))
+    return [a.emit(UPDATE_SLICE, [made, row, start], made.type, made.shape)]
+
+
+def _appends(a: ListNode, made: Value, index: Value) -> bool:
+    """Return whether the index is certainly the length of the list."""
+    if index.data is not None and made.shape is not None and made.shape[0] is not None:
+        return bool(int(index.data) == made.shape[0])
+    owner, body = a.scope.owner, a.function
+    if owner is None or owner.op != "While" or made not in body.inputs or index not in body.inputs:
+        return False
+    k, j = body.inputs.index(made), body.inputs.index(index)
+    start, outer = owner.input(j).data, owner.input(k)
+    step = body.outputs[j].producer
+    if start is None or outer.shape is None or outer.shape[0] != int(start) or step is None or step.op != "AddV2":
+        return False
+    if body.outputs[k] is not a.node.output or index not in step.inputs:
+        return False
+    return any(v is not None and v.data is not None and v.data.size == 1 and int(v.data) == 1 for v in step.inputs)
+
+
+def _anywhere(a: ListNode, made: Value, index: Value, row: Value) -> Value:
+    """Write at any index, zeros before it where the list is shorter."""
+    length = a.size(made, 0)
+    gap = a.emit("Maximum", [a.emit("Sub", [index, length], _INT32, ()), a.const(0)], _INT32, ())
+    first = np.zeros((made.rank or 1, 2), np.int32)
+    first[0, 1] = 1
+    pads = a.emit("Mul", [gap, constant(first)], _INT32, first.shape)
+    before = a.part(made, None, index)
+    padded = a.emit("Pad", [before, pads], made.type, (None, *(made.shape or ())[1:]))
+    after = a.emit("AddV2", [index, a.const(1)], _INT32, ())
+    return a.joined([padded, row, a.part(made, after, None)], None)
+
+
+def _push_back(a: ListNode) -> list[Value]:
+    length = (a.dense.shape or (None,))[0]
+    return [a.joined([a.dense, a.row(a.node.input(1))], None if length is None else length + 1)]
+
+
+def _pop_back(a: ListNode) -> list[Value]:
+    last = a.emit("Sub", [a.size(a.dense, 0), a.const(1)], _INT32, ())
+    return [a.part(a.dense, None, last), a.pick(a.dense, last)]
+
+
+def _concat(a: ListNode) -> list[Value]:
+    """Return all elements one after the other, and their lengths, which are equal."""
+    made = a.dense
+    shape = made.shape or ()
+    rest = shape[2:]
+    if len(shape) < 2 or None in rest:
+        raise a.error("the size of its elements is not known")
+    total = None if shape[0] is None or shape[1] is None else shape[0] * shape[1]
+    target = a.const([-1, *(d for d in rest if d is not None)])
+    joined = a.emit("Reshape", [made, target], made.type, (total, *rest))
+    lengths = a.emit("Fill", [a.vector(a.size(made, 0)), a.size(made, 1)], _INT32, (shape[0],))
+    type_ = a.node.outputs[1].type
+    return [joined, a.emit("Cast", [lengths], type_, lengths.shape, DstT=type_)]
+
+
+def _split(a: ListNode) -> list[Value]:
+    x, lengths = a.node.input(0), a.node.input(2).data
+    if lengths is None or not lengths.size or (lengths != lengths[0]).any() or x.shape is None or None in x.shape[1:]:
+        raise a.error("its parts are not certainly of one size")
+    shape = (len(lengths), int(lengths[0]), *x.shape[1:])
+    return [a.emit("Reshape", [x, a.const(shape)], x.type, shape)]
+
+
+def _scatter(a: ListNode) -> list[Value]:
+    x, indices = a.node.input(0), a.node.input(1)
+    size = a.node.input(3).data if len(a.node.inputs) > 3 else None
+    if indices.data is not None and x.shape is not None and indices.data.tolist() == list(range(x.shape[0] or 0)):
+        return [x]
+    if _counts_rows(indices, x):
+        return [x]
+    if indices.data is None or x.shape is None or None in x.shape[1:]:
+        raise a.error("the indices that it writes to are not constant")
+    length = max(int(indices.data.max(initial=-1)) + 1, -1 if size is None else int(size))
+    shape = (length, *x.shape[1:])
+    where = a.const(indices.data.reshape(-1, 1))
+    return [a.emit("ScatterNd", [where, x, a.const(shape)], x.type, shape)]
+
+
+def _counts_rows(indices: Value, x: Value) -> bool:
+    """Return whether indices are range(0, n) for the n rows of x, as TensorArray.unstack writes them."""
+    node = indices.producer
+    start = None if node is None or node.op != "Range" else node.input(0).data
+    if node is None or start is None or int(start):
+        return False
+    size = node.input(1).producer
+    shape = None if size is None or size.op != "StridedSlice" else size.input(0).producer
+    return shape is not None and shape.op == "Shape" and shape.input(0) is x
+
+
+def _element_shape(a: ListNode) -> list[Value]:
+    made = a.dense
+    shape = a.emit("Shape", [made], a.node.output.type, (made.rank,), out_type=a.node.output.type)
+    return [a.part(shape, a.const(1), None)]
+
+
+LIST_RULES: Mapping[str, Callable[[ListNode], list[Value]]] = {
+    "TensorListFromTensor": lambda a: [a.node.input(0)],
+    "TensorListReserve": _reserve,
+    "EmptyTensorList": _empty,
+    "TensorListGetItem": lambda a: [a.pick(a.dense, a.int32(a.node.input(1)))],
+    "TensorListSetItem": _set_item,
+    "TensorListPushBack": _push_back,
+    "TensorListPopBack": _pop_back,
+    "TensorListStack": lambda a: [a.dense],
+    "TensorListLength": lambda a: [a.size(a.dense, 0)],
+    "TensorListGather": lambda a: [a.pick(a.dense, a.int32(a.node.input(1)))],
+    "TensorListScatter": _scatter,
+    "TensorListScatterV2": _scatter,
+    "TensorListConcatV2": _concat,
+    "TensorListConcat": _concat,
+    "TensorListSplit": _split,
+    "TensorListElementShape": _element_shape,
+}

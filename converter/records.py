@@ -1,0 +1,49 @@
+"""Records that nodes and values refer to: shapes, variables, functions by name, operators of the converter's own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from litecl.converter.traits import Effects
+from litecl.interpreter.graph import Array
+
+Dims = tuple[int | None, ...]
+
+# From the shapes of the operands to those of the results; None where not even the rank is known.
+InferShapes = Callable[[Sequence[Dims | None]], Sequence[Dims | None]]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A TensorFlow variable and the value that it has when the model is converted.
+
+    key: tells it from other variables of the process, whose names may be equal.
+    """
+
+    name: str = field(compare=False)
+    data: Array = field(compare=False)
+    key: str
+
+
+@dataclass(frozen=True)
+class Callee:
+    """A function named by an attribute, with the attributes given to it."""
+
+    name: str
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnOp:
+    """An operator of the converter's own, by which a pass tells a later one what it has found.
+
+    ``own_ops`` lists them. Passes compare a node's operator with the record, never by its name.
+
+    infer: shapes of the results; None where the shapes that a node declares hold.
+    lower: a ``lower.builder.Lowering``; None where a pass has replaced all such nodes before they are lowered.
+    """
+
+    name: str
+    infer: InferShapes | None = None
+    lower: Callable[[Any], Any] | None = None
+    effects: Effects = Effects.PURE

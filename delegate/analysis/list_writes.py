@@ -1,0 +1,129 @@
+"""Finds how TensorFlow's converter writes an element of a list, and makes it an update that keeps the list's shape.
+
+A TensorList is a tensor, and writing ``item`` to place ``i`` puts a new one together:
+``CONCATENATION(SLICE(list, 0, i), item, SLICE(list, i + 1, -1))``. The pieces have another size at every step, so the
+shape of the result is known only at run time. It is ``DYNAMIC_UPDATE_SLICE(list, item, (i, 0, ...))``, which is what
+takes its place.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.graph import Array, Model, Node, Shape, Subgraph, TensorSpec
+from litecl.interpreter.op import ControlOp, NoOptions, Op
+from litecl.interpreter.ops.binary import ADD
+from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
+from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
+from litecl.interpreter.ops.reshape import EXPAND_DIMS, RESHAPE
+from litecl.interpreter.ops.slice import SLICE
+from litecl.interpreter.run.shapes import propagate
+from litecl.interpreter.schema import ActivationFunctionType
+
+Specs = Sequence[Sequence[TensorSpec]]
+
+
+def with_lists_in_place(model: Model, specs: Specs, entries: Mapping[int, Sequence[Shape]]) -> tuple[Model, Specs]:
+    """Return the model with all such writes replaced, and what is then known of its tensors; itself if there is none.
+
+    A write may show only once another is replaced, whose list keeps its shape then. entries: shapes of the inputs of
+    entry subgraphs.
+    """
+    while (changed := update_lists_in_place(model, specs)) is not model:
+        try:
+            model, specs = changed, propagate(changed, entries)
+        except LiteclError:  # pieces that do not fit together, which only a run of the loop would show
+            break
+    return model, specs
+
+
+def update_lists_in_place(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> Model:
+    """The model with such writes replaced, node by node: positions stay, and a piece that nobody reads any more too.
+
+    The model itself where there is none.
+    """
+    graphs = tuple(_graph(graph, known) for graph, known in zip(model.subgraphs, specs, strict=True))
+    changed = any(new is not old for new, old in zip(graphs, model.subgraphs, strict=True))
+    return replace(model, subgraphs=graphs) if changed else model
+
+
+def learned(graph: Subgraph, loaded: Sequence[TensorSpec], planned: Sequence[TensorSpec]) -> tuple[Node, ...]:
+    """Return a node that gives tensors the values that are known of the model as planned and not as loaded, if any.
+
+    Nothing computes them, neither a region nor, as the nodes count as folded, the CPU.
+    """
+    made = [t for node in graph.nodes for t in node.outputs if loaded[t].data is None]
+    values = {t: value for t in made if (value := planned[t].data) is not None}
+    op = ControlOp("CL_KNOWN", NoOptions, lambda options, inputs: [], lambda options, inputs, _: [*values.values()])
+    return (Node(op, (), tuple(values), NoOptions()),) if values else ()
+
+
+def _graph(graph: Subgraph, specs: Sequence[TensorSpec]) -> Subgraph:
+    found = _Writes(graph, specs)
+    writes = [write for i in range(len(graph.nodes)) if (write := found.find(i))]
+    if not writes:
+        return graph
+    nodes, tensors = list(graph.nodes), list(graph.tensors)
+    for joined, head, start in writes:
+        whole, item, place = nodes[head].inputs[0], nodes[joined].inputs[1], len(tensors)
+        tensors.append(replace(graph.tensors[nodes[head].inputs[1]], data=None, name="place"))
+        nodes[head] = Node(CONCATENATION, start, (place,), ConcatenationOptions(0, ActivationFunctionType.NONE))
+        nodes[joined] = Node(DYNAMIC_UPDATE_SLICE, (whole, item, place), nodes[joined].outputs, NoOptions())
+    return replace(graph, nodes=tuple(nodes), tensors=tuple(tensors))
+
+
+class _Writes:
+    """One subgraph, looked at from the nodes that might complete a write."""
+
+    def __init__(self, graph: Subgraph, specs: Sequence[TensorSpec]) -> None:
+        self._graph, self._specs = graph, specs
+        self._maker = {t: i for i, node in enumerate(graph.nodes) for t in node.outputs}
+        self._readers = Counter([*(t for node in graph.nodes for t in node.inputs), *graph.outputs])
+
+    def find(self, joined: int) -> tuple[int, int, tuple[int, int]] | None:
+        """The position of the node, that of the SLICE of what lies before, and the two parts of where it writes."""
+        node = self._graph.nodes[joined]
+        if node.op is not CONCATENATION or len(node.inputs) != 3 or node.options.axis != 0:
+            return None
+        before, item, after = node.inputs
+        head, tail = self._made_by(before, SLICE), self._made_by(after, SLICE)
+        shape = self._specs[item].shape
+        if head is None or tail is None or head.inputs[0] != tail.inputs[0] or not shape or shape[0] != 1:
+            return None
+        if not self._is(head.inputs[1], 0) or not self._is(tail.inputs[2], -1) or self._readers[before] != 1:
+            return None
+        length, first = self._parts(head.inputs[2], -1), self._parts(tail.inputs[1], 0)
+        if length is None or first is None or not self._follows(first[0], length[0]):
+            return None
+        return joined, self._maker[before], (length[0], first[1])
+
+    def _made_by(self, tensor: int, op: Op) -> Node | None:
+        node = self._graph.nodes[self._maker[tensor]] if tensor in self._maker else None
+        return node if node is not None and node.op is op else None
+
+    def _parts(self, tensor: int, rest: int) -> tuple[int, int] | None:
+        """The two tensors whose concatenation a position is: an index, then constants that are all ``rest``."""
+        node = self._made_by(tensor, CONCATENATION)
+        if node is None or len(node.inputs) != 2 or not self._is(node.inputs[1], rest):
+            return None
+        return node.inputs[0], node.inputs[1]
+
+    def _follows(self, following: int, index: int) -> bool:
+        """Whether one index is the other one plus 1."""
+        node = self._made_by(self._scalar(following), ADD)
+        if node is None:
+            return False
+        terms = [t for t in node.inputs if t != self._scalar(index)]
+        return len(terms) == 1 and self._is(terms[0], 1)
+
+    def _scalar(self, tensor: int) -> int:
+        """A tensor of one element without the axes that were put around it."""
+        node = self._made_by(tensor, RESHAPE) or self._made_by(tensor, EXPAND_DIMS)
+        return tensor if node is None else self._scalar(node.inputs[0])
+
+    def _is(self, tensor: int, value: int) -> bool:
+        data: Array | None = self._specs[tensor].data
+        return data is not None and bool(np.all(data == value))

@@ -1,0 +1,134 @@
+"""How the variables of a loop are kept, and how often it runs: what its body alone tells."""
+
+from collections.abc import Collection, Sequence
+from enum import Enum
+
+import numpy as np
+
+from litecl.delegate.analysis.states import updated_by
+from litecl.interpreter.graph import Model, Node, Subgraph, TensorSpec
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops.binary import ADD, LOGICAL_AND
+from litecl.interpreter.ops.compare import LESS
+from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
+from litecl.interpreter.ops.gather import GATHER, GATHER_ND
+from litecl.interpreter.ops.slice import SLICE
+from litecl.interpreter.ops.strided_slice import STRIDED_SLICE
+from litecl.interpreter.schema import ActivationFunctionType
+
+# Operators whose result never lies in the memory of what they read.
+_READERS = (GATHER, GATHER_ND, SLICE, STRIDED_SLICE)
+
+
+class Kind(Enum):
+    """READ_ONLY: no iteration changes it. IN_PLACE: every iteration updates a part of it. SWAPPED: computed anew."""
+
+    READ_ONLY = 0
+    IN_PLACE = 1
+    SWAPPED = 2
+
+
+def live_nodes(graph: Subgraph) -> tuple[int, ...]:
+    """The nodes that outputs or effects hang on, in order."""
+    needed = set(graph.outputs)
+    live: list[int] = []
+    for i in reversed(range(len(graph.nodes))):
+        node = graph.nodes[i]
+        if _acts(node) or needed.intersection(node.outputs):
+            live.append(i)
+            needed.update(node.inputs)
+    return tuple(reversed(live))
+
+
+def _acts(node: Node) -> bool:
+    """Whether a node does more than compute its outputs."""
+    return not node.outputs or (isinstance(node.op, Op) and (bool(node.op.states) or not node.op.pure))
+
+
+def in_place(graph: Subgraph, nodes: Sequence[int], kept: Collection[int], owned: Collection[int]) -> set[int]:
+    """The DYNAMIC_UPDATE_SLICE nodes whose tensor nobody needs as it was, so that they may write into it.
+
+    kept: tensors that are read after the nodes have run. owned: inputs of the subgraph that may be overwritten.
+    """
+    result: set[int] = set()
+    fresh = set(owned)
+    for position, i in enumerate(nodes):
+        node = graph.nodes[i]
+        if node.op is not DYNAMIC_UPDATE_SLICE:
+            continue
+        tensor = node.inputs[0]
+        readers = [(at, n) for at, n in enumerate(nodes) if tensor in graph.nodes[n].inputs and n != i]
+        harmless = all(at < position and graph.nodes[n].op in _READERS for at, n in readers)
+        if harmless and tensor in fresh and tensor not in kept and node.inputs.count(tensor) == 1:
+            result.add(i)
+        fresh.add(node.outputs[0])
+    return result
+
+
+def kinds(body: Subgraph) -> list[Kind]:
+    """How each variable of a loop with this body is kept."""
+    made = {t: i for i, node in enumerate(body.nodes) for t in node.outputs}
+    live = live_nodes(body)
+    updates = in_place(body, live, body.outputs, body.inputs)
+    states = {t for i in live for t in updated_by(body.nodes[i])}
+
+    def kind(given: int, result: int) -> Kind:
+        if given == result:
+            return Kind.SWAPPED if given in states else Kind.READ_ONLY
+        while made.get(result) in updates:
+            result = body.nodes[made[result]].inputs[0]
+            if result == given:
+                return Kind.IN_PLACE
+        return Kind.SWAPPED
+
+    return [kind(given, result) for given, result in zip(body.inputs, body.outputs, strict=True)]
+
+
+def trip_count(
+    node: Node, model: Model, caller: Sequence[TensorSpec], specs: Sequence[Sequence[TensorSpec]]
+) -> int | None:
+    """How often a WHILE runs, where it counts from one constant to another; None where that is not to be seen.
+
+    The condition is ``i < n``, or several of them joined by LOGICAL_AND, and the body adds a constant to every such i.
+    """
+    condition, body = node.options.cond_subgraph_index, node.options.body_subgraph_index
+    graph = model.subgraphs[condition]
+    counts = [
+        None if found is None else _count(found, node, model.subgraphs[body], caller, specs[body])
+        for found in _comparisons(graph, graph.outputs[0], specs[condition])
+    ]
+    known = [count for count in counts if count is not None]
+    return min(known) if known and len(known) == len(counts) else None
+
+
+def _comparisons(graph: Subgraph, tensor: int, specs: Sequence[TensorSpec]) -> list[tuple[int, int] | None]:
+    """The variable (its position) and the limit of every ``i < n`` that a condition consists of, None for another."""
+    maker = next((node for node in graph.nodes if tensor in node.outputs), None)
+    if maker is not None and maker.op is LOGICAL_AND:
+        return [found for t in maker.inputs for found in _comparisons(graph, t, specs)]
+    if maker is None or maker.op is not LESS or maker.inputs[0] not in graph.inputs:
+        return [None]
+    limit = specs[maker.inputs[1]].data
+    if limit is None or limit.size != 1 or limit.dtype.kind != "i":
+        return [None]
+    return [(graph.inputs.index(maker.inputs[0]), int(limit.item()))]
+
+
+def _count(
+    found: tuple[int, int], node: Node, body: Subgraph, caller: Sequence[TensorSpec], specs: Sequence[TensorSpec]
+) -> int | None:
+    position, limit = found
+    start = caller[node.inputs[position]].data
+    maker = next((n for n in body.nodes if body.outputs[position] in n.outputs), None)
+    if start is None or start.size != 1 or maker is None or maker.op is not ADD:
+        return None
+    plain = maker.options.fused_activation_function == ActivationFunctionType.NONE
+    if body.inputs[position] not in maker.inputs or not plain:
+        return None
+    others = [t for t in maker.inputs if t != body.inputs[position]]
+    step = specs[others[0]].data if len(others) == 1 else None
+    if step is None or step.size != 1 or step.item() <= 0:
+        return None
+    if limit + int(step.item()) > np.iinfo(step.dtype).max:
+        return None
+    return max(0, -((int(start.item()) - limit) // int(step.item())))

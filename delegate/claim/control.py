@@ -1,0 +1,139 @@
+"""Why the device does not run a WHILE, an IF or a CALL, and which subgraphs these reach. Pure functions of data."""
+
+from collections.abc import Callable, Sequence
+
+from litecl.delegate.analysis.loop_variables import live_nodes
+from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.graph import ABSENT, Model, Node, Shape, Subgraph, TensorSpec
+from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.ops.control import CALL, IF, STABLEHLO_COMPOSITE, WHILE
+from litecl.interpreter.run.shapes import propagate
+from litecl.interpreter.schema import TensorType
+
+CONTROL_OPS = (IF, WHILE, CALL, STABLEHLO_COMPOSITE)
+"""What may be absorbed into a region, with all the subgraphs that it reaches."""
+
+FOLDED = "constant: computed at preparation"
+
+Specs = Sequence[Sequence[TensorSpec]]
+WhyNot = Callable[[int, int], str | None]
+
+
+def refusal(index: int, node: Node, model: Model, specs: Specs, why_not: WhyNot) -> str | None:
+    """Why a control node of subgraph ``index`` stays on the CPU, None where the device runs all that it reaches.
+
+    why_not: the same of any node, by its subgraph and position.
+    """
+    name = node.op.name
+    if node.op not in CONTROL_OPS:
+        return f"{name} runs on the CPU; static parts of its subgraphs are claimed as regions of their own"
+    reason = (
+        _shapes(index, node, model, specs)
+        or next((r for callee in callees_of(node) if (r := _subgraph(callee, model, specs, why_not))), None)
+        or _condition(index, node, model, specs)
+    )
+    return None if reason is None else f"{name}: {reason}"
+
+
+def callees_of(node: Node) -> tuple[int, ...]:
+    """The subgraphs that a node runs."""
+    return node.op.callees(node.options) if isinstance(node.op, ControlOp) else ()
+
+
+def reached(model: Model, nodes: Sequence[Node]) -> tuple[int, ...]:
+    """The subgraphs that nodes run, and those that these run in turn."""
+    found: list[int] = []
+    waiting = [callee for node in nodes for callee in callees_of(node)]
+    while waiting:
+        index = waiting.pop()
+        if index not in found:
+            found.append(index)
+            waiting += [callee for node in model.subgraphs[index].nodes for callee in callees_of(node)]
+    return tuple(sorted(found))
+
+
+def _subgraph(index: int, model: Model, specs: Specs, why_not: WhyNot) -> str | None:
+    """Why a subgraph cannot be absorbed: one of its nodes that stays on the CPU, or keeps a variable."""
+    graph = model.subgraphs[index]
+    for position in live_nodes(graph):
+        node, reason = graph.nodes[position], why_not(index, position)
+        if reason not in (None, FOLDED):
+            where = f"{node.op.name} in subgraph {index}"
+            return reason if isinstance(node.op, ControlOp) else f"{where} stays on the CPU: {reason}"
+        if isinstance(node.op, Op) and any(t != ABSENT and specs[index][t].is_variable for t in node.inputs):
+            return f"{node.op.name} in subgraph {index} keeps a variable"
+    return None
+
+
+def _condition(index: int, node: Node, model: Model, specs: Specs) -> str | None:
+    """Why a predicate is none."""
+    if node.op is IF:
+        spec = specs[index][node.inputs[0]]
+    elif node.op is WHILE:
+        graph = callees_of(node)[0]
+        spec = specs[graph][model.subgraphs[graph].outputs[0]]
+    else:
+        return None
+    if spec.type == TensorType.BOOL and spec.shape is not None and spec.size == 1:
+        return None
+    return f"the condition is {spec.type.name}{_text(spec.shape)}, expected one BOOL"
+
+
+def _shapes(index: int, node: Node, model: Model, specs: Specs) -> str | None:
+    """What is not static of a node's operands and results."""
+    for position, tensor in enumerate(node.inputs):
+        if tensor == ABSENT or specs[index][tensor].shape is None:
+            return f"input {position} has a shape that is known only at run time"
+    if node.op is WHILE:
+        return _loop_shapes(index, node, model, specs)
+    callees = [model.subgraphs[callee] for callee in callees_of(node)]
+    known = [[specs[c][t] for t in g.outputs] for c, g in zip(callees_of(node), callees, strict=True)]
+    for position, results in enumerate(zip(*known, strict=True)):
+        shapes = [spec.shape for spec in results]
+        if None in shapes:
+            return f"output {position} has a shape that is known only at run time"
+        if len(set(shapes)) > 1:
+            return f"output {position} has the shape {' in one branch and '.join(map(_text, shapes))} in the other"
+        if len({spec.type for spec in results}) > 1:
+            return f"output {position} has different types in the branches"
+    return _arguments(index, node, node.inputs[1:] if node.op is IF else node.inputs, model, specs)
+
+
+def _loop_shapes(index: int, node: Node, model: Model, specs: Specs) -> str | None:
+    """The first loop variable that an iteration gives another shape or type."""
+    body = callees_of(node)[1]
+    graph = model.subgraphs[body]
+    given = [specs[index][t] for t in node.inputs]
+    after = _after_one_iteration(body, given, model)
+    for position, (before, result, tensor) in enumerate(zip(given, after, graph.outputs, strict=True)):
+        if result != before.shape and specs[body][graph.inputs[position]].shape is None:
+            return f"output {position} of the body changes shape {_text(before.shape)} -> {_text(result)}"
+        if specs[body][tensor].type != before.type:
+            return f"output {position} of the body changes type to {specs[body][tensor].type.name}"
+    return _arguments(index, node, node.inputs, model, specs)
+
+
+def _arguments(index: int, node: Node, given: Sequence[int], model: Model, specs: Specs) -> str | None:
+    """A subgraph that other nodes run with other shapes has no shapes of its own."""
+    for callee in callees_of(node):
+        for position, (tensor, inner) in enumerate(zip(given, model.subgraphs[callee].inputs, strict=True)):
+            outer, known = specs[index][tensor], specs[callee][inner]
+            if known.shape is None:
+                return f"input {position} of subgraph {callee} has more than one shape"
+            if known.type != outer.type:
+                return f"input {position} of subgraph {callee} is {known.type.name}, got {outer.type.name}"
+    return None
+
+
+def _after_one_iteration(body: int, given: Sequence[TensorSpec], model: Model) -> list[Shape | None]:
+    """The shapes that the first iteration gives the loop variables, as far as they can be told."""
+    graph: Subgraph = model.subgraphs[body]
+    try:
+        specs = propagate(model, {body: [spec.static_shape for spec in given]})[body]
+    except LiteclError:
+        return [None] * len(given)
+    return [specs[t].shape for t in graph.outputs]
+
+
+def _text(shape: Shape | None) -> str:
+    return "?" if shape is None else str(list(shape))

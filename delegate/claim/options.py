@@ -1,0 +1,76 @@
+"""What a user may ask of the delegate."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from os import PathLike
+from typing import Any, Literal, get_args
+
+from litecl.delegate.cl_op import ClOp, DeviceOp
+from litecl.delegate.ops import CL_OPS
+from litecl.delegate.tuning import Tuning
+from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.op import Op
+
+Precision = Literal["fp32", "fp16"]
+
+
+@dataclass(frozen=True, eq=False)
+class CLOptions:
+    """The keywords of ``CLDelegate``, whose docstring says what they mean: declared here, checked and frozen.
+
+    queue_loops: queue the iterations of loops, and launches by themselves, also where one kernel could run them all.
+    """
+
+    device: Any = None
+    _: KW_ONLY
+    num_threads: int | None = None
+    precision: Precision = "fp32"
+    max_delegated_partitions: int | None = None
+    min_nodes_per_partition: int = 1
+    allow_ops: Collection[str] | None = None
+    deny_ops: Collection[str] | None = None
+    deny_nodes: Collection[int | tuple[int, int]] | None = None
+    cache_dir: str | PathLike[str] | None = "auto"
+    tuning: Tuning | None = None
+    profile: bool = False
+    strict: bool = False
+    max_loop_iterations: int | None = None
+    queue_loops: bool = False
+    custom_ops: Collection[ClOp] = ()
+
+    def __post_init__(self) -> None:
+        if self.precision not in get_args(Precision):
+            raise DelegateError(f"precision: expected 'fp32' or 'fp16', got {self.precision!r}")
+        for name in ("num_threads", "max_delegated_partitions", "min_nodes_per_partition", "max_loop_iterations"):
+            value = getattr(self, name)
+            if value is not None and value < (0 if name.startswith("max_") else 1):
+                raise DelegateError(f"{name}: expected a positive number, got {value}")
+        for name, freeze in _FROZEN.items():
+            object.__setattr__(self, name, freeze(getattr(self, name)))
+
+    def why_denied(self, op: str, place: tuple[int, int]) -> str | None:
+        """Return why the user keeps a node on the CPU, or None. place: its subgraph, and its position there."""
+        if place in (self.deny_nodes or ()):
+            return "denied by deny_nodes"
+        if op in (self.deny_ops or ()):
+            return "denied by deny_ops"
+        return "not in allow_ops" if self.allow_ops is not None and op not in self.allow_ops else None
+
+    @cached_property
+    def cl_ops(self) -> Mapping[Op, DeviceOp]:
+        """The device operators: litecl's, and those of the user."""
+        return {**CL_OPS, **{cl_op.op: cl_op for cl_op in self.custom_ops}}
+
+
+def _node_set(nodes: Collection[int | tuple[int, int]] | None) -> frozenset[tuple[int, int]]:
+    """Return ``deny_nodes`` as (subgraph, node) pairs; a bare number is a node of subgraph 0."""
+    return frozenset((0, node) if isinstance(node, int) else node for node in nodes or ())
+
+
+_FROZEN: dict[str, Callable[[Any], Any]] = {
+    "allow_ops": lambda names: None if names is None else frozenset(names),
+    "deny_ops": lambda names: frozenset(names or ()),
+    "deny_nodes": _node_set,
+    "custom_ops": tuple,
+}

@@ -1,0 +1,293 @@
+"""One model prepared for a device: partitioned, planned and built, and what is told of it afterwards."""
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from litecl.delegate.analysis.cost import work_flops
+from litecl.delegate.analysis.list_writes import learned, with_lists_in_place
+from litecl.delegate.cl_op import Const, Operand
+from litecl.delegate.claim.control import FOLDED, callees_of, reached
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.claim.partition import Partitioning, Region, partition
+from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.errors import typed_errors
+from litecl.delegate.opencl.opening import forget, open_device, tuning_of
+from litecl.delegate.opencl.runner import Program
+from litecl.delegate.plan.plan import Plan, plan
+from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, PartitionRow, summary, warn
+from litecl.interpreter import limits
+from litecl.interpreter.errors import DelegateError, LimitError, OutOfDeviceMemory
+from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
+from litecl.interpreter.op import ControlOp, Inputs, NoOptions
+from litecl.interpreter.run.executor import Frame
+
+
+@dataclass
+class CLDelegation:
+    """One model with its regions on one device."""
+
+    original: Model
+    specs: Sequence[Sequence[TensorSpec]]
+    options: CLOptions
+    preserve: bool
+    model: Model = field(init=False)
+    planned: Model = field(init=False)  # the model as regions are made of it, node by node like the original
+    planned_specs: Sequence[Sequence[TensorSpec]] = field(init=False)
+    counters: Counters = field(default_factory=Counters)
+    failures: list[str] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
+    _device: Device | None = None
+    _programs: dict[int, Program] = field(default_factory=dict)
+    _rows: list[NodeRow] = field(default_factory=list)
+    _called: set[int] = field(default_factory=set)  # subgraphs that nodes run
+    _input_memory: dict[int, dict[int, Array]] = field(default_factory=dict)
+    _build_s: float = 0.0
+    _cache_hits: int = 0
+
+    def prepare(self) -> None:
+        """Rewrites the model, subgraph by subgraph."""
+        graphs = self.original.subgraphs
+        shapes = {i: [self.specs[i][t].static_shape for t in graphs[i].inputs] for i in self._entries()}
+        self.planned, self.planned_specs = with_lists_in_place(self.original, self.specs, shapes)
+        start_s = time.perf_counter()
+        try:
+            flops = work_flops(self.original, self.specs)
+            self._device = open_device(self.options, flops, self.passed_over)
+            hits_before = self._device.programs.cache_hits
+        except DelegateError as error:
+            self._fail(error)
+        self.model = replace(self.original, subgraphs=self._subgraphs())
+        self._build_s = time.perf_counter() - start_s
+        if self._device is not None:
+            self._cache_hits = self._device.programs.cache_hits - hits_before
+
+    def report(self) -> DelegationReport:
+        """What ran where and why."""
+        kernels = self._kernel_rows()
+        programs = self._programs.items()
+        return DelegationReport(
+            device="none" if self._device is None else self._device.name,
+            nodes=tuple(self._rows),
+            partitions=tuple(_partition_row(number, program) for number, program in programs),
+            counters=replace(self.counters),
+            build_s=self._build_s,
+            cache_hits=self._cache_hits,
+            kernels=kernels,
+            failures=tuple(self.failures),
+            passed_over=tuple(self.passed_over),
+        )
+
+    def _kernel_rows(self) -> tuple[KernelRow, ...]:
+        """Device times of launches; none of a region whose device does not tell them, which is logged."""
+        rows: list[KernelRow] = []
+        for program in self._programs.values():
+            try:
+                rows += program.kernel_rows()
+            except DelegateError as error:
+                if self.options.strict:
+                    raise
+                warn(f"region {program.partition} has no times: {summary(error)}")
+        return tuple(rows)
+
+    def _subgraphs(self) -> tuple[Subgraph, ...]:
+        """Every subgraph rewritten, but for those that only regions run: these are part of the regions."""
+        graphs = list(self.original.subgraphs)
+        self._called = set(reached(self.original, [node for graph in graphs for node in graph.nodes]))
+        waiting = [i for i in range(len(graphs)) if i not in self._called or i in self._entries()]
+        done: set[int] = set()
+        while waiting:
+            index = waiting.pop(0)
+            if index not in done:
+                done.add(index)
+                graphs[index] = self._subgraph(index, graphs[index])
+                waiting += [callee for node in graphs[index].nodes for callee in callees_of(node)]
+        self._report_absorbed(done)
+        self._rows.sort(key=lambda row: (row.subgraph, row.node))
+        return tuple(graphs)
+
+    def _entries(self) -> set[int]:
+        return {0, *(signature.subgraph for signature in self.original.signatures)}
+
+    def _basis(self, index: int) -> tuple[Model, Sequence[Sequence[TensorSpec]]]:
+        """What regions of a subgraph are made of: the original where the CPU runs some of what was changed in it."""
+        changed = self.planned.subgraphs[index] is not self.original.subgraphs[index]
+        return (self.original, self.specs) if changed else (self.planned, self.planned_specs)
+
+    def _subgraph(self, index: int, graph: Subgraph) -> Subgraph:
+        parts, known = self._partition(index, graph), learned(graph, self.specs[index], self._basis(index)[1][index])
+        built = {
+            region.nodes: node
+            for region in parts.regions
+            if (node := self._build(region, (*known, *(graph.nodes[i] for i in region.nodes)), parts))
+        }
+        self._report(index, graph, parts)
+        if not built:
+            return graph
+        runs = [[built[run]] if run in built else [graph.nodes[i] for i in run] for run in parts.order]
+        nodes = [*known, *(node for run in runs for node in run)]
+        if index in self._entries() and index not in self._called:
+            self._share_memory(index, graph, {t for n in nodes if n not in built.values() for t in n.inputs})
+        return replace(graph, nodes=tuple(nodes))
+
+    def _partition(self, index: int, graph: Subgraph) -> Partitioning:
+        try:
+            if self._device is not None:
+                with typed_planning(f"partitioning subgraph {index}"):
+                    float64 = self._device.target.float64
+                    basis = self._basis(index)
+                    return partition(index, *basis, self.options, preserve=self.preserve, float64=float64)
+        except DelegateError as error:
+            self._fail(error)
+        return Partitioning((), dict.fromkeys(range(len(graph.nodes)), self.failures[-1]), ())
+
+    def _share_memory(self, index: int, graph: Subgraph, on_cpu: Collection[int]) -> None:
+        """Inputs that only regions read are set in a region's memory, outputs that nobody else reads stay in it.
+
+        on_cpu: tensors that the CPU reads, which may keep an array for longer than until the next invoke.
+        """
+        memory: dict[int, Array] = {}
+        for program in self._programs.values():
+            if program.plan.region.subgraph == index:
+                memory = program.input_memory() | memory
+                program.lend({*graph.outputs}.difference(on_cpu))
+        own = {*graph.inputs}.difference(on_cpu, graph.outputs)
+        self._input_memory[index] = {t: array for t, array in memory.items() if t in own}
+
+    def input_memory(self, subgraph: int) -> Mapping[int, Array]:
+        """See ``Delegation.input_memory``."""
+        return self._input_memory.get(subgraph, {})
+
+    def _build(self, region: Region, nodes: tuple[Node, ...], parts: Partitioning) -> Node | None:
+        """Return the node that runs a region, or None where the device fails to build it.
+
+        nodes: what the CPU runs instead where the region fails at run time.
+        """
+        assert self._device is not None
+        number = len(self._programs)
+        try:
+            program = self._program(region, self._device, number)
+        except DelegateError as error:
+            self._fail(error)
+            parts.reasons.update(dict.fromkeys(region.nodes, f"device failure: {summary(error)}"))
+            return None
+        if program.manner.fault:
+            warn(f"a region on {self._device.name} is {program.manner}")
+        self._programs[number] = program
+        runner = _RegionRunner(self, program, nodes)
+        op = ControlOp("CL_REGION", NoOptions, _keep_declared, runner.run)
+        return Node(op, region.inputs, region.outputs, NoOptions())
+
+    def _program(self, region: Region, device: Device, number: int) -> Program:
+        with typed_errors("preparing a region"):
+            model, specs = self._basis(region.subgraph)
+            tuning = tuning_of(self.options, device.device)
+            target = replace(device.target, half_weights=self.options.precision == "fp16", tuning=tuning)
+            with typed_planning("planning a region"):
+                planned = plan(region, model, specs, target, device.alignment, self.options.cl_ops)
+            _reserve(planned)
+            return Program(planned, device, number, self.options)
+
+    def _report(self, index: int, graph: Subgraph, parts: Partitioning) -> None:
+        regions = {number: program.plan.region for number, program in self._programs.items()}
+        numbers = {i: n for n, region in regions.items() if region.subgraph == index for i in region.nodes}
+        for i, node in enumerate(graph.nodes):
+            reason = parts.reasons.get(i, "")
+            claimed = i in numbers or (reason == FOLDED and bool(numbers))
+            self._rows.append(NodeRow(index, i, node.op.name, claimed, numbers.get(i), reason))
+
+    def _report_absorbed(self, done: set[int]) -> None:
+        """The nodes of subgraphs that run only as part of a region."""
+        for number, program in self._programs.items():
+            region = program.plan.region
+            graph = self.original.subgraphs[region.subgraph]
+            absorbed = set(reached(self.original, [graph.nodes[i] for i in region.nodes]))
+            for index in sorted(absorbed - done):
+                done.add(index)
+                nodes = enumerate(self.original.subgraphs[index].nodes)
+                self._rows += [NodeRow(index, i, node.op.name, True, number, "") for i, node in nodes]
+
+    def _fail(self, error: DelegateError) -> None:
+        if self.options.strict:
+            raise error
+        self.failures.append(summary(error))
+        warn(f"a region, or a whole model, runs on the CPU, because its device failed: {self.failures[-1]}")
+
+    def run_failed(self, program: Program, error: DelegateError) -> None:
+        """A region failed at run time: it goes back to the CPU for good, and other models get the device anew."""
+        if not isinstance(error, OutOfDeviceMemory):
+            forget(self._device)
+        self._fail(error)
+        self._programs.pop(program.partition, None)
+        number, reason = program.partition, f"device failure: {self.failures[-1]}"
+        self._rows = [
+            replace(row, claimed=False, partition=None, reason=reason) if row.partition == number else row
+            for row in self._rows
+        ]
+
+
+class _RegionRunner:
+    """Runs a region's program, and its nodes on the CPU once the device has failed."""
+
+    def __init__(self, delegation: CLDelegation, program: Program, nodes: tuple[Node, ...]) -> None:
+        self._delegation = delegation
+        self._program: Program | None = program
+        self._nodes = nodes
+        self._outputs = program.plan.region.outputs
+        self._states = tuple((program.plan.region.subgraph, state.tensor) for state in program.plan.states)
+
+    def run(self, options: NoOptions, inputs: Inputs, context: Any) -> list[Array]:
+        frame: Frame = context
+        if self._program is not None:
+            counters = self._delegation.counters
+            counters.begin(frame.invocation)
+            arrays = [value for value in inputs if value is not None]
+            try:
+                return self._program.run(arrays, frame.variables, self._states, counters)
+            except DelegateError as error:
+                self._delegation.run_failed(self._program, error)
+                self._program = None
+        frame.run_nodes(self._nodes)
+        return [frame.values[t] for t in self._outputs]
+
+
+@contextmanager
+def typed_planning(doing: str) -> Iterator[None]:
+    """Raise whatever planning trips over as a DelegateError: the CPU can still run what was to be planned."""
+    try:
+        yield
+    except DelegateError:
+        raise
+    except Exception as error:
+        raise DelegateError(f"{doing} failed: {type(error).__name__}: {error}") from error
+
+
+def _reserve(planned: Plan) -> None:
+    """Count a region's memory where it is limited. Raises OutOfDeviceMemory, so that the CPU takes the region."""
+    named = {arg for work in planned.works for arg in work.launch.args if isinstance(arg, Operand | Const)}
+    constants = sum(item.data.nbytes for item in named if item.data is not None)
+    try:
+        limits.reserve(planned.arena.size_bytes + constants)
+    except LimitError as error:
+        raise OutOfDeviceMemory(f"the region {error}") from None
+
+
+def _keep_declared(options: NoOptions, inputs: Any) -> list[TensorSpec]:
+    return []
+
+
+def _partition_row(number: int, program: Program) -> PartitionRow:
+    region = program.plan.region
+    return PartitionRow(
+        partition=number,
+        subgraph=region.subgraph,
+        nodes=region.nodes,
+        launches=len(program.plan.works),
+        arena_bytes=program.plan.arena.size_bytes,
+        constant_bytes=program.constant_bytes,
+        flops=program.plan.flops,
+        manner=program.manner,
+        loops=program.loops(),
+    )

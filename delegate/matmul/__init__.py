@@ -1,0 +1,1 @@
+"""Products of matrices and windows over images: tiles, packed weights, patches, Winograd. No operator lives here."""

@@ -1,0 +1,51 @@
+"""The launch of kernels_cl/gemm.cl, which several operators share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Scratch, Target
+from litecl.delegate.matmul.packing import stored_as
+from litecl.delegate.matmul.tile import Tile, flops, grid_for
+from litecl.interpreter.graph import Array
+
+
+@dataclass(frozen=True)
+class Product:
+    """``len(offsets)`` products of [rows, depth] and [depth, columns]; offsets are of each one's x and weights."""
+
+    rows: int
+    columns: int
+    depth: int
+    offsets: Sequence[tuple[int, int]] = ((0, 0),)
+
+
+def gemm(
+    product: Product,
+    tile: Tile,
+    target: Target,
+    x: Operand | Scratch,
+    weights: Arg,
+    bias: Arg,
+    out: Operand | Scratch,
+    activation: Activation,
+    residual: Operand | Scratch | None = None,
+) -> Launch:
+    """activation(x weights + bias + residual), for weights packed for ``tile``."""
+    p = product
+    grid = grid_for(tile, target, p.rows, p.columns, p.depth, len(p.offsets))
+    offsets: Array = np.array(p.offsets, np.int32)
+    row_step = None if isinstance(out, Scratch) else out.row_step
+    out_step = p.columns if row_step is None else row_step
+    sizes = (p.rows, p.columns, p.depth, out_step, grid.item_rows, grid.item_columns, int(residual is not None))
+    args = (x, weights, bias, bias if residual is None else residual, out, Const(offsets))
+    return Launch(
+        "gemm",
+        "gemm",
+        (*args, *(np.int32(n) for n in sizes), *activation.bounds),
+        grid.global_size,
+        grid.local_size,
+        tile.defines | stored_as(weights) | activation.defines,
+        flops(len(p.offsets), p.rows, p.columns, p.depth),
+    )

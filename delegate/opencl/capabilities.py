@@ -1,0 +1,142 @@
+"""What a device's compiler makes of a kernel: asked with a kernel of a few lines, and kept in the cache folder.
+
+A driver may report what the processor has although its compiler does not use it. Vectors wider than the registers that
+the compiler knows are no mere loss: functions compiled apart then disagree on how such vectors are passed.
+"""
+
+import json
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from litecl.delegate import disk
+from litecl.delegate.opencl.environment import POCL, check_room
+from litecl.delegate.processor import name_processor
+from litecl.interpreter.errors import KernelBuildError
+
+_VERSION = 2  # of the file; goes up when the probe asks for more
+_MACROS = (
+    *("__SSE2__", "__AVX__", "__AVX2__", "__FMA__", "__F16C__"),
+    *("__AVX512F__", "__AVX512BW__", "__AVX512VL__", "__AVX512VNNI__"),
+    *("__x86_64__", "__aarch64__", "__ARM_NEON", "__linux__", "cl_khr_fp64", "cl_khr_fp16"),
+)
+_WIDTHS = (("__AVX512F__", 16), ("__AVX__", 8), ("__SSE2__", 4), ("__ARM_NEON", 4))  # floats in a register
+_WIDEST = 16
+# Instructions that region.cl writes out. A compiler that knows the macros need not take assembly.
+_ASSEMBLY = """
+#if !defined(__x86_64__) || !defined(__linux__)
+#error
+#endif
+    __asm__ volatile("pause" : : "i"(0));
+    __builtin_ia32_pause();
+"""
+_known: dict[str, "Capabilities"] = {}
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a device's compiler can do.
+
+    macros: those that it defines, out of the ones that matter here. assembly: whether it takes x86-64's assembly.
+    """
+
+    macros: frozenset[str]
+    assembly: bool = False
+
+    @property
+    def float64(self) -> bool:
+        """Whether kernels can compute in float64."""
+        return "cl_khr_fp64" in self.macros
+
+    def vector_width(self, reported: int) -> int:
+        """Return the floats in a vector that the compiler keeps in one register.
+
+        reported: the device's own word, which counts where no macro says which registers the compiler knows, and where
+            it is the smaller one.
+        """
+        known = next((width for macro, width in _WIDTHS if macro in self.macros), _WIDEST)
+        return max(4, min(known, reported))
+
+
+def capabilities(device: Any, directory: Path | None = None) -> Capabilities:
+    """Return those of a pyopencl device, which is asked once, after its compiler was told of its processor.
+
+    directory: where they are kept. Raises KernelBuildError where the device can build nothing.
+    """
+    name_processor(device)
+    key = disk.key("capabilities", device)
+    if key not in _known:
+        path = None if directory is None else directory / f"{key}.json"
+        kept = _load(path)
+        _known[key] = kept or _ask(device)
+        if path is not None and kept is None:
+            disk.write_atomically(path, _encoded(device, _known[key]))
+    return _known[key]
+
+
+def _encoded(device: Any, found: Capabilities) -> bytes:
+    content = {"version": _VERSION, "device": device.name, "assembly": found.assembly, "macros": sorted(found.macros)}
+    return json.dumps(content, indent=1).encode()
+
+
+def _load(path: Path | None) -> Capabilities | None:
+    """What is kept, if it is what was written."""
+    if path is None:
+        return None
+    try:
+        content = json.loads(path.read_bytes())
+        if content["version"] != _VERSION or not isinstance(content["assembly"], bool):
+            return None
+        found = Capabilities(frozenset(content["macros"]), content["assembly"])
+    except Exception:  # whatever a file holds that another program has written, or half of it
+        return None
+    return found if found.macros <= {*_MACROS} else None
+
+
+_REFUSALS = (
+    cl.status_code.BUILD_PROGRAM_FAILURE,
+    cl.status_code.COMPILE_PROGRAM_FAILURE,
+    cl.status_code.LINK_PROGRAM_FAILURE,
+)  # a compiler's last word on a source
+
+
+def _ask(device: Any) -> Capabilities:
+    """Run the probe: with assembly first, which a compiler refuses that does not know it."""
+    try:
+        if device.platform.name == POCL:
+            check_room()
+        return Capabilities(_probe(device, _ASSEMBLY), assembly=True)
+    except cl.Error as error:
+        if error.code not in _REFUSALS:  # what fails but once must not count for good
+            with suppress(cl.Error):
+                return Capabilities(_probe(device, _ASSEMBLY), assembly=True)
+    try:
+        return Capabilities(_probe(device, ""))
+    except cl.Error as error:
+        raise KernelBuildError(
+            f"{device.name} ({device.platform.name}) cannot build or run a kernel of {len(_MACROS)} lines. Choose "
+            f"another device (`litecl devices` shows them), or another OpenCL driver for it.\n{error}"
+        ) from error
+
+
+def _probe(device: Any, statement: str) -> frozenset[str]:
+    """Run a kernel that writes which macros are defined. Raises cl.Error."""
+    tests = "".join(f"#ifdef {macro}\nout[{i}] = 1;\n#endif\n" for i, macro in enumerate(_MACROS))
+    source = f"__kernel void probe(__global int *out) {{\n{statement}{tests}}}\n"
+    defined = np.zeros(len(_MACROS), np.int32)
+    context = cl.Context([device])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cl.CompilerWarning)
+        program = cl.Program(context, source).build(cache_dir=False)
+    queue = cl.CommandQueue(context, device)
+    out = cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=defined)
+    kernel = cl.Kernel(program, "probe")
+    kernel.set_args(out)
+    cl.enqueue_nd_range_kernel(queue, kernel, (1,), (1,))
+    cl.enqueue_copy(queue, defined, out, is_blocking=True)
+    return frozenset(macro for macro, there in zip(_MACROS, defined, strict=True) if there)

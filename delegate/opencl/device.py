@@ -1,0 +1,227 @@
+"""An OpenCL device: choosing one, and what a region needs of it. What threads share is locked."""
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from litecl.delegate.cl_op import Target
+from litecl.delegate.opencl import fork
+from litecl.delegate.opencl.capabilities import capabilities
+from litecl.delegate.opencl.environment import set_environment
+from litecl.delegate.opencl.errors import typed_errors
+from litecl.delegate.opencl.programs import Programs
+from litecl.delegate.tuning import Tuning
+from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
+from litecl.interpreter.graph import Array
+
+# PoCL's device that runs in the calling thread, and the one that uses every core, before and from version 4 on.
+_SINGLE, _ALL = ("basic", "cpu-minimal"), ("pthread", "cpu")
+_sub_devices: dict[tuple[int, int], Any] = {}
+_listing = fork.Section()  # one thread at a time lists devices and makes sub-devices
+
+
+def devices() -> list[Any]:
+    """Every OpenCL device of every platform. Raises DelegateError where there is no OpenCL at all, or no longer."""
+    with _listing.lock:
+        set_environment()
+        fork.opened()
+        with typed_errors("no OpenCL platform"):
+            platforms = cl.get_platforms()
+        with typed_errors("listing the OpenCL devices"):
+            return [device for platform in platforms for device in platform.get_devices()]
+
+
+def candidates(
+    wanted: Any, num_threads: int | None, work_flops: float, tuned: Callable[[Any], Tuning]
+) -> Iterator[Any]:
+    """Yield the device for a model (see ``choose``), and if None was wanted those to try where it cannot be used."""
+    if wanted is not None:
+        yield choose(wanted, num_threads, work_flops, tuned)
+        return
+    left = devices()
+    while True:
+        whole = _best(left, num_threads, work_flops, tuned)
+        yield _part_of(whole, num_threads)
+        left = [device for device in left if device != whole]
+        if not left:
+            return
+
+
+def choose(
+    wanted: Any,
+    num_threads: int | None,
+    work_flops: float,
+    tuned: Callable[[Any], Tuning] = lambda device: Tuning(),
+) -> Any:
+    """The device for a model.
+
+    wanted: a pyopencl Device, an index into ``devices()``, a fragment of a name, or None for a GPU if there is one and
+    else the CPU device that suits ``num_threads`` and a model of ``work_flops`` arithmetic operations an invoke.
+    tuned: the tuning of a device.
+    """
+    if isinstance(wanted, cl.Device):
+        return wanted
+    found = devices()
+    if wanted is None:
+        return _part_of(_best(found, num_threads, work_flops, tuned), num_threads)
+    names = [device.name for device in found]
+    if isinstance(wanted, int):
+        if not 0 <= wanted < len(found):
+            raise DelegateError(f"device {wanted} out of range; there are {len(found)}: {names}")
+        return found[wanted]
+    matches = [device for device in found if wanted.lower() in device.name.lower()]
+    if not matches:
+        raise DelegateError(f"no device is named {wanted!r}; there are: {names}")
+    return matches[0]
+
+
+def _best(found: list[Any], num_threads: int | None, work_flops: float, tuned: Callable[[Any], Tuning]) -> Any:
+    """A GPU if there is one, else the CPU device that suits."""
+    if not found:
+        raise DelegateError("no OpenCL device")
+    found = [device for device in found if not fork.lost(needs_threads(device))] or found
+    gpus = [device for device in found if device.type & cl.device_type.GPU]
+    return gpus[0] if gpus else _cpu(found, num_threads, work_flops, tuned)
+
+
+def _cpu(found: list[Any], num_threads: int | None, work_flops: float, tuned: Callable[[Any], Tuning]) -> Any:
+    single = next((device for device in found if device.name.startswith(_SINGLE)), found[0])
+    several = (device for device in found if device.name.startswith(_ALL) and not device.name.startswith(_SINGLE))
+    chosen = next(several, found[0])
+    alone = num_threads == 1 or (num_threads is None and work_flops < tuned(chosen).small_flops)
+    return single if alone else chosen
+
+
+def _part_of(device: Any, num_threads: int | None) -> Any:
+    """The device, or for fewer threads than it has a sub-device, made once: every one made has its own programs.
+
+    A device that cannot be divided (PoCL 7.1's) stays whole.
+    """
+    if num_threads is None or not 1 < num_threads < device.max_compute_units or device.type & cl.device_type.GPU:
+        return device
+    by_counts = cl.device_partition_property.BY_COUNTS
+    if by_counts not in device.partition_properties:
+        return device
+    key = device.int_ptr, num_threads
+    with _listing.lock:
+        if key not in _sub_devices:
+            _sub_devices[key] = device.create_sub_devices([by_counts, num_threads])[0]
+        return _sub_devices[key]
+
+
+def needs_threads(device: Any) -> bool:
+    """Whether a pyopencl device has threads of its own, unlike PoCL's single-threaded one."""
+    return not device.name.startswith(_SINGLE)
+
+
+def target_of(device: Any, directory: Path | None = None) -> Target:
+    """Return what a lowering may know of a device. directory: where what was found out about it is kept.
+
+    Raises KernelBuildError where the device's compiler can build nothing.
+    """
+    gpu = bool(device.type & cl.device_type.GPU)
+    able = capabilities(device, directory)
+    return Target(
+        kind="gpu" if gpu else "cpu",
+        vector_width=4 if gpu else able.vector_width(device.native_vector_width_float),
+        compute_units=device.max_compute_units,
+        max_work_group_size=device.max_work_group_size,
+        local_mem_bytes=device.local_mem_size,
+        float64=able.float64,
+    )
+
+
+def _has_fine_grained_svm(device: Any) -> bool:
+    """Whether the host may read and write device memory in place; devices before OpenCL 2.0 cannot be asked."""
+    if int(device.version.split()[1].split(".")[0]) < 2:
+        return False
+    return bool(device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_BUFFER)
+
+
+class _SharedBytes:
+    """What numpy makes an array of, and what keeps the memory for as long as there is one."""
+
+    def __init__(self, allocation: Any, size_bytes: int) -> None:
+        self._allocation = allocation
+        self.__array_interface__ = {
+            "data": (allocation.svm_ptr, False),
+            "shape": (size_bytes,),
+            "typestr": "|u1",
+            "version": 3,
+        }
+
+
+@dataclass
+class Device:
+    """A device with its context, a queue and programs. Context and programs are shared by models, queues are not.
+
+    cache_dir: where program binaries are kept, or None for nowhere. name: the platform's. alignment: of a sub-buffer's
+    origin, in bytes. Raises DelegateError.
+    """
+
+    device: Any
+    profile: bool
+    cache_dir: Path | None
+    name: str = field(init=False)
+    alignment: int = field(init=False)
+    needs_threads: bool = field(init=False)
+    context: Any = field(init=False)
+    queue: Any = field(init=False)
+    target: Target = field(init=False)
+    shares_memory: bool = field(init=False)
+    programs: Programs = field(init=False)
+
+    def __post_init__(self) -> None:
+        with typed_errors("opening a device"):
+            self._open()
+
+    def _open(self) -> None:
+        self.name = str(self.device.name)
+        self.needs_threads = needs_threads(self.device)
+        fork.opened()
+        self.alignment = max(64, int(self.device.mem_base_addr_align) // 8)
+        self.target = target_of(self.device, self.cache_dir)
+        self.shares_memory = self.target.kind == "cpu" and _has_fine_grained_svm(self.device)
+        self.context = cl.Context([self.device])
+        self.queue = self._new_queue()
+        macros = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
+        if capabilities(self.device, self.cache_dir).assembly:
+            macros["LITECL_ASSEMBLY"] = 1
+        self.programs = Programs(self.context, self.device, macros, self.cache_dir)
+
+    def with_own_queue(self) -> "Device":
+        """The same device for one region, which so need not wait for what others have queued."""
+        other = copy.copy(self)
+        other.queue = self._new_queue()
+        return other
+
+    def _new_queue(self) -> Any:
+        flags = cl.command_queue_properties.PROFILING_ENABLE if self.profile else 0
+        return cl.CommandQueue(self.context, self.device, properties=flags)
+
+    def shared_buffer(self, size_bytes: int) -> tuple[Any, Array | None]:
+        """Device memory, and the same memory as bytes of the host where the device shares it (fine-grained SVM).
+
+        Raises OutOfDeviceMemory.
+        """
+        if not self.shares_memory:
+            return self.buffer(size_bytes), None
+        flags = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
+        with typed_errors(f"allocating {size_bytes} bytes"):
+            shared = cl.SVMAllocation(self.context, max(1, size_bytes), self.alignment, flags)
+            host = np.asarray(_SharedBytes(shared, max(1, size_bytes)))
+            use = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+            return cl.Buffer(self.context, use, hostbuf=host), host
+
+    def buffer(self, size_bytes: int) -> Any:
+        """Device memory. Raises OutOfDeviceMemory."""
+        limit = int(self.device.max_mem_alloc_size)
+        if size_bytes > limit:
+            raise OutOfDeviceMemory(f"a buffer of {size_bytes} bytes; {self.name} allows {limit} at most")
+        with typed_errors(f"allocating {size_bytes} bytes"):
+            return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, size=max(1, size_bytes))

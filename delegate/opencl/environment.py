@@ -1,0 +1,86 @@
+"""What PoCL and pyopencl read from the environment, once, and the folder in which PoCL compiles."""
+
+import atexit
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from litecl.delegate.processor import best_name, features
+from litecl.interpreter.errors import DelegateError
+
+POCL = "Portable Computing Language"  # the name of its platform
+_ROOM_BYTES = 32 << 20  # more than PoCL writes for one program
+
+# pyopencl reads this when it is imported, so this module is the first of the delegate's. Its cache is a database in the
+# home, which may be read-only, damaged or locked, and saves nothing: litecl keeps its programs itself.
+os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
+
+
+def set_environment() -> None:
+    """Have PoCL show its single-threaded device too, and give it a folder that it can write to.
+
+    Without one it shows no device at all. Each kind of processor has its own: PoCL's names for what it keeps there know
+    nothing of the processor that it was told to compile for. What a user has set stays.
+    """
+    os.environ.setdefault("POCL_DEVICES", "pthread basic")
+    if "POCL_CACHE_DIR" not in os.environ:
+        kept = _kept_folder()
+        usable = kept is not None and _is_writable(kept) and _has_room(kept)
+        os.environ["POCL_CACHE_DIR"] = str(kept) if usable else _temporary_folder()
+
+
+def check_room() -> None:
+    """Raise DelegateError where PoCL could not write what it compiles: it ends the process then."""
+    folder = Path(os.environ.get("POCL_CACHE_DIR", tempfile.gettempdir()))
+    if not _has_room(folder):
+        raise DelegateError(f"expected {_ROOM_BYTES} bytes of free space in {folder}, where PoCL compiles")
+
+
+def _kept_folder() -> Path | None:
+    """Return the folder for this kind of processor, beside PoCL's own one; None where there is no home."""
+    xdg, home = os.environ.get("XDG_CACHE_HOME"), os.environ.get("HOME")
+    cache = Path(xdg) if xdg else Path(home) / ".cache" if home else None
+    compiled_for = " ".join((best_name(features()), *sorted(features())))
+    return cache and cache / "pocl" / f"litecl-{hashlib.sha256(compiled_for.encode()).hexdigest()[:12]}"
+
+
+def _is_writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _has_room(folder: Path) -> bool:
+    """Whether there is space on the disk, and files may be as large; True where that cannot be found out."""
+    try:
+        return _longest_file() >= _ROOM_BYTES and shutil.disk_usage(folder).free >= _ROOM_BYTES
+    except OSError:
+        return True
+
+
+def _longest_file() -> int:
+    """Return the system's limit on the size of a file that this process writes, in bytes."""
+    if sys.platform == "win32":
+        return sys.maxsize
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit
+
+
+def _temporary_folder() -> str:
+    """Return a new folder of this process, which is gone when it ends. Children that were forked leave it alone."""
+    folder = tempfile.mkdtemp(prefix="litecl-pocl-")
+    atexit.register(_remove, folder, os.getpid())
+    return folder
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,117 @@
+"""The device memory of a plan."""
+
+import ctypes
+import sys
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from litecl.delegate.cl_op import Arg, Const, Operand
+from litecl.delegate.opencl.device import Device
+from litecl.delegate.plan.memory import align
+from litecl.delegate.plan.plan import Plan
+from litecl.interpreter.graph import Array
+
+_WORTH_RETURNING = 16 << 20  # bytes
+
+
+class Memory:
+    """An arena for what changes, and one buffer for all constants."""
+
+    def __init__(self, plan: Plan, device: Device) -> None:
+        self._plan, self._device = plan, device
+        self.arena, self._host = device.shared_buffer(plan.arena.size_bytes)
+        self._constants: dict[Const | Operand, tuple[int, int]] = {}  # offset and size
+        arrays, self.constant_bytes = self._place_constants()
+        self.constants = device.buffer(self.constant_bytes)
+        self._upload(arrays)
+
+    def region_address(self, arg: Arg) -> int:
+        """Where region.cl finds something: an offset, to which the shift that bits 48 and up name is added (region.h).
+
+        For a loop variable that is the offset of its loop's first set.
+        """
+        root, start = self._place(arg)
+        if root in self._constants:
+            return self._constants[root][0] | 1 << 48
+        if root in self._plan.slots:
+            slot = self._plan.slots[root]
+            offset = self._plan.arena.offsets[slot.sets] + slot.offset + start
+            return offset | (2 + 2 * slot.loop + slot.written) << 48
+        return self._plan.arena.offsets[root] + start
+
+    def argument(self, arg: Arg, swapped: Collection[int] = ()) -> Any:
+        """What a kernel gets: a scalar as it is, or a sub-buffer. swapped: loops whose sets have changed places."""
+        if isinstance(arg, np.generic):
+            return arg
+        root, _ = self._place(arg)
+        if root in self._constants:
+            offset, size = self._constants[root]
+            return self.constants.get_sub_region(offset, max(1, size))
+        return self.buffer(arg, swapped)
+
+    def buffer(self, item: Any, swapped: Collection[int] = ()) -> Any:
+        """The part of the arena in which an operand or scratch memory lies."""
+        root, start = self._place(item)
+        if root in self._plan.slots:
+            slot = self._plan.slots[root]
+            second = slot.written != (slot.loop in swapped)
+            offset = self._plan.arena.offsets[slot.sets] + slot.offset + second * slot.set_bytes
+        else:
+            offset = self._plan.arena.offsets[root]
+        return self.arena.get_sub_region(offset + start, max(1, item.size_bytes))
+
+    def view(self, operand: Operand) -> Array | None:
+        """An operand's memory as the host sees it, if device and host share the arena."""
+        root, offset = self._place(operand)
+        if self._host is None or root not in self._plan.arena.offsets:
+            return None
+        start = self._plan.arena.offsets[root] + offset
+        return self._host[start : start + operand.size_bytes].view(operand.spec.dtype).reshape(operand.shape)
+
+    def loops_of(self, arg: Arg) -> set[int]:
+        """The loop in one of whose sets something lies."""
+        root, _ = self._place(arg)
+        return {self._plan.slots[root].loop} if root in self._plan.slots else set()
+
+    def _place(self, arg: Any) -> tuple[Any, int]:
+        return self._plan.place(arg) if isinstance(arg, Operand) else (arg, 0)
+
+    def _place_constants(self) -> tuple[list[tuple[Array, int]], int]:
+        """Every array that a launch, a predicate or an output names, with its offset; and the size of them all."""
+        named: list[Any] = [arg for work in self._plan.works for arg in work.launch.args]
+        placed: dict[int, tuple[Array, int]] = {}
+        end = 0
+        for arg in (*named, *self._plan.predicates, *self._plan.outputs):
+            root, _ = self._place(arg)
+            data = root.data if isinstance(root, Const | Operand) else None
+            if data is None:
+                continue
+            if id(data) not in placed:
+                placed[id(data)] = data, end
+                end = align(end + data.nbytes, self._device.alignment)
+            self._constants[root] = placed[id(data)][1], data.nbytes
+        return list(placed.values()), end
+
+    def _upload(self, arrays: list[tuple[Array, int]]) -> None:
+        """Copies constants to the device, each of which the host then lets go."""
+        for constant in self._constants:
+            if isinstance(constant, Const):
+                constant.data = None
+        let_go = 0
+        while arrays:
+            data, offset = arrays.pop()
+            cl.enqueue_copy(self._device.queue, self.constants, np.ascontiguousarray(data), dst_offset=offset)
+            let_go += data.nbytes
+            del data
+            if let_go >= _WORTH_RETURNING or not arrays:
+                _return_memory()
+                let_go = 0
+
+
+def _return_memory() -> None:
+    """Gives the system what glibc has been given back and would keep for the next time."""
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
+        trim(0)

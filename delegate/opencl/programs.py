@@ -1,0 +1,194 @@
+"""Building OpenCL programs for one device, with a cache of their binaries on disk."""
+
+import re
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyopencl as cl
+
+from litecl import kernels_cl
+from litecl.delegate import disk
+from litecl.delegate.cl_op import Launch
+from litecl.delegate.opencl import fork
+from litecl.delegate.opencl.environment import POCL, check_room
+from litecl.delegate.opencl.errors import typed
+from litecl.delegate.plan.region_program import RegionProgram, Variant, function_of
+from litecl.interpreter.errors import KernelBuildError
+
+_KERNELS = Path(kernels_cl.__file__).parent
+_INCLUDE = re.compile(r'#include "(\w+\.h)"')
+
+Defines = Mapping[str, str | int | float]
+
+
+class Programs:
+    """The programs of one context, built by one thread at a time. ``macros`` are defined for all of them.
+
+    They are kept as long as the process lives, each distinct one once. cache_dir: where binaries are kept, or None.
+    """
+
+    needs_threads = False
+
+    def __init__(self, context: Any, device: Any, macros: Defines, cache_dir: Path | None) -> None:
+        self._context, self._device, self._macros, self._cache_dir = context, device, macros, cache_dir
+        self._built: dict[str, Any] = {}
+        self._objects: dict[str, Any] = {}
+        self._unsaved: set[str] = set()
+        self._is_pocl = device.platform.name == POCL
+        self.cache_hits = 0
+        self.lock: Any = threading.Lock()
+        fork.register(self)
+
+    def kernel(self, name: str, entry: str, defines: Defines) -> Any:
+        """A new kernel object of ``kernels_cl/<name>.cl``. Raises KernelBuildError with the build log."""
+        return self._kernel(name, entry, _source(f"{name}.cl"), render({**defines, **self._macros}))
+
+    def guarded_kernel(self, launch: Launch) -> Any:
+        """The kernel of a launch behind two more arguments: flags, and the number of the one without which it rests."""
+        function = function_of(launch)
+        if function is None:
+            raise KernelBuildError(f"{launch.entry} has arguments that cannot be handed on")
+        options = render({**launch.defines, **self._macros, "LITECL_GUARDED": 1})
+        source = _source(f"{launch.kernel}.cl") + function.guarded
+        return self._kernel(launch.kernel, f"guarded_{launch.entry}", source, options)
+
+    def _kernel(self, name: str, entry: str, source: str, options: tuple[str, ...]) -> Any:
+        key = self._key(name, source, *options)
+        if key not in self._built:  # what is built is handed out without a lock, also while something else is built
+            with self.lock:
+                self._built[key] = self._built.get(key) or self._made(key, lambda: self._build(key, source, options))
+        program = self._built[key]
+        try:
+            return cl.Kernel(program, entry)
+        except cl.Error as error:
+            raise typed(error, f"{name}.cl: making kernel {entry!r}", KernelBuildError) from error
+
+    def region_kernel(self, region: RegionProgram, *, solo: bool) -> Any:
+        """A new kernel object that runs a whole region (region.cl). Raises KernelBuildError with the build log."""
+        macros = {**self._macros, "LITECL_REGION": 1, **({"LITECL_SOLO": 1} if solo else {})}
+        main = region.functions_macro + _source("region.cl"), render(macros)
+        files = [*(self._part(variant, callers) for variant, callers in region.variants.items()), main]
+        key = self._key("region", *(text for source, options in files for text in (source, *options)))
+        with self.lock:
+            self._built[key] = self._built.get(key) or self._made(key, lambda: self._link(key, files))
+        return cl.Kernel(self._built[key], "run")
+
+    def _made(self, key: str, build: Callable[[], Any]) -> Any:
+        """A program from the cache, or else built, if the driver has space for what it writes."""
+        self.check_room()
+        return self.load(key) or build()
+
+    def load(self, key: str) -> Any:
+        """A program from the cache, or None where there is none that this driver takes."""
+        binary = None if self._cache_dir is None else disk.read_sealed(self._cache_dir / f"{key}.bin")
+        if binary is None:
+            return None
+        try:
+            program = cl.Program(self._context, [self._device], [binary]).build(cache_dir=False)
+        except cl.Error:
+            return None
+        self.cache_hits += 1
+        return program
+
+    def check_room(self) -> None:
+        """Raise DelegateError where the driver has no space on the disk for what it is about to compile or unpack.
+
+        PoCL compiles a kernel for its first launch.
+        """
+        if self._is_pocl:
+            check_room()
+
+    def save(self) -> None:
+        """Write new binaries to the cache; call after a first run, when the driver has finished its kernels.
+
+        A driver that does not give a binary away is no error: the next process builds the program again.
+        """
+        if self._cache_dir is None:
+            return
+        with self.lock:
+            for key in sorted(self._unsaved):
+                with suppress(cl.Error):
+                    binary = self._built[key].get_info(cl.program_info.BINARIES)[0]
+                    disk.write_sealed(self._cache_dir / f"{key}.bin", binary)
+            self._unsaved.clear()
+
+    def _build(self, key: str, source: str, options: Sequence[str]) -> Any:
+        with _build_errors(source, options, self._device):
+            program = cl.Program(self._context, source).build(list(options), devices=[self._device], cache_dir=False)
+        self._unsaved.add(key)
+        return program
+
+    def _part(self, variant: Variant, callers: str) -> tuple[str, tuple[str, ...]]:
+        """Source and options of a kernel file whose kernels are functions, and of what calls them."""
+        source = _source(f"{variant.kernel}.cl") + callers
+        return source, render({**dict(variant.defines), **self._macros, "LITECL_REGION": 1})
+
+    def _link(self, key: str, files: Sequence[tuple[str, tuple[str, ...]]]) -> Any:
+        objects = [self._object(source, options) for source, options in files]
+        with _build_errors(files[-1][0], (), self._device):
+            program = cl.link_program(self._context, objects, devices=[self._device])
+        self._unsaved.add(key)
+        return program
+
+    def _object(self, source: str, options: tuple[str, ...]) -> Any:
+        """One compiled file of a program to be linked; kept, because other regions use the same files."""
+        key = self._key("object", source, *options)
+        if key not in self._objects:
+            with _build_errors(source, options, self._device), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # pyopencl warns that it cannot cache these: we do
+                self._objects[key] = cl.Program(self._context, source).compile(list(options), [self._device])
+        return self._objects[key]
+
+    def _key(self, name: str, *built_from: str) -> str:
+        """The name of a binary; a user's kernel file has a path for its name."""
+        return disk.key(Path(name).name, self._device, *built_from)
+
+
+def _source(name: str) -> str:
+    """A kernel file with every header in place of its #include, and line numbers that stay true.
+
+    Files of litecl's are read once; a user's, which have absolute paths, may change. Raises KernelBuildError.
+    """
+    return _expanded(name) if Path(name).is_absolute() else _own(name)
+
+
+@cache
+def _own(name: str) -> str:
+    return _expanded(name)
+
+
+def _expanded(name: str) -> str:
+    try:
+        content = (_KERNELS / name).read_text()
+    except OSError as error:
+        raise KernelBuildError(f"{name}: {error.strerror}") from error
+    lines = [f'#line 1 "{name}"']
+    for number, line in enumerate(content.splitlines(), start=1):
+        header = _INCLUDE.fullmatch(line)
+        lines.append(f'{_own(header[1])}#line {number + 1} "{name}"' if header else line)
+    return "\n".join(lines) + "\n"
+
+
+def render(defines: Defines) -> tuple[str, ...]:
+    """Macros as build options: a float as a literal that C reads as a float."""
+    return tuple(f"-D{name}={_literal(value)}" for name, value in sorted(defines.items()))
+
+
+def _literal(value: str | int | float) -> str:
+    return f"{value!r}f" if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def _build_errors(source: str, options: Sequence[str], device: Any) -> Iterator[None]:
+    """Turns OpenCL's errors into ours, with the file, the options and the build log."""
+    try:
+        yield
+    except (cl.Error, OSError) as error:  # pyopencl keeps the source of what does not build in a file
+        found = re.findall(r'#line 1 "([^"]+\.cl)"', source)
+        name = found[-1] if found else "a program"
+        raise typed(error, f"{name} with {' '.join(options)} on {device.name}:\n", KernelBuildError) from error

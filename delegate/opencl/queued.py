@@ -1,0 +1,183 @@
+"""Every launch by itself, in an in-order queue: for GPUs, for runtimes that cannot link, and to take times.
+
+What hangs on a predicate is queued all the same, as kernels that look at a flag on the device first. So iterations of a
+loop are queued ahead, more each time, and the host reads the flag once for all of them. Where the model says how often
+a loop runs, just so many iterations are queued and there is no flag.
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from litecl.delegate.cl_op import Operand
+from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.enqueue import BoundKernel, is_short
+from litecl.delegate.opencl.errors import typed_errors
+from litecl.delegate.opencl.memory import Memory
+from litecl.delegate.plan.plan import Plan
+from litecl.delegate.plan.steps import Branch, Loop, Steps, Work
+from litecl.delegate.report import Counters
+from litecl.interpreter import limits
+from litecl.interpreter.errors import ModelError
+
+_MOST_AHEAD = 16  # iterations queued between two looks at the flag
+_LONG_S = 0.1  # what queued iterations may take before fewer are queued, so that an interrupt is soon heard
+_FINISH_AFTER = 64  # iterations of a loop of known length that are queued at once
+
+
+def place(subgraph: int, node: int) -> str:
+    """Which loop, in words."""
+    return f"WHILE (subgraph {subgraph}, node {node})"
+
+
+def queued_as(loop: Loop) -> str:
+    """How a loop is queued, in words."""
+    if loop.trips is None:
+        return f"queued under a flag on the device, up to {_MOST_AHEAD} iterations ahead"
+    return f"queued, exactly {loop.trips} iterations"
+
+
+def too_many_iterations(loop: Loop, most: int) -> ModelError:
+    """What is raised where a loop does not come to its end."""
+    return ModelError(f"{place(loop.subgraph, loop.node)}: more than {most} iterations (max_loop_iterations)")
+
+
+class QueuedLaunches:
+    """A plan's launches, bound to kernels as they are first needed.
+
+    swapped, wherever it is handed on, are the loops whose two sets have changed places.
+    """
+
+    kernel_loops = False
+
+    def __init__(self, plan: Plan, device: Device, memory: Memory, most_iterations: int | None) -> None:
+        self._plan, self._device, self._memory, self._most = plan, device, memory, most_iterations
+        self._bound: dict[tuple[int, int | None, frozenset[int]], BoundKernel] = {}
+        self._short = not plan.loops and is_short(plan.flops)
+        self._flag = {id(part): 2 * i for i, part in enumerate(plan.control)}
+        self._flags = device.buffer(max(8, 8 * len(plan.control)))
+        self._counters = Counters()
+        self._events: list[tuple[Work, Any]] = []
+        for work, guard in self._guarded(plan.steps, None):
+            self._kernel_of(work, guard, set())
+
+    def run(self, counters: Counters) -> None:
+        """Queues everything; waits only for the flags of loops."""
+        self._counters = counters
+        self._events = []
+        self._steps(self._plan.steps, None, set())
+
+    def events(self) -> list[tuple[Work, Any]]:
+        """One event a launch."""
+        return self._events
+
+    def _guarded(self, steps: Steps, guard: int | None) -> list[tuple[Work, int | None]]:
+        """Every launch with the flag that it is under."""
+        found: list[tuple[Work, int | None]] = []
+        for part in steps:
+            if isinstance(part, Work):
+                found.append((part, guard))
+            elif isinstance(part, Branch):
+                flag = self._flag[id(part)]
+                found += [*self._guarded(part.then, flag), *self._guarded(part.otherwise, flag + 1)]
+            else:
+                inner = guard if part.trips is not None else self._flag[id(part)]
+                found += [*self._guarded(part.condition, inner), *self._guarded(part.body, inner)]
+        return found
+
+    def _steps(self, steps: Steps, guard: int | None, swapped: set[int]) -> None:
+        for part in steps:
+            if isinstance(part, Work):
+                self._enqueue(part, self._kernel_of(part, guard, swapped))
+            elif isinstance(part, Branch):
+                self._branch(part, guard, swapped)
+            elif part.trips is not None:
+                self._counted(part, part.trips, guard, swapped)
+            else:
+                self._loop(part, guard, swapped)
+
+    def _branch(self, branch: Branch, guard: int | None, swapped: set[int]) -> None:
+        flag = self._flag[id(branch)]
+        parent = np.int32(-1 if guard is None else guard)
+        self._control("decide_branch", [parent, np.int32(flag)], branch.predicate, swapped)
+        self._steps(branch.then, flag, swapped)
+        self._steps(branch.otherwise, flag + 1, swapped)
+
+    def _counted(self, loop: Loop, trips: int, guard: int | None, swapped: set[int]) -> None:
+        if self._most is not None and trips > self._most:
+            raise too_many_iterations(loop, self._most)
+        for iteration in range(trips):
+            self._steps(loop.body, guard, swapped)
+            swapped ^= {loop.number}
+            if iteration % _FINISH_AFTER == _FINISH_AFTER - 1:
+                self._device.queue.finish()
+                limits.tick()
+
+    def _loop(self, loop: Loop, guard: int | None, swapped: set[int]) -> None:
+        flag, ahead, before = self._flag[id(loop)], 1, loop.number in swapped
+        self._control("enter_loop", [np.int32(-1 if guard is None else guard), np.int32(flag)])
+        while True:
+            start_s = time.perf_counter()
+            for _ in range(ahead):
+                self._steps(loop.condition, flag, swapped)
+                self._control("decide_loop", [np.int32(flag)], loop.predicate, swapped)
+                self._steps(loop.body, flag, swapped)
+                swapped ^= {loop.number}
+            goes_on, count = self._read(flag)
+            if self._most is not None and count > self._most:
+                raise too_many_iterations(loop, self._most)
+            if not goes_on:
+                break
+            limits.tick()
+            ahead = min(2 * ahead, _MOST_AHEAD) if time.perf_counter() - start_s < _LONG_S else max(1, ahead // 2)
+        swapped.discard(loop.number)
+        if before != bool(count % 2):
+            swapped.add(loop.number)
+
+    def _read(self, flag: int) -> tuple[bool, int]:
+        """A loop's flag and how often its body has run."""
+        values = np.empty(2, np.int32)
+        cl.enqueue_copy(self._device.queue, values, self._flags, src_offset=4 * flag, is_blocking=True)
+        self._counters.host_syncs += 1
+        return bool(values[0]), int(values[1])
+
+    def _enqueue(self, work: Work, bound: BoundKernel) -> None:
+        self._counters.kernel_launches += 1
+        if self._device.profile:
+            self._events.append((work, bound.enqueue_with_event()))
+        else:
+            bound.enqueue()
+
+    def _control(
+        self, entry: str, scalars: list[Any], predicate: Operand | None = None, swapped: set[int] | None = None
+    ) -> None:
+        """Queues one of control.cl's kernels, with arguments of its own: it is not worth keeping."""
+        kernel = self._device.programs.kernel("control", entry, {})
+        arguments = [self._flags, *scalars]
+        if predicate is not None:
+            arguments.append(self._memory.argument(predicate, swapped or ()))
+        self._counters.kernel_launches += 1
+        BoundKernel(self._device.queue, kernel, arguments, (1,), (1,)).enqueue()
+
+    def _kernel_of(self, work: Work, guard: int | None, swapped: set[int]) -> BoundKernel:
+        launch = work.launch
+        sets = frozenset(swapped & self._sets_of(work)) if swapped else frozenset()
+        key = id(work), guard, sets
+        if key not in self._bound:
+            arguments = [self._memory.argument(arg, sets) for arg in launch.args]
+            if guard is None:
+                kernel = self._device.programs.kernel(launch.kernel, launch.entry, launch.defines)
+            else:
+                kernel = self._device.programs.guarded_kernel(launch)
+                arguments = [self._flags, np.int32(guard), *arguments]
+            with typed_errors(f"setting the arguments of {launch.entry}"):
+                queue = self._device.queue
+                sizes = launch.global_size, launch.local_size
+                self._bound[key] = BoundKernel(queue, kernel, arguments, *sizes, short=self._short)
+        return self._bound[key]
+
+    def _sets_of(self, work: Work) -> set[int]:
+        """The loops whose sets a launch reads or writes."""
+        return {loop for arg in work.launch.args for loop in self._memory.loops_of(arg)}

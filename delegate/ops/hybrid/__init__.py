@@ -1,0 +1,6 @@
+"""Operators on floats with constant integer weights; the table of them all."""
+
+from litecl.delegate.cl_op import ClOp
+from litecl.delegate.ops.hybrid import conv_2d, rounded
+
+CL_OPS: tuple[ClOp, ...] = (*conv_2d.CL_OPS, *rounded.CL_OPS)

@@ -1,0 +1,112 @@
+"""CONV_2D and FULLY_CONNECTED of floats with integer weights: quantized rows, and a product of bytes."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Refusal, Step
+from litecl.delegate.kit import claims
+from litecl.delegate.matmul.patches import Geometry, geometry, matrix, patches
+from litecl.delegate.matmul.tile import flops
+from litecl.delegate.quantized import hybrid
+from litecl.delegate.quantized.integers import packed
+from litecl.interpreter.arithmetic.hybrid import scales_of
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions, windows
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
+
+
+def _claim(
+    options: Conv2DOptions | FullyConnectedOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]
+) -> Refusal | None:
+    x, bias = inputs[0], inputs[2] if len(inputs) > 2 else None
+    return (
+        claims.typed((x, bias), claims.FLOAT)
+        or (Refusal("a bias that is not a constant") if bias is not None and bias.data is None else None)
+        or hybrid.claim(inputs)
+        or claims.activated(options, outputs[0].type)
+    )
+
+
+def _claim_dense(options: FullyConnectedOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    if options.weights_format != FullyConnectedOptionsWeightsFormat.DEFAULT:
+        return Refusal(f"weights are stored as {options.weights_format.name}")
+    return _claim(options, inputs, outputs)
+
+
+def _lower_conv(call: Call) -> list[Step]:
+    x, filter_, out = call.input(0), call.input(1), call.outputs[0]
+    g = geometry(windows(call.options, call.image, filter_.shape), x.shape, filter_.shape, out.shape, call.pads)
+    scales = scales_of(CONV_2D.name, filter_.spec)
+    # Images have a zero point of their own only where the filters' scales differ.
+    return _product(call, g, x.shape[0], asymmetric=bool((scales != scales[0]).any()))
+
+
+def _lower_dense(call: Call) -> list[Step]:
+    columns, depth = call.input(1).shape
+    rows = call.input(0).spec.size // depth
+    return _product(call, matrix(rows, depth, columns), rows, asymmetric=call.options.asymmetric_quantize_inputs)
+
+
+def _product(call: Call, g: Geometry, rows: int, *, asymmetric: bool) -> list[Step]:
+    """The launches for an input that is quantized as ``rows`` rows."""
+    x, out = call.input(0), call.outputs[0]
+    quantized, launches = hybrid.quantized_rows(x, rows, call.target, asymmetric=asymmetric)
+    work = patches(g, call.target)
+    panel, width = work.tile.panel, call.target.vector_width
+    values = hybrid.integers(call.input(1)).reshape(g.columns // g.group_columns, g.group_columns, -1)
+    sizes = (*work.sizes(x.spec.size), 0, 0, 0, 0, 0, g.pixels // rows)
+    stage = Const(_stage(call, values, panel, width))
+    operands: tuple[Arg, ...] = (
+        *(quantized.values, quantized.zeros, quantized.scales),
+        *(Const(packed(values, panel, work.runs)), stage, work.scratch),
+        stage if call.residual is None else call.residual,
+        out,
+        Const(np.array(sizes, np.int32)),
+    )
+    product = Launch(
+        "hybrid_conv_2d",
+        "hybrid_conv_2d",
+        (*operands, np.int32(call.residual is not None), *call.activation.bounds),
+        work.grid.global_size,
+        work.grid.local_size,
+        work.tile.defines | call.activation.defines | {"T": "uchar"},
+        flops(g.pixels, g.columns, g.patch),
+    )
+    return [*launches, product]
+
+
+def _stage(call: Call, values: Array, panel: int, width: int) -> Array:
+    """[groups, columns / width, 3, width]: sum of weights, scale and bias of every column."""
+    groups, columns, _ = values.shape
+    bias = call.inputs[2] if len(call.inputs) > 2 else None
+    scales = np.broadcast_to(scales_of(CONV_2D.name, call.input(1).spec), groups * columns)
+    biases = np.zeros(groups * columns, np.float32) if bias is None else np.ravel(bias.value)
+    table = np.zeros((3, groups, -(-columns // panel) * panel), np.int32)
+    table[0, :, :columns] = values.sum(axis=2, dtype=np.int32)
+    table[1, :, :columns] = np.ascontiguousarray(scales, np.float32).view(np.int32).reshape(groups, columns)
+    table[2, :, :columns] = np.ascontiguousarray(biases, np.float32).view(np.int32).reshape(groups, columns)
+    return np.ascontiguousarray(table.reshape(3, groups, -1, width).transpose(1, 2, 0, 3))
+
+
+CL_OPS = (
+    # The range of a quantized image always has zero in it, so pads change no scale.
+    ClOp(
+        CONV_2D,
+        claim=_claim,
+        lower=_lower_conv,
+        fuses_activation=True,
+        fuses_residual=True,
+        fuses_pads=True,
+        float64=claims.always,
+    ),
+    ClOp(
+        FULLY_CONNECTED,
+        claim=_claim_dense,
+        lower=_lower_dense,
+        fuses_activation=True,
+        fuses_residual=True,
+        float64=claims.always,
+    ),
+)

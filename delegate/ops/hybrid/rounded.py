@@ -1,0 +1,67 @@
+"""Other products of floats with integer weights: the operator of floats, on what quantized rows stand for.
+
+The products of such floats differ from scaled products of integers only in the last bits.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
+from litecl.delegate.kit import claims
+from litecl.delegate.ops import batch_matmul, depthwise_conv_2d, transpose_conv
+from litecl.delegate.quantized import hybrid
+from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
+from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D
+from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV
+
+_FLOATS = {cl_op.op: cl_op for table in (batch_matmul, depthwise_conv_2d, transpose_conv) for cl_op in table.CL_OPS}
+
+
+def _cl_op(of_reals: ClOp, x_position: int, rows: Callable[[Any, TensorSpec], tuple[int, bool]]) -> ClOp:
+    """``rows``: into how many rows the input is cut, and whether each has a zero point of its own."""
+
+    def claim(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+        if refusal := hybrid.claim(inputs):
+            return refusal
+        specs = [*inputs]
+        specs[1] = TensorSpec(outputs[0].type, claims.given(inputs, 1).shape, data=claims.given(inputs, 1).data)
+        return of_reals.claim(options, specs, outputs)
+
+    def lower(call: Call) -> list[Step]:
+        x = call.input(x_position)
+        count, asymmetric = rows(call.options, x.spec)
+        rounded, launches = hybrid.rounded_rows(x, count, call.target, asymmetric=asymmetric)
+        inputs = [*call.inputs]
+        inputs[1], inputs[x_position] = hybrid.dequantized(call.input(1)), rounded
+        return [*launches, *of_reals.lower(replace(call, inputs=inputs))]
+
+    # Rows are quantized where they are dense.
+    return replace(of_reals, claim=claim, lower=lower, float64=claims.always, reads_rows=False)
+
+
+def _images(options: Any, x: TensorSpec) -> tuple[int, bool]:
+    return x.static_shape[0], True
+
+
+def _lines(options: BatchMatMulOptions, x: TensorSpec) -> tuple[int, bool]:
+    return x.size // x.static_shape[-1], options.asymmetric_quantize_inputs
+
+
+def _matmul() -> ClOp:
+    cl_op = _cl_op(_FLOATS[BATCH_MATMUL], 0, _lines)
+
+    def claim(options: BatchMatMulOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+        if options.adj_x:
+            return Refusal("the rows that are quantized are columns of the input")
+        return cl_op.claim(options, inputs, outputs)
+
+    return replace(cl_op, claim=claim)
+
+
+CL_OPS = (
+    _matmul(),
+    _cl_op(_FLOATS[DEPTHWISE_CONV_2D], 0, _images),
+    _cl_op(_FLOATS[TRANSPOSE_CONV], 2, _images),
+)

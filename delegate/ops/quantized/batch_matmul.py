@@ -1,0 +1,96 @@
+"""BATCH_MATMUL of quantized bytes: a product of bytes whose weights are packed when they are known."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import astuple, replace
+
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Scratch, Step
+from litecl.delegate.kit import claims
+from litecl.delegate.kit.shares import chunks
+from litecl.delegate.kit.strided import Memory, copy, view
+from litecl.delegate.matmul.patches import Patches, matrix, patches
+from litecl.delegate.matmul.tile import flops
+from litecl.delegate.quantized.integers import Bounds, bounds_of, per_tensor, scale, unsigned_zero, zero_point
+from litecl.interpreter.arithmetic import fixed_point
+from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
+from litecl.interpreter.schema import TensorType
+
+_BYTES = (TensorType.INT8,)
+_MOST_DEPTH = 1 << 15  # products of two differences of bytes whose sum an int holds
+
+
+def _claim(options: BatchMatMulOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    x, y, out = claims.given(inputs, 0), claims.given(inputs, 1), outputs[0]
+    if refusal := claims.typed((x, y, out), _BYTES, quantized=True) or per_tensor(x, y, out):
+        return refusal
+    batches = [math.prod(spec.static_shape[:-2]) for spec in (x, y)]
+    if x.static_shape[:-2] != y.static_shape[:-2] and 1 not in batches:
+        return Refusal("batches that broadcast against each other")
+    deep = x.static_shape[-2 if options.adj_x else -1] >= _MOST_DEPTH
+    return Refusal(f"sums of {_MOST_DEPTH} products or more") if deep else None
+
+
+def _lower(call: Call) -> list[Step]:
+    options: BatchMatMulOptions = call.options
+    x, y, out = call.input(0), call.input(1), call.outputs[0]
+    rows, columns = out.shape[-2:]
+    depth = x.shape[-2 if options.adj_x else -1]
+    products, alone = math.prod(y.shape[:-2]), math.prod(x.shape[:-2]) == 1
+    if products == 1:  # one y for all: the rows of all products are rows of one
+        rows = out.spec.size // columns
+    g = matrix(rows, depth, columns)
+    g = replace(g, groups=products, group_x=0 if alone else rows * depth, group_out=rows * columns)
+    left, steps = _rows_first(call)
+    work = patches(g, call.target)
+    bounds, x_zero = bounds_of(options, out.spec), unsigned_zero(x.spec)
+    packed, stage, packing = _packed(call, work, bounds, x_zero)
+    row_factor = -zero_point(y.spec)
+    sizes = (*work.sizes(x.spec.size), x_zero, *astuple(bounds), row_factor, 0)
+    operands: tuple[Arg, ...] = (left, packed, stage, work.scratch, out, Const(np.array(sizes, np.int32)))
+    launch = Launch(
+        "quantized_conv_2d",
+        "quantized_conv_2d",
+        operands,
+        work.grid.global_size,
+        work.grid.local_size,
+        work.tile.defines | {"T": claims.C_TYPES[out.spec.type]} | ({"ROW_SUMS": 1} if row_factor else {}),
+        flops(products, rows, columns, depth),
+    )
+    return [*steps, packing, launch]
+
+
+def _rows_first(call: Call) -> tuple[Memory, list[Launch]]:
+    """``x`` with its depth innermost."""
+    x: Operand = call.input(0)
+    if not call.options.adj_x:
+        return x, []
+    transposed = Scratch(x.spec.size)
+    at = np.swapaxes(view(x.shape), -1, -2)
+    return transposed, [copy(x, at, transposed, view(at.shape), claims.bits(x.spec), call.target)]
+
+
+def _packed(call: Call, work: Patches, bounds: Bounds, x_zero: int) -> tuple[Scratch, Scratch, Launch]:
+    """``y`` as weights, their stage, and the launch that makes both."""
+    x, y, out, g = call.input(0).spec, call.input(1), call.outputs[0].spec, work.geometry
+    width, depth, columns = call.target.vector_width, g.channels, g.columns
+    panel = work.tile.panel // width
+    vectors, row_bytes = -(-columns // work.tile.panel) * panel, -(-depth // 4) * 4
+    packed, stage = (Scratch(g.groups * vectors * width * size) for size in (row_bytes, 4 * 4))
+    products = np.float32(_scale(x)) * np.float32(_scale(y.spec))  # in float32, as in TFLite
+    multiplier, left, right = scale(float(products) / _scale(out))
+    row_step, column_step = (1, depth) if call.options.adj_y else (columns, 1)
+    added = depth * x_zero * zero_point(y.spec)
+    share = chunks(g.groups * vectors, call.target, work=width * depth)
+    sizes = (depth, columns, row_step, column_step, row_bytes, vectors, panel, x_zero, added, multiplier, left, right)
+    args: tuple[Arg, ...] = (y, packed, stage, *share.args, *(np.int32(size) for size in sizes))
+    return packed, stage, share.launch("pack_columns", "pack_columns", args, {"T": claims.C_TYPES[y.spec.type]})
+
+
+def _scale(spec: TensorSpec) -> float:
+    return float(fixed_point.scale_of(BATCH_MATMUL.name, spec))
+
+
+CL_OPS = (ClOp(BATCH_MATMUL, claim=_claim, lower=_lower),)

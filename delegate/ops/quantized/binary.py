@@ -1,0 +1,120 @@
+"""ADD, SUB and MUL of quantized tensors."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import astuple
+from typing import Any
+
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Refusal, Step
+from litecl.delegate.kit import shares
+from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, typed
+from litecl.delegate.ops.binary import together
+from litecl.delegate.ops.quantized.table import elements, results
+from litecl.delegate.quantized.integers import bounded, bounds_of, per_tensor, scale, words, zero_point
+from litecl.interpreter.arithmetic import fixed_point
+from litecl.interpreter.arithmetic.quantized_binary import powers_of_two
+from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops import binary
+from litecl.interpreter.schema import TensorType
+
+_LEFT_SHIFT = {1: 20, 2: 15}  # of what is added, so that rounding it costs nothing, by bytes of an element (add.cc)
+
+# Of LINEAR sums: bits of a factor and of its lower part, and the largest shift for which what is added fits.
+_FACTOR_BITS, _LOW_BITS, _MOST_SHIFT = 28, 14, 36
+_ANY = 1 << 44  # more than is ever added
+
+
+def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    specs = (given(inputs, 0), given(inputs, 1), outputs[0])
+    return (
+        typed(specs, QUANTIZED, quantized=True)
+        or per_tensor(*specs)
+        or words(*specs)
+        or (_shifted(specs) if getattr(options, "pot_scale_int16", False) else None)
+        or bounded(options)
+    )
+
+
+def _shifted(specs: Sequence[TensorSpec]) -> Refusal | None:
+    """16-bit operands are shifted where all scales are powers of two."""
+    powers = specs[0].type == TensorType.INT16 and powers_of_two("ADD", *specs) is not None
+    return Refusal("16-bit scales that are powers of two") if powers else None
+
+
+def _sum_scales(a: float, b: float, c: float, bits: int) -> tuple[int, ...]:
+    twice = 2 * max(a, b)
+    factors = (a / twice, b / twice, twice / ((1 << bits) * c))
+    return (bits, *(field for factor in factors for field in scale(factor)))
+
+
+def _product_scales(a: float, b: float, c: float, bits: int) -> tuple[int, ...]:
+    factor = np.float32(a) * np.float32(b) / np.float32(c)  # in float32, as in TFLite
+    return (0, *scale(1.0), *scale(1.0), *scale(float(factor)))
+
+
+def _scales(op: Op, call: Call, *, sums: bool) -> tuple[int, ...]:
+    """The struct Scales of quantized_binary.cl for operands of any type."""
+    a, b, c = call.input(0).spec, call.input(1).spec, call.outputs[0].spec
+    x, y, z = (float(fixed_point.scale_of(op.name, spec)) for spec in (a, b, c))
+    factors = (_sum_scales if sums else _product_scales)(x, y, z, _LEFT_SHIFT[c.dtype.itemsize])
+    return (zero_point(a), zero_point(b), *factors, *astuple(bounds_of(call.options, c)))
+
+
+def _linear(op: Op, call: Call, sign: int) -> tuple[int, ...] | None:
+    """The struct for LINEAR sums of bytes, None where no constant makes them equal TFLite's for all pairs."""
+    a, b, c = call.input(0).spec, call.input(1).spec, call.outputs[0].spec
+    if c.type not in BYTES or not a.type == b.type == c.type:
+        return None
+    x, y, z = (float(fixed_point.scale_of(op.name, spec)) for spec in (a, b, c))
+    shift = min(_MOST_SHIFT, _FACTOR_BITS - math.ceil(math.log2(max(x, y) / z)))
+    if shift < _LOW_BITS:
+        return None
+    bounds = bounds_of(call.options, c)
+    factors = [round(factor * 2.0**shift) for factor in (x / z, sign * y / z)]
+    left, right = np.meshgrid(elements(a), elements(b), indexing="ij")
+    wanted = results(op, call.options, [a, b], c, [left, right]).astype(np.int64)
+    sums = left.astype(np.int64) * factors[0] + right.astype(np.int64) * factors[1]
+    # What is added must lift each sum to the step that is wanted, and not to the next, unless it is clamped to it.
+    least = int(np.where(wanted > bounds.low, (wanted << shift) - sums, -_ANY).max())
+    most = int(np.where(wanted < bounds.high, (wanted + 1 << shift) - sums - 1, _ANY).min())
+    if least > most or max(-least, most) >= _ANY:
+        return None
+    constant = (least + most) // 2
+    high, low = (_pair(*part) for part in zip(*(divmod(factor, 1 << _LOW_BITS) for factor in factors), strict=True))
+    return (high, low, *divmod(constant, 1 << _LOW_BITS), shift - _LOW_BITS, bounds.low, bounds.high)
+
+
+def _pair(low: int, high: int) -> int:
+    """Two words as a signed int."""
+    return int(np.array([low, high], np.int16).view(np.int32)[0])
+
+
+def _cl_op(op: Op, function: str, sign: int | None) -> ClOp:
+    """``sign``: of the second operand of a sum."""
+
+    def lower(call: Call) -> list[Step]:
+        a, b, c = call.input(0), call.input(1), call.outputs[0]
+        defines: dict[str, str | int] = {"OP": function, "T": C_TYPES[c.spec.type]}
+        if c.spec.type == TensorType.INT16:
+            defines["WORDS"] = 1
+        scales = None if sign is None else _linear(op, call, sign)
+        if scales is not None:
+            defines = {"LINEAR": 1, "T": defines["T"]}
+        else:
+            scales = _scales(op, call, sums=sign is not None)
+        a, b, path = together(a, b, c)
+        share = shares.elements(c.spec.size, call.target)
+        args: tuple[Arg, ...] = (a, b, c, path.table, Const(np.array(scales, np.int32)), *share.args, *path.arguments)
+        return [share.launch("quantized_binary", "quantized_binary", args, defines, c.spec.size)]
+
+    return ClOp(op, claim=_claim, lower=lower)
+
+
+CL_OPS = (
+    _cl_op(binary.ADD, "ADDED", 1),
+    _cl_op(binary.SUB, "SUBTRACTED", -1),
+    _cl_op(binary.MUL, "MULTIPLIED", None),
+)

@@ -1,0 +1,148 @@
+"""CONV_2D and FULLY_CONNECTED of quantized tensors: patches gathered row by row, and a product of bytes."""
+
+from collections.abc import Sequence
+from dataclasses import astuple
+from typing import Any
+
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Refusal, Scratch, Step
+from litecl.delegate.kit import claims
+from litecl.delegate.matmul.patches import Geometry, geometry, matrix, patches
+from litecl.delegate.matmul.tile import flops
+from litecl.delegate.quantized.integers import (
+    Weights,
+    bounded,
+    bounds_of,
+    per_tensor,
+    unsigned_zero,
+    weights_of,
+    zero_point,
+)
+from litecl.interpreter.arithmetic import weighted
+from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.ops.conv_2d import CONV_2D, windows
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat, TensorType
+
+_WEIGHTS = (*claims.BYTES, TensorType.INT4, TensorType.INT2)
+
+
+def claim_product(
+    inputs: claims.Specs, outputs: Sequence[TensorSpec], options: Any, *, axis: int = 0, real: bool = False
+) -> Refusal | None:
+    """A product of activations of 8 or 16 bits and constant weights of 8 bits or fewer.
+
+    axis: the weights' dimension of output channels. real: whether factors are applied in float64.
+    """
+    x, weights, out = claims.given(inputs, 0), claims.given(inputs, 1), outputs[0]
+    bias = inputs[2] if len(inputs) > 2 else None
+    return (
+        claims.constant(inputs, weights=1)
+        or claims.typed((x, out), claims.QUANTIZED, quantized=True)
+        or claims.typed((weights,), _WEIGHTS, quantized=True)
+        or (Refusal("sparse weights") if weights.sparsity is not None else None)
+        or (Refusal("a bias that is not a constant") if bias is not None and bias.data is None else None)
+        or (Refusal(f"{x.type.name} activations, {out.type.name} results") if x.type != out.type else None)
+        or per_tensor(x, out)
+        or (per_tensor(weights) if weights.type == TensorType.UINT8 else None)
+        or bounded(options)
+        or (_claim_words(inputs, out, options, axis, real) if x.type == TensorType.INT16 else None)
+    )
+
+
+def _claim_words(inputs: claims.Specs, out: TensorSpec, options: Any, axis: int, real: bool) -> Refusal | None:
+    """16-bit activations, and signed weights, whose zero points are 0."""
+    x, filter_ = claims.given(inputs, 0), claims.given(inputs, 1)
+    assert filter_.data is not None
+    if filter_.type == TensorType.UINT8 or any(zero_point(spec) for spec in (x, filter_, out)):
+        return Refusal("16-bit activations or their weights with zero points")
+    weights = weights_of(inputs, out, np.moveaxis(filter_.data, axis, 0), 1)
+    if is_wide(inputs, options) and not real and not weights.fits_float64:
+        return Refusal("sums of 16-bit activations beyond what float64 scales exactly")
+    return None
+
+
+def is_wide(inputs: claims.Specs, options: Any) -> bool:
+    """Whether sums have 64 bits."""
+    bias = inputs[2] if len(inputs) > 2 else None
+    declared = getattr(options, "quantized_bias_type", TensorType.FLOAT32)
+    return weighted.is_wide(claims.given(inputs, 0), bias, declared)
+
+
+def sums_in_float64(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> bool:
+    """Whether sums are scaled in float64: those of 64 bits."""
+    return is_wide(inputs, options)
+
+
+def _claim_conv(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    return claim_product(inputs, outputs, options)
+
+
+def _claim_dense(options: FullyConnectedOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    if options.weights_format != FullyConnectedOptionsWeightsFormat.DEFAULT:
+        return Refusal(f"weights are stored as {options.weights_format.name}")
+    return claim_product(inputs, outputs, options, real=True)
+
+
+def _lower_conv(call: Call) -> list[Step]:
+    x, filter_, out = call.input(0), call.input(1), call.outputs[0]
+    g = geometry(windows(call.options, call.image, filter_.shape), x.shape, filter_.shape, out.shape, call.pads)
+    return [convolution(call, g, weights_of(call.specs, out.spec, filter_.value, g.columns // g.group_columns))]
+
+
+def _lower_dense(call: Call) -> list[Step]:
+    columns, depth = call.input(1).shape
+    rows = call.input(0).spec.size // depth
+    weights = weights_of(call.specs, call.outputs[0].spec, call.input(1).value, 1)
+    return [convolution(call, matrix(rows, depth, columns), weights, real=True)]
+
+
+def convolution(
+    call: Call, g: Geometry, weights: Weights, *, real: bool = False, into: Scratch | None = None
+) -> Launch:
+    """The launch of quantized_conv_2d.cl on the first input of a call, ``into`` memory that is not its output.
+
+    real: whether factors are applied in float64.
+    """
+    x, out = call.input(0), call.outputs[0]
+    operations = flops(g.pixels, g.columns, g.patch)
+    words = x.spec.type == TensorType.INT16
+    if words:
+        g, weights = g.words, weights.words
+    work = patches(g, call.target, words=words)
+    x_zero, bounds = unsigned_zero(x.spec), bounds_of(call.options, out.spec)
+    sizes = (*work.sizes(x.spec.size * x.spec.dtype.itemsize), x_zero, *astuple(bounds), weights.factor, 0)
+    panel, width = work.tile.panel, call.target.vector_width
+    if is_wide(call.specs, call.options):
+        stage = weights.wide_stage(panel, width, real=real)
+    else:
+        stage = weights.stage(panel, width, x_zero, bounds, real=real)
+    operands: tuple[Arg, ...] = (
+        x,
+        Const(weights.packed(panel, work.runs)),
+        Const(stage.fields),
+        work.scratch,
+        into or out,
+        Const(np.array(sizes, np.int32)),
+    )
+    defines = work.tile.defines | stage.defines | {"T": claims.C_TYPES[out.spec.type]}
+    if words:
+        defines["WORDS"] = 1
+    if weights.factor:
+        defines["ROW_SUMS"] = 1
+    return Launch(
+        "quantized_conv_2d",
+        "quantized_conv_2d",
+        operands,
+        work.grid.global_size,
+        work.grid.local_size,
+        defines,
+        operations,
+    )
+
+
+CL_OPS = (
+    ClOp(CONV_2D, claim=_claim_conv, lower=_lower_conv, float64=sums_in_float64),
+    ClOp(FULLY_CONNECTED, claim=_claim_dense, lower=_lower_dense, float64=claims.always),
+)

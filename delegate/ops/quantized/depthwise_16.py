@@ -1,0 +1,54 @@
+"""The launch of DEPTHWISE_CONV_2D on 16-bit activations."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Call, Const, Launch
+from litecl.delegate.kit import claims
+from litecl.delegate.kit.shares import chunks
+from litecl.delegate.ops.quantized.conv_2d import is_wide
+from litecl.delegate.quantized.integers import Weights, bounds_of
+from litecl.interpreter.graph import Array
+from litecl.interpreter.ops.depthwise_conv_2d import windows
+
+MOST_TAPS = 508
+"""Elements of a filter whose products with 16-bit activations add up to 32 bits."""
+
+
+def launch(call: Call, weights: Weights) -> Launch:
+    """The launch of quantized_depthwise_16.cl, for weights in one group."""
+    x, filter_, out = call.input(0), call.input(1), call.outputs[0]
+    vertical, horizontal = windows(call.options, x.shape, filter_.shape)
+    channels, width = x.shape[3], call.target.vector_width
+    lanes, bounds = -(-channels // width) * width, bounds_of(call.options, out.spec)
+    by_multiplier = _by_multiplier(weights.words, channels)
+    if is_wide(call.specs, call.options):
+        stage = by_multiplier.wide_stage(width, width, real=False)
+    else:
+        stage = by_multiplier.stage(width, width, 0, bounds)
+    sizes = (
+        *(*x.shape[1:3], channels, lanes, filter_.shape[3] // channels, *filter_.shape[1:3]),
+        *(vertical.stride, horizontal.stride, vertical.dilation, horizontal.dilation),
+        *(vertical.before, horizontal.before, *out.shape[1:3], bounds.low, bounds.high),
+    )
+    taps = filter_.shape[1] * filter_.shape[2]
+    share = chunks(out.spec.size // filter_.shape[3], call.target, work=filter_.shape[3] * taps)
+    tables = (Const(_padded(by_multiplier.values, lanes)), Const(stage.fields))
+    args: tuple[Arg, ...] = (x, *tables, out, Const(np.array(sizes, np.int32)), *share.args)
+    defines: dict[str, str | int | float] = {**stage.defines, "T": claims.C_TYPES[out.spec.type], "WORDS": 1}
+    return share.launch("quantized_depthwise_16", "quantized_depthwise_16", args, defines, 2 * out.spec.size * taps)
+
+
+def _by_multiplier(weights: Weights, channels: int) -> Weights:
+    """The columns as a group for every filter of a channel: [multiplier, channels, taps]."""
+    arrays = (weights.values, weights.bias, weights.factors)
+    values, bias, factors = (np.swapaxes(a.reshape(channels, -1, *a.shape[2:]), 0, 1) for a in arrays)
+    return replace(weights, values=values, bias=bias, factors=factors)
+
+
+def _padded(values: Array, lanes: int) -> Array:
+    """[multiplier, channels, taps] as 16-bit [multiplier, taps, lanes]."""
+    padded = np.zeros((values.shape[0], values.shape[2], lanes), np.int16)
+    padded[..., : values.shape[1]] = values.swapaxes(1, 2)
+    return padded

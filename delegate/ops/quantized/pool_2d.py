@@ -1,0 +1,44 @@
+"""AVERAGE_POOL_2D and MAX_POOL_2D of quantized tensors, whose input and output have one scale."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Call, ClOp, Refusal, Step
+from litecl.delegate.kit.claims import C_TYPES, QUANTIZED, Specs, given, typed
+from litecl.delegate.kit.shares import chunks
+from litecl.delegate.ops.pool_2d import sizes
+from litecl.delegate.quantized.integers import alike, bounded, bounds_of
+from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, MAX_POOL_2D, windows
+
+_LARGEST_WINDOW = {1: 1 << 14, 2: 1 << 9}  # elements, whose sums a float holds, by bytes of an element
+
+
+def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    x = given(inputs, 0)
+    if refusal := typed((x,), QUANTIZED, quantized=True):
+        return refusal
+    if options.filter_height * options.filter_width >= (most := _LARGEST_WINDOW[x.dtype.itemsize]):
+        return Refusal(f"windows of {most} elements or more")
+    return alike(x, outputs[0]) or bounded(options)
+
+
+def _cl_op(op: Op, reduction: str) -> ClOp:
+    def lower(call: Call) -> list[Step]:
+        x, (y,) = call.input(0), call.outputs
+        rows, columns = windows(op.name, call.options, x.shape)
+        pixels, work = y.spec.size // x.shape[3], rows.size * columns.size * x.shape[3]
+        share = chunks(pixels, call.target, work=work)
+        bounds = bounds_of(call.options, y.spec)
+        numbers = (*sizes(x.shape, rows, columns), bounds.low, bounds.high)
+        args: tuple[Arg, ...] = (x, y, *share.args, *(np.int32(number) for number in numbers))
+        defines = {"OP": reduction, "T": C_TYPES[y.spec.type]}
+        return [share.launch("quantized_pool_2d", "quantized_pool_2d", args, defines, pixels * work)]
+
+    return ClOp(op, claim=_claim, lower=lower)
+
+
+CL_OPS = (_cl_op(AVERAGE_POOL_2D, "AVERAGE"), _cl_op(MAX_POOL_2D, "MAXIMUM"))

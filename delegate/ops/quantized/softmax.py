@@ -1,0 +1,56 @@
+"""SOFTMAX of quantized tensors, from tables of exponentials."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Refusal, Step
+from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, typed
+from litecl.delegate.kit.shares import chunks
+from litecl.delegate.quantized.integers import per_tensor, words
+from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.kit.types import integer_limits
+from litecl.interpreter.ops.softmax import SOFTMAX, difference_multiplier_16, exponentials, tables_16
+from litecl.interpreter.schema import TensorType
+
+_MOST_WORDS = 1 << 16  # exponentials of 16 bits whose sum an int holds
+_WORK = 8  # of an element, in additions
+
+
+def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    x, (y,) = given(inputs, 0), outputs
+    if x.type == TensorType.INT16 and x.static_shape[-1] >= _MOST_WORDS:
+        return Refusal(f"rows of {_MOST_WORDS} elements or more")
+    if x.type == TensorType.INT16:
+        return typed((y,), (x.type,), quantized=True) or per_tensor(x, y) or words(x, y)
+    return typed((x,), BYTES, quantized=True) or typed((y,), QUANTIZED, quantized=True) or per_tensor(x, y)
+
+
+def _lower_words(call: Call) -> list[Step]:
+    x, (y,) = call.input(0), call.outputs
+    length = y.shape[-1]
+    factor = difference_multiplier_16(x.spec, call.options.beta)
+    tables = [Const(table.astype(np.int32)) for table in tables_16()]
+    shifts = max(int(factor.shift), 0), max(-int(factor.shift), 0)
+    share = chunks(y.spec.size // length, call.target, work=length * _WORK)
+    numbers = [np.int32(number) for number in (length, int(factor.value), *shifts)]
+    args: tuple[Arg, ...] = (x, *tables, y, *share.args, *numbers)
+    return [share.launch("softmax_16", "softmax_16", args, {"T": "short", "WORDS": 1}, y.spec.size * _WORK)]
+
+
+def _lower(call: Call) -> list[Step]:
+    x, (y,) = call.input(0), call.outputs
+    if x.spec.type == TensorType.INT16:
+        return _lower_words(call)
+    length = y.shape[-1]
+    table = exponentials(call.options, x.spec).astype(np.int32)
+    share = chunks(y.spec.size // length, call.target, work=length * _WORK)
+    low, high = integer_limits(y.spec.type)
+    args: tuple[Arg, ...] = (x, Const(table), y, *share.args, *(np.int32(n) for n in (length, low, high)))
+    bits = 8 * y.spec.dtype.itemsize
+    defines: dict[str, str | int] = {"X": C_TYPES[x.spec.type], "T": C_TYPES[y.spec.type], "BITS": bits}
+    return [share.launch("quantized_softmax", "quantized_softmax", args, defines, y.spec.size * _WORK)]
+
+
+CL_OPS = (ClOp(SOFTMAX, claim=_claim, lower=_lower),)

@@ -1,0 +1,116 @@
+"""Functions of a quantized element, or of two bytes: the interpreter computes all results, the device looks them up."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Scratch, Step, Target
+from litecl.delegate.kit import shares
+from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, stored, typed
+from litecl.delegate.kit.shares import chunks
+from litecl.delegate.ops.binary import together
+from litecl.delegate.quantized.integers import per_tensor, words, zero_point
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit.types import limits
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops import binary, compare, unary
+from litecl.interpreter.ops.gelu import GELU
+from litecl.interpreter.ops.leaky_relu import LEAKY_RELU
+from litecl.interpreter.ops.prelu import PRELU
+from litecl.interpreter.schema import TensorType
+
+
+def _table(op: Op, options: Any, x: TensorSpec, y: TensorSpec) -> Array:
+    """The results for every element, counted as an unsigned one."""
+    return results(op, options, [x], y, [elements(x)])
+
+
+def elements(spec: TensorSpec) -> Array:
+    """All elements of a type, in the order of their bits."""
+    size = spec.dtype.itemsize
+    return np.arange(1 << 8 * size, dtype=f"u{size}").view(spec.dtype)
+
+
+def results(op: Op, options: Any, inputs: Sequence[TensorSpec], y: TensorSpec, values: Sequence[Array]) -> Array:
+    """What the interpreter makes of elements."""
+    run = None if op.bind is None else op.bind(options, inputs, [y])
+    (result,) = (op.run if run is None else run)(options, values)
+    return np.ascontiguousarray(result).view(stored(y.type))
+
+
+def _cl_op(op: Op) -> ClOp:
+    def claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+        x, (y,) = given(inputs, 0), outputs
+        if refusal := typed((x, y), QUANTIZED, quantized=True) or per_tensor(x, y):
+            return refusal
+        if TensorType.INT16 not in (x.type, y.type):
+            return _roots(op, x)
+        return words(x, y)
+
+    return ClOp(op, claim=claim, lower=lambda call: [applied(op, call)])
+
+
+def _roots(op: Op, x: TensorSpec) -> Refusal | None:
+    """What is less than zero is an error, of which a table cannot tell."""
+    below = op is unary.RSQRT and zero_point(x) != limits(x.dtype)[0]
+    return Refusal("elements that may be negative") if below else None
+
+
+def applied(op: Op, call: Call) -> Launch:
+    """The launch that applies an operator to the elements of its input."""
+    x, (y,) = call.input(0), call.outputs
+    return looked_up(_table(op, call.options, x.spec, y.spec), x, y, y.spec.type, call.target)
+
+
+def looked_up(table: Array, x: Operand, y: Operand | Scratch, type_: TensorType, target: Target) -> Launch:
+    """The launch that puts ``table[x]``, of a type, into ``y``."""
+    share = chunks(x.spec.size, target)
+    defines = {"T": f"u{C_TYPES[x.spec.type].removeprefix('u')}", "R": C_TYPES[type_]}
+    return share.launch("table", "look_up", (x, Const(table), y, *share.args), defines, x.spec.size)
+
+
+def _of_pairs(op: Op) -> ClOp:
+    """A function of two bytes. Divisors are constants without a zero: of a division by zero a table cannot tell."""
+    divides = op is binary.DIV
+
+    def claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+        a, b, (y,) = given(inputs, 0), given(inputs, 1), outputs
+        if refusal := typed((a, b), BYTES, quantized=True) or per_tensor(a, b):
+            return refusal
+        if divides and (b.data is None or (b.data == zero_point(b)).any()):
+            return Refusal(f"{b.type.name} divisor that is not a constant without zeros")
+        return typed((y,), (*BYTES, TensorType.BOOL), quantized=True)
+
+    def lower(call: Call) -> list[Step]:
+        a, b, y = call.input(0), call.input(1), call.outputs[0]
+        left, right = np.meshgrid(elements(a.spec), elements(b.spec), indexing="ij")
+        if divides:
+            right = np.where(right == zero_point(b.spec), right ^ 1, right)
+        table = Const(results(op, call.options, [a.spec, b.spec], y.spec, [left, right]))
+        a, b, path = together(a, b, y)
+        share = shares.elements(y.spec.size, call.target)
+        args: tuple[Arg, ...] = (a, b, table, y, path.table, *share.args, *path.arguments)
+        return [share.launch("table", "look_up_pairs", args, {"T": "uchar", "R": C_TYPES[y.spec.type]}, y.spec.size)]
+
+    return ClOp(op, claim=claim, lower=lower)
+
+
+CL_OPS = (
+    *(
+        _cl_op(op)
+        for op in (
+            *(unary.ABS, unary.NEG, unary.EXP, unary.LOG, unary.RSQRT),
+            *(unary.RELU, unary.RELU6, unary.RELU_0_TO_1, unary.RELU_N1_TO_1),
+            *(unary.LOGISTIC, unary.TANH, unary.HARD_SWISH, unary.ELU, GELU, LEAKY_RELU),
+        )
+    ),
+    *(
+        _of_pairs(op)
+        for op in (
+            *(binary.DIV, binary.SQUARED_DIFFERENCE, PRELU),
+            *(compare.EQUAL, compare.NOT_EQUAL),
+            *(compare.LESS, compare.LESS_EQUAL, compare.GREATER, compare.GREATER_EQUAL),
+        )
+    ),
+)

@@ -1,0 +1,75 @@
+"""TRANSPOSE_CONV of quantized tensors: every phase is a convolution (transpose_conv.py), copied to its places."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from litecl.delegate.cl_op import Call, ClOp, Operand, Refusal, Scratch, Step
+from litecl.delegate.kit import claims
+from litecl.delegate.kit.strided import copy, view
+from litecl.delegate.matmul.patches import Geometry
+from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution, sums_in_float64
+from litecl.delegate.ops.transpose_conv import Phase, phases_of
+from litecl.delegate.quantized.integers import weights_of, zero_point
+from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV, TransposeConvOptions, offset
+
+_ORDER = (2, 1, 3)  # of input, weights and bias among the operands
+
+
+def _claim(options: TransposeConvOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
+    return claim_product([inputs[i] for i in _ORDER if i < len(inputs)], outputs, options)
+
+
+def _sums_in_float64(options: TransposeConvOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> bool:
+    return sums_in_float64(options, [inputs[i] for i in _ORDER if i < len(inputs)], outputs)
+
+
+def _lower(call: Call) -> list[Step]:
+    call = replace(call, inputs=[call.inputs[i] for i in _ORDER if i < len(call.inputs)])
+    options: TransposeConvOptions = call.options
+    x, filter_, out = call.input(0), call.input(1), call.outputs[0]
+    cut = offset(options, out.shape, filter_.shape)
+    vertical = phases_of(filter_.shape[1], options.stride_h, cut[0], out.shape[1])
+    horizontal = phases_of(filter_.shape[2], options.stride_w, cut[1], out.shape[2])
+    steps: list[Step] = []
+    for v, h in product(vertical, horizontal):
+        taps = _taps(filter_, v, h)
+        shape = (out.shape[0], v.count, h.count, out.shape[3])
+        part = Scratch(out.spec.dtype.itemsize * int(np.prod(shape)))
+        g = _geometry(x.shape, taps.shape, shape, v, h)
+        place = view(out.shape)[:, v.first :: v.stride, h.first :: h.stride]
+        steps += [
+            convolution(call, g, weights_of(call.specs, out.spec, taps, 1), into=part),
+            copy(part, view(shape), out, place, claims.bits(out.spec), call.target),
+        ]
+    return steps
+
+
+def _taps(filter_: Operand, v: Phase, h: Phase) -> Array:
+    """The taps that a phase meets; one that stands for zeros where it meets none."""
+    taps = filter_.value[:, v.taps][:, :, h.taps]
+    return taps if taps.size else np.full_like(filter_.value[:, :1, :1], zero_point(filter_.spec))
+
+
+def _geometry(x: Shape, taps: Shape, out: Shape, v: Phase, h: Phase) -> Geometry:
+    return Geometry(
+        height=x[1],
+        width=x[2],
+        channels=x[3],
+        group_channels=x[3],
+        kernel_height=taps[1],
+        kernel_width=taps[2],
+        pad_y=v.pad,
+        pad_x=h.pad,
+        pixels=out[0] * out[1] * out[2],
+        out_height=out[1],
+        out_width=out[2],
+        columns=out[3],
+        group_columns=out[3],
+    )
+
+
+CL_OPS = (ClOp(TRANSPOSE_CONV, claim=_claim, lower=_lower, float64=_sums_in_float64),)

@@ -1,0 +1,1 @@
+"""A region as steps over operands with its memory placed. Pure functions of data: nothing here imports pyopencl."""

@@ -1,0 +1,186 @@
+"""A region as steps over operands, with its memory placed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from litecl.delegate.cl_op import DeviceOp, Operand, Scratch, Target
+from litecl.delegate.claim.partition import Region
+from litecl.delegate.plan.memory import Arena, Usage, place
+from litecl.delegate.plan.scope import Lowered, Scope, State
+from litecl.delegate.plan.steps import Branch, Loop, Part, Slot, Steps, Within, Work, control_of, place_of, works_of
+from litecl.interpreter.graph import Model, TensorSpec
+from litecl.interpreter.op import Op
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything a runner needs to run a region.
+
+    ``works`` are all launches that ``steps`` consist of. ``aliases`` say where operands lie that have no memory of
+    their own. ``slots`` are the places of loop variables that lie in a set of their loop. ``lstms`` are the loops
+    (subgraph and node) that run as an LSTM. ``arena`` gives offsets for all other operands and scratch but constants,
+    and for the sets.
+    """
+
+    region: Region
+    steps: Steps
+    works: tuple[Work, ...]
+    inputs: tuple[Operand, ...]
+    outputs: tuple[Operand, ...]
+    states: tuple[State, ...]
+    aliases: Mapping[Operand, Within]
+    slots: Mapping[Operand, Slot]
+    lstms: tuple[tuple[int, int], ...]
+    arena: Arena
+
+    @property
+    def flops(self) -> int:
+        """Arithmetic operations of all launches, those of a loop's body counted once."""
+        return sum(work.launch.flops for work in self.works)
+
+    @property
+    def control(self) -> tuple[Branch | Loop, ...]:
+        """Every branch and loop."""
+        return tuple(control_of(self.steps))
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """Every loop, by number."""
+        return tuple(sorted((p for p in self.control if isinstance(p, Loop)), key=lambda loop: loop.number))
+
+    @property
+    def predicates(self) -> tuple[Operand, ...]:
+        """What loops and branches hang on."""
+        return tuple(part.predicate for part in self.control)
+
+    def place(self, operand: Operand) -> tuple[Operand, int]:
+        """The operand in whose memory this one lies, and how many bytes from its beginning."""
+        return place_of(operand, self.aliases)
+
+    def root(self, operand: Operand) -> Operand:
+        """The operand in whose memory this one lies."""
+        return self.place(operand)[0]
+
+
+def plan(
+    region: Region,
+    model: Model,
+    specs: Sequence[Sequence[TensorSpec]],
+    target: Target,
+    alignment: int,
+    cl_ops: Mapping[Op, DeviceOp],
+) -> Plan:
+    """Lowers every node of a region, with the subgraphs that it runs, and places its memory."""
+    lowered = Lowered(model, specs, target, alignment, cl_ops)
+    scope = Scope(lowered, region.subgraph, region.nodes, region.outputs)
+    steps = scope.steps()
+    outputs, copies = _outputs(scope, region)
+    steps += copies
+    unplaced = Plan(
+        region,
+        steps,
+        tuple(works_of(steps)),
+        tuple(scope.operand(t) for t in region.inputs),
+        tuple(outputs),
+        tuple(lowered.states),
+        lowered.aliases,
+        lowered.slots,
+        tuple(lowered.lstms),
+        Arena({}, 0),
+    )
+    return replace(unplaced, arena=place(_usages(unplaced), alignment))
+
+
+def _outputs(scope: Scope, region: Region) -> tuple[list[Operand], list[Part]]:
+    """Return the operands of what leaves a region, copies of what lies in a state's old value, and their launches.
+
+    The old value is overwritten by the new one at the end of a run, before outputs are read.
+    """
+    old = {state.before for state in scope.lowered.states}
+    outputs: list[Operand] = []
+    copies: list[Part] = []
+    for operand in (scope.newest(t) for t in region.outputs):
+        outputs.append(operand)
+        if scope.lowered.place(operand)[0] in old:
+            outputs[-1] = Operand(operand.spec)
+            copies.append(scope.copy(region.nodes[-1], operand, outputs[-1]))
+    return outputs, copies
+
+
+def _usages(unplaced: Plan) -> list[Usage]:
+    """Lifetimes in steps: inputs and states live all through a run, outputs from their making to its end.
+
+    What is made before a loop and read in it is read again by the next iteration, so it lives as long as the loop.
+    """
+    walk = _Walk(unplaced)
+    end = walk.steps(unplaced.steps, 0)
+    always = {unplaced.root(o) for o in unplaced.inputs}
+    always |= {o for state in unplaced.states for o in (state.before, state.after)}
+    first: dict[Operand | Scratch, int] = dict.fromkeys(always, 0)
+    last: dict[Operand | Scratch, int] = dict.fromkeys(always, end)
+    for item, steps in walk.uses.items():
+        first.setdefault(item, steps[0])
+        last[item] = max(last.get(item, 0), _last(steps, walk.loops))
+    last |= {root: end for o in unplaced.outputs if (root := unplaced.root(o)) in first}
+    return [Usage(item, item.size_bytes, first[item], last[item]) for item in first]
+
+
+def _last(steps: Sequence[int], loops: Sequence[tuple[int, int]]) -> int:
+    """The last step at which something is alive that is used at ``steps``. loops: inner ones first."""
+    last = steps[-1]
+    for start, end in loops:
+        if steps[0] < start and any(start <= step <= end for step in steps):
+            last = max(last, end)
+    return last
+
+
+class _Walk:
+    """Numbers the steps of a plan in the order in which they are listed.
+
+    uses: for whatever needs memory the steps that name it. loops: first and last step of each, inner ones first.
+    """
+
+    def __init__(self, unplaced: Plan) -> None:
+        self._plan = unplaced
+        self.uses: dict[Operand | Scratch, list[int]] = {}
+        self.loops: list[tuple[int, int]] = []
+
+    def steps(self, steps: Steps, at: int) -> int:
+        """Walks a sequence that begins at step ``at``; the step after it."""
+        for part in steps:
+            if isinstance(part, Work):
+                for item in self._named(part):
+                    self.uses.setdefault(item, []).append(at)
+            else:
+                at = self._loop(part, at) if isinstance(part, Loop) else self._branch(part, at)
+            at += 1
+        return at
+
+    def _loop(self, loop: Loop, start: int) -> int:
+        at = self.steps(loop.condition, start)
+        self._use(loop.predicate, at)
+        at = self.steps(loop.body, at + 1)
+        self.loops.append((start, at))
+        return at
+
+    def _branch(self, branch: Branch, at: int) -> int:
+        self._use(branch.predicate, at)
+        return self.steps(branch.otherwise, self.steps(branch.then, at + 1))
+
+    def _use(self, operand: Operand, at: int) -> None:
+        item = self._memory(operand)
+        if item is not None:
+            self.uses.setdefault(item, []).append(at)
+
+    def _named(self, work: Work) -> Iterator[Operand | Scratch]:
+        for arg in work.launch.args:
+            item = arg if isinstance(arg, Scratch) else self._memory(arg) if isinstance(arg, Operand) else None
+            if item is not None:
+                yield item
+
+    def _memory(self, operand: Operand) -> Operand | Scratch | None:
+        """What is placed for an operand: its sets, its root, or nothing for a constant."""
+        root = self._plan.root(operand)
+        if root in self._plan.slots:
+            return self._plan.slots[root].sets
+        return None if root.data is not None else root

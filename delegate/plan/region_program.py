@@ -1,0 +1,223 @@
+"""A whole plan as one kernel: which functions it calls, and the tables that it walks through. Pure data, no OpenCL.
+
+Launching a kernel costs microseconds and putting a second thread to work on it tens of them, which is as long as many
+operators take. So a CPU device gets a region as one launch of ``kernels_cl/region.cl``, whose workers stay awake from
+the first operator to the last. The program depends on which kernels a region uses, not on their shapes, so models of
+one kind share it in the cache.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Launch, Operand
+from litecl.delegate.plan.steps import Branch, Loop, Part, Steps, Work, works_of
+from litecl.interpreter.graph import Array
+
+_SCALARS = {
+    np.dtype(np.int32): "int",
+    np.dtype(np.float32): "float",
+    np.dtype(np.int64): "long",
+    np.dtype(np.uint8): "uchar",
+    np.dtype(np.int8): "char",
+    np.dtype(np.int16): "short",
+}
+
+
+# region.cl's codes of control flow.
+_BLOCK, _JUMP, _UNLESS, _WHILE, _REPEAT, _SWAP, _START, _COUNT = range(-1, -9, -1)
+
+_MOST = int(np.iinfo(np.int32).max)  # iterations that can be counted
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A kernel file built with one set of macros; ``suffix`` keeps its functions apart from those of other variants."""
+
+    kernel: str
+    defines: tuple[tuple[str, str | int | float], ...]
+
+    @property
+    def suffix(self) -> str:
+        """A name that follows from the macros."""
+        return hashlib.sha256(repr((self.kernel, self.defines)).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Function:
+    """One entry of a variant, with the types of its parameters: None for a pointer, a C type for a scalar."""
+
+    variant: Variant
+    entry: str
+    parameters: tuple[str | None, ...]
+
+    @property
+    def name(self) -> str:
+        """The name, in the linked program, of the function that unpacks arguments and calls this one."""
+        return f"call_{self.entry}_{self.variant.suffix}"
+
+    @property
+    def caller(self) -> str:
+        """That function, to stand behind the kernel file: so both sides of the linker see the same types."""
+        given = ["item_0", "item_1", "item_2"]
+        given += [f"POINTER({i})" if t is None else f"SCALAR_{t}({i})" for i, t in enumerate(self.parameters)]
+        return f"CALLER({self.name}) {{ {self.entry}({', '.join(given)}); }}\n"
+
+    @property
+    def guarded(self) -> str:
+        """A kernel, to stand behind the kernel file, that runs the function only if flags[flag] is not 0."""
+        types = ["__global void *" if t is None else t for t in self.parameters]
+        declared = [f"{t} a{i}" for i, t in enumerate(types)]
+        called = ", ".join(f"a{i}" for i in range(len(types)))
+        return (
+            f"__kernel void guarded_{self.entry}(__global const int *flags, int flag, {', '.join(declared)}) "
+            f"{{ if (flags[flag]) {self.entry}({called}); }}\n"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RegionProgram:
+    """The functions of a region and its two tables, in region.cl's layout.
+
+    places: of how many entries progress is counted, those that all workers come to.
+    """
+
+    functions: tuple[Function, ...]
+    works: Array
+    args: Array
+    places: int
+
+    @property
+    def variants(self) -> dict[Variant, str]:
+        """What has to be compiled, each once, and what is to stand behind its source."""
+        callers: dict[Variant, str] = {}
+        for function in self.functions:
+            callers[function.variant] = callers.get(function.variant, "") + function.caller
+        return callers
+
+    @property
+    def functions_macro(self) -> str:
+        """The macro that region.cl makes prototypes and calls of."""
+        return "#define FUNCTIONS(F) " + " ".join(f"F({i}, {f.name})" for i, f in enumerate(self.functions)) + "\n"
+
+
+def region_program(
+    steps: Steps, address: Callable[[Arg], int], most_iterations: int | None = None
+) -> RegionProgram | None:
+    """The program that runs steps one after another, or None where a parameter has a type that it cannot pass.
+
+    address: of everything but a scalar, as region.cl's POINTER reads it. most_iterations: of a loop each time it runs.
+    """
+    tables = _Tables(address, most_iterations)
+    launches = [work.launch for work in works_of(steps)]
+    if not all(set(launch.local_size) == {1} and function_of(launch) for launch in launches):
+        return None
+    for part in steps:
+        tables.outermost(part)
+    return RegionProgram(
+        tuple(tables.functions), np.array(tables.works, np.int32), np.array(tables.args, np.uint64), tables.places
+    )
+
+
+class _Tables:
+    """The two tables as they grow, entry by entry. places: how many entries have a place in region.cl's progress."""
+
+    def __init__(self, address: Callable[[Arg], int], most_iterations: int | None) -> None:
+        self._address, self._most = address, most_iterations
+        self.functions: dict[Function, int] = {}
+        self.works: list[list[int]] = []
+        self.args: list[int] = []
+        self.places = 0
+
+    def outermost(self, part: Part) -> None:
+        """A part that all workers come to."""
+        if isinstance(part, Work):
+            self._work(part.launch)
+        else:
+            block = self._control(_BLOCK)
+            self._part(part)
+            self._land(block)
+        self.places += 1
+
+    def _part(self, part: Part) -> None:
+        if isinstance(part, Work):
+            self._work(part.launch)
+        elif isinstance(part, Branch):
+            self._branch(part)
+        else:
+            self._loop(part)
+
+    def _steps(self, steps: Steps) -> None:
+        for part in steps:
+            self._part(part)
+
+    def _branch(self, branch: Branch) -> None:
+        unless = self._under(_UNLESS, branch.predicate)
+        self._steps(branch.then)
+        over = self._control(_JUMP)
+        self._land(unless)
+        self._steps(branch.otherwise)
+        self._land(over)
+
+    def _loop(self, loop: Loop) -> None:
+        """The body, and behind it what decides on another iteration: how often the model says, or the condition."""
+        trips = loop.trips if loop.trips is not None and loop.trips <= _MOST else None
+        counts = trips is not None or self._most is not None
+        if counts:
+            self._control(_START, loop.number)
+        if trips is None:
+            first = self._control(_JUMP)
+            start = self._body(loop, counts)
+            self._land(first)
+            self._steps(loop.condition)
+            self._under(_WHILE, loop.predicate, start)
+        elif trips:
+            self._control(_REPEAT, self._body(loop, counts), loop.number, trips)
+
+    def _body(self, loop: Loop, counts: bool) -> int:
+        """One iteration; where it starts."""
+        start = len(self.works)
+        if counts:
+            self._control(_COUNT, loop.number, _MOST if self._most is None else self._most)
+        self._steps(loop.body)
+        if loop.swaps:
+            self._control(_SWAP, loop.number)
+        return start
+
+    def _work(self, launch: Launch) -> None:
+        function = function_of(launch)
+        assert function is not None
+        case = self.functions.setdefault(function, len(self.functions))
+        self.works.append([case, *[*launch.global_size, 1, 1][:3], len(self.args), self.places])
+        self.args += [_bits(arg) if isinstance(arg, np.generic) else self._address(arg) for arg in launch.args]
+
+    def _control(self, code: int, *numbers: int) -> int:
+        """Adds an entry of control flow; its position."""
+        self.works.append([code, *[*numbers, 0, 0, 0][:3], len(self.args), self.places])
+        return len(self.works) - 1
+
+    def _under(self, code: int, predicate: Operand, to: int = 0) -> int:
+        """An entry that goes somewhere if the predicate says so."""
+        entry = self._control(code, to)
+        self.args.append(self._address(predicate))
+        return entry
+
+    def _land(self, entry: int) -> None:
+        """Lets an entry go to where the table ends now."""
+        self.works[entry][1] = len(self.works)
+
+
+def function_of(launch: Launch) -> Function | None:
+    """The function that a launch calls, None where it has a parameter of a type that cannot be handed on."""
+    scalars = [arg.dtype for arg in launch.args if isinstance(arg, np.generic)]
+    if any(dtype not in _SCALARS for dtype in scalars):
+        return None
+    parameters = tuple(_SCALARS[arg.dtype] if isinstance(arg, np.generic) else None for arg in launch.args)
+    return Function(Variant(launch.kernel, tuple(sorted(launch.defines.items()))), launch.entry, parameters)
+
+
+def _bits(scalar: np.generic) -> int:
+    """A scalar's bits, widened with zeros."""
+    return int.from_bytes(scalar.tobytes(), "little")

@@ -1,0 +1,97 @@
+"""Float activations and integer weights: rows quantized at run time (kernels_cl/quantize_rows.cl), and weights."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Launch, Operand, Refusal, Scratch, Target
+from litecl.delegate.kit import claims
+from litecl.delegate.kit.shares import Chunks, chunks
+from litecl.interpreter.arithmetic import hybrid
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.schema import TensorType
+
+_ITEMS_PER_UNIT = 4
+_LEAST_PART = {"cpu": 4096, "gpu": 256}  # elements that are worth a work-item of their own
+_MOST_PARTS = 64  # each work-item looks at the ranges of all
+
+
+def applies(inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> bool:
+    """Whether the second operand of a node with a float result is constant integer weights."""
+    weights = inputs[1] if len(inputs) > 1 else None
+    known = weights is not None and weights.data is not None and weights.type in hybrid.INTEGERS
+    return known and outputs[0].type == TensorType.FLOAT32
+
+
+def claim(inputs: claims.Specs) -> Refusal | None:
+    """Integer weights with scales, and other operands that the device's operator of floats takes."""
+    weights = claims.given(inputs, 1)
+    quantization = weights.quantization
+    if quantization is None or not quantization.scale.size:
+        return Refusal("integer weights without scales")
+    if quantization.block_size:
+        return Refusal("weights with a scale for every block")
+    return Refusal("sparse integer weights") if weights.sparsity is not None else None
+
+
+def integers(weights: Operand) -> Array:
+    """The weights as signed bytes."""
+    return weights.value.view(np.int8)
+
+
+def dequantized(weights: Operand) -> Operand:
+    """The floats that weights stand for."""
+    quantization = weights.spec.quantization
+    assert quantization is not None
+    along = [1] * len(weights.shape)
+    along[quantization.quantized_dimension] = -1
+    values = integers(weights).astype(np.float32) * quantization.scale.astype(np.float32).reshape(along)
+    return Operand(TensorSpec(TensorType.FLOAT32, weights.shape, weights.spec.name, values))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Quantized rows: unsigned bytes, and a zero point and a scale for each row."""
+
+    values: Scratch
+    zeros: Scratch
+    scales: Scratch
+
+
+def quantized_rows(x: Operand, count: int, target: Target, *, asymmetric: bool) -> tuple[Rows, list[Launch]]:
+    """``x`` as ``count`` rows of bytes, and the launches that make them."""
+    rows = Rows(Scratch(x.spec.size), Scratch(4 * count), Scratch(4 * count))
+    made = (rows.values, rows.zeros, rows.scales)
+    return rows, _launches("quantize_rows", x, made, count, target, asymmetric)
+
+
+def rounded_rows(x: Operand, count: int, target: Target, *, asymmetric: bool) -> tuple[Operand, list[Launch]]:
+    """The floats that ``count`` quantized rows of ``x`` stand for, and the launches that compute them."""
+    rounded = Operand(TensorSpec(x.spec.type, x.shape, x.spec.name))
+    return rounded, _launches("round_rows", x, (rounded,), count, target, asymmetric)
+
+
+def _launches(
+    entry: str, x: Operand, made: tuple[Arg, ...], count: int, target: Target, asymmetric: bool
+) -> list[Launch]:
+    length = x.spec.size // count
+    share, parts, part_length = _parts(count, length, target)
+    ranges = Scratch(8 * share.n)
+    sizes = (*share.args, np.int32(length), np.int32(parts), np.int32(part_length))
+    return [
+        share.launch("quantize_rows", "find_ranges", (x, ranges, *sizes), {}, x.spec.size),
+        share.launch("quantize_rows", entry, (x, ranges, *made, *sizes, np.int32(asymmetric)), {}, x.spec.size),
+    ]
+
+
+def _parts(count: int, length: int, target: Target) -> tuple[Chunks, int, int]:
+    """How parts of ``count`` rows are dealt out, parts of a row, and the length of a part."""
+    wanted = _MOST_PARTS if target.kind == "gpu" else -(-target.compute_units * _ITEMS_PER_UNIT // count)
+    if target.kind == "cpu" and target.compute_units == 1:
+        wanted = 1
+    most = max(1, min(wanted, _MOST_PARTS, length // _LEAST_PART[target.kind]))
+    width = target.vector_width
+    part_length = -(-length // (most * width)) * width
+    parts = -(-length // part_length)
+    return chunks(count * parts, target, work=part_length), parts, part_length

@@ -1,0 +1,225 @@
+"""What quantized operators have in common: to which nodes they apply, packed weights, and the stage after the sums."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from litecl.delegate.cl_op import Const, Refusal
+from litecl.delegate.kit.claims import Specs, given, is_quantized
+from litecl.interpreter.arithmetic import fixed_point
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
+
+_NAME = "CL_REGION"  # for errors that claims rule out
+
+_LARGEST_PRODUCT = 255 * 128
+_LARGEST_WORD = 1 << 15
+_MOST_SUM, _MOST_RESULT, _LEAST_SHIFT = 2.0**38, 2.0**31, -36  # rescale.wide
+_SMALL_SUMS, _MOST_FOLDED = 1 << 30, 20  # within these a zero point that is shifted left makes no sum overflow
+_ACTIVATIONS = (
+    ActivationFunctionType.NONE,
+    ActivationFunctionType.RELU,
+    ActivationFunctionType.RELU6,
+    ActivationFunctionType.RELU_N1_TO_1,
+)
+
+
+def applies(inputs: Specs, outputs: Sequence[TensorSpec]) -> bool:
+    """Whether an output or an input that is no constant is quantized."""
+    return any(is_quantized(spec) for spec in outputs) or any(
+        is_quantized(spec) for spec in inputs if spec is not None and spec.data is None
+    )
+
+
+def per_tensor(*specs: TensorSpec | None) -> Refusal | None:
+    """Each of the tensors has one scale and one zero point."""
+    for spec in specs:
+        if spec is None or spec.quantization is None or spec.quantization.scale.size != 1:
+            return Refusal("not quantized with one scale a tensor")
+    return None
+
+
+def words(*specs: TensorSpec) -> Refusal | None:
+    """All of the tensors have 16 bits and no zero point, or none has 16 bits."""
+    wide = [spec for spec in specs if spec.type == TensorType.INT16]
+    if wide and len(wide) < len(specs):
+        return Refusal("16-bit elements and others")
+    return Refusal("16-bit elements with a zero point") if any(zero_point(spec) for spec in wide) else None
+
+
+def alike(x: TensorSpec, *others: TensorSpec) -> Refusal | None:
+    """The tensors stand for the same numbers: they have one type, scale and zero point."""
+    if refusal := per_tensor(x, *others):
+        return refusal
+    same = all(
+        other.type == x.type
+        and fixed_point.scale_of(_NAME, other) == fixed_point.scale_of(_NAME, x)
+        and fixed_point.zero_point_of(_NAME, other) == fixed_point.zero_point_of(_NAME, x)
+        for other in others
+    )
+    return None if same else Refusal("input and output are quantized differently")
+
+
+def bounded(options: Any) -> Refusal | None:
+    """The fused activation is one that clamps."""
+    function = options.fused_activation_function
+    return None if function in _ACTIVATIONS else Refusal(f"fused activation {function.name} of integers")
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Constant integer weights [groups, columns, depth] as kernels take them.
+
+    values: signed bytes. factor: what is to be added to each of them, so that they are the weights less their zero
+    point. factors: from sums to steps of the output, [groups, columns].
+    """
+
+    values: Array
+    factor: int
+    bias: Array
+    factors: Array
+
+    def repeated(self, times: int) -> "Weights":
+        """The columns several times over."""
+        arrays = [np.repeat(a[:, None], times, 1) for a in (self.values, self.bias, self.factors)]
+        values, bias, factors = (a.reshape(a.shape[0], -1, *a.shape[3:]) for a in arrays)
+        return Weights(values, self.factor, bias, factors)
+
+    def packed(self, panel: int, runs: int = 1) -> Array:
+        """The values as ``packed`` below."""
+        return packed(self.values, panel, runs)
+
+    @property
+    def words(self) -> "Weights":
+        """The same weights in 16 bits, as activations of 16 bits are multiplied with."""
+        return replace(self, values=self.values.astype(np.int16))
+
+    @property
+    def fits_float64(self) -> bool:
+        """Whether float64 holds products of 64-bit sums with 16-bit activations and factors of 15 bits."""
+        sums = np.abs(self.values.astype(np.int64)).sum(axis=2) * _LARGEST_WORD + np.abs(self.bias)
+        least = int(fixed_point.quantize_multiplier(self.factors).shift.min(initial=0))
+        return bool((sums < _MOST_SUM).all() and (sums * self.factors < _MOST_RESULT).all() and least >= _LEAST_SHIFT)
+
+    def stage(self, panel: int, width: int, x_zero: int, bounds: "Bounds", *, real: bool = False) -> "Stage":
+        """What becomes of the columns' sums, columns past the last as zeros up to a multiple of ``panel``.
+
+        Biases make up for activations that are ``x_zero`` too large. If ``real``, factors are applied in float64.
+        """
+        groups, columns, depth = self.values.shape
+        sums = (self.values.astype(np.int64) + self.factor).sum(axis=2)
+        biases = self.bias - x_zero * sums
+        value, shift = fixed_point.quantize_multiplier(self.factors)
+        third, right = np.maximum(shift, 0), np.maximum(-shift, 0)
+        product = _LARGEST_WORD * 128 if self.values.dtype == np.int16 else _LARGEST_PRODUCT
+        largest = np.abs(biases).max(initial=0) + depth * product
+        folded = bool(not real and not third.any() and right.max() <= _MOST_FOLDED and largest < _SMALL_SUMS)
+        rectified = bool(folded and bounds.low >= bounds.zero and right.min() > 0)
+        if folded:
+            third = ((1 << right) >> 1) + (bounds.zero << right)
+        table = np.zeros((4, groups, -(-columns // panel) * panel), np.int32)
+        table[3] = rectified  # columns past the last
+        for row, field in zip(table, (biases, value, third, right), strict=True):
+            row[:, :columns] = field
+        fields = np.ascontiguousarray(table.reshape(4, groups, -1, width).transpose(1, 2, 0, 3))
+        if real:
+            factors = np.zeros(table.shape[1:], np.float64)
+            factors[:, :columns] = self.factors
+            fields[:, :, 2:] = factors.view(np.int32).reshape(groups, -1, 2, width)
+        kind = "RECTIFIED" if rectified else "FOLDED" if folded else "REAL_FACTORS" if real else None
+        return Stage(fields, {} if kind is None else {kind: 1})
+
+    def wide_stage(self, panel: int, width: int, *, real: bool) -> "Stage":
+        """What becomes of 64-bit sums, whose zero points are 0: biases and factors as floats.
+
+        Factors are real, or have 15 bits (the interpreter's ``rescale``).
+        """
+        groups, columns, _ = self.values.shape
+        multiplier = fixed_point.quantize_multiplier(self.factors)
+        reduced = fixed_point.reduced(multiplier) * 2.0 ** (multiplier.shift - 15.0)
+        table = np.zeros((2, groups, -(-columns // panel) * panel), np.float64)
+        table[0, :, :columns] = self.bias
+        table[1, :, :columns] = self.factors if real else reduced
+        fields = np.ascontiguousarray(table.reshape(2, groups, -1, width).transpose(1, 2, 0, 3)).view(np.int32)
+        return Stage(fields, {"WIDE_SUMS": 1, "REAL_FACTORS" if real else "FLOORED": 1})
+
+
+def packed(values: Array, panel: int, runs: int = 1) -> Array:
+    """Integers [groups, columns, depth] as [groups, columns / panel, depth / n, panel, n], padded with zeros.
+
+    n is as many of them as 4 bytes hold; each of ``runs`` equal parts of the depth is padded.
+    """
+    groups, columns, depth = values.shape
+    n = 4 // values.dtype.itemsize
+    run = depth // runs
+    padded = np.zeros((groups, -(-columns // panel) * panel, runs, -(-run // n) * n), values.dtype)
+    padded[:, :columns, :, :run] = values.reshape(groups, columns, runs, run)
+    split = padded.reshape(groups, -1, panel, runs * padded.shape[3] // n, n)
+    return np.ascontiguousarray(split.transpose(0, 1, 3, 2, 4))
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """Fields [groups, columns / width, 4, width] of ``finish_sum`` in kernels_cl/quantized.h, and its macros."""
+
+    fields: Array
+    defines: dict[str, str | int | float]
+
+
+def weights_of(inputs: Specs, out: TensorSpec, values: Array, groups: int) -> Weights:
+    """The weights [columns, ..] and the bias of an operator whose inputs are x, weights and perhaps a bias."""
+    x, filter_ = given(inputs, 0), given(inputs, 1)
+    columns = len(values)
+    shift = 128 if filter_.type == TensorType.UINT8 else 0
+    signed = (values.astype(np.int16) - shift).astype(np.int8).reshape(groups, columns // groups, -1)
+    bias = inputs[2] if len(inputs) > 2 else None
+    biases = np.zeros(columns, np.int32) if bias is None or bias.data is None else np.ravel(bias.data)
+    products = fixed_point.scale_of(_NAME, x) * fixed_point.scales_of(_NAME, filter_)
+    if x.type == TensorType.UINT8:
+        products = products.astype(np.float32).astype(np.float64)  # TFLite's legacy kernels round here
+    factors = np.broadcast_to(products / fixed_point.scale_of(_NAME, out), columns).reshape(groups, -1)
+    factor = shift - (fixed_point.zero_point_of(_NAME, filter_) if len(products) == 1 else 0)
+    return Weights(signed, factor, biases.reshape(groups, -1).astype(np.int64), factors)
+
+
+def scale(factor: float) -> tuple[int, int, int]:
+    """The struct Scale of kernels_cl/quantized.h: multiplier, left and right shift."""
+    value, shift = (int(field) for field in fixed_point.quantize_multiplier(factor))
+    return value, max(shift, 0), max(-shift, 0)
+
+
+def zero_point(spec: TensorSpec) -> int:
+    """The zero point of a tensor that is quantized as a whole."""
+    return fixed_point.zero_point_of(_NAME, spec)
+
+
+def unsigned_zero(spec: TensorSpec) -> int:
+    """The zero point of activations after they have been made unsigned."""
+    return fixed_point.zero_point_of(_NAME, spec) + flip(spec.type)
+
+
+def flip(type_: TensorType) -> int:
+    """What is added to bytes to make them unsigned."""
+    return 128 if type_ == TensorType.INT8 else 0
+
+
+def padding(spec: TensorSpec) -> Const:
+    """What stands for zero in a tensor."""
+    return Const(np.full(1, fixed_point.zero_point_of(_NAME, spec) if is_quantized(spec) else 0, spec.dtype))
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What follows requantization: the zero point of the output is added, and the sum clamped to [low, high]."""
+
+    zero: int
+    low: int
+    high: int
+
+
+def bounds_of(options: Any, out: TensorSpec) -> Bounds:
+    """The bounds of an output after a fused activation, if the operator has one."""
+    function = getattr(options, "fused_activation_function", ActivationFunctionType.NONE)
+    return Bounds(fixed_point.zero_point_of(_NAME, out), *fixed_point.activation_range(_NAME, function, out))

@@ -1,0 +1,1 @@
+"""Recurrent cells, and the loops that are one. No operator lives here."""

@@ -1,0 +1,221 @@
+"""The launches of an LSTM cell's walk along time, which the LSTM operators share (kernels_cl/lstm.cl)."""
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+
+import numpy as np
+
+from litecl.delegate.cl_op import Activation, Arg, Call, Const, Launch, Operand, Refusal, Scratch, Target
+from litecl.delegate.kit import claims
+from litecl.delegate.matmul.gemm import Product, gemm
+from litecl.delegate.matmul.packing import panels, stored, stored_as
+from litecl.delegate.matmul.tile import flops, tile_for
+from litecl.interpreter.graph import Array
+from litecl.interpreter.recurrent.lstm_cell import Layout
+from litecl.interpreter.schema import TensorType
+
+_GROUP = 64
+_NOTHING = np.zeros(1, np.float32)
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Where a cell finds its input and leaves its output.
+
+    A row of x is of one step and one row of the batch; out is counted in elements. Each has its first, and the distance
+    from step to step (negative to walk backwards) and from one row of the batch to the next.
+    """
+
+    steps: int
+    batch: int
+    x_first: int
+    x_time: int
+    x_batch: int
+    out_first: int
+    out_time: int
+    out_batch: int
+
+
+def walk(steps: int, batch: int, width: int, *, time_major: bool, reverse: bool = False, first: int = 0) -> Walk:
+    """The walk over dense x and an output of ``width`` elements a step, in which the cell's begin at ``first``."""
+    time, row = (batch, 1) if time_major else (1, steps)
+    start = (steps - 1) * time if reverse else 0
+    step = -time if reverse else time
+    return Walk(steps, batch, start, step, row, first + start * width, step * width, row * width)
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A cell's constant operands, by gate: three of them where the input gate is coupled.
+
+    peephole: of the input, forget and output gate; it and others that the cell has not are empty.
+    """
+
+    input_weights: list[Array]
+    recurrent_weights: list[Array]
+    aux_weights: list[Array]
+    bias: list[Array]
+    peephole: list[Array]
+    norm: list[Array]
+    projection: Array | None
+    projection_bias: Array | None
+
+    @property
+    def gates(self) -> int:
+        """How many gates have weights."""
+        return len(self.input_weights)
+
+    @property
+    def units(self) -> int:
+        """Number of cells."""
+        return int(self.input_weights[0].shape[0])
+
+    @property
+    def outputs(self) -> int:
+        """Elements of the output of a step."""
+        return int(self.recurrent_weights[0].shape[1])
+
+
+def claim(options: object, inputs: claims.Specs, layouts: Sequence[Layout], *fed: int) -> Refusal | None:
+    """Refuses operands that are not float32, and weights that are not constants; ``fed`` are inputs that are data."""
+    data = {*fed, *(p for layout in layouts for p in (layout.output_state, layout.cell_state))}
+    unknown = [i for i, spec in enumerate(inputs) if spec is not None and spec.data is None and i not in data]
+    if unknown:
+        return Refusal(f"input {unknown[0]} is not a constant")
+    return claims.typed(inputs, claims.FLOAT) or claims.activated(options, TensorType.FLOAT32)
+
+
+def cell_of(call: Call, layout: Layout) -> Cell:
+    """The operands that stand at the positions of ``layout``."""
+
+    def at(position: int) -> Array | None:
+        operand = call.inputs[position] if position < len(call.inputs) else None
+        return None if operand is None else operand.data
+
+    def gates(base: int | None) -> list[Array]:
+        found = [] if base is None else [at(base + gate) for gate in range(4)]
+        return [array for array in found if array is not None]
+
+    input_weights = gates(layout.input_weights)
+    zeros = np.zeros(input_weights[0].shape[0], np.float32)
+    bias = [_or(at(layout.bias + gate), zeros) for gate in range(4 - len(input_weights), 4)]
+    peephole = [at(layout.peephole + i) for i in range(3)]
+    return Cell(
+        input_weights,
+        [np.diag(weights) if weights.ndim == 1 else weights for weights in gates(layout.recurrent_weights)],
+        gates(layout.aux_weights),
+        bias,
+        [_or(array, zeros) for array in peephole] if any(array is not None for array in peephole) else [],
+        gates(layout.layer_norm),
+        at(layout.projection),
+        at(layout.projection + 1),
+    )
+
+
+def run_cell(
+    call: Call,
+    cell: Cell,
+    layout: Layout,
+    walk: Walk,
+    inputs: Sequence[Operand],
+    out: Operand,
+    states: Sequence[Operand],
+) -> list[Launch]:
+    """A cell's walk over its inputs (x, and the auxiliary one if the cell has weights for it) into ``out``.
+
+    states: the output state and the cell state after the last step.
+    """
+    sums, launches = _of_inputs(cell, walk, inputs, call.target)
+    width = call.target.vector_width
+    rows = _batch_rows(walk.batch, call.target)
+    blocks = -(-cell.units // width)
+    scratch = Scratch(4 * walk.batch * blocks * width)
+    shape = (walk.steps, walk.batch, cell.units, blocks, cell.outputs, *astuple(walk)[2:])
+    recurrent = stored(panels(_by_block(cell.recurrent_weights, width), cell.gates * width), call.target)
+    operands: list[Arg] = [sums, recurrent]
+    bias = cell.bias if cell.norm else []
+    operands += [Const(_blocks(vectors, width)) for vectors in (cell.peephole, cell.norm, bias)]
+    operands += [Const(array) for array in _projection(cell, width)]
+    operands += [call.input(layout.output_state), call.input(layout.cell_state), *states, out, scratch]
+    clips = (np.float32(call.options.cell_clip), np.float32(call.options.proj_clip))
+    group = 1 if call.target.kind == "cpu" else min(_GROUP, call.target.max_work_group_size)
+    launch = Launch(
+        "lstm",
+        "lstm",
+        (*operands, Const(np.array(shape, np.int32)), *clips, *call.activation.bounds),
+        (group, -(-walk.batch // rows)),
+        (group, 1),
+        _defines(cell, rows, width) | stored_as(recurrent) | call.activation.defines,
+        flops(walk.steps * walk.batch, cell.gates * cell.units, cell.outputs),
+    )
+    return [*launches, launch]
+
+
+def _of_inputs(cell: Cell, walk: Walk, inputs: Sequence[Operand], target: Target) -> tuple[Scratch, list[Launch]]:
+    """What the gates get from the inputs at all steps, with their biases where no normalization comes before them."""
+    rows, width = walk.steps * walk.batch, target.vector_width
+    columns = -(-cell.units // width) * width * cell.gates
+    tile = tile_for(target, rows, columns)
+    bias = [np.zeros_like(array) for array in cell.bias] if cell.norm else cell.bias
+    start: Arg = Const(panels(_by_block([array[:, None] for array in bias], width), tile.panel))
+    nothing = Const(np.zeros(-(-columns // tile.panel) * tile.panel, np.float32))
+    sums: Scratch | None = None
+    launches = []
+    for x, weights in zip(inputs, (cell.input_weights, cell.aux_weights), strict=False):
+        product = Product(rows, columns, x.shape[-1])
+        packed = stored(panels(_by_block(weights, width), tile.panel), target)
+        out = Scratch(4 * rows * columns)
+        launches.append(
+            gemm(product, tile, target, x, packed, start if sums is None else nothing, out, Activation(), sums)
+        )
+        sums = out
+    assert sums is not None
+    return sums, launches
+
+
+def _by_block(gates: Sequence[Array], width: int) -> Array:
+    """Gates' weights [units, depth] as rows of one matrix, ordered by block of ``width`` units, gate and unit."""
+    units, depth = gates[0].shape
+    blocks = -(-units // width)
+    padded = np.zeros((len(gates), blocks * width, depth), np.float32)
+    padded[:, :units] = np.stack(gates)
+    return padded.reshape(len(gates), blocks, width, depth).swapaxes(0, 1).reshape(-1, depth)
+
+
+def _blocks(vectors: Sequence[Array], width: int) -> Array:
+    """Vectors of one element a unit, each padded to whole blocks."""
+    if not vectors:
+        return _NOTHING
+    units = len(vectors[0])
+    padded = np.zeros((len(vectors), -(-units // width) * width), np.float32)
+    padded[:, :units] = np.stack(vectors)
+    return padded
+
+
+def _projection(cell: Cell, width: int) -> tuple[Array, Array]:
+    if cell.projection is None:
+        return _NOTHING, _NOTHING
+    bias = np.zeros(cell.outputs, np.float32) if cell.projection_bias is None else cell.projection_bias
+    return panels(cell.projection, width), panels(bias[:, None], width)
+
+
+def _batch_rows(batch: int, target: Target) -> int:
+    """Rows of the batch that share the weights they meet: as many as the registers hold."""
+    if target.kind == "gpu" or batch == 1:
+        return 1
+    return 4 if batch > 2 and target.vector_width == 16 else 2
+
+
+def _defines(cell: Cell, rows: int, width: int) -> dict[str, str | int | float]:
+    flags = {
+        "CIFG": cell.gates == 3,
+        "PEEPHOLE": bool(cell.peephole),
+        "PROJECTION": cell.projection is not None,
+        "LAYER_NORM": bool(cell.norm),
+    }
+    defines: dict[str, str | int | float] = {"MR": rows, "NV": cell.gates, "PANEL": cell.gates * width}
+    return defines | {name: 1 for name, on in flags.items() if on}
+
+
+def _or(array: Array | None, default: Array) -> Array:
+    return default if array is None else array

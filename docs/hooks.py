@@ -1,0 +1,40 @@
+"""Brings the documents at the root of the repository into the site, with links between all of them kept."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+_ROOT = Path(__file__).resolve().parents[1]
+_PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+}
+_LINK = re.compile(r"(?<=\]\()(?!https?:|#|mailto:)([^)#\s]+)")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the documents of the root as pages."""
+    for name, page in _PAGES.items():
+        files.append(File.generated(config, page, content=(_ROOT / name).read_text()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Point every relative link to the page that its file is in the site, or to the file in the repository."""
+    origin = next((name for name, at in _PAGES.items() if at == page.file.src_uri), f"docs/{page.file.src_uri}")
+
+    def target(found: re.Match[str]) -> str:
+        path = (_ROOT / origin).parent.joinpath(found[1]).resolve()
+        if not path.is_relative_to(_ROOT) or not path.exists():
+            return found[1]  # a dead link, which mkdocs reports
+        inside = path.relative_to(_ROOT).as_posix()
+        uri = _PAGES.get(inside) or (inside.removeprefix("docs/") if inside.startswith("docs/") else None)
+        if uri is None:
+            return f"{config.repo_url}/blob/main/{inside}"
+        return "../" * page.file.src_uri.count("/") + uri
+
+    return _LINK.sub(target, markdown)

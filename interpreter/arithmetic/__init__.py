@@ -1,0 +1,1 @@
+"""TensorFlow Lite's arithmetic on integers, and other functions of whole arrays. No operator lives here."""

@@ -1,0 +1,146 @@
+"""TensorFlow Lite's fixed-point arithmetic on whole arrays: real factors as a 31-bit multiplier and a shift.
+
+The formulas are those of ``kernels/internal/common.cc`` and ``quantization_util.cc`` in the build of LiteRT's published
+packages, which rounds twice. Integers come as int64 arrays (any integer array will do) and results are int64.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from litecl.interpreter.errors import ModelError, UnsupportedOp
+from litecl.interpreter.graph import Array, Quantization, TensorSpec
+from litecl.interpreter.kit import types
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
+
+_INT32 = np.iinfo(np.int32)
+HALF = {4: np.asarray(np.nextafter(np.float32(0.5), np.float32(0))), 8: np.asarray(np.nextafter(0.5, 0.0))}
+"""A little less than a half, by the size of a float: what lies just below a half must not round up."""
+
+# Bounds of the activations that clamp, in real numbers; the others leave the range of the type.
+_BOUNDS: dict[ActivationFunctionType, tuple[float | None, float | None]] = {
+    ActivationFunctionType.RELU: (0.0, None),
+    ActivationFunctionType.RELU6: (0.0, 6.0),
+    ActivationFunctionType.RELU_N1_TO_1: (-1.0, 1.0),
+}
+
+
+class Multiplier(NamedTuple):
+    """``value * 2**(shift - 31)``, where ``value`` is 0 or in [2**30, 2**31): scalars, or an element a channel."""
+
+    value: Array
+    shift: Array
+
+
+def quantize_multiplier(factor: npt.ArrayLike) -> Multiplier:
+    """Fixed-point forms of factors, each rounded to 31 bits (QuantizeMultiplier)."""
+    mantissa, shift = np.frexp(np.asarray(factor, np.float64))
+    value = round_half_away(mantissa * 2.0**31).astype(np.int64)
+    carried = value == 1 << 31
+    shift = shift.astype(np.int64) + carried
+    value = np.where(carried, value >> 1, value)
+    lost = shift < -31
+    return Multiplier(np.where(lost, 0, value), np.where(lost, 0, shift))
+
+
+def multiply_by_quantized_multiplier(x: Array, multiplier: Multiplier) -> Array:
+    """``x`` times the factor for 32-bit ``x``; rounded once to 32 bits and once more by the right shift."""
+    left, right = np.maximum(multiplier.shift, 0), np.maximum(-multiplier.shift, 0)
+    x = x.astype(np.int64)
+    if left.any():
+        x = wrapped(x << left)
+    return rounding_divide_by_pot(saturating_rounding_doubling_high_mul(x, multiplier.value), right)
+
+
+def multiply_wide_by_quantized_multiplier(x: Array, multiplier: Multiplier) -> Array:
+    """``x`` times the factor, of which 15 bits count, for 48-bit ``x``: the sums of 16-bit activations."""
+    total = 15 - multiplier.shift
+    return wrapped((x.astype(np.int64) * reduced(multiplier) + (1 << (total - 1))) >> total)
+
+
+def wrapped(x: Array) -> Array:
+    """The lower 32 bits of whole numbers, as int64: what TensorFlow Lite's int32 keeps of them."""
+    return x.astype(np.int64).astype(np.int32).astype(np.int64)
+
+
+def reduced(multiplier: Multiplier) -> Array:
+    """The 15 bits of a multiplier's value that 64-bit sums are multiplied with."""
+    return np.where(multiplier.value < 0x7FFF0000, (multiplier.value + (1 << 15)) >> 16, 0x7FFF)
+
+
+def saturating_rounding_doubling_high_mul(a: Array, b: npt.ArrayLike, bits: int = 32) -> Array:
+    """The upper half of ``2 * a * b``, halves rounded up, for operands of ``bits`` bits (gemmlowp)."""
+    product = np.asarray(np.multiply(a, b, dtype=np.int64))
+    product += 1 << (bits - 2)
+    product >>= bits - 1
+    result: Array = np.minimum(product, (1 << (bits - 1)) - 1)
+    return result
+
+
+def rounding_divide_by_pot(x: Array, exponent: npt.ArrayLike) -> Array:
+    """``x / 2**exponent``, halves rounded away from zero (gemmlowp)."""
+    power = np.asarray(exponent, np.int64)
+    half = (np.int64(1) << power) >> 1
+    x = np.asarray(x, np.int64)
+    # The sign bits are -1 where x is negative, which must not count where nothing is divided.
+    result: Array = (x + np.maximum(half + (x >> 63), 0)) >> power
+    return result
+
+
+def saturating_multiply_by_pot(x: Array, exponent: int, bits: int = 32) -> Array:
+    """``x * 2**exponent``, saturated to ``bits`` bits; halves away from zero where it is negative (gemmlowp)."""
+    if exponent < 0:
+        return rounding_divide_by_pot(x, -exponent)
+    limit = 1 << (bits - 1)
+    result: Array = np.minimum(np.maximum(x << exponent, -limit), limit - 1)
+    return result
+
+
+def round_half_away(x: Array) -> Array:
+    """The nearest integers, halves away from zero, as ``std::round``; in the type of ``x``."""
+    result = np.asarray(np.copysign(HALF[x.dtype.itemsize], x))
+    result += x
+    np.trunc(result, out=result)
+    return result
+
+
+def affine(op: str, spec: TensorSpec) -> Quantization:
+    """The quantization that a tensor must have."""
+    if spec.quantization is None or not spec.quantization.scale.size:
+        raise ModelError(f"{op}: expected quantization parameters of {spec.name!r} ({spec.type.name}), got none")
+    return spec.quantization
+
+
+def scale_of(op: str, spec: TensorSpec) -> np.float64:
+    """The scale of a tensor that is quantized as a whole."""
+    return np.float64(np.asarray(affine(op, spec).scale, np.float32).reshape(-1)[0])
+
+
+def scales_of(op: str, spec: TensorSpec) -> Array:
+    """The scales of a tensor as float64, [1] or one a channel."""
+    return np.asarray(affine(op, spec).scale, np.float32).reshape(-1).astype(np.float64)
+
+
+def zero_point_of(op: str, spec: TensorSpec) -> int:
+    """The zero point of a tensor that is quantized as a whole."""
+    zero_point = affine(op, spec).zero_point
+    return int(zero_point.reshape(-1)[0]) if zero_point.size else 0
+
+
+def activation_range(op: str, function: ActivationFunctionType, output: TensorSpec) -> tuple[int, int]:
+    """The integers that a fused activation leaves of the output's range (CalculateActivationRangeQuantized)."""
+    if output.type not in (TensorType.INT8, TensorType.UINT8, TensorType.INT16):
+        raise UnsupportedOp(f"{op}: expected an output of type INT8, UINT8 or INT16, got {output.type.name}")
+    low, high = types.integer_limits(output.type)
+    least, most = _BOUNDS.get(function, (None, None))
+    if least is not None:
+        low = max(low, _quantized(op, least, output))
+    if most is not None:
+        high = min(high, _quantized(op, most, output))
+    return low, high
+
+
+def _quantized(op: str, value: float, output: TensorSpec) -> int:
+    steps = round_half_away(np.asarray(np.float32(value) / np.float32(scale_of(op, output))))
+    return zero_point_of(op, output) + int(np.clip(steps, _INT32.min, _INT32.max))

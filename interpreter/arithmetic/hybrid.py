@@ -1,0 +1,174 @@
+"""Dynamic-range quantization: float inputs are quantized row by row, multiplied with integer weights and scaled back.
+
+The formulas are TFLite's (portable_tensor_utils.cc: SymmetricQuantizeFloats, AsymmetricQuantizeFloats).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter.arithmetic import exact
+from litecl.interpreter.arithmetic.exact import Product
+from litecl.interpreter.arithmetic.fixed_point import round_half_away
+from litecl.interpreter.errors import UnsupportedOp
+from litecl.interpreter.graph import Array, Quantization, TensorSpec
+from litecl.interpreter.op import Bind, Inputs, Run, Specs
+from litecl.interpreter.schema import TensorType
+
+# The largest magnitude of an 8-bit integer less its zero point.
+_REACH = 255
+
+INTEGERS = (TensorType.INT8, TensorType.UINT8, TensorType.INT4, TensorType.INT2)
+WEIGHTS = (TensorType.FLOAT32, *INTEGERS)
+"""Types that the weights of a float input may have."""
+
+_LOW, _HIGH = -128, 127
+# Steps from zero to the largest integer of symmetric rows, and a length that is safe to divide by and into.
+_STEPS = np.asarray(_HIGH, np.float32)
+_SHORTEST = _STEPS * np.finfo(np.float32).tiny
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What is known of integer weights at preparation: their scales, one or one a row, and the product with them.
+
+    ``product`` makes, of weights [outputs, depth], what multiplies rows [n, depth]; once where they are constant.
+    """
+
+    scales: Array
+    product: Callable[[Array], Product]
+
+
+Scales = Mapping[int, Prepared]
+"""The integer operands by position."""
+
+NO_SCALES: Scales = {}
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Weights [outputs, depth] that rows are multiplied with, float or integer; those of rank 1 are a diagonal."""
+
+    values: Array
+    prepared: Prepared | None = None
+    asymmetric: bool = False
+
+    def __call__(self, x: Array) -> Array:
+        """``x @ values.T`` for ``x`` [..., depth]."""
+        if self.values.ndim == 1:
+            diagonal = self.values if self.prepared is None else dequantize(self.values, self.prepared.scales)
+            return np.asarray(x * diagonal)
+        if self.prepared is None:
+            return np.asarray(x @ self.values.T)
+        rows = matmul(x.reshape(-1, x.shape[-1]), self.values, self.prepared, self.asymmetric)
+        return rows.reshape(*x.shape[:-1], len(self.values))
+
+
+def applies(x: TensorSpec, weights: TensorSpec) -> bool:
+    """Whether a float input meets integer weights."""
+    return x.type == TensorType.FLOAT32 and weights.type in INTEGERS
+
+
+def scales_of(op: str, weights: TensorSpec) -> Array:
+    """The scales of integer weights, [1] or one a channel."""
+    if weights.quantization is None or not weights.quantization.scale.size:
+        raise UnsupportedOp(f"{op}: expected quantized weights, got {weights.type.name} without scales")
+    return np.asarray(weights.quantization.scale, np.float32).reshape(-1)
+
+
+def prepared(op: str, weights: TensorSpec) -> Prepared:
+    """What is known of integer weights at preparation."""
+    matrix = weights.shape is not None and len(weights.shape) == 2
+    return Prepared(scales_of(op, weights), exact.once([weights], transposed) if matrix else transposed)
+
+
+def transposed(weights: Array) -> Product:
+    """The product of 8-bit rows with the transpose of integer weights."""
+    return exact.product(integers(weights).T, _REACH)
+
+
+def bind(op: str, run: Callable[[Any, Inputs, Scales], list[Array]]) -> Bind:
+    """The ``bind`` of an operator whose ``run`` takes the scales of its integer operands."""
+
+    def bound(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
+        x = inputs[0]
+        scales = {
+            position: prepared(op, spec)
+            for position, spec in enumerate(inputs)
+            if x is not None and spec is not None and applies(x, spec)
+        }
+        return (lambda options, arrays: run(options, arrays, scales)) if scales else None
+
+    return bound
+
+
+def matmul(x: Array, weights: Array, prepared: Prepared, asymmetric: bool) -> Array:
+    """``x @ weights.T`` through 8-bit rows of ``x``."""
+    rows, scale = quantize(x, asymmetric)
+    sums = prepared.product(weights)(rows).astype(np.float32, copy=False)
+    result: Array = sums * (scale * prepared.scales)
+    return result
+
+
+def blockwise_matmul(x: Array, weights: Array, quantization: Quantization) -> Array:
+    """``x @ weights.T`` for weights whose rows have a scale for every block of their elements."""
+    rows, scale = quantize(x, asymmetric=True)
+    blocks = (-1, x.shape[1] // quantization.block_size, quantization.block_size)
+    scales = quantization.scale.reshape(len(weights), -1).astype(np.float32)
+    matrices = integers(weights).reshape(blocks).transpose(1, 2, 0)
+    products = exact.matmul(rows.reshape(blocks).swapaxes(0, 1), matrices, _REACH * 128)
+    result: Array = np.einsum("bnm,mb->nm", products, scales).astype(np.float32) * scale
+    return result
+
+
+def quantize(x: Array, asymmetric: bool) -> tuple[Array, Array]:
+    """8-bit integers less their zero point, and a scale, for every ``x[i]``: ``x = scale * integers``.
+
+    The integers come as float32.
+    """
+    axes = tuple(range(1, x.ndim))
+    if not asymmetric:
+        return _symmetric(x, np.abs(x).max(axis=axes, keepdims=True, initial=0.0))
+    return _asymmetric(x, x.min(axis=axes, keepdims=True, initial=0.0), x.max(axis=axes, keepdims=True, initial=0.0))
+
+
+def integers(weights: Array) -> Array:
+    """Integer weights as float32. Old files call signed bytes UINT8."""
+    signed = weights.view(np.int8) if weights.dtype == np.uint8 else weights
+    return signed.astype(np.float32)
+
+
+def summable(weights: Array, count: int) -> Array:
+    """Integer weights in a type that holds sums of ``count`` products with 8-bit integers."""
+    return integers(weights).astype(exact.float_type(_REACH * 128 * count), copy=False)
+
+
+def dequantize(weights: Array, scales: Array) -> Array:
+    """Integer weights as the floats that they stand for; ``scales`` are along the first dimension, or one."""
+    result: Array = integers(weights) * scales.reshape(-1, *(1,) * (weights.ndim - 1))
+    return result
+
+
+def _symmetric(x: Array, largest: Array) -> tuple[Array, Array]:
+    span = np.maximum(largest, _SHORTEST)
+    return round_half_away(x * (_STEPS / span)), span / _STEPS
+
+
+def _asymmetric(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    least, most = low.astype(np.float64), high.astype(np.float64)
+    flat = low == high
+    scale = np.where(flat, 1.0, (most - least) / (_HIGH - _LOW))
+    # Of the two zero points that the ends of the range suggest, the one with the smaller rounding error.
+    from_least, from_most = _LOW - least / scale, _HIGH - most / scale
+    closer = np.abs(least / scale) - _LOW < np.abs(most / scale) + _HIGH
+    zero_point = np.clip(round_half_away(np.where(closer, from_least, from_most)), _LOW, _HIGH).astype(np.float32)
+    zero_point[flat] = 0
+    scale = scale.astype(np.float32)
+    rows = x * (np.float32(1) / scale)
+    rows += zero_point
+    rows = round_half_away(rows)
+    rows.clip(_LOW, _HIGH, out=rows)
+    rows -= zero_point
+    return rows, scale

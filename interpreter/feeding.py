@@ -1,0 +1,44 @@
+"""Values for inputs: those of before anything is set, and checks of what is."""
+
+import numpy as np
+import numpy.typing as npt
+
+from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.graph import Array, Model, Shape, TensorSpec
+from litecl.interpreter.schema import TensorType
+
+
+def entry_shapes(model: Model) -> dict[int, tuple[Shape, ...]]:
+    """Return the declared shapes of the inputs of every subgraph that a caller may run."""
+    graphs = {index: model.subgraphs[index] for index in sorted({0, *(entry.subgraph for entry in model.signatures)})}
+    return {index: tuple(graph.tensors[t].static_shape for t in graph.inputs) for index, graph in graphs.items()}
+
+
+def blank(spec: TensorSpec) -> Array:
+    """Return zeros, or empty strings, for an input that has not been set. Raises ModelError where memory lacks."""
+    try:
+        if spec.type == TensorType.STRING:
+            return np.full(spec.static_shape, b"", np.object_)
+        return np.zeros(spec.static_shape, spec.dtype)
+    except (MemoryError, ValueError) as error:
+        raise ModelError(f"input {spec.name!r}: no memory for shape {list(spec.static_shape)}") from error
+
+
+def check_strict(spec: TensorSpec, shape: Shape) -> None:
+    """Raise ShapeError for a shape that an input's signature does not leave open."""
+    signature = spec.static_shape if spec.shape_signature is None else spec.shape_signature
+    if len(shape) != len(signature) or any(a not in (-1, b) for a, b in zip(signature, shape, strict=False)):
+        raise ShapeError(f"resize: {spec.name!r} has the signature {list(signature)}, got {list(shape)}")
+
+
+def checked(index: int, spec: TensorSpec, value: npt.ArrayLike) -> Array:
+    """Return a value as an array. Raises ShapeError unless shape and type are those of the tensor."""
+    array = np.asarray(value, dtype=np.object_ if spec.type == TensorType.STRING else None)
+    if array.dtype != spec.dtype:
+        raise ShapeError(f"set_tensor: tensor {index} ({spec.name!r}): expected {spec.dtype}, got {array.dtype}")
+    if array.shape != spec.shape:
+        raise ShapeError(
+            f"set_tensor: tensor {index} ({spec.name!r}): expected shape {list(spec.static_shape)}, "
+            f"got {list(array.shape)}"
+        )
+    return array

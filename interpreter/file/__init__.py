@@ -1,0 +1,1 @@
+"""The .tflite file: reading, verifying, writing. Nothing here runs an operator."""

@@ -1,0 +1,243 @@
+"""FlatBuffers, decoded and encoded by the tables of ``tables``.
+
+Decoding trusts nothing: every offset and every length is checked before it is followed, so that a malformed file ends
+in ModelError and never in a crash or a huge allocation. Vectors of scalars are views of the file, not copies. Encoding
+goes through ``flatbuffers.Builder``.
+Layout: https://flatbuffers.dev/internals
+"""
+
+import struct
+from typing import Any
+
+import flatbuffers
+import numpy as np
+from flatbuffers import number_types
+
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file.tables import SCALARS, TABLES, UNIONS, Field
+from litecl.interpreter.graph import Array
+
+# Parts of a file may be shared, so a small one can spell an enormous tree. A file that shares nothing stays below its
+# own size; tables are counted by the least size that one has.
+_MAX_SHARING = 16
+_TABLE_BYTES = 4
+
+_STRUCTS = {type_: struct.Struct("<" + letter) for type_, letter in SCALARS.items()}
+_DTYPES = {
+    type_: np.dtype(letter if letter == "?" else "<" + np.dtype(letter).str[1:]) for type_, letter in SCALARS.items()
+}
+_FLAGS = {
+    "bool": number_types.BoolFlags,
+    "byte": number_types.Int8Flags,
+    "ubyte": number_types.Uint8Flags,
+    "short": number_types.Int16Flags,
+    "ushort": number_types.Uint16Flags,
+    "int": number_types.Int32Flags,
+    "uint": number_types.Uint32Flags,
+    "long": number_types.Int64Flags,
+    "ulong": number_types.Uint64Flags,
+    "float": number_types.Float32Flags,
+    "double": number_types.Float64Flags,
+}
+
+
+class Record:
+    """A table: the schema's name of it, and its fields, which are attributes too.
+
+    Scalars are numbers, strings are ``str``, vectors of scalars are arrays, other vectors are lists, and what is absent
+    is its default or None. A union is the record that it holds.
+    """
+
+    __slots__ = ("fields", "table")
+
+    def __init__(self, table: str, **fields: Any) -> None:
+        self.table = table
+        self.fields = fields
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.fields[name]
+        except KeyError:
+            raise AttributeError(f"{self.table} has no field {name!r}") from None
+
+
+class _Malformed(Exception):
+    """What is wrong; ``path`` gathers where, innermost first."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.path: list[str] = []
+
+
+def decode(data: memoryview, table: str, identifier: bytes) -> Record:
+    """The root table of a file. Raises ModelError, naming the field, where the file is malformed."""
+    if len(data) < 8:
+        raise ModelError(f"a file of {len(data)} bytes is no FlatBuffer")
+    if bytes(data[4:8]) != identifier:
+        raise ModelError(f"file identifier: expected {identifier!r}, got {bytes(data[4:8])!r}")
+    decoder = _Decoder(data)
+    try:
+        return decoder.table(table, decoder.offset(0))
+    except _Malformed as error:
+        where = ".".join(reversed(error.path)) or "root"
+        raise ModelError(f"{where}: {error}") from None
+
+
+class _Decoder:
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self._size = len(data)
+        self._vtables: dict[int, tuple[int, ...]] = {}
+        self._left = _MAX_SHARING * len(data)
+
+    def scalar(self, position: int, type_: str) -> Any:
+        self._check(position, _STRUCTS[type_].size, type_)
+        return _STRUCTS[type_].unpack_from(self._data, position)[0]
+
+    def offset(self, position: int) -> int:
+        """The position that an offset stored at ``position`` points to."""
+        return position + int(self.scalar(position, "uint"))
+
+    def table(self, name: str, position: int) -> Record:
+        self._spend(_TABLE_BYTES)
+        vtable = self._vtable(position)
+        record = Record(name)
+        for field in TABLES[name]:
+            offset = vtable[field.slot] if field.slot < len(vtable) else 0
+            if not offset:
+                record.fields[field.name] = field.default
+                continue
+            try:
+                record.fields[field.name] = self._field(field, vtable, position)
+            except _Malformed as error:
+                error.path.append(field.name)
+                raise
+        return record
+
+    def _check(self, position: int, size: int, what: str) -> None:
+        if position < 0 or position + size > self._size:
+            raise _Malformed(f"{what} of {size} bytes at {position} is outside the file of {self._size} bytes")
+
+    def _spend(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise _Malformed("tables or vectors overlap so that they add up to many times the size of the file")
+
+    def _vtable(self, position: int) -> tuple[int, ...]:
+        """Where a table's fields lie, relative to it, by slot; 0 for an absent one."""
+        start = position - int(self.scalar(position, "int"))
+        found = self._vtables.get(start)
+        if found is not None:
+            return found
+        size = int(self.scalar(start, "ushort"))
+        if size < 4 or size % 2:
+            raise _Malformed(f"vtable of {size} bytes")
+        self._check(start, size, "vtable")
+        found = struct.unpack_from(f"<{size // 2}H", self._data, start)[2:]
+        self._vtables[start] = found
+        return found
+
+    def _field(self, field: Field, vtable: tuple[int, ...], table: int) -> Any:
+        position = table + vtable[field.slot]
+        if field.vector:
+            return self._vector(field, self.offset(position))
+        if field.type in SCALARS:
+            return self.scalar(position, field.type)
+        if field.type == "string":
+            return self._string(self.offset(position))
+        if field.type in UNIONS:
+            kind = int(self.scalar(table + vtable[field.slot - 1], "ubyte")) if vtable[field.slot - 1] else 0
+            return self._union(field.type, kind, self.offset(position))
+        return self.table(field.type, self.offset(position))
+
+    def _union(self, union: str, kind: int, position: int) -> Record | None:
+        members = UNIONS[union]
+        if kind >= len(members):
+            raise _Malformed(f"{union} {kind} is not one of {len(members)} known ones")
+        return self.table(members[kind], position) if kind else None
+
+    def _vector(self, field: Field, position: int) -> Any:
+        count = int(self.scalar(position, "uint"))
+        start = position + 4
+        if field.type in SCALARS:
+            dtype = _DTYPES[field.type]
+            self._check(start, count * dtype.itemsize, f"vector of {count} elements")
+            self._spend(count)
+            return np.frombuffer(self._data, dtype, count, start) if count else np.zeros(0, dtype)
+        self._check(start, count * 4, f"vector of {count} offsets")
+        items = []
+        for i in range(count):
+            try:
+                target = self.offset(start + 4 * i)
+                items.append(self._string(target) if field.type == "string" else self.table(field.type, target))
+            except _Malformed as error:
+                error.path.append(str(i))
+                raise
+        return items
+
+    def _string(self, position: int) -> str:
+        length = int(self.scalar(position, "uint"))
+        self._check(position + 4, length, "string")
+        self._spend(length)
+        return str(self._data[position + 4 : position + 4 + length], "utf-8", "replace")
+
+
+def encode(root: Record, identifier: bytes, size_hint_bytes: int = 1024) -> memoryview:
+    """The bytes of a file. Fields that a record does not give are left to their defaults.
+
+    Raises ModelError where the file would pass the 2 GiB that a FlatBuffer can hold.
+    """
+    try:
+        builder = flatbuffers.Builder(min(size_hint_bytes, flatbuffers.Builder.MAX_BUFFER_SIZE))
+        builder.Finish(_encode_table(builder, root), identifier)
+    except flatbuffers.builder.BuilderSizeError:
+        raise ModelError("the model passes the 2 GiB that a FlatBuffer can hold") from None
+    return memoryview(builder.Bytes)[builder.Head() :]
+
+
+def _encode_table(builder: Any, record: Record) -> int:
+    fields = TABLES[record.table]
+    given = [(field, record.fields[field.name]) for field in fields if record.fields.get(field.name) is not None]
+    # A FlatBuffer is written back to front: what a table points to comes before the table.
+    offsets = {field.slot: _encode_target(builder, field, value) for field, value in given if not _inline(field)}
+    builder.StartObject(1 + max((field.slot for field in fields), default=-1))
+    for field, value in given:
+        if _inline(field):
+            builder.PrependSlot(_FLAGS[field.type], field.slot, value, field.default)
+        else:
+            builder.PrependUOffsetTRelativeSlot(field.slot, offsets[field.slot], 0)
+        if field.type in UNIONS:
+            builder.PrependUint8Slot(field.slot - 1, UNIONS[field.type].index(value.table), 0)
+    return int(builder.EndObject())
+
+
+def _inline(field: Field) -> bool:
+    return field.type in SCALARS and not field.vector
+
+
+def _encode_target(builder: Any, field: Field, value: Any) -> int:
+    if field.vector and field.type in SCALARS:
+        return _encode_scalars(builder, np.asarray(value, _DTYPES[field.type]), field.alignment)
+    if field.vector:
+        return _encode_offsets(builder, field, value)
+    if field.type == "string":
+        return int(builder.CreateString(value))
+    return _encode_table(builder, value)
+
+
+def _encode_scalars(builder: Any, values: Array, alignment: int) -> int:
+    flat = np.ascontiguousarray(values).reshape(-1)
+    builder.StartVector(flat.itemsize, flat.size, max(flat.itemsize, alignment))
+    head = builder.head - flat.nbytes
+    builder.Bytes[head : builder.head] = flat.view(np.uint8).data
+    builder.head = head
+    return int(builder.EndVector())
+
+
+def _encode_offsets(builder: Any, field: Field, values: list[Any]) -> int:
+    text = field.type == "string"
+    targets = [builder.CreateString(v) if text else _encode_table(builder, v) for v in values]
+    builder.StartVector(4, len(targets), 4)
+    for target in reversed(targets):
+        builder.PrependUOffsetTRelative(target)
+    return int(builder.EndVector())

@@ -1,0 +1,99 @@
+"""Operator options between a file and the dataclasses of ``interpreter/ops``, with no code per operator.
+
+An options dataclass is named after its schema table and its fields after the table's, so one conversion serves all.
+Custom operators carry bytes. Options of an operator that litecl has no record of are kept as they were read.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from enum import IntEnum
+from functools import cache
+from typing import Any, get_origin, get_type_hints
+
+import numpy as np
+from flatbuffers import flexbuffers
+
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file.flatbuffer import Record
+from litecl.interpreter.file.tables import TABLES
+from litecl.interpreter.op import ControlOp, NoOptions, Op
+from litecl.interpreter.options import CustomOptions, RawOptions, flexbuffer_map
+
+
+def decode_options(op: Op | ControlOp, table: Record | None) -> Any:
+    """The options of a builtin, from its table; schema defaults where the file has none, or one of another operator."""
+    if op.options is RawOptions:
+        return RawOptions() if table is None else RawOptions(table.table, table.fields)
+    if op.options is NoOptions:
+        return NoOptions()
+    given = table is not None and table.table == op.options.__name__
+    values = table.fields if table and given else {f.name: f.default for f in TABLES[op.options.__name__]}
+    hints = _hints(op.options)
+    return op.options(**{f.name: _decoded(op, f.name, hints[f.name], values) for f in fields(op.options)})
+
+
+def encode_options(options: object) -> Record | None:
+    """The table of a builtin's options, None for an operator that has none."""
+    if options is None or isinstance(options, NoOptions):
+        return None
+    if isinstance(options, RawOptions):
+        return Record(options.table, **options.values) if options.table else None
+    table = type(options).__name__
+    if table not in TABLES:
+        raise ModelError(f"options {table} are not a table of the schema")
+    return Record(table, **{name: _encoded(value) for name, value in vars(options).items()})
+
+
+def decode_custom_options(op: Op | ControlOp, data: bytes) -> Any:
+    """The options of a custom operator: bytes, or a dataclass filled from a FlexBuffers map by field names."""
+    if op.options is CustomOptions:
+        return CustomOptions(data)
+    values = flexbuffer_map(data) if data else {}
+    hints = _hints(op.options)
+    known = {f.name: hints[f.name] for f in fields(op.options) if f.name in values}
+    return op.options(**{name: _decoded(op, name, hint, values) for name, hint in known.items()})
+
+
+def encode_custom_options(options: object) -> bytes:
+    """The bytes of a custom operator's options."""
+    if options is None or isinstance(options, NoOptions):
+        return b""
+    if isinstance(options, CustomOptions):
+        return options.data
+    if isinstance(options, bytes):
+        return options
+    return bytes(flexbuffers.Dumps(dict(sorted(vars(options).items()))))
+
+
+@cache
+def _hints(options: type) -> dict[str, Any]:
+    return get_type_hints(options)
+
+
+def _decoded(op: Op | ControlOp, name: str, hint: Any, values: Mapping[str, Any]) -> Any:
+    """A field's value as the dataclass declares it: an enumeration, a tuple, an array, text, a number."""
+    value = values[name]
+    if isinstance(hint, type) and issubclass(hint, IntEnum):
+        return _enumerated(op, name, hint, value)
+    if get_origin(hint) is tuple:
+        return () if value is None else tuple(np.asarray(value).tolist())
+    if hint is bytes:
+        return b"" if value is None else bytes(value)
+    if hint is str:
+        return "" if value is None else value
+    if hint in (bool, int, float):
+        return hint(value)
+    return value
+
+
+def _enumerated(op: Op | ControlOp, name: str, kind: type[IntEnum], value: int) -> IntEnum:
+    try:
+        return kind(value)
+    except ValueError as error:
+        raise ModelError(f"{op.name}: {name} {value} is not a {kind.__name__}") from error
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return np.frombuffer(value, np.uint8)
+    return int(value) if isinstance(value, IntEnum) else value

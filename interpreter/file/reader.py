@@ -1,0 +1,219 @@
+"""Reads a ``.tflite`` file as a ``Model``.
+
+A file is read whole and constants are views of what was read: nothing is copied but packed small integers and strings.
+It is not mapped: a mapping of a file that is cut off later ends the process where a constant is next looked at.
+"""
+
+import os
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter import limits
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file import storage
+from litecl.interpreter.file.flatbuffer import Record, decode
+from litecl.interpreter.file.options import decode_custom_options, decode_options
+from litecl.interpreter.file.tables import BUILTIN_OPERATORS, FILE_IDENTIFIER
+from litecl.interpreter.file.verify import builtin_code, has_data, is_outside, verify
+from litecl.interpreter.graph import (
+    Array,
+    DimensionMetadata,
+    Model,
+    Node,
+    Quantization,
+    Signature,
+    Sparsity,
+    Subgraph,
+    TensorSpec,
+)
+from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.ops import BUILTINS, CUSTOMS
+from litecl.interpreter.options import unknown_op
+from litecl.interpreter.schema import TensorType
+
+_ALIGNMENT = 64  # bytes, of a vector register and a cache line
+
+
+def read(source: str | os.PathLike[str] | bytes | bytearray | memoryview | Model) -> Model:
+    """The model in a file, given by path or by content. A ``Model`` is returned as it is.
+
+    Raises ModelError for a malformed file, naming the table and the index; OSError for a path that cannot be read.
+    """
+    if isinstance(source, Model):
+        return source
+    content = _content(source)
+    root = decode(content, "Model", FILE_IDENTIFIER)
+    verify(root, len(content))
+    return _Reader(root, content).model()
+
+
+def _content(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> memoryview:
+    if isinstance(source, bytes | bytearray | memoryview):
+        return memoryview(source).cast("B").toreadonly()
+    with Path(source).open("rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        if not size:
+            raise ModelError(f"{os.fspath(source)} is empty")
+        if size > limits.MOST_BYTES:
+            raise ModelError(f"{os.fspath(source)} has {size} bytes, expected at most {limits.MOST_BYTES}")
+        return _aligned(file, size)
+
+
+def _aligned(file: FileIO, size: int) -> memoryview:
+    """A file's content, at an address that suits vectors, as far as the file still goes."""
+    try:
+        memory = np.empty(size + _ALIGNMENT, np.uint8)
+    except MemoryError:
+        raise ModelError(f"{file.name}: not enough memory for {size} bytes") from None
+    start = -memory.ctypes.data % _ALIGNMENT
+    content = memory.data[start : start + size]
+    done = 0
+    while count := file.readinto(content[done:]):
+        done += count
+    return content[:done].toreadonly()
+
+
+class _Reader:
+    """Turns the verified records of a file into a model."""
+
+    def __init__(self, root: Record, content: memoryview) -> None:
+        self._root = root
+        self._content = content
+        self._codes = [_operator(code) for code in root.operator_codes or []]
+        self._constants: dict[tuple[Any, ...], Array] = {}
+
+    def model(self) -> Model:
+        root = self._root
+        return Model(
+            subgraphs=tuple(self._subgraph(index, record) for index, record in enumerate(root.subgraphs)),
+            signatures=tuple(_signature(record) for record in root.signature_defs or []),
+            metadata={entry.name or "": self._buffer(entry.buffer).tobytes() for entry in root.metadata or []},
+            description=root.description or "",
+        )
+
+    def _buffer(self, index: int) -> Array:
+        """The bytes of a buffer, which lie in the FlatBuffer or after it."""
+        buffer = self._root.buffers[index]
+        if is_outside(buffer):
+            return np.frombuffer(self._content, np.uint8, buffer.size, buffer.offset)
+        return np.zeros(0, np.uint8) if buffer.data is None else buffer.data
+
+    def _subgraph(self, index: int, record: Record) -> Subgraph:
+        records = record.tensors or []
+        computed = {tensor for operator in record.operators or [] for tensor in _ints(operator.outputs)}
+        computed |= set(_ints(record.inputs))
+        values: list[Array | None] = []
+        for position, tensor in enumerate(records):
+            try:
+                values.append(self._value(tensor, position in computed))
+            except ModelError as error:
+                raise ModelError(f"subgraph {index}, tensor {position} ({tensor.name!r}): {error}") from None
+        nodes: list[Node] = []
+        for position, operator in enumerate(record.operators or []):
+            try:
+                nodes.append(self._node(operator))
+            except ModelError as error:
+                raise type(error)(f"subgraph {index}, operator {position}: {error}") from None
+        return Subgraph(
+            tensors=tuple(_tensor(tensor, value, values) for tensor, value in zip(records, values, strict=True)),
+            inputs=_ints(record.inputs),
+            outputs=_ints(record.outputs),
+            nodes=tuple(nodes),
+            name=record.name or "",
+        )
+
+    def _value(self, tensor: Record, computed: bool) -> Array | None:
+        """The value of a constant. What has no element and is computed nowhere is a constant without bytes."""
+        type_, shape = TensorType(tensor.type), _ints(tensor.shape)
+        if not has_data(tensor, self._root):
+            empty = 0 in shape and not computed and not tensor.is_variable
+            return np.zeros(shape, type_.dtype) if empty else None
+        key = (tensor.buffer, type_, shape, tensor.sparsity is None)
+        if key not in self._constants:
+            raw = self._buffer(tensor.buffer)
+            stored = shape if tensor.sparsity is None else (storage.stored_elements(type_, raw.nbytes),)
+            self._constants[key] = storage.load(raw, type_, stored)
+        return self._constants[key]
+
+    def _node(self, operator: Record) -> Node:
+        op, version = self._codes[operator.opcode_index]
+        table = operator.builtin_options or operator.builtin_options2
+        options = decode_custom_options(op, self._custom_options(operator)) if op.custom else decode_options(op, table)
+        if isinstance(op, Op) and op.select is not None:
+            op = op.select(options)
+        return Node(
+            op=op,
+            inputs=_ints(operator.inputs),
+            outputs=_ints(operator.outputs),
+            options=options,
+            intermediates=_ints(operator.intermediates),
+            version=version,
+        )
+
+    def _custom_options(self, operator: Record) -> bytes:
+        start, size = operator.large_custom_options_offset, operator.large_custom_options_size
+        if start > 1 and size > 1:
+            return bytes(self._content[start : start + size])
+        return b"" if operator.custom_options is None else bytes(operator.custom_options)
+
+
+def _operator(code: Record) -> tuple[Op | ControlOp, int]:
+    name = BUILTIN_OPERATORS[builtin_code(code)]
+    if name == "CUSTOM":
+        return CUSTOMS.get(code.custom_code) or unknown_op(code.custom_code, custom=True), code.version
+    return BUILTINS.get(name) or unknown_op(name, custom=False), code.version
+
+
+def _tensor(record: Record, value: Array | None, values: list[Array | None]) -> TensorSpec:
+    return TensorSpec(
+        type=TensorType(record.type),
+        shape=_ints(record.shape),
+        name=record.name or "",
+        data=value,
+        quantization=None if record.quantization is None else _quantization(record.quantization, values),
+        sparsity=None if record.sparsity is None else _sparsity(record.sparsity),
+        shape_signature=_ints(record.shape_signature) or None,
+        is_variable=record.is_variable,
+    )
+
+
+def _quantization(record: Record, values: list[Array | None]) -> Quantization | None:
+    """Affine parameters; None where a file keeps only the calibrated range. ``values`` hold the scales of blocks."""
+    details, block_size = record.details, 0
+    scale, zero_point = record.scale, record.zero_point
+    if details is not None and details.table == "BlockwiseQuantization":
+        scale, block_size = values[details.scales], details.block_size
+        zero_point = values[details.zero_points] if 0 < details.zero_points < len(values) else None
+    if scale is None or not scale.size:
+        return None
+    if zero_point is None or zero_point.size != scale.size:
+        zero_point = np.full(scale.shape, zero_point[0] if zero_point is not None and zero_point.size else 0, np.int64)
+    return Quantization(scale, zero_point, record.quantized_dimension, record.min, record.max, block_size)
+
+
+def _sparsity(record: Record) -> Sparsity:
+    return Sparsity(
+        traversal_order=_ints(record.traversal_order),
+        block_map=_ints(record.block_map),
+        dimensions=tuple(_dimension(level) for level in record.dim_metadata or []),
+    )
+
+
+def _dimension(level: Record) -> DimensionMetadata:
+    if level.format == 0:
+        return DimensionMetadata(dense_size=level.dense_size)
+    return DimensionMetadata(segments=level.array_segments.values, indices=level.array_indices.values)
+
+
+def _signature(record: Record) -> Signature:
+    inputs, outputs = (
+        {entry.name or "": entry.tensor_index for entry in entries or []} for entries in (record.inputs, record.outputs)
+    )
+    return Signature(record.signature_key or "", inputs, outputs, record.subgraph_index)
+
+
+def _ints(values: Array | None) -> tuple[int, ...]:
+    return () if values is None else tuple(values.tolist())

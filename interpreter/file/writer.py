@@ -1,0 +1,251 @@
+"""Writes a ``Model`` as a ``.tflite`` file.
+
+Constants that share memory share a buffer, and every buffer starts at a multiple of 16 bytes. A FlatBuffer holds at
+most 2 GiB: beyond a limit, buffers are placed after it and found by ``Buffer.offset`` and ``Buffer.size``.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file import storage
+from litecl.interpreter.file.flatbuffer import Record, encode
+from litecl.interpreter.file.options import encode_custom_options, encode_options
+from litecl.interpreter.file.tables import BUILTIN_OPERATORS, FILE_IDENTIFIER, UNIONS
+from litecl.interpreter.graph import Array, Model, Node, Quantization, Signature, Sparsity, Subgraph, TensorSpec
+from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.schema import TensorType
+
+INLINE_LIMIT_BYTES = 2**31 - 2**27
+"""How many bytes of buffers a FlatBuffer gets to hold, which leaves 128 MiB for the rest of it."""
+
+_ALIGNMENT = 16
+_SCHEMA_VERSION = 3
+_LAST_DEPRECATED_CODE = BUILTIN_OPERATORS.index("PLACEHOLDER_FOR_GREATER_OP_CODES")
+_CUSTOM = BUILTIN_OPERATORS.index("CUSTOM")
+
+
+def write(model: Model, *, inline_limit_bytes: int = INLINE_LIMIT_BYTES) -> bytes:
+    """The bytes of a ``.tflite`` file; buffers lie after the FlatBuffer if they take more than ``inline_limit_bytes``.
+
+    Raises ModelError for what the format cannot say.
+    """
+    return b"".join(_chunks(model, inline_limit_bytes))
+
+
+def write_file(model: Model, path: str | os.PathLike[str], *, inline_limit_bytes: int = INLINE_LIMIT_BYTES) -> None:
+    """Writes the file in one step, so that a model may be written over the file that it was read from."""
+    target = Path(path)
+    partial = target.with_name(target.name + ".partial")
+    try:
+        with partial.open("wb") as file:
+            file.writelines(_chunks(model, inline_limit_bytes))
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _chunks(model: Model, inline_limit_bytes: int) -> Iterator[memoryview | bytes]:
+    """The file in pieces: the FlatBuffer, then the buffers that lie outside it, each after its padding."""
+    emitter = _Emitter()
+    root = emitter.model(model)
+    raw = emitter.buffers
+    total = sum(buffer.nbytes for buffer in raw)
+    if total <= inline_limit_bytes:
+        root.fields["buffers"] = [Record("Buffer", data=buffer if buffer.size else None) for buffer in raw]
+        yield encode(root, FILE_IDENTIFIER, size_hint_bytes=total + 65536)
+        return
+    # A runtime takes a buffer of at most one byte, or one at an offset of at most 1, for one that lies inside.
+    outside = [buffer.nbytes > 1 for buffer in raw]
+    # The first pass tells the size of the FlatBuffer, in which any offset but 0 takes the same room.
+    root.fields["buffers"] = _buffer_records(raw, outside, start=1)
+    root.fields["buffers"] = _buffer_records(raw, outside, start=_aligned(len(encode(root, FILE_IDENTIFIER))))
+    content = encode(root, FILE_IDENTIFIER)
+    yield content
+    end = len(content)
+    for buffer in (b for b, out in zip(raw, outside, strict=True) if out):
+        yield bytes(_aligned(end) - end)
+        yield buffer.data
+        end = _aligned(end) + buffer.nbytes
+
+
+def _buffer_records(raw: Sequence[Array], outside: Sequence[bool], start: int) -> list[Record]:
+    records, offset = [], start
+    for buffer, out in zip(raw, outside, strict=True):
+        if out:
+            records.append(Record("Buffer", offset=offset, size=buffer.nbytes))
+            offset = _aligned(offset + buffer.nbytes)
+        else:
+            records.append(Record("Buffer", data=buffer if buffer.size else None))
+    return records
+
+
+def _aligned(position: int) -> int:
+    return -(-position // _ALIGNMENT) * _ALIGNMENT
+
+
+class _Emitter:
+    """Turns a model into records of the schema, gathering the buffers and operator codes that its parts share."""
+
+    def __init__(self) -> None:
+        self.buffers: list[Array] = [np.zeros(0, np.uint8)]  # the schema keeps buffer 0 empty
+        self._shared: dict[tuple[Any, ...], int] = {}
+        self._kept: list[Array] = []  # an address names an array only while the array lives
+        self._codes: dict[tuple[str, bool, int], int] = {}
+
+    def model(self, model: Model) -> Record:
+        subgraphs = [self._subgraph(subgraph) for subgraph in model.subgraphs]
+        metadata = [
+            Record("Metadata", name=name, buffer=self._add(np.frombuffer(data, np.uint8)))
+            for name, data in model.metadata.items()
+        ]
+        return Record(
+            "Model",
+            version=_SCHEMA_VERSION,
+            operator_codes=[_operator_code(*key) for key in self._codes],
+            subgraphs=subgraphs,
+            description=model.description,
+            metadata=metadata or None,
+            signature_defs=[_signature(signature) for signature in model.signatures] or None,
+        )
+
+    def _subgraph(self, subgraph: Subgraph) -> Record:
+        tensors = list(subgraph.tensors)
+        records = [self._tensor(spec, tensors) for spec in subgraph.tensors]
+        records += [self._tensor(spec, tensors) for spec in tensors[len(records) :]]  # scales of block quantization
+        return Record(
+            "SubGraph",
+            tensors=records,
+            inputs=subgraph.inputs,
+            outputs=subgraph.outputs,
+            operators=[self._operator(node) for node in subgraph.nodes],
+            name=subgraph.name,
+        )
+
+    def _tensor(self, spec: TensorSpec, tensors: list[TensorSpec]) -> Record:
+        return Record(
+            "Tensor",
+            shape=spec.shape,
+            type=int(spec.type),
+            buffer=0 if spec.data is None else self._constant(spec.data, spec.type),
+            name=spec.name,
+            quantization=None if spec.quantization is None else _quantization(spec.quantization, tensors),
+            is_variable=spec.is_variable,
+            sparsity=None if spec.sparsity is None else _sparsity(spec.sparsity),
+            shape_signature=spec.shape_signature,
+            has_rank=spec.shape is not None,
+        )
+
+    def _constant(self, data: Array, type_: TensorType) -> int:
+        """The buffer of a constant; constants of the same memory and type get the same one."""
+        address = id(data) if data.dtype.hasobject else data.__array_interface__["data"][0]
+        key = (address, data.shape, data.strides, data.dtype.str, type_)
+        if key not in self._shared:
+            self._shared[key] = self._add(storage.store(data, type_))
+            self._kept.append(data)
+        return self._shared[key]
+
+    def _add(self, raw: Array) -> int:
+        self.buffers.append(raw)
+        return len(self.buffers) - 1
+
+    def _operator(self, node: Node) -> Record:
+        key = (node.op.name, node.op.custom, node.version)
+        record = Record(
+            "Operator",
+            opcode_index=self._codes.setdefault(key, len(self._codes)),
+            inputs=node.inputs,
+            outputs=node.outputs,
+            intermediates=node.intermediates or None,
+        )
+        record.fields |= _options(node.op, node.options)
+        return record
+
+
+def _options(op: Op | ControlOp, options: object) -> dict[str, Any]:
+    if op.custom:
+        data = encode_custom_options(options)
+        return {"custom_options": np.frombuffer(data, np.uint8)} if data else {}
+    table = encode_options(options)
+    if table is None:
+        return {}
+    return {"builtin_options" if table.table in UNIONS["BuiltinOptions"] else "builtin_options2": table}
+
+
+def _operator_code(name: str, custom: bool, version: int) -> Record:
+    if not custom and name not in BUILTIN_OPERATORS:
+        raise ModelError(f"{name} is not a builtin operator of the schema")
+    code = _CUSTOM if custom else BUILTIN_OPERATORS.index(name)
+    return Record(
+        "OperatorCode",
+        deprecated_builtin_code=min(code, _LAST_DEPRECATED_CODE),
+        custom_code=name if custom else None,
+        version=version,
+        builtin_code=code,
+    )
+
+
+def _quantization(quantization: Quantization, tensors: list[TensorSpec]) -> Record:
+    record = Record(
+        "QuantizationParameters",
+        min=quantization.min,
+        max=quantization.max,
+        quantized_dimension=quantization.quantized_dimension,
+    )
+    if quantization.block_size:
+        record.fields["details"] = Record(
+            "BlockwiseQuantization",
+            scales=_tensor_of(quantization.scale, tensors),
+            zero_points=_tensor_of(quantization.zero_point, tensors) if np.any(quantization.zero_point) else -1,
+            block_size=quantization.block_size,
+        )
+    else:
+        record.fields |= {"scale": quantization.scale, "zero_point": quantization.zero_point}
+    return record
+
+
+def _tensor_of(data: Array, tensors: list[TensorSpec]) -> int:
+    """The index of the tensor that holds an array, which is appended if there is none."""
+    for index, spec in enumerate(tensors):
+        if spec.data is data:
+            return index
+    tensors.append(TensorSpec(TensorType.of(data.dtype), data.shape, data=data))
+    return len(tensors) - 1
+
+
+def _sparsity(sparsity: Sparsity) -> Record:
+    return Record(
+        "SparsityParameters",
+        traversal_order=sparsity.traversal_order,
+        block_map=sparsity.block_map,
+        dim_metadata=[
+            Record("DimensionMetadata", format=0, dense_size=d.dense_size)
+            if d.segments is None or d.indices is None
+            else Record(
+                "DimensionMetadata",
+                format=1,
+                array_segments=_index_vector(d.segments),
+                array_indices=_index_vector(d.indices),
+            )
+            for d in sparsity.dimensions
+        ],
+    )
+
+
+def _index_vector(values: Array) -> Record:
+    tables = {"uint8": "Uint8Vector", "uint16": "Uint16Vector"}
+    return Record(tables.get(values.dtype.name, "Int32Vector"), values=values)
+
+
+def _signature(signature: Signature) -> Record:
+    inputs, outputs = (
+        [Record("TensorMap", name=name, tensor_index=index) for name, index in names.items()]
+        for names in (signature.inputs, signature.outputs)
+    )
+    return Record(
+        "SignatureDef", inputs=inputs, outputs=outputs, signature_key=signature.key, subgraph_index=signature.subgraph
+    )

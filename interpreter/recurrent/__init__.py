@@ -1,0 +1,1 @@
+"""The cells of recurrent operators. No operator lives here."""

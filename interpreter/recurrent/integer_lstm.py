@@ -1,0 +1,250 @@
+"""The LSTM cell on 8-bit activations with 16-bit gates and cell state (tflite/kernels/lstm_eval.cc, Integer8x8_16).
+
+Gates before their activation have 12 fractional bits, or the scale of an intermediate tensor where they are normalized
+over the cells; afterwards they have 15. The cell state's scale is a power of two. All values are int64 arrays.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.interpreter import limits
+from litecl.interpreter.arithmetic import fixed_point, gemmlowp
+from litecl.interpreter.arithmetic.fixed_point import Multiplier
+from litecl.interpreter.arithmetic.integer_sums import Part, Sums, clip_of, clipped, constant, saturate, sums
+from litecl.interpreter.errors import UnsupportedOp
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require
+from litecl.interpreter.op import Inputs, Run, Specs
+from litecl.interpreter.recurrent import lstm_cell
+from litecl.interpreter.recurrent.lstm_cell import FULL, CellOptions
+
+_PEEPHOLES = (0, 1, None, 2)
+_INPUT, _FORGET, _CELL, _OUTPUT = range(4)
+_HIDDEN = 4
+
+
+@dataclass(frozen=True, eq=False)
+class LayerNorm:
+    """Normalization over the cells, in whole numbers."""
+
+    weights: Array
+    bias: Array
+    multiplier: Multiplier
+    guard: int
+
+    def __call__(self, z: Array) -> Array:
+        """Gates with 12 fractional bits."""
+        count = z.shape[-1]
+        mean = _divide(1024 * z.sum(axis=-1, keepdims=True), count)
+        variance = (z * z).sum(axis=-1, keepdims=True) * ((1 << 20) // count) - mean * mean
+        variance = _divide(variance, 1 << 20)
+        deviation = gemmlowp.inverse_sqrt(np.where(variance < 1, self.guard, variance))
+        normal = fixed_point.multiply_by_quantized_multiplier(1024 * z - mean, deviation)
+        scaled = (normal * self.weights + self.bias).astype(np.int32).astype(np.int64)
+        scaled = _divide(scaled + np.where(scaled > 0, 512, -512), 1024)
+        return saturate(fixed_point.multiply_by_quantized_multiplier(scaled, self.multiplier))
+
+
+def _divide(x: Array, divisor: int) -> Array:
+    """Drops the fraction, as C does."""
+    result: Array = np.where(x < 0, -(-x // divisor), x // divisor)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Peephole:
+    """The part of a gate that sees the cell state."""
+
+    weights: Array
+    multiplier: Multiplier
+
+    def add(self, z: Array, c: Array) -> Array:
+        """Adds to the gate where TensorFlow Lite does.
+
+        It takes the rows to be as long as ``weights``, cut to the number of outputs, and all rows to follow each
+        other, so that with a projection only the first elements of all of them get their part.
+        """
+        count = len(z) * len(self.weights)
+        parts = np.tile(self.weights, len(z)) * c.reshape(-1)[:count]
+        result = z.reshape(-1).copy()
+        result[:count] = saturate(result[:count] + fixed_point.multiply_by_quantized_multiplier(parts, self.multiplier))
+        return result.reshape(z.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Gate:
+    """One gate, from the sums of its products with input and output; ``place`` is where these stand in all sums."""
+
+    place: slice
+    peephole: Peephole | None
+    norm: LayerNorm | None
+    table: Array
+
+    def __call__(self, all_sums: Array, c: Array) -> Array:
+        """The gate after its activation, with 15 fractional bits."""
+        z = all_sums[:, self.place]
+        if self.peephole is not None:
+            z = self.peephole.add(z, c)
+        if self.norm is not None:
+            z = self.norm(z)
+        result: Array = self.table[z & 0xFFFF]
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerCell:
+    """A cell with all its weights; ``input`` is None where it is coupled to ``forget``."""
+
+    of_input: Sums
+    of_output: Sums
+    input: Gate | None
+    forget: Gate
+    cell: Gate
+    output: Gate
+    state_bits: int
+    cell_clip: int
+    table: Array | None
+    hidden: Multiplier
+    hidden_zero_point: int
+    projection: Sums | None
+    output_zero_point: int
+    proj_clip: int
+
+    def step(self, of_input: Array, h: Array, c: Array) -> tuple[Array, Array]:
+        """New output and cell state, given the products of all gates with the input."""
+        z = saturate(of_input + self.of_output(h))
+        forget = self.forget(z, c)
+        accept = 32767 - forget if self.input is None else self.input(z, c)
+        candidate = self.cell(z, c)
+        kept = fixed_point.rounding_divide_by_pot(forget * c, 15)
+        added = fixed_point.rounding_divide_by_pot(accept * candidate, 30 + self.state_bits)
+        c = clipped(saturate(kept + added), self.cell_clip)
+        activated = c if self.table is None else self.table[c & 0xFFFF]
+        hidden = fixed_point.multiply_by_quantized_multiplier(self.output(z, c) * activated, self.hidden)
+        hidden = saturate(hidden + self.hidden_zero_point, 8)
+        if self.projection is None:
+            return hidden, c
+        projected = saturate(self.projection(hidden) + self.output_zero_point, 8)
+        return clipped(projected, self.proj_clip), c
+
+
+def bind(op: str, options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec], time_major: bool) -> Run:
+    """The ``run`` of an operator with the FULL layout, input [batch, depth] or of rank 3, and five intermediates."""
+    cell = _cell(op, options, inputs, outputs)
+
+    def run(options: CellOptions, inputs: Inputs) -> list[Array]:
+        (x,) = require.arrays(inputs, 1)
+        steps = x[None] if x.ndim == 2 else x if time_major else x.swapaxes(0, 1)
+        h, c = (state.astype(np.int64) for state in lstm_cell.states(inputs, FULL, steps.shape[1]))
+        results = np.empty((*steps.shape[:2], h.shape[1]), x.dtype)
+        for t, of_input in enumerate(saturate(cell.of_input(steps))):
+            limits.tick()
+            h, c = _step(cell, of_input, h, c, together=time_major)
+            results[t] = h
+        result = results[0] if x.ndim == 2 else results if time_major else results.swapaxes(0, 1)
+        states = lstm_cell.like_states(inputs, FULL, h, c)
+        return [result, *(new.astype(spec.dtype) for new, spec in zip(states, state_specs, strict=True))]
+
+    state_specs = require.at(op, inputs, (FULL.output_state, FULL.cell_state))
+    return run
+
+
+def _step(cell: IntegerCell, of_input: Array, h: Array, c: Array, together: bool) -> tuple[Array, Array]:
+    """One step for all rows together, or for each alone: only peepholes tell the difference."""
+    if together or cell.forget.peephole is None:
+        return cell.step(of_input, h, c)
+    rows = [cell.step(of_input[i : i + 1], h[i : i + 1], c[i : i + 1]) for i in range(len(h))]
+    return np.concatenate([h for h, _ in rows]), np.concatenate([c for _, c in rows])
+
+
+def _scale(op: str, spec: TensorSpec) -> np.float32:
+    return np.float32(fixed_point.scale_of(op, spec))
+
+
+def _cell(op: str, options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> IntegerCell:
+    output, *intermediates = outputs
+    if len(intermediates) <= _HIDDEN:
+        raise UnsupportedOp(f"{op}: expected 5 intermediate tensors, got {len(intermediates)}")
+    state, memory = require.at(op, inputs, (FULL.output_state, FULL.cell_state))
+    hidden_scale = _scale(op, intermediates[_HIDDEN])
+    hidden_zero_point = fixed_point.zero_point_of(op, intermediates[_HIDDEN])
+    state_bits = round(float(np.log2(_scale(op, memory))))
+    weights = require.optional(inputs, FULL.projection)
+    projection = None
+    if weights is not None:
+        factor = _scale(op, weights) * hidden_scale / _scale(op, state)
+        projection = sums([(weights, require.optional(inputs, FULL.projection + 1), factor)], -hidden_zero_point)
+    coupled = require.optional(inputs, FULL.input_weights) is None
+    present = range(_FORGET if coupled else _INPUT, _OUTPUT + 1)
+    of_input, of_output = zip(*(_parts(op, inputs, intermediates, index) for index in present), strict=True)
+    gates = [_gate(op, inputs, intermediates, index, state_bits, index - present.start) for index in present]
+    forget, cell, out = gates[-3:]
+    bits = 15 + state_bits
+    return IntegerCell(
+        sums(of_input, fixed_point.zero_point_of(op, require.at(op, inputs, (0,))[0])),
+        sums(of_output, fixed_point.zero_point_of(op, state)),
+        None if coupled else gates[0],
+        forget,
+        cell,
+        out,
+        state_bits,
+        clip_of(options.cell_clip, _scale(op, memory), 16),
+        gemmlowp.table(gemmlowp.tanh, bits) if 0 <= bits <= 6 else None,
+        fixed_point.quantize_multiplier(np.float32(2.0**-15 / float(hidden_scale) * 2.0**-15)),
+        # The projection adds the hidden zero point, so that what it multiplies has it taken away twice.
+        hidden_zero_point if projection is None else -hidden_zero_point,
+        projection,
+        fixed_point.zero_point_of(op, state),
+        clip_of(options.proj_clip, _scale(op, output), 8),
+    )
+
+
+def _sum_scale(op: str, inputs: Specs, intermediates: Sequence[TensorSpec], index: int) -> np.float32:
+    """The scale of a gate before its activation, or before its normalization."""
+    assert FULL.layer_norm is not None
+    normalized = require.optional(inputs, FULL.layer_norm + index) is not None
+    return _scale(op, intermediates[index]) if normalized else np.float32(2.0**-12)
+
+
+def _parts(op: str, inputs: Specs, intermediates: Sequence[TensorSpec], index: int) -> tuple[Part, Part]:
+    """What a gate multiplies input and output with; where it is normalized, the bias comes after that."""
+    assert FULL.layer_norm is not None
+    positions = (FULL.input_weights + index, FULL.recurrent_weights + index, 0, FULL.output_state)
+    weights, recurrent, x, state = require.at(op, inputs, positions)
+    scale = _sum_scale(op, inputs, intermediates, index)
+    normalized = require.optional(inputs, FULL.layer_norm + index) is not None
+    bias = None if normalized else require.optional(inputs, FULL.bias + index)
+    of_input = _scale(op, weights) * _scale(op, x) / scale
+    of_output = _scale(op, recurrent) * _scale(op, state) / scale
+    return (weights, bias, of_input), (recurrent, None, of_output)
+
+
+def _gate(op: str, inputs: Specs, intermediates: Sequence[TensorSpec], index: int, state_bits: int, order: int) -> Gate:
+    assert FULL.layer_norm is not None
+    (recurrent,) = require.at(op, inputs, (FULL.recurrent_weights + index,))
+    cells, outputs = recurrent.static_shape
+    coefficients = require.optional(inputs, FULL.layer_norm + index)
+    position = _PEEPHOLES[index]
+    peephole = None if position is None else require.optional(inputs, FULL.peephole + position)
+    scale = _sum_scale(op, inputs, intermediates, index)
+    return Gate(
+        slice(order * cells, (order + 1) * cells),
+        None if peephole is None else _peephole(op, peephole, outputs, state_bits, scale),
+        None if coefficients is None else _layer_norm(op, coefficients, require.optional(inputs, FULL.bias + index)),
+        gemmlowp.table(gemmlowp.tanh if index == _CELL else gemmlowp.logistic, 3),
+    )
+
+
+def _peephole(op: str, weights: TensorSpec, outputs: int, state_bits: int, scale: np.float32) -> Peephole:
+    factor = np.float32(2.0**state_bits * float(_scale(op, weights)) / float(scale))
+    return Peephole(constant(weights)[:outputs].astype(np.int64), fixed_point.quantize_multiplier(factor))
+
+
+def _layer_norm(op: str, weights: TensorSpec, bias: TensorSpec | None) -> LayerNorm:
+    scale = _scale(op, weights)
+    value, shift = fixed_point.quantize_multiplier(scale)
+    added = np.zeros(weights.size, np.int64) if bias is None else constant(bias).astype(np.int64)
+    guard = max(1, int(np.float32(10000) * scale))
+    return LayerNorm(constant(weights).astype(np.int64), added, Multiplier(value, shift + 12), guard)

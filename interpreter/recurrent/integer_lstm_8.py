@@ -1,0 +1,191 @@
+"""The LSTM cell on 8-bit activations with 8-bit products (tflite/kernels/lstm_eval.cc, Integer8x8_8).
+
+It has one form: coupled input and forget gates, layer normalization and a projection with a bias, no peepholes. Twelve
+intermediate tensors give each gate's quantization: of both products and, before them, of their sum.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from litecl.interpreter.arithmetic import fixed_point, lookup
+from litecl.interpreter.arithmetic.fixed_point import Multiplier
+from litecl.interpreter.arithmetic.integer_sums import Sums, clip_of, clipped, constant, saturate, sums
+from litecl.interpreter.errors import UnsupportedOp
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require
+from litecl.interpreter.op import Inputs, Run, Specs
+from litecl.interpreter.recurrent import lstm_cell
+from litecl.interpreter.recurrent.lstm_cell import FULL, CellOptions
+
+_FORGET, _CELL, _OUTPUT = range(1, 4)
+_NORM = 20
+_FLOOR = np.float32(1e-8)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One of the two products of a gate, rounded to 8 bits, and its way into their sum."""
+
+    sums: Sums
+    zero_point: int
+    multiplier: Multiplier
+
+    def __call__(self, rows: Array) -> Array:
+        """Whole numbers in steps of the sum."""
+        product = saturate(self.sums(rows) + self.zero_point, 8)
+        return fixed_point.multiply_by_quantized_multiplier(product - self.zero_point, self.multiplier)
+
+
+@dataclass(frozen=True, eq=False)
+class Gate:
+    """One gate; ``scale`` and ``bias_scale`` are those of the normalization."""
+
+    of_input: Part
+    of_output: Part
+    weights: Array
+    bias: Array
+    scale: np.float32
+    bias_scale: np.float32
+
+    def __call__(self, x: Array, h: Array) -> Array:
+        """The gate before its activation, with 12 fractional bits."""
+        z = saturate(self.of_input(x) + self.of_output(h)).astype(np.float32)
+        mean, variance = _moments(z)
+        inverse = np.float32(1) / np.sqrt(np.where(variance == 0, _FLOOR, variance))
+        normal = (z - mean) * inverse * self.weights * self.scale + self.bias * self.bias_scale
+        return saturate(fixed_point.round_half_away(normal * np.float32(4096)))
+
+
+def _moments(z: Array) -> tuple[Array, Array]:
+    """Mean and variance of rows, added up one element after the other in float32."""
+    count = np.float32(z.shape[-1])
+    mean = np.add.accumulate(z, axis=-1)[:, -1:] / count
+    squares = np.add.accumulate(z * z, axis=-1)[:, -1:] / count
+    return mean, squares - mean * mean
+
+
+def _truncated(x: Array) -> Array:
+    """Numbers of [-1, 1] with 15 fractional bits; the rest is dropped."""
+    return saturate(np.trunc(x * np.float32(32768)))
+
+
+def _sigmoid(z: Array) -> Array:
+    return _truncated(np.float32(1) / (np.float32(1) + lookup.exp(-z.astype(np.float32) * np.float32(2.0**-12))))
+
+
+def _tanh(z: Array, bits: int) -> Array:
+    return _truncated(np.tanh(z * 2.0**-bits).astype(np.float32))
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerCell8:
+    """A cell with all its weights."""
+
+    forget: Gate
+    cell: Gate
+    output: Gate
+    projection: Sums
+    output_zero_point: int
+    cell_clip: int
+    proj_clip: int
+
+    def step(self, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
+        """New output and cell state."""
+        forget = _sigmoid(self.forget(x, h))
+        candidate = _tanh(self.cell(x, h), 12)
+        kept = fixed_point.rounding_divide_by_pot(forget * c, 15)
+        added = fixed_point.rounding_divide_by_pot((32767 - forget) * candidate, 15)
+        c = clipped(saturate(kept + added), self.cell_clip)
+        hidden = fixed_point.rounding_divide_by_pot(_sigmoid(self.output(x, h)) * _tanh(c, 15), 15)
+        projected = saturate(self.projection(hidden) + self.output_zero_point, 8)
+        return clipped(projected, self.proj_clip), c
+
+
+def bind(op: str, options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
+    """The ``run`` of an operator with the FULL layout, input [batch, depth] and twelve intermediates."""
+    cell = _cell(op, options, inputs, outputs)
+    specs = require.at(op, inputs, (FULL.output_state, FULL.cell_state))
+
+    def run(options: CellOptions, inputs: Inputs) -> list[Array]:
+        (x,) = require.arrays(inputs, 1)
+        h, c = (state.astype(np.int64) for state in lstm_cell.states(inputs, FULL, len(x)))
+        h, c = cell.step(x, h, c)
+        states = lstm_cell.like_states(inputs, FULL, h, c)
+        return [h.astype(x.dtype), *(new.astype(spec.dtype) for new, spec in zip(states, specs, strict=True))]
+
+    return run
+
+
+def _cell(op: str, options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> IntegerCell8:
+    output, *intermediates = outputs
+    needed = [FULL.projection, FULL.projection + 1, *(_NORM + gate for gate in (_FORGET, _CELL, _OUTPUT))]
+    absent = [FULL.input_weights, FULL.peephole + 1]
+    if (
+        len(intermediates) != 12
+        or any(require.optional(inputs, p) is None for p in needed)
+        or any(require.optional(inputs, p) is not None for p in absent)
+    ):
+        raise UnsupportedOp(
+            f"{op}: with 8-bit products expected 12 intermediate tensors, coupled gates, layer normalization and a "
+            "projection with a bias, and no peepholes"
+        )
+    weights, bias, state, memory = require.at(
+        op, inputs, (FULL.projection, FULL.projection + 1, FULL.output_state, FULL.cell_state)
+    )
+    factor = np.float32(float(_scale(op, weights)) * 2.0**-15 / float(_scale(op, state)))
+    forget, cell, out = (_gate(op, inputs, intermediates, gate) for gate in (_FORGET, _CELL, _OUTPUT))
+    return IntegerCell8(
+        forget,
+        cell,
+        out,
+        sums([(weights, bias, factor)], 0, reach=1 << 15),
+        fixed_point.zero_point_of(op, state),
+        clip_of(options.cell_clip, _scale(op, memory), 16) if options.cell_clip < 1 else 0,
+        clip_of(options.proj_clip, _scale(op, output), 8),
+    )
+
+
+def _scale(op: str, spec: TensorSpec) -> np.float32:
+    return np.float32(fixed_point.scale_of(op, spec))
+
+
+def _gate(op: str, inputs: Specs, intermediates: Sequence[TensorSpec], gate: int) -> Gate:
+    x, state = require.at(op, inputs, (0, FULL.output_state))
+    positions = [base + gate for base in (FULL.input_weights, FULL.recurrent_weights, _NORM, FULL.bias)]
+    weights, recurrent, coefficients, bias = require.at(op, inputs, positions)
+    total, of_input, of_output = intermediates[3 * gate : 3 * gate + 3]
+    value, shift = fixed_point.quantize_multiplier(_scale(op, coefficients))
+    scale = np.float32(float(value) * 2.0 ** (float(shift) - 31))
+    recurrent_part = _part(op, state, recurrent, of_output, total)
+    return Gate(
+        _part(op, x, weights, of_input, total),
+        _misread(op, recurrent_part, intermediates) if gate == _OUTPUT else recurrent_part,
+        constant(coefficients).astype(np.float32),
+        constant(bias).astype(np.float32),
+        scale,
+        np.float32(2.0**-10) * scale,
+    )
+
+
+def _misread(op: str, part: Part, intermediates: Sequence[TensorSpec]) -> Part:
+    """The output gate's product with the state as TensorFlow Lite has it.
+
+    LstmStepInteger8x8_8 takes element 11 of eight multipliers, which is a shift of the forget gate's, and the zero
+    point of another product.
+    """
+    forget_sum, forget_product = intermediates[3 * _FORGET], intermediates[3 * _FORGET + 2]
+    misread = fixed_point.quantize_multiplier(_scale(op, forget_product) / _scale(op, forget_sum)).shift
+    zero_point = fixed_point.zero_point_of(op, intermediates[3 * _CELL + 1])
+    return replace(part, zero_point=zero_point, multiplier=Multiplier(misread, part.multiplier.shift))
+
+
+def _part(op: str, x: TensorSpec, weights: TensorSpec, product: TensorSpec, total: TensorSpec) -> Part:
+    factor = _scale(op, weights) * _scale(op, x) / _scale(op, product)
+    zero_point = fixed_point.zero_point_of(op, product)
+    return Part(
+        sums([(weights, None, factor)], fixed_point.zero_point_of(op, x)),
+        zero_point,
+        fixed_point.quantize_multiplier(_scale(op, product) / _scale(op, total)),
+    )

@@ -1,0 +1,1 @@
+"""Running a model: shapes, the executor, variables, limits. Nothing here knows a particular operator."""

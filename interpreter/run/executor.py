@@ -1,0 +1,275 @@
+"""Runs a model: nodes in order, subgraphs by reference, each value dropped after its last use."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, Protocol
+
+from litecl.interpreter import limits
+from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, fault
+from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec
+from litecl.interpreter.op import ControlOp, Inputs, Op
+from litecl.interpreter.run.variables import Variables
+
+
+class Listener(Protocol):
+    """Is told of every node that has run. Times are ``time.perf_counter`` seconds."""
+
+    def ran(self, subgraph: int, node: int, op: str, start_s: float, end_s: float) -> None:
+        """A node has run; nodes inside a called subgraph are told before the caller."""
+
+
+def _mark(x: Array) -> tuple[Any, ...]:
+    """What shape inference may see of an array: its shape, and its elements where they may be a shape or a range."""
+    kind = x.dtype.kind
+    valued = (kind == "i" and x.size <= 64) or (kind == "f" and not x.ndim)
+    return (*x.shape, x.tobytes()) if valued else x.shape
+
+
+_RAISED = (LiteclError, *FAULTS)
+
+
+def _raise(error: Exception, doing: str, node: Node, subgraph: int, index: int) -> NoReturn:
+    """Says of an error which node it comes from; what numpy raises becomes a ModelError."""
+    place = f"while {doing} {node.op.name} (subgraph {subgraph}, node {index})"
+    if isinstance(error, LiteclError):
+        error.add_note(place)
+        raise error
+    if node.op.custom and not isinstance(node.op, ControlOp) and not node.op.pure:
+        raise error  # a user's own function: its errors are the user's
+    wrapped = fault(error)
+    wrapped.add_note(place)
+    raise wrapped from error
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    index: int
+    node: Node
+    run: Callable[..., list[Array]]
+    checked: bool  # shapes were checked at preparation
+    plain: bool  # checked, and neither context nor states to see to
+    constants: tuple[Array | None, ...]  # the operands' values, None for those that are absent or fed
+    fed: tuple[tuple[int, int], ...]  # positions and tensors of the operands that have a value only now
+    passed: dict[str, object]  # what the checks were last satisfied with
+    drop: tuple[int, ...]
+    need_bytes: int  # of outputs and temporaries, where shapes are known and no subgraph makes them
+
+
+def _calls(node: Node) -> bool:
+    return isinstance(node.op, ControlOp) and bool(node.op.callees(node.options))
+
+
+class Frame:
+    """One run of one subgraph: the context that its operators see."""
+
+    def __init__(self, executor: "Executor", subgraph: int, values: dict[int, Array]) -> None:
+        self._executor = executor
+        self.subgraph = subgraph
+        self.values = values
+
+    @property
+    def invocation(self) -> int:
+        """The number of the invoke that this run belongs to."""
+        return self._executor.invocation
+
+    @property
+    def variables(self) -> Variables:
+        """The state store of the model."""
+        return self._executor.variables
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """Resource variables and tables by name, shared by all subgraphs."""
+        return self._executor.variables.resources
+
+    def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
+        """Runs a subgraph on arrays, which are passed by reference, and returns its outputs."""
+        return self._executor.call(subgraph, inputs)
+
+    def run_nodes(self, nodes: Sequence[Node]) -> None:
+        """Runs nodes of this subgraph here and now, on the values of this frame (a region's fallback)."""
+        for node in nodes:
+            self._executor.run_node(self, node)
+
+
+class Executor:
+    """A model prepared for given shapes.
+
+    model: as rewritten by delegates. specs: what shape propagation found, per subgraph.
+    variables: the state store, which outlives the executor. preserve: keep every value (``values`` after a call).
+    budget: what counts memory and time, if they are limited.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        specs: Sequence[Sequence[TensorSpec]],
+        variables: Variables,
+        *,
+        preserve: bool = False,
+        listeners: Iterable[Listener] = (),
+        budget: limits.Budget | None = None,
+    ) -> None:
+        self.variables = variables
+        self._budget = budget
+        self._model = model
+        self._specs = specs
+        self._preserve = preserve
+        self._listeners = tuple(listeners)
+        self._steps = [self._prepare(index) for index in range(len(model.subgraphs))]
+        self.values: dict[int, dict[int, Array]] = {}
+        self.invocation = 0
+        self._depth = 0
+        self._replaced: dict[int, _Step] = {}
+
+    def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
+        """Runs a subgraph and returns its outputs. Errors carry a note that names the node."""
+        graph = self._model.subgraphs[subgraph]
+        if len(inputs) != len(graph.inputs):
+            raise ModelError(f"subgraph {subgraph} is given {len(inputs)} inputs, expected {len(graph.inputs)}")
+        budget = self._budget
+        values = {t: x for i, t in enumerate(graph.inputs) if (x := inputs[i]) is not None}
+        if budget is not None:
+            budget.tick()
+            values = limits.CountedValues(budget, values)
+        frame = Frame(self, subgraph, values)
+        self.invocation += self._depth == 0
+        self._depth += 1
+        try:
+            for step in self._steps[subgraph]:
+                self._run(frame, step)
+            outputs = [values[t] if t in values else self._value(frame, t) for t in graph.outputs]
+        finally:
+            self._depth -= 1
+            if budget is not None and not self._preserve:
+                values.clear()
+        if self._preserve:
+            self._keep(subgraph, values)
+        return outputs
+
+    def _keep(self, subgraph: int, values: dict[int, Array]) -> None:
+        before = self.values.get(subgraph)
+        if isinstance(before, limits.CountedValues):
+            before.clear()
+        self.values[subgraph] = values
+
+    def run_node(self, frame: Frame, node: Node) -> None:
+        """Runs a node that is not in the subgraph's list (it was replaced by a region)."""
+        if id(node) not in self._replaced:
+            self._replaced[id(node)] = self._step(frame.subgraph, -1, node, ())
+        self._run(frame, self._replaced[id(node)])
+
+    def _prepare(self, index: int) -> tuple[_Step, ...]:
+        graph = self._model.subgraphs[index]
+        folded = {t for t, spec in enumerate(self._specs[index]) if spec.data is not None}
+        nodes = [
+            (i, node) for i, node in enumerate(graph.nodes) if not node.outputs or not folded.issuperset(node.outputs)
+        ]
+        last = {t: i for i, node in nodes for t in (*node.inputs, *node.outputs)}
+        keep = {ABSENT, *graph.outputs}
+        drops: dict[int, list[int]] = {}
+        for tensor, i in last.items():
+            if tensor not in keep and not self._preserve:
+                drops.setdefault(i, []).append(tensor)
+        return tuple(self._step(index, i, node, tuple(drops.get(i, ()))) for i, node in nodes)
+
+    def _step(self, subgraph: int, index: int, node: Node, drop: tuple[int, ...]) -> _Step:
+        specs = self._specs[subgraph]
+        inputs = [None if t == ABSENT else specs[t] for t in node.inputs]
+        outputs = [specs[t] for t in node.outputs]
+        checked = isinstance(node.op, ControlOp) or all(
+            spec is None or spec.shape is not None for spec in (*inputs, *outputs)
+        )
+        run: Callable[..., list[Array]] = node.op.run
+        if isinstance(node.op, Op) and node.op.bind is not None:
+            intermediates = [specs[t] for t in node.intermediates if t != ABSENT]
+            try:
+                if self._budget is not None:
+                    self._budget.tick()
+                    self._budget.reserve(limits.packed(inputs))
+                run = node.op.bind(node.options, inputs, [*outputs, *intermediates]) or node.op.run
+            except _RAISED as error:
+                _raise(error, "preparing", node, subgraph, index)
+        plain = checked and isinstance(node.op, Op) and not node.op.states
+        constants = tuple(None if spec is None else spec.data for spec in inputs)
+        fed = tuple((i, t) for i, t in enumerate(node.inputs) if t != ABSENT and constants[i] is None)
+        fed_specs = [inputs[i] for i, _ in fed]
+        need = limits.need(fed_specs, outputs) if checked and not _calls(node) else 0
+        return _Step(index, node, run, checked, plain, constants, fed, {}, drop, need)
+
+    def _run(self, frame: Frame, step: _Step) -> None:
+        node = step.node
+        start_s = time.perf_counter() if self._listeners else 0.0
+        values = frame.values
+        inputs = list(step.constants)
+        try:
+            for position, tensor in step.fed:
+                value = values.get(tensor)
+                inputs[position] = self._value(frame, tensor) if value is None else value
+            if self._budget is not None:
+                self._budget.tick()
+                self._budget.require(step.need_bytes)
+            outputs = step.run(node.options, inputs) if step.plain else self._outputs(frame, step, inputs)
+            if len(outputs) != len(node.outputs):
+                raise ModelError(f"{node.op.name}: the node has {len(node.outputs)} outputs, expected {len(outputs)}")
+        except _RAISED as error:
+            _raise(error, "running", node, frame.subgraph, step.index)
+        for i, tensor in enumerate(node.outputs):
+            values[tensor] = outputs[i]
+        for listener in self._listeners:
+            listener.ran(frame.subgraph, step.index, node.op.name, start_s, time.perf_counter())
+        for tensor in step.drop:
+            values.pop(tensor, None)
+
+    def _outputs(self, frame: Frame, step: _Step, inputs: Inputs) -> list[Array]:
+        node = step.node
+        if isinstance(node.op, ControlOp):
+            return step.run(node.options, inputs, frame)
+        if not step.checked:
+            self._check(frame.subgraph, step, inputs)
+        results = step.run(node.options, inputs)
+        if node.op.states:
+            count = len(node.outputs)
+            for position, state in zip(node.op.states, results[count:], strict=True):
+                tensor = node.inputs[position]
+                if tensor in frame.values:
+                    frame.values[tensor] = state  # fed or produced in every run; later readers see it updated
+                elif tensor != ABSENT:
+                    self.variables.set((frame.subgraph, tensor), state)
+            results = results[:count]
+        return results
+
+    def _check(self, subgraph: int, step: _Step, inputs: Inputs) -> None:
+        """The checks of shape inference, on the shapes and values that have turned out, unless they just passed."""
+        seen = tuple(None if x is None else _mark(x) for x in inputs)
+        if step.passed.get("last") == seen:
+            self._require(step.passed["need"])
+            return
+        node = step.node
+        specs = self._specs[subgraph]
+        actual = [
+            None if x is None else TensorSpec(specs[t].type, x.shape, specs[t].name, x, specs[t].quantization)
+            for t, x in zip(node.inputs, inputs, strict=True)
+        ]
+        inferred = node.op.infer(node.options, actual)
+        for tensor, spec in zip(node.outputs, inferred, strict=False):
+            limits.check(replace(spec, name=specs[tensor].name))
+        need = limits.need([actual[i] for i, _ in step.fed], inferred)
+        self._require(need)
+        step.passed.update(last=seen, need=need)
+
+    def _require(self, size_bytes: Any) -> None:
+        if self._budget is not None:
+            self._budget.require(size_bytes)
+
+    def _value(self, frame: Frame, tensor: int) -> Array:
+        value = frame.values.get(tensor)
+        if value is not None:
+            return value
+        spec = self._specs[frame.subgraph][tensor]
+        if spec.data is not None:
+            return spec.data
+        if spec.is_variable:
+            return self.variables.get((frame.subgraph, tensor), spec)
+        raise ModelError(f"tensor {tensor} ({spec.name!r}) has no value: nothing produces it")

@@ -1,0 +1,296 @@
+"""Shape propagation: from the shapes of the inputs to what is known of every tensor before the model runs.
+
+Operators are asked for the shapes of their outputs in order; nodes whose inputs are all constant are run at once, so
+that chains such as SHAPE -> STRIDED_SLICE -> PACK -> RESHAPE and the expansion of stored weights leave known values.
+Where a shape hangs on values, it is None ("known at run time"), and so is all that follows from it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from litecl.interpreter import limits
+from litecl.interpreter.errors import FAULTS, LimitError, LiteclError, ModelError, UnsupportedOp, fault
+from litecl.interpreter.graph import ABSENT, Array, Model, Node, Shape, Subgraph, TensorSpec
+from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.ops.densify import DENSIFY, densify
+from litecl.interpreter.schema import TensorType
+
+Known = tuple[TensorSpec, ...]
+
+# A loop widens at most once for every dimension of its state, and subgraphs nest less deeply than this.
+_MAX_DEPTH = 64
+# Values that are made of constants are left to be computed when the model runs once they add up to so much, and to so
+# many times the bytes of the model's own constants: a few bytes of a file can ask for gigabytes.
+_LEAST_FOLDED_BYTES = 1 << 24
+_FOLDED_PER_STORED = 8
+
+
+def propagate(model: Model, entries: Mapping[int, Sequence[Shape]]) -> tuple[Known, ...]:
+    """What is known of every tensor of every subgraph when the entry subgraphs get inputs of the given shapes.
+
+    Subgraphs that are reached from several places with different shapes know only what these have in common; those
+    that are never reached keep their declared shapes. Raises ShapeError where shapes do not fit, with the node named.
+    """
+    walk = _Walk(model)
+    for index, shapes in entries.items():
+        subgraph = model.subgraphs[index]
+        inputs = [
+            replace(subgraph.tensors[t], shape=shape, data=None)
+            for t, shape in zip(subgraph.inputs, shapes, strict=True)
+        ]
+        for spec in inputs:
+            limits.check(spec)
+        walk.subgraph(index, inputs)
+    return tuple(
+        subgraph.tensors if found is None else found.specs
+        for subgraph, found in zip(model.subgraphs, walk.found, strict=True)
+    )
+
+
+def outputs_of(
+    node: Node, inputs: Sequence[TensorSpec | None], declared: Sequence[TensorSpec], most_bytes: int
+) -> list[TensorSpec]:
+    """The outputs of one node that runs no subgraphs, as far as they follow from its inputs.
+
+    most_bytes: what the values of constant outputs may take to be computed here.
+    """
+    if any(spec is not None and spec.shape is None for spec in inputs):
+        return [replace(spec, shape=None) for spec in declared]
+    inferred = node.op.infer(node.options, inputs)
+    if len(inferred) != len(declared):
+        raise ModelError(f"{node.op.name}: the node has {len(declared)} outputs, expected {len(inferred)}")
+    if node.op.declared_types:
+        inferred = [replace(known, type=spec.type) for known, spec in zip(inferred, declared, strict=True)]
+    elif isinstance(node.op, Op) and node.op.sets_types:
+        declared = [replace(spec, type=known.type) for known, spec in zip(inferred, declared, strict=True)]
+    if isinstance(node.op, Op) and node.op.declared_shapes:
+        inferred = [
+            replace(known, shape=spec.shape if known.shape is None else known.shape)
+            for known, spec in zip(inferred, declared, strict=True)
+        ]
+    results = [_merge_declared(known, spec) for known, spec in zip(inferred, declared, strict=True)]
+    for spec in results:
+        limits.check(spec)
+    return _fold(node, inputs, results, most_bytes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    inputs: Known
+    specs: Known
+    outputs: Known
+
+
+class _Walk:
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._depth = 0
+        self._budget = limits.active()
+        stored = {
+            id(spec.data): spec.data.nbytes
+            for graph in model.subgraphs
+            for spec in graph.tensors
+            if spec.data is not None
+        }
+        self._foldable_bytes = _LEAST_FOLDED_BYTES + _FOLDED_PER_STORED * sum(stored.values())
+        self._folded: dict[int, list[Array]] = {}  # by subgraph, what its last walk has made
+        self.found: list[_Found | None] = [None] * len(model.subgraphs)
+
+    def subgraph(self, index: int, given: Sequence[TensorSpec]) -> Known:
+        """Walks a subgraph with inputs at least as general as all that it was walked with before."""
+        expected = len(self._model.subgraphs[index].inputs)
+        if len(given) != expected:
+            raise ModelError(f"subgraph {index}: expected {expected} inputs, got {len(given)}")
+        before = self.found[index]
+        inputs = tuple(given) if before is None else tuple(map(_common, before.inputs, given))
+        if before is not None and all(map(_equal, before.inputs, inputs)):
+            return before.outputs
+        if self._depth > _MAX_DEPTH:
+            raise ModelError(f"subgraph {index}: nested more than {_MAX_DEPTH} deep, or calls itself")
+        self._depth += 1
+        specs = self._nodes(index, inputs)
+        self._depth -= 1
+        outputs = tuple(specs[t] for t in self._model.subgraphs[index].outputs)
+        self.found[index] = _Found(inputs, tuple(specs), outputs)
+        return outputs
+
+    def _nodes(self, index: int, inputs: Known) -> list[TensorSpec]:
+        subgraph = self._model.subgraphs[index]
+        self._forget(index)
+        specs = _in_full(subgraph)
+        for tensor, spec in zip(subgraph.inputs, inputs, strict=True):
+            specs[tensor] = replace(specs[tensor], shape=spec.shape, data=spec.data)
+        for position, node in enumerate(subgraph.nodes):
+            place = f"while preparing {node.op.name} (subgraph {index}, node {position})"
+            try:
+                limits.tick()
+                self._node(node, subgraph, specs)
+                self._remember(index, [specs[t].data for t in node.outputs])
+            except LiteclError as error:
+                error.add_note(place)
+                raise
+            except FAULTS as error:
+                wrapped = fault(error)
+                wrapped.add_note(place)
+                raise wrapped from error
+        return specs
+
+    def _node(self, node: Node, subgraph: Subgraph, specs: list[TensorSpec]) -> None:
+        if node.version not in node.op.versions:
+            known = f"{node.op.versions[0]} to {node.op.versions[-1]}"
+            raise UnsupportedOp(f"{node.op.name}: version {node.version}; known are versions {known}")
+        inputs = [None if t == ABSENT else specs[t] for t in node.inputs]
+        declared = [subgraph.tensors[t] for t in node.outputs]
+        rule = _CONTROL.get(node.op.name)
+        if rule is None:
+            results = outputs_of(node, inputs, declared, self._foldable_bytes)
+        else:
+            results = rule(self, node, inputs, declared)
+        for tensor, spec in zip(node.outputs, results, strict=True):
+            specs[tensor] = spec
+
+    def _remember(self, index: int, values: Sequence[Array | None]) -> None:
+        """Counts what a node was folded to."""
+        for value in values:
+            if value is not None:
+                self._folded.setdefault(index, []).append(value)
+                self._foldable_bytes -= value.nbytes
+                if self._budget is not None:
+                    self._budget.hold(value)
+
+    def _forget(self, index: int) -> None:
+        """Takes back what an earlier walk of a subgraph was folded to."""
+        for value in self._folded.pop(index, ()):
+            self._foldable_bytes += value.nbytes
+            if self._budget is not None:
+                self._budget.drop(value)
+
+    def if_(self, node: Node, inputs: Sequence[TensorSpec | None], declared: Sequence[TensorSpec]) -> list[TensorSpec]:
+        given = [_required(node, i, spec) for i, spec in enumerate(inputs)][1:]
+        branches = [self.subgraph(callee, given) for callee in _callees(node)]
+        for branch, callee in zip(branches, _callees(node), strict=True):
+            _same_count(node, f"outputs of subgraph {callee}", len(branch), len(declared))
+        common = [reduce(_common, results) for results in zip(*branches, strict=True)]
+        return [_merge_declared(known, spec) for known, spec in zip(common, declared, strict=True)]
+
+    def while_(
+        self, node: Node, inputs: Sequence[TensorSpec | None], declared: Sequence[TensorSpec]
+    ) -> list[TensorSpec]:
+        condition, body = _callees(node)
+        graph = self._model.subgraphs[body]
+        _same_count(node, f"inputs of subgraph {body}", len(graph.inputs), len(inputs))
+        _same_count(node, f"outputs of subgraph {body}", len(graph.outputs), len(inputs))
+        _same_count(node, "outputs", len(declared), len(inputs))
+        constant = [a == b for a, b in zip(graph.inputs, graph.outputs, strict=True)]
+        given = [_required(node, i, spec) for i, spec in enumerate(inputs)]
+        state = [spec if fixed else replace(spec, data=None) for spec, fixed in zip(given, constant, strict=True)]
+        while True:
+            self.subgraph(condition, state)
+            results = self.subgraph(body, state)
+            widened = [
+                spec if fixed else replace(_common(spec, result), data=None)
+                for spec, result, fixed in zip(state, results, constant, strict=True)
+            ]
+            if all(map(_equal, state, widened)):
+                break
+            state = widened
+        return [_merge_declared(spec, out) for spec, out in zip(state, declared, strict=True)]
+
+    def call(self, node: Node, inputs: Sequence[TensorSpec | None], declared: Sequence[TensorSpec]) -> list[TensorSpec]:
+        given = [_required(node, i, spec) for i, spec in enumerate(inputs)]
+        (callee,) = _callees(node)
+        results = self.subgraph(callee, given)
+        _same_count(node, f"outputs of subgraph {callee}", len(results), len(declared))
+        return [_merge_declared(spec, out) for spec, out in zip(results, declared, strict=True)]
+
+
+_Rule = Callable[[_Walk, Node, Sequence[TensorSpec | None], Sequence[TensorSpec]], list[TensorSpec]]
+_CONTROL: dict[str, _Rule] = {
+    "IF": _Walk.if_,
+    "WHILE": _Walk.while_,
+    "CALL": _Walk.call,
+    "CALL_ONCE": _Walk.call,
+    "STABLEHLO_CASE": _Walk.if_,
+    "STABLEHLO_COMPOSITE": _Walk.call,
+}
+
+
+def _in_full(subgraph: Subgraph) -> list[TensorSpec]:
+    """The tensors, with sparse constants written out, unless DENSIFY reads them.
+
+    They keep their ``sparsity``, which tells how TensorFlow Lite would compute with them.
+    """
+    specs = list(subgraph.tensors)
+    for tensor in {t for node in subgraph.nodes if node.op is not DENSIFY for t in node.inputs if t != ABSENT}:
+        spec = specs[tensor]
+        if spec.sparsity is not None and spec.data is not None:
+            limits.check(spec)
+            specs[tensor] = replace(spec, data=densify(spec.data, spec.sparsity, spec.static_shape))
+    return specs
+
+
+def _callees(node: Node) -> tuple[int, ...]:
+    assert isinstance(node.op, ControlOp)
+    return node.op.callees(node.options)
+
+
+def _required(node: Node, position: int, spec: TensorSpec | None) -> TensorSpec:
+    if spec is None:
+        raise ModelError(f"{node.op.name}: input {position} is required and absent")
+    return spec
+
+
+def _same_count(node: Node, what: str, got: int, expected: int) -> None:
+    if got != expected:
+        raise ModelError(f"{node.op.name}: expected {expected} {what}, got {got}")
+
+
+def _merge_declared(known: TensorSpec, declared: TensorSpec) -> TensorSpec:
+    """What was inferred of a tensor, under the name and quantization that the model declares."""
+    if known.type != declared.type and declared.type not in (TensorType.RESOURCE, TensorType.VARIANT):
+        raise ModelError(f"output {declared.name!r}: expected type {known.type.name}, got {declared.type.name}")
+    return replace(declared, shape=known.shape, data=known.data)
+
+
+def _fold(
+    node: Node, inputs: Sequence[TensorSpec | None], outputs: list[TensorSpec], most_bytes: int
+) -> list[TensorSpec]:
+    """Runs a pure node whose inputs are all constant; a node that fails is left to fail when the model runs."""
+    op = node.op
+    # A variable that a node sets changes again when its owner has run.
+    changes = any(out.is_variable for out in outputs)
+    if not (isinstance(op, Op) and op.pure and not op.states and inputs) or changes:
+        return outputs
+    if any(spec is not None and spec.data is None for spec in inputs) or all(out.data is not None for out in outputs):
+        return outputs
+    if limits.bytes_of(outputs) > most_bytes:
+        return outputs
+    budget = limits.active()
+    if budget is not None:
+        budget.require(limits.packed(inputs) + limits.need(inputs, outputs))
+    try:
+        run = (op.bind and op.bind(node.options, inputs, outputs)) or op.run
+        values = run(node.options, [None if spec is None else spec.data for spec in inputs])
+    except LimitError:
+        raise
+    except (LiteclError, *FAULTS):
+        return outputs
+    return [_with_value(spec, value) for spec, value in zip(outputs, values, strict=True)]
+
+
+def _with_value(spec: TensorSpec, value: Array) -> TensorSpec:
+    return replace(spec, shape=value.shape, data=value)
+
+
+def _common(a: TensorSpec, b: TensorSpec) -> TensorSpec:
+    """What two specs of one tensor agree on."""
+    return replace(
+        a,
+        shape=a.shape if a.shape == b.shape else None,
+        data=a.data if a.data is b.data else None,
+    )
+
+
+def _equal(a: TensorSpec, b: TensorSpec) -> bool:
+    return a.shape == b.shape and a.data is b.data

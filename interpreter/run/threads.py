@@ -1,0 +1,156 @@
+"""How many threads numpy's BLAS takes while a model runs.
+
+BLAS wakes its threads for products that one would finish sooner, and where they outnumber the free cores they wait for
+each other a hundred times as long as they compute. Its setting is one for the process: while several models run at once
+the smallest number counts, and when none does it is what it was before.
+"""
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+from litecl.interpreter.graph import ABSENT, Model, Node, TensorSpec
+from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL
+from litecl.interpreter.ops.bidirectional_sequence_lstm import BIDIRECTIONAL_SEQUENCE_LSTM
+from litecl.interpreter.ops.conv_2d import CONV_2D
+from litecl.interpreter.ops.conv_3d import CONV_3D
+from litecl.interpreter.ops.conv_3d_transpose import CONV_3D_TRANSPOSE
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED
+from litecl.interpreter.ops.lstm import LSTM
+from litecl.interpreter.ops.rnn import BIDIRECTIONAL_SEQUENCE_RNN, RNN, UNIDIRECTIONAL_SEQUENCE_RNN
+from litecl.interpreter.ops.transpose_conv import CONVOLUTION_2D_TRANSPOSE_BIAS, TRANSPOSE_CONV
+from litecl.interpreter.ops.unidirectional_sequence_lstm import UNIDIRECTIONAL_SEQUENCE_LSTM
+
+# Multiplications of one operator, from which more threads than one are worth waking.
+_WORTH_IT = 1 << 24
+_NO_LIMIT = 1 << 31
+
+# Operators that multiply matrices, by weights in their second operand whose first dimension is that of the outputs.
+_PRODUCTS: frozenset[Op | ControlOp] = frozenset(
+    {
+        BATCH_MATMUL,
+        BIDIRECTIONAL_SEQUENCE_LSTM,
+        BIDIRECTIONAL_SEQUENCE_RNN,
+        CONV_2D,
+        CONV_3D,
+        CONV_3D_TRANSPOSE,
+        CONVOLUTION_2D_TRANSPOSE_BIAS,
+        FULLY_CONNECTED,
+        LSTM,
+        RNN,
+        TRANSPOSE_CONV,
+        UNIDIRECTIONAL_SEQUENCE_LSTM,
+        UNIDIRECTIONAL_SEQUENCE_RNN,
+    }
+)
+
+
+class _Library:
+    """One BLAS of the process. threadpoolctl lets only the first thread set it, as long as that lives; here all may."""
+
+    def __init__(self, controller: Any) -> None:
+        self.get = controller.get_num_threads
+        self.set = getattr(controller, "_real_set_num_threads", controller.set_num_threads)
+
+
+class _Blas:
+    """The setting of the process, and who wants it to be what."""
+
+    def __init__(self, libraries: Sequence[_Library]) -> None:
+        self._libraries = libraries
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self._lock = threading.Lock()
+        self._wanted: Counter[int] = Counter()
+        self._before: list[int] = []
+        self._now = _NO_LIMIT
+
+    def enter(self, count: int) -> None:
+        """Lets BLAS take at most ``count`` threads until ``leave`` is called with the same number."""
+        with self._lock:
+            if not self._wanted:
+                self._before = [library.get() for library in self._libraries]
+            self._wanted[count] += 1
+            if count < self._now:
+                self._set(count)
+
+    def leave(self, count: int) -> None:
+        """Takes one ``enter`` back."""
+        with self._lock:
+            self._wanted[count] -= 1
+            if not self._wanted[count]:
+                del self._wanted[count]
+                if count == self._now:
+                    self._set(min(self._wanted, default=_NO_LIMIT))
+
+    def _set(self, most: int) -> None:
+        for library, before in zip(self._libraries, self._before, strict=True):
+            if min(before, most) != min(before, self._now):
+                library.set(min(before, most))
+        self._now = most
+
+    def forked(self) -> None:
+        """Begins anew in a child process, in which none of the threads runs that wanted anything."""
+        if self._wanted:
+            self._set(_NO_LIMIT)
+        self._start_over()
+
+
+@cache
+def _blas() -> _Blas:
+    blas = _Blas([_Library(found) for found in ThreadpoolController().lib_controllers if found.user_api == "blas"])
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=blas.forked)
+    return blas
+
+
+class _Limited(AbstractContextManager[None]):
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._blas = _blas()
+
+    def __enter__(self) -> None:
+        self._blas.enter(self._count)
+
+    def __exit__(self, *error: object) -> None:
+        self._blas.leave(self._count)
+
+
+def limited(model: Model, specs: Sequence[Sequence[TensorSpec]], count: int | None) -> AbstractContextManager[None]:
+    """What to run a model in, so that BLAS takes at most ``count`` threads, and one where products are small.
+
+    model: as rewritten by delegates; what these run needs no BLAS. None: as many as BLAS has.
+    """
+    largest = max(
+        (
+            _multiplications(node, known)
+            for graph, known in zip(model.subgraphs, specs, strict=True)
+            for node in graph.nodes
+        ),
+        default=0,
+    )
+    if not largest:
+        return nullcontext()
+    if largest < _WORTH_IT:
+        return _Limited(1)
+    return nullcontext() if count is None else _Limited(count)
+
+
+def _multiplications(node: Node, specs: Sequence[TensorSpec]) -> int:
+    """How many the matrix products of an operator have; 0 where it has none, enough where that is not known."""
+    if node.op not in _PRODUCTS or len(node.inputs) < 2 or not node.outputs or ABSENT in node.inputs[:2]:
+        return 0
+    x, weights, output = specs[node.inputs[0]], specs[node.inputs[1]], specs[node.outputs[0]]
+    if x.shape is None or weights.shape is None or output.shape is None:
+        return _WORTH_IT
+    if node.op is BATCH_MATMUL:
+        return output.size * (x.shape[-2] if node.options.adj_x else x.shape[-1])
+    return output.size * (weights.size // max(1, *weights.shape[:1]))

@@ -1,0 +1,52 @@
+"""``pytest --quick``: the part of the tests that `make check` runs, in under a minute and without TensorFlow."""
+
+import re
+from collections import defaultdict
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+_MOST_CASES = 1000  # of one test; of a longer table every n-th case is run
+_NEEDS_TENSORFLOW = re.compile(r"""^(?:\w+ = )?pytest\.importorskip\("(?:tensorflow|keras)"\)""", re.M)
+_LONG = frozenset(
+    {
+        *("test_capabilities.py", "test_fault_files.py", "test_faults.py", "test_fuzz.py", "test_gpu_launches.py"),
+        *("test_graph_fuzz.py", "test_peers.py", "test_processes.py", "test_processor.py", "test_quantized_models.py"),
+        *("test_real_models.py", "test_tuning.py"),
+    }
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="leave out what is long or needs TensorFlow")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "tensorflow: one test that needs TensorFlow, in a file that does not")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files, unread, so that TensorFlow is not loaded where it is installed."""
+    if not config.getoption("quick") or collection_path.suffix != ".py":
+        return None
+    long = collection_path.name in _LONG or _NEEDS_TENSORFLOW.search(collection_path.read_text())
+    return True if long else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what needs TensorFlow where it is not installed; leave it out of a quick run, and thin out long tables."""
+    if find_spec("tensorflow") is None:
+        for item in items:
+            if item.get_closest_marker("tensorflow"):
+                item.add_marker(pytest.mark.skip(reason="TensorFlow is not installed"))
+    if not config.getoption("quick"):
+        return
+    tests = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("tensorflow"):
+            continue
+        tests[item.path, getattr(item, "originalname", item.name)].append(item)
+    kept = {item for cases in tests.values() for item in cases[:: -(-len(cases) // _MOST_CASES)]}
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]

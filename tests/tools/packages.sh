@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Builds wheel and sdist into dist/ and uses each as a user would: installed into a fresh environment, with `litecl
+# devices` and the README's example. Then checks that a checkout without symbolic links refuses to be built.
+# Usage: tests/tools/packages.sh PYTHON [--convert]
+#   PYTHON     an interpreter with the packages of the extra `release`
+#   --convert  install TensorFlow along with them, and run the example from its Keras model on
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+python=$(realpath --no-symlinks "$(command -v "$1")")
+extra=${2:+[convert]}
+here=$PWD
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+unset PYTHONPATH  # what is installed is what is used
+
+rm -rf dist
+"$python" -m build --outdir dist . > "$work/log" || { cat "$work/log" >&2; exit 1; }
+"$python" -m twine check --strict dist/*
+git ls-files converter delegate interpreter kernels_cl perf src | grep -vE "^src/litecl/[a-z_]+$" | sed "s,^src/litecl/,," \
+    | sort > "$work/expected"
+"$python" -m zipfile --list dist/*.whl | sed -nE 's,^litecl/([^ ]+) .*,\1,p' | sort > "$work/found"
+diff "$work/expected" "$work/found" || { echo "the wheel's files are not those of the checkout" >&2; exit 1; }
+
+for package in dist/*.whl dist/*.tar.gz; do
+    echo "== $package"
+    "$python" -m venv "$work/fresh"
+    "$work/fresh/bin/python" -m pip install --quiet "$package$extra"
+    (cd "$work" && fresh/bin/litecl devices && fresh/bin/python "$here/tests/tools/readme_example.py")
+    rm -rf "$work/fresh"
+done
+
+echo "== a checkout without symbolic links"
+mkdir "$work/plain"
+git ls-files -z | grep -zvE "^src/litecl/[a-z_]+$" | xargs -0 cp --parents -t "$work/plain"
+for link in converter delegate interpreter kernels_cl perf; do echo "../../$link" > "$work/plain/src/litecl/$link"; done
+if "$python" -m build --wheel --outdir "$work/dist" "$work/plain" > "$work/log" 2>&1; then
+    echo "it was built all the same" >&2
+    exit 1
+fi
+grep -m 1 "symbolic links" "$work/log" || { cat "$work/log" >&2; exit 1; }
