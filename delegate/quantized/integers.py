@@ -168,8 +168,11 @@ class Stage:
     defines: dict[str, str | int | float]
 
 
-def weights_of(inputs: Specs, out: TensorSpec, values: Array, groups: int) -> Weights:
-    """The weights [columns, ..] and the bias of an operator whose inputs are x, weights and perhaps a bias."""
+def weights_of(inputs: Specs, out: TensorSpec, values: Array, groups: int, *, real: bool = False) -> Weights:
+    """The weights [columns, ..] and the bias of an operator whose inputs are x, weights and perhaps a bias.
+
+    real: whether factors are applied in float64, of scales that nothing rounds.
+    """
     x, filter_ = given(inputs, 0), given(inputs, 1)
     columns = len(values)
     shift = 128 if filter_.type == TensorType.UINT8 else 0
@@ -177,8 +180,8 @@ def weights_of(inputs: Specs, out: TensorSpec, values: Array, groups: int) -> We
     bias = inputs[2] if len(inputs) > 2 else None
     biases = np.zeros(columns, np.int32) if bias is None or bias.data is None else np.ravel(bias.data)
     products = fixed_point.scale_of(_NAME, x) * fixed_point.scales_of(_NAME, filter_)
-    if x.type == TensorType.UINT8:
-        products = products.astype(np.float32).astype(np.float64)  # TFLite's legacy kernels round here
+    if x.type == TensorType.UINT8 and not real:
+        products = products.astype(np.float32).astype(np.float64)  # TFLite's legacy convolutions round here
     factors = np.broadcast_to(products / fixed_point.scale_of(_NAME, out), columns).reshape(groups, -1)
     factor = shift - (fixed_point.zero_point_of(_NAME, filter_) if len(products) == 1 else 0)
     return Weights(signed, factor, biases.reshape(groups, -1).astype(np.int64), factors)

@@ -102,7 +102,26 @@ _INT16: dict[str, Any] = {"types": (T.INT16, T.INT8), "zeros": (0, 0, 0)}
 _WORDS: dict[str, Any] = {"types": (T.INT16, T.INT16), "zeros": (0, 0, 0)}
 _WIDE: dict[str, Any] = {"bias": T.INT64, "step": 0.0003}
 
+
+def _near_ties() -> Case:
+    """Sums that are scaled by just less than a half, which rounding the product of the scales to float32 would make."""
+    a = np.float32(1.1)
+    b = next(b for b in np.linspace(0.03, 0.04, 99, dtype=np.float32) if float(a) * float(b) < float(a * b))
+    return Case(
+        "UINT8 x UINT8, sums near halves",
+        FULLY_CONNECTED,
+        FullyConnectedOptions(),
+        [np.arange(16, dtype=np.uint8)[:, None], np.arange(60, 76, dtype=np.uint8)[:, None]],
+        frozenset({1}),
+        {0: T.UINT8, 1: T.UINT8},
+        {0: affine(a), 1: affine(b, 67)},
+        [TensorSpec(T.UINT8, None, quantization=affine(float(2 * a * b), 128))],
+        version=13,
+    )
+
+
 CASES = (
+    _near_ties(),
     _dense("one scale", (4, 32), 8, spread={"per_channel": False}),
     _dense("per channel", (4, 32), 8),
     _dense("zero points at the ends", (4, 32), 8, zeros=(-128, 0, 127)),

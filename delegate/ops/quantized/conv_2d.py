@@ -94,7 +94,7 @@ def _lower_conv(call: Call) -> list[Step]:
 def _lower_dense(call: Call) -> list[Step]:
     columns, depth = call.input(1).shape
     rows = call.input(0).spec.size // depth
-    weights = weights_of(call.specs, call.outputs[0].spec, call.input(1).value, 1)
+    weights = weights_of(call.specs, call.outputs[0].spec, call.input(1).value, 1, real=True)
     return [convolution(call, matrix(rows, depth, columns), weights, real=True)]
 
 
