@@ -3,13 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 
-.PHONY: demo check test lint models docs packages hooks clean
+.PHONY: demo check quick test lint models docs packages hooks clean
 
 demo: .venv/installed
 	$(BIN)/python -m litecl.perf.demo
 
 # Linters, types, import rules, and the tests of interpreter and delegate that are quick and need no TensorFlow.
-check: lint
+check: lint quick
+
+quick: .venv/checked
 	$(BIN)/python -m pytest --quick --numprocesses 2 --dist worksteal
 
 test: .venv/installed lint

@@ -287,7 +287,7 @@ def _partition_row(number: int, program: Program) -> PartitionRow:
         launches=len(program.plan.works),
         arena_bytes=program.plan.arena.size_bytes,
         constant_bytes=program.constant_bytes,
-        flops=sum(work.launch.flops for work in program.plan.works),
+        flops=program.plan.flops,
         manner=program.manner,
         loops=program.loops(),
     )

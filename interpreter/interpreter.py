@@ -89,6 +89,7 @@ class Interpreter:
         self._running = threading.Lock()
         self._num_threads = num_threads
         self._threads: AbstractContextManager[None] = nullcontext()
+        self._limits_apply = False
 
     # Shapes and memory
 
@@ -147,6 +148,7 @@ class Interpreter:
         self._shared = {index: self._shared_memory(index) for index in self._entries}
         self._inputs = {index: self._input_arrays(index, before.get(index, {})) for index in self._entries}
         self._threads = threads.limited(model, self._specs, self._num_threads)
+        self._limits_apply = self._budget is not None or not isinstance(self._threads, nullcontext)
         self._values = {}
         self._executor = executor
 
@@ -167,15 +169,24 @@ class Interpreter:
         inputs = [self._inputs[subgraph][t] for t in graph.inputs]
         if self._running.locked():
             raise ModelError("invoke: this interpreter is running already: make one for every thread")
-        with self._running, self._threads, self._budget or nullcontext(), self._counted(dict(enumerate(inputs))):
-            results = self._executor.call(subgraph, inputs)
+        with self._running:
+            results = (
+                self._limited_call(subgraph, inputs) if self._limits_apply else self._executor.call(subgraph, inputs)
+            )
         outputs = {t: results[i] for i, t in enumerate(graph.outputs)}
-        self._results.close()
-        self._results = self._counted(outputs)
+        if self._budget is not None:
+            self._results.close()
+            self._results = self._counted(outputs)
         self._values = {subgraph: outputs}
         if self._preserve:
             kept = self._executor.values
             self._values = {**kept, subgraph: kept[subgraph] | outputs}
+
+    def _limited_call(self, subgraph: int, inputs: Sequence[Array]) -> list[Array]:
+        """Run a subgraph with no more of BLAS's threads, memory and time than it may take."""
+        assert self._executor is not None
+        with self._threads, self._budget or nullcontext(), self._counted(dict(enumerate(inputs))):
+            return self._executor.call(subgraph, inputs)
 
     def _counted(self, values: Mapping[int, Array]) -> ExitStack:
         """Counts values as alive until what is returned is closed."""

@@ -78,4 +78,4 @@ def test_options_are_tables_of_the_schema(op: Op | ControlOp) -> None:
 
 
 def _members(enumeration: type) -> dict[str, int]:
-    return {name: value for name, value in vars(enumeration).items() if isinstance(value, int)}
+    return {name: value for name, value in vars(enumeration).items() if isinstance(value, int) and name[0] != "_"}

@@ -1,42 +1,72 @@
-"""Queueing kernels without holding Python's global interpreter lock.
+"""Queueing kernels, with or without holding Python's global interpreter lock.
 
 PoCL's single-threaded device runs a kernel within the call that queues it, and pyopencl holds the lock during that
-call: no other thread would run. So the function is called by way of ctypes, which lets the lock go.
+call: no other thread would run. So the function is called by way of ctypes, which lets the lock go. To hand it over
+takes longer than a short kernel, though: threads that do so for each one get less done than one thread alone.
 """
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyopencl as cl
 
-_NAME = "clEnqueueNDRangeKernel"
+_NAME, _FINISH = "clEnqueueNDRangeKernel", "clFinish"
+_SHORT_FLOPS = 1e7  # what a core does in about the time that it takes to hand over the lock
 
 
-def _native() -> Any:
+def _native(library: type[ctypes.CDLL], name: str) -> Any:
     """The function in the library that pyopencl itself calls; None where it is not to be found by way of pyopencl."""
     try:
-        function = ctypes.CDLL(cl._cl.__file__)[_NAME]
+        function = library(cl._cl.__file__)[name]
     except (OSError, AttributeError):
         return None
     function.restype = ctypes.c_int32
     return function
 
 
-_enqueue = _native()
+_enqueue = _native(ctypes.CDLL, _NAME)
+_enqueue_locked = _native(ctypes.PyDLL, _NAME)  # holds Python's lock
+_finish_locked = _native(ctypes.PyDLL, _FINISH)
+
+
+def is_short(flops: float) -> bool:
+    """Return whether so much arithmetic is done before another thread could have taken over."""
+    return flops < _SHORT_FLOPS
+
+
+def finisher(queue: Any, *, short: bool) -> Callable[[], None]:
+    """Return what waits for a queue. short: whether all that it waits for has ended, or is about to."""
+    handle = ctypes.c_void_p(queue.int_ptr)
+
+    def finish() -> None:
+        if _finish_locked is None:
+            queue.finish()
+        elif status := _finish_locked(handle):
+            raise _error(status, _FINISH)
+
+    return finish if short else queue.finish
 
 
 class BoundKernel:
     """A kernel with arguments and sizes, to be queued any number of times.
 
     A kernel object keeps no reference to its arguments, so they are held here. local_size: 1 where it says nothing.
-    Raises what pyopencl raises.
+    short: whether it ends so soon that other threads wait for it. Raises what pyopencl raises.
     """
 
     def __init__(
-        self, queue: Any, kernel: Any, arguments: Sequence[Any], global_size: Sequence[int], local_size: Sequence[int]
+        self,
+        queue: Any,
+        kernel: Any,
+        arguments: Sequence[Any],
+        global_size: Sequence[int],
+        local_size: Sequence[int],
+        *,
+        short: bool = False,
     ) -> None:
         kernel.set_args(*arguments)
+        self._short = short
         count = len(global_size)
         self._held = queue, kernel, arguments
         self._sizes = tuple(global_size), (*local_size, *(1,) * (count - len(local_size)))
@@ -45,11 +75,11 @@ class BoundKernel:
         self._call = *objects, ctypes.c_uint32(count), None, items, group, ctypes.c_uint32(0), None, None
 
     def enqueue(self) -> None:
-        """Queues the kernel. Other threads run meanwhile, and until it is done where queueing it runs it."""
+        """Queues the kernel. Unless it is short, other threads run meanwhile, also where queueing it runs it."""
         if _enqueue is None:
             queue, kernel, _ = self._held
             cl.enqueue_nd_range_kernel(queue, kernel, *self._sizes)
-        elif status := _enqueue(*self._call):
+        elif status := (_enqueue_locked if self._short else _enqueue)(*self._call):
             raise _error(status)
 
     def enqueue_with_event(self) -> Any:
@@ -63,5 +93,5 @@ class BoundKernel:
         return cl.Event.from_int_ptr(event.value, retain=False)
 
 
-def _error(status: int) -> Any:
-    return cl.LogicError(cl._cl._ErrorRecord(_NAME, status, ""))
+def _error(status: int, name: str = _NAME) -> Any:
+    return cl.LogicError(cl._cl._ErrorRecord(name, status, ""))

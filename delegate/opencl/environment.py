@@ -59,6 +59,8 @@ def _is_writable(folder: Path) -> bool:
 def _has_room(folder: Path) -> bool:
     """Whether there is space on the disk, and files may be as large; True where that cannot be found out."""
     try:
+        while not folder.exists() and folder != folder.parent:  # where it would be made
+            folder = folder.parent
         return _longest_file() >= _ROOM_BYTES and shutil.disk_usage(folder).free >= _ROOM_BYTES
     except OSError:
         return True

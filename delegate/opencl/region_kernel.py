@@ -6,7 +6,7 @@ import numpy as np
 import pyopencl as cl
 
 from litecl.delegate.opencl.device import Device
-from litecl.delegate.opencl.enqueue import BoundKernel
+from litecl.delegate.opencl.enqueue import BoundKernel, is_short
 from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.opencl.queued import too_many_iterations
 from litecl.delegate.plan.plan import Plan
@@ -41,7 +41,8 @@ class RegionKernel:
         tables = [self._upload(table) for table in (program.works, program.args, _shifts(plan), self._counts)]
         self._counts_buffer = tables[-1]
         arguments = [memory.arena, memory.constants, *tables, self._progress, np.int32(len(program.works))]
-        self._kernel = BoundKernel(device.queue, kernel, arguments, (self._groups,), (1,))
+        short = not plan.loops and is_short(plan.flops)
+        self._kernel = BoundKernel(device.queue, kernel, arguments, (self._groups,), (1,), short=short)
 
     def run(self, counters: Counters) -> None:
         """One kernel, after its counters are cleared."""

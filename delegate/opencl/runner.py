@@ -16,6 +16,7 @@ from litecl.delegate.cl_op import Operand
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.opencl import fork
 from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.enqueue import finisher, is_short
 from litecl.delegate.opencl.errors import typed_errors
 from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.opencl.queued import QueuedLaunches, place, queued_as
@@ -136,6 +137,8 @@ class Program:
         with self.lock, typed_errors("preparing a region"):
             self._device = device = device.with_own_queue()
             self._queue = device.queue
+            alone = not self.needs_threads and not plan.loops
+            self._finish = finisher(self._queue, short=alone and is_short(plan.flops))
             memory = Memory(plan, device)
             self._execution, self.manner = _execution(plan, device, memory, options)
             self._bind(memory)
@@ -270,7 +273,7 @@ class Program:
             outputs[i] = np.empty(operand.shape, operand.spec.dtype)
             self._copy(outputs[i], buffer)
             counters.bytes_to_host += outputs[i].nbytes
-        self._queue.finish()
+        self._finish()
         counters.host_syncs += 1
         if self._under_way:
             self._under_way.clear()

@@ -34,6 +34,11 @@ class Plan:
     arena: Arena
 
     @property
+    def flops(self) -> int:
+        """Arithmetic operations of all launches, those of a loop's body counted once."""
+        return sum(work.launch.flops for work in self.works)
+
+    @property
     def control(self) -> tuple[Branch | Loop, ...]:
         """Every branch and loop."""
         return tuple(control_of(self.steps))

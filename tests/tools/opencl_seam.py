@@ -90,8 +90,9 @@ def installed(seam: Seam) -> Iterator[Seam]:
     proxy = _Proxy(seam)
     modules = [m for n, m in sys.modules.items() if n.startswith("litecl.") and getattr(m, "cl", None) is cl]
     kept = [(class_, name, class_.__dict__[name]) for class_, name in _METHODS]
-    native = enqueue._enqueue
-    enqueue._enqueue = native and _native(seam, native)
+    natives = {name: getattr(enqueue, name) for name in ("_enqueue", "_enqueue_locked")}
+    for name, native in natives.items():
+        setattr(enqueue, name, native and _native(seam, native))
     for module in modules:
         module.cl = proxy  # type: ignore[attr-defined]
     for class_, name, real in kept:
@@ -99,7 +100,8 @@ def installed(seam: Seam) -> Iterator[Seam]:
     try:
         yield seam
     finally:
-        enqueue._enqueue = native
+        for name, native in natives.items():
+            setattr(enqueue, name, native)
         for class_, name, real in kept:
             setattr(class_, name, real)
         for module in modules:
