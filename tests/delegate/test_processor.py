@@ -19,7 +19,7 @@ from litecl.delegate.opencl.capabilities import Capabilities
 from litecl.delegate.opencl.device import Device, _part_of
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError
-from litecl.perf import devices as listing
+from litecl.perf.measure import devices as listing
 from support import devices
 from support.all_cases import DEVICE_CASES, content, expected
 

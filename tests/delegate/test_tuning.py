@@ -18,9 +18,9 @@ from litecl.delegate.tuning import Measurement, Timing, file_of, load, measureme
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
-from litecl.perf import peer_models
-from litecl.perf import tuning as measuring
 from litecl.perf.cli import main
+from litecl.perf.measure import peer_models
+from litecl.perf.measure import tuning as measuring
 from support import compare, oracle
 from support.build import randn
 

@@ -15,8 +15,8 @@ from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.graph import Signature
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
-from litecl.perf import keras_models
 from litecl.perf.cli import main
+from litecl.perf.measure import keras_models
 from support.build import Graph, model, randn
 
 RNG = np.random.default_rng(9)

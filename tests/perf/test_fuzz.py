@@ -11,7 +11,7 @@ from litecl.interpreter.interpreter import Interpreter
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import unary
 from litecl.interpreter.run.executor import Executor
-from litecl.perf import fuzz, mutants
+from litecl.perf.compare import fuzz, mutants
 from support.shared import GOLDEN, MODELS, needs_shared, rows
 
 

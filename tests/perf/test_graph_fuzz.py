@@ -1,4 +1,4 @@
-"""Random graphs on the device: a short run of ``litecl.perf.fuzz_graphs``, and that it finds what is wrong."""
+"""Random graphs on the device: a short run of ``litecl.perf.compare.fuzz_graphs``, and that it finds what is wrong."""
 
 from collections import Counter
 from dataclasses import replace
@@ -11,17 +11,17 @@ from litecl.delegate.ops import CL_OPS
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Model
 from litecl.interpreter.ops import unary
-from litecl.perf import fuzz_graphs
-from litecl.perf.graph_fuzz import elementwise, oracle, work
-from litecl.perf.graph_fuzz.graphs import THEMES, Drawn, draw, families_of, kind_of
-from litecl.perf.graph_fuzz.modes import MODES
+from litecl.perf.compare import fuzz_graphs
+from litecl.perf.compare.graph_fuzz import elementwise, oracle, work
+from litecl.perf.compare.graph_fuzz.graphs import THEMES, Drawn, draw, families_of, kind_of
+from litecl.perf.compare.graph_fuzz.modes import MODES
 
 
 @pytest.mark.parametrize(
     ("mode", "batch", "graphs"), [("one thread", 2, 30), ("two threads", 7, 30), ("as a GPU", 17, 10)]
 )
 def test_random_graphs(mode: str, batch: int, graphs: int, capsys: pytest.CaptureFixture[str]) -> None:
-    """No graph of a batch differs; ``python -m litecl.perf.fuzz_graphs`` is the long form."""
+    """No graph of a batch differs; ``python -m litecl.perf.compare.fuzz_graphs`` is the long form."""
     arguments = ["--graphs", str(graphs), "--families", "3", "--start", str(batch), "--modes", mode, "--json"]
     assert fuzz_graphs.main(arguments) == 0, capsys.readouterr().out
 

@@ -18,13 +18,13 @@ from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnect
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.schema import TensorType
-from litecl.perf import reference
-from litecl.perf.bench import PEERS, BenchOptions, bench, profile
-from litecl.perf.feeds import Runtime, difference, load_inputs, outputs_of, prepare, random_inputs, save_outputs
-from litecl.perf.measure import Stats, in_turns
-from litecl.perf.report import size, to_json
-from litecl.perf.summary import describe, node_lines, summarize
-from litecl.perf.trace import Trace
+from litecl.perf.cli.tables import size, to_json
+from litecl.perf.compare import reference
+from litecl.perf.measure.bench import PEERS, BenchOptions, bench, profile
+from litecl.perf.measure.feeds import Runtime, difference, load_inputs, outputs_of, prepare, random_inputs, save_outputs
+from litecl.perf.measure.summary import describe, node_lines, summarize
+from litecl.perf.measure.timing import Stats, in_turns
+from litecl.perf.measure.trace import Trace
 from support.build import Graph, model, randn
 
 RNG = np.random.default_rng(5)

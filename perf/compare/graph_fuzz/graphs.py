@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.interpreter.graph import Array, Model, Node, Shape, Signature, Subgraph, TensorSpec
-from litecl.perf.graph_fuzz import control, elementwise, moves, recurrent, reductions, weighted
-from litecl.perf.graph_fuzz.sketch import Family, Sketch, T
+from litecl.perf.compare.graph_fuzz import control, elementwise, moves, recurrent, reductions, weighted
+from litecl.perf.compare.graph_fuzz.sketch import Family, Sketch, T
 
 _FAMILIES: dict[str, tuple[Family, ...]] = {
     **moves.FAMILIES,

@@ -1,6 +1,6 @@
 """Measures loops that TensorFlow's converter makes, on the device and in LiteRT.
 
-``python -m litecl.perf.loops docs/control_flow.md`` writes the table into that document.
+``python -m litecl.perf.compare.loops docs/control_flow.md`` writes the table into that document.
 
 Every loop is built from a TensorFlow function or a Keras layer, converted by ``tf.lite.TFLiteConverter``, run by both
 with one thread each, in turns, and their outputs compared. This module alone needs TensorFlow, and is not imported by
@@ -24,7 +24,7 @@ from litecl.delegate import CLDelegate
 from litecl.delegate.report import DelegationReport
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
-from litecl.perf.measure import PAUSE_S
+from litecl.perf.measure.timing import PAUSE_S
 
 _RUNS = 15
 _FLOAT = tf.float32

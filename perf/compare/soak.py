@@ -1,5 +1,6 @@
-"""Many interpreters in many threads, for long: ``python -m litecl.perf.soak MODEL... --threads 8 --invokes 100000``.
+"""Many interpreters in many threads, for long.
 
+``python -m litecl.perf.compare.soak MODEL... --threads 8 --invokes 100000`` is one that takes minutes.
 Every thread has interpreters of its own, made of the models that are named, one after another, and invokes them in
 turn on inputs that change from one invoke to the next. Each result is compared, bit by bit, with what one interpreter
 alone in one thread has made of the same inputs. With ``--made`` interpreters are made, invoked once and dropped, and
@@ -22,7 +23,7 @@ from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
-from litecl.perf.feeds import prepare, random_inputs
+from litecl.perf.measure.feeds import prepare, random_inputs
 
 MODES: dict[str, dict[str, Any]] = {
     "basic": {"num_threads": 1},

@@ -1,4 +1,4 @@
-"""Interpreters side by side: ``python -m litecl.perf.scaling MODEL...`` tells how throughput grows with their number.
+"""How throughput grows with the number of interpreters: ``python -m litecl.perf.compare.scaling MODEL...``.
 
 One, two and four interpreters (``--threads``) run in as many threads, each with one thread of its own, in litecl and in
 LiteRT, in turns. What counts is the best of the rounds. Measure on an idle machine with as many cores.
@@ -17,7 +17,7 @@ from rich.table import Table
 
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
-from litecl.perf.feeds import Runtime, prepare, random_inputs
+from litecl.perf.measure.feeds import Runtime, prepare, random_inputs
 
 Rates = dict[tuple[str, int], float]  # invokes a second by runtime and number of interpreters
 

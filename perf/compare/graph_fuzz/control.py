@@ -12,7 +12,7 @@ from litecl.interpreter.op import ControlOp, Inputs, Op
 from litecl.interpreter.ops import compare, reduce
 from litecl.interpreter.ops.binary import ADD, LOGICAL_AND, AddOptions
 from litecl.interpreter.ops.control import CALL, IF, WHILE, CallOptions, IfOptions, WhileOptions
-from litecl.perf.graph_fuzz.sketch import Sketch, T, Unfit, alike
+from litecl.perf.compare.graph_fuzz.sketch import Sketch, T, Unfit, alike
 
 _DEEPEST = 2
 _MOST_NODES = 5

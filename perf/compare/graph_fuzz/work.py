@@ -16,10 +16,10 @@ import numpy as np
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.writer import write
-from litecl.perf.graph_fuzz.graphs import THEMES, Drawn, draw, families_of, kind_of
-from litecl.perf.graph_fuzz.minimise import listing, minimise
-from litecl.perf.graph_fuzz.modes import MODES, Mode, Shared, adapted, entered, interpreter
-from litecl.perf.graph_fuzz.oracle import Outputs, differences, run
+from litecl.perf.compare.graph_fuzz.graphs import THEMES, Drawn, draw, families_of, kind_of
+from litecl.perf.compare.graph_fuzz.minimise import listing, minimise
+from litecl.perf.compare.graph_fuzz.modes import MODES, Mode, Shared, adapted, entered, interpreter
+from litecl.perf.compare.graph_fuzz.oracle import Outputs, differences, run
 
 _MOST_FUNCTIONS = {True: 100, False: 85}  # of a batch, linked or not; PoCL takes some 0.2 s to compile one
 _QUIET_S, _BUSY_S = 900.0, 90.0  # without an answer, of time and of a processor's time: a hang

@@ -16,7 +16,7 @@ from litecl.interpreter.ops.prelu import PRELU
 from litecl.interpreter.ops.quantize import DEQUANTIZE, QUANTIZE
 from litecl.interpreter.ops.select import SELECT, SELECT_V2
 from litecl.interpreter.schema import ActivationFunctionType
-from litecl.perf.graph_fuzz.sketch import Sketch, T, Unfit
+from litecl.perf.compare.graph_fuzz.sketch import Sketch, T, Unfit
 
 QUANTIZED = (T.INT8, T.UINT8, T.INT16)
 NUMBERS = (T.FLOAT32, T.INT32, T.INT64)

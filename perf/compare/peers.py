@@ -1,5 +1,6 @@
-"""How litecl compares with LiteRT, in one run: ``python -m litecl.perf.peers --models FOLDER --json FILE --svg FILE``.
+"""How litecl compares with LiteRT, in one run.
 
+``python -m litecl.perf.compare.peers --models FOLDER --json FILE --svg FILE`` writes the figures and a picture of them.
 Both runtimes live in one process and are timed in turns, a few milliseconds each, so that whatever disturbs the
 machine disturbs both. A ratio is LiteRT's time over litecl's: above 1 litecl is faster.
 """
@@ -22,11 +23,11 @@ from litecl.delegate.opencl.device import choose, target_of
 from litecl.delegate.opencl.peak import fma_flops
 from litecl.delegate.processor import name_processor
 from litecl.interpreter import Interpreter
-from litecl.perf import peer_models
-from litecl.perf.bench import PEERS, cores
-from litecl.perf.chart import Bar, chart
-from litecl.perf.feeds import Runtime, difference, outputs_of, prepare, random_inputs
-from litecl.perf.measure import elapsed_ms, in_turns
+from litecl.perf.compare.chart import Bar, chart
+from litecl.perf.measure import peer_models
+from litecl.perf.measure.bench import PEERS, cores
+from litecl.perf.measure.feeds import Runtime, difference, outputs_of, prepare, random_inputs
+from litecl.perf.measure.timing import elapsed_ms, in_turns
 
 _TURN_MS = 4.0  # what a turn of one runtime takes at least
 _MOST_INVOKES = 400  # a turn
@@ -178,7 +179,7 @@ def kernels() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures everything; the exit code is 1 if an output differs."""
-    parser = argparse.ArgumentParser(prog="python -m litecl.perf.peers", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m litecl.perf.compare.peers", description=__doc__)
     parser.add_argument("--models", type=Path, help="a folder of .tflite files that lines of the table name")
     parser.add_argument("--rounds", type=int, default=25, help="timed turns of each runtime (default: 25)")
     parser.add_argument("--only", default="", help="lines whose name contains this")

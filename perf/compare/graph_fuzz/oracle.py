@@ -16,7 +16,7 @@ from litecl.interpreter.interpreter import Interpreter
 from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.schema import ActivationFunctionType
-from litecl.perf.graph_fuzz.graphs import Call
+from litecl.perf.compare.graph_fuzz.graphs import Call
 
 _ULPS = 24.0  # of the sum of magnitudes: what float32 sums of a few thousand terms and polynomials stay below
 _MARGIN = 3.0  # of the spread that a few runs show

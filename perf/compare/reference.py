@@ -1,5 +1,6 @@
-"""How fast the numpy interpreter is against LiteRT's reference kernels: ``python -m litecl.perf.reference MODEL...``.
+"""How fast the numpy interpreter is against LiteRT's reference kernels.
 
+The command is ``python -m litecl.perf.compare.reference MODEL...``.
 Both run in turns in one process, on the same random inputs, and each in one thread: LiteRT's reference kernels have no
 more, and numpy's matrix products are told so by OPENBLAS_NUM_THREADS, unless the caller has set it.
 """
@@ -16,9 +17,9 @@ from rich.console import Console
 from rich.table import Table
 
 from litecl.interpreter import Interpreter
-from litecl.perf.bench import PEERS
-from litecl.perf.feeds import difference, outputs_of, prepare, random_inputs
-from litecl.perf.measure import Stats, in_turns
+from litecl.perf.measure.bench import PEERS
+from litecl.perf.measure.feeds import difference, outputs_of, prepare, random_inputs
+from litecl.perf.measure.timing import Stats, in_turns
 
 _THREADS = "OPENBLAS_NUM_THREADS"
 
@@ -73,7 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--runs", type=int, default=50, help="timed invokes of each, in turns (default 50)")
     options = parser.parse_args(arguments)
     if _THREADS not in os.environ:  # numpy reads it when it is loaded, which has happened in this process
-        command = [sys.executable, "-m", "litecl.perf.reference", *(sys.argv[1:] if arguments is None else arguments)]
+        given = sys.argv[1:] if arguments is None else arguments
+        command = [sys.executable, "-m", "litecl.perf.compare.reference", *given]
         sys.exit(subprocess.run(command, env={**os.environ, _THREADS: "1"}, check=False).returncode)
     Console().print(table([measure(path, options.runs) for path in options.models]))
 

@@ -1,6 +1,6 @@
 """Runs random valid graphs by the interpreter and on a device, in every mode, and reports where they differ.
 
-``python -m litecl.perf.fuzz_graphs --graphs 100000 --jobs 2`` draws models of every operator that has a device kernel:
+``python -m litecl.perf.compare.fuzz_graphs --graphs 100000 --jobs 2`` draws models of every operator with a kernel:
 odd shapes, all types, fusions, joins, states over several invokes, loops and branches, signatures and resizes. Integers
 must be equal; floats as close as a run of the interpreter with other roundings is (``graph_fuzz/oracle.py``). What
 differs is made small, printed, and written to ``--output``. ``--only 12:345`` runs one graph again.
@@ -21,8 +21,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from litecl.perf.graph_fuzz.modes import MODES
-from litecl.perf.graph_fuzz.work import Batch, Result, Worker, batch
+from litecl.perf.compare.graph_fuzz.modes import MODES
+from litecl.perf.compare.graph_fuzz.work import Batch, Result, Worker, batch
 
 _DEFAULT_BATCH = 1000
 _SHARES = (  # of the modes among batches
@@ -132,7 +132,9 @@ def _batches(args: argparse.Namespace) -> list[Batch]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; 1 where something differs, fails, crashes or hangs."""
-    parser = argparse.ArgumentParser(prog="python -m litecl.perf.fuzz_graphs", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m litecl.perf.compare.fuzz_graphs", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--graphs", type=int, default=5000, metavar="N", help="default: 5000")
     parser.add_argument("--seed", type=int, default=0, help="of all random choices (default: 0)")
     parser.add_argument("--batch", type=int, default=_DEFAULT_BATCH, metavar="N", help="graphs of a process")

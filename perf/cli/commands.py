@@ -15,13 +15,14 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array
-from litecl.perf import bench as benchmark
-from litecl.perf import coverage as operators
-from litecl.perf import report, tuning
-from litecl.perf.devices import device_rows
-from litecl.perf.feeds import load_inputs, outputs_of, prepare, random_inputs, save_outputs
-from litecl.perf.measure import Tick
-from litecl.perf.summary import node_lines, summarize
+from litecl.perf.cli import tables as report
+from litecl.perf.measure import bench as benchmark
+from litecl.perf.measure import coverage as operators
+from litecl.perf.measure import tuning
+from litecl.perf.measure.devices import device_rows
+from litecl.perf.measure.feeds import load_inputs, outputs_of, prepare, random_inputs, save_outputs
+from litecl.perf.measure.summary import node_lines, summarize
+from litecl.perf.measure.timing import Tick
 
 _PROFILE_RUNS = 10
 
@@ -154,7 +155,7 @@ def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[b
         raise ConversionError(f"{source}: expected a .keras or .h5 file, or a SavedModel folder")
     from litecl.converter import Converter
     from litecl.converter.dump import Dump
-    from litecl.perf.keras_models import load
+    from litecl.perf.measure.keras_models import load
 
     dump = None if args.dump_passes is None else Dump(args.dump_passes)
 

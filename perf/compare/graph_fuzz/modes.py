@@ -22,7 +22,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Subgraph, TensorSpec
 from litecl.interpreter.schema import TensorType
-from litecl.perf.graph_fuzz.graphs import Drawn
+from litecl.perf.compare.graph_fuzz.graphs import Drawn
 
 
 @dataclass(frozen=True)

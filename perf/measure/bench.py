@@ -14,9 +14,9 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.run.executor import Listener
-from litecl.perf.feeds import Runtime, difference, outputs_of, prepare
-from litecl.perf.measure import Stats, Tick, elapsed_ms, in_turns, no_tick
-from litecl.perf.trace import HostRow, Trace
+from litecl.perf.measure.feeds import Runtime, difference, outputs_of, prepare
+from litecl.perf.measure.timing import Stats, Tick, elapsed_ms, in_turns, no_tick
+from litecl.perf.measure.trace import HostRow, Trace
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ _MAIN = {
     "TRANSPOSE_CONV": 2,
 }
 
-_CHECKOUT = Path(__file__).resolve().parents[1]
+_CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Random valid graphs, run by the interpreter and on a device: what ``python -m litecl.perf.fuzz_graphs`` is made of.
+"""Random valid graphs, run by the interpreter and on a device: the parts of ``litecl.perf.compare.fuzz_graphs``.
 
 ``sketch`` is a graph under construction in which every tensor has a value; the families (``elementwise``, ``weighted``,
 ``windows``, ``moves``, ``joins``, ``reductions``, ``recurrent``, ``control``) each add nodes of their operators to one;

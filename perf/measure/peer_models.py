@@ -14,7 +14,7 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UnidirectionalSequenceLSTMOptions,
 )
 from litecl.interpreter.schema import ActivationFunctionType
-from litecl.perf.build import Graph, model, randn
+from litecl.perf.measure.build import Graph, model, randn
 
 _NONE, _RELU = ActivationFunctionType.NONE, ActivationFunctionType.RELU
 _RELU6, _TANH = ActivationFunctionType.RELU6, ActivationFunctionType.TANH

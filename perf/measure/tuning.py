@@ -15,9 +15,9 @@ from litecl.delegate.matmul.tile import flops
 from litecl.delegate.opencl.device import choose, devices, target_of
 from litecl.delegate.tuning import Measurement, Timing, file_of, measurement, save
 from litecl.interpreter import Interpreter
-from litecl.perf import peer_models
-from litecl.perf.feeds import prepare, random_inputs
-from litecl.perf.measure import Tick, in_turns, no_tick
+from litecl.perf.measure import peer_models
+from litecl.perf.measure.feeds import prepare, random_inputs
+from litecl.perf.measure.timing import Tick, in_turns, no_tick
 
 _ROUNDS = 15
 _CLEARLY = 0.9  # of the default's time: what is closer may be noise, and is no reason to leave it

@@ -31,7 +31,7 @@ from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOpti
 from litecl.interpreter.ops.tile import TILE
 from litecl.interpreter.ops.transpose import TRANSPOSE
 from litecl.interpreter.schema import MirrorPadMode
-from litecl.perf.graph_fuzz.sketch import MOST_ELEMENTS, Sketch, T, Unfit
+from litecl.perf.compare.graph_fuzz.sketch import MOST_ELEMENTS, Sketch, T, Unfit
 
 
 def _moved(s: Sketch, op: Op, x: int, others: Sequence[int] = (), options: object = None, before: int = 0) -> int:

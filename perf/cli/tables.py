@@ -16,11 +16,11 @@ from rich.text import Text
 from litecl.delegate import DelegationReport, Tuning
 from litecl.delegate.report import NodeRow
 from litecl.interpreter.graph import Array
-from litecl.perf.bench import BenchResult, Profile
-from litecl.perf.coverage import Row as OperatorRow
-from litecl.perf.devices import DeviceRow
-from litecl.perf.summary import GraphSummary, ModelSummary, NodeLine, SignatureSummary, TensorLine
-from litecl.perf.tuning import Tuned
+from litecl.perf.measure.bench import BenchResult, Profile
+from litecl.perf.measure.coverage import Row as OperatorRow
+from litecl.perf.measure.devices import DeviceRow
+from litecl.perf.measure.summary import GraphSummary, ModelSummary, NodeLine, SignatureSummary, TensorLine
+from litecl.perf.measure.tuning import Tuned
 
 
 def to_json(data: Any) -> str:

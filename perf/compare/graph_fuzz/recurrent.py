@@ -16,7 +16,7 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UnidirectionalSequenceLSTMOptions,
 )
 from litecl.interpreter.schema import ActivationFunctionType, LSTMKernelType
-from litecl.perf.graph_fuzz.sketch import Sketch, T
+from litecl.perf.compare.graph_fuzz.sketch import Sketch, T
 
 _ACTIVATIONS = (*[ActivationFunctionType.TANH] * 6, ActivationFunctionType.RELU6, ActivationFunctionType.NONE)
 

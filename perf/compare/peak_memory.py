@@ -1,4 +1,4 @@
-"""How much memory a model takes: ``python -m litecl.perf.peak_memory MODEL...`` (Linux).
+"""How much memory a model takes: ``python -m litecl.perf.compare.peak_memory MODEL...`` (Linux).
 
 Every runtime gets a process of its own, which loads the model from its file, prepares it and runs it twice. What is
 reported is how far its resident memory rose above what it was after everything had been imported: the largest that it
@@ -19,7 +19,7 @@ from rich.table import Table
 from litecl.delegate import CLDelegate
 from litecl.delegate.opencl.device import devices
 from litecl.interpreter import Interpreter
-from litecl.perf.feeds import Runtime, prepare, random_inputs
+from litecl.perf.measure.feeds import Runtime, prepare, random_inputs
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 _CLEAR_PEAK = "5"
@@ -47,7 +47,8 @@ class Usage:
 
 def measure(runtime: str, path: str, threads: int) -> Usage:
     """Runs a model in a process of its own."""
-    command = [sys.executable, "-m", "litecl.perf.peak_memory", path, "--threads", str(threads), "--inside", runtime]
+    module = ["-m", "litecl.perf.compare.peak_memory"]
+    command = [sys.executable, *module, path, "--threads", str(threads), "--inside", runtime]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     peak, end = (int(number) for number in printed.split()[-2:])
     return Usage(peak, end)

@@ -9,7 +9,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array, Model, Node, Subgraph
 from litecl.interpreter.op import Op
-from litecl.perf.graph_fuzz.graphs import Call, Drawn
+from litecl.perf.compare.graph_fuzz.graphs import Call, Drawn
 
 Fails = Callable[[Drawn], bool]
 

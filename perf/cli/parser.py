@@ -13,9 +13,9 @@ from rich.text import Text
 import litecl
 from litecl.delegate.claim.options import Precision
 from litecl.interpreter.errors import LiteclError
-from litecl.perf import commands
-from litecl.perf.bench import PEERS
-from litecl.perf.report import to_json
+from litecl.perf.cli import commands
+from litecl.perf.cli.tables import to_json
+from litecl.perf.measure.bench import PEERS
 
 _PIPED_WIDTH = 160  # where no terminal tells
 
@@ -191,7 +191,3 @@ def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
     if not (separator and name) or not all(part.isdecimal() or part == "-1" for part in parts):
         raise argparse.ArgumentTypeError(f"expected NAME=D,D,... with numbers for D, got {text!r}")
     return name, tuple(int(part) for part in parts)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
 """Feeds damaged models to the reader and the interpreter: every one must run or be refused with a typed error.
 
-``python -m litecl.perf.fuzz FILES_OR_FOLDERS`` cuts small files at every byte, then changes files at random: bytes,
-words that may be offsets, and the decoded numbers (enumerations, shapes, indices, scales). Each mutant runs with
+``python -m litecl.perf.compare.fuzz FILES_OR_FOLDERS`` cuts small files at every byte, then changes files at random:
+bytes, words that may be offsets, and the decoded numbers (enumerations, shapes, indices, scales). Each mutant runs with
 ``memory_limit`` and ``time_limit``, in worker processes that are watched; one that ends a process, raises anything
 else, or takes more than the limits and their slack is saved, so that it can be tried again.
 """
@@ -28,8 +28,8 @@ from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.reader import read
-from litecl.perf.feeds import random_inputs
-from litecl.perf.mutants import Plan, seeds
+from litecl.perf.compare.mutants import Plan, seeds
+from litecl.perf.measure.feeds import random_inputs
 
 _SLACK_BYTES = 1 << 26
 _SLACK_S = 4
@@ -209,7 +209,7 @@ def _heard(worker: _Worker, ready: bool, plan: Plan, limits: Limits, result: Res
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; 1 where something failed."""
-    parser = argparse.ArgumentParser(prog="python -m litecl.perf.fuzz", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m litecl.perf.compare.fuzz", description=__doc__.splitlines()[0])
     parser.add_argument("paths", nargs="+", type=Path, help="models, or folders of them, to start from")
     parser.add_argument("--mutants", type=int, default=20000, metavar="N", help="default: 20000")
     parser.add_argument("--models", type=int, metavar="N", help="how many of the models to start from (default: all)")
