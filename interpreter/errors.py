@@ -13,7 +13,7 @@
         └── OutOfDeviceMemory   an allocation that the device refuses
 
 An error is raised where the fault is seen, saying what was expected and what was got; each level above adds where it
-happened with ``add_note``.
+happened with ``add_note``, and whatever runs operators says which one it was (``locate``).
 """
 
 
@@ -22,7 +22,17 @@ class LiteclError(Exception):
 
 
 class ModelError(LiteclError, ValueError):
-    """A model is malformed, or what is fed to it does not fit it."""
+    """A model is malformed, or what is fed to it does not fit it.
+
+    operator: the operator that it comes from, with which the message begins; empty where it comes from none.
+    """
+
+    def __init__(self, *args: object, operator: str = "") -> None:
+        super().__init__(*args)
+        self.operator = operator
+
+    def __str__(self) -> str:
+        return f"{self.operator}: {super().__str__()}" if self.operator else super().__str__()
 
 
 class LimitError(ModelError):
@@ -45,6 +55,13 @@ def fault(error: BaseException) -> "ModelError":
     """The error to raise for one of ``FAULTS``, with the fault as its cause."""
     what = "not enough memory" if isinstance(error, MemoryError) else f"{type(error).__name__}: {error}"
     return ModelError(f"the kernel fails on these inputs ({what})")
+
+
+def locate(error: LiteclError, operator: str, where: str) -> None:
+    """Say of an error from which operator it comes, unless one that this one has run has said so, and add where."""
+    if isinstance(error, ModelError) and not error.operator:
+        error.operator = operator
+    error.add_note(where)
 
 
 class ConversionError(LiteclError):

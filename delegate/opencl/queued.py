@@ -41,7 +41,7 @@ def queued_as(loop: Loop) -> str:
 
 def too_many_iterations(loop: Loop, most: int) -> ModelError:
     """What is raised where a loop does not come to its end."""
-    return ModelError(f"{place(loop.subgraph, loop.node)}: more than {most} iterations (max_loop_iterations)")
+    return ModelError(f"more than {most} iterations (max_loop_iterations)", operator=place(loop.subgraph, loop.node))
 
 
 class QueuedLaunches:

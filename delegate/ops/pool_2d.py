@@ -32,7 +32,7 @@ def _cl_op(op: Op, reduction: str) -> ClOp:
     def lower(call: Call) -> list[Step]:
         x, (y,) = call.input(0), call.outputs
         channels = x.shape[3]
-        rows, columns = windows(op.name, call.options, call.image)
+        rows, columns = windows(call.options, call.image)
         rows = replace(rows, before=rows.before + call.pads.top)
         columns = replace(columns, before=columns.before + call.pads.left)
         work = rows.size * columns.size * channels

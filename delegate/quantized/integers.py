@@ -55,8 +55,8 @@ def alike(x: TensorSpec, *others: TensorSpec) -> Refusal | None:
         return refusal
     same = all(
         other.type == x.type
-        and fixed_point.scale_of(_NAME, other) == fixed_point.scale_of(_NAME, x)
-        and fixed_point.zero_point_of(_NAME, other) == fixed_point.zero_point_of(_NAME, x)
+        and fixed_point.scale_of(other) == fixed_point.scale_of(x)
+        and fixed_point.zero_point_of(other) == fixed_point.zero_point_of(x)
         for other in others
     )
     return None if same else Refusal("input and output are quantized differently")
@@ -179,11 +179,11 @@ def weights_of(inputs: Specs, out: TensorSpec, values: Array, groups: int, *, re
     signed = (values.astype(np.int16) - shift).astype(np.int8).reshape(groups, columns // groups, -1)
     bias = inputs[2] if len(inputs) > 2 else None
     biases = np.zeros(columns, np.int32) if bias is None or bias.data is None else np.ravel(bias.data)
-    products = fixed_point.scale_of(_NAME, x) * fixed_point.scales_of(_NAME, filter_)
+    products = fixed_point.scale_of(x) * fixed_point.scales_of(filter_)
     if x.type == TensorType.UINT8 and not real:
         products = products.astype(np.float32).astype(np.float64)  # TFLite's legacy convolutions round here
-    factors = np.broadcast_to(products / fixed_point.scale_of(_NAME, out), columns).reshape(groups, -1)
-    factor = shift - (fixed_point.zero_point_of(_NAME, filter_) if len(products) == 1 else 0)
+    factors = np.broadcast_to(products / fixed_point.scale_of(out), columns).reshape(groups, -1)
+    factor = shift - (fixed_point.zero_point_of(filter_) if len(products) == 1 else 0)
     return Weights(signed, factor, biases.reshape(groups, -1).astype(np.int64), factors)
 
 
@@ -195,12 +195,12 @@ def scale(factor: float) -> tuple[int, int, int]:
 
 def zero_point(spec: TensorSpec) -> int:
     """The zero point of a tensor that is quantized as a whole."""
-    return fixed_point.zero_point_of(_NAME, spec)
+    return fixed_point.zero_point_of(spec)
 
 
 def unsigned_zero(spec: TensorSpec) -> int:
     """The zero point of activations after they have been made unsigned."""
-    return fixed_point.zero_point_of(_NAME, spec) + flip(spec.type)
+    return fixed_point.zero_point_of(spec) + flip(spec.type)
 
 
 def flip(type_: TensorType) -> int:
@@ -210,7 +210,7 @@ def flip(type_: TensorType) -> int:
 
 def padding(spec: TensorSpec) -> Const:
     """What stands for zero in a tensor."""
-    return Const(np.full(1, fixed_point.zero_point_of(_NAME, spec) if is_quantized(spec) else 0, spec.dtype))
+    return Const(np.full(1, fixed_point.zero_point_of(spec) if is_quantized(spec) else 0, spec.dtype))
 
 
 @dataclass(frozen=True)
@@ -225,4 +225,4 @@ class Bounds:
 def bounds_of(options: Any, out: TensorSpec) -> Bounds:
     """The bounds of an output after a fused activation, if the operator has one."""
     function = getattr(options, "fused_activation_function", ActivationFunctionType.NONE)
-    return Bounds(fixed_point.zero_point_of(_NAME, out), *fixed_point.activation_range(_NAME, function, out))
+    return Bounds(fixed_point.zero_point_of(out), *fixed_point.activation_range(function, out))

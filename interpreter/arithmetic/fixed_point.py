@@ -105,42 +105,42 @@ def round_half_away(x: Array) -> Array:
     return result
 
 
-def affine(op: str, spec: TensorSpec) -> Quantization:
+def affine(spec: TensorSpec) -> Quantization:
     """The quantization that a tensor must have."""
     if spec.quantization is None or not spec.quantization.scale.size:
-        raise ModelError(f"{op}: expected quantization parameters of {spec.name!r} ({spec.type.name}), got none")
+        raise ModelError(f"expected quantization parameters of {spec.name!r} ({spec.type.name}), got none")
     return spec.quantization
 
 
-def scale_of(op: str, spec: TensorSpec) -> np.float64:
+def scale_of(spec: TensorSpec) -> np.float64:
     """The scale of a tensor that is quantized as a whole."""
-    return np.float64(np.asarray(affine(op, spec).scale, np.float32).reshape(-1)[0])
+    return np.float64(np.asarray(affine(spec).scale, np.float32).reshape(-1)[0])
 
 
-def scales_of(op: str, spec: TensorSpec) -> Array:
+def scales_of(spec: TensorSpec) -> Array:
     """The scales of a tensor as float64, [1] or one a channel."""
-    return np.asarray(affine(op, spec).scale, np.float32).reshape(-1).astype(np.float64)
+    return np.asarray(affine(spec).scale, np.float32).reshape(-1).astype(np.float64)
 
 
-def zero_point_of(op: str, spec: TensorSpec) -> int:
+def zero_point_of(spec: TensorSpec) -> int:
     """The zero point of a tensor that is quantized as a whole."""
-    zero_point = affine(op, spec).zero_point
+    zero_point = affine(spec).zero_point
     return int(zero_point.reshape(-1)[0]) if zero_point.size else 0
 
 
-def activation_range(op: str, function: ActivationFunctionType, output: TensorSpec) -> tuple[int, int]:
+def activation_range(function: ActivationFunctionType, output: TensorSpec) -> tuple[int, int]:
     """The integers that a fused activation leaves of the output's range (CalculateActivationRangeQuantized)."""
     if output.type not in (TensorType.INT8, TensorType.UINT8, TensorType.INT16):
-        raise UnsupportedOp(f"{op}: expected an output of type INT8, UINT8 or INT16, got {output.type.name}")
+        raise UnsupportedOp(f"expected an output of type INT8, UINT8 or INT16, got {output.type.name}")
     low, high = types.integer_limits(output.type)
     least, most = _BOUNDS.get(function, (None, None))
     if least is not None:
-        low = max(low, _quantized(op, least, output))
+        low = max(low, _quantized(least, output))
     if most is not None:
-        high = min(high, _quantized(op, most, output))
+        high = min(high, _quantized(most, output))
     return low, high
 
 
-def _quantized(op: str, value: float, output: TensorSpec) -> int:
-    steps = round_half_away(np.asarray(np.float32(value) / np.float32(scale_of(op, output))))
-    return zero_point_of(op, output) + int(np.clip(steps, _INT32.min, _INT32.max))
+def _quantized(value: float, output: TensorSpec) -> int:
+    steps = round_half_away(np.asarray(np.float32(value) / np.float32(scale_of(output))))
+    return zero_point_of(output) + int(np.clip(steps, _INT32.min, _INT32.max))

@@ -71,17 +71,17 @@ def applies(x: TensorSpec, weights: TensorSpec) -> bool:
     return x.type == TensorType.FLOAT32 and weights.type in INTEGERS
 
 
-def scales_of(op: str, weights: TensorSpec) -> Array:
+def scales_of(weights: TensorSpec) -> Array:
     """The scales of integer weights, [1] or one a channel."""
     if weights.quantization is None or not weights.quantization.scale.size:
-        raise UnsupportedOp(f"{op}: expected quantized weights, got {weights.type.name} without scales")
+        raise UnsupportedOp(f"expected quantized weights, got {weights.type.name} without scales")
     return np.asarray(weights.quantization.scale, np.float32).reshape(-1)
 
 
-def prepared(op: str, weights: TensorSpec) -> Prepared:
+def prepared(weights: TensorSpec) -> Prepared:
     """What is known of integer weights at preparation."""
     matrix = weights.shape is not None and len(weights.shape) == 2
-    return Prepared(scales_of(op, weights), exact.once([weights], transposed) if matrix else transposed)
+    return Prepared(scales_of(weights), exact.once([weights], transposed) if matrix else transposed)
 
 
 def transposed(weights: Array) -> Product:
@@ -89,13 +89,13 @@ def transposed(weights: Array) -> Product:
     return exact.product(integers(weights).T, _REACH)
 
 
-def bind(op: str, run: Callable[[Any, Inputs, Scales], list[Array]]) -> Bind:
+def bind(run: Callable[[Any, Inputs, Scales], list[Array]]) -> Bind:
     """The ``bind`` of an operator whose ``run`` takes the scales of its integer operands."""
 
     def bound(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
         x = inputs[0]
         scales = {
-            position: prepared(op, spec)
+            position: prepared(spec)
             for position, spec in enumerate(inputs)
             if x is not None and spec is not None and applies(x, spec)
         }

@@ -47,7 +47,7 @@ def sums(parts: Sequence[Part], zero_point: int, reach: int = 128) -> Sums:
 def constant(spec: TensorSpec) -> Array:
     """The value of an operand that TensorFlow Lite reads at preparation."""
     if spec.data is None:
-        raise UnsupportedOp(f"LSTM: expected a constant for {spec.name!r}, whose activations are quantized")
+        raise UnsupportedOp(f"expected a constant for {spec.name!r}, whose activations are quantized")
     return spec.data
 
 

@@ -35,10 +35,10 @@ def in_double(function: Function) -> Function:
 exp = in_double(np.exp)
 
 
-def bind(op: str, function: Function, x: TensorSpec, output: TensorSpec) -> Run:
+def bind(function: Function, x: TensorSpec, output: TensorSpec) -> Run:
     """A kernel that applies ``function`` to quantized 8-bit or 16-bit elements."""
-    scales = (scale_of(op, x), scale_of(op, output))
-    zero_points = (zero_point_of(op, x), zero_point_of(op, output))
+    scales = (scale_of(x), scale_of(output))
+    zero_points = (zero_point_of(x), zero_point_of(output))
     with np.errstate(all="ignore"):
         if x.dtype.itemsize == 1:
             table8 = table_of_8_bits(function, x.dtype, scales, zero_points)

@@ -1,6 +1,6 @@
 """Functions of two quantized inputs, bit for bit as TFLite's reference kernels (add.cc, mul.h, div.h, comparisons.cc).
 
-Each takes the name of the operator, its options and the specs of inputs and output, and returns the kernel.
+Each takes the operator's options and the specs of inputs and output, and returns the kernel.
 """
 
 import math
@@ -19,7 +19,7 @@ from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, Run
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
-Bound = Callable[[str, Any, TensorSpec, TensorSpec, TensorSpec], Run]
+Bound = Callable[[Any, TensorSpec, TensorSpec, TensorSpec], Run]
 
 __all__ = [
     "BYTES",
@@ -41,7 +41,6 @@ _multiplied = fixed_point.multiply_by_quantized_multiplier
 
 
 def _kernel(
-    op: str,
     options: Any,
     specs: tuple[TensorSpec, TensorSpec],
     output: TensorSpec,
@@ -53,9 +52,9 @@ def _kernel(
     total: whether the function takes all pairs of elements. Then large arrays of bytes go through a table of them all.
     """
     activation = getattr(options, "fused_activation_function", ActivationFunctionType.NONE)
-    low, high = fixed_point.activation_range(op, activation, output)
-    a_zero, b_zero = (zero_point_of(op, spec) for spec in specs)
-    zero = zero_point_of(op, output)
+    low, high = fixed_point.activation_range(activation, output)
+    a_zero, b_zero = (zero_point_of(spec) for spec in specs)
+    zero = zero_point_of(output)
 
     def compute(a: Array, b: Array) -> Array:
         result = function(a.astype(np.int64) - a_zero, b.astype(np.int64) - b_zero) + zero
@@ -80,64 +79,64 @@ def _kernel(
 def _linear(sign: int) -> Bound:
     """The sum or the difference, on a scale that both inputs are brought to."""
 
-    def bound(op: str, options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
-        symmetric(op, a, b, output)
-        powers = powers_of_two(op, a, b, output)
+    def bound(options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
+        symmetric(a, b, output)
+        powers = powers_of_two(a, b, output)
         if a.type == TensorType.INT16 and options.pot_scale_int16 and powers is not None:
-            return _shifted(op, options, (a, b), output, powers, sign)
+            return _shifted(options, (a, b), output, powers, sign)
         bits = 15 if a.type == TensorType.INT16 else 20
-        largest = 2 * max(scale_of(op, a), scale_of(op, b))
-        factors = [fixed_point.quantize_multiplier(scale_of(op, spec) / largest) for spec in (a, b)]
-        last = fixed_point.quantize_multiplier(largest / (float(1 << bits) * scale_of(op, output)))
+        largest = 2 * max(scale_of(a), scale_of(b))
+        factors = [fixed_point.quantize_multiplier(scale_of(spec) / largest) for spec in (a, b)]
+        last = fixed_point.quantize_multiplier(largest / (float(1 << bits) * scale_of(output)))
 
         def function(x: Array, y: Array) -> Array:
             left, right = (_multiplied(v << bits, f) for v, f in zip((x, y), factors, strict=True))
             return _multiplied(left + sign * right, last)
 
-        return _kernel(op, options, (a, b), output, function)
+        return _kernel(options, (a, b), output, function)
 
     return bound
 
 
-def powers_of_two(op: str, *specs: TensorSpec) -> list[int] | None:
+def powers_of_two(*specs: TensorSpec) -> list[int] | None:
     """The logarithms of the scales, if all of them are whole (CheckedLog2)."""
-    logs = [math.log2(scale_of(op, spec)) for spec in specs]
+    logs = [math.log2(scale_of(spec)) for spec in specs]
     near = all(abs(log - round(log)) < 1e-3 for log in logs)
     return [round(log) for log in logs] if near else None
 
 
 def _shifted(
-    op: str, options: Any, specs: tuple[TensorSpec, TensorSpec], output: TensorSpec, powers: list[int], sign: int
+    options: Any, specs: tuple[TensorSpec, TensorSpec], output: TensorSpec, powers: list[int], sign: int
 ) -> Run:
     """16-bit inputs of which one has the output's scale and the other a smaller power of two."""
     shifts = [powers[2] - powers[0], powers[2] - powers[1]]
     if min(shifts) != 0:
-        raise ModelError(f"{op}: expected one INT16 input with the output's scale and none with a larger one")
+        raise ModelError("expected one INT16 input with the output's scale and none with a larger one")
     limits = np.iinfo(np.int16)
 
     def function(x: Array, y: Array) -> Array:
         left, right = (fixed_point.rounding_divide_by_pot(v, s) for v, s in zip((x, y), shifts, strict=True))
         return np.asarray(np.clip(left + sign * right, limits.min, limits.max))
 
-    return _kernel(op, options, specs, output, function)
+    return _kernel(options, specs, output, function)
 
 
 add = _linear(1)
 subtract = _linear(-1)
 
 
-def multiply(op: str, options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
+def multiply(options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
     """One factor for the product."""
     if output.type == TensorType.INT32:
-        return _products(op, a, b)
-    symmetric(op, a, b, output)
-    x_scale, y_scale, scale = (np.float32(scale_of(op, spec)) for spec in (a, b, output))
+        return _products(a, b)
+    symmetric(a, b, output)
+    x_scale, y_scale, scale = (np.float32(scale_of(spec)) for spec in (a, b, output))
     factor = fixed_point.quantize_multiplier(x_scale * y_scale / scale)  # in float32, as in TFLite
-    return _kernel(op, options, (a, b), output, lambda x, y: _multiplied(x * y, factor))
+    return _kernel(options, (a, b), output, lambda x, y: _multiplied(x * y, factor))
 
 
-def _products(op: str, a: TensorSpec, b: TensorSpec) -> Run:
-    zeros = zero_point_of(op, a), zero_point_of(op, b)
+def _products(a: TensorSpec, b: TensorSpec) -> Run:
+    zeros = zero_point_of(a), zero_point_of(b)
 
     def run(options: object, inputs: Inputs) -> list[Array]:
         x, y = require.arrays(inputs, 2)
@@ -146,15 +145,15 @@ def _products(op: str, a: TensorSpec, b: TensorSpec) -> Run:
     return run
 
 
-def divide(op: str, options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
+def divide(options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
     """The quotient by way of a reciprocal in fixed point."""
-    symmetric(op, a, b, output)
-    x_scale, y_scale, scale = (np.float32(scale_of(op, spec)) for spec in (a, b, output))
+    symmetric(a, b, output)
+    x_scale, y_scale, scale = (np.float32(scale_of(spec)) for spec in (a, b, output))
     factor = fixed_point.quantize_multiplier(x_scale / (y_scale * scale))  # in float32, as in TFLite
 
     def function(x: Array, y: Array) -> Array:
         if not np.all(y):
-            raise ModelError(f"{op}: division by 0")
+            raise ModelError("division by 0")
         x, y = np.where(y < 0, -x, x), np.abs(y)
         inverse, bits = fixed_math.reciprocal(y, 31)
         headroom = fixed_math.leading_zeros(np.where(x < 0, ~x, x)) - 1
@@ -162,7 +161,7 @@ def divide(op: str, options: Any, a: TensorSpec, b: TensorSpec, output: TensorSp
         scaled = fixed_point.saturating_rounding_doubling_high_mul(quotient, factor.value)
         return _shifted_right(scaled, np.maximum(bits + headroom - factor.shift, 0))
 
-    return _kernel(op, options, (a, b), output, function, total=False)
+    return _kernel(options, (a, b), output, function, total=False)
 
 
 def _shifted_right(x: Array, exponent: Array) -> Array:
@@ -171,25 +170,25 @@ def _shifted_right(x: Array, exponent: Array) -> Array:
     return np.where(exponent < 32, fixed_point.rounding_divide_by_pot(x, np.minimum(exponent, 31)), far)
 
 
-def squared_difference(op: str, options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
+def squared_difference(options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
     """As SUB, with 7 bits more, and squared."""
-    largest = 2 * max(scale_of(op, a), scale_of(op, b))
-    factors = [fixed_point.quantize_multiplier(scale_of(op, spec) / largest) for spec in (a, b)]
-    last = fixed_point.quantize_multiplier(largest * largest / ((1 << 14) * scale_of(op, output)))
+    largest = 2 * max(scale_of(a), scale_of(b))
+    factors = [fixed_point.quantize_multiplier(scale_of(spec) / largest) for spec in (a, b)]
+    last = fixed_point.quantize_multiplier(largest * largest / ((1 << 14) * scale_of(output)))
 
     def function(x: Array, y: Array) -> Array:
         left, right = (_multiplied(v << 7, f) for v, f in zip((x, y), factors, strict=True))
         return _multiplied((left - right) ** 2, last)
 
-    return _kernel(op, options, (a, b), output, function)
+    return _kernel(options, (a, b), output, function)
 
 
 def compare(ufunc: Callable[[Array, Array], Any]) -> Bound:
     """A comparison of the real numbers, each brought to a fixed-point form of its own scale."""
 
-    def bound(op: str, options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
-        factors: list[Multiplier] = [fixed_point.quantize_multiplier(scale_of(op, spec)) for spec in (a, b)]
-        zeros = [zero_point_of(op, spec) for spec in (a, b)]
+    def bound(options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
+        factors: list[Multiplier] = [fixed_point.quantize_multiplier(scale_of(spec)) for spec in (a, b)]
+        zeros = [zero_point_of(spec) for spec in (a, b)]
 
         def run(options: object, inputs: Inputs) -> list[Array]:
             left, right = (

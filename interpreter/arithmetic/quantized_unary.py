@@ -1,6 +1,6 @@
 """Functions of one quantized input, bit for bit as TFLite's reference kernels (activations.cc, elementwise.cc, neg.cc).
 
-Each takes the name of the operator, its options and the specs of input and output, and returns the kernel.
+Each takes the operator's options and the specs of input and output, and returns the kernel.
 """
 
 import math
@@ -17,24 +17,24 @@ from litecl.interpreter.kit import require, types
 from litecl.interpreter.op import Inputs, Run
 from litecl.interpreter.schema import TensorType
 
-Bound = Callable[[str, Any, TensorSpec, TensorSpec], Run]
+Bound = Callable[[Any, TensorSpec, TensorSpec], Run]
 
 QUANTIZED = (TensorType.INT8, TensorType.UINT8, TensorType.INT16)
 BYTES = (TensorType.INT8, TensorType.UINT8)
 SIGNED = (TensorType.INT8, TensorType.INT16)
 
 
-def real_ratio(op: str, x: TensorSpec, output: TensorSpec, factor: float = 1.0) -> Multiplier:
+def real_ratio(x: TensorSpec, output: TensorSpec, factor: float = 1.0) -> Multiplier:
     """``scale of x * factor / scale of the output``, rounded to float32 as TFLite's float arithmetic does."""
-    scale = np.float32(scale_of(op, x)) * np.float32(factor)
-    return fixed_point.quantize_multiplier(np.float32(scale / np.float32(scale_of(op, output))))
+    scale = np.float32(scale_of(x)) * np.float32(factor)
+    return fixed_point.quantize_multiplier(np.float32(scale / np.float32(scale_of(output))))
 
 
-def symmetric(op: str, *specs: TensorSpec) -> None:
+def symmetric(*specs: TensorSpec) -> None:
     """16-bit tensors have no zero point. Raises ModelError where one has."""
     for spec in specs:
-        if spec.type == TensorType.INT16 and zero_point_of(op, spec):
-            raise ModelError(f"{op}: expected zero point 0 of {spec.name!r} (INT16), got {zero_point_of(op, spec)}")
+        if spec.type == TensorType.INT16 and zero_point_of(spec):
+            raise ModelError(f"expected zero point 0 of {spec.name!r} (INT16), got {zero_point_of(spec)}")
 
 
 def elementwise(function: Callable[[Array], Array], output: TensorSpec) -> Run:
@@ -51,9 +51,9 @@ def elementwise(function: Callable[[Array], Array], output: TensorSpec) -> Run:
 def table(function: Callable[[Any, Array], Array]) -> Bound:
     """A kernel that looks the function of the options and of real numbers up."""
 
-    def bound(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
-        symmetric(op, x, output)
-        return lookup.bind(op, lambda values: function(options, values), x, output)
+    def bound(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
+        symmetric(x, output)
+        return lookup.bind(lambda values: function(options, values), x, output)
 
     return bound
 
@@ -61,11 +61,11 @@ def table(function: Callable[[Any, Array], Array]) -> Bound:
 def relu(low: float, high: float) -> Bound:
     """A clamp between real numbers."""
 
-    def bound(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
-        symmetric(op, x, output)
-        multiplier = real_ratio(op, x, output)
-        x_zero, zero = zero_point_of(op, x), zero_point_of(op, output)
-        scale = np.float32(scale_of(op, output))
+    def bound(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
+        symmetric(x, output)
+        multiplier = real_ratio(x, output)
+        x_zero, zero = zero_point_of(x), zero_point_of(output)
+        scale = np.float32(scale_of(output))
         ends = np.array([low, high], np.float32) / scale
         least, most = (end if np.isinf(end) else zero + int(fixed_point.round_half_away(end)) for end in ends)
         return elementwise(
@@ -76,11 +76,11 @@ def relu(low: float, high: float) -> Bound:
     return bound
 
 
-def leaky_relu(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
+def leaky_relu(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
     """Two factors, one for each sign."""
-    symmetric(op, x, output)
-    positive, negative = real_ratio(op, x, output), _alpha_ratio(op, options.alpha, x, output)
-    x_zero, zero = zero_point_of(op, x), zero_point_of(op, output)
+    symmetric(x, output)
+    positive, negative = real_ratio(x, output), _alpha_ratio(options.alpha, x, output)
+    x_zero, zero = zero_point_of(x), zero_point_of(output)
 
     def function(q: Array) -> Array:
         value = q - x_zero
@@ -93,19 +93,19 @@ def leaky_relu(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
     return elementwise(function, output)
 
 
-def _alpha_ratio(op: str, alpha: float, x: TensorSpec, output: TensorSpec) -> Multiplier:
-    multiplier = real_ratio(op, x, output, abs(alpha))
+def _alpha_ratio(alpha: float, x: TensorSpec, output: TensorSpec) -> Multiplier:
+    multiplier = real_ratio(x, output, abs(alpha))
     return Multiplier(np.where(alpha < 0, -multiplier.value, multiplier.value), multiplier.shift)
 
 
-def hard_swish(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
+def hard_swish(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
     """16-bit arithmetic throughout (reference/hard_swish.h)."""
-    fine = np.float32(1 / 128) * np.float32(scale_of(op, x))
-    out_value, out_shift = _multiplier16(float(fine / np.float32(scale_of(op, output))))
+    fine = np.float32(1 / 128) * np.float32(scale_of(x))
+    out_value, out_shift = _multiplier16(float(fine / np.float32(scale_of(output))))
     value, shift = _multiplier16(float(fine / np.float32(3 / 32768)))
     if out_shift > 0:
-        raise ModelError(f"{op}: expected an output scale of at least 1/128 of the input's")
-    x_zero, zero = zero_point_of(op, x), zero_point_of(op, output)
+        raise ModelError("expected an output scale of at least 1/128 of the input's")
+    x_zero, zero = zero_point_of(x), zero_point_of(output)
     low, high = types.limits(np.dtype(np.int16))
     high_mul = fixed_point.saturating_rounding_doubling_high_mul
 
@@ -129,33 +129,31 @@ def _multiplier16(factor: float) -> tuple[int, int]:
     return (0x7FFF if value >= 0x7FFF8000 else (value + (1 << 15)) >> 16), int(multiplier.shift)
 
 
-def logistic(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
+def logistic(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
     """A table for 8 bits, interpolation for 16."""
-    _fixed_scale(op, output, 1 / (256 if x.type in BYTES else 32768))
+    _fixed_scale(output, 1 / (256 if x.type in BYTES else 32768))
     if x.type in BYTES:
-        return lookup.bind(op, lambda v: np.float32(1) / (np.float32(1) + lookup.exp(-v)), x, output)
-    return _interpolated(op, fixed_math.logistic16, x, output, (0,))
+        return lookup.bind(lambda v: np.float32(1) / (np.float32(1) + lookup.exp(-v)), x, output)
+    return _interpolated(fixed_math.logistic16, x, output, (0,))
 
 
-def tanh(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
+def tanh(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
     """A table for 8 bits, interpolation for 16."""
     if x.type in BYTES:
-        return lookup.bind(op, lookup.in_double(np.tanh), x, output)
-    _fixed_scale(op, output, 1 / 32768)
-    return _interpolated(op, fixed_math.tanh16, x, output, (0, 1))
+        return lookup.bind(lookup.in_double(np.tanh), x, output)
+    _fixed_scale(output, 1 / 32768)
+    return _interpolated(fixed_math.tanh16, x, output, (0, 1))
 
 
-def _fixed_scale(op: str, output: TensorSpec, expected: float) -> None:
-    if scale_of(op, output) != expected:
-        raise ModelError(f"{op}: expected an output scale of 1/{1 / expected:.0f}, got {scale_of(op, output):g}")
+def _fixed_scale(output: TensorSpec, expected: float) -> None:
+    if scale_of(output) != expected:
+        raise ModelError(f"expected an output scale of 1/{1 / expected:.0f}, got {scale_of(output):g}")
 
 
-def _interpolated(
-    op: str, function: Callable[[Array], Array], x: TensorSpec, output: TensorSpec, exact: tuple[int, ...]
-) -> Run:
+def _interpolated(function: Callable[[Array], Array], x: TensorSpec, output: TensorSpec, exact: tuple[int, ...]) -> Run:
     """Inputs are brought to units of 1/12288; for scales of 2**-12, times two to one of ``exact``, without rounding."""
-    symmetric(op, x, output)
-    scale = float(scale_of(op, x))
+    symmetric(x, output)
+    scale = float(scale_of(x))
     power = round(math.log2(scale)) if scale > 0 else 0
     if abs(math.log2(scale) - power) < 1e-3 and 12 + power in exact:
         return elementwise(lambda q: function(q * (3 << (12 + power))), output)
@@ -166,44 +164,44 @@ def _interpolated(
     return elementwise(lambda q: function((q * int(multiplier) + rounding) >> shift), output)
 
 
-def absolute(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
+def absolute(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
     """Rescaled where the scales differ."""
-    symmetric(op, x, output)
-    x_zero, zero = zero_point_of(op, x), zero_point_of(op, output)
-    if scale_of(op, x) == scale_of(op, output):
+    symmetric(x, output)
+    x_zero, zero = zero_point_of(x), zero_point_of(output)
+    if scale_of(x) == scale_of(output):
         return elementwise(lambda q: np.abs(q - x_zero) + zero, output)
-    multiplier = real_ratio(op, x, output)
+    multiplier = real_ratio(x, output)
     return elementwise(
         lambda q: fixed_point.multiply_by_quantized_multiplier(np.abs(q - x_zero), multiplier) + zero, output
     )
 
 
-def sqrt(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
+def sqrt(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
     """Computed in float32 and rounded down."""
-    symmetric(op, x, output)
-    x_zero, zero = zero_point_of(op, x), zero_point_of(op, output)
-    x_scale, scale = np.float32(scale_of(op, x)), np.float32(scale_of(op, output))
+    symmetric(x, output)
+    x_zero, zero = zero_point_of(x), zero_point_of(output)
+    x_scale, scale = np.float32(scale_of(x)), np.float32(scale_of(output))
 
     def function(q: Array) -> Array:
-        value = _not_negative(op, q - x_zero)
+        value = _not_negative(q - x_zero)
         return np.asarray(np.floor(np.sqrt(value.astype(np.float32) * x_scale) / scale) + zero)
 
     return elementwise(function, output)
 
 
-def rsqrt(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
+def rsqrt(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
     """Newton's iteration for 8 bits, a table for 16."""
-    symmetric(op, x, output)
+    symmetric(x, output)
     if x.type == TensorType.INT16:
-        largest = np.float32(32767) * np.float32(scale_of(op, output))
-        return lookup.bind(op, lambda v: np.where(v <= 0, largest, 1 / np.sqrt(v)), x, output)
-    root = np.sqrt(np.float32(scale_of(op, x))) * np.float32(scale_of(op, output))
+        largest = np.float32(32767) * np.float32(scale_of(output))
+        return lookup.bind(lambda v: np.where(v <= 0, largest, 1 / np.sqrt(v)), x, output)
+    root = np.sqrt(np.float32(scale_of(x))) * np.float32(scale_of(output))
     multiplier = fixed_point.quantize_multiplier(1.0 / np.float64(np.float32(root)))
-    x_zero, zero = zero_point_of(op, x), zero_point_of(op, output)
+    x_zero, zero = zero_point_of(x), zero_point_of(output)
     most = types.limits(output.dtype)[1]
 
     def function(q: Array) -> Array:
-        value = _not_negative(op, q - x_zero)
+        value = _not_negative(q - x_zero)
         inverse, shift = fixed_math.inverse_sqrt(np.maximum(value, 1))
         data = fixed_point.multiply_by_quantized_multiplier(np.ones_like(value), Multiplier(inverse, 20 - shift))
         scaled = fixed_point.multiply_by_quantized_multiplier(data, Multiplier(multiplier.value, multiplier.shift - 20))
@@ -212,16 +210,16 @@ def rsqrt(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
     return elementwise(function, output)
 
 
-def _not_negative(op: str, value: Array) -> Array:
+def _not_negative(value: Array) -> Array:
     if np.any(value < 0):
-        raise ModelError(f"{op}: expected elements of at least 0, got {int(value.min())} steps below")
+        raise ModelError(f"expected elements of at least 0, got {int(value.min())} steps below")
     return value
 
 
-def log(op: str, options: Any, x: TensorSpec, output: TensorSpec) -> Run:
+def log(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
     """A table, in which the logarithm of what is not positive is the smallest output."""
-    symmetric(op, x, output)
-    least = types.limits(output.dtype)[0] - zero_point_of(op, output)
-    bottom = np.float32(least) * np.float32(scale_of(op, output))
+    symmetric(x, output)
+    least = types.limits(output.dtype)[0] - zero_point_of(output)
+    bottom = np.float32(least) * np.float32(scale_of(output))
     logarithm = lookup.in_double(np.log)
-    return lookup.bind(op, lambda v: np.where(v <= 0, bottom, logarithm(np.maximum(v, 1e-38))), x, output)
+    return lookup.bind(lambda v: np.where(v <= 0, bottom, logarithm(np.maximum(v, 1e-38))), x, output)

@@ -89,7 +89,6 @@ class Scaling:
 
 
 def scaling(
-    op: str,
     function: ActivationFunctionType,
     x: TensorSpec,
     weights: TensorSpec,
@@ -99,16 +98,16 @@ def scaling(
     coarse: bool = False,
 ) -> Scaling:
     """The scaling of an operator's sums; ``coarse`` where its kernel multiplies the operands' scales in float32."""
-    low, high = fixed_point.activation_range(op, function, output)
-    stored = Stored(fixed_point.zero_point_of(op, output), low, high, output.dtype)
-    scales = fixed_point.scales_of(op, weights)
+    low, high = fixed_point.activation_range(function, output)
+    stored = Stored(fixed_point.zero_point_of(output), low, high, output.dtype)
+    scales = fixed_point.scales_of(weights)
     # TensorFlow Lite takes zero points of signed weights along channels for zeros.
-    weights_zero_point = fixed_point.zero_point_of(op, weights) if len(scales) == 1 else 0
-    products: Array = fixed_point.scale_of(op, x) * scales
+    weights_zero_point = fixed_point.zero_point_of(weights) if len(scales) == 1 else 0
+    products: Array = fixed_point.scale_of(x) * scales
     if coarse:
         products = products.astype(np.float32).astype(np.float64)
-    factors = products / fixed_point.scale_of(op, output)
-    return Scaling(x, fixed_point.zero_point_of(op, x), weights_zero_point, factors, factor_of, stored)
+    factors = products / fixed_point.scale_of(output)
+    return Scaling(x, fixed_point.zero_point_of(x), weights_zero_point, factors, factor_of, stored)
 
 
 def per_channel(weights: TensorSpec) -> bool:
@@ -124,7 +123,6 @@ def is_wide(x: TensorSpec, bias: TensorSpec | None, declared: TensorType = Tenso
 
 
 def convolution_scaling(
-    op: str,
     function: ActivationFunctionType,
     inputs: Sequence[TensorSpec | None],
     output: TensorSpec,
@@ -135,4 +133,4 @@ def convolution_scaling(
     x, filter_, bias = inputs
     assert x is not None and filter_ is not None
     factor_of = rescale.wide if is_wide(x, bias, declared) else rescale.twice_rounded
-    return scaling(op, function, x, filter_, output, factor_of, coarse=x.type == TensorType.UINT8)
+    return scaling(function, x, filter_, output, factor_of, coarse=x.type == TensorType.UINT8)

@@ -1,4 +1,4 @@
-"""Guards that operators share: each returns what it checked, or raises ShapeError naming operator, expected and got."""
+"""Guards that operators share: each returns what it checked, or raises ShapeError with expected and got."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -8,7 +8,7 @@ import numpy as np
 
 from litecl.interpreter.errors import ModelError, ShapeError, UnsupportedOp
 from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.op import Inputs, Run, Specs
+from litecl.interpreter.op import Inputs, Specs
 from litecl.interpreter.schema import TensorType
 
 QUANTIZED = (TensorType.INT8, TensorType.UINT8, TensorType.INT16, TensorType.INT4, TensorType.INT2, TensorType.UINT4)
@@ -20,24 +20,24 @@ COUNTS = (TensorType.INT32, TensorType.INT64, TensorType.INT16)
 _T = TypeVar("_T")
 
 
-def present(op: str, inputs: Specs, count: int) -> list[TensorSpec]:
+def present(inputs: Specs, count: int) -> list[TensorSpec]:
     """The first ``count`` specs, none of them absent."""
     if len(inputs) < count:
-        raise ShapeError(f"{op}: expected {count} inputs, got {len(inputs)}")
+        raise ShapeError(f"expected {count} inputs, got {len(inputs)}")
     specs = [spec for spec in inputs[:count] if spec is not None]
     if len(specs) < count:
         missing = [i for i, spec in enumerate(inputs[:count]) if spec is None]
-        raise ShapeError(f"{op}: input {missing[0]} is required and absent")
+        raise ShapeError(f"input {missing[0]} is required and absent")
     return specs
 
 
-def at(op: str, inputs: Specs, positions: Iterable[int]) -> list[TensorSpec]:
+def at(inputs: Specs, positions: Iterable[int]) -> list[TensorSpec]:
     """The specs at some positions, none of them absent."""
     specs = []
     for position in positions:
         spec = inputs[position] if position < len(inputs) else None
         if spec is None:
-            raise ShapeError(f"{op}: input {position} is required and absent")
+            raise ShapeError(f"input {position} is required and absent")
         specs.append(spec)
     return specs
 
@@ -55,11 +55,11 @@ def optional(inputs: Sequence[_T | None], position: int) -> _T | None:
     return inputs[position] if position < len(inputs) else None
 
 
-def plain(op: str, *specs: TensorSpec) -> None:
+def plain(*specs: TensorSpec) -> None:
     """Refuses integers that stand for real numbers, with UnsupportedOp: arithmetic on them is not that of integers."""
     for spec in specs:
         if spec.quantization is not None and spec.quantization.scale.size and spec.type != TensorType.FLOAT32:
-            raise UnsupportedOp(f"{op}: no kernel for quantized {spec.type.name}")
+            raise UnsupportedOp(f"no kernel for quantized {spec.type.name}")
 
 
 def is_quantized(spec: TensorSpec) -> bool:
@@ -68,94 +68,88 @@ def is_quantized(spec: TensorSpec) -> bool:
     return scaled and spec.type in QUANTIZED
 
 
-def types_or_quantized(
-    op: str, spec: TensorSpec, allowed: Collection[TensorType], stored: Collection[TensorType]
-) -> TensorType:
+def types_or_quantized(spec: TensorSpec, allowed: Collection[TensorType], stored: Collection[TensorType]) -> TensorType:
     """The type of a tensor, one of ``allowed``, or one of ``stored`` with the scale that its integers need."""
     if is_quantized(spec):
         if spec.type not in stored:
-            raise UnsupportedOp(f"{op}: no kernel for quantized {spec.type.name}")
+            raise UnsupportedOp(f"no kernel for quantized {spec.type.name}")
         return spec.type
     if spec.type in stored and spec.type not in allowed:
-        raise ModelError(f"{op}: expected quantization parameters of {spec.name!r} ({spec.type.name}), got none")
-    return types(op, spec, tuple(dict.fromkeys((*allowed, *stored))))
+        raise ModelError(f"expected quantization parameters of {spec.name!r} ({spec.type.name}), got none")
+    return types(spec, tuple(dict.fromkeys((*allowed, *stored))))
 
 
-def rank(op: str, spec: TensorSpec, *, at_least: int = 0, at_most: int = 8, exactly: int | None = None) -> int:
+def rank(spec: TensorSpec, *, at_least: int = 0, at_most: int = 8, exactly: int | None = None) -> int:
     """The rank of a tensor, within bounds."""
     got = len(spec.static_shape)
     low, high = (at_least, at_most) if exactly is None else (exactly, exactly)
     if not low <= got <= high:
         expected = f"rank {low}" if low == high else f"rank {low} to {high}"
-        raise ShapeError(f"{op}: expected {expected}, got {got} (shape {list(spec.static_shape)})")
+        raise ShapeError(f"expected {expected}, got {got} (shape {list(spec.static_shape)})")
     return got
 
 
-def types(op: str, spec: TensorSpec, allowed: Collection[TensorType]) -> TensorType:
+def types(spec: TensorSpec, allowed: Collection[TensorType]) -> TensorType:
     """The type of a tensor, one of ``allowed``."""
     if spec.type not in allowed:
         names = ", ".join(t.name for t in allowed)
-        raise ShapeError(f"{op}: expected type {names}, got {spec.type.name}")
+        raise ShapeError(f"expected type {names}, got {spec.type.name}")
     return spec.type
 
 
-def same_type(op: str, *specs: TensorSpec) -> TensorType:
+def same_type(*specs: TensorSpec) -> TensorType:
     """The one type that all of the tensors have."""
     found = {spec.type for spec in specs}
     if len(found) > 1:
-        raise ShapeError(f"{op}: types differ: {', '.join(spec.type.name for spec in specs)}")
+        raise ShapeError(f"types differ: {', '.join(spec.type.name for spec in specs)}")
     return specs[0].type
 
 
-def axis(op: str, value: int, rank_: int) -> int:
+def axis(value: int, rank_: int) -> int:
     """An axis counted from the front, given one that may be negative."""
     if not -rank_ <= value < rank_:
-        raise ShapeError(f"{op}: axis {value} out of range for rank {rank_}")
+        raise ShapeError(f"axis {value} out of range for rank {rank_}")
     return value + rank_ if value < 0 else value
 
 
-def broadcast(op: str, *specs: TensorSpec) -> Shape:
+def broadcast(*specs: TensorSpec) -> Shape:
     """The shape that the tensors broadcast to."""
     try:
         return tuple(np.broadcast_shapes(*(spec.static_shape for spec in specs)))
     except ValueError:
         shapes = ", ".join(str(list(spec.static_shape)) for spec in specs)
-        raise ShapeError(f"{op}: shapes {shapes} do not broadcast") from None
+        raise ShapeError(f"shapes {shapes} do not broadcast") from None
 
 
-def integers(op: str, spec: TensorSpec, allowed: Collection[TensorType] = COUNTS) -> list[int] | None:
+def integers(spec: TensorSpec, allowed: Collection[TensorType] = COUNTS) -> list[int] | None:
     """The elements of an operand that gives a shape, an axis or a count; None where they are not constant."""
-    types(op, spec, allowed)
+    types(spec, allowed)
     return None if spec.data is None else [int(value) for value in spec.data.ravel()]
 
 
-def integer(op: str, spec: TensorSpec) -> int | None:
+def integer(spec: TensorSpec) -> int | None:
     """The one element of such an operand; None where it is not constant."""
     if spec.size != 1:
-        raise ShapeError(f"{op}: expected one element, got shape {list(spec.static_shape)}")
-    values = integers(op, spec)
+        raise ShapeError(f"expected one element, got shape {list(spec.static_shape)}")
+    values = integers(spec)
     return None if values is None else values[0]
 
 
-def indices(op: str, values: Array, limit: int) -> Array:
+def indices(values: Array, limit: int) -> Array:
     """Indices of a dimension, none of them negative or past its end."""
     if values.size and not 0 <= values.min() <= values.max() < limit:
-        raise ModelError(f"{op}: index {values.min()} to {values.max()} out of range for dimension {limit}")
+        raise ModelError(f"index {values.min()} to {values.max()} out of range for dimension {limit}")
     return values
 
 
-def elements(op: str, shape: Sequence[int]) -> int:
+def elements(shape: Sequence[int]) -> int:
     """How many elements a shape has. Raises ShapeError for more than an int32 counts, as TFLite does."""
     count = math.prod(shape)
     if count >= 1 << 31:
-        raise ShapeError(f"{op}: shape {list(shape)} has more than {(1 << 31) - 1} elements")
+        raise ShapeError(f"shape {list(shape)} has more than {(1 << 31) - 1} elements")
     return count
 
 
-def unbound(op: str) -> Run:
-    """The ``run`` of an operator that only ``bind`` can make one for, since it hangs on types or quantization."""
-
-    def run(options: object, inputs: Inputs) -> list[Array]:
-        raise ModelError(f"{op}: runs only where it is bound to its tensors")
-
-    return run
+def unbound(options: object, inputs: Inputs) -> list[Array]:
+    """Refuse to run: the ``run`` of an operator whose kernel only ``bind`` can make, for types and quantization."""
+    raise ModelError("runs only where it is bound to its tensors")

@@ -38,15 +38,15 @@ class Window:
         return slice(start, start + (self.output - 1) * self.stride + 1, self.stride)
 
 
-def fit(op: str, padding: Padding, length: int, size: int, stride: int, dilation: int = 1) -> Window:
+def fit(padding: Padding, length: int, size: int, stride: int, dilation: int = 1) -> Window:
     """The window of ``size`` taps over ``length`` elements (TFLite's ComputePaddingHeightWidth)."""
     if min(size, stride, dilation) < 1:
-        raise ShapeError(f"{op}: expected window, stride and dilation of at least 1, got {size}, {stride}, {dilation}")
+        raise ShapeError(f"expected window, stride and dilation of at least 1, got {size}, {stride}, {dilation}")
     extent = (size - 1) * dilation + 1
     reach = length if padding == Padding.SAME else length - extent + 1
     output = -(-reach // stride)
     if output < 1:
-        raise ShapeError(f"{op}: expected at least {extent} elements for the window, got {length}")
+        raise ShapeError(f"expected at least {extent} elements for the window, got {length}")
     padded = max(0, (output - 1) * stride + extent - length)
     return Window(size, stride, dilation, padded // 2, padded - padded // 2, output)
 

@@ -11,12 +11,12 @@ from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 
 
 def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    terms = require.present("ADD_N", inputs, max(1, len(inputs)))
-    require.types("ADD_N", terms[0], types.REAL)
-    require.same_type("ADD_N", *terms)
+    terms = require.present(inputs, max(1, len(inputs)))
+    require.types(terms[0], types.REAL)
+    require.same_type(*terms)
     for term in terms[1:]:
         if term.shape != terms[0].shape:
-            raise ShapeError(f"ADD_N: shapes differ: {terms[0].shape} and {term.shape}")
+            raise ShapeError(f"shapes differ: {terms[0].shape} and {term.shape}")
     return [TensorSpec(terms[0].type, terms[0].shape)]
 
 

@@ -27,14 +27,14 @@ class ArgMinOptions:
 
 def _arg(name: str, options: type, function: Callable[..., Any]) -> Op:
     def infer(options: Any, inputs: Specs) -> list[TensorSpec]:
-        x, axis = require.present(name, inputs, 2)
-        require.types(name, x, _TYPES)
+        x, axis = require.present(inputs, 2)
+        require.types(x, _TYPES)
         if options.output_type not in types.INDEX:
-            raise ShapeError(f"{name}: expected output_type INT32 or INT64, got {options.output_type.name}")
-        value = require.integer(name, axis)
+            raise ShapeError(f"expected output_type INT32 or INT64, got {options.output_type.name}")
+        value = require.integer(axis)
         if value is None:
             return [TensorSpec(options.output_type, None)]
-        dropped = require.axis(name, value, require.rank(name, x, at_least=1))
+        dropped = require.axis(value, require.rank(x, at_least=1))
         return [TensorSpec(options.output_type, x.static_shape[:dropped] + x.static_shape[dropped + 1 :])]
 
     def run(options: Any, inputs: Inputs) -> list[Array]:

@@ -38,11 +38,11 @@ def _fft_length(window: int) -> int:
 
 
 def _infer_spectrogram(options: AudioSpectrogramOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("AudioSpectrogram", inputs, 1)
-    require.types("AudioSpectrogram", x, types.FLOAT)
-    require.rank("AudioSpectrogram", x, exactly=2)
+    (x,) = require.present(inputs, 1)
+    require.types(x, types.FLOAT)
+    require.rank(x, exactly=2)
     if not 2 <= options.window_size <= _LARGEST_WINDOW or options.stride < 1:
-        raise ShapeError(f"AudioSpectrogram: window of {options.window_size} and stride of {options.stride} samples")
+        raise ShapeError(f"window of {options.window_size} and stride of {options.stride} samples")
     samples, channels = x.static_shape
     frames = max(0, 1 + (samples - options.window_size) // options.stride)
     return [TensorSpec(x.type, (channels, frames, 1 + _fft_length(options.window_size) // 2))]
@@ -62,18 +62,16 @@ def _run_spectrogram(options: AudioSpectrogramOptions, inputs: Inputs) -> list[A
 
 
 def _infer_mfcc(options: MfccOptions, inputs: Specs) -> list[TensorSpec]:
-    x, rate = require.present("Mfcc", inputs, 2)
-    require.types("Mfcc", x, types.FLOAT)
-    require.types("Mfcc", rate, (TensorType.INT32,))
-    require.rank("Mfcc", x, exactly=3)
+    x, rate = require.present(inputs, 2)
+    require.types(x, types.FLOAT)
+    require.types(rate, (TensorType.INT32,))
+    require.rank(x, exactly=3)
     if rate.size != 1 or x.static_shape[2] < 2:
-        raise ShapeError(f"Mfcc: expected spectra and one rate, got {list(x.static_shape)} and {rate.size} rates")
+        raise ShapeError(f"expected spectra and one rate, got {list(x.static_shape)} and {rate.size} rates")
     if not 1 <= options.dct_coefficient_count <= options.filterbank_channel_count <= _LARGEST_WINDOW:
-        raise ShapeError(
-            f"Mfcc: {options.dct_coefficient_count} coefficients of {options.filterbank_channel_count} channels"
-        )
+        raise ShapeError(f"{options.dct_coefficient_count} coefficients of {options.filterbank_channel_count} channels")
     if not 0 <= options.lower_frequency_limit < options.upper_frequency_limit:
-        raise ShapeError(f"Mfcc: limits {options.lower_frequency_limit} and {options.upper_frequency_limit} Hz")
+        raise ShapeError(f"limits {options.lower_frequency_limit} and {options.upper_frequency_limit} Hz")
     return [TensorSpec(x.type, (*x.static_shape[:2], options.dct_coefficient_count))]
 
 
@@ -84,14 +82,14 @@ def _mel(frequency: Array | float) -> Array:
 def filterbank(options: MfccOptions, bins: int, rate: int) -> Array:
     """Triangles on the mel scale: weights [bins, channels] of magnitudes. Raises ModelError for a rate of 0 or less."""
     if rate <= 0:
-        raise ModelError(f"Mfcc: expected a positive sample rate, got {rate}")
+        raise ModelError(f"expected a positive sample rate, got {rate}")
     channels = options.filterbank_channel_count
     low, high = _mel(options.lower_frequency_limit), _mel(options.upper_frequency_limit)
     centres = low + (high - low) / (channels + 1) * (np.arange(channels + 1) + 1)
     step = 0.5 * rate / (bins - 1)
     first, last = int(1.5 + options.lower_frequency_limit / step), int(options.upper_frequency_limit / step)
     if last >= bins:
-        raise ModelError(f"Mfcc: {options.upper_frequency_limit} Hz lie beyond the spectrum's end, {rate / 2} Hz")
+        raise ModelError(f"{options.upper_frequency_limit} Hz lie beyond the spectrum's end, {rate / 2} Hz")
     places = np.arange(first, last + 1)
     mels = _mel(places * step)
     band = np.minimum(np.searchsorted(centres[:channels], mels, side="left"), channels) - 1

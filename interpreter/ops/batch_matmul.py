@@ -26,11 +26,11 @@ def output_shape(options: BatchMatMulOptions, x: Shape, y: Shape) -> Shape:
     rows, depth = _last_two(x, options.adj_x)
     depth_y, columns = _last_two(y, options.adj_y)
     if depth != depth_y:
-        raise ShapeError(f"BATCH_MATMUL: expected equal inner dimensions, got {list(x)} and {list(y)}")
+        raise ShapeError(f"expected equal inner dimensions, got {list(x)} and {list(y)}")
     try:
         batch = np.broadcast_shapes(x[:-2], y[:-2])
     except ValueError as error:
-        raise ShapeError(f"BATCH_MATMUL: expected batches that broadcast, got {list(x)} and {list(y)}") from error
+        raise ShapeError(f"expected batches that broadcast, got {list(x)} and {list(y)}") from error
     return (*batch, rows, columns)
 
 
@@ -39,11 +39,11 @@ def _last_two(shape: Shape, adjoint: bool) -> tuple[int, int]:
 
 
 def _infer(options: BatchMatMulOptions, inputs: Specs) -> list[TensorSpec]:
-    x, y = require.present("BATCH_MATMUL", inputs, 2)
-    require.types("BATCH_MATMUL", x, (TensorType.FLOAT32, TensorType.INT8, TensorType.INT16))
-    require.types("BATCH_MATMUL", y, (*hybrid.WEIGHTS, TensorType.INT16))
+    x, y = require.present(inputs, 2)
+    require.types(x, (TensorType.FLOAT32, TensorType.INT8, TensorType.INT16))
+    require.types(y, (*hybrid.WEIGHTS, TensorType.INT16))
     for spec in (x, y):
-        require.rank("BATCH_MATMUL", spec, at_least=2, at_most=5)
+        require.rank(spec, at_least=2, at_most=5)
     return [TensorSpec(x.type, output_shape(options, x.static_shape, y.static_shape))]
 
 
@@ -65,11 +65,11 @@ def _run_scaled(options: BatchMatMulOptions, inputs: Inputs, scales: hybrid.Scal
     return [products * scale.reshape(*x.shape[:-1], 1) * scales[1].scales]
 
 
-_bind_hybrid = hybrid.bind("BATCH_MATMUL", _run_scaled)
+_bind_hybrid = hybrid.bind(_run_scaled)
 
 
 def _bind(options: BatchMatMulOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    (x,) = require.present("BATCH_MATMUL", inputs, 1)
+    (x,) = require.present(inputs, 1)
     if x.type == TensorType.FLOAT32:
         return _bind_hybrid(options, inputs, outputs)
     return _sums if outputs[0].type == TensorType.INT32 else _integer(inputs, outputs[0])
@@ -82,9 +82,9 @@ def _sums(options: BatchMatMulOptions, inputs: Inputs) -> list[Array]:
 
 
 def _integer(inputs: Specs, output: TensorSpec) -> Run:
-    x, y = require.present("BATCH_MATMUL", inputs, 2)
+    x, y = require.present(inputs, 2)
     factor_of = rescale.wide if x.type == TensorType.INT16 else rescale.twice_rounded
-    scaling = weighted.scaling("BATCH_MATMUL", ActivationFunctionType.NONE, x, y, output, factor_of, coarse=True)
+    scaling = weighted.scaling(ActivationFunctionType.NONE, x, y, output, factor_of, coarse=True)
     largest = scaling.reach * exact.reach(y.dtype, scaling.weights_zero_point)
     last = cache(lambda depth: scaling.rescale(np.array([-largest * depth]), np.array([largest * depth])))
 

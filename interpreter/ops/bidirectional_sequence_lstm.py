@@ -55,26 +55,25 @@ class BidirectionalSequenceLSTMOptions:
 
 
 def _infer(options: BidirectionalSequenceLSTMOptions, inputs: Specs) -> list[TensorSpec]:
-    name = "BIDIRECTIONAL_SEQUENCE_LSTM"
     if len(inputs) != 48:
-        raise ShapeError(f"{name}: expected 48 inputs, got {len(inputs)}")
-    (x,) = require.present(name, inputs, 1)
-    require.types(name, x, types.FLOAT)
-    require.rank(name, x, exactly=3)
+        raise ShapeError(f"expected 48 inputs, got {len(inputs)}")
+    (x,) = require.present(inputs, 1)
+    require.types(x, types.FLOAT)
+    require.rank(x, exactly=3)
     lead, depth = x.static_shape[:2], x.static_shape[2]
     batch = lead[1 if options.time_major else 0]
     aux = inputs[_AUX]
     if aux is not None and aux.static_shape[:-1] != lead:
-        raise ShapeError(f"{name}: expected an auxiliary input {[*lead, 'n']}, got {list(aux.static_shape)}")
-    _check_aux_weights(name, inputs)
+        raise ShapeError(f"expected an auxiliary input {[*lead, 'n']}, got {list(aux.static_shape)}")
+    _check_aux_weights(inputs)
     backward_depth = depth if aux is None or inputs[_AUX_TO_FORGET] is not None else aux.static_shape[2]
-    forward = lstm_cell.check(name, inputs, depth, batch, FORWARD)
-    backward = lstm_cell.check(name, inputs, backward_depth, batch, BACKWARD)
+    forward = lstm_cell.check(inputs, depth, batch, FORWARD)
+    backward = lstm_cell.check(inputs, backward_depth, batch, BACKWARD)
     sizes = [forward + backward] if options.merge_outputs else [forward, backward]
     return [TensorSpec(x.type, (*lead, size)) for size in sizes]
 
 
-def _check_aux_weights(name: str, inputs: Specs) -> None:
+def _check_aux_weights(inputs: Specs) -> None:
     aux = inputs[_AUX]
     for position in _AUX_WEIGHTS:
         spec = inputs[position]
@@ -82,9 +81,7 @@ def _check_aux_weights(name: str, inputs: Specs) -> None:
             continue
         depth = None if aux is None else aux.static_shape[-1]
         if len(spec.static_shape) != 2 or spec.static_shape[1] != depth:
-            raise ShapeError(
-                f"{name}: expected weights [cells, {depth}] as input {position}, got {list(spec.static_shape)}"
-            )
+            raise ShapeError(f"expected weights [cells, {depth}] as input {position}, got {list(spec.static_shape)}")
 
 
 def _run(options: BidirectionalSequenceLSTMOptions, inputs: Inputs, scales: Scales = NO_SCALES) -> list[Array]:
@@ -117,6 +114,6 @@ BIDIRECTIONAL_SEQUENCE_LSTM = Op(
     options=BidirectionalSequenceLSTMOptions,
     infer=_infer,
     run=_run,
-    bind=hybrid.bind("BIDIRECTIONAL_SEQUENCE_LSTM", _run),
+    bind=hybrid.bind(_run),
     states=(FORWARD.output_state, FORWARD.cell_state, BACKWARD.output_state, BACKWARD.cell_state),
 )

@@ -55,26 +55,26 @@ def binary(
     """
 
     def infer(options: Any, inputs: Specs) -> list[TensorSpec]:
-        a, b = require.present(name, inputs, 2)
-        type_ = require.same_type(name, a, b)
+        a, b = require.present(inputs, 2)
+        type_ = require.same_type(a, b)
         for spec in (a, b):
-            require.types_or_quantized(name, spec, allowed, stored)
-        return [TensorSpec(type_ if result is None else result, require.broadcast(name, a, b))]
+            require.types_or_quantized(spec, allowed, stored)
+        return [TensorSpec(type_ if result is None else result, require.broadcast(a, b))]
 
     def run(options: Any, inputs: Inputs) -> list[Array]:
         a, b = require.arrays(inputs, 2)
         with np.errstate(all="ignore"):
             return [np.asarray(function(a, b), a.dtype if result is None else result.dtype)]
 
-    bind = _bind(name, run, bound) if bound or TensorType.BFLOAT16 in allowed else None
+    bind = _bind(run, bound) if bound or TensorType.BFLOAT16 in allowed else None
     return Op(name, options=NoOptions, infer=infer, run=run, bind=bind, versions=versions)
 
 
-def _bind(name: str, run: Run, bound: quantized.Bound | None) -> Bind:
+def _bind(run: Run, bound: quantized.Bound | None) -> Bind:
     def bind(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-        a, b = require.present(name, inputs, 2)
+        a, b = require.present(inputs, 2)
         if bound and require.is_quantized(a):
-            return bound(name, options, a, b, outputs[0])
+            return bound(options, a, b, outputs[0])
         return bfloat16.bind(run, (a, b), outputs[0])
 
     return bind
@@ -100,15 +100,15 @@ def _arithmetic(
     return replace(chosen, declared_types=declared_types, sets_types=not declared_types)
 
 
-def _nonzero(name: str, divisor: Array) -> None:
+def _nonzero(divisor: Array) -> None:
     if not np.all(divisor):
-        raise ModelError(f"{name}: division by 0")
+        raise ModelError("division by 0")
 
 
 def _divide(a: Array, b: Array) -> Array:
     if a.dtype.kind == "f":
         return np.asarray(a / b)
-    _nonzero("DIV", b)
+    _nonzero(b)
     quotient = np.floor_divide(a, b)
     # C truncates where floor rounds down: one more if the signs differ and something is left over.
     return np.asarray(quotient + ((quotient < 0) & (quotient * b != a)))
@@ -116,18 +116,18 @@ def _divide(a: Array, b: Array) -> Array:
 
 def _power(a: Array, b: Array) -> Array:
     if a.dtype.kind == "i" and np.any(b < 0):
-        raise ModelError("POW: negative exponent of an integer")
+        raise ModelError("negative exponent of an integer")
     return np.power(a, b)
 
 
 def _floor_divide(a: Array, b: Array) -> Array:
-    _nonzero("FLOOR_DIV", b)
+    _nonzero(b)
     return np.asarray(np.floor(a / b) if a.dtype.kind == "f" else np.floor_divide(a, b))
 
 
 def _floor_modulo(a: Array, b: Array) -> Array:
     if a.dtype.kind != "f":
-        _nonzero("FLOOR_MOD", b)
+        _nonzero(b)
         return np.remainder(a, b)
     rest = np.fmod(a, b)
     return np.where((rest != 0) & ((b < 0) != (rest < 0)), rest + b, rest)

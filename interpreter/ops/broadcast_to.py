@@ -9,14 +9,14 @@ from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 
 
 def _infer_to(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    x, shape = require.present("BROADCAST_TO", inputs, 2)
-    require.rank("BROADCAST_TO", shape, exactly=1)
-    values = require.integers("BROADCAST_TO", shape)
+    x, shape = require.present(inputs, 2)
+    require.rank(shape, exactly=1)
+    values = require.integers(shape)
     if values is None:
         return [TensorSpec(x.type, None)]
     wanted = tuple(values)
-    if require.broadcast("BROADCAST_TO", x, TensorSpec(x.type, wanted)) != wanted:
-        raise ShapeError(f"BROADCAST_TO: shape {list(x.static_shape)} does not broadcast to {values}")
+    if require.broadcast(x, TensorSpec(x.type, wanted)) != wanted:
+        raise ShapeError(f"shape {list(x.static_shape)} does not broadcast to {values}")
     return [TensorSpec(x.type, wanted)]
 
 
@@ -26,18 +26,18 @@ def _run_to(options: NoOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_args(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    a, b = require.present("BROADCAST_ARGS", inputs, 2)
-    type_ = require.types("BROADCAST_ARGS", a, types.INDEX)
-    require.same_type("BROADCAST_ARGS", a, b)
-    require.rank("BROADCAST_ARGS", a, exactly=1)
-    require.rank("BROADCAST_ARGS", b, exactly=1)
+    a, b = require.present(inputs, 2)
+    type_ = require.types(a, types.INDEX)
+    require.same_type(a, b)
+    require.rank(a, exactly=1)
+    require.rank(b, exactly=1)
     return [TensorSpec(type_, (max(a.size, b.size),))]
 
 
 def _run_args(options: NoOptions, inputs: Inputs) -> list[Array]:
     a, b = require.arrays(inputs, 2)
     shapes = [TensorSpec(types.INDEX[0], tuple(shape.tolist())) for shape in (a, b)]
-    return [np.array(require.broadcast("BROADCAST_ARGS", *shapes), a.dtype)]
+    return [np.array(require.broadcast(*shapes), a.dtype)]
 
 
 BROADCAST_TO = Op("BROADCAST_TO", options=NoOptions, infer=_infer_to, run=_run_to, versions=range(2, 4))

@@ -17,10 +17,10 @@ class BucketizeOptions:
 
 
 def _infer(options: BucketizeOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("BUCKETIZE", inputs, 1)
-    require.types("BUCKETIZE", x, (*types.NUMBER, TensorType.FLOAT64))
+    (x,) = require.present(inputs, 1)
+    require.types(x, (*types.NUMBER, TensorType.FLOAT64))
     if any(a > b for a, b in zip(options.boundaries, options.boundaries[1:], strict=False)):
-        raise ShapeError(f"BUCKETIZE: boundaries must ascend, got {options.boundaries}")
+        raise ShapeError(f"boundaries must ascend, got {options.boundaries}")
     return [TensorSpec(TensorType.INT32, x.shape)]
 
 

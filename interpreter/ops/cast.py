@@ -54,8 +54,8 @@ def cast(x: Array, type_: TensorType) -> Array:
 
 
 def _infer_cast(options: CastOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("CAST", inputs, 1)
-    require.types("CAST", x, _TYPES)
+    (x,) = require.present(inputs, 1)
+    require.types(x, _TYPES)
     return [TensorSpec(options.out_data_type, x.shape)]
 
 
@@ -66,8 +66,8 @@ def _run_cast(options: CastOptions, inputs: Inputs) -> list[Array]:
 
 def _bind_cast(options: CastOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
     """The output's declared type counts, options may be missing."""
-    type_ = require.types("CAST", outputs[0], _TYPES)
-    (source,) = require.present("CAST", inputs, 1)
+    type_ = require.types(outputs[0], _TYPES)
+    (source,) = require.present(inputs, 1)
     widened = source.type == TensorType.BFLOAT16
 
     def run(options: CastOptions, inputs: Inputs) -> list[Array]:
@@ -78,7 +78,7 @@ def _bind_cast(options: CastOptions, inputs: Specs, outputs: Sequence[TensorSpec
 
 
 def _infer_bitcast(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("BITCAST", inputs, 1)
+    (x,) = require.present(inputs, 1)
     return [TensorSpec(x.type, None)]
 
 
@@ -94,7 +94,7 @@ def _bind_bitcast(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpe
         elif x.itemsize < dtype.itemsize:
             shape = x.shape[:-1]
             if x.shape[-1:] != (dtype.itemsize // x.itemsize,):
-                raise ShapeError(f"BITCAST: shape {list(x.shape)} does not end in the parts of one {dtype}")
+                raise ShapeError(f"shape {list(x.shape)} does not end in the parts of one {dtype}")
         return [np.ascontiguousarray(x).reshape(-1).view(dtype).reshape(shape)]
 
     return run
@@ -113,7 +113,7 @@ BITCAST = Op(
     "BITCAST",
     options=NoOptions,
     infer=_infer_bitcast,
-    run=require.unbound("BITCAST"),
+    run=require.unbound,
     bind=_bind_bitcast,
     declared_types=True,
 )

@@ -20,14 +20,14 @@ class ConcatenationOptions:
 
 
 def _infer(options: ConcatenationOptions, inputs: Specs) -> list[TensorSpec]:
-    parts = require.present("CONCATENATION", inputs, max(1, len(inputs)))
-    type_ = require.same_type("CONCATENATION", *parts)
+    parts = require.present(inputs, max(1, len(inputs)))
+    type_ = require.same_type(*parts)
     first = parts[0].static_shape
-    axis = require.axis("CONCATENATION", options.axis, len(first))
+    axis = require.axis(options.axis, len(first))
     for part in parts[1:]:
         shape = part.static_shape
         if len(shape) != len(first) or shape[:axis] + shape[axis + 1 :] != first[:axis] + first[axis + 1 :]:
-            raise ShapeError(f"CONCATENATION: shapes {list(first)} and {list(shape)} differ beyond axis {axis}")
+            raise ShapeError(f"shapes {list(first)} and {list(shape)} differ beyond axis {axis}")
     length = sum(part.static_shape[axis] for part in parts)
     return [TensorSpec(type_, (*first[:axis], length, *first[axis + 1 :]))]
 
@@ -39,7 +39,7 @@ def _run(options: ConcatenationOptions, inputs: Inputs) -> list[Array]:
 
 def _bind(options: ConcatenationOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
     """UINT8 inputs are brought to the output's scale, in float32; INT16 ones are taken as they are, as in TFLite."""
-    parts = require.present("CONCATENATION", inputs, len(inputs))
+    parts = require.present(inputs, len(inputs))
     (output,) = outputs
     rescaled = [rescaling(part, output) for part in parts]
     if not any(rescaled):
@@ -55,8 +55,8 @@ def _bind(options: ConcatenationOptions, inputs: Specs, outputs: Sequence[Tensor
 def _same_quantization(a: TensorSpec, b: TensorSpec) -> bool:
     if not (require.is_quantized(a) and require.is_quantized(b)):
         return a.quantization is None or not a.quantization.scale.size or not require.is_quantized(b)
-    scales = [fixed_point.scale_of("CONCATENATION", spec) for spec in (a, b)]
-    zeros = [fixed_point.zero_point_of("CONCATENATION", spec) for spec in (a, b)]
+    scales = [fixed_point.scale_of(spec) for spec in (a, b)]
+    zeros = [fixed_point.zero_point_of(spec) for spec in (a, b)]
     return scales[0] == scales[1] and zeros[0] == zeros[1]
 
 
@@ -70,11 +70,11 @@ def rescaling(part: TensorSpec, output: TensorSpec) -> Callable[[Array], Array] 
         return None
     if output.type != TensorType.UINT8:
         names = f"{part.name!r} and {output.name!r}"
-        raise ModelError(f"CONCATENATION: {output.type.name} tensors {names} differ in their quantization")
-    scale = np.float32(fixed_point.scale_of("CONCATENATION", part))
-    factor = scale * (np.float32(1) / np.float32(fixed_point.scale_of("CONCATENATION", output)))
-    bias = np.float32(-fixed_point.zero_point_of("CONCATENATION", part)) * factor
-    zero = fixed_point.zero_point_of("CONCATENATION", output)
+        raise ModelError(f"{output.type.name} tensors {names} differ in their quantization")
+    scale = np.float32(fixed_point.scale_of(part))
+    factor = scale * (np.float32(1) / np.float32(fixed_point.scale_of(output)))
+    bias = np.float32(-fixed_point.zero_point_of(part)) * factor
+    zero = fixed_point.zero_point_of(output)
 
     def rescaled(x: Array) -> Array:
         steps = fixed_point.round_half_away(x.astype(np.float32) * factor + bias)

@@ -41,11 +41,11 @@ class StableHLOCompositeOptions:
     version: int = 0
 
 
-def predicate(name: str, value: Array | None, *, grown: bool = False) -> bool:
+def predicate(value: Array | None, *, grown: bool = False) -> bool:
     """The one boolean that decides; of a condition that has ``grown`` with its loop the first one, as in TFLite."""
     if value is None or value.dtype != np.bool_ or value.size == 0 or (value.size > 1 and not grown):
         got = "nothing" if value is None else f"{value.dtype}{list(value.shape)}"
-        raise ShapeError(f"{name}: expected one boolean as condition, got {got}")
+        raise ShapeError(f"expected one boolean as condition, got {got}")
     return bool(value.flat[0])
 
 
@@ -60,17 +60,17 @@ def _infer_while(options: WhileOptions, inputs: Specs) -> list[TensorSpec]:
 
 def _run_if(options: IfOptions, inputs: Inputs, context: Context) -> list[Array]:
     condition, *arguments = inputs
-    branch = options.then_subgraph_index if predicate("IF", condition) else options.else_subgraph_index
+    branch = options.then_subgraph_index if predicate(condition) else options.else_subgraph_index
     return context.call(branch, arguments)
 
 
 def _run_while(options: WhileOptions, inputs: Inputs, context: Context) -> list[Array]:
     """The body runs as long as the condition holds; with no iteration the outputs are the inputs."""
     state: list[Any] = list(inputs)
-    goes_on = predicate("WHILE", *context.call(options.cond_subgraph_index, state))
+    goes_on = predicate(*context.call(options.cond_subgraph_index, state))
     while goes_on:
         state = context.call(options.body_subgraph_index, state)
-        goes_on = predicate("WHILE", *context.call(options.cond_subgraph_index, state), grown=True)
+        goes_on = predicate(*context.call(options.cond_subgraph_index, state), grown=True)
     return state
 
 

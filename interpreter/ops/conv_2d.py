@@ -31,16 +31,16 @@ def windows(options: Conv2DOptions, x: Shape, filter_: Shape) -> tuple[window.Wi
     """The window along height and along width, for an input [n, h, w, c] and a filter [out, h, w, c / groups]."""
     o = options
     return (
-        window.fit("CONV_2D", o.padding, x[1], filter_[1], o.stride_h, o.dilation_h_factor),
-        window.fit("CONV_2D", o.padding, x[2], filter_[2], o.stride_w, o.dilation_w_factor),
+        window.fit(o.padding, x[1], filter_[1], o.stride_h, o.dilation_h_factor),
+        window.fit(o.padding, x[2], filter_[2], o.stride_w, o.dilation_w_factor),
     )
 
 
-def check_bias(op: str, inputs: Specs, position: int, channels: int) -> None:
+def check_bias(inputs: Specs, position: int, channels: int) -> None:
     """Makes sure that a bias, if it is given, has one element an output channel."""
     bias = require.optional(inputs, position)
     if bias is not None and bias.size != channels:
-        raise ShapeError(f"{op}: expected a bias of {channels} elements, got {list(bias.static_shape)}")
+        raise ShapeError(f"expected a bias of {channels} elements, got {list(bias.static_shape)}")
 
 
 def finish(result: Array, inputs: Inputs, position: int, function: ActivationFunctionType) -> Array:
@@ -52,18 +52,18 @@ def finish(result: Array, inputs: Inputs, position: int, function: ActivationFun
 
 
 def _infer(options: Conv2DOptions, inputs: Specs) -> list[TensorSpec]:
-    x, filter_ = require.present("CONV_2D", inputs, 2)
-    require.types("CONV_2D", x, (*types.FLOAT, *rescale.INTEGERS))
-    require.types("CONV_2D", filter_, hybrid.WEIGHTS)
-    require.rank("CONV_2D", x, exactly=4)
-    require.rank("CONV_2D", filter_, exactly=4)
+    x, filter_ = require.present(inputs, 2)
+    require.types(x, (*types.FLOAT, *rescale.INTEGERS))
+    require.types(filter_, hybrid.WEIGHTS)
+    require.rank(x, exactly=4)
+    require.rank(filter_, exactly=4)
     channels, (outputs, *_, depth) = x.static_shape[3], filter_.static_shape
     if depth < 1 or channels % depth or outputs % (channels // depth):
         raise ShapeError(
-            f"CONV_2D: expected input channels a multiple of the filter's, and filters one of the groups, "
+            f"expected input channels a multiple of the filter's, and filters one of the groups, "
             f"got {channels} channels and filters {list(filter_.static_shape)}"
         )
-    check_bias("CONV_2D", inputs, 2, outputs)
+    check_bias(inputs, 2, outputs)
     height, width = windows(options, x.static_shape, filter_.static_shape)
     return [TensorSpec(x.type, (x.static_shape[0], height.output, width.output, outputs))]
 
@@ -97,17 +97,17 @@ def _by_group(
 
 
 def _bind(options: Conv2DOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    x, filter_ = require.present("CONV_2D", inputs, 2)
+    x, filter_ = require.present(inputs, 2)
     if x.type in rescale.INTEGERS:
         return _integer(options, inputs, outputs[0])
     return _hybrid(options, x, filter_) if hybrid.applies(x, filter_) else None
 
 
 def _integer(options: Conv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
-    x, filter_ = require.present("CONV_2D", inputs, 2)
+    x, filter_ = require.present(inputs, 2)
     bias = require.optional(inputs, 2)
     scaling = weighted.convolution_scaling(
-        "CONV_2D", options.fused_activation_function, [x, filter_, bias], output, declared=options.quantized_bias_type
+        options.fused_activation_function, [x, filter_, bias], output, declared=options.quantized_bias_type
     )
 
     def prepare(groups: int, values: Array, bias: Array | None) -> list[Weighted]:
@@ -130,7 +130,7 @@ def _integer(options: Conv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
 
 
 def _hybrid(options: Conv2DOptions, x: TensorSpec, filter_: TensorSpec) -> Run:
-    scales = hybrid.scales_of("CONV_2D", filter_)
+    scales = hybrid.scales_of(filter_)
     geometry = cache(partial(windows, options))
     # Images have a zero point of their own only where the filters' scales differ.
     per_channel = bool((scales != scales[0]).any())

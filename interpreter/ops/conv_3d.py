@@ -26,21 +26,21 @@ def windows(options: Conv3DOptions, x: Shape, filter_: Shape) -> tuple[window.Wi
     """The windows along depth, height and width, for an input [n, d, h, w, c] and a filter [d, h, w, c, out]."""
     o = options
     return (
-        window.fit("CONV_3D", o.padding, x[1], filter_[0], o.stride_d, o.dilation_d_factor),
-        window.fit("CONV_3D", o.padding, x[2], filter_[1], o.stride_h, o.dilation_h_factor),
-        window.fit("CONV_3D", o.padding, x[3], filter_[2], o.stride_w, o.dilation_w_factor),
+        window.fit(o.padding, x[1], filter_[0], o.stride_d, o.dilation_d_factor),
+        window.fit(o.padding, x[2], filter_[1], o.stride_h, o.dilation_h_factor),
+        window.fit(o.padding, x[3], filter_[2], o.stride_w, o.dilation_w_factor),
     )
 
 
 def _infer(options: Conv3DOptions, inputs: Specs) -> list[TensorSpec]:
-    x, filter_ = require.present("CONV_3D", inputs, 2)
+    x, filter_ = require.present(inputs, 2)
     for spec in (x, filter_):
-        require.types("CONV_3D", spec, types.FLOAT)
-        require.rank("CONV_3D", spec, exactly=5)
+        require.types(spec, types.FLOAT)
+        require.rank(spec, exactly=5)
     channels, (*_, depth, outputs) = x.static_shape[4], filter_.static_shape
     if channels != depth:
-        raise ShapeError(f"CONV_3D: expected a filter of {channels} channels, got {list(filter_.static_shape)}")
-    check_bias("CONV_3D", inputs, 2, outputs)
+        raise ShapeError(f"expected a filter of {channels} channels, got {list(filter_.static_shape)}")
+    check_bias(inputs, 2, outputs)
     sizes = (w.output for w in windows(options, x.static_shape, filter_.static_shape))
     return [TensorSpec(x.type, (x.static_shape[0], *sizes, outputs))]
 

@@ -12,7 +12,7 @@ from litecl.interpreter.ops.transpose_conv import scatter
 def offset(options: Conv3DOptions, output: Shape, filter_: Shape) -> Shape:
     """What is cut off before the output along depth, height and width, for a filter [d, h, w, out, channels]."""
     sizes = zip(output[1:4], filter_[:3], _strides(options), _dilations(options), strict=True)
-    return tuple(window.fit("CONV_3D_TRANSPOSE", options.padding, *size).before for size in sizes)
+    return tuple(window.fit(options.padding, *size).before for size in sizes)
 
 
 def _strides(options: Conv3DOptions) -> Shape:
@@ -24,21 +24,20 @@ def _dilations(options: Conv3DOptions) -> Shape:
 
 
 def _infer(options: Conv3DOptions, inputs: Specs) -> list[TensorSpec]:
-    name = "CONV_3D_TRANSPOSE"
-    size, filter_, x = require.present(name, inputs, 3)
-    require.rank(name, size, exactly=1)
+    size, filter_, x = require.present(inputs, 3)
+    require.rank(size, exactly=1)
     for spec in (filter_, x):
-        require.types(name, spec, types.FLOAT)
-        require.rank(name, spec, exactly=5)
+        require.types(spec, types.FLOAT)
+        require.rank(spec, exactly=5)
     channels, (outputs, depth) = x.static_shape[4], filter_.static_shape[3:]
     if channels != depth:
-        raise ShapeError(f"{name}: expected a filter of {channels} channels, got {list(filter_.static_shape)}")
-    check_bias(name, inputs, 3, outputs)
-    shape = require.integers(name, size)
+        raise ShapeError(f"expected a filter of {channels} channels, got {list(filter_.static_shape)}")
+    check_bias(inputs, 3, outputs)
+    shape = require.integers(size)
     if shape is None:
         return [TensorSpec(x.type, None)]
     if len(shape) != 5 or (shape[0], shape[4]) != (x.static_shape[0], outputs):
-        raise ShapeError(f"{name}: expected an output shape [{x.static_shape[0]}, d, h, w, {outputs}], got {shape}")
+        raise ShapeError(f"expected an output shape [{x.static_shape[0]}, d, h, w, {outputs}], got {shape}")
     offset(options, tuple(shape), filter_.static_shape)
     return [TensorSpec(x.type, tuple(shape))]
 

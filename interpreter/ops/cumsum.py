@@ -16,17 +16,17 @@ class CumsumOptions:
 
 
 def _infer(options: CumsumOptions, inputs: Specs) -> list[TensorSpec]:
-    x, axis = require.present("CUMSUM", inputs, 2)
-    require.types("CUMSUM", x, types.NUMBER)
-    value = require.integer("CUMSUM", axis)
+    x, axis = require.present(inputs, 2)
+    require.types(x, types.NUMBER)
+    value = require.integer(axis)
     if value is not None:
-        require.axis("CUMSUM", value, require.rank("CUMSUM", x, at_least=1))
+        require.axis(value, require.rank(x, at_least=1))
     return [TensorSpec(x.type, x.shape)]
 
 
 def _run(options: CumsumOptions, inputs: Inputs) -> list[Array]:
     x, axis_ = require.arrays(inputs, 2)
-    axis = require.axis("CUMSUM", int(axis_.item()), x.ndim)
+    axis = require.axis(int(axis_.item()), x.ndim)
     terms = np.flip(x, axis) if options.reverse else x
     sums = np.cumsum(terms, axis, dtype=x.dtype)
     if options.exclusive:

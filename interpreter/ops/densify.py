@@ -20,7 +20,7 @@ def densify(values: Array, sparsity: Sparsity, shape: Shape) -> Array:
     places = _coordinates(sparsity)
     count = len(places[0]) if places else 1
     if values.size != count:
-        raise ModelError(f"DENSIFY: the sparsity places {count} values, got {values.size}")
+        raise ModelError(f"the sparsity places {count} values, got {values.size}")
     by_dimension = dict(zip(sparsity.traversal_order, places, strict=True))
     sizes = dict(zip(sparsity.traversal_order, sparsity.dimensions, strict=True))
     index = [by_dimension[axis] for axis in range(len(shape))]
@@ -49,24 +49,24 @@ def _children(level: DimensionMetadata, parents: int) -> tuple[Array, Array]:
         limits.temporary("coordinates", (parents, level.dense_size), 24)
         return np.repeat(np.arange(parents), level.dense_size), np.tile(np.arange(level.dense_size), parents)
     if np.any(np.diff(level.segments) < 0):
-        raise ModelError("DENSIFY: expected segments that do not fall")
+        raise ModelError("expected segments that do not fall")
     if len(level.segments) != parents + 1:
-        raise ModelError(f"DENSIFY: expected {parents + 1} segments, got {len(level.segments)}")
+        raise ModelError(f"expected {parents + 1} segments, got {len(level.segments)}")
     count = int(level.segments[-1]) - int(level.segments[0])
     limits.temporary("coordinates", (count,), 24)
     return np.repeat(np.arange(parents), np.diff(level.segments)), level.indices.astype(np.int64)
 
 
 def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("DENSIFY", inputs, 1)
+    (x,) = require.present(inputs, 1)
     return [TensorSpec(x.type, x.shape)]
 
 
 def _bind(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    (x,) = require.present("DENSIFY", inputs, 1)
+    (x,) = require.present(inputs, 1)
     sparsity, shape = x.sparsity, x.static_shape
     if sparsity is None:
-        raise ModelError(f"DENSIFY: expected sparsity parameters of {x.name!r}, got none")
+        raise ModelError(f"expected sparsity parameters of {x.name!r}, got none")
 
     def run(options: NoOptions, inputs: Inputs) -> list[Array]:
         (values,) = require.arrays(inputs, 1)
@@ -75,4 +75,4 @@ def _bind(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> R
     return run
 
 
-DENSIFY = Op("DENSIFY", options=NoOptions, infer=_infer, run=require.unbound("DENSIFY"), bind=_bind)
+DENSIFY = Op("DENSIFY", options=NoOptions, infer=_infer, run=require.unbound, bind=_bind)

@@ -34,25 +34,22 @@ def windows(options: DepthwiseConv2DOptions, x: Shape, filter_: Shape) -> tuple[
     """The window along height and along width, for an input [n, h, w, c] and a filter [1, h, w, c * multiplier]."""
     o = options
     return (
-        window.fit("DEPTHWISE_CONV_2D", o.padding, x[1], filter_[1], o.stride_h, o.dilation_h_factor),
-        window.fit("DEPTHWISE_CONV_2D", o.padding, x[2], filter_[2], o.stride_w, o.dilation_w_factor),
+        window.fit(o.padding, x[1], filter_[1], o.stride_h, o.dilation_h_factor),
+        window.fit(o.padding, x[2], filter_[2], o.stride_w, o.dilation_w_factor),
     )
 
 
 def _infer(options: DepthwiseConv2DOptions, inputs: Specs) -> list[TensorSpec]:
-    x, filter_ = require.present("DEPTHWISE_CONV_2D", inputs, 2)
-    require.types("DEPTHWISE_CONV_2D", x, (*types.FLOAT, *rescale.INTEGERS))
-    require.types("DEPTHWISE_CONV_2D", filter_, hybrid.WEIGHTS)
-    require.rank("DEPTHWISE_CONV_2D", x, exactly=4)
-    require.rank("DEPTHWISE_CONV_2D", filter_, exactly=4)
+    x, filter_ = require.present(inputs, 2)
+    require.types(x, (*types.FLOAT, *rescale.INTEGERS))
+    require.types(filter_, hybrid.WEIGHTS)
+    require.rank(x, exactly=4)
+    require.rank(filter_, exactly=4)
     channels, (one, _, _, outputs) = x.static_shape[3], filter_.static_shape
     # The multiplier follows from the shapes: the option is not always set.
     if one != 1 or channels < 1 or outputs % channels:
-        raise ShapeError(
-            f"DEPTHWISE_CONV_2D: expected a filter [1, h, w, a multiple of {channels}], "
-            f"got {list(filter_.static_shape)}"
-        )
-    check_bias("DEPTHWISE_CONV_2D", inputs, 2, outputs)
+        raise ShapeError(f"expected a filter [1, h, w, a multiple of {channels}], got {list(filter_.static_shape)}")
+    check_bias(inputs, 2, outputs)
     height, width = windows(options, x.static_shape, filter_.static_shape)
     return [TensorSpec(x.type, (x.static_shape[0], height.output, width.output, outputs))]
 
@@ -102,18 +99,16 @@ def _sums(patches: Array, filter_: Array) -> Array:
 
 
 def _bind(options: DepthwiseConv2DOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    x, filter_ = require.present("DEPTHWISE_CONV_2D", inputs, 2)
+    x, filter_ = require.present(inputs, 2)
     if x.type in rescale.INTEGERS:
         return _integer(options, inputs, outputs[0])
-    return _hybrid(hybrid.scales_of("DEPTHWISE_CONV_2D", filter_)) if hybrid.applies(x, filter_) else None
+    return _hybrid(hybrid.scales_of(filter_)) if hybrid.applies(x, filter_) else None
 
 
 def _integer(options: DepthwiseConv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
-    x, filter_ = require.present("DEPTHWISE_CONV_2D", inputs, 2)
+    x, filter_ = require.present(inputs, 2)
     bias = require.optional(inputs, 2)
-    scaling = weighted.convolution_scaling(
-        "DEPTHWISE_CONV_2D", options.fused_activation_function, [x, filter_, bias], output
-    )
+    scaling = weighted.convolution_scaling(options.fused_activation_function, [x, filter_, bias], output)
 
     geometry = cache(partial(windows, options))
     ready = exact.once([filter_, bias], lambda taps, bias: scaling.spread(taps, bias, axis=3))

@@ -19,8 +19,6 @@ from litecl.interpreter.ops.non_max_suppression import overlaps
 from litecl.interpreter.ops.quantize import dequantize
 from litecl.interpreter.schema import TensorType
 
-_NAME = "TFLite_Detection_PostProcess"
-
 
 @dataclass(frozen=True)
 class DetectionOptions:
@@ -38,22 +36,22 @@ class DetectionOptions:
 
 
 def _infer(options: DetectionOptions, inputs: Specs) -> list[TensorSpec]:
-    boxes, scores, anchors = require.present(_NAME, inputs, 3)
+    boxes, scores, anchors = require.present(inputs, 3)
     for spec, rank in ((boxes, 3), (scores, 3), (anchors, 2)):
-        require.types_or_quantized(_NAME, spec, types.FLOAT, (TensorType.UINT8,))
-        require.rank(_NAME, spec, exactly=rank)
+        require.types_or_quantized(spec, types.FLOAT, (TensorType.UINT8,))
+        require.rank(spec, exactly=rank)
     count = boxes.static_shape[1]
     fits = boxes.static_shape[0] == scores.static_shape[0] == 1 and scores.static_shape[1] == count
     if not fits or boxes.static_shape[2] < 4 or anchors.static_shape != (count, 4):
         shapes = ", ".join(str(list(spec.static_shape)) for spec in (boxes, scores, anchors))
-        raise ShapeError(f"{_NAME}: expected [1, n, 4], [1, n, classes] and [n, 4], got {shapes}")
+        raise ShapeError(f"expected [1, n, 4], [1, n, classes] and [n, 4], got {shapes}")
     if not 1 <= options.num_classes <= scores.static_shape[2]:
-        raise ShapeError(f"{_NAME}: {options.num_classes} classes of {scores.static_shape[2]} scores")
+        raise ShapeError(f"{options.num_classes} classes of {scores.static_shape[2]} scores")
     if min(options.max_detections, options.max_classes_per_detection, options.detections_per_class) < 1:
-        raise ShapeError(f"{_NAME}: expected at least one detection and one class per detection")
+        raise ShapeError("expected at least one detection and one class per detection")
     if not 0 < options.nms_iou_threshold <= 1:
-        raise ShapeError(f"{_NAME}: expected nms_iou_threshold of (0, 1], got {options.nms_iou_threshold}")
-    rows = require.elements(_NAME, [options.max_detections, options.max_classes_per_detection])
+        raise ShapeError(f"expected nms_iou_threshold of (0, 1], got {options.nms_iou_threshold}")
+    rows = require.elements([options.max_detections, options.max_classes_per_detection])
     shapes_ = ((1, rows, 4), (1, rows), (1, rows), (1,))
     return [TensorSpec(TensorType.FLOAT32, shape) for shape in shapes_]
 
@@ -109,7 +107,7 @@ def _run(options: DetectionOptions, inputs: Inputs) -> list[Array]:
     with np.errstate(all="ignore"):
         corners = decode(options, boxes[0], anchors)
     if np.any(corners[:, :2] > corners[:, 2:]):
-        raise ModelError(f"{_NAME}: a decoded box has a negative size")
+        raise ModelError("a decoded box has a negative size")
     own = scores[0][:, scores.shape[2] - options.num_classes :]  # without the background
     select = _regular if options.use_regular_nms else _fast
     rows, places, kinds = select(options, corners, own)
@@ -123,8 +121,8 @@ def _run(options: DetectionOptions, inputs: Inputs) -> list[Array]:
 
 def _bind(options: DetectionOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
     """Quantized inputs are brought to real numbers first."""
-    specs = require.present(_NAME, inputs, 3)
-    scaling = [affine(_NAME, spec) if require.is_quantized(spec) else None for spec in specs]
+    specs = require.present(inputs, 3)
+    scaling = [affine(spec) if require.is_quantized(spec) else None for spec in specs]
 
     def run(options: DetectionOptions, inputs: Inputs) -> list[Array]:
         values = zip(require.arrays(inputs, 3), scaling, strict=True)
@@ -133,4 +131,6 @@ def _bind(options: DetectionOptions, inputs: Specs, outputs: Sequence[TensorSpec
     return run
 
 
-DETECTION_POSTPROCESS = Op(_NAME, options=DetectionOptions, infer=_infer, run=_run, bind=_bind, custom=True)
+DETECTION_POSTPROCESS = Op(
+    "TFLite_Detection_PostProcess", options=DetectionOptions, infer=_infer, run=_run, bind=_bind, custom=True
+)

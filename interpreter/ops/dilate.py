@@ -9,18 +9,18 @@ from litecl.interpreter.ops.stablehlo import spread
 
 
 def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    x, dilations, value = require.present("DILATE", inputs, 3)
-    require.same_type("DILATE", x, value)
-    rank = require.rank("DILATE", x, at_least=1, at_most=6)
+    x, dilations, value = require.present(inputs, 3)
+    require.same_type(x, value)
+    rank = require.rank(x, at_least=1, at_most=6)
     if dilations.static_shape != (rank,):
-        raise ShapeError(f"DILATE: expected {rank} dilations, got shape {list(dilations.static_shape)}")
+        raise ShapeError(f"expected {rank} dilations, got shape {list(dilations.static_shape)}")
     if value.size != 1:
-        raise ShapeError(f"DILATE: expected one padding value, got shape {list(value.static_shape)}")
-    steps = require.integers("DILATE", dilations)
+        raise ShapeError(f"expected one padding value, got shape {list(value.static_shape)}")
+    steps = require.integers(dilations)
     if steps is None:
         return [TensorSpec(x.type, None)]
     if min(steps) < 1:
-        raise ShapeError(f"DILATE: expected dilations of 1 or more, got {steps}")
+        raise ShapeError(f"expected dilations of 1 or more, got {steps}")
     return [TensorSpec(x.type, spread_sizes(x.static_shape, steps))]
 
 

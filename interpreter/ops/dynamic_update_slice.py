@@ -9,17 +9,15 @@ from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 
 
 def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    x, update, start = require.present("DYNAMIC_UPDATE_SLICE", inputs, 3)
-    require.same_type("DYNAMIC_UPDATE_SLICE", x, update)
-    require.types("DYNAMIC_UPDATE_SLICE", start, types.INDEX)
-    rank = require.rank("DYNAMIC_UPDATE_SLICE", x)
-    require.rank("DYNAMIC_UPDATE_SLICE", update, exactly=rank)
+    x, update, start = require.present(inputs, 3)
+    require.same_type(x, update)
+    require.types(start, types.INDEX)
+    rank = require.rank(x)
+    require.rank(update, exactly=rank)
     if start.static_shape != (rank,):
-        raise ShapeError(f"DYNAMIC_UPDATE_SLICE: expected {rank} start indices, got shape {list(start.static_shape)}")
+        raise ShapeError(f"expected {rank} start indices, got shape {list(start.static_shape)}")
     if any(new > old for new, old in zip(update.static_shape, x.static_shape, strict=True)):
-        raise ShapeError(
-            f"DYNAMIC_UPDATE_SLICE: update {list(update.static_shape)} is larger than {list(x.static_shape)}"
-        )
+        raise ShapeError(f"update {list(update.static_shape)} is larger than {list(x.static_shape)}")
     return [TensorSpec(x.type, x.shape)]
 
 

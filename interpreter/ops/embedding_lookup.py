@@ -11,29 +11,29 @@ from litecl.interpreter.schema import TensorType
 
 
 def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    lookup, table = require.present("EMBEDDING_LOOKUP", inputs, 2)
-    require.types("EMBEDDING_LOOKUP", lookup, (TensorType.INT32,))
-    require.rank("EMBEDDING_LOOKUP", lookup, exactly=1)
-    require.rank("EMBEDDING_LOOKUP", table, at_least=2)
+    lookup, table = require.present(inputs, 2)
+    require.types(lookup, (TensorType.INT32,))
+    require.rank(lookup, exactly=1)
+    require.rank(table, at_least=2)
     return [TensorSpec(table.type, (*lookup.static_shape, *table.static_shape[1:]))]
 
 
 def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
     lookup, table = require.arrays(inputs, 2)
     if lookup.size and not 0 <= lookup.min() <= lookup.max() < len(table):
-        raise ModelError(f"EMBEDDING_LOOKUP: expected indices of 0 to {len(table) - 1}, got {lookup.tolist()}")
+        raise ModelError(f"expected indices of 0 to {len(table) - 1}, got {lookup.tolist()}")
     return [table[lookup]]
 
 
 def _bind(options: NoOptions, inputs: Specs, outputs: Specs) -> Run | None:
-    _, table = require.present("EMBEDDING_LOOKUP", inputs, 2)
-    (output,) = require.present("EMBEDDING_LOOKUP", outputs, 1)
+    _, table = require.present(inputs, 2)
+    (output,) = require.present(outputs, 1)
     if output.type != TensorType.FLOAT32 or table.type == TensorType.FLOAT32:
         return None
-    require.types("EMBEDDING_LOOKUP", table, hybrid.INTEGERS)
+    require.types(table, hybrid.INTEGERS)
     quantization = table.quantization
     if quantization is None:
-        raise UnsupportedOp(f"EMBEDDING_LOOKUP: expected a quantized table, got {table.type.name} without scales")
+        raise UnsupportedOp(f"expected a quantized table, got {table.type.name} without scales")
     scales = np.asarray(quantization.scale, np.float32)
     row_scales = np.broadcast_to(scales.reshape(-1), (table.static_shape[0],)) if not quantization.block_size else None
 

@@ -10,13 +10,13 @@ from litecl.interpreter.ops.unary import unary
 
 
 def _infer_fill(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    dims, value = require.present("FILL", inputs, 2)
-    require.types("FILL", dims, types.INDEX)
-    require.rank("FILL", dims, exactly=1)
-    require.rank("FILL", value, exactly=0)
-    values = require.integers("FILL", dims)
+    dims, value = require.present(inputs, 2)
+    require.types(dims, types.INDEX)
+    require.rank(dims, exactly=1)
+    require.rank(value, exactly=0)
+    values = require.integers(dims)
     if values is not None and min(values, default=0) < 0:
-        raise ShapeError(f"FILL: dimensions must not be negative, got {values}")
+        raise ShapeError(f"dimensions must not be negative, got {values}")
     return [TensorSpec(value.type, None if values is None else tuple(values))]
 
 
@@ -29,22 +29,22 @@ def _count(start: Array, limit: Array, delta: Array) -> int:
     """How many numbers there are. Raises ShapeError for a step of 0 or in the wrong direction, and for NaN."""
     first, last, step = start.item(), limit.item(), delta.item()
     if not (first <= last and step > 0) and not (first >= last and step < 0):
-        raise ShapeError(f"RANGE: delta {step} does not lead from {first} to {last}")
+        raise ShapeError(f"delta {step} does not lead from {first} to {last}")
     if start.dtype.kind != "f":
         return int(-(-(last - first) // step))
     with np.errstate(all="ignore"):
         count = np.ceil(np.abs((limit - start) / delta))  # in the type of the operands, as in TFLite
     if not np.isfinite(count):
-        raise ShapeError(f"RANGE: from {first} to {last} in steps of {step} has no finite number of elements")
+        raise ShapeError(f"from {first} to {last} in steps of {step} has no finite number of elements")
     return int(count)
 
 
 def _infer_range(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    operands = require.present("RANGE", inputs, 3)
-    type_ = require.same_type("RANGE", *operands)
-    require.types("RANGE", operands[0], types.NUMBER)
+    operands = require.present(inputs, 3)
+    type_ = require.same_type(*operands)
+    require.types(operands[0], types.NUMBER)
     for operand in operands:
-        require.rank("RANGE", operand, exactly=0)
+        require.rank(operand, exactly=0)
     known = [operand.data for operand in operands if operand.data is not None]
     return [TensorSpec(type_, None if len(known) < 3 else (_count(*known),))]
 

@@ -32,19 +32,19 @@ def output_shape(options: FullyConnectedOptions, x: Shape, weights: Shape) -> Sh
     size = prod(x)
     if options.keep_num_dims:
         if not x or x[-1] != depth:
-            raise ShapeError(f"FULLY_CONNECTED: expected a last dimension of {depth}, got shape {list(x)}")
+            raise ShapeError(f"expected a last dimension of {depth}, got shape {list(x)}")
         return (*x[:-1], units)
     if depth == 0 or size % depth:
-        raise ShapeError(f"FULLY_CONNECTED: expected a multiple of {depth} elements, got shape {list(x)}")
+        raise ShapeError(f"expected a multiple of {depth} elements, got shape {list(x)}")
     return size // depth, units
 
 
 def _infer(options: FullyConnectedOptions, inputs: Specs) -> list[TensorSpec]:
-    x, weights = require.present("FULLY_CONNECTED", inputs, 2)
-    require.types("FULLY_CONNECTED", x, (*types.FLOAT, *rescale.INTEGERS))
-    require.types("FULLY_CONNECTED", weights, (*hybrid.WEIGHTS, TensorType.INT16))
-    require.rank("FULLY_CONNECTED", weights, exactly=2)
-    check_bias("FULLY_CONNECTED", inputs, 2, weights.static_shape[0])
+    x, weights = require.present(inputs, 2)
+    require.types(x, (*types.FLOAT, *rescale.INTEGERS))
+    require.types(weights, (*hybrid.WEIGHTS, TensorType.INT16))
+    require.rank(weights, exactly=2)
+    check_bias(inputs, 2, weights.static_shape[0])
     shape = output_shape(options, x.static_shape, weights.static_shape)
     if options.weights_format == _SHUFFLED:
         return [TensorSpec(TensorType.INT16, shape), TensorSpec(TensorType.UINT8, x.shape)]
@@ -68,14 +68,14 @@ def _shaped(options: FullyConnectedOptions, x: Array, rows: Array) -> Array:
 
 
 def _bind(options: FullyConnectedOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    x, weights = require.present("FULLY_CONNECTED", inputs, 2)
+    x, weights = require.present(inputs, 2)
     if x.type == TensorType.FLOAT32:
         return _hybrid(weights) if hybrid.applies(x, weights) else None
     return (_shuffled if options.weights_format == _SHUFFLED else _integer)(options, inputs, outputs[0])
 
 
 def _integer(options: FullyConnectedOptions, inputs: Specs, output: TensorSpec) -> Run:
-    x, weights = require.present("FULLY_CONNECTED", inputs, 2)
+    x, weights = require.present(inputs, 2)
     # 16-bit weights and sparse ones have kernels of their own; all others are scaled in float64.
     own = weights.type == TensorType.INT16 or weights.sparsity is not None
     if own:
@@ -85,7 +85,7 @@ def _integer(options: FullyConnectedOptions, inputs: Specs, output: TensorSpec) 
         factor_of = rescale.real if wide else rescale.real_of_32_bits
     coarse = own and not weighted.per_channel(weights)
     function = options.fused_activation_function
-    scaling = weighted.scaling("FULLY_CONNECTED", function, x, weights, output, factor_of, coarse=coarse)
+    scaling = weighted.scaling(function, x, weights, output, factor_of, coarse=coarse)
     ready = exact.once([weights, require.optional(inputs, 2)], lambda matrix, bias: scaling.weighted(matrix.T, bias))
 
     def run(options: FullyConnectedOptions, inputs: Inputs) -> list[Array]:
@@ -101,15 +101,13 @@ def _shuffled(options: FullyConnectedOptions, inputs: Specs, output: TensorSpec)
 
     The second output is the workspace in which TensorFlow Lite lays out the inputs (ShuffledFullyConnected).
     """
-    x, weights = require.present("FULLY_CONNECTED", inputs, 2)
+    x, weights = require.present(inputs, 2)
     units, depth = weights.static_shape
     rows = x.size // max(1, depth)
     if units % 4 or depth % 16 or rows not in (1, 4):
-        raise ShapeError(
-            f"FULLY_CONNECTED: expected shuffled weights [4 n, 16 n] and 1 or 4 rows, got {[units, depth]} and {rows}"
-        )
+        raise ShapeError(f"expected shuffled weights [4 n, 16 n] and 1 or 4 rows, got {[units, depth]} and {rows}")
     function = options.fused_activation_function
-    scaling = weighted.scaling("FULLY_CONNECTED", function, x, weights, output, rescale.twice_rounded, coarse=True)
+    scaling = weighted.scaling(function, x, weights, output, rescale.twice_rounded, coarse=True)
     scaling = replace(scaling, zero_point=128, weights_zero_point=0)
 
     def prepare(blocks: Array, bias: Array | None) -> weighted.Weighted:
@@ -128,7 +126,7 @@ def _shuffled(options: FullyConnectedOptions, inputs: Specs, output: TensorSpec)
 
 
 def _hybrid(weights: TensorSpec) -> Run:
-    prepared = hybrid.prepared("FULLY_CONNECTED", weights)
+    prepared = hybrid.prepared(weights)
     quantization = weights.quantization
     assert quantization is not None
 

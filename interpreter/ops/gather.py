@@ -21,27 +21,27 @@ class GatherOptions:
 
 def _axes(options: GatherOptions, x_rank: int, positions_rank: int) -> tuple[int, int]:
     """The axis and the number of leading dimensions that both inputs share."""
-    axis = require.axis("GATHER", options.axis, x_rank)
+    axis = require.axis(options.axis, x_rank)
     batch = options.batch_dims + positions_rank if options.batch_dims < 0 else options.batch_dims
     if not 0 <= batch <= min(axis, positions_rank):
-        raise ShapeError(f"GATHER: batch_dims {options.batch_dims} out of range for axis {axis}")
+        raise ShapeError(f"batch_dims {options.batch_dims} out of range for axis {axis}")
     return axis, batch
 
 
 def _infer_gather(options: GatherOptions, inputs: Specs) -> list[TensorSpec]:
-    x, positions = require.present("GATHER", inputs, 2)
-    require.types("GATHER", positions, _POSITIONS)
+    x, positions = require.present(inputs, 2)
+    require.types(positions, _POSITIONS)
     shape, wanted = x.static_shape, positions.static_shape
     axis, batch = _axes(options, len(shape), len(wanted))
     if shape[:batch] != wanted[:batch]:
-        raise ShapeError(f"GATHER: batch dimensions differ: {list(shape[:batch])} and {list(wanted[:batch])}")
+        raise ShapeError(f"batch dimensions differ: {list(shape[:batch])} and {list(wanted[:batch])}")
     return [TensorSpec(x.type, shape[:axis] + wanted[batch:] + shape[axis + 1 :])]
 
 
 def _run_gather(options: GatherOptions, inputs: Inputs) -> list[Array]:
     x, positions = require.arrays(inputs, 2)
     axis, batch = _axes(options, x.ndim, positions.ndim)
-    require.indices("GATHER", positions, x.shape[axis])
+    require.indices(positions, x.shape[axis])
     if batch == 0:
         return [np.asarray(np.take(x, positions, axis))]
     # Batches become one dimension: [batches, outer, axis, inner] by [batches, positions].
@@ -56,20 +56,20 @@ def _run_gather(options: GatherOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_gather_nd(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    x, indices = require.present("GATHER_ND", inputs, 2)
-    require.types("GATHER_ND", indices, _POSITIONS)
-    rank = require.rank("GATHER_ND", x, at_least=1)
-    require.rank("GATHER_ND", indices, at_least=1)
+    x, indices = require.present(inputs, 2)
+    require.types(indices, _POSITIONS)
+    rank = require.rank(x, at_least=1)
+    require.rank(indices, at_least=1)
     *outer, depth = indices.static_shape
     if depth > rank:
-        raise ShapeError(f"GATHER_ND: {depth} indices for rank {rank}")
+        raise ShapeError(f"{depth} indices for rank {rank}")
     return [TensorSpec(x.type, (*outer, *x.static_shape[depth:]))]
 
 
 def _run_gather_nd(options: NoOptions, inputs: Inputs) -> list[Array]:
     x, indices = require.arrays(inputs, 2)
     depth = indices.shape[-1]
-    parts = [require.indices("GATHER_ND", indices[..., i], x.shape[i]) for i in range(depth)]
+    parts = [require.indices(indices[..., i], x.shape[i]) for i in range(depth)]
     if not parts:
         return [np.broadcast_to(x, indices.shape[:-1] + x.shape).copy()]
     return [np.asarray(x[tuple(parts)])]

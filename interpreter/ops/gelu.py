@@ -55,8 +55,8 @@ def _erfc(x: Array) -> Array:
 GELU = Op(
     "GELU",
     options=GeluOptions,
-    infer=like_input("GELU", (*types.FLOAT, TensorType.FLOAT16), quantized.QUANTIZED),
+    infer=like_input((*types.FLOAT, TensorType.FLOAT16), quantized.QUANTIZED),
     run=each(_gelu),
-    bind=bind_quantized("GELU", quantized.table(_in_float32)),
+    bind=bind_quantized(quantized.table(_in_float32)),
     versions=range(1, 4),
 )

@@ -26,8 +26,7 @@ class HashtableOptions:
 def _infer_table(options: HashtableOptions, inputs: Specs) -> list[TensorSpec]:
     if {options.key_dtype, options.value_dtype} != {TensorType.INT64, TensorType.STRING}:
         raise ShapeError(
-            "HASHTABLE: expected INT64 to STRING or STRING to INT64, got "
-            f"{options.key_dtype.name} to {options.value_dtype.name}"
+            f"expected INT64 to STRING or STRING to INT64, got {options.key_dtype.name} to {options.value_dtype.name}"
         )
     return [TensorSpec(TensorType.RESOURCE, (1,))]
 
@@ -37,9 +36,9 @@ def _run_table(options: HashtableOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_import(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    _, keys, values = require.present("HASHTABLE_IMPORT", inputs, 3)
+    _, keys, values = require.present(inputs, 3)
     if keys.shape != values.shape:
-        raise ShapeError(f"HASHTABLE_IMPORT: {keys.shape} keys for {values.shape} values")
+        raise ShapeError(f"{keys.shape} keys for {values.shape} values")
     return []
 
 
@@ -51,20 +50,20 @@ def _run_import(options: NoOptions, inputs: Inputs, context: Context) -> list[Ar
     return []
 
 
-def _content(name: str, table: Array, context: Context) -> Any:
+def _content(table: Array, context: Context) -> Any:
     if table.item() not in context.resources:
-        raise ModelError(f"{name}: {table.item()} was never imported")
+        raise ModelError(f"{table.item()} was never imported")
     return context.resources[table.item()]
 
 
 def _infer_find(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    _, keys, default = require.present("HASHTABLE_FIND", inputs, 3)
+    _, keys, default = require.present(inputs, 3)
     return [TensorSpec(default.type, keys.shape)]
 
 
 def _run_find(options: NoOptions, inputs: Inputs, context: Context) -> list[Array]:
     table, wanted, default = require.arrays(inputs, 3)
-    keys, values = _content("HASHTABLE_FIND", table, context)
+    keys, values = _content(table, context)
     if not keys.size:
         return [np.broadcast_to(default.reshape(()), wanted.shape).copy()]
     places = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
@@ -72,13 +71,13 @@ def _run_find(options: NoOptions, inputs: Inputs, context: Context) -> list[Arra
 
 
 def _infer_size(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    require.present("HASHTABLE_SIZE", inputs, 1)
+    require.present(inputs, 1)
     return [TensorSpec(TensorType.INT64, (1,))]
 
 
 def _run_size(options: NoOptions, inputs: Inputs, context: Context) -> list[Array]:
     (table,) = require.arrays(inputs, 1)
-    keys, _ = _content("HASHTABLE_SIZE", table, context)
+    keys, _ = _content(table, context)
     return [np.array([np.unique(keys).size], np.int64)]
 
 

@@ -23,9 +23,9 @@ class L2NormOptions:
 
 
 def _infer(options: L2NormOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("L2_NORMALIZATION", inputs, 1)
-    require.types_or_quantized("L2_NORMALIZATION", x, types.FLOAT, BYTES)
-    require.rank("L2_NORMALIZATION", x, at_least=1, at_most=4)
+    (x,) = require.present(inputs, 1)
+    require.types_or_quantized(x, types.FLOAT, BYTES)
+    require.rank(x, at_least=1, at_most=4)
     return [TensorSpec(x.type, x.shape)]
 
 
@@ -37,16 +37,16 @@ def _run(options: L2NormOptions, inputs: Inputs) -> list[Array]:
 
 def _bind(options: L2NormOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
     """The reciprocal of the length in fixed point; the output's scale is 1/128."""
-    (x,) = require.present("L2_NORMALIZATION", inputs, 1)
+    (x,) = require.present(inputs, 1)
     if not require.is_quantized(x):
         return None
     (output,) = outputs
-    scale = fixed_point.scale_of("L2_NORMALIZATION", output)
-    zero = fixed_point.zero_point_of("L2_NORMALIZATION", output)
+    scale = fixed_point.scale_of(output)
+    zero = fixed_point.zero_point_of(output)
     middle = 128 if output.type == TensorType.UINT8 else 0
     if scale != 1 / 128 or zero != middle:
-        raise ModelError(f"L2_NORMALIZATION: expected an output of scale 1/128 and zero point {middle}, got {scale:g}")
-    x_zero = fixed_point.zero_point_of("L2_NORMALIZATION", x)
+        raise ModelError(f"expected an output of scale 1/128 and zero point {middle}, got {scale:g}")
+    x_zero = fixed_point.zero_point_of(x)
     low, high = types.limits(output.dtype)
 
     def run(options: L2NormOptions, inputs: Inputs) -> list[Array]:

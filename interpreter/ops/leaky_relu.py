@@ -23,8 +23,8 @@ def _leaky_relu(options: LeakyReluOptions, x: Array) -> Array:
 LEAKY_RELU = Op(
     "LEAKY_RELU",
     options=LeakyReluOptions,
-    infer=like_input("LEAKY_RELU", types.FLOAT, quantized.QUANTIZED),
+    infer=like_input(types.FLOAT, quantized.QUANTIZED),
     run=each(_leaky_relu),
-    bind=bind_quantized("LEAKY_RELU", quantized.leaky_relu),
+    bind=bind_quantized(quantized.leaky_relu),
     versions=range(1, 3),
 )

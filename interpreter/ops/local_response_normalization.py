@@ -19,9 +19,9 @@ class LocalResponseNormalizationOptions:
 
 
 def _infer(options: LocalResponseNormalizationOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("LOCAL_RESPONSE_NORMALIZATION", inputs, 1)
-    require.types("LOCAL_RESPONSE_NORMALIZATION", x, types.FLOAT)
-    require.rank("LOCAL_RESPONSE_NORMALIZATION", x, exactly=4)
+    (x,) = require.present(inputs, 1)
+    require.types(x, types.FLOAT)
+    require.rank(x, exactly=4)
     return [TensorSpec(x.type, x.shape)]
 
 

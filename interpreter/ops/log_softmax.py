@@ -22,9 +22,9 @@ class LogSoftmaxOptions:
 
 
 def _infer(options: LogSoftmaxOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("LOG_SOFTMAX", inputs, 1)
-    require.types_or_quantized("LOG_SOFTMAX", x, types.FLOAT, BYTES)
-    require.rank("LOG_SOFTMAX", x, at_least=1)
+    (x,) = require.present(inputs, 1)
+    require.types_or_quantized(x, types.FLOAT, BYTES)
+    require.rank(x, at_least=1)
     return [TensorSpec(x.type, x.shape)]
 
 
@@ -36,15 +36,15 @@ def _run(options: LogSoftmaxOptions, inputs: Inputs) -> list[Array]:
 
 def _bind(options: LogSoftmaxOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
     """Fixed-point exponentials, their sum and its logarithm (integer_ops/log_softmax.h)."""
-    (x,) = require.present("LOG_SOFTMAX", inputs, 1)
+    (x,) = require.present(inputs, 1)
     if not require.is_quantized(x):
         return None
     output = outputs[0]
     low, high = types.limits(output.dtype)
-    scale, zero = fixed_point.scale_of("LOG_SOFTMAX", output), fixed_point.zero_point_of("LOG_SOFTMAX", output)
+    scale, zero = fixed_point.scale_of(output), fixed_point.zero_point_of(output)
     if scale != 1 / 16 or zero != high:
-        raise ModelError(f"LOG_SOFTMAX: expected an output of scale 1/16 and zero point {high}, got {scale:g}, {zero}")
-    factor = difference_multiplier(float(fixed_point.scale_of("LOG_SOFTMAX", x)), 1.0)
+        raise ModelError(f"expected an output of scale 1/16 and zero point {high}, got {scale:g}, {zero}")
+    factor = difference_multiplier(float(fixed_point.scale_of(x)), 1.0)
     least = smallest_difference(int(factor.shift))
     back = fixed_point.quantize_multiplier((1 << factor.shift) / float(factor.value))
 

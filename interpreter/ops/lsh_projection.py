@@ -21,19 +21,19 @@ class LSHProjectionOptions:
 
 
 def _infer(options: LSHProjectionOptions, inputs: Specs) -> list[TensorSpec]:
-    seeds, x = require.present("LSH_PROJECTION", inputs, 2)
-    require.types("LSH_PROJECTION", seeds, types.FLOAT)
-    require.rank("LSH_PROJECTION", seeds, exactly=2)
+    seeds, x = require.present(inputs, 2)
+    require.types(seeds, types.FLOAT)
+    require.rank(seeds, exactly=2)
     hashes, bits = seeds.static_shape
-    if require.rank("LSH_PROJECTION", x, at_least=1) and not x.static_shape[0]:
-        raise ShapeError("LSH_PROJECTION: expected at least one row, got none")
+    if require.rank(x, at_least=1) and not x.static_shape[0]:
+        raise ShapeError("expected at least one row, got none")
     if bits > _MOST_BITS or x.type == TensorType.STRING:
-        raise ShapeError(f"LSH_PROJECTION: expected at most {_MOST_BITS} bits of plain elements, got {bits}")
+        raise ShapeError(f"expected at most {_MOST_BITS} bits of plain elements, got {bits}")
     weights = inputs[2] if len(inputs) > 2 else None
     if weights is not None and (weights.type not in types.FLOAT or weights.shape != x.static_shape[:1]):
-        raise ShapeError(f"LSH_PROJECTION: weights {weights.shape} for input {list(x.static_shape)}")
+        raise ShapeError(f"weights {weights.shape} for input {list(x.static_shape)}")
     if options.type not in (_SPARSE, _DENSE):
-        raise ShapeError(f"LSH_PROJECTION: expected type 1 (sparse) or 2 (dense), got {options.type}")
+        raise ShapeError(f"expected type 1 (sparse) or 2 (dense), got {options.type}")
     return [TensorSpec(TensorType.INT32, (hashes if options.type == _SPARSE else hashes * bits,))]
 
 

@@ -27,12 +27,12 @@ class LSTMOptions:
 
 def _infer(options: LSTMOptions, inputs: Specs) -> list[TensorSpec]:
     if len(inputs) not in (20, 24):
-        raise ShapeError(f"LSTM: expected 20 or 24 inputs, got {len(inputs)}")
-    (x,) = require.present("LSTM", inputs, 1)
-    require.types("LSTM", x, (*types.FLOAT, TensorType.INT8))
-    require.rank("LSTM", x, exactly=2)
+        raise ShapeError(f"expected 20 or 24 inputs, got {len(inputs)}")
+    (x,) = require.present(inputs, 1)
+    require.types(x, (*types.FLOAT, TensorType.INT8))
+    require.rank(x, exactly=2)
     batch, depth = x.static_shape
-    return [TensorSpec(x.type, (batch, lstm_cell.check("LSTM", inputs, depth, batch)))]
+    return [TensorSpec(x.type, (batch, lstm_cell.check(inputs, depth, batch)))]
 
 
 def _run(options: LSTMOptions, inputs: Inputs, scales: Scales = NO_SCALES) -> list[Array]:
@@ -42,16 +42,16 @@ def _run(options: LSTMOptions, inputs: Inputs, scales: Scales = NO_SCALES) -> li
     return [output, *lstm_cell.like_states(inputs, FULL, h_new, c_new)]
 
 
-_bind_hybrid = hybrid.bind("LSTM", _run)
+_bind_hybrid = hybrid.bind(_run)
 
 
 def _bind(options: LSTMOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    (x,) = require.present("LSTM", inputs, 1)
+    (x,) = require.present(inputs, 1)
     if x.type == TensorType.FLOAT32:
         return _bind_hybrid(options, inputs, outputs)
     if len(outputs) > 6:
-        return integer_lstm_8.bind("LSTM", options, inputs, outputs)
-    return integer_lstm.bind("LSTM", options, inputs, outputs, time_major=True)
+        return integer_lstm_8.bind(options, inputs, outputs)
+    return integer_lstm.bind(options, inputs, outputs, time_major=True)
 
 
 def _select(options: LSTMOptions) -> Op:
@@ -72,18 +72,18 @@ LSTM = Op(
 
 def _infer_basic(options: LSTMOptions, inputs: Specs) -> list[TensorSpec]:
     """Operands: input, previous activation, weights, bias, previous state."""
-    x, h, weights, bias, c = require.present("LSTM", inputs, 5)
+    x, h, weights, bias, c = require.present(inputs, 5)
     quantized = x.type == TensorType.UINT8
     for spec in (x, h, weights, c):
         wanted = (TensorType.INT16 if spec is c else TensorType.UINT8,) if quantized else types.FLOAT
-        require.types("LSTM", spec, wanted)
-        require.rank("LSTM", spec, exactly=2)
+        require.types(spec, wanted)
+        require.rank(spec, exactly=2)
     (batch, depth), (_, units) = x.static_shape, h.static_shape
     expected = {1: (batch, units), 2: (4 * units, depth + units), 3: (4 * units,), 4: (batch, units)}
     for position, spec in enumerate((h, weights, bias, c), start=1):
         if spec.static_shape != expected[position]:
             raise ShapeError(
-                f"LSTM: expected input {position} of shape {list(expected[position])}, got {list(spec.static_shape)}"
+                f"expected input {position} of shape {list(expected[position])}, got {list(spec.static_shape)}"
             )
     state, joined, gates = (batch, units), (batch, depth + units), (batch, 4 * units)
     return [TensorSpec(h.type, state), TensorSpec(c.type, state), TensorSpec(x.type, joined), TensorSpec(c.type, gates)]
@@ -101,7 +101,7 @@ def _run_basic(options: LSTMOptions, inputs: Inputs) -> list[Array]:
 
 
 def _bind_basic(options: LSTMOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    (x,) = require.present("LSTM", inputs, 1)
+    (x,) = require.present(inputs, 1)
     return None if x.type == TensorType.FLOAT32 else integer_basic_lstm.bind(inputs, outputs)
 
 

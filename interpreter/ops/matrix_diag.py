@@ -9,8 +9,8 @@ from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 
 
 def _infer_diag(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("MATRIX_DIAG", inputs, 1)
-    require.rank("MATRIX_DIAG", x, at_least=1)
+    (x,) = require.present(inputs, 1)
+    require.rank(x, at_least=1)
     return [TensorSpec(x.type, (*x.static_shape, x.static_shape[-1]))]
 
 
@@ -23,12 +23,12 @@ def _run_diag(options: NoOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_set(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    x, diagonal = require.present("MATRIX_SET_DIAG", inputs, 2)
-    require.rank("MATRIX_SET_DIAG", x, at_least=2)
-    require.same_type("MATRIX_SET_DIAG", x, diagonal)
+    x, diagonal = require.present(inputs, 2)
+    require.rank(x, at_least=2)
+    require.same_type(x, diagonal)
     *outer, rows, columns = x.static_shape
     if diagonal.static_shape != (*outer, min(rows, columns)):
-        raise ShapeError(f"MATRIX_SET_DIAG: diagonal {list(diagonal.static_shape)} for {list(x.static_shape)}")
+        raise ShapeError(f"diagonal {list(diagonal.static_shape)} for {list(x.static_shape)}")
     return [TensorSpec(x.type, x.shape)]
 
 

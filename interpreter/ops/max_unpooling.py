@@ -19,8 +19,6 @@ from litecl.interpreter.op import Inputs, Op, Specs
 from litecl.interpreter.options import CustomOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 
-_POOL = "MaxPoolingWithArgmax2D"
-_UNPOOL = "MaxUnpooling2D"
 _PADDINGS = {"SAME": Padding.SAME, "VALID": Padding.VALID}
 _C_PADDINGS = {1: Padding.SAME, 2: Padding.VALID}
 _C_SIZES = (32, 40)  # of TfLitePoolParams, whose padding values got offsets later
@@ -39,31 +37,31 @@ class _Pooling:
     def windows(self, height: int, width: int) -> tuple[Window, Window]:
         """The window along height and along width."""
         return (
-            fit(_POOL, self.padding, height, self.size[0], self.strides[0]),
-            fit(_POOL, self.padding, width, self.size[1], self.strides[1]),
+            fit(self.padding, height, self.size[0], self.strides[0]),
+            fit(self.padding, width, self.size[1], self.strides[1]),
         )
 
 
-def _c_structure(op: str, data: bytes) -> _Pooling:
+def _c_structure(data: bytes) -> _Pooling:
     """A TfLitePoolParams: padding, strides (width, height), window (width, height), activation, what Prepare found."""
     if len(data) < 24:
-        raise ModelError(f"{op}: expected options of at least 24 bytes, got {len(data)}")
+        raise ModelError(f"expected options of at least 24 bytes, got {len(data)}")
     padding, stride_w, stride_h, size_w, size_h, function = np.frombuffer(data[:24], "<i4").tolist()
     if min(stride_w, stride_h, size_w, size_h) < 1 or padding not in _C_PADDINGS:
-        raise ShapeError(f"{op}: padding {padding}, strides {stride_h}, {stride_w}, window {size_h}, {size_w}")
+        raise ShapeError(f"padding {padding}, strides {stride_h}, {stride_w}, window {size_h}, {size_w}")
     return _Pooling(_C_PADDINGS[padding], (stride_h, stride_w), (size_h, size_w), True, function)
 
 
 def _pooling(options: CustomOptions) -> _Pooling:
     if len(options.data) in _C_SIZES and options.data[0] in _C_PADDINGS and not any(options.data[1:4]):
-        return _c_structure(_POOL, options.data)
+        return _c_structure(options.data)
     fields = options.fields()
     size, strides = (_spatial(name, fields.get(name)) for name in ("ksize", "strides"))
     padding = fields.get("padding")
     if not isinstance(padding, str) or padding not in _PADDINGS:
-        raise ShapeError(f"{_POOL}: expected a padding of SAME or VALID, got {padding!r}")
+        raise ShapeError(f"expected a padding of SAME or VALID, got {padding!r}")
     if fields.get("include_batch_in_index"):
-        raise ModelError(f"{_POOL}: include_batch_in_index is not supported")
+        raise ModelError("include_batch_in_index is not supported")
     return _Pooling(_PADDINGS[padding], strides, size)
 
 
@@ -71,14 +69,14 @@ def _spatial(name: str, values: Any) -> tuple[int, int]:
     """The height and the width of a field that gives them between two ones."""
     numbers = isinstance(values, list) and len(values) == 4 and all(type(value) is int for value in values)
     if not numbers or values[0] != 1 or values[3] != 1:
-        raise ShapeError(f"{_POOL}: expected {name} of [1, height, width, 1], got {values}")
+        raise ShapeError(f"expected {name} of [1, height, width, 1], got {values}")
     return values[1], values[2]
 
 
 def _infer_pool(options: CustomOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present(_POOL, inputs, 1)
-    require.types(_POOL, x, types.FLOAT)
-    require.rank(_POOL, x, exactly=4)
+    (x,) = require.present(inputs, 1)
+    require.types(x, types.FLOAT)
+    require.rank(x, exactly=4)
     pooling = _pooling(options)
     batch, height, width, channels = x.static_shape
     rows, columns = pooling.windows(height, width)
@@ -120,14 +118,14 @@ def _unpooled(pooling: _Pooling, height: int, width: int, in_window: bool) -> tu
 
 
 def _infer_unpool(options: CustomOptions, inputs: Specs) -> list[TensorSpec]:
-    x, places = require.present(_UNPOOL, inputs, 2)
-    require.types(_UNPOOL, x, types.FLOAT)
-    require.types(_UNPOOL, places, (TensorType.INT32, TensorType.FLOAT32))
-    require.rank(_UNPOOL, x, exactly=4)
+    x, places = require.present(inputs, 2)
+    require.types(x, types.FLOAT)
+    require.types(places, (TensorType.INT32, TensorType.FLOAT32))
+    require.rank(x, exactly=4)
     if x.shape != places.shape:
-        raise ShapeError(f"{_UNPOOL}: indices {list(places.static_shape)} for shape {list(x.static_shape)}")
+        raise ShapeError(f"indices {list(places.static_shape)} for shape {list(x.static_shape)}")
     batch, height, width, channels = x.static_shape
-    pooling = _c_structure(_UNPOOL, options.data)
+    pooling = _c_structure(options.data)
     size = _unpooled(pooling, height, width, places.type == TensorType.FLOAT32)
     return [TensorSpec(x.type, (batch, *size, channels))]
 
@@ -135,12 +133,12 @@ def _infer_unpool(options: CustomOptions, inputs: Specs) -> list[TensorSpec]:
 def _run_unpool(options: CustomOptions, inputs: Inputs) -> list[Array]:
     x, places = require.arrays(inputs, 2)
     batch, height, width, channels = x.shape
-    pooling = _c_structure(_UNPOOL, options.data)
+    pooling = _c_structure(options.data)
     in_window = places.dtype.kind == "f"
     shape = (batch, *_unpooled(pooling, height, width, in_window), channels)
-    result = np.zeros((batch, require.elements(_UNPOOL, shape[1:])), x.dtype)
+    result = np.zeros((batch, require.elements(shape[1:])), x.dtype)
     found = _in_image(pooling, places, shape[1:3]) if in_window else places
-    flat = require.indices(_UNPOOL, found.reshape(batch, -1), result.shape[1])
+    flat = require.indices(found.reshape(batch, -1), result.shape[1])
     # One image after another, and of two values for one place the later one counts.
     result[np.arange(batch)[:, None], flat] = x.reshape(batch, -1)
     return [result.reshape(shape)]
@@ -150,19 +148,21 @@ def _in_image(pooling: _Pooling, places: Array, size: tuple[int, ...]) -> Array:
     """The elements of an image of ``size`` (height, width) that taps of windows are. Raises ModelError for others."""
     taps = pooling.size[0] * pooling.size[1]
     if places.size and not (places.min() > -1 and places.max() < taps):  # NaN neither
-        raise ModelError(f"{_UNPOOL}: index {places.min()} to {places.max()} out of range for {taps} taps of a window")
+        raise ModelError(f"index {places.min()} to {places.max()} out of range for {taps} taps of a window")
     found = []
     for axis, tap in enumerate(np.divmod(places.astype(np.int64), pooling.size[1]), start=1):
         count, stride, extent = places.shape[axis], pooling.strides[axis - 1], pooling.size[axis - 1]
         before = max(0, (count - 1) * stride + extent - size[axis - 1]) // 2
         origin = (np.arange(count) * stride - before).reshape(-1, *(1,) * (3 - axis))
-        found.append(require.indices(_UNPOOL, origin + tap, size[axis - 1]))
+        found.append(require.indices(origin + tap, size[axis - 1]))
     channels = places.shape[3]
     return np.asarray((found[0] * size[1] + found[1]) * channels + np.arange(channels))
 
 
-MAX_POOLING_WITH_ARGMAX_2D = Op(_POOL, options=CustomOptions, infer=_infer_pool, run=_run_pool, custom=True)
-MAX_UNPOOLING_2D = Op(_UNPOOL, options=CustomOptions, infer=_infer_unpool, run=_run_unpool, custom=True)
+MAX_POOLING_WITH_ARGMAX_2D = Op(
+    "MaxPoolingWithArgmax2D", options=CustomOptions, infer=_infer_pool, run=_run_pool, custom=True
+)
+MAX_UNPOOLING_2D = Op("MaxUnpooling2D", options=CustomOptions, infer=_infer_unpool, run=_run_unpool, custom=True)
 LITERT_MAX_UNPOOLING_2D = Op(
     "LiteRtMaxUnpooling2D", options=CustomOptions, infer=_infer_unpool, run=_run_unpool, custom=True
 )

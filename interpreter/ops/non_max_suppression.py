@@ -81,20 +81,20 @@ def _compare(
     return False
 
 
-def _infer(name: str, operands: int, inputs: Specs) -> int | None:
+def _infer(operands: int, inputs: Specs) -> int | None:
     """The number of outputs' rows. Raises ShapeError where the operands do not fit."""
-    boxes, scores, most, *thresholds = require.present(name, inputs, operands)
+    boxes, scores, most, *thresholds = require.present(inputs, operands)
     for spec in (boxes, scores, *thresholds):
-        require.types(name, spec, types.FLOAT)
-    require.types(name, most, (TensorType.INT32,))
-    require.rank(name, scores, exactly=1)
+        require.types(spec, types.FLOAT)
+    require.types(most, (TensorType.INT32,))
+    require.rank(scores, exactly=1)
     if boxes.static_shape != (*scores.static_shape, 4):
-        raise ShapeError(f"{name}: boxes {list(boxes.static_shape)} for scores {list(scores.static_shape)}")
+        raise ShapeError(f"boxes {list(boxes.static_shape)} for scores {list(scores.static_shape)}")
     for spec in (most, *thresholds):
-        require.rank(name, spec, exactly=0)
-    count = require.integer(name, most)
+        require.rank(spec, exactly=0)
+    count = require.integer(most)
     if count is not None and count < 0:
-        raise ShapeError(f"{name}: expected a max_output_size of at least 0, got {count}")
+        raise ShapeError(f"expected a max_output_size of at least 0, got {count}")
     return count
 
 
@@ -105,7 +105,7 @@ def _padded(values: list[int] | list[np.float32], count: int, dtype: type) -> Ar
 
 
 def _infer_v4(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    count = _infer("NON_MAX_SUPPRESSION_V4", 5, inputs)
+    count = _infer(5, inputs)
     return [TensorSpec(TensorType.INT32, None if count is None else (count,)), TensorSpec(TensorType.INT32, ())]
 
 
@@ -116,7 +116,7 @@ def _run_v4(options: NoOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_v5(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    count = _infer("NON_MAX_SUPPRESSION_V5", 6, inputs)
+    count = _infer(6, inputs)
     shape = None if count is None else (count,)
     outputs = ((TensorType.INT32, shape), (TensorType.FLOAT32, shape), (TensorType.INT32, ()))
     return [TensorSpec(type_, shape) for type_, shape in outputs]
@@ -126,7 +126,7 @@ def _run_v5(options: NoOptions, inputs: Inputs) -> list[Array]:
     boxes, scores, most, *thresholds = require.arrays(inputs, 6)
     sigma = float(thresholds[2].item())
     if sigma < 0:
-        raise ShapeError(f"NON_MAX_SUPPRESSION_V5: expected a soft_nms_sigma of at least 0, got {sigma}")
+        raise ShapeError(f"expected a soft_nms_sigma of at least 0, got {sigma}")
     count = int(most.item())
     chosen, kept = select(boxes, scores, count, *(float(t.item()) for t in thresholds))
     return [_padded(chosen, count, np.int32), _padded(kept, count, np.float32), np.array(len(chosen), np.int32)]

@@ -15,18 +15,18 @@ class OneHotOptions:
 
 
 def _infer(options: OneHotOptions, inputs: Specs) -> list[TensorSpec]:
-    indices, depth, on, off = require.present("ONE_HOT", inputs, 4)
-    require.types("ONE_HOT", indices, types.INDEX)
-    require.same_type("ONE_HOT", on, off)
-    count = require.integer("ONE_HOT", depth)
+    indices, depth, on, off = require.present(inputs, 4)
+    require.types(indices, types.INDEX)
+    require.same_type(on, off)
+    count = require.integer(depth)
     shape = indices.static_shape
-    axis = require.axis("ONE_HOT", options.axis, len(shape) + 1)
+    axis = require.axis(options.axis, len(shape) + 1)
     return [TensorSpec(on.type, None if count is None else (*shape[:axis], count, *shape[axis:]))]
 
 
 def _run(options: OneHotOptions, inputs: Inputs) -> list[Array]:
     indices, depth, on, off = require.arrays(inputs, 4)
-    axis = require.axis("ONE_HOT", options.axis, indices.ndim + 1)
+    axis = require.axis(options.axis, indices.ndim + 1)
     places = np.arange(depth.item()).reshape([-1] + [1] * (indices.ndim - axis))
     hot = np.expand_dims(indices, axis) == places
     return [np.where(hot, on.reshape(()), off.reshape(()))]

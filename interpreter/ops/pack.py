@@ -24,14 +24,14 @@ class UnpackOptions:
 
 def _infer_pack(options: PackOptions, inputs: Specs) -> list[TensorSpec]:
     if len(inputs) != options.values_count:
-        raise ShapeError(f"PACK: expected {options.values_count} inputs, got {len(inputs)}")
-    parts = require.present("PACK", inputs, max(1, len(inputs)))
-    type_ = require.same_type("PACK", *parts)
+        raise ShapeError(f"expected {options.values_count} inputs, got {len(inputs)}")
+    parts = require.present(inputs, max(1, len(inputs)))
+    type_ = require.same_type(*parts)
     shape = parts[0].static_shape
     for part in parts[1:]:
         if part.static_shape != shape:
-            raise ShapeError(f"PACK: shapes differ: {list(shape)} and {list(part.static_shape)}")
-    axis = require.axis("PACK", options.axis, len(shape) + 1)
+            raise ShapeError(f"shapes differ: {list(shape)} and {list(part.static_shape)}")
+    axis = require.axis(options.axis, len(shape) + 1)
     return [TensorSpec(type_, (*shape[:axis], len(parts), *shape[axis:]))]
 
 
@@ -40,11 +40,11 @@ def _run_pack(options: PackOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_unpack(options: UnpackOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("UNPACK", inputs, 1)
+    (x,) = require.present(inputs, 1)
     shape = x.static_shape
-    axis = require.axis("UNPACK", options.axis, require.rank("UNPACK", x, at_least=1))
+    axis = require.axis(options.axis, require.rank(x, at_least=1))
     if shape[axis] != options.num:
-        raise ShapeError(f"UNPACK: expected {options.num} along axis {axis}, got shape {list(shape)}")
+        raise ShapeError(f"expected {options.num} along axis {axis}, got shape {list(shape)}")
     return [TensorSpec(x.type, shape[:axis] + shape[axis + 1 :])] * options.num
 
 

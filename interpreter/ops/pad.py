@@ -22,16 +22,16 @@ class MirrorPadOptions:
     mode: MirrorPadMode = MirrorPadMode.REFLECT
 
 
-def _borders(name: str, x: TensorSpec, paddings: TensorSpec) -> Borders | None:
+def _borders(x: TensorSpec, paddings: TensorSpec) -> Borders | None:
     """Elements before and after, for every dimension; None where they are not constant."""
-    rank = require.rank(name, x)
+    rank = require.rank(x)
     if paddings.static_shape != (rank, 2):
-        raise ShapeError(f"{name}: expected paddings of shape [{rank}, 2], got {list(paddings.static_shape)}")
-    values = require.integers(name, paddings, _BORDERS)
+        raise ShapeError(f"expected paddings of shape [{rank}, 2], got {list(paddings.static_shape)}")
+    values = require.integers(paddings, _BORDERS)
     if values is None:
         return None
     if any(value < 0 for value in values):
-        raise ShapeError(f"{name}: paddings must not be negative, got {values}")
+        raise ShapeError(f"paddings must not be negative, got {values}")
     return list(zip(values[::2], values[1::2], strict=True))
 
 
@@ -43,25 +43,25 @@ def _padded(x: TensorSpec, borders: Borders | None) -> list[TensorSpec]:
 
 
 def _infer_pad(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    x, paddings = require.present("PAD", inputs, 2)
-    return _padded(x, _borders("PAD", x, paddings))
+    x, paddings = require.present(inputs, 2)
+    return _padded(x, _borders(x, paddings))
 
 
 def _infer_padv2(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    x, paddings, value = require.present("PADV2", inputs, 3)
-    require.same_type("PADV2", x, value)
+    x, paddings, value = require.present(inputs, 3)
+    require.same_type(x, value)
     if value.size != 1:
-        raise ShapeError(f"PADV2: expected one padding value, got shape {list(value.static_shape)}")
-    return _padded(x, _borders("PADV2", x, paddings))
+        raise ShapeError(f"expected one padding value, got shape {list(value.static_shape)}")
+    return _padded(x, _borders(x, paddings))
 
 
 def _infer_mirror(options: MirrorPadOptions, inputs: Specs) -> list[TensorSpec]:
-    x, paddings = require.present("MIRROR_PAD", inputs, 2)
-    borders = _borders("MIRROR_PAD", x, paddings)
+    x, paddings = require.present(inputs, 2)
+    borders = _borders(x, paddings)
     inset = 1 if options.mode == MirrorPadMode.REFLECT else 0
     for size, border in zip(x.static_shape, borders or (), strict=False):
         if max(border) > size - inset:
-            raise ShapeError(f"MIRROR_PAD: {options.mode.name} border {border} is wider than a dimension of {size} has")
+            raise ShapeError(f"{options.mode.name} border {border} is wider than a dimension of {size} has")
     return _padded(x, borders)
 
 

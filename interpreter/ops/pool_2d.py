@@ -25,12 +25,12 @@ class Pool2DOptions:
     fused_activation_function: ActivationFunctionType = ActivationFunctionType.NONE
 
 
-def windows(op: str, options: Pool2DOptions, x: Shape) -> Windows:
+def windows(options: Pool2DOptions, x: Shape) -> Windows:
     """The window along height and along width of an input [n, h, w, c]."""
     o = options
     return (
-        window.fit(op, o.padding, x[1], o.filter_height, o.stride_h),
-        window.fit(op, o.padding, x[2], o.filter_width, o.stride_w),
+        window.fit(o.padding, x[1], o.filter_height, o.stride_h),
+        window.fit(o.padding, x[2], o.filter_width, o.stride_w),
     )
 
 
@@ -59,27 +59,27 @@ Kernel = Callable[[Array, Windows], Array]
 
 def _pool(name: str, kernel: Kernel, last_version: int, integer: Kernel | None = None) -> Op:
     def infer(options: Pool2DOptions, inputs: Specs) -> list[TensorSpec]:
-        (x,) = require.present(name, inputs, 1)
-        require.types(name, x, types.FLOAT if integer is None else (*types.FLOAT, *rescale.INTEGERS))
-        require.rank(name, x, exactly=4)
-        height, width = windows(name, options, x.static_shape)
+        (x,) = require.present(inputs, 1)
+        require.types(x, types.FLOAT if integer is None else (*types.FLOAT, *rescale.INTEGERS))
+        require.rank(x, exactly=4)
+        height, width = windows(options, x.static_shape)
         return [TensorSpec(x.type, (x.static_shape[0], height.output, width.output, x.static_shape[3]))]
 
     def run(options: Pool2DOptions, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)
-        result = kernel(x, windows(name, options, x.shape))
+        result = kernel(x, windows(options, x.shape))
         return [activation.apply(options.fused_activation_function, result)]
 
     def bind(options: Pool2DOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-        (x,) = require.present(name, inputs, 1)
-        return None if integer is None or x.type == TensorType.FLOAT32 else _clamped(name, integer, options, outputs[0])
+        (x,) = require.present(inputs, 1)
+        return None if integer is None or x.type == TensorType.FLOAT32 else _clamped(integer, options, outputs[0])
 
     return Op(name, versions=range(1, last_version + 1), options=Pool2DOptions, infer=infer, run=run, bind=bind)
 
 
-def _clamped(name: str, kernel: Kernel, options: Pool2DOptions, output: TensorSpec) -> Run:
-    low, high = fixed_point.activation_range(name, options.fused_activation_function, output)
-    geometry = cache(partial(windows, name, options))
+def _clamped(kernel: Kernel, options: Pool2DOptions, output: TensorSpec) -> Run:
+    low, high = fixed_point.activation_range(options.fused_activation_function, output)
+    geometry = cache(partial(windows, options))
 
     def run(options: Pool2DOptions, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)

@@ -14,14 +14,14 @@ from litecl.interpreter.schema import TensorType
 
 
 def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    x, alpha = require.present("PRELU", inputs, 2)
+    x, alpha = require.present(inputs, 2)
     if (x.type, alpha.type) != (TensorType.INT16, TensorType.INT8):
-        require.same_type("PRELU", x, alpha)
-        require.types("PRELU", alpha, (*types.FLOAT, *BYTES))
+        require.same_type(x, alpha)
+        require.types(alpha, (*types.FLOAT, *BYTES))
     for spec in (x, alpha):
-        require.types_or_quantized("PRELU", spec, types.FLOAT, QUANTIZED)
-    if require.broadcast("PRELU", x, alpha) != x.shape:
-        raise ShapeError(f"PRELU: alpha {alpha.shape} does not broadcast to the input {x.shape}")
+        require.types_or_quantized(spec, types.FLOAT, QUANTIZED)
+    if require.broadcast(x, alpha) != x.shape:
+        raise ShapeError(f"alpha {alpha.shape} does not broadcast to the input {x.shape}")
     return [TensorSpec(x.type, x.shape)]
 
 
@@ -32,14 +32,14 @@ def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
 
 def _bind(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
     """One factor for each sign, the one of negative elements without alpha's integers."""
-    x, alpha = require.present("PRELU", inputs, 2)
+    x, alpha = require.present(inputs, 2)
     if not require.is_quantized(x):
         return None
     (output,) = outputs
-    symmetric("PRELU", x, output)
-    positive = real_ratio("PRELU", x, output)
-    negative = real_ratio("PRELU", x, output, float(fixed_point.scale_of("PRELU", alpha)))
-    x_zero, alpha_zero, zero = (fixed_point.zero_point_of("PRELU", spec) for spec in (x, alpha, output))
+    symmetric(x, output)
+    positive = real_ratio(x, output)
+    negative = real_ratio(x, output, float(fixed_point.scale_of(alpha)))
+    x_zero, alpha_zero, zero = (fixed_point.zero_point_of(spec) for spec in (x, alpha, output))
     low, high = types.limits(output.dtype)
 
     def run(options: NoOptions, inputs: Inputs) -> list[Array]:

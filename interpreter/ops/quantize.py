@@ -62,16 +62,16 @@ def quantize(x: Array, quantization: Quantization, type_: TensorType) -> Array:
 
 
 def _infer_quantize(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("QUANTIZE", inputs, 1)
+    (x,) = require.present(inputs, 1)
     return [TensorSpec(TensorType.INT8 if x.type in types.FLOAT else x.type, x.shape)]
 
 
 def _bind_quantize(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    (x,) = require.present("QUANTIZE", inputs, 1)
+    (x,) = require.present(inputs, 1)
     if x.type not in types.FLOAT:
         return _requantize(x, outputs[0])
-    type_ = require.types("QUANTIZE", outputs[0], _STORED)
-    quantization = affine("QUANTIZE", outputs[0])
+    type_ = require.types(outputs[0], _STORED)
+    quantization = affine(outputs[0])
 
     def run(options: NoOptions, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)
@@ -83,11 +83,9 @@ def _bind_quantize(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSp
 def _requantize(x: TensorSpec, output: TensorSpec) -> Run:
     """From integers to integers of another scale, by a fixed-point factor (reference/requantize.h)."""
     if output.type not in _REQUANTIZED.get(x.type, ()):
-        raise UnsupportedOp(f"QUANTIZE: no kernel from {x.type.name} to {output.type.name}")
-    factor = fixed_point.quantize_multiplier(
-        fixed_point.scale_of("QUANTIZE", x) / fixed_point.scale_of("QUANTIZE", output)
-    )
-    x_zero, zero = fixed_point.zero_point_of("QUANTIZE", x), fixed_point.zero_point_of("QUANTIZE", output)
+        raise UnsupportedOp(f"no kernel from {x.type.name} to {output.type.name}")
+    factor = fixed_point.quantize_multiplier(fixed_point.scale_of(x) / fixed_point.scale_of(output))
+    x_zero, zero = fixed_point.zero_point_of(x), fixed_point.zero_point_of(output)
     low, high = types.integer_limits(output.type)
 
     def run(options: NoOptions, inputs: Inputs) -> list[Array]:
@@ -99,8 +97,8 @@ def _requantize(x: TensorSpec, output: TensorSpec) -> Run:
 
 
 def _infer_dequantize(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("DEQUANTIZE", inputs, 1)
-    require.types("DEQUANTIZE", x, (*_STORED, TensorType.FLOAT16))
+    (x,) = require.present(inputs, 1)
+    require.types(x, (*_STORED, TensorType.FLOAT16))
     return [TensorSpec(TensorType.FLOAT32, x.shape)]
 
 
@@ -110,10 +108,10 @@ def _run_dequantize(options: NoOptions, inputs: Inputs) -> list[Array]:
 
 
 def _bind_dequantize(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    (x,) = require.present("DEQUANTIZE", inputs, 1)
+    (x,) = require.present(inputs, 1)
     if x.type == TensorType.FLOAT16:
         return None
-    quantization = affine("DEQUANTIZE", x)
+    quantization = affine(x)
 
     def run(options: NoOptions, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)
@@ -136,7 +134,7 @@ QUANTIZE = Op(
     "QUANTIZE",
     options=NoOptions,
     infer=_infer_quantize,
-    run=require.unbound("QUANTIZE"),
+    run=require.unbound,
     bind=_bind_quantize,
     versions=range(1, 7),
     declared_types=True,
@@ -152,7 +150,7 @@ DEQUANTIZE = Op(
 FAKE_QUANT = Op(
     "FAKE_QUANT",
     options=FakeQuantOptions,
-    infer=like_input("FAKE_QUANT", types.FLOAT),
+    infer=like_input(types.FLOAT),
     run=each(_fake_quant),
     versions=range(1, 3),
 )

@@ -107,12 +107,12 @@ def _normal(words: Array) -> Array:
 
 def _random(name: str, distribution: Callable[[Array], Array]) -> Op:
     def infer(options: RandomOptions, inputs: Specs) -> list[TensorSpec]:
-        (shape,) = require.present(name, inputs, 1)
-        require.types(name, shape, (TensorType.INT32,))
-        require.rank(name, shape, exactly=1)
-        values = require.integers(name, shape)
+        (shape,) = require.present(inputs, 1)
+        require.types(shape, (TensorType.INT32,))
+        require.rank(shape, exactly=1)
+        values = require.integers(shape)
         if values is not None and min(values, default=0) < 0:
-            raise ShapeError(f"{name}: dimensions must not be negative, got {values}")
+            raise ShapeError(f"dimensions must not be negative, got {values}")
         return [TensorSpec(TensorType.FLOAT32, None if values is None else tuple(values))]
 
     def bind(options: RandomOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
@@ -120,35 +120,35 @@ def _random(name: str, distribution: Callable[[Array], Array]) -> Op:
 
         def run(options: RandomOptions, inputs: Inputs) -> list[Array]:
             (shape,) = require.arrays(inputs, 1)
-            size = require.elements(name, shape.tolist())
+            size = require.elements(shape.tolist())
             words = generator.blocks(-(-size // 4))
             return [distribution(words).reshape(-1)[:size].reshape(shape.tolist())]
 
         return run
 
-    return Op(name, options=RandomOptions, infer=infer, run=require.unbound(name), bind=bind, pure=False)
+    return Op(name, options=RandomOptions, infer=infer, run=require.unbound, bind=bind, pure=False)
 
 
 def _infer_multinomial(options: RandomOptions, inputs: Specs) -> list[TensorSpec]:
-    logits, count = require.present("MULTINOMIAL", inputs, 2)
-    require.types("MULTINOMIAL", logits, types.FLOAT)
-    require.rank("MULTINOMIAL", logits, exactly=2)
+    logits, count = require.present(inputs, 2)
+    require.types(logits, types.FLOAT)
+    require.rank(logits, exactly=2)
     if logits.static_shape[1] == 0:
-        raise ShapeError("MULTINOMIAL: expected at least one class, got none")
-    samples = require.integer("MULTINOMIAL", count)
+        raise ShapeError("expected at least one class, got none")
+    samples = require.integer(count)
     if samples is not None and samples < 0:
-        raise ShapeError(f"MULTINOMIAL: expected at least 0 samples, got {samples}")
+        raise ShapeError(f"expected at least 0 samples, got {samples}")
     return [TensorSpec(TensorType.INT64, None if samples is None else (logits.static_shape[0], samples))]
 
 
 def _bind_multinomial(options: RandomOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    type_ = require.types("MULTINOMIAL", outputs[0], types.INDEX)
+    type_ = require.types(outputs[0], types.INDEX)
     generator = _Generator(options)
 
     def run(options: RandomOptions, inputs: Inputs) -> list[Array]:
         logits, count = require.arrays(inputs, 2)
         batches, samples = len(logits), int(count.item())
-        size = require.elements("MULTINOMIAL", [batches, samples])
+        size = require.elements([batches, samples])
         words = generator.blocks(-(-size // 2), skip=batches * (-(-samples // 4) * 4) * 2 * 256)
         numbers = _doubles(words.reshape(-1, 2))[:size].reshape(batches, samples, 1)
         finite = np.isfinite(logits)
@@ -169,20 +169,20 @@ def _doubles(words: Array) -> Array:
 
 
 def _infer_bits(options: StablehloRngBitGeneratorOptions, inputs: Specs) -> list[TensorSpec]:
-    (state,) = require.present("STABLEHLO_RNG_BIT_GENERATOR", inputs, 1)
-    require.types("STABLEHLO_RNG_BIT_GENERATOR", state, (TensorType.UINT64,))
+    (state,) = require.present(inputs, 1)
+    require.types(state, (TensorType.UINT64,))
     words = _ALGORITHMS.get(options.algorithm)
     if words is None:
-        raise ShapeError(f"STABLEHLO_RNG_BIT_GENERATOR: expected an algorithm of 0 to 2, got {options.algorithm}")
+        raise ShapeError(f"expected an algorithm of 0 to 2, got {options.algorithm}")
     if state.static_shape not in (((2,), (3,)) if words == 4 else ((2,),)):
-        raise ShapeError(f"STABLEHLO_RNG_BIT_GENERATOR: state of shape {list(state.static_shape)}")
+        raise ShapeError(f"state of shape {list(state.static_shape)}")
     return [TensorSpec(TensorType.UINT64, state.shape), TensorSpec(TensorType.UINT32, None)]
 
 
 def _bind_bits(options: StablehloRngBitGeneratorOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    require.types("STABLEHLO_RNG_BIT_GENERATOR", outputs[1], _BITS)
+    require.types(outputs[1], _BITS)
     dtype, shape = outputs[1].dtype, outputs[1].static_shape
-    size = require.elements("STABLEHLO_RNG_BIT_GENERATOR", shape) * (dtype.itemsize // 4)
+    size = require.elements(shape) * (dtype.itemsize // 4)
     width = _ALGORITHMS[options.algorithm]
 
     def run(options: StablehloRngBitGeneratorOptions, inputs: Inputs) -> list[Array]:
@@ -208,7 +208,7 @@ MULTINOMIAL = Op(
     "MULTINOMIAL",
     options=RandomOptions,
     infer=_infer_multinomial,
-    run=require.unbound("MULTINOMIAL"),
+    run=require.unbound,
     bind=_bind_multinomial,
     pure=False,
     declared_types=True,
@@ -217,7 +217,7 @@ STABLEHLO_RNG_BIT_GENERATOR = Op(
     "STABLEHLO_RNG_BIT_GENERATOR",
     options=StablehloRngBitGeneratorOptions,
     infer=_infer_bits,
-    run=require.unbound("STABLEHLO_RNG_BIT_GENERATOR"),
+    run=require.unbound,
     bind=_bind_bits,
     declared_types=True,
     declared_shapes=True,

@@ -18,7 +18,7 @@ from litecl.interpreter.schema import TensorType
 
 Axes = tuple[int, ...]
 Function = Callable[[Array, Axes, bool], Any]
-Bound = Callable[[str, TensorSpec, TensorSpec], Function]
+Bound = Callable[[TensorSpec, TensorSpec], Function]
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class ReducerOptions:
     keep_dims: bool = False
 
 
-def axes_of(name: str, values: list[int], rank: int) -> Axes:
+def axes_of(values: list[int], rank: int) -> Axes:
     """The axes that are reduced, each once, in order; a scalar has none, whatever is asked."""
-    return tuple(sorted({require.axis(name, value, rank) for value in values})) if rank else ()
+    return tuple(sorted({require.axis(value, rank) for value in values})) if rank else ()
 
 
 def reduced_shape(shape: Shape, axes: Axes, keep_dims: bool) -> Shape:
@@ -49,26 +49,26 @@ def _reducer(
     """The operator that applies ``function(x, axes, keep_dims)``; ``bound`` makes the function of quantized inputs."""
 
     def infer(options: ReducerOptions, inputs: Specs) -> list[TensorSpec]:
-        x, axes = require.present(name, inputs, 2)
-        require.types_or_quantized(name, x, allowed, stored)
-        values = require.integers(name, axes)
+        x, axes = require.present(inputs, 2)
+        require.types_or_quantized(x, allowed, stored)
+        values = require.integers(axes)
         if values is None:
             return [TensorSpec(x.type, None)]
-        resolved = axes_of(name, values, len(x.static_shape))
+        resolved = axes_of(values, len(x.static_shape))
         return [TensorSpec(x.type, reduced_shape(x.static_shape, resolved, options.keep_dims))]
 
     def kernel(function: Callable[[Array, Axes, bool], Any]) -> Run:
         def run(options: ReducerOptions, inputs: Inputs) -> list[Array]:
             x, axes = require.arrays(inputs, 2)
-            resolved = axes_of(name, axes.ravel().tolist(), x.ndim)
+            resolved = axes_of(axes.ravel().tolist(), x.ndim)
             with np.errstate(all="ignore"):
                 return [np.asarray(function(x, resolved, options.keep_dims), x.dtype)]
 
         return run
 
     def bind(options: ReducerOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-        x, _ = require.present(name, inputs, 2)
-        return kernel(bound(name, x, outputs[0])) if bound and require.is_quantized(x) else None
+        x, _ = require.present(inputs, 2)
+        return kernel(bound(x, outputs[0])) if bound and require.is_quantized(x) else None
 
     return Op(name, options=ReducerOptions, infer=infer, run=kernel(function), bind=bind, versions=versions)
 
@@ -114,9 +114,9 @@ def _count(x: Array, axes: Axes) -> int:
     return int(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
 
 
-def mean_factor(op: str, x: TensorSpec, output: TensorSpec, count: int) -> Multiplier:
+def mean_factor(x: TensorSpec, output: TensorSpec, count: int) -> Multiplier:
     """The factor from the sum of ``count`` elements to their mean on the output's scale (QuantizedMeanOrSum)."""
-    value, shift = fixed_point.quantize_multiplier(fixed_point.scale_of(op, x) / fixed_point.scale_of(op, output))
+    value, shift = fixed_point.quantize_multiplier(fixed_point.scale_of(x) / fixed_point.scale_of(output))
     bits = min(count.bit_length() - 1, 32, 31 + int(shift))
     return Multiplier((value << bits) // count, shift - bits)
 
@@ -124,9 +124,9 @@ def mean_factor(op: str, x: TensorSpec, output: TensorSpec, count: int) -> Multi
 def _quantized_sum(mean: bool) -> Bound:
     """The sum or the mean on the output's scale (QuantizedMeanOrSum)."""
 
-    def bound(op: str, x: TensorSpec, output: TensorSpec) -> Function:
-        symmetric(op, x, output)
-        x_zero, zero = fixed_point.zero_point_of(op, x), fixed_point.zero_point_of(op, output)
+    def bound(x: TensorSpec, output: TensorSpec) -> Function:
+        symmetric(x, output)
+        x_zero, zero = fixed_point.zero_point_of(x), fixed_point.zero_point_of(output)
         low, high = limits(output.dtype)
 
         def function(values: Array, axes: Axes, keep: bool) -> Array:
@@ -134,7 +134,7 @@ def _quantized_sum(mean: bool) -> Bound:
             total = np.asarray(np.sum(values, axis=axes, keepdims=keep, dtype=np.int64) - x_zero * count)
             if not values.size:
                 return np.zeros_like(total)
-            factor = mean_factor(op, x, output, count if mean else 1)
+            factor = mean_factor(x, output, count if mean else 1)
             return np.asarray(np.clip(fixed_point.multiply_by_quantized_multiplier(total, factor) + zero, low, high))
 
         return function
@@ -142,14 +142,14 @@ def _quantized_sum(mean: bool) -> Bound:
     return bound
 
 
-def _signed_sum(op: str, x: TensorSpec, output: TensorSpec) -> Function:
+def _signed_sum(x: TensorSpec, output: TensorSpec) -> Function:
     """UINT8 as TFLite's reference kernel, signed integers, which that leaves out, in float32 as its other one."""
     if output.type == TensorType.UINT8:
-        return _quantized_sum(mean=False)(op, x, output)
-    symmetric(op, x, output)
-    scale = np.float32(fixed_point.scale_of(op, x)) / np.float32(fixed_point.scale_of(op, output))
-    bias = np.float32(-fixed_point.zero_point_of(op, x)) * scale
-    zero = np.float32(fixed_point.zero_point_of(op, output))
+        return _quantized_sum(mean=False)(x, output)
+    symmetric(x, output)
+    scale = np.float32(fixed_point.scale_of(x)) / np.float32(fixed_point.scale_of(output))
+    bias = np.float32(-fixed_point.zero_point_of(x)) * scale
+    zero = np.float32(fixed_point.zero_point_of(output))
     low, high = limits(output.dtype)
 
     def function(x: Array, axes: Axes, keep: bool) -> Array:
@@ -160,11 +160,11 @@ def _signed_sum(op: str, x: TensorSpec, output: TensorSpec) -> Function:
     return function
 
 
-def _quantized_product(op: str, x: TensorSpec, output: TensorSpec) -> Function:
+def _quantized_product(x: TensorSpec, output: TensorSpec) -> Function:
     """Every step is rescaled by a root of the output's scale (QuantizedReduceProd)."""
-    symmetric(op, x, output)
-    x_zero, zero = fixed_point.zero_point_of(op, x), fixed_point.zero_point_of(op, output)
-    x_scale, scale = fixed_point.scale_of(op, x), fixed_point.scale_of(op, output)
+    symmetric(x, output)
+    x_zero, zero = fixed_point.zero_point_of(x), fixed_point.zero_point_of(output)
+    x_scale, scale = fixed_point.scale_of(x), fixed_point.scale_of(output)
     low, high = limits(output.dtype)
 
     def function(x: Array, axes: Axes, keep: bool) -> Array:
@@ -187,10 +187,10 @@ def _quantized_product(op: str, x: TensorSpec, output: TensorSpec) -> Function:
 def _quantized_extreme(function: Function) -> Bound:
     """Inputs and outputs have one scale, so that the integers compare as the numbers do."""
 
-    def bound(op: str, x: TensorSpec, output: TensorSpec) -> Function:
-        same = fixed_point.scale_of(op, x) == fixed_point.scale_of(op, output)
-        if not same or fixed_point.zero_point_of(op, x) != fixed_point.zero_point_of(op, output):
-            raise ModelError(f"{op}: expected the quantization of {x.name!r} for the output {output.name!r}")
+    def bound(x: TensorSpec, output: TensorSpec) -> Function:
+        same = fixed_point.scale_of(x) == fixed_point.scale_of(output)
+        if not same or fixed_point.zero_point_of(x) != fixed_point.zero_point_of(output):
+            raise ModelError(f"expected the quantization of {x.name!r} for the output {output.name!r}")
         return function
 
     return bound

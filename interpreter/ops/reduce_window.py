@@ -40,12 +40,10 @@ class StablehloReduceWindowOptions:
     body_subgraph_index: int = 0
 
 
-def _outputs(
-    name: str, shape: Shape, sizes: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
-) -> tuple[int, ...]:
+def _outputs(shape: Shape, sizes: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> tuple[int, ...]:
     """How many windows there are along each dimension."""
     if min((*sizes, *strides, *dilations), default=1) < 1:
-        raise ShapeError(f"{name}: expected windows, strides and dilations of at least 1")
+        raise ShapeError("expected windows, strides and dilations of at least 1")
     extents = [(size - 1) * dilation + 1 for size, dilation in zip(sizes, dilations, strict=True)]
     return tuple(
         max(0, (length - extent) // stride + 1) for length, extent, stride in zip(shape, extents, strides, strict=True)
@@ -71,28 +69,27 @@ def _reduce(
 
 
 def _infer(options: ReduceWindowOptions, inputs: Specs) -> list[TensorSpec]:
-    name = "REDUCE_WINDOW"
-    x, start, *windows = require.present(name, inputs, 5)
-    require.same_type(name, x, start)
+    x, start, *windows = require.present(inputs, 5)
+    require.same_type(x, start)
     if options.reduce_function not in _FUNCTIONS:
-        raise UnsupportedOp(f"{name}: expected a reduce_function of 1 to 6, got {options.reduce_function}")
+        raise UnsupportedOp(f"expected a reduce_function of 1 to 6, got {options.reduce_function}")
     if start.size != 1:
-        raise ShapeError(f"{name}: expected one initial value, got shape {list(start.static_shape)}")
-    rank = require.rank(name, x)
+        raise ShapeError(f"expected one initial value, got shape {list(start.static_shape)}")
+    rank = require.rank(x)
     for spec in windows:
         if spec.static_shape != (rank,):
-            raise ShapeError(f"{name}: expected {rank} window sizes, strides and dilations, got {spec.static_shape}")
-    values = [require.integers(name, spec) for spec in windows]
+            raise ShapeError(f"expected {rank} window sizes, strides and dilations, got {spec.static_shape}")
+    values = [require.integers(spec) for spec in windows]
     sizes, strides, dilations = values
     if sizes is None or strides is None or dilations is None:
         return [TensorSpec(x.type, None)]
-    return [TensorSpec(x.type, _outputs(name, x.static_shape, sizes, strides, dilations))]
+    return [TensorSpec(x.type, _outputs(x.static_shape, sizes, strides, dilations))]
 
 
 def _run(options: ReduceWindowOptions, inputs: Inputs) -> list[Array]:
     x, start, *windows = require.arrays(inputs, 5)
     sizes, strides, dilations = (values.tolist() for values in windows)
-    shape = _outputs("REDUCE_WINDOW", x.shape, sizes, strides, dilations)
+    shape = _outputs(x.shape, sizes, strides, dilations)
     if 0 in shape:
         return [np.zeros(shape, x.dtype)]
     return [_reduce(x, start, _FUNCTIONS[options.reduce_function], (sizes, strides, dilations), shape)]
@@ -102,7 +99,7 @@ def _stablehlo_padded(options: StablehloReduceWindowOptions, shape: Shape) -> tu
     rank = len(shape)
     for values, count in ((options.window_dimensions, rank), (options.padding, 2 * rank)):
         if len(values) != count:
-            raise ShapeError(f"STABLEHLO_REDUCE_WINDOW: expected {count} numbers for rank {rank}, got {list(values)}")
+            raise ShapeError(f"expected {count} numbers for rank {rank}, got {list(values)}")
     low, high = options.padding[::2], options.padding[1::2]
     dilated = spread_sizes(shape, _ones(options.base_dilations, rank))
     return tuple(max(0, a + size + b) for a, size, b in zip(low, dilated, high, strict=True))
@@ -120,24 +117,24 @@ def _ones(values: tuple[int, ...], rank: int) -> tuple[int, ...]:
 def _windows(options: StablehloReduceWindowOptions, rank: int) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
     strides, dilations = _ones(options.window_strides, rank), _ones(options.window_dilations, rank)
     if not len(strides) == len(dilations) == len(_ones(options.base_dilations, rank)) == rank:
-        raise ShapeError(f"STABLEHLO_REDUCE_WINDOW: expected strides and dilations of rank {rank}")
+        raise ShapeError(f"expected strides and dilations of rank {rank}")
     if min(_ones(options.base_dilations, rank), default=1) < 1:
-        raise ShapeError("STABLEHLO_REDUCE_WINDOW: expected base dilations of at least 1")
+        raise ShapeError("expected base dilations of at least 1")
     return options.window_dimensions, strides, dilations
 
 
 def _infer_stablehlo(options: StablehloReduceWindowOptions, inputs: Specs) -> list[TensorSpec]:
-    x, start = require.present("STABLEHLO_REDUCE_WINDOW", inputs, 2)
-    require.same_type("STABLEHLO_REDUCE_WINDOW", x, start)
-    windows = _windows(options, require.rank("STABLEHLO_REDUCE_WINDOW", x))
+    x, start = require.present(inputs, 2)
+    require.same_type(x, start)
+    windows = _windows(options, require.rank(x))
     padded = _stablehlo_padded(options, x.static_shape)
-    return [TensorSpec(x.type, _outputs("STABLEHLO_REDUCE_WINDOW", padded, *windows))]
+    return [TensorSpec(x.type, _outputs(padded, *windows))]
 
 
 def _run_stablehlo(options: StablehloReduceWindowOptions, inputs: Inputs, context: Context) -> list[Array]:
     x, start = require.arrays(inputs, 2)
     windows = _windows(options, x.ndim)
-    shape = _outputs("STABLEHLO_REDUCE_WINDOW", _stablehlo_padded(options, x.shape), *windows)
+    shape = _outputs(_stablehlo_padded(options, x.shape), *windows)
     padded = spread(x, start, options.padding[::2], options.padding[1::2], _ones(options.base_dilations, x.ndim))
 
     def combine(a: Array, b: Array) -> Array:

@@ -32,7 +32,7 @@ def _stretch(shape: Shape, wanted: list[int]) -> Shape:
         filled = 0 if size == 0 and given != 0 else _nonzero(shape) // _nonzero(wanted)
         result = tuple(filled if d == -1 else d for d in wanted)
     if min(result, default=0) < 0 or int(np.prod(result, dtype=np.int64)) != size:
-        raise ShapeError(f"RESHAPE: {size} elements (shape {list(shape)}) do not fill shape {wanted}")
+        raise ShapeError(f"{size} elements (shape {list(shape)}) do not fill shape {wanted}")
     return result
 
 
@@ -46,11 +46,11 @@ def _from_options(options: ReshapeOptions) -> list[int]:
 
 
 def _infer_reshape(options: ReshapeOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("RESHAPE", inputs, 1)
+    (x,) = require.present(inputs, 1)
     shape = inputs[1] if len(inputs) > 1 else None
     if shape is None or shape.type != TensorType.INT32 or len(shape.static_shape) != 1:
         return [TensorSpec(x.type, _stretch(x.static_shape, _from_options(options)))]
-    values = require.integers("RESHAPE", shape)
+    values = require.integers(shape)
     return [TensorSpec(x.type, None if values is None else _stretch(x.static_shape, values))]
 
 
@@ -68,15 +68,15 @@ def _bind_reshape(options: ReshapeOptions, inputs: Specs, outputs: Sequence[Tens
 
 
 def _infer_squeeze(options: SqueezeOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("SQUEEZE", inputs, 1)
+    (x,) = require.present(inputs, 1)
     return [TensorSpec(x.type, _squeezed(x.static_shape, options.squeeze_dims))]
 
 
 def _squeezed(shape: Shape, dims: tuple[int, ...]) -> Shape:
-    axes = {require.axis("SQUEEZE", d, len(shape)) for d in dims} or {i for i, d in enumerate(shape) if d == 1}
+    axes = {require.axis(d, len(shape)) for d in dims} or {i for i, d in enumerate(shape) if d == 1}
     wrong = [axis for axis in axes if shape[axis] != 1]
     if wrong:
-        raise ShapeError(f"SQUEEZE: dimension {wrong[0]} of shape {list(shape)} is not 1")
+        raise ShapeError(f"dimension {wrong[0]} of shape {list(shape)} is not 1")
     return tuple(size for i, size in enumerate(shape) if i not in axes)
 
 
@@ -86,13 +86,13 @@ def _run_squeeze(options: SqueezeOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_expand(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    x, axis = require.present("EXPAND_DIMS", inputs, 2)
-    value = require.integer("EXPAND_DIMS", axis)
+    x, axis = require.present(inputs, 2)
+    value = require.integer(axis)
     return [TensorSpec(x.type, None if value is None else _expanded(x.static_shape, value))]
 
 
 def _expanded(shape: Shape, axis: int) -> Shape:
-    front = require.axis("EXPAND_DIMS", axis, len(shape) + 1)
+    front = require.axis(axis, len(shape) + 1)
     return (*shape[:front], 1, *shape[front:])
 
 

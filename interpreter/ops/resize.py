@@ -70,22 +70,22 @@ def nearest(options: Options, length: int, size: int) -> Array:
     return np.clip(whole, 0, length - 1).astype(np.intp)
 
 
-def _infer(name: str, allowed: Collection[TensorType]) -> Infer:
+def _infer(allowed: Collection[TensorType]) -> Infer:
     def infer(options: Options, inputs: Specs) -> list[TensorSpec]:
-        x, size = require.present(name, inputs, 2)
-        require.types(name, x, allowed)
-        require.rank(name, x, exactly=4)
-        require.types(name, size, (TensorType.INT32,))
-        require.rank(name, size, exactly=1)
+        x, size = require.present(inputs, 2)
+        require.types(x, allowed)
+        require.rank(x, exactly=4)
+        require.types(size, (TensorType.INT32,))
+        require.rank(size, exactly=1)
         if options.align_corners and options.half_pixel_centers:
-            raise ShapeError(f"{name}: expected at most one of align_corners and half_pixel_centers, got both")
+            raise ShapeError("expected at most one of align_corners and half_pixel_centers, got both")
         if size.static_shape != (2,):
-            raise ShapeError(f"{name}: expected a size of 2 elements, got shape {list(size.static_shape)}")
+            raise ShapeError(f"expected a size of 2 elements, got shape {list(size.static_shape)}")
         if size.data is None:
             return [TensorSpec(x.type, None)]
         height, width = (int(n) for n in size.data)
         if min(height, width) < 1:
-            raise ShapeError(f"{name}: expected a size of at least 1, got {height} and {width}")
+            raise ShapeError(f"expected a size of at least 1, got {height} and {width}")
         return [TensorSpec(x.type, (x.static_shape[0], height, width, x.static_shape[3]))]
 
     return infer
@@ -151,13 +151,13 @@ RESIZE_BILINEAR = Op(
     "RESIZE_BILINEAR",
     versions=range(1, 5),
     options=ResizeBilinearOptions,
-    infer=_infer("RESIZE_BILINEAR", (*types.FLOAT, *_INTEGERS)),
+    infer=_infer((*types.FLOAT, *_INTEGERS)),
     run=_run_bilinear,
 )
 RESIZE_NEAREST_NEIGHBOR = Op(
     "RESIZE_NEAREST_NEIGHBOR",
     versions=range(1, 5),
     options=ResizeNearestNeighborOptions,
-    infer=_infer("RESIZE_NEAREST_NEIGHBOR", _COPIED),
+    infer=_infer(_COPIED),
     run=_run_nearest,
 )

@@ -17,11 +17,11 @@ class ReverseSequenceOptions:
 
 
 def _infer_reverse(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    x, axes = require.present("REVERSE_V2", inputs, 2)
-    require.rank("REVERSE_V2", axes, exactly=1)
-    rank = require.rank("REVERSE_V2", x)
-    for value in require.integers("REVERSE_V2", axes) or ():
-        require.axis("REVERSE_V2", value, rank)
+    x, axes = require.present(inputs, 2)
+    require.rank(axes, exactly=1)
+    rank = require.rank(x)
+    for value in require.integers(axes) or ():
+        require.axis(value, rank)
     return [TensorSpec(x.type, x.shape)]
 
 
@@ -31,13 +31,13 @@ def _run_reverse(options: NoOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_sequence(options: ReverseSequenceOptions, inputs: Specs) -> list[TensorSpec]:
-    x, lengths = require.present("REVERSE_SEQUENCE", inputs, 2)
-    require.types("REVERSE_SEQUENCE", lengths, types.INDEX)
-    rank = require.rank("REVERSE_SEQUENCE", x, at_least=1)
+    x, lengths = require.present(inputs, 2)
+    require.types(lengths, types.INDEX)
+    rank = require.rank(x, at_least=1)
     if not (0 <= options.seq_dim < rank and 0 <= options.batch_dim < rank and options.seq_dim != options.batch_dim):
-        raise ShapeError(f"REVERSE_SEQUENCE: {options} does not fit rank {rank}")
+        raise ShapeError(f"{options} does not fit rank {rank}")
     if lengths.static_shape != (x.static_shape[options.batch_dim],):
-        raise ShapeError(f"REVERSE_SEQUENCE: lengths {list(lengths.static_shape)} for shape {list(x.static_shape)}")
+        raise ShapeError(f"lengths {list(lengths.static_shape)} for shape {list(x.static_shape)}")
     return [TensorSpec(x.type, x.shape)]
 
 
@@ -45,7 +45,7 @@ def _run_sequence(options: ReverseSequenceOptions, inputs: Inputs) -> list[Array
     x, lengths = require.arrays(inputs, 2)
     size = x.shape[options.seq_dim]
     if lengths.size and not 0 <= lengths.min() <= lengths.max() <= size:
-        raise ModelError(f"REVERSE_SEQUENCE: lengths {lengths.min()} to {lengths.max()} for a dimension of {size}")
+        raise ModelError(f"lengths {lengths.min()} to {lengths.max()} for a dimension of {size}")
     wide = [1] * x.ndim
     places = np.arange(size).reshape([*wide[: options.seq_dim], -1, *wide[options.seq_dim + 1 :]])
     ends = lengths.reshape([*wide[: options.batch_dim], -1, *wide[options.batch_dim + 1 :]])

@@ -42,15 +42,15 @@ _FORWARD, _BACKWARD = slice(1, 5), slice(5, 9)
 _AUX, _AUX_WEIGHTS = 9, (10, 11)
 
 
-def _check(name: str, inputs: Specs, operands: slice, depth: int, batch: int) -> int:
-    weights, recurrent, bias, state = require.at(name, inputs, range(operands.start, operands.stop))
+def _check(inputs: Specs, operands: slice, depth: int, batch: int) -> int:
+    weights, recurrent, bias, state = require.at(inputs, range(operands.start, operands.stop))
     units = weights.static_shape[0]
     expected = ((units, depth), (units, units), (units,), (batch, units))
     for what, spec, shape in zip(
         ("weights", "recurrent weights", "a bias", "a state"), (weights, recurrent, bias, state), expected, strict=True
     ):
         if spec.static_shape != shape:
-            raise ShapeError(f"{name}: expected {what} of shape {list(shape)}, got {list(spec.static_shape)}")
+            raise ShapeError(f"expected {what} of shape {list(shape)}, got {list(spec.static_shape)}")
     return units
 
 
@@ -69,11 +69,11 @@ def _walk(
 
 
 def _infer_rnn(options: RNNOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("RNN", inputs, 1)
-    require.types("RNN", x, types.FLOAT)
-    require.rank("RNN", x, exactly=2)
+    (x,) = require.present(inputs, 1)
+    require.types(x, types.FLOAT)
+    require.rank(x, exactly=2)
     batch, depth = x.static_shape
-    return [TensorSpec(x.type, (batch, _check("RNN", inputs, _FORWARD, depth, batch)))]
+    return [TensorSpec(x.type, (batch, _check(inputs, _FORWARD, depth, batch)))]
 
 
 def _run_rnn(options: RNNOptions, inputs: Inputs, scales: Scales = NO_SCALES) -> list[Array]:
@@ -84,12 +84,11 @@ def _run_rnn(options: RNNOptions, inputs: Inputs, scales: Scales = NO_SCALES) ->
 
 
 def _infer_sequence(options: SequenceRNNOptions, inputs: Specs) -> list[TensorSpec]:
-    name = "UNIDIRECTIONAL_SEQUENCE_RNN"
-    (x,) = require.present(name, inputs, 1)
-    require.types(name, x, types.FLOAT)
-    require.rank(name, x, exactly=3)
+    (x,) = require.present(inputs, 1)
+    require.types(x, types.FLOAT)
+    require.rank(x, exactly=3)
     lead = x.static_shape[:2]
-    units = _check(name, inputs, _FORWARD, x.static_shape[2], lead[1 if options.time_major else 0])
+    units = _check(inputs, _FORWARD, x.static_shape[2], lead[1 if options.time_major else 0])
     return [TensorSpec(x.type, (*lead, units))]
 
 
@@ -102,20 +101,19 @@ def _run_sequence(options: SequenceRNNOptions, inputs: Inputs, scales: Scales = 
 
 
 def _infer_bidirectional(options: BidirectionalSequenceRNNOptions, inputs: Specs) -> list[TensorSpec]:
-    name = "BIDIRECTIONAL_SEQUENCE_RNN"
     if len(inputs) != 12:
-        raise ShapeError(f"{name}: expected 12 inputs, got {len(inputs)}")
-    (x,) = require.present(name, inputs, 1)
-    require.types(name, x, types.FLOAT)
-    require.rank(name, x, exactly=3)
+        raise ShapeError(f"expected 12 inputs, got {len(inputs)}")
+    (x,) = require.present(inputs, 1)
+    require.types(x, types.FLOAT)
+    require.rank(x, exactly=3)
     lead, depth, aux = x.static_shape[:2], x.static_shape[2], inputs[_AUX]
     batch = lead[1 if options.time_major else 0]
     if aux is not None and aux.static_shape[:-1] != lead:
-        raise ShapeError(f"{name}: expected an auxiliary input {[*lead, 'n']}, got {list(aux.static_shape)}")
+        raise ShapeError(f"expected an auxiliary input {[*lead, 'n']}, got {list(aux.static_shape)}")
     linked = inputs[_AUX_WEIGHTS[0]] is not None
     backward_depth = depth if aux is None or linked else aux.static_shape[2]
-    forward = _check(name, inputs, _FORWARD, depth, batch)
-    backward = _check(name, inputs, _BACKWARD, backward_depth, batch)
+    forward = _check(inputs, _FORWARD, depth, batch)
+    backward = _check(inputs, _BACKWARD, backward_depth, batch)
     sizes = [forward + backward] if options.merge_outputs else [forward, backward]
     return [TensorSpec(x.type, (*lead, size)) for size in sizes]
 
@@ -157,7 +155,7 @@ RNN = Op(
     options=RNNOptions,
     infer=_infer_rnn,
     run=_run_rnn,
-    bind=hybrid.bind("RNN", _run_rnn),
+    bind=hybrid.bind(_run_rnn),
     states=(4,),
 )
 UNIDIRECTIONAL_SEQUENCE_RNN = Op(
@@ -166,7 +164,7 @@ UNIDIRECTIONAL_SEQUENCE_RNN = Op(
     options=SequenceRNNOptions,
     infer=_infer_sequence,
     run=_run_sequence,
-    bind=hybrid.bind("UNIDIRECTIONAL_SEQUENCE_RNN", _run_sequence),
+    bind=hybrid.bind(_run_sequence),
     states=(4,),
 )
 BIDIRECTIONAL_SEQUENCE_RNN = Op(
@@ -175,6 +173,6 @@ BIDIRECTIONAL_SEQUENCE_RNN = Op(
     options=BidirectionalSequenceRNNOptions,
     infer=_infer_bidirectional,
     run=_run_bidirectional,
-    bind=hybrid.bind("BIDIRECTIONAL_SEQUENCE_RNN", _run_bidirectional),
+    bind=hybrid.bind(_run_bidirectional),
     states=(4, 8),
 )

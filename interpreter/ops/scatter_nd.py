@@ -9,18 +9,17 @@ from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 
 
 def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    indices, updates, shape = require.present("SCATTER_ND", inputs, 3)
-    require.rank("SCATTER_ND", indices, at_least=1)
-    require.rank("SCATTER_ND", shape, exactly=1)
-    require.integers("SCATTER_ND", indices)
-    values = require.integers("SCATTER_ND", shape)
+    indices, updates, shape = require.present(inputs, 3)
+    require.rank(indices, at_least=1)
+    require.rank(shape, exactly=1)
+    require.integers(indices)
+    values = require.integers(shape)
     if values is None:
         return [TensorSpec(updates.type, None)]
     *outer, depth = indices.static_shape
     if depth > len(values) or updates.static_shape != (*outer, *values[depth:]):
         raise ShapeError(
-            f"SCATTER_ND: updates {list(updates.static_shape)} do not fit indices {list(indices.static_shape)} "
-            f"into shape {values}"
+            f"updates {list(updates.static_shape)} do not fit indices {list(indices.static_shape)} into shape {values}"
         )
     return [TensorSpec(updates.type, tuple(values))]
 
@@ -29,7 +28,7 @@ def _run(options: NoOptions, inputs: Inputs) -> list[Array]:
     indices, updates, shape = require.arrays(inputs, 3)
     result = np.zeros(shape.tolist(), updates.dtype)
     depth = indices.shape[-1]
-    parts = tuple(require.indices("SCATTER_ND", indices[..., i], result.shape[i]) for i in range(depth))
+    parts = tuple(require.indices(indices[..., i], result.shape[i]) for i in range(depth))
     np.add.at(result, parts, updates)
     return [result]
 

@@ -14,17 +14,17 @@ from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 def _check_sorted(ids: Array) -> int:
     """The number of segments, whose ids must count up from 0 without a gap."""
     if ids.size and (ids[0] != 0 or not np.isin(np.diff(ids), (0, 1)).all()):
-        raise ModelError("SEGMENT_SUM: expected segment ids that count up from 0 without a gap")
+        raise ModelError("expected segment ids that count up from 0 without a gap")
     return int(ids[-1]) + 1 if ids.size else 0
 
 
 def _infer_sum(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    x, ids = require.present("SEGMENT_SUM", inputs, 2)
-    require.types("SEGMENT_SUM", x, types.REAL)
-    require.rank("SEGMENT_SUM", x, at_least=1)
-    require.rank("SEGMENT_SUM", ids, exactly=1)
+    x, ids = require.present(inputs, 2)
+    require.types(x, types.REAL)
+    require.rank(x, at_least=1)
+    require.rank(ids, exactly=1)
     if ids.size != x.static_shape[0]:
-        raise ShapeError(f"SEGMENT_SUM: {ids.size} segment ids for shape {list(x.static_shape)}")
+        raise ShapeError(f"{ids.size} segment ids for shape {list(x.static_shape)}")
     if ids.data is None:
         return [TensorSpec(x.type, None)]
     return [TensorSpec(x.type, (_check_sorted(ids.data), *x.static_shape[1:]))]
@@ -41,19 +41,19 @@ def _unsorted(name: str, ufunc: np.ufunc, start: Callable[[np.dtype[Any]], Any])
     """The operator that combines rows with ``ufunc``; ``start`` is the value of an empty segment."""
 
     def infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-        x, ids, count = require.present(name, inputs, 3)
-        require.types(name, x, types.REAL)
+        x, ids, count = require.present(inputs, 3)
+        require.types(x, types.REAL)
         rank = len(ids.static_shape)
         if x.static_shape[:rank] != ids.static_shape:
-            raise ShapeError(f"{name}: segment ids {list(ids.static_shape)} for shape {list(x.static_shape)}")
-        segments = require.integer(name, count)
+            raise ShapeError(f"segment ids {list(ids.static_shape)} for shape {list(x.static_shape)}")
+        segments = require.integer(count)
         return [TensorSpec(x.type, None if segments is None else (segments, *x.static_shape[rank:]))]
 
     def run(options: NoOptions, inputs: Inputs) -> list[Array]:
         x, ids, count = require.arrays(inputs, 3)
         result = np.full((int(count.item()), *x.shape[ids.ndim :]), start(x.dtype), x.dtype)
         counted = ids >= 0  # rows of a negative id are left out
-        ufunc.at(result, require.indices(name, ids[counted], len(result)), x[counted])
+        ufunc.at(result, require.indices(ids[counted], len(result)), x[counted])
         return [result]
 
     return Op(name, options=NoOptions, infer=infer, run=run)

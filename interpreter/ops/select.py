@@ -10,14 +10,14 @@ from litecl.interpreter.schema import TensorType
 
 
 def _infer_select(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    condition, x, y = require.present("SELECT", inputs, 3)
-    require.types("SELECT", condition, types.BOOL)
-    type_ = require.same_type("SELECT", x, y)
+    condition, x, y = require.present(inputs, 3)
+    require.types(condition, types.BOOL)
+    type_ = require.same_type(x, y)
     shape = x.static_shape
     if y.static_shape != shape:
-        raise ShapeError(f"SELECT: shapes differ: {list(shape)} and {list(y.static_shape)}")
+        raise ShapeError(f"shapes differ: {list(shape)} and {list(y.static_shape)}")
     if condition.static_shape not in (shape, shape[:1], ()):
-        raise ShapeError(f"SELECT: condition {list(condition.static_shape)} does not fit {list(shape)}")
+        raise ShapeError(f"condition {list(condition.static_shape)} does not fit {list(shape)}")
     return [TensorSpec(type_, shape)]
 
 
@@ -29,10 +29,10 @@ def _run_select(options: NoOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_select_v2(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    condition, x, y = require.present("SELECT_V2", inputs, 3)
-    require.types("SELECT_V2", condition, types.BOOL)
-    type_ = require.same_type("SELECT_V2", x, y)
-    return [TensorSpec(type_, require.broadcast("SELECT_V2", condition, x, y))]
+    condition, x, y = require.present(inputs, 3)
+    require.types(condition, types.BOOL)
+    type_ = require.same_type(x, y)
+    return [TensorSpec(type_, require.broadcast(condition, x, y))]
 
 
 def _run_select_v2(options: NoOptions, inputs: Inputs) -> list[Array]:
@@ -41,7 +41,7 @@ def _run_select_v2(options: NoOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_where(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    require.present("WHERE", inputs, 1)
+    require.present(inputs, 1)
     return [TensorSpec(TensorType.INT64, None)]
 
 

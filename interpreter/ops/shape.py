@@ -17,9 +17,9 @@ class ShapeOptions:
 
 
 def _infer_shape(options: ShapeOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("SHAPE", inputs, 1)
+    (x,) = require.present(inputs, 1)
     if options.out_type not in types.INDEX:
-        raise ShapeError(f"SHAPE: expected out_type INT32 or INT64, got {options.out_type.name}")
+        raise ShapeError(f"expected out_type INT32 or INT64, got {options.out_type.name}")
     value = np.array(x.static_shape, options.out_type.dtype)
     return [TensorSpec(options.out_type, value.shape, data=value)]
 
@@ -30,7 +30,7 @@ def _run_shape(options: ShapeOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_rank(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("RANK", inputs, 1)
+    (x,) = require.present(inputs, 1)
     return [TensorSpec(TensorType.INT32, (), data=np.array(len(x.static_shape), np.int32))]
 
 

@@ -73,18 +73,18 @@ class FilterBankLogOptions:
     input_correction_bits: int = 0
 
 
-def _typed(name: str, inputs: Specs, *types: TensorType) -> list[TensorSpec]:
-    specs = require.present(name, inputs, len(types))
+def _typed(inputs: Specs, *types: TensorType) -> list[TensorSpec]:
+    specs = require.present(inputs, len(types))
     for spec, type_ in zip(specs, types, strict=True):
-        require.types(name, spec, (type_,))
+        require.types(spec, (type_,))
     return specs
 
 
-def _bits(name: str, **values: int) -> None:
+def _bits(**values: int) -> None:
     """Shifts and counts of bits."""
     for what, value in values.items():
         if not 0 <= value < 32:
-            raise ShapeError(f"{name}: expected {what} of 0 to 31, got {value}")
+            raise ShapeError(f"expected {what} of 0 to 31, got {value}")
 
 
 def _bit_length(x: Array) -> Array:
@@ -92,10 +92,10 @@ def _bit_length(x: Array) -> Array:
 
 
 def _infer_window(options: WindowOptions, inputs: Specs) -> list[TensorSpec]:
-    x, window = _typed("SignalWindow", inputs, _INT16, _INT16)
-    _bits("SignalWindow", shift=options.shift)
+    x, window = _typed(inputs, _INT16, _INT16)
+    _bits(shift=options.shift)
     if x.static_shape[-1:] != window.static_shape:
-        raise ShapeError(f"SignalWindow: a window of {list(window.static_shape)} for {list(x.static_shape)}")
+        raise ShapeError(f"a window of {list(window.static_shape)} for {list(x.static_shape)}")
     return [TensorSpec(_INT16, x.shape)]
 
 
@@ -106,7 +106,7 @@ def _run_window(options: WindowOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_scale(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = _typed("SignalFftAutoScale", inputs, _INT16)
+    (x,) = _typed(inputs, _INT16)
     return [TensorSpec(_INT16, x.shape), TensorSpec(TensorType.INT32, ())]
 
 
@@ -118,19 +118,19 @@ def _run_scale(options: NoOptions, inputs: Inputs) -> list[Array]:
     return [(x.astype(np.int64) << shift).astype(np.int16), np.array(shift, np.int32)]
 
 
-def _length(name: str, options: RfftOptions) -> int:
+def _length(options: RfftOptions) -> int:
     length = options.fft_length
     if length < 4 or length & (length - 1) or length > 1 << 20:
-        raise ShapeError(f"{name}: expected an fft_length that is a power of two, got {length}")
+        raise ShapeError(f"expected an fft_length that is a power of two, got {length}")
     return length
 
 
 def _infer_rfft(options: RfftOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("SignalRfft", inputs, 1)
-    type_ = require.types("SignalRfft", x, (_INT16, TensorType.FLOAT32, TensorType.INT32))
-    length = _length("SignalRfft", options)
-    if require.rank("SignalRfft", x, at_least=1) and x.static_shape[-1] > length:
-        raise ShapeError(f"SignalRfft: {x.static_shape[-1]} elements for an fft_length of {length}")
+    (x,) = require.present(inputs, 1)
+    type_ = require.types(x, (_INT16, TensorType.FLOAT32, TensorType.INT32))
+    length = _length(options)
+    if require.rank(x, at_least=1) and x.static_shape[-1] > length:
+        raise ShapeError(f"{x.static_shape[-1]} elements for an fft_length of {length}")
     return [TensorSpec(type_, (*x.static_shape[:-1], length + 2))]
 
 
@@ -152,11 +152,11 @@ def _run_rfft(options: RfftOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_irfft(options: RfftOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("SignalIrfft", inputs, 1)
-    type_ = require.types("SignalIrfft", x, (_INT16, TensorType.FLOAT32, TensorType.INT32))
-    length = _length("SignalIrfft", options)
-    if require.rank("SignalIrfft", x, at_least=1) and x.static_shape[-1] != length + 2:
-        raise ShapeError(f"SignalIrfft: {x.static_shape[-1]} elements for an fft_length of {length}")
+    (x,) = require.present(inputs, 1)
+    type_ = require.types(x, (_INT16, TensorType.FLOAT32, TensorType.INT32))
+    length = _length(options)
+    if require.rank(x, at_least=1) and x.static_shape[-1] != length + 2:
+        raise ShapeError(f"{x.static_shape[-1]} elements for an fft_length of {length}")
     return [TensorSpec(type_, (*x.static_shape[:-1], length))]
 
 
@@ -175,11 +175,11 @@ def _run_irfft(options: RfftOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_energy(options: EnergyOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = _typed("SignalEnergy", inputs, _INT16)
-    require.rank("SignalEnergy", x, exactly=1)
+    (x,) = _typed(inputs, _INT16)
+    require.rank(x, exactly=1)
     count = x.static_shape[0] // 2
     if not 0 <= options.start_index <= options.end_index <= count:
-        raise ShapeError(f"SignalEnergy: {options.start_index} to {options.end_index} of {count} frequencies")
+        raise ShapeError(f"{options.start_index} to {options.end_index} of {count} frequencies")
     return [TensorSpec(_UINT32, (count,))]
 
 
@@ -194,11 +194,11 @@ def _run_energy(options: EnergyOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_bank(options: FilterBankOptions, inputs: Specs) -> list[TensorSpec]:
-    _, weights, unweights, *places = _typed("SignalFilterBank", inputs, _UINT32, *(_INT16,) * 5)
+    _, weights, unweights, *places = _typed(inputs, _UINT32, *(_INT16,) * 5)
     channels = options.num_channels
     if channels < 0 or weights.shape != unweights.shape or any(p.shape != (channels + 1,) for p in places):
         shapes = ", ".join(str(list(place.static_shape)) for place in places)
-        raise ShapeError(f"SignalFilterBank: tables of {shapes} for {channels} channels")
+        raise ShapeError(f"tables of {shapes} for {channels} channels")
     return [TensorSpec(_UINT64, (channels,))]
 
 
@@ -209,7 +209,7 @@ def _run_bank(options: FilterBankOptions, inputs: Inputs) -> list[Array]:
     sums = np.zeros((2, options.num_channels + 2), np.uint64)
     for channel, (start, at, width) in enumerate(zip(starts, weight_starts, widths, strict=True)):
         if min(start, at, width) < 0 or start + width > x.size or at + width > weights.size:
-            raise ModelError(f"SignalFilterBank: band {channel} lies outside of the spectrum or the weights")
+            raise ModelError(f"band {channel} lies outside of the spectrum or the weights")
         energy = x[start : start + width].astype(np.uint64)
         for i, table in enumerate((weights, unweights)):
             sums[i, channel] = (energy * table[at : at + width].astype(np.uint64)).sum(dtype=np.uint64)
@@ -232,18 +232,17 @@ def _run_root(options: NoOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_root(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    x, shift = _typed("SignalFilterBankSquareRoot", inputs, _UINT64, TensorType.INT32)
+    x, shift = _typed(inputs, _UINT64, TensorType.INT32)
     if shift.size != 1:
-        raise ShapeError(f"SignalFilterBankSquareRoot: expected one scale, got shape {list(shift.static_shape)}")
+        raise ShapeError(f"expected one scale, got shape {list(shift.static_shape)}")
     return [TensorSpec(_UINT32, x.shape)]
 
 
 def _infer_subtraction(options: SpectralSubtractionOptions, inputs: Specs) -> list[TensorSpec]:
-    name = "SignalFilterBankSpectralSubtraction"
-    (x,) = _typed(name, inputs, _UINT32)
-    _bits(name, smoothing_bits=options.smoothing_bits, spectral_subtraction_bits=options.spectral_subtraction_bits)
+    (x,) = _typed(inputs, _UINT32)
+    _bits(smoothing_bits=options.smoothing_bits, spectral_subtraction_bits=options.spectral_subtraction_bits)
     if x.static_shape != (options.num_channels,):
-        raise ShapeError(f"{name}: {list(x.static_shape)} for {options.num_channels} channels")
+        raise ShapeError(f"{list(x.static_shape)} for {options.num_channels} channels")
     return [TensorSpec(_UINT32, x.shape), TensorSpec(_UINT32, x.shape)]
 
 
@@ -272,9 +271,9 @@ def _bind_subtraction(options: SpectralSubtractionOptions, inputs: Specs, output
 
 
 def _infer_pcan(options: PcanOptions, inputs: Specs) -> list[TensorSpec]:
-    x, noise, table = _typed("SignalPCAN", inputs, _UINT32, _UINT32, _INT16)
+    x, noise, table = _typed(inputs, _UINT32, _UINT32, _INT16)
     if x.shape != noise.shape or table.size < 125 or not 0 <= options.snr_shift < 64:
-        raise ShapeError(f"SignalPCAN: noise {noise.shape} of {x.shape}, {table.size} gains, shift {options.snr_shift}")
+        raise ShapeError(f"noise {noise.shape} of {x.shape}, {table.size} gains, shift {options.snr_shift}")
     return [TensorSpec(_UINT32, x.shape)]
 
 
@@ -311,8 +310,8 @@ def _log(x: Array, scale: int) -> Array:
 
 
 def _infer_log(options: FilterBankLogOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = _typed("SignalFilterBankLog", inputs, _UINT32)
-    _bits("SignalFilterBankLog", input_correction_bits=options.input_correction_bits)
+    (x,) = _typed(inputs, _UINT32)
+    _bits(input_correction_bits=options.input_correction_bits)
     return [TensorSpec(_INT16, x.shape)]
 
 
@@ -339,7 +338,7 @@ SIGNAL_OPS = (
         "SignalFilterBankSpectralSubtraction",
         options=SpectralSubtractionOptions,
         infer=_infer_subtraction,
-        run=require.unbound("SignalFilterBankSpectralSubtraction"),
+        run=require.unbound,
         bind=_bind_subtraction,
         pure=False,
         custom=True,

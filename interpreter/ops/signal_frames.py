@@ -47,21 +47,21 @@ class OverlapAddOptions:
     frame_step: int = 0
 
 
-def _between(name: str, what: str, value: int, low: int, high: int = _LONGEST) -> None:
+def _between(what: str, value: int, low: int, high: int = _LONGEST) -> None:
     if not low <= value <= high:
-        raise ShapeError(f"{name}: expected {what} of {low} to {high}, got {value}")
+        raise ShapeError(f"expected {what} of {low} to {high}, got {value}")
 
 
-def _int16(name: str, inputs: Specs) -> TensorSpec:
-    (x,) = require.present(name, inputs, 1)
-    require.types(name, x, (_INT16,))
-    require.rank(name, x, at_least=1)
+def _int16(inputs: Specs) -> TensorSpec:
+    (x,) = require.present(inputs, 1)
+    require.types(x, (_INT16,))
+    require.rank(x, at_least=1)
     return x
 
 
 def _infer_delay(options: DelayOptions, inputs: Specs) -> list[TensorSpec]:
-    x = _int16("SignalDelay", inputs)
-    _between("SignalDelay", "a delay_length", options.delay_length, 0)
+    x = _int16(inputs)
+    _between("a delay_length", options.delay_length, 0)
     return [TensorSpec(_INT16, x.shape)]
 
 
@@ -82,12 +82,12 @@ def _bind_delay(options: DelayOptions, inputs: Specs, outputs: Sequence[TensorSp
 
 
 def _infer_framer(options: FramerOptions, inputs: Specs) -> list[TensorSpec]:
-    x = _int16("SignalFramer", inputs)
-    _between("SignalFramer", "a frame_size", options.frame_size, 1)
-    _between("SignalFramer", "a frame_step", options.frame_step, 1, options.frame_size)
+    x = _int16(inputs)
+    _between("a frame_size", options.frame_size, 1)
+    _between("a frame_step", options.frame_step, 1, options.frame_size)
     count, rest = divmod(x.static_shape[-1], options.frame_step)
     if rest or not count:
-        raise ShapeError(f"SignalFramer: {x.static_shape[-1]} elements in steps of {options.frame_step}")
+        raise ShapeError(f"{x.static_shape[-1]} elements in steps of {options.frame_step}")
     return [TensorSpec(_INT16, (*x.static_shape[:-1], count, options.frame_size)), TensorSpec(_BOOL, ())]
 
 
@@ -120,14 +120,13 @@ def _bind_framer(options: FramerOptions, inputs: Specs, outputs: Sequence[Tensor
 
 
 def _infer_stacker(options: StackerOptions, inputs: Specs) -> list[TensorSpec]:
-    name = "SignalStacker"
-    x = _int16(name, inputs)
-    _between(name, "a stacker_left_context", options.stacker_left_context, 0, 1 << 10)
-    _between(name, "a stacker_right_context", options.stacker_right_context, 0, 1 << 10)
+    x = _int16(inputs)
+    _between("a stacker_left_context", options.stacker_left_context, 0, 1 << 10)
+    _between("a stacker_right_context", options.stacker_right_context, 0, 1 << 10)
     frames = options.stacker_left_context + options.stacker_right_context + 1
-    _between(name, "a stacker_step", options.stacker_step, 1, frames)
+    _between("a stacker_step", options.stacker_step, 1, frames)
     if x.static_shape != (options.num_channels,):
-        raise ShapeError(f"{name}: {list(x.static_shape)} for {options.num_channels} channels")
+        raise ShapeError(f"{list(x.static_shape)} for {options.num_channels} channels")
     return [TensorSpec(_INT16, (options.num_channels * frames,)), TensorSpec(_BOOL, ())]
 
 
@@ -152,12 +151,11 @@ def _bind_stacker(options: StackerOptions, inputs: Specs, outputs: Sequence[Tens
 
 
 def _infer_overlap(options: OverlapAddOptions, inputs: Specs) -> list[TensorSpec]:
-    name = "SignalOverlapAdd"
-    (x,) = require.present(name, inputs, 1)
-    type_ = require.types(name, x, (_INT16, _FLOAT32))
-    require.rank(name, x, at_least=2)
+    (x,) = require.present(inputs, 1)
+    type_ = require.types(x, (_INT16, _FLOAT32))
+    require.rank(x, at_least=2)
     *outer, count, size = x.static_shape
-    _between(name, "a frame_step", options.frame_step, 1, size)
+    _between("a frame_step", options.frame_step, 1, size)
     return [TensorSpec(type_, (*outer, count * options.frame_step))]
 
 
@@ -187,7 +185,7 @@ def _bind_overlap(options: OverlapAddOptions, inputs: Specs, outputs: Sequence[T
 
 
 def _op(name: str, options: type, infer: Callable[[Any, Specs], list[TensorSpec]], bind: Callable[..., Run]) -> Op:
-    run = require.unbound(name)
+    run = require.unbound
     return Op(name, options=options, infer=infer, run=run, bind=bind, pure=False, custom=True)
 
 

@@ -23,8 +23,8 @@ class SkipGramOptions:
 
 
 def _infer(options: SkipGramOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("SKIP_GRAM", inputs, 1)
-    require.types("SKIP_GRAM", x, (TensorType.STRING,))
+    (x,) = require.present(inputs, 1)
+    require.types(x, (TensorType.STRING,))
     return [TensorSpec(TensorType.STRING, None)]
 
 
@@ -47,7 +47,7 @@ def _run(options: SkipGramOptions, inputs: Inputs) -> list[Array]:
             limits.tick()
             found += [b" ".join(gram) for gram in _grams(options, words, start, options.ngram_size)]
             if len(found) > _MOST_GRAMS:
-                raise ModelError(f"SKIP_GRAM: more than {_MOST_GRAMS} grams")
+                raise ModelError(f"more than {_MOST_GRAMS} grams")
     result = np.empty(len(found), np.object_)
     result[:] = found
     return [result]

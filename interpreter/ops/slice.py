@@ -11,18 +11,18 @@ def _sizes(shape: Shape, begin: list[int], size: list[int]) -> Shape:
     result = tuple(dim - b if s == -1 else s for dim, b, s in zip(shape, begin, size, strict=True))
     inside = (b >= 0 and s >= 0 and b + s <= dim for dim, b, s in zip(shape, begin, result, strict=True))
     if not all(inside):
-        raise ShapeError(f"SLICE: begin {begin} and size {size} are not within shape {list(shape)}")
+        raise ShapeError(f"begin {begin} and size {size} are not within shape {list(shape)}")
     return result
 
 
 def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    x, begin, size = require.present("SLICE", inputs, 3)
-    rank = require.rank("SLICE", x)
+    x, begin, size = require.present(inputs, 3)
+    rank = require.rank(x)
     for spec in (begin, size):
         if spec.static_shape != (rank,):
-            raise ShapeError(f"SLICE: expected begin and size of shape [{rank}], got {list(spec.static_shape)}")
-    require.same_type("SLICE", begin, size)
-    begins, sizes = require.integers("SLICE", begin), require.integers("SLICE", size)
+            raise ShapeError(f"expected begin and size of shape [{rank}], got {list(spec.static_shape)}")
+    require.same_type(begin, size)
+    begins, sizes = require.integers(begin), require.integers(size)
     if sizes is None:
         return [TensorSpec(x.type, None)]
     if begins is None:

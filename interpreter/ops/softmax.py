@@ -36,7 +36,7 @@ def smallest_difference(shift: int) -> int:
 
 def exponentials(options: SoftmaxOptions, x: TensorSpec) -> Array:
     """Exponentials, without integer bits, of bytes by how far they lie below the largest (0 to 255)."""
-    factor = difference_multiplier(float(fixed_point.scale_of("SOFTMAX", x)), options.beta)
+    factor = difference_multiplier(float(fixed_point.scale_of(x)), options.beta)
     differences = -np.arange(256)
     counts = differences >= smallest_difference(int(factor.shift))
     scaled = fixed_point.multiply_by_quantized_multiplier(np.where(counts, differences, 0), factor)
@@ -44,9 +44,9 @@ def exponentials(options: SoftmaxOptions, x: TensorSpec) -> Array:
 
 
 def _infer(options: SoftmaxOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("SOFTMAX", inputs, 1)
-    require.types_or_quantized("SOFTMAX", x, (*types.FLOAT, TensorType.FLOAT16), QUANTIZED)
-    require.rank("SOFTMAX", x, at_least=1)
+    (x,) = require.present(inputs, 1)
+    require.types_or_quantized(x, (*types.FLOAT, TensorType.FLOAT16), QUANTIZED)
+    require.rank(x, at_least=1)
     return [TensorSpec(x.type, x.shape)]
 
 
@@ -58,23 +58,23 @@ def _run(options: SoftmaxOptions, inputs: Inputs) -> list[Array]:
 
 
 def _bind(options: SoftmaxOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    (x,) = require.present("SOFTMAX", inputs, 1)
-    (output,) = require.present("SOFTMAX", outputs, 1)
+    (x,) = require.present(inputs, 1)
+    (output,) = require.present(outputs, 1)
     if not require.is_quantized(x):
         return None
     if x.type == TensorType.INT16:
-        symmetric("SOFTMAX", x, output)
+        symmetric(x, output)
         return _softmax16(options, x)
     expected = (x.type, TensorType.INT16)
-    require.types("SOFTMAX", output, expected)
+    require.types(output, expected)
     return _softmax8(options, x, output)
 
 
 def _softmax8(options: SoftmaxOptions, x: TensorSpec, output: TensorSpec) -> Run:
     """Exponentials and the reciprocal of their sum in fixed point (reference/softmax.h)."""
-    scale, zero = fixed_point.scale_of("SOFTMAX", output), fixed_point.zero_point_of("SOFTMAX", output)
+    scale, zero = fixed_point.scale_of(output), fixed_point.zero_point_of(output)
     if output.type == TensorType.INT8 and (zero != -128 or abs(scale - 1 / 256) > 1e-3 / 256):
-        raise ModelError(f"SOFTMAX: expected an INT8 output of scale 1/256 and zero point -128, got {scale:g}, {zero}")
+        raise ModelError(f"expected an INT8 output of scale 1/256 and zero point -128, got {scale:g}, {zero}")
     low, high = types.limits(output.dtype)
     bits = output.dtype.itemsize * 8
     table = exponentials(options, x)
@@ -106,7 +106,7 @@ def tables_16() -> tuple[Array, Array]:
 
 def difference_multiplier_16(x: TensorSpec, beta: float) -> fixed_point.Multiplier:
     """Brings differences of 16-bit elements to the steps of the table."""
-    scale = np.float32(fixed_point.scale_of("SOFTMAX", x)) * np.float32(beta)
+    scale = np.float32(fixed_point.scale_of(x)) * np.float32(beta)
     return fixed_point.quantize_multiplier(float(scale) / (10.0 / 65535.0))
 
 

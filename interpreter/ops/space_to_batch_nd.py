@@ -12,31 +12,31 @@ from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
 Borders = list[tuple[int, int]]
 
 
-def _operands(name: str, inputs: Specs) -> tuple[TensorSpec, list[int] | None, Borders | None]:
-    x, block, borders = require.present(name, inputs, 3)
-    spatial = require.rank(name, x, at_least=3, at_most=4) - 2
+def _operands(inputs: Specs) -> tuple[TensorSpec, list[int] | None, Borders | None]:
+    x, block, borders = require.present(inputs, 3)
+    spatial = require.rank(x, at_least=3, at_most=4) - 2
     if block.static_shape != (spatial,) or borders.static_shape != (spatial, 2):
         raise ShapeError(
-            f"{name}: expected block shape [{spatial}] and borders [{spatial}, 2], got "
+            f"expected block shape [{spatial}] and borders [{spatial}, 2], got "
             f"{list(block.static_shape)} and {list(borders.static_shape)}"
         )
-    values, flat = require.integers(name, block), require.integers(name, borders)
+    values, flat = require.integers(block), require.integers(borders)
     return x, values, None if flat is None else list(zip(flat[::2], flat[1::2], strict=True))
 
 
-def _check(name: str, ok: bool, shape: Shape, block: list[int], borders: Borders) -> None:
+def _check(ok: bool, shape: Shape, block: list[int], borders: Borders) -> None:
     if not ok or min(block, default=1) < 1:
-        raise ShapeError(f"{name}: shape {list(shape)} does not fit blocks {block} with borders {borders}")
+        raise ShapeError(f"shape {list(shape)} does not fit blocks {block} with borders {borders}")
 
 
 def _infer_to_batch(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    x, block, pads = _operands("SPACE_TO_BATCH_ND", inputs)
+    x, block, pads = _operands(inputs)
     if block is None or pads is None:
         return [TensorSpec(x.type, None)]
     batches, *spatial, depth = x.static_shape
     padded = [before + size + after for size, (before, after) in zip(spatial, pads, strict=True)]
     fits = all(size % b == 0 for size, b in zip(padded, block, strict=True))
-    _check("SPACE_TO_BATCH_ND", fits, x.static_shape, block, pads)
+    _check(fits, x.static_shape, block, pads)
     sizes = [size // b for size, b in zip(padded, block, strict=True)]
     return [TensorSpec(x.type, (batches * int(np.prod(block)), *sizes, depth))]
 
@@ -67,13 +67,13 @@ def _bind_to_batch(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSp
 
 
 def _infer_to_space(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    x, block, crops = _operands("BATCH_TO_SPACE_ND", inputs)
+    x, block, crops = _operands(inputs)
     if block is None or crops is None:
         return [TensorSpec(x.type, None)]
     batches, *spatial, depth = x.static_shape
     sizes = [size * b - sum(crop) for size, b, crop in zip(spatial, block, crops, strict=True)]
     fits = batches % max(1, int(np.prod(block))) == 0 and min(sizes) >= 0
-    _check("BATCH_TO_SPACE_ND", fits, x.static_shape, block, crops)
+    _check(fits, x.static_shape, block, crops)
     return [TensorSpec(x.type, (batches // int(np.prod(block)), *sizes, depth))]
 
 

@@ -19,12 +19,12 @@ class DepthToSpaceOptions:
 
 
 def _infer_to_depth(options: SpaceToDepthOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("SPACE_TO_DEPTH", inputs, 1)
-    require.rank("SPACE_TO_DEPTH", x, exactly=4)
+    (x,) = require.present(inputs, 1)
+    require.rank(x, exactly=4)
     batches, height, width, depth = x.static_shape
     block = options.block_size
     if block < 1 or height % block or width % block:
-        raise ShapeError(f"SPACE_TO_DEPTH: shape {list(x.static_shape)} does not divide into blocks of {block}")
+        raise ShapeError(f"shape {list(x.static_shape)} does not divide into blocks of {block}")
     return [TensorSpec(x.type, (batches, height // block, width // block, depth * block * block))]
 
 
@@ -38,12 +38,12 @@ def _run_to_depth(options: SpaceToDepthOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_to_space(options: DepthToSpaceOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("DEPTH_TO_SPACE", inputs, 1)
-    require.rank("DEPTH_TO_SPACE", x, exactly=4)
+    (x,) = require.present(inputs, 1)
+    require.rank(x, exactly=4)
     batches, rows, columns, depth = x.static_shape
     block = options.block_size
     if block < 1 or depth % (block * block):
-        raise ShapeError(f"DEPTH_TO_SPACE: shape {list(x.static_shape)} does not divide into blocks of {block}")
+        raise ShapeError(f"shape {list(x.static_shape)} does not divide into blocks of {block}")
     return [TensorSpec(x.type, (batches, rows * block, columns * block, depth // (block * block)))]
 
 

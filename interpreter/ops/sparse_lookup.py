@@ -20,13 +20,13 @@ class EmbeddingLookupSparseOptions:
 
 
 def _infer_hashtable(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    lookup, keys, values = require.present("HASHTABLE_LOOKUP", inputs, 3)
+    lookup, keys, values = require.present(inputs, 3)
     for spec in (lookup, keys):
-        require.types("HASHTABLE_LOOKUP", spec, _INT)
-        require.rank("HASHTABLE_LOOKUP", spec, exactly=1)
-    require.rank("HASHTABLE_LOOKUP", values, at_least=1)
+        require.types(spec, _INT)
+        require.rank(spec, exactly=1)
+    require.rank(values, at_least=1)
     if keys.static_shape[0] != values.static_shape[0]:
-        raise ShapeError(f"HASHTABLE_LOOKUP: {keys.static_shape[0]} keys for {values.static_shape[0]} values")
+        raise ShapeError(f"{keys.static_shape[0]} keys for {values.static_shape[0]} values")
     count = lookup.static_shape[0]
     return [
         TensorSpec(values.type, (count, *values.static_shape[1:])),
@@ -49,37 +49,36 @@ def _run_hashtable(options: NoOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_embedding(options: EmbeddingLookupSparseOptions, inputs: Specs) -> list[TensorSpec]:
-    name = "EMBEDDING_LOOKUP_SPARSE"
-    ids, indices, shape, weights, table = require.present(name, inputs, 5)
+    ids, indices, shape, weights, table = require.present(inputs, 5)
     for spec, rank in ((ids, 1), (indices, 2), (shape, 1)):
-        require.types(name, spec, _INT)
-        require.rank(name, spec, exactly=rank)
+        require.types(spec, _INT)
+        require.rank(spec, exactly=rank)
     for spec in (weights, table):
-        require.types(name, spec, types.FLOAT)
-    require.rank(name, weights, exactly=1)
-    require.rank(name, table, at_least=2)
+        require.types(spec, types.FLOAT)
+    require.rank(weights, exactly=1)
+    require.rank(table, at_least=2)
     if not ids.static_shape[0] == indices.static_shape[0] == weights.static_shape[0]:
-        raise ShapeError(f"{name}: {ids.size} ids, {indices.static_shape[0]} indices and {weights.size} weights")
+        raise ShapeError(f"{ids.size} ids, {indices.static_shape[0]} indices and {weights.size} weights")
     if indices.static_shape[1] != shape.static_shape[0] or not indices.static_shape[1]:
-        raise ShapeError(f"{name}: indices of {indices.static_shape[1]} numbers for {shape.static_shape[0]} dimensions")
+        raise ShapeError(f"indices of {indices.static_shape[1]} numbers for {shape.static_shape[0]} dimensions")
     if options.combiner not in (_SUM, _MEAN, _SQRTN):
-        raise ShapeError(f"{name}: expected a combiner of 0 to 2, got {options.combiner}")
-    values = require.integers(name, shape)
+        raise ShapeError(f"expected a combiner of 0 to 2, got {options.combiner}")
+    values = require.integers(shape)
     if values is None:
         return [TensorSpec(TensorType.FLOAT32, None)]
     if min(values[:-1], default=0) < 0:
-        raise ShapeError(f"{name}: dense shape must not be negative, got {values}")
+        raise ShapeError(f"dense shape must not be negative, got {values}")
     return [TensorSpec(TensorType.FLOAT32, (*values[:-1], *table.static_shape[1:]))]
 
 
 def _run_embedding(options: EmbeddingLookupSparseOptions, inputs: Inputs) -> list[Array]:
     """Rows whose indices differ only in the last number are combined; each is a bucket of the output."""
     ids, indices, shape, weights, table = require.arrays(inputs, 5)
-    require.indices("EMBEDDING_LOOKUP_SPARSE", ids, len(table))
+    require.indices(ids, len(table))
     outer = tuple(shape[:-1].tolist())
-    parts = [require.indices("EMBEDDING_LOOKUP_SPARSE", indices[:, i], size) for i, size in enumerate(outer)]
+    parts = [require.indices(indices[:, i], size) for i, size in enumerate(outer)]
     bucket = np.ravel_multi_index(parts, outer) if outer else np.zeros(len(ids), np.int64)
-    buckets = require.elements("EMBEDDING_LOOKUP_SPARSE", outer)
+    buckets = require.elements(outer)
     result = np.zeros((buckets, *table.shape[1:]), np.float32)
     np.add.at(result, bucket, table[ids] * weights.reshape(-1, *(1,) * (table.ndim - 1)))
     if options.combiner != _SUM:

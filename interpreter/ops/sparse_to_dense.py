@@ -16,16 +16,16 @@ class SparseToDenseOptions:
 
 
 def _infer(options: SparseToDenseOptions, inputs: Specs) -> list[TensorSpec]:
-    indices, shape, values, default = require.present("SPARSE_TO_DENSE", inputs, 4)
-    require.rank("SPARSE_TO_DENSE", indices, at_most=2)
-    require.rank("SPARSE_TO_DENSE", shape, exactly=1)
-    require.rank("SPARSE_TO_DENSE", values, at_most=1)
-    type_ = require.same_type("SPARSE_TO_DENSE", values, default)
-    require.integers("SPARSE_TO_DENSE", indices)
-    dims = require.integers("SPARSE_TO_DENSE", shape)
+    indices, shape, values, default = require.present(inputs, 4)
+    require.rank(indices, at_most=2)
+    require.rank(shape, exactly=1)
+    require.rank(values, at_most=1)
+    type_ = require.same_type(values, default)
+    require.integers(indices)
+    dims = require.integers(shape)
     rows = indices.static_shape
     if values.static_shape not in ((), rows[:1]):
-        raise ShapeError(f"SPARSE_TO_DENSE: values {list(values.static_shape)} for indices {list(rows)}")
+        raise ShapeError(f"values {list(values.static_shape)} for indices {list(rows)}")
     return [TensorSpec(type_, None if dims is None else tuple(dims))]
 
 
@@ -34,8 +34,8 @@ def _run(options: SparseToDenseOptions, inputs: Inputs) -> list[Array]:
     result = np.full(shape.tolist(), default.reshape(()), values.dtype)
     table = indices.reshape(-1, 1) if indices.ndim < 2 else indices
     if table.shape[1] != result.ndim:
-        raise ShapeError(f"SPARSE_TO_DENSE: {table.shape[1]} indices for rank {result.ndim}")
-    places = [require.indices("SPARSE_TO_DENSE", table[:, i], size) for i, size in enumerate(result.shape)]
+        raise ShapeError(f"{table.shape[1]} indices for rank {result.ndim}")
+    places = [require.indices(table[:, i], size) for i, size in enumerate(result.shape)]
     result[tuple(places)] = values
     return [result]
 

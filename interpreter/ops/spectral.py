@@ -15,16 +15,16 @@ _PARTS = {TensorType.COMPLEX64: TensorType.FLOAT32, TensorType.COMPLEX128: Tenso
 
 
 def _infer_rfft(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    x, length = require.present("RFFT2D", inputs, 2)
-    require.types("RFFT2D", x, types.FLOAT)
-    require.rank("RFFT2D", x, at_least=2)
+    x, length = require.present(inputs, 2)
+    require.types(x, types.FLOAT)
+    require.rank(x, at_least=2)
     if length.static_shape != (2,):
-        raise ShapeError(f"RFFT2D: expected fft_length of shape [2], got {list(length.static_shape)}")
-    values = require.integers("RFFT2D", length)
+        raise ShapeError(f"expected fft_length of shape [2], got {list(length.static_shape)}")
+    values = require.integers(length)
     if values is None:
         return [TensorSpec(TensorType.COMPLEX64, None)]
     if any(value < 1 or value & (value - 1) for value in values):
-        raise ShapeError(f"RFFT2D: fft_length must be powers of two, got {values}")
+        raise ShapeError(f"fft_length must be powers of two, got {values}")
     height, width = values
     return [TensorSpec(TensorType.COMPLEX64, (*x.static_shape[:-2], height, width // 2 + 1))]
 
@@ -37,8 +37,8 @@ def _run_rfft(options: NoOptions, inputs: Inputs) -> list[Array]:
 
 def _part(name: str, function: Callable[[Array], Any]) -> Op:
     def infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-        (x,) = require.present(name, inputs, 1)
-        return [TensorSpec(_PARTS[require.types(name, x, _PARTS)], x.shape)]
+        (x,) = require.present(inputs, 1)
+        return [TensorSpec(_PARTS[require.types(x, _PARTS)], x.shape)]
 
     def run(options: NoOptions, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)

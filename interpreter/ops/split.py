@@ -31,27 +31,27 @@ def _cut(x: Array, axis: int, sizes: list[int]) -> list[Array]:
 
 def _equal(length: int, count: int) -> list[int]:
     if count < 1 or length % count:
-        raise ShapeError(f"SPLIT: dimension {length} does not divide into {count}")
+        raise ShapeError(f"dimension {length} does not divide into {count}")
     return [length // count] * count
 
 
 def _given(length: int, sizes: list[int], count: int) -> list[int]:
     """The sizes, with the one that may be -1 filled in."""
     if len(sizes) != count or sizes.count(-1) > 1:
-        raise ShapeError(f"SPLIT_V: expected {count} sizes with at most one -1, got {sizes}")
+        raise ShapeError(f"expected {count} sizes with at most one -1, got {sizes}")
     rest = length - sum(size for size in sizes if size != -1)
     result = [rest if size == -1 else size for size in sizes]
     if min(result) < 0 or sum(result) != length:
-        raise ShapeError(f"SPLIT_V: sizes {sizes} do not add up to {length}")
+        raise ShapeError(f"sizes {sizes} do not add up to {length}")
     return result
 
 
 def _infer_split(options: SplitOptions, inputs: Specs) -> list[TensorSpec]:
-    axis, x = require.present("SPLIT", inputs, 2)
-    value = require.integer("SPLIT", axis)
+    axis, x = require.present(inputs, 2)
+    value = require.integer(axis)
     if value is None:
         return [TensorSpec(x.type, None)] * options.num_splits
-    front = require.axis("SPLIT", value, require.rank("SPLIT", x))
+    front = require.axis(value, require.rank(x))
     return _parts(x, front, _equal(x.static_shape[front], options.num_splits))
 
 
@@ -62,11 +62,11 @@ def _run_split(options: SplitOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_split_v(options: SplitVOptions, inputs: Specs) -> list[TensorSpec]:
-    x, sizes, axis = require.present("SPLIT_V", inputs, 3)
-    value, wanted = require.integer("SPLIT_V", axis), require.integers("SPLIT_V", sizes)
+    x, sizes, axis = require.present(inputs, 3)
+    value, wanted = require.integer(axis), require.integers(sizes)
     if value is None or wanted is None:
         return [TensorSpec(x.type, None)] * options.num_splits
-    front = require.axis("SPLIT_V", value, require.rank("SPLIT_V", x))
+    front = require.axis(value, require.rank(x))
     return _parts(x, front, _given(x.static_shape[front], wanted, options.num_splits))
 
 

@@ -62,11 +62,11 @@ class StablehloCaseOptions:
 
 def _arithmetic(name: str, function: Callable[[Array, Array], Any], allowed: Sequence[TensorType] = _NUMBERS) -> Op:
     def infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-        a, b = require.present(name, inputs, 2)
-        require.types(name, a, allowed)
-        require.same_type(name, a, b)
+        a, b = require.present(inputs, 2)
+        require.types(a, allowed)
+        require.same_type(a, b)
         if a.shape != b.shape:
-            raise ShapeError(f"{name}: shapes differ: {list(a.static_shape)} and {list(b.static_shape)}")
+            raise ShapeError(f"shapes differ: {list(a.static_shape)} and {list(b.static_shape)}")
         return [TensorSpec(a.type, a.shape)]
 
     def run(options: NoOptions, inputs: Inputs) -> list[Array]:
@@ -89,7 +89,7 @@ def spread(x: Array, value: Array, low: Sequence[int], high: Sequence[int], step
     """``x`` with ``value`` in between, ``steps`` from element to element, and around it; negative borders cut."""
     spans = [max(0, (size - 1) * step + 1) if size else 0 for size, step in zip(x.shape, steps, strict=True)]
     shape = [max(0, a + span + b) for a, span, b in zip(low, spans, high, strict=True)]
-    require.elements("padding", shape)
+    require.elements(shape)
     limits.temporary("a padded tensor", shape, x.dtype.itemsize)
     result = np.full(shape, value.reshape(()), x.dtype)
     source, target = [], []
@@ -104,16 +104,16 @@ def spread(x: Array, value: Array, low: Sequence[int], high: Sequence[int], step
 
 
 def _infer_pad(options: StablehloPadOptions, inputs: Specs) -> list[TensorSpec]:
-    x, value = require.present("STABLEHLO_PAD", inputs, 2)
-    require.same_type("STABLEHLO_PAD", x, value)
-    rank = require.rank("STABLEHLO_PAD", x)
+    x, value = require.present(inputs, 2)
+    require.same_type(x, value)
+    rank = require.rank(x)
     for numbers in (options.edge_padding_low, options.edge_padding_high, options.interior_padding):
         if len(numbers) != rank:
-            raise ShapeError(f"STABLEHLO_PAD: expected {rank} paddings, got {list(numbers)}")
+            raise ShapeError(f"expected {rank} paddings, got {list(numbers)}")
     if min(options.interior_padding, default=0) < 0:
-        raise ShapeError(f"STABLEHLO_PAD: interior padding must not be negative, got {options.interior_padding}")
+        raise ShapeError(f"interior padding must not be negative, got {options.interior_padding}")
     if value.size != 1:
-        raise ShapeError(f"STABLEHLO_PAD: expected one padding value, got shape {list(value.static_shape)}")
+        raise ShapeError(f"expected one padding value, got shape {list(value.static_shape)}")
     spans = [size + max(0, size - 1) * p for size, p in zip(x.static_shape, options.interior_padding, strict=True)]
     edges = zip(options.edge_padding_low, spans, options.edge_padding_high, strict=True)
     return [TensorSpec(x.type, tuple(max(0, low + span + high) for low, span, high in edges))]
@@ -125,40 +125,39 @@ def _run_pad(options: StablehloPadOptions, inputs: Inputs) -> list[Array]:
     return [spread(x, value, options.edge_padding_low, options.edge_padding_high, steps)]
 
 
-def _index_vectors(name: str, indices: Array, dimension: int, count: int) -> Array:
+def _index_vectors(indices: Array, dimension: int, count: int) -> Array:
     """Index vectors in the last dimension: [*batches, count]."""
     if dimension == indices.ndim:
         indices = indices[..., None]
     elif not 0 <= dimension < indices.ndim:
-        raise ShapeError(f"{name}: index_vector_dim {dimension} out of range for rank {indices.ndim}")
+        raise ShapeError(f"index_vector_dim {dimension} out of range for rank {indices.ndim}")
     vectors = np.moveaxis(indices, dimension, -1).astype(np.int64)
     if vectors.shape[-1] != count:
-        raise ShapeError(f"{name}: expected index vectors of {count} elements, got {vectors.shape[-1]}")
+        raise ShapeError(f"expected index vectors of {count} elements, got {vectors.shape[-1]}")
     return vectors
 
 
-def _distinct(name: str, what: str, dimensions: Sequence[int], rank: int) -> None:
+def _distinct(what: str, dimensions: Sequence[int], rank: int) -> None:
     if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < rank for d in dimensions):
-        raise ShapeError(f"{name}: {what} {list(dimensions)} for rank {rank}")
+        raise ShapeError(f"{what} {list(dimensions)} for rank {rank}")
 
 
 def _infer_gather(options: StablehloGatherOptions, inputs: Specs) -> list[TensorSpec]:
-    name = "STABLEHLO_GATHER"
-    x, indices = require.present(name, inputs, 2)
-    require.types(name, indices, types.INDEX)
-    rank = require.rank(name, x)
+    x, indices = require.present(inputs, 2)
+    require.types(indices, types.INDEX)
+    rank = require.rank(x)
     sizes = options.slice_sizes
     if len(sizes) != rank or any(not 0 <= size <= most for size, most in zip(sizes, x.static_shape, strict=True)):
-        raise ShapeError(f"{name}: slices of {list(sizes)} from shape {list(x.static_shape)}")
-    _distinct(name, "collapsed_slice_dims", options.collapsed_slice_dims, rank)
-    _distinct(name, "start_index_map", options.start_index_map, rank)
+        raise ShapeError(f"slices of {list(sizes)} from shape {list(x.static_shape)}")
+    _distinct("collapsed_slice_dims", options.collapsed_slice_dims, rank)
+    _distinct("start_index_map", options.start_index_map, rank)
     if any(sizes[d] != 1 for d in options.collapsed_slice_dims):
-        raise ShapeError(f"{name}: collapsed dimensions {list(options.collapsed_slice_dims)} of slices {list(sizes)}")
+        raise ShapeError(f"collapsed dimensions {list(options.collapsed_slice_dims)} of slices {list(sizes)}")
     batches = [n for d, n in enumerate(indices.static_shape) if d != options.index_vector_dim]
     window = [size for d, size in enumerate(sizes) if d not in options.collapsed_slice_dims]
     if len(options.offset_dims) != len(window):
-        raise ShapeError(f"{name}: {len(options.offset_dims)} offset_dims for slices {list(sizes)}")
-    _distinct(name, "offset_dims", options.offset_dims, len(batches) + len(window))
+        raise ShapeError(f"{len(options.offset_dims)} offset_dims for slices {list(sizes)}")
+    _distinct("offset_dims", options.offset_dims, len(batches) + len(window))
     parts = iter(batches), iter(window)
     shape = tuple(next(parts[d in options.offset_dims]) for d in range(len(batches) + len(window)))
     return [TensorSpec(x.type, shape)]
@@ -166,7 +165,7 @@ def _infer_gather(options: StablehloGatherOptions, inputs: Specs) -> list[Tensor
 
 def _run_gather(options: StablehloGatherOptions, inputs: Inputs) -> list[Array]:
     x, indices = require.arrays(inputs, 2)
-    vectors = _index_vectors("STABLEHLO_GATHER", indices, options.index_vector_dim, len(options.start_index_map))
+    vectors = _index_vectors(indices, options.index_vector_dim, len(options.start_index_map))
     batches = vectors.shape[:-1]
     window = [d for d in range(x.ndim) if d not in options.collapsed_slice_dims]
     rank = len(batches) + len(window)
@@ -188,27 +187,26 @@ def _run_gather(options: StablehloGatherOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_scatter(options: StablehloScatterOptions, inputs: Specs) -> list[TensorSpec]:
-    name = "STABLEHLO_SCATTER"
-    x, indices, updates = require.present(name, inputs, 3)
-    require.types(name, indices, types.INDEX)
-    require.same_type(name, x, updates)
-    rank = require.rank(name, x)
-    _distinct(name, "update_window_dims", options.update_window_dims, len(updates.static_shape))
-    _distinct(name, "inserted_window_dims", options.inserted_window_dims, rank)
-    _distinct(name, "scatter_dims_to_operand_dims", options.scatter_dims_to_operand_dims, rank)
+    x, indices, updates = require.present(inputs, 3)
+    require.types(indices, types.INDEX)
+    require.same_type(x, updates)
+    rank = require.rank(x)
+    _distinct("update_window_dims", options.update_window_dims, len(updates.static_shape))
+    _distinct("inserted_window_dims", options.inserted_window_dims, rank)
+    _distinct("scatter_dims_to_operand_dims", options.scatter_dims_to_operand_dims, rank)
     if len(options.update_window_dims) + len(options.inserted_window_dims) != rank:
-        raise ShapeError(f"{name}: windows of updates {list(updates.static_shape)} for shape {list(x.static_shape)}")
+        raise ShapeError(f"windows of updates {list(updates.static_shape)} for shape {list(x.static_shape)}")
     scattered = [n for d, n in enumerate(updates.static_shape) if d not in options.update_window_dims]
     batches = [n for d, n in enumerate(indices.static_shape) if d != options.index_vector_dim]
     if scattered != batches:
-        raise ShapeError(f"{name}: updates {list(updates.static_shape)} for indices {list(indices.static_shape)}")
+        raise ShapeError(f"updates {list(updates.static_shape)} for indices {list(indices.static_shape)}")
     return [TensorSpec(x.type, x.shape)]
 
 
 def _targets(options: StablehloScatterOptions, x: Array, indices: Array, updates: Array) -> list[Array]:
     """For every update the index along each dimension of ``x`` that it goes to."""
     count = len(options.scatter_dims_to_operand_dims)
-    vectors = _index_vectors("STABLEHLO_SCATTER", indices, options.index_vector_dim, count)
+    vectors = _index_vectors(indices, options.index_vector_dim, count)
     scattered = [d for d in range(updates.ndim) if d not in options.update_window_dims]
     windows = iter(sorted(options.update_window_dims))
     targets: list[Array] = []
@@ -256,7 +254,7 @@ def _run_case(options: StablehloCaseOptions, inputs: Inputs, context: Context) -
     """The last branch where the index is out of range."""
     index, *arguments = inputs
     if index is None or index.size != 1 or not options.branch_subgraph_indices:
-        raise ShapeError("STABLEHLO_CASE: expected one branch index and at least one branch")
+        raise ShapeError("expected one branch index and at least one branch")
     branch = int(index.reshape(-1)[0])
     last = len(options.branch_subgraph_indices) - 1
     return context.call(options.branch_subgraph_indices[branch if 0 <= branch <= last else last], arguments)

@@ -41,7 +41,7 @@ def axes_of(options: StridedSliceOptions, rank: int, count: int) -> list[Axis]:
     added = [i for i in range(count) if options.new_axis_mask & ~options.ellipsis_mask & 1 << i]
     spare = rank - (count - len(ellipses) - len(added))
     if len(ellipses) > 1 or spare < 0:
-        raise ShapeError(f"STRIDED_SLICE: {len(ellipses)} ellipses, {count} indices, {len(added)} new for rank {rank}")
+        raise ShapeError(f"{len(ellipses)} ellipses, {count} indices, {len(added)} new for rank {rank}")
     axes: list[Axis] = []
     dimension = 0
     for entry in range(count):
@@ -59,7 +59,7 @@ def axes_of(options: StridedSliceOptions, rank: int, count: int) -> list[Axis]:
 def _element(size: int, begin: int) -> int:
     index = begin + size if begin < 0 else begin
     if not 0 <= index < size:
-        raise ShapeError(f"STRIDED_SLICE: index {begin} out of range for dimension {size}")
+        raise ShapeError(f"index {begin} out of range for dimension {size}")
     return index
 
 
@@ -68,7 +68,7 @@ def _range(options: StridedSliceOptions, entry: int, size: int, values: tuple[in
     begin, end, stride = values
     bit = 1 << entry
     if stride == 0:
-        raise ShapeError("STRIDED_SLICE: stride 0")
+        raise ShapeError("stride 0")
     first = None if options.begin_mask & bit else begin
     if options.offset:
         end += slice(first, None, stride).indices(size)[0]
@@ -119,13 +119,13 @@ def _shape(options: StridedSliceOptions, shape: Shape, entries: list[Entry]) -> 
 
 
 def _infer(options: StridedSliceOptions, inputs: Specs) -> list[TensorSpec]:
-    x, *operands = require.present("STRIDED_SLICE", inputs, 4)
+    x, *operands = require.present(inputs, 4)
     count = operands[0].size
     for spec in operands:
-        require.types("STRIDED_SLICE", spec, (TensorType.INT32,))
+        require.types(spec, (TensorType.INT32,))
         if spec.static_shape != (count,):
-            raise ShapeError(f"STRIDED_SLICE: begin, end and strides differ: [{count}], {list(spec.static_shape)}")
-    known = [require.integers("STRIDED_SLICE", spec) for spec in operands]
+            raise ShapeError(f"begin, end and strides differ: [{count}], {list(spec.static_shape)}")
+    known = [require.integers(spec) for spec in operands]
     begin, end, strides = ([None] * count if values is None else values for values in known)
     entries: list[Entry] = list(zip(begin, end, strides, strict=True))
     return [TensorSpec(x.type, _shape(options, x.static_shape, entries))]

@@ -25,21 +25,21 @@ class SVDFOptions:
 
 
 def _infer(options: SVDFOptions, inputs: Specs) -> list[TensorSpec]:
-    x, features, time = require.present("SVDF", inputs, 3)
-    require.types("SVDF", x, (*types.FLOAT, TensorType.INT8))
+    x, features, time = require.present(inputs, 3)
+    require.types(x, (*types.FLOAT, TensorType.INT8))
     for spec in (x, features, time):
-        require.rank("SVDF", spec, exactly=2)
+        require.rank(spec, exactly=2)
     (batch, depth), (filters, memory) = x.static_shape, time.static_shape
     if features.static_shape != (filters, depth):
-        raise ShapeError(f"SVDF: expected features [{filters}, {depth}], got {list(features.static_shape)}")
+        raise ShapeError(f"expected features [{filters}, {depth}], got {list(features.static_shape)}")
     if options.rank < 1 or filters % options.rank:
-        raise ShapeError(f"SVDF: expected filters a multiple of the rank {options.rank}, got {filters}")
+        raise ShapeError(f"expected filters a multiple of the rank {options.rank}, got {filters}")
     state = inputs[_STATE] if len(inputs) > _STATE else None
     if state is None or state.size != batch * filters * memory:
         got = "none" if state is None else list(state.static_shape)
-        raise ShapeError(f"SVDF: expected a state [{batch}, {filters * memory}], got {got}")
+        raise ShapeError(f"expected a state [{batch}, {filters * memory}], got {got}")
     units = filters // options.rank
-    check_bias("SVDF", inputs, _BIAS, units)
+    check_bias(inputs, _BIAS, units)
     return [TensorSpec(x.type, (batch, units))]
 
 
@@ -56,11 +56,11 @@ def _run(options: SVDFOptions, inputs: Inputs, scales: Scales = NO_SCALES) -> li
     return [finish(result, inputs, _BIAS, options.fused_activation_function), shifted.reshape(state.shape)]
 
 
-_bind_hybrid = hybrid.bind("SVDF", _run)
+_bind_hybrid = hybrid.bind(_run)
 
 
 def _bind(options: SVDFOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    (x,) = require.present("SVDF", inputs, 1)
+    (x,) = require.present(inputs, 1)
     if x.type == TensorType.FLOAT32:
         return _bind_hybrid(options, inputs, outputs)
     return _integer(inputs, outputs[0])
@@ -68,12 +68,12 @@ def _bind(options: SVDFOptions, inputs: Specs, outputs: Sequence[TensorSpec]) ->
 
 def _integer(inputs: Specs, output: TensorSpec) -> Run:
     """8-bit features and 16-bit states; the activation is that of the output's range (EvalIntegerSVDF)."""
-    x, features, time = require.present("SVDF", inputs, 3)
-    (state,) = require.at("SVDF", inputs, (_STATE,))
-    scale = {spec: np.float32(fixed_point.scale_of("SVDF", spec)) for spec in (x, features, time, state, output)}
+    x, features, time = require.present(inputs, 3)
+    (state,) = require.at(inputs, (_STATE,))
+    scale = {spec: np.float32(fixed_point.scale_of(spec)) for spec in (x, features, time, state, output)}
     first = fixed_point.quantize_multiplier(scale[x] * scale[features] / scale[state])
     last = fixed_point.quantize_multiplier(scale[state] * scale[time] / scale[output])
-    zero_points = [fixed_point.zero_point_of("SVDF", spec) for spec in (x, output)]
+    zero_points = [fixed_point.zero_point_of(spec) for spec in (x, output)]
 
     def run(options: SVDFOptions, inputs: Inputs) -> list[Array]:
         operands = require.arrays([*inputs[:3], inputs[_STATE]], 4)

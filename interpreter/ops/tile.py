@@ -9,15 +9,15 @@ from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 
 
 def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    x, multiples = require.present("TILE", inputs, 2)
-    rank = require.rank("TILE", x)
+    x, multiples = require.present(inputs, 2)
+    rank = require.rank(x)
     if multiples.static_shape != (rank,):
-        raise ShapeError(f"TILE: expected {rank} multiples, got shape {list(multiples.static_shape)}")
-    values = require.integers("TILE", multiples)
+        raise ShapeError(f"expected {rank} multiples, got shape {list(multiples.static_shape)}")
+    values = require.integers(multiples)
     if values is None:
         return [TensorSpec(x.type, None)]
     if min(values, default=0) < 0:
-        raise ShapeError(f"TILE: multiples must not be negative, got {values}")
+        raise ShapeError(f"multiples must not be negative, got {values}")
     return [TensorSpec(x.type, tuple(size * times for size, times in zip(x.static_shape, values, strict=True)))]
 
 

@@ -12,14 +12,14 @@ from litecl.interpreter.schema import TensorType
 
 
 def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    x, k = require.present("TOPK_V2", inputs, 2)
-    require.rank("TOPK_V2", x, at_least=1)
-    count = require.integer("TOPK_V2", k)
+    x, k = require.present(inputs, 2)
+    require.rank(x, at_least=1)
+    count = require.integer(k)
     if count is None:
         return [TensorSpec(x.type, None), TensorSpec(TensorType.INT32, None)]
     *outer, size = x.static_shape
     if not 0 <= count <= size:
-        raise ShapeError(f"TOPK_V2: k {count} out of range for dimension {size}")
+        raise ShapeError(f"k {count} out of range for dimension {size}")
     return [TensorSpec(x.type, (*outer, count)), TensorSpec(TensorType.INT32, (*outer, count))]
 
 

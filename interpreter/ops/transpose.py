@@ -10,18 +10,18 @@ from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 
 def permutation(values: list[int], rank: int) -> list[int]:
     """The permutation with its axes counted from the front."""
-    axes = [require.axis("TRANSPOSE", value, rank) for value in values]
+    axes = [require.axis(value, rank) for value in values]
     if sorted(axes) != list(range(rank)):
-        raise ShapeError(f"TRANSPOSE: expected a permutation of {rank} axes, got {values}")
+        raise ShapeError(f"expected a permutation of {rank} axes, got {values}")
     return axes
 
 
 def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    x, perm = require.present("TRANSPOSE", inputs, 2)
-    values = require.integers("TRANSPOSE", perm)
+    x, perm = require.present(inputs, 2)
+    values = require.integers(perm)
     if values is None:
         return [TensorSpec(x.type, None)]
-    axes = permutation(values, require.rank("TRANSPOSE", x))
+    axes = permutation(values, require.rank(x))
     return [TensorSpec(x.type, tuple(x.static_shape[axis] for axis in axes))]
 
 

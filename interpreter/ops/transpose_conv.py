@@ -31,8 +31,8 @@ def offset(options: TransposeConvOptions, output: Shape, filter_: Shape) -> tupl
     """Rows and columns cut off before the output: the padding of the convolution that this one transposes."""
     o = options
     return (
-        window.fit("TRANSPOSE_CONV", o.padding, output[1], filter_[1], o.stride_h).before,
-        window.fit("TRANSPOSE_CONV", o.padding, output[2], filter_[2], o.stride_w).before,
+        window.fit(o.padding, output[1], filter_[1], o.stride_h).before,
+        window.fit(o.padding, output[2], filter_[2], o.stride_w).before,
     )
 
 
@@ -63,27 +63,26 @@ def scatter(
     return result[(slice(None), *cut)]
 
 
-def _check(name: str, x: TensorSpec, filter_: TensorSpec, inputs: Specs, bias: int) -> None:
-    require.types(name, filter_, hybrid.WEIGHTS)
-    require.rank(name, x, exactly=4)
-    require.rank(name, filter_, exactly=4)
+def _check(x: TensorSpec, filter_: TensorSpec, inputs: Specs, bias: int) -> None:
+    require.types(filter_, hybrid.WEIGHTS)
+    require.rank(x, exactly=4)
+    require.rank(filter_, exactly=4)
     if x.static_shape[3] != filter_.static_shape[3]:
-        raise ShapeError(f"{name}: expected filters of {x.static_shape[3]} channels, got {list(filter_.static_shape)}")
-    check_bias(name, inputs, bias, filter_.static_shape[0])
+        raise ShapeError(f"expected filters of {x.static_shape[3]} channels, got {list(filter_.static_shape)}")
+    check_bias(inputs, bias, filter_.static_shape[0])
 
 
 def _infer(options: TransposeConvOptions, inputs: Specs) -> list[TensorSpec]:
-    size, filter_, x = require.present("TRANSPOSE_CONV", inputs, 3)
-    require.rank("TRANSPOSE_CONV", size, exactly=1)
-    require.types("TRANSPOSE_CONV", x, (*types.FLOAT, *rescale.INTEGERS))
-    _check("TRANSPOSE_CONV", x, filter_, inputs, 3)
+    size, filter_, x = require.present(inputs, 3)
+    require.rank(size, exactly=1)
+    require.types(x, (*types.FLOAT, *rescale.INTEGERS))
+    _check(x, filter_, inputs, 3)
     if size.data is None:
         return [TensorSpec(x.type, None)]
     output = tuple(int(n) for n in size.data)
     if len(output) != 4 or (output[0], output[3]) != (x.static_shape[0], filter_.static_shape[0]):
         raise ShapeError(
-            f"TRANSPOSE_CONV: expected an output shape [{x.static_shape[0]}, h, w, {filter_.static_shape[0]}], "
-            f"got {list(output)}"
+            f"expected an output shape [{x.static_shape[0]}, h, w, {filter_.static_shape[0]}], got {list(output)}"
         )
     offset(options, output, filter_.static_shape)
     return [TensorSpec(x.type, output)]
@@ -101,17 +100,16 @@ def _transposed(options: TransposeConvOptions, size: Array, filter_: Array, x: A
 
 
 def _bind(options: TransposeConvOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    _, filter_, x = require.present("TRANSPOSE_CONV", inputs, 3)
+    _, filter_, x = require.present(inputs, 3)
     if x.type in rescale.INTEGERS:
         return _integer(options, inputs, outputs[0])
-    return _hybrid(hybrid.scales_of("TRANSPOSE_CONV", filter_)) if hybrid.applies(x, filter_) else None
+    return _hybrid(hybrid.scales_of(filter_)) if hybrid.applies(x, filter_) else None
 
 
 def _integer(options: TransposeConvOptions, inputs: Specs, output: TensorSpec) -> Run:
-    _, filter_, x = require.present("TRANSPOSE_CONV", inputs, 3)
+    _, filter_, x = require.present(inputs, 3)
     bias = require.optional(inputs, 3)
     scaling = weighted.convolution_scaling(
-        "TRANSPOSE_CONV",
         options.fused_activation_function,
         [x, filter_, bias],
         output,
@@ -158,11 +156,11 @@ def geometry(options: CustomOptions, x: Shape, filter_: Shape) -> _Geometry:
     The custom options are the bytes of a TfLiteTransposeConvParams, whose padding is 1 for SAME and 2 for VALID.
     """
     if len(options.data) < 12:
-        raise ModelError(f"Convolution2DTransposeBias: expected 12 bytes of options, got {len(options.data)}")
+        raise ModelError(f"expected 12 bytes of options, got {len(options.data)}")
     padding, stride_w, stride_h = struct.unpack("<3i", options.data[:12])
     strides = (stride_h, stride_w)
     if min(strides) < 1:
-        raise ShapeError(f"Convolution2DTransposeBias: expected strides of at least 1, got {strides}")
+        raise ShapeError(f"expected strides of at least 1, got {strides}")
     cut = [
         max(0, size - (length - 1) % stride - 1) if padding == 1 else 0
         for size, length, stride in zip(filter_[1:3], x[1:3], strides, strict=True)
@@ -175,9 +173,9 @@ def geometry(options: CustomOptions, x: Shape, filter_: Shape) -> _Geometry:
 
 
 def _infer_bias(options: CustomOptions, inputs: Specs) -> list[TensorSpec]:
-    x, filter_, _ = require.present("Convolution2DTransposeBias", inputs, 3)
-    require.types("Convolution2DTransposeBias", x, types.FLOAT)
-    _check("Convolution2DTransposeBias", x, filter_, inputs, 2)
+    x, filter_, _ = require.present(inputs, 3)
+    require.types(x, types.FLOAT)
+    _check(x, filter_, inputs, 2)
     return [TensorSpec(x.type, geometry(options, x.static_shape, filter_.static_shape).output)]
 
 

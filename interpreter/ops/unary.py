@@ -13,15 +13,15 @@ from litecl.interpreter.op import Bind, Infer, Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.schema import TensorType
 
 
-def like_input(name: str, allowed: Collection[TensorType], stored: Collection[TensorType] = ()) -> Infer:
+def like_input(allowed: Collection[TensorType], stored: Collection[TensorType] = ()) -> Infer:
     """Shape inference of an operator whose one result has the shape and type of its first input.
 
     stored: the types that stand for real numbers where they are quantized.
     """
 
     def infer(options: Any, inputs: Specs) -> list[TensorSpec]:
-        (x,) = require.present(name, inputs, 1)
-        require.types_or_quantized(name, x, allowed, stored)
+        (x,) = require.present(inputs, 1)
+        require.types_or_quantized(x, allowed, stored)
         return [TensorSpec(x.type, x.shape)]
 
     return infer
@@ -38,22 +38,22 @@ def each(function: Callable[[Any, Array], Array]) -> Run:
     return run
 
 
-def bind_quantized(name: str, bound: quantized.Bound) -> Bind:
+def bind_quantized(bound: quantized.Bound) -> Bind:
     """The ``bind`` of an operator that has a kernel of its own for quantized inputs."""
 
     def bind(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-        (x,) = require.present(name, inputs, 1)
-        return bound(name, options, x, outputs[0]) if require.is_quantized(x) else None
+        (x,) = require.present(inputs, 1)
+        return bound(options, x, outputs[0]) if require.is_quantized(x) else None
 
     return bind
 
 
-def _bind(name: str, run: Run, bound: quantized.Bound | None) -> Bind:
+def _bind(run: Run, bound: quantized.Bound | None) -> Bind:
     """The ``bind`` of an operator that has kernels for quantized inputs or for halves of floats."""
-    of_quantized = None if bound is None else bind_quantized(name, bound)
+    of_quantized = None if bound is None else bind_quantized(bound)
 
     def bind(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-        found = bfloat16.bind(run, require.present(name, inputs, 1), outputs[0])
+        found = bfloat16.bind(run, require.present(inputs, 1), outputs[0])
         return found or (of_quantized(options, inputs, outputs) if of_quantized else None)
 
     return bind
@@ -69,8 +69,8 @@ def unary(
 ) -> Op:
     """The operator without options that applies ``function`` to its input, ``bound`` to one that is quantized."""
     run = each(lambda options, x: function(x))
-    bind = _bind(name, run, bound) if bound or TensorType.BFLOAT16 in allowed else None
-    infer = like_input(name, allowed, stored)
+    bind = _bind(run, bound) if bound or TensorType.BFLOAT16 in allowed else None
+    infer = like_input(allowed, stored)
     return Op(name, options=NoOptions, infer=infer, run=run, bind=bind, versions=versions)
 
 

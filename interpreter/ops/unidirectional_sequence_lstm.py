@@ -25,14 +25,13 @@ class UnidirectionalSequenceLSTMOptions:
 
 
 def _infer(options: UnidirectionalSequenceLSTMOptions, inputs: Specs) -> list[TensorSpec]:
-    name = "UNIDIRECTIONAL_SEQUENCE_LSTM"
     if len(inputs) not in (20, 24):
-        raise ShapeError(f"{name}: expected 20 or 24 inputs, got {len(inputs)}")
-    (x,) = require.present(name, inputs, 1)
-    require.types(name, x, (*types.FLOAT, TensorType.INT8))
-    require.rank(name, x, exactly=3)
+        raise ShapeError(f"expected 20 or 24 inputs, got {len(inputs)}")
+    (x,) = require.present(inputs, 1)
+    require.types(x, (*types.FLOAT, TensorType.INT8))
+    require.rank(x, exactly=3)
     batch, depth = x.static_shape[1 if options.time_major else 0], x.static_shape[2]
-    outputs = lstm_cell.check(name, inputs, depth, batch)
+    outputs = lstm_cell.check(inputs, depth, batch)
     return [TensorSpec(x.type, (*x.static_shape[:2], outputs))]
 
 
@@ -45,14 +44,14 @@ def _run(options: UnidirectionalSequenceLSTMOptions, inputs: Inputs, scales: Sca
     return [outputs, *lstm_cell.like_states(inputs, FULL, h, c)]
 
 
-_bind_hybrid = hybrid.bind("UNIDIRECTIONAL_SEQUENCE_LSTM", _run)
+_bind_hybrid = hybrid.bind(_run)
 
 
 def _bind(options: UnidirectionalSequenceLSTMOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    (x,) = require.present("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, 1)
+    (x,) = require.present(inputs, 1)
     if x.type == TensorType.FLOAT32:
         return _bind_hybrid(options, inputs, outputs)
-    return integer_lstm.bind("UNIDIRECTIONAL_SEQUENCE_LSTM", options, inputs, outputs, time_major=options.time_major)
+    return integer_lstm.bind(options, inputs, outputs, time_major=options.time_major)
 
 
 UNIDIRECTIONAL_SEQUENCE_LSTM = Op(

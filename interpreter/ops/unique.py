@@ -16,8 +16,8 @@ class UniqueOptions:
 
 
 def _infer(options: UniqueOptions, inputs: Specs) -> list[TensorSpec]:
-    (x,) = require.present("UNIQUE", inputs, 1)
-    require.rank("UNIQUE", x, exactly=1)
+    (x,) = require.present(inputs, 1)
+    require.rank(x, exactly=1)
     return [TensorSpec(x.type, None), TensorSpec(options.idx_out_type, x.shape)]
 
 

@@ -35,7 +35,7 @@ def _run_handle(options: VarHandleOptions, inputs: Inputs) -> list[Array]:
 
 
 def _infer_read(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    require.present("READ_VARIABLE", inputs, 1)
+    require.present(inputs, 1)
     return [TensorSpec(TensorType.FLOAT32, None)]
 
 
@@ -43,12 +43,12 @@ def _run_read(options: NoOptions, inputs: Inputs, context: Context) -> list[Arra
     (variable,) = require.arrays(inputs, 1)
     name = variable.item()
     if name not in context.resources:
-        raise ModelError(f"READ_VARIABLE: variable {name!r} was never assigned")
+        raise ModelError(f"variable {name!r} was never assigned")
     return [context.resources[name]]
 
 
 def _infer_assign(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
-    require.present("ASSIGN_VARIABLE", inputs, 2)
+    require.present(inputs, 2)
     return []
 
 

@@ -20,13 +20,13 @@ _STATE_BITS, _GATE_BITS = 4, 3
 
 def bind(inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
     """The ``run`` for operands input, previous activation, weights, bias, previous state."""
-    _, _, weights, bias, _ = require.present("LSTM", inputs, 5)
+    _, _, weights, bias, _ = require.present(inputs, 5)
     state = outputs[1]
-    bits = 15 + round(float(np.log2(fixed_point.scale_of("LSTM", state))))
+    bits = 15 + round(float(np.log2(fixed_point.scale_of(state))))
     if bits != _STATE_BITS:
-        raise UnsupportedOp(f"LSTM: expected a state of {_STATE_BITS} integer bits, got {bits}")
-    factor = fixed_point.quantize_multiplier(4096 * fixed_point.scale_of("LSTM", bias))
-    zero_point = fixed_point.zero_point_of("LSTM", weights)
+        raise UnsupportedOp(f"expected a state of {_STATE_BITS} integer bits, got {bits}")
+    factor = fixed_point.quantize_multiplier(4096 * fixed_point.scale_of(bias))
+    zero_point = fixed_point.zero_point_of(weights)
     ready = exact.once([weights], lambda matrix: exact.product(matrix.T.astype(np.int64) - zero_point, 128))
 
     def run(options: object, inputs: Inputs) -> list[Array]:

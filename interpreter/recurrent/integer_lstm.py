@@ -130,9 +130,9 @@ class IntegerCell:
         return clipped(projected, self.proj_clip), c
 
 
-def bind(op: str, options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec], time_major: bool) -> Run:
+def bind(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec], time_major: bool) -> Run:
     """The ``run`` of an operator with the FULL layout, input [batch, depth] or of rank 3, and five intermediates."""
-    cell = _cell(op, options, inputs, outputs)
+    cell = _cell(options, inputs, outputs)
 
     def run(options: CellOptions, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)
@@ -147,7 +147,7 @@ def bind(op: str, options: CellOptions, inputs: Specs, outputs: Sequence[TensorS
         states = lstm_cell.like_states(inputs, FULL, h, c)
         return [result, *(new.astype(spec.dtype) for new, spec in zip(states, state_specs, strict=True))]
 
-    state_specs = require.at(op, inputs, (FULL.output_state, FULL.cell_state))
+    state_specs = require.at(inputs, (FULL.output_state, FULL.cell_state))
     return run
 
 
@@ -159,91 +159,91 @@ def _step(cell: IntegerCell, of_input: Array, h: Array, c: Array, together: bool
     return np.concatenate([h for h, _ in rows]), np.concatenate([c for _, c in rows])
 
 
-def _scale(op: str, spec: TensorSpec) -> np.float32:
-    return np.float32(fixed_point.scale_of(op, spec))
+def _scale(spec: TensorSpec) -> np.float32:
+    return np.float32(fixed_point.scale_of(spec))
 
 
-def _cell(op: str, options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> IntegerCell:
+def _cell(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> IntegerCell:
     output, *intermediates = outputs
     if len(intermediates) <= _HIDDEN:
-        raise UnsupportedOp(f"{op}: expected 5 intermediate tensors, got {len(intermediates)}")
-    state, memory = require.at(op, inputs, (FULL.output_state, FULL.cell_state))
-    hidden_scale = _scale(op, intermediates[_HIDDEN])
-    hidden_zero_point = fixed_point.zero_point_of(op, intermediates[_HIDDEN])
-    state_bits = round(float(np.log2(_scale(op, memory))))
+        raise UnsupportedOp(f"expected 5 intermediate tensors, got {len(intermediates)}")
+    state, memory = require.at(inputs, (FULL.output_state, FULL.cell_state))
+    hidden_scale = _scale(intermediates[_HIDDEN])
+    hidden_zero_point = fixed_point.zero_point_of(intermediates[_HIDDEN])
+    state_bits = round(float(np.log2(_scale(memory))))
     weights = require.optional(inputs, FULL.projection)
     projection = None
     if weights is not None:
-        factor = _scale(op, weights) * hidden_scale / _scale(op, state)
+        factor = _scale(weights) * hidden_scale / _scale(state)
         projection = sums([(weights, require.optional(inputs, FULL.projection + 1), factor)], -hidden_zero_point)
     coupled = require.optional(inputs, FULL.input_weights) is None
     present = range(_FORGET if coupled else _INPUT, _OUTPUT + 1)
-    of_input, of_output = zip(*(_parts(op, inputs, intermediates, index) for index in present), strict=True)
-    gates = [_gate(op, inputs, intermediates, index, state_bits, index - present.start) for index in present]
+    of_input, of_output = zip(*(_parts(inputs, intermediates, index) for index in present), strict=True)
+    gates = [_gate(inputs, intermediates, index, state_bits, index - present.start) for index in present]
     forget, cell, out = gates[-3:]
     bits = 15 + state_bits
     return IntegerCell(
-        sums(of_input, fixed_point.zero_point_of(op, require.at(op, inputs, (0,))[0])),
-        sums(of_output, fixed_point.zero_point_of(op, state)),
+        sums(of_input, fixed_point.zero_point_of(require.at(inputs, (0,))[0])),
+        sums(of_output, fixed_point.zero_point_of(state)),
         None if coupled else gates[0],
         forget,
         cell,
         out,
         state_bits,
-        clip_of(options.cell_clip, _scale(op, memory), 16),
+        clip_of(options.cell_clip, _scale(memory), 16),
         gemmlowp.table(gemmlowp.tanh, bits) if 0 <= bits <= 6 else None,
         fixed_point.quantize_multiplier(np.float32(2.0**-15 / float(hidden_scale) * 2.0**-15)),
         # The projection adds the hidden zero point, so that what it multiplies has it taken away twice.
         hidden_zero_point if projection is None else -hidden_zero_point,
         projection,
-        fixed_point.zero_point_of(op, state),
-        clip_of(options.proj_clip, _scale(op, output), 8),
+        fixed_point.zero_point_of(state),
+        clip_of(options.proj_clip, _scale(output), 8),
     )
 
 
-def _sum_scale(op: str, inputs: Specs, intermediates: Sequence[TensorSpec], index: int) -> np.float32:
+def _sum_scale(inputs: Specs, intermediates: Sequence[TensorSpec], index: int) -> np.float32:
     """The scale of a gate before its activation, or before its normalization."""
     assert FULL.layer_norm is not None
     normalized = require.optional(inputs, FULL.layer_norm + index) is not None
-    return _scale(op, intermediates[index]) if normalized else np.float32(2.0**-12)
+    return _scale(intermediates[index]) if normalized else np.float32(2.0**-12)
 
 
-def _parts(op: str, inputs: Specs, intermediates: Sequence[TensorSpec], index: int) -> tuple[Part, Part]:
+def _parts(inputs: Specs, intermediates: Sequence[TensorSpec], index: int) -> tuple[Part, Part]:
     """What a gate multiplies input and output with; where it is normalized, the bias comes after that."""
     assert FULL.layer_norm is not None
     positions = (FULL.input_weights + index, FULL.recurrent_weights + index, 0, FULL.output_state)
-    weights, recurrent, x, state = require.at(op, inputs, positions)
-    scale = _sum_scale(op, inputs, intermediates, index)
+    weights, recurrent, x, state = require.at(inputs, positions)
+    scale = _sum_scale(inputs, intermediates, index)
     normalized = require.optional(inputs, FULL.layer_norm + index) is not None
     bias = None if normalized else require.optional(inputs, FULL.bias + index)
-    of_input = _scale(op, weights) * _scale(op, x) / scale
-    of_output = _scale(op, recurrent) * _scale(op, state) / scale
+    of_input = _scale(weights) * _scale(x) / scale
+    of_output = _scale(recurrent) * _scale(state) / scale
     return (weights, bias, of_input), (recurrent, None, of_output)
 
 
-def _gate(op: str, inputs: Specs, intermediates: Sequence[TensorSpec], index: int, state_bits: int, order: int) -> Gate:
+def _gate(inputs: Specs, intermediates: Sequence[TensorSpec], index: int, state_bits: int, order: int) -> Gate:
     assert FULL.layer_norm is not None
-    (recurrent,) = require.at(op, inputs, (FULL.recurrent_weights + index,))
+    (recurrent,) = require.at(inputs, (FULL.recurrent_weights + index,))
     cells, outputs = recurrent.static_shape
     coefficients = require.optional(inputs, FULL.layer_norm + index)
     position = _PEEPHOLES[index]
     peephole = None if position is None else require.optional(inputs, FULL.peephole + position)
-    scale = _sum_scale(op, inputs, intermediates, index)
+    scale = _sum_scale(inputs, intermediates, index)
     return Gate(
         slice(order * cells, (order + 1) * cells),
-        None if peephole is None else _peephole(op, peephole, outputs, state_bits, scale),
-        None if coefficients is None else _layer_norm(op, coefficients, require.optional(inputs, FULL.bias + index)),
+        None if peephole is None else _peephole(peephole, outputs, state_bits, scale),
+        None if coefficients is None else _layer_norm(coefficients, require.optional(inputs, FULL.bias + index)),
         gemmlowp.table(gemmlowp.tanh if index == _CELL else gemmlowp.logistic, 3),
     )
 
 
-def _peephole(op: str, weights: TensorSpec, outputs: int, state_bits: int, scale: np.float32) -> Peephole:
-    factor = np.float32(2.0**state_bits * float(_scale(op, weights)) / float(scale))
+def _peephole(weights: TensorSpec, outputs: int, state_bits: int, scale: np.float32) -> Peephole:
+    factor = np.float32(2.0**state_bits * float(_scale(weights)) / float(scale))
     return Peephole(constant(weights)[:outputs].astype(np.int64), fixed_point.quantize_multiplier(factor))
 
 
-def _layer_norm(op: str, weights: TensorSpec, bias: TensorSpec | None) -> LayerNorm:
-    scale = _scale(op, weights)
+def _layer_norm(weights: TensorSpec, bias: TensorSpec | None) -> LayerNorm:
+    scale = _scale(weights)
     value, shift = fixed_point.quantize_multiplier(scale)
     added = np.zeros(weights.size, np.int64) if bias is None else constant(bias).astype(np.int64)
     guard = max(1, int(np.float32(10000) * scale))

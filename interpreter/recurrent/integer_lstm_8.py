@@ -103,10 +103,10 @@ class IntegerCell8:
         return clipped(projected, self.proj_clip), c
 
 
-def bind(op: str, options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
+def bind(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
     """The ``run`` of an operator with the FULL layout, input [batch, depth] and twelve intermediates."""
-    cell = _cell(op, options, inputs, outputs)
-    specs = require.at(op, inputs, (FULL.output_state, FULL.cell_state))
+    cell = _cell(options, inputs, outputs)
+    specs = require.at(inputs, (FULL.output_state, FULL.cell_state))
 
     def run(options: CellOptions, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)
@@ -118,7 +118,7 @@ def bind(op: str, options: CellOptions, inputs: Specs, outputs: Sequence[TensorS
     return run
 
 
-def _cell(op: str, options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> IntegerCell8:
+def _cell(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> IntegerCell8:
     output, *intermediates = outputs
     needed = [FULL.projection, FULL.projection + 1, *(_NORM + gate for gate in (_FORGET, _CELL, _OUTPUT))]
     absent = [FULL.input_weights, FULL.peephole + 1]
@@ -128,40 +128,40 @@ def _cell(op: str, options: CellOptions, inputs: Specs, outputs: Sequence[Tensor
         or any(require.optional(inputs, p) is not None for p in absent)
     ):
         raise UnsupportedOp(
-            f"{op}: with 8-bit products expected 12 intermediate tensors, coupled gates, layer normalization and a "
+            "with 8-bit products expected 12 intermediate tensors, coupled gates, layer normalization and a "
             "projection with a bias, and no peepholes"
         )
     weights, bias, state, memory = require.at(
-        op, inputs, (FULL.projection, FULL.projection + 1, FULL.output_state, FULL.cell_state)
+        inputs, (FULL.projection, FULL.projection + 1, FULL.output_state, FULL.cell_state)
     )
-    factor = np.float32(float(_scale(op, weights)) * 2.0**-15 / float(_scale(op, state)))
-    forget, cell, out = (_gate(op, inputs, intermediates, gate) for gate in (_FORGET, _CELL, _OUTPUT))
+    factor = np.float32(float(_scale(weights)) * 2.0**-15 / float(_scale(state)))
+    forget, cell, out = (_gate(inputs, intermediates, gate) for gate in (_FORGET, _CELL, _OUTPUT))
     return IntegerCell8(
         forget,
         cell,
         out,
         sums([(weights, bias, factor)], 0, reach=1 << 15),
-        fixed_point.zero_point_of(op, state),
-        clip_of(options.cell_clip, _scale(op, memory), 16) if options.cell_clip < 1 else 0,
-        clip_of(options.proj_clip, _scale(op, output), 8),
+        fixed_point.zero_point_of(state),
+        clip_of(options.cell_clip, _scale(memory), 16) if options.cell_clip < 1 else 0,
+        clip_of(options.proj_clip, _scale(output), 8),
     )
 
 
-def _scale(op: str, spec: TensorSpec) -> np.float32:
-    return np.float32(fixed_point.scale_of(op, spec))
+def _scale(spec: TensorSpec) -> np.float32:
+    return np.float32(fixed_point.scale_of(spec))
 
 
-def _gate(op: str, inputs: Specs, intermediates: Sequence[TensorSpec], gate: int) -> Gate:
-    x, state = require.at(op, inputs, (0, FULL.output_state))
+def _gate(inputs: Specs, intermediates: Sequence[TensorSpec], gate: int) -> Gate:
+    x, state = require.at(inputs, (0, FULL.output_state))
     positions = [base + gate for base in (FULL.input_weights, FULL.recurrent_weights, _NORM, FULL.bias)]
-    weights, recurrent, coefficients, bias = require.at(op, inputs, positions)
+    weights, recurrent, coefficients, bias = require.at(inputs, positions)
     total, of_input, of_output = intermediates[3 * gate : 3 * gate + 3]
-    value, shift = fixed_point.quantize_multiplier(_scale(op, coefficients))
+    value, shift = fixed_point.quantize_multiplier(_scale(coefficients))
     scale = np.float32(float(value) * 2.0 ** (float(shift) - 31))
-    recurrent_part = _part(op, state, recurrent, of_output, total)
+    recurrent_part = _part(state, recurrent, of_output, total)
     return Gate(
-        _part(op, x, weights, of_input, total),
-        _misread(op, recurrent_part, intermediates) if gate == _OUTPUT else recurrent_part,
+        _part(x, weights, of_input, total),
+        _misread(recurrent_part, intermediates) if gate == _OUTPUT else recurrent_part,
         constant(coefficients).astype(np.float32),
         constant(bias).astype(np.float32),
         scale,
@@ -169,23 +169,23 @@ def _gate(op: str, inputs: Specs, intermediates: Sequence[TensorSpec], gate: int
     )
 
 
-def _misread(op: str, part: Part, intermediates: Sequence[TensorSpec]) -> Part:
+def _misread(part: Part, intermediates: Sequence[TensorSpec]) -> Part:
     """The output gate's product with the state as TensorFlow Lite has it.
 
     LstmStepInteger8x8_8 takes element 11 of eight multipliers, which is a shift of the forget gate's, and the zero
     point of another product.
     """
     forget_sum, forget_product = intermediates[3 * _FORGET], intermediates[3 * _FORGET + 2]
-    misread = fixed_point.quantize_multiplier(_scale(op, forget_product) / _scale(op, forget_sum)).shift
-    zero_point = fixed_point.zero_point_of(op, intermediates[3 * _CELL + 1])
+    misread = fixed_point.quantize_multiplier(_scale(forget_product) / _scale(forget_sum)).shift
+    zero_point = fixed_point.zero_point_of(intermediates[3 * _CELL + 1])
     return replace(part, zero_point=zero_point, multiplier=Multiplier(misread, part.multiplier.shift))
 
 
-def _part(op: str, x: TensorSpec, weights: TensorSpec, product: TensorSpec, total: TensorSpec) -> Part:
-    factor = _scale(op, weights) * _scale(op, x) / _scale(op, product)
-    zero_point = fixed_point.zero_point_of(op, product)
+def _part(x: TensorSpec, weights: TensorSpec, product: TensorSpec, total: TensorSpec) -> Part:
+    factor = _scale(weights) * _scale(x) / _scale(product)
+    zero_point = fixed_point.zero_point_of(product)
     return Part(
-        sums([(weights, None, factor)], fixed_point.zero_point_of(op, x)),
+        sums([(weights, None, factor)], fixed_point.zero_point_of(x)),
         zero_point,
-        fixed_point.quantize_multiplier(_scale(op, product) / _scale(op, total)),
+        fixed_point.quantize_multiplier(_scale(product) / _scale(total)),
     )

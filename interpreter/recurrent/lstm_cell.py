@@ -180,10 +180,10 @@ def like_states(inputs: Inputs, layout: Layout, h: Array, c: Array) -> list[Arra
     return [h.reshape(old_h.shape), c.reshape(old_c.shape)]
 
 
-def check(op: str, inputs: Specs, depth: int, batch: int, layout: Layout = FULL) -> int:
+def check(inputs: Specs, depth: int, batch: int, layout: Layout = FULL) -> int:
     """Checks the operands of a cell that reads ``batch`` rows of ``depth`` elements; returns its outputs' size."""
-    weights = require.at(op, inputs, [layout.input_weights + gate for gate in (_FORGET, _CELL, _OUTPUT)])
-    recurrent = require.at(op, inputs, [layout.recurrent_weights + gate for gate in (_FORGET, _CELL, _OUTPUT)])
+    weights = require.at(inputs, [layout.input_weights + gate for gate in (_FORGET, _CELL, _OUTPUT)])
+    recurrent = require.at(inputs, [layout.recurrent_weights + gate for gate in (_FORGET, _CELL, _OUTPUT)])
     cells, outputs = weights[-1].static_shape[0], recurrent[-1].static_shape[-1]
     expected: dict[int, Shape] = {layout.input_weights + gate: (cells, depth) for gate in range(4)}
     expected |= {layout.peephole + i: (cells,) for i in range(3)} | {layout.bias + gate: (cells,) for gate in range(4)}
@@ -191,16 +191,16 @@ def check(op: str, inputs: Specs, depth: int, batch: int, layout: Layout = FULL)
     if layout.layer_norm is not None:
         expected |= {layout.layer_norm + gate: (cells,) for gate in range(4)}
     for position, shape in expected.items():
-        _expect(op, inputs, position, shape)
+        _expect(inputs, position, shape)
     for gate in range(4):
         diagonal = len(recurrent[-1].static_shape) == 1
-        _expect(op, inputs, layout.recurrent_weights + gate, (cells,) if diagonal else (cells, outputs))
+        _expect(inputs, layout.recurrent_weights + gate, (cells,) if diagonal else (cells, outputs))
     if (_at(inputs, layout.input_weights) is None) != (_at(inputs, layout.recurrent_weights) is None):
-        raise ShapeError(f"{op}: expected both or neither of the input gate's weights")
+        raise ShapeError("expected both or neither of the input gate's weights")
     if _at(inputs, layout.projection) is None and outputs != cells:
-        raise ShapeError(f"{op}: expected {cells} outputs without a projection, got {outputs}")
-    _expect_state(op, inputs, layout.output_state, batch * outputs)
-    _expect_state(op, inputs, layout.cell_state, batch * cells)
+        raise ShapeError(f"expected {cells} outputs without a projection, got {outputs}")
+    _expect_state(inputs, layout.output_state, batch * outputs)
+    _expect_state(inputs, layout.cell_state, batch * cells)
     return outputs
 
 
@@ -245,17 +245,17 @@ def _at(inputs: Sequence[_T | None], position: int) -> _T | None:
     return inputs[position] if position < len(inputs) else None
 
 
-def _expect(op: str, inputs: Specs, position: int, shape: Shape) -> None:
+def _expect(inputs: Specs, position: int, shape: Shape) -> None:
     spec = _at(inputs, position)
     if spec is not None and spec.static_shape != shape:
-        raise ShapeError(f"{op}: expected input {position} of shape {list(shape)}, got {list(spec.static_shape)}")
+        raise ShapeError(f"expected input {position} of shape {list(shape)}, got {list(spec.static_shape)}")
 
 
-def _expect_state(op: str, inputs: Specs, position: int, size: int) -> None:
+def _expect_state(inputs: Specs, position: int, size: int) -> None:
     spec = _at(inputs, position)
     if spec is None or spec.size != size:
         got = "none" if spec is None else list(spec.static_shape)
-        raise ShapeError(f"{op}: expected a state of {size} elements as input {position}, got {got}")
+        raise ShapeError(f"expected a state of {size} elements as input {position}, got {got}")
 
 
 def _normalize(z: Array) -> Array:

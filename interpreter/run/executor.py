@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Protocol
 
 from litecl.interpreter import limits
-from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, fault
+from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, fault, locate
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec
 from litecl.interpreter.op import ControlOp, Inputs, Op
 from litecl.interpreter.run.variables import Variables
@@ -33,12 +33,12 @@ def _raise(error: Exception, doing: str, node: Node, subgraph: int, index: int) 
     """Says of an error which node it comes from; what numpy raises becomes a ModelError."""
     place = f"while {doing} {node.op.name} (subgraph {subgraph}, node {index})"
     if isinstance(error, LiteclError):
-        error.add_note(place)
+        locate(error, node.op.name, place)
         raise error
     if node.op.custom and not isinstance(node.op, ControlOp) and not node.op.pure:
         raise error  # a user's own function: its errors are the user's
     wrapped = fault(error)
-    wrapped.add_note(place)
+    locate(wrapped, node.op.name, place)
     raise wrapped from error
 
 
@@ -212,7 +212,7 @@ class Executor:
                 self._budget.require(step.need_bytes)
             outputs = step.run(node.options, inputs) if step.plain else self._outputs(frame, step, inputs)
             if len(outputs) != len(node.outputs):
-                raise ModelError(f"{node.op.name}: the node has {len(node.outputs)} outputs, expected {len(outputs)}")
+                raise ModelError(f"the node has {len(node.outputs)} outputs, expected {len(outputs)}")
         except _RAISED as error:
             _raise(error, "running", node, frame.subgraph, step.index)
         for i, tensor in enumerate(node.outputs):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from litecl.interpreter import limits
-from litecl.interpreter.errors import FAULTS, LimitError, LiteclError, ModelError, UnsupportedOp, fault
+from litecl.interpreter.errors import FAULTS, LimitError, LiteclError, ModelError, UnsupportedOp, fault, locate
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Shape, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.densify import DENSIFY, densify
@@ -59,7 +59,7 @@ def outputs_of(
         return [replace(spec, shape=None) for spec in declared]
     inferred = node.op.infer(node.options, inputs)
     if len(inferred) != len(declared):
-        raise ModelError(f"{node.op.name}: the node has {len(declared)} outputs, expected {len(inferred)}")
+        raise ModelError(f"the node has {len(declared)} outputs, expected {len(inferred)}")
     if node.op.declared_types:
         inferred = [replace(known, type=spec.type) for known, spec in zip(inferred, declared, strict=True)]
     elif isinstance(node.op, Op) and node.op.sets_types:
@@ -128,18 +128,18 @@ class _Walk:
                 self._node(node, subgraph, specs)
                 self._remember(index, [specs[t].data for t in node.outputs])
             except LiteclError as error:
-                error.add_note(place)
+                locate(error, node.op.name, place)
                 raise
             except FAULTS as error:
                 wrapped = fault(error)
-                wrapped.add_note(place)
+                locate(wrapped, node.op.name, place)
                 raise wrapped from error
         return specs
 
     def _node(self, node: Node, subgraph: Subgraph, specs: list[TensorSpec]) -> None:
         if node.version not in node.op.versions:
             known = f"{node.op.versions[0]} to {node.op.versions[-1]}"
-            raise UnsupportedOp(f"{node.op.name}: version {node.version}; known are versions {known}")
+            raise UnsupportedOp(f"version {node.version}; known are versions {known}")
         inputs = [None if t == ABSENT else specs[t] for t in node.inputs]
         declared = [subgraph.tensors[t] for t in node.outputs]
         rule = _CONTROL.get(node.op.name)
@@ -237,13 +237,13 @@ def _callees(node: Node) -> tuple[int, ...]:
 
 def _required(node: Node, position: int, spec: TensorSpec | None) -> TensorSpec:
     if spec is None:
-        raise ModelError(f"{node.op.name}: input {position} is required and absent")
+        raise ModelError(f"input {position} is required and absent")
     return spec
 
 
 def _same_count(node: Node, what: str, got: int, expected: int) -> None:
     if got != expected:
-        raise ModelError(f"{node.op.name}: expected {expected} {what}, got {got}")
+        raise ModelError(f"expected {expected} {what}, got {got}")
 
 
 def _merge_declared(known: TensorSpec, declared: TensorSpec) -> TensorSpec:

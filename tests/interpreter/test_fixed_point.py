@@ -116,7 +116,7 @@ def test_outputs_that_are_known_do_not_keep_the_others_from_float64(monkeypatch:
 )
 def test_activation_ranges(function: ActivationFunctionType, expected: tuple[int, int]) -> None:
     output = TensorSpec(TensorType.INT8, (1,), quantization=Quantization(np.float32([0.05]), np.int64([-20])))
-    assert fixed_point.activation_range("ADD", function, output) == expected
+    assert fixed_point.activation_range(function, output) == expected
 
 
 @pytest.mark.parametrize(("bits", "accuracy"), [(32, 3e-7), (16, 4e-4)])

@@ -41,16 +41,16 @@ def _evaluate(op: Op, options: Any, *inputs: Array) -> list[Array]:
 
 
 REFUSED: list[tuple[str, Any, list[Array], type[LiteclError], str]] = [
-    ("ADD", binary.AddOptions(), [_X, _X[:, :2]], ShapeError, r"ADD: shapes \[2, 3, 4\], \[2, 2, 4\] do not broadcast"),
+    ("ADD", binary.AddOptions(), [_X, _X[:, :2]], ShapeError, r"shapes \[2, 3, 4\], \[2, 2, 4\] do not broadcast"),
     ("ADD", binary.AddOptions(), [_X, _X.astype(np.int32)], ShapeError, "types differ: FLOAT32, INT32"),
     ("ADD", binary.AddOptions(), [_X], ShapeError, "expected 2 inputs, got 1"),
-    ("SIN", _NONE, [i32(1)], ShapeError, "SIN: expected type FLOAT32, FLOAT16, got INT32"),
-    ("DIV", binary.DivOptions(), [i32(1), i32(0)], ModelError, "DIV: division by 0"),
-    ("FLOOR_DIV", _NONE, [i32(1), i32(0)], ModelError, "FLOOR_DIV: division by 0"),
-    ("FLOOR_DIV", _NONE, [_X, np.zeros(4, np.float32)], ModelError, "FLOOR_DIV: division by 0"),
-    ("FLOOR_MOD", _NONE, [i32(1), i32(0)], ModelError, "FLOOR_MOD: division by 0"),
-    ("POW", _NONE, [i32(2), i32(-1)], ModelError, "POW: negative exponent"),
-    ("SUM", ReducerOptions(), [_X, i32(3)], ShapeError, "SUM: axis 3 out of range for rank 3"),
+    ("SIN", _NONE, [i32(1)], ShapeError, "expected type FLOAT32, FLOAT16, got INT32"),
+    ("DIV", binary.DivOptions(), [i32(1), i32(0)], ModelError, "division by 0"),
+    ("FLOOR_DIV", _NONE, [i32(1), i32(0)], ModelError, "division by 0"),
+    ("FLOOR_DIV", _NONE, [_X, np.zeros(4, np.float32)], ModelError, "division by 0"),
+    ("FLOOR_MOD", _NONE, [i32(1), i32(0)], ModelError, "division by 0"),
+    ("POW", _NONE, [i32(2), i32(-1)], ModelError, "negative exponent"),
+    ("SUM", ReducerOptions(), [_X, i32(3)], ShapeError, "axis 3 out of range for rank 3"),
     ("ARG_MAX", ArgMaxOptions(), [_X, scalar(0)], ShapeError, "expected output_type INT32 or INT64, got FLOAT32"),
     ("CONCATENATION", ConcatenationOptions(5), [_X, _X], ShapeError, "axis 5 out of range for rank 3"),
     ("CONCATENATION", ConcatenationOptions(0), [_X, _X[:, :2]], ShapeError, "differ beyond axis 0"),
@@ -96,7 +96,7 @@ def test_quantized_values_are_not_taken_for_integers(type_: TensorType) -> None:
     quantization = Quantization(np.float32([0.5]), np.int64([3]))
     spec = TensorSpec(type_, (4,), quantization=quantization)
     power = BUILTINS["POW"]
-    with pytest.raises(UnsupportedOp, match=f"POW: no kernel for quantized {type_.name}"):
+    with pytest.raises(UnsupportedOp, match=f"no kernel for quantized {type_.name}"):
         power.infer(_NONE, [spec, spec])
 
 

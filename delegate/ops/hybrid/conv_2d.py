@@ -38,7 +38,7 @@ def _claim_dense(options: FullyConnectedOptions, inputs: claims.Specs, outputs: 
 def _lower_conv(call: Call) -> list[Step]:
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
     g = geometry(windows(call.options, call.image, filter_.shape), x.shape, filter_.shape, out.shape, call.pads)
-    scales = scales_of(CONV_2D.name, filter_.spec)
+    scales = scales_of(filter_.spec)
     # Images have a zero point of their own only where the filters' scales differ.
     return _product(call, g, x.shape[0], asymmetric=bool((scales != scales[0]).any()))
 
@@ -81,7 +81,7 @@ def _stage(call: Call, values: Array, panel: int, width: int) -> Array:
     """[groups, columns / width, 3, width]: sum of weights, scale and bias of every column."""
     groups, columns, _ = values.shape
     bias = call.inputs[2] if len(call.inputs) > 2 else None
-    scales = np.broadcast_to(scales_of(CONV_2D.name, call.input(1).spec), groups * columns)
+    scales = np.broadcast_to(scales_of(call.input(1).spec), groups * columns)
     biases = np.zeros(groups * columns, np.float32) if bias is None else np.ravel(bias.value)
     table = np.zeros((3, groups, -(-columns // panel) * panel), np.int32)
     table[0, :, :columns] = values.sum(axis=2, dtype=np.int32)

@@ -90,7 +90,7 @@ def _packed(call: Call, work: Patches, bounds: Bounds, x_zero: int) -> tuple[Scr
 
 
 def _scale(spec: TensorSpec) -> float:
-    return float(fixed_point.scale_of(BATCH_MATMUL.name, spec))
+    return float(fixed_point.scale_of(spec))
 
 
 CL_OPS = (ClOp(BATCH_MATMUL, claim=_claim, lower=_lower),)

@@ -40,7 +40,7 @@ def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusa
 
 def _shifted(specs: Sequence[TensorSpec]) -> Refusal | None:
     """16-bit operands are shifted where all scales are powers of two."""
-    powers = specs[0].type == TensorType.INT16 and powers_of_two("ADD", *specs) is not None
+    powers = specs[0].type == TensorType.INT16 and powers_of_two(*specs) is not None
     return Refusal("16-bit scales that are powers of two") if powers else None
 
 
@@ -58,7 +58,7 @@ def _product_scales(a: float, b: float, c: float, bits: int) -> tuple[int, ...]:
 def _scales(op: Op, call: Call, *, sums: bool) -> tuple[int, ...]:
     """The struct Scales of quantized_binary.cl for operands of any type."""
     a, b, c = call.input(0).spec, call.input(1).spec, call.outputs[0].spec
-    x, y, z = (float(fixed_point.scale_of(op.name, spec)) for spec in (a, b, c))
+    x, y, z = (float(fixed_point.scale_of(spec)) for spec in (a, b, c))
     factors = (_sum_scales if sums else _product_scales)(x, y, z, _LEFT_SHIFT[c.dtype.itemsize])
     return (zero_point(a), zero_point(b), *factors, *astuple(bounds_of(call.options, c)))
 
@@ -68,7 +68,7 @@ def _linear(op: Op, call: Call, sign: int) -> tuple[int, ...] | None:
     a, b, c = call.input(0).spec, call.input(1).spec, call.outputs[0].spec
     if c.type not in BYTES or not a.type == b.type == c.type:
         return None
-    x, y, z = (float(fixed_point.scale_of(op.name, spec)) for spec in (a, b, c))
+    x, y, z = (float(fixed_point.scale_of(spec)) for spec in (a, b, c))
     shift = min(_MOST_SHIFT, _FACTOR_BITS - math.ceil(math.log2(max(x, y) / z)))
     if shift < _LOW_BITS:
         return None

@@ -89,7 +89,7 @@ def _launch(call: Call, weights: Weights) -> Launch:
         x,
         Const(_packed(weights, g)),
         Const(_by_lane(stage.fields, g.lanes)),
-        Const(np.full(4 * width, fixed_point.zero_point_of(DEPTHWISE_CONV_2D.name, x.spec), x.spec.dtype)),
+        Const(np.full(4 * width, fixed_point.zero_point_of(x.spec), x.spec.dtype)),
         out,
         Const(np.array(astuple(g), np.int32)),
     )

@@ -29,7 +29,7 @@ def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusa
 def _cl_op(op: Op, reduction: str) -> ClOp:
     def lower(call: Call) -> list[Step]:
         x, (y,) = call.input(0), call.outputs
-        rows, columns = windows(op.name, call.options, x.shape)
+        rows, columns = windows(call.options, x.shape)
         pixels, work = y.spec.size // x.shape[3], rows.size * columns.size * x.shape[3]
         share = chunks(pixels, call.target, work=work)
         bounds = bounds_of(call.options, y.spec)

@@ -40,7 +40,7 @@ def _by_factor(op: Op, call: Call, *, mean: bool) -> list[Step]:
     """In fixed point (QuantizedMeanOrSum)."""
     x, (y,) = call.input(0), call.outputs
     launches, source, type_, count = _sums(call)
-    zero, factor = zero_point(x.spec) * count, mean_factor(op.name, x.spec, y.spec, count if mean else 1)
+    zero, factor = zero_point(x.spec) * count, mean_factor(x.spec, y.spec, count if mean else 1)
     return [*launches, requantized(source, type_, y, factor, zero, bounds_of(call.options, y.spec), call.target)]
 
 

@@ -16,7 +16,6 @@ from litecl.interpreter.arithmetic.fixed_point import Multiplier
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.kit.types import integer_limits
 from litecl.interpreter.ops.quantize import DEQUANTIZE, QUANTIZE
-from litecl.interpreter.ops.reduce import SUM
 from litecl.interpreter.schema import TensorType
 
 _FLOAT = TensorType.FLOAT32
@@ -43,8 +42,8 @@ def requantized(
 def scaled(sums: Operand | Scratch, type_: TensorType, x: TensorSpec, y: Operand, count: int, target: Target) -> Launch:
     """Sums of ``count`` elements of ``x``, brought to the scale of ``y`` in float32 (QuantizedMeanOrSumExtraArgs)."""
     share = elements(y.spec.size, target)
-    scale = np.float32(fixed_point.scale_of(SUM.name, x)) / np.float32(fixed_point.scale_of(SUM.name, y.spec))
-    offset = np.float32(-fixed_point.zero_point_of(SUM.name, x)) * scale * np.float32(count)
+    scale = np.float32(fixed_point.scale_of(x)) / np.float32(fixed_point.scale_of(y.spec))
+    offset = np.float32(-fixed_point.zero_point_of(x)) * scale * np.float32(count)
     bounds = (np.int32(number) for number in astuple(_range(y.spec)))
     args: tuple[Arg, ...] = (sums, y, *share.args, scale, offset, *bounds)
     return share.launch("requantize", "scale_each", args, _defines(type_, y.spec.type), y.spec.size)
@@ -57,7 +56,7 @@ def _defines(from_: TensorType, to: TensorType) -> dict[str, str | int | float]:
 
 
 def _range(y: TensorSpec) -> Bounds:
-    return Bounds(fixed_point.zero_point_of(QUANTIZE.name, y), *integer_limits(y.type))
+    return Bounds(fixed_point.zero_point_of(y), *integer_limits(y.type))
 
 
 def _claim_quantize(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -74,8 +73,8 @@ def _lower_quantize(call: Call) -> list[Step]:
     bounds = _range(y.spec)
     if x.spec.type == _FLOAT:
         return [_quantized(x, y, bounds, call.target)]
-    scale, x_scale = (fixed_point.scale_of(QUANTIZE.name, operand.spec) for operand in (y, x))
-    x_zero = fixed_point.zero_point_of(QUANTIZE.name, x.spec)
+    scale, x_scale = (fixed_point.scale_of(operand.spec) for operand in (y, x))
+    x_zero = fixed_point.zero_point_of(x.spec)
     if scale == x_scale:
         return [_shifted(x, y, replace(bounds, zero=bounds.zero - x_zero), call.target)]
     if x.spec.type in BYTES:
@@ -86,7 +85,7 @@ def _lower_quantize(call: Call) -> list[Step]:
 
 def _quantized(x: Operand, y: Operand, bounds: Bounds, target: Target) -> Launch:
     share = elements(y.spec.size, target)
-    scale = np.float32(fixed_point.scale_of(QUANTIZE.name, y.spec))
+    scale = np.float32(fixed_point.scale_of(y.spec))
     args: tuple[Arg, ...] = (x, y, *share.args, scale, *(np.int32(number) for number in astuple(bounds)))
     return share.launch("requantize", "quantize", args, _defines(_FLOAT, y.spec.type), y.spec.size)
 
@@ -104,8 +103,8 @@ def _claim_dequantize(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]
 
 def _lower_dequantize(call: Call) -> list[Step]:
     x, (y,) = call.input(0), call.outputs
-    scale = np.float32(fixed_point.scale_of(DEQUANTIZE.name, x.spec))
-    zero = np.int32(fixed_point.zero_point_of(DEQUANTIZE.name, x.spec))
+    scale = np.float32(fixed_point.scale_of(x.spec))
+    zero = np.int32(fixed_point.zero_point_of(x.spec))
     share = elements(y.spec.size, call.target)
     args: tuple[Arg, ...] = (x, y, *share.args, scale, zero)
     return [share.launch("requantize", "dequantize", args, _defines(x.spec.type, _FLOAT), y.spec.size)]

@@ -1,0 +1,51 @@
+"""Errors say which operator they come from, whoever runs it: the guards that raise them do not know."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.binary import ADD, DIV, AddOptions, DivOptions
+from litecl.interpreter.ops.compare import LESS
+from litecl.interpreter.ops.control import WHILE, WhileOptions
+from litecl.interpreter.schema import TensorType
+from support.build import Graph, model
+
+INT32 = TensorType.INT32
+
+
+def test_while_preparing() -> None:
+    g = Graph()
+    x, y = g.input((2, 3)), g.input((2, 4))
+    (z,) = g.node(ADD, [x, y], [TensorSpec(TensorType.FLOAT32, (2, 3))], AddOptions())
+    interpreter = Interpreter(model_content=write(model(g.build(z))))
+    with pytest.raises(ShapeError) as caught:
+        interpreter.allocate_tensors()
+    assert str(caught.value) == "ADD: shapes [2, 3], [2, 4] do not broadcast"
+    assert caught.value.__notes__ == ["while preparing ADD (subgraph 0, node 0)"]
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (type(again), str(again)) == (ShapeError, str(caught.value))
+
+
+def test_while_running_in_a_loop_the_innermost_operator_is_named() -> None:
+    condition, body, main = Graph("condition"), Graph("body"), Graph()
+    x, _ = condition.input((), INT32), condition.input((), INT32)
+    less = condition.build(condition.op(LESS, [x, condition.const(np.int32(5))], NoOptions()))
+    x, y = body.input((), INT32), body.input((), INT32)
+    looped = body.build(body.op(DIV, [x, y], DivOptions()), y)
+    start = [main.input((), INT32), main.input((), INT32)]
+    results = main.node(WHILE, start, [main.tensors[t] for t in start], WhileOptions(1, 2))
+    interpreter = Interpreter(model_content=write(model(main.build(*results), less, looped)))
+    interpreter.allocate_tensors()
+    with pytest.raises(ModelError) as caught:
+        interpreter.invoke()
+    assert str(caught.value) == "DIV: division by 0"
+    assert caught.value.__notes__ == [
+        "while running DIV (subgraph 2, node 0)",
+        "while running WHILE (subgraph 0, node 0)",
+    ]
