@@ -60,3 +60,15 @@ class Model:
     signatures: tuple[Signature, ...] = ()
     metadata: Mapping[str, bytes] = field(default_factory=dict)
     description: str = ""
+
+
+def updated_by(node: Node) -> tuple[int, ...]:
+    """Return the tensors that a node updates in place."""
+    return tuple(t for t in states_of(node) if t != ABSENT)
+
+
+def states_of(node: Node) -> tuple[int, ...]:
+    """Return the tensors that a node updates, in the order of ``op.states``; ABSENT where one is not given."""
+    if isinstance(node.op, ControlOp):
+        return ()
+    return tuple(node.inputs[p] if p < len(node.inputs) else ABSENT for p in node.op.states)

@@ -71,12 +71,24 @@ class Context(Protocol):
         """Resource variables and tables by name, shared by all subgraphs."""
 
 
+class Shapes(Protocol):
+    """What an operator that runs subgraphs may ask of shape propagation."""
+
+    def call(self, subgraph: int, inputs: Sequence[TensorSpec]) -> Sequence[TensorSpec]:
+        """Return what is known of a subgraph's outputs when it gets such inputs (and all that it got before)."""
+
+    def handed_on(self, subgraph: int) -> Sequence[bool]:
+        """Return, for each output of a subgraph, whether it is the input in the same position, as it was given."""
+
+
 @dataclass(frozen=True, eq=False)
 class ControlOp:
     """An operator that runs subgraphs or touches state that outlives it.
 
     ``run`` gets the executor's ``Context`` besides options and inputs. ``callees`` names the subgraphs that it may run.
     ``infer`` takes what ``Op.infer`` takes and may answer ``shape=None``. ``declared_types`` is ``Op``'s.
+    propagate: options, input specs, ``Shapes`` -> output specs, where these follow from the subgraphs; it is asked in
+        the place of ``infer``, whatever is known of the inputs.
     """
 
     name: str
@@ -84,6 +96,7 @@ class ControlOp:
     infer: Infer
     run: Callable[[Any, Inputs, Context], list[Array]]
     callees: Callable[[Any], tuple[int, ...]] = lambda options: ()
+    propagate: Callable[[Any, Specs, Shapes], Sequence[TensorSpec]] | None = None
     versions: range = range(1, 2)
     custom: bool = False
     declared_types: bool = False

@@ -5,8 +5,7 @@ from enum import Enum
 
 import numpy as np
 
-from litecl.delegate.analysis.states import updated_by
-from litecl.interpreter.graph import Model, Node, Subgraph, TensorSpec
+from litecl.interpreter.graph import Model, Node, Subgraph, TensorSpec, updated_by
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.binary import ADD, LOGICAL_AND
 from litecl.interpreter.ops.compare import LESS

@@ -5,11 +5,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from litecl.delegate.analysis.states import is_state, updated_by
+from litecl.delegate.analysis.states import is_state
 from litecl.delegate.cl_op import ClOp
 from litecl.delegate.claim.control import FOLDED, refusal
 from litecl.delegate.claim.options import CLOptions
-from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec
+from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec, updated_by
 from litecl.interpreter.op import ControlOp
 from litecl.interpreter.schema import TensorType
 

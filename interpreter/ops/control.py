@@ -1,13 +1,17 @@
 """Operators that run subgraphs: IF, WHILE, CALL, CALL_ONCE and STABLEHLO_COMPOSITE."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.op import Context, ControlOp, Inputs, Specs
+from litecl.interpreter.kit import require
+from litecl.interpreter.kit.specs import common, same
+from litecl.interpreter.op import Context, ControlOp, Inputs, Shapes, Specs
 
 
 @dataclass(frozen=True)
@@ -49,13 +53,62 @@ def predicate(value: Array | None, *, grown: bool = False) -> bool:
     return bool(value.flat[0])
 
 
-def _infer(options: Any, inputs: Specs) -> list[TensorSpec]:
-    """Types and shapes follow from the subgraphs, which shape propagation walks."""
+def infer_nothing(options: Any, inputs: Specs) -> list[TensorSpec]:
+    """Return no outputs: they follow from subgraphs, which ``propagate`` asks."""
     return []
 
 
 def _infer_while(options: WhileOptions, inputs: Specs) -> list[TensorSpec]:
     return [TensorSpec(spec.type, None) for spec in inputs if spec is not None]
+
+
+def propagate_branches(branches: Sequence[int], inputs: Specs, shapes: Shapes) -> list[TensorSpec]:
+    """Return what the outputs of all branches have in common; the first input chooses, the others are the branches'."""
+    given = require.present(inputs, len(inputs))[1:]
+    results = [shapes.call(branch, given) for branch in branches]
+    for branch, outputs in zip(branches, results, strict=True):
+        _same_count(f"outputs of subgraph {branch}", len(outputs), len(results[0]))
+    return [reduce(common, outputs) for outputs in zip(*results, strict=True)]
+
+
+def _propagate_if(options: IfOptions, inputs: Specs, shapes: Shapes) -> list[TensorSpec]:
+    return propagate_branches((options.then_subgraph_index, options.else_subgraph_index), inputs, shapes)
+
+
+def _propagate_while(options: WhileOptions, inputs: Specs, shapes: Shapes) -> list[TensorSpec]:
+    """Widen what is known of the variables until an iteration changes nothing; only constant ones keep their values."""
+    body = options.body_subgraph_index
+    given = require.present(inputs, len(inputs))
+    constant = shapes.handed_on(body)
+    _same_count(f"outputs of subgraph {body}", len(constant), len(given))
+    state = [spec if fixed else replace(spec, data=None) for spec, fixed in zip(given, constant, strict=True)]
+    while True:
+        shapes.call(options.cond_subgraph_index, state)
+        results = shapes.call(body, state)
+        widened = [
+            spec if fixed else replace(common(spec, result), data=None)
+            for spec, result, fixed in zip(state, results, constant, strict=True)
+        ]
+        if all(map(same, state, widened)):
+            return state
+        state = widened
+
+
+def _propagate_call(options: CallOptions, inputs: Specs, shapes: Shapes) -> Sequence[TensorSpec]:
+    return shapes.call(options.subgraph, require.present(inputs, len(inputs)))
+
+
+def _propagate_once(options: CallOnceOptions, inputs: Specs, shapes: Shapes) -> Sequence[TensorSpec]:
+    return shapes.call(options.init_subgraph_index, require.present(inputs, len(inputs)))
+
+
+def _propagate_composite(options: StableHLOCompositeOptions, inputs: Specs, shapes: Shapes) -> Sequence[TensorSpec]:
+    return shapes.call(options.decomposition_subgraph_index, require.present(inputs, len(inputs)))
+
+
+def _same_count(what: str, got: int, expected: int) -> None:
+    if got != expected:
+        raise ModelError(f"expected {expected} {what}, got {got}")
 
 
 def _run_if(options: IfOptions, inputs: Inputs, context: Context) -> list[Array]:
@@ -93,8 +146,9 @@ def _run_composite(options: StableHLOCompositeOptions, inputs: Inputs, context: 
 IF = ControlOp(
     "IF",
     options=IfOptions,
-    infer=_infer,
+    infer=infer_nothing,
     run=_run_if,
+    propagate=_propagate_if,
     callees=lambda options: (options.then_subgraph_index, options.else_subgraph_index),
 )
 WHILE = ControlOp(
@@ -102,20 +156,30 @@ WHILE = ControlOp(
     options=WhileOptions,
     infer=_infer_while,
     run=_run_while,
+    propagate=_propagate_while,
     callees=lambda options: (options.cond_subgraph_index, options.body_subgraph_index),
 )
-CALL = ControlOp("CALL", options=CallOptions, infer=_infer, run=_run_call, callees=lambda options: (options.subgraph,))
+CALL = ControlOp(
+    "CALL",
+    options=CallOptions,
+    infer=infer_nothing,
+    run=_run_call,
+    propagate=_propagate_call,
+    callees=lambda options: (options.subgraph,),
+)
 CALL_ONCE = ControlOp(
     "CALL_ONCE",
     options=CallOnceOptions,
-    infer=_infer,
+    infer=infer_nothing,
     run=_run_once,
+    propagate=_propagate_once,
     callees=lambda options: (options.init_subgraph_index,),
 )
 STABLEHLO_COMPOSITE = ControlOp(
     "STABLEHLO_COMPOSITE",
     options=StableHLOCompositeOptions,
-    infer=_infer,
+    infer=infer_nothing,
     run=_run_composite,
+    propagate=_propagate_composite,
     callees=lambda options: (options.decomposition_subgraph_index,),
 )

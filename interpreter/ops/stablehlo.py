@@ -13,7 +13,8 @@ from litecl.interpreter import limits
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require, types
-from litecl.interpreter.op import Context, ControlOp, Inputs, NoOptions, Op, Specs
+from litecl.interpreter.op import Context, ControlOp, Inputs, NoOptions, Op, Shapes, Specs
+from litecl.interpreter.ops import control
 from litecl.interpreter.schema import TensorType
 
 _NUMBERS = (
@@ -245,9 +246,8 @@ def _run_scatter(options: StablehloScatterOptions, inputs: Inputs, context: Cont
     return [result.reshape(x.shape)]
 
 
-def _infer_case(options: StablehloCaseOptions, inputs: Specs) -> list[TensorSpec]:
-    """Types and shapes follow from the branches, which shape propagation walks."""
-    return []
+def _propagate_case(options: StablehloCaseOptions, inputs: Specs, shapes: Shapes) -> list[TensorSpec]:
+    return control.propagate_branches(options.branch_subgraph_indices, inputs, shapes)
 
 
 def _run_case(options: StablehloCaseOptions, inputs: Inputs, context: Context) -> list[Array]:
@@ -278,7 +278,8 @@ STABLEHLO_SCATTER = ControlOp(
 STABLEHLO_CASE = ControlOp(
     "STABLEHLO_CASE",
     options=StablehloCaseOptions,
-    infer=_infer_case,
+    infer=control.infer_nothing,
     run=_run_case,
+    propagate=_propagate_case,
     callees=lambda options: options.branch_subgraph_indices,
 )

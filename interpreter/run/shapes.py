@@ -5,13 +5,13 @@ that chains such as SHAPE -> STRIDED_SLICE -> PACK -> RESHAPE and the expansion 
 Where a shape hangs on values, it is None ("known at run time"), and so is all that follows from it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 
 from litecl.interpreter import limits
 from litecl.interpreter.errors import FAULTS, LimitError, LiteclError, ModelError, UnsupportedOp, fault, locate
-from litecl.interpreter.graph import ABSENT, Array, Model, Node, Shape, Subgraph, TensorSpec
+from litecl.interpreter.graph import ABSENT, Array, Model, Node, Shape, Subgraph, TensorSpec, updated_by
+from litecl.interpreter.kit.specs import common, same
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.densify import DENSIFY, densify
 from litecl.interpreter.schema import TensorType
@@ -41,7 +41,7 @@ def propagate(model: Model, entries: Mapping[int, Sequence[Shape]]) -> tuple[Kno
         ]
         for spec in inputs:
             limits.check(spec)
-        walk.subgraph(index, inputs)
+        walk.call(index, inputs)
     return tuple(
         subgraph.tensors if found is None else found.specs
         for subgraph, found in zip(model.subgraphs, walk.found, strict=True)
@@ -97,14 +97,20 @@ class _Walk:
         self._folded: dict[int, list[Array]] = {}  # by subgraph, what its last walk has made
         self.found: list[_Found | None] = [None] * len(model.subgraphs)
 
-    def subgraph(self, index: int, given: Sequence[TensorSpec]) -> Known:
+    def handed_on(self, index: int) -> list[bool]:
+        """Return, for each output of a subgraph, whether it is the input in the same position, as it was given."""
+        graph = self._model.subgraphs[index]
+        changed = _updated(graph)
+        return [t in graph.inputs[i : i + 1] and t not in changed for i, t in enumerate(graph.outputs)]
+
+    def call(self, index: int, given: Sequence[TensorSpec]) -> Known:
         """Walks a subgraph with inputs at least as general as all that it was walked with before."""
         expected = len(self._model.subgraphs[index].inputs)
         if len(given) != expected:
             raise ModelError(f"subgraph {index}: expected {expected} inputs, got {len(given)}")
         before = self.found[index]
-        inputs = tuple(given) if before is None else tuple(map(_common, before.inputs, given))
-        if before is not None and all(map(_equal, before.inputs, inputs)):
+        inputs = tuple(given) if before is None else tuple(map(common, before.inputs, given))
+        if before is not None and all(map(same, before.inputs, inputs)):
             return before.outputs
         if self._depth > _MAX_DEPTH:
             raise ModelError(f"subgraph {index}: nested more than {_MAX_DEPTH} deep, or calls itself")
@@ -118,14 +124,15 @@ class _Walk:
     def _nodes(self, index: int, inputs: Known) -> list[TensorSpec]:
         subgraph = self._model.subgraphs[index]
         self._forget(index)
-        specs = _in_full(subgraph)
+        specs, updated = _in_full(subgraph), _updated(subgraph)
         for tensor, spec in zip(subgraph.inputs, inputs, strict=True):
-            specs[tensor] = replace(specs[tensor], shape=spec.shape, data=spec.data)
+            specs[tensor] = replace(specs[tensor], shape=spec.shape, data=None if tensor in updated else spec.data)
         for position, node in enumerate(subgraph.nodes):
             place = f"while preparing {node.op.name} (subgraph {index}, node {position})"
             try:
                 limits.tick()
-                self._node(node, subgraph, specs)
+                for tensor, spec in zip(node.outputs, self._node(node, subgraph, specs), strict=True):
+                    specs[tensor] = replace(spec, data=None) if tensor in updated else spec
                 self._remember(index, [specs[t].data for t in node.outputs])
             except LiteclError as error:
                 locate(error, node.op.name, place)
@@ -136,19 +143,19 @@ class _Walk:
                 raise wrapped from error
         return specs
 
-    def _node(self, node: Node, subgraph: Subgraph, specs: list[TensorSpec]) -> None:
+    def _node(self, node: Node, subgraph: Subgraph, specs: Sequence[TensorSpec]) -> list[TensorSpec]:
+        """Return what is known of a node's outputs."""
         if node.version not in node.op.versions:
             known = f"{node.op.versions[0]} to {node.op.versions[-1]}"
             raise UnsupportedOp(f"version {node.version}; known are versions {known}")
         inputs = [None if t == ABSENT else specs[t] for t in node.inputs]
         declared = [subgraph.tensors[t] for t in node.outputs]
-        rule = _CONTROL.get(node.op.name)
-        if rule is None:
-            results = outputs_of(node, inputs, declared, self._foldable_bytes)
-        else:
-            results = rule(self, node, inputs, declared)
-        for tensor, spec in zip(node.outputs, results, strict=True):
-            specs[tensor] = spec
+        if isinstance(node.op, ControlOp) and node.op.propagate is not None:
+            outputs = node.op.propagate(node.options, inputs, self)
+            if len(outputs) != len(declared):
+                raise ModelError(f"the node has {len(declared)} outputs, expected {len(outputs)}")
+            return [_merge_declared(spec, out) for spec, out in zip(outputs, declared, strict=True)]
+        return outputs_of(node, inputs, declared, self._foldable_bytes)
 
     def _remember(self, index: int, values: Sequence[Array | None]) -> None:
         """Counts what a node was folded to."""
@@ -166,55 +173,6 @@ class _Walk:
             if self._budget is not None:
                 self._budget.drop(value)
 
-    def if_(self, node: Node, inputs: Sequence[TensorSpec | None], declared: Sequence[TensorSpec]) -> list[TensorSpec]:
-        given = [_required(node, i, spec) for i, spec in enumerate(inputs)][1:]
-        branches = [self.subgraph(callee, given) for callee in _callees(node)]
-        for branch, callee in zip(branches, _callees(node), strict=True):
-            _same_count(node, f"outputs of subgraph {callee}", len(branch), len(declared))
-        common = [reduce(_common, results) for results in zip(*branches, strict=True)]
-        return [_merge_declared(known, spec) for known, spec in zip(common, declared, strict=True)]
-
-    def while_(
-        self, node: Node, inputs: Sequence[TensorSpec | None], declared: Sequence[TensorSpec]
-    ) -> list[TensorSpec]:
-        condition, body = _callees(node)
-        graph = self._model.subgraphs[body]
-        _same_count(node, f"inputs of subgraph {body}", len(graph.inputs), len(inputs))
-        _same_count(node, f"outputs of subgraph {body}", len(graph.outputs), len(inputs))
-        _same_count(node, "outputs", len(declared), len(inputs))
-        constant = [a == b for a, b in zip(graph.inputs, graph.outputs, strict=True)]
-        given = [_required(node, i, spec) for i, spec in enumerate(inputs)]
-        state = [spec if fixed else replace(spec, data=None) for spec, fixed in zip(given, constant, strict=True)]
-        while True:
-            self.subgraph(condition, state)
-            results = self.subgraph(body, state)
-            widened = [
-                spec if fixed else replace(_common(spec, result), data=None)
-                for spec, result, fixed in zip(state, results, constant, strict=True)
-            ]
-            if all(map(_equal, state, widened)):
-                break
-            state = widened
-        return [_merge_declared(spec, out) for spec, out in zip(state, declared, strict=True)]
-
-    def call(self, node: Node, inputs: Sequence[TensorSpec | None], declared: Sequence[TensorSpec]) -> list[TensorSpec]:
-        given = [_required(node, i, spec) for i, spec in enumerate(inputs)]
-        (callee,) = _callees(node)
-        results = self.subgraph(callee, given)
-        _same_count(node, f"outputs of subgraph {callee}", len(results), len(declared))
-        return [_merge_declared(spec, out) for spec, out in zip(results, declared, strict=True)]
-
-
-_Rule = Callable[[_Walk, Node, Sequence[TensorSpec | None], Sequence[TensorSpec]], list[TensorSpec]]
-_CONTROL: dict[str, _Rule] = {
-    "IF": _Walk.if_,
-    "WHILE": _Walk.while_,
-    "CALL": _Walk.call,
-    "CALL_ONCE": _Walk.call,
-    "STABLEHLO_CASE": _Walk.if_,
-    "STABLEHLO_COMPOSITE": _Walk.call,
-}
-
 
 def _in_full(subgraph: Subgraph) -> list[TensorSpec]:
     """The tensors, with sparse constants written out, unless DENSIFY reads them.
@@ -230,20 +188,9 @@ def _in_full(subgraph: Subgraph) -> list[TensorSpec]:
     return specs
 
 
-def _callees(node: Node) -> tuple[int, ...]:
-    assert isinstance(node.op, ControlOp)
-    return node.op.callees(node.options)
-
-
-def _required(node: Node, position: int, spec: TensorSpec | None) -> TensorSpec:
-    if spec is None:
-        raise ModelError(f"input {position} is required and absent")
-    return spec
-
-
-def _same_count(node: Node, what: str, got: int, expected: int) -> None:
-    if got != expected:
-        raise ModelError(f"expected {expected} {what}, got {got}")
+def _updated(graph: Subgraph) -> set[int]:
+    """The tensors that nodes change while the subgraph runs, whose values are not those that they begin with."""
+    return {tensor for node in graph.nodes for tensor in updated_by(node)}
 
 
 def _merge_declared(known: TensorSpec, declared: TensorSpec) -> TensorSpec:
@@ -281,16 +228,3 @@ def _fold(
 
 def _with_value(spec: TensorSpec, value: Array) -> TensorSpec:
     return replace(spec, shape=value.shape, data=value)
-
-
-def _common(a: TensorSpec, b: TensorSpec) -> TensorSpec:
-    """What two specs of one tensor agree on."""
-    return replace(
-        a,
-        shape=a.shape if a.shape == b.shape else None,
-        data=a.data if a.data is b.data else None,
-    )
-
-
-def _equal(a: TensorSpec, b: TensorSpec) -> bool:
-    return a.shape == b.shape and a.data is b.data

@@ -173,3 +173,61 @@ def agrees(model_: Model, **options: Any) -> Interpreter:
             got, expected = (interpreter.get_tensor(tensor) for interpreter in runs)
             compare.assert_close(got, expected, compare.DEVICE["float32"])
     return device
+
+
+def test_a_constant_in_the_place_of_a_state_of_a_loop_is_not_constant(mode: dict[str, Any]) -> None:
+    """A loop variable that begins as a constant, is handed on, and that an LSTM in the body updates."""
+    main, condition, body = Graph(), Graph("condition"), Graph("body")
+    kinds = [((), TensorType.INT32), *[(SHAPE, TensorType.FLOAT32)] * 3]
+    tests, given = ([g.input(*kind) for kind in kinds] for g in (condition, body))
+    less = condition.build(condition.op(LESS, [tests[0], condition.const(np.int32(3))], NoOptions()))
+    grown = body.op(ADD, [given[0], body.const(np.int32(1))], AddOptions())
+    x, weights, bias = randn(RNG, *SHAPE), randn(RNG, 4 * UNITS, 2 * UNITS, scale=0.3), randn(RNG, 4 * UNITS)
+    options = LSTMOptions(ActivationFunctionType.TANH, kernel_type=LSTMKernelType.BASIC)
+    body.op(BASIC_LSTM, [body.const(x), given[1], body.const(weights), body.const(bias), given[2]], options)
+    total = add(body, given[3], given[1])
+    h, c = randn(RNG, *SHAPE), randn(RNG, *SHAPE)
+    start = [main.const(np.int32(0)), main.const(h), main.const(c), main.input(SHAPE)]
+    results = main.node(WHILE, start, [main.tensors[t] for t in start], WhileOptions(1, 2))
+    looped = model(main.build(*results[1:]), less, body.build(grown, given[1], given[2], total))
+    expected = np.zeros(SHAPE)
+    for _ in range(3):
+        h, c = _basic_lstm(x, h, weights, bias, c)
+        expected = expected + h
+    for delegates in ([], [CLDelegate(**mode, strict=True)]):
+        interpreter = Interpreter(model_content=write(looped), delegates=delegates)
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(start[3], np.zeros(SHAPE, np.float32))
+        interpreter.invoke()
+        for tensor, value in zip(results[1:], (h, c, expected), strict=True):
+            np.testing.assert_allclose(interpreter.get_tensor(tensor), value, rtol=1e-4, atol=1e-5)
+
+
+def test_a_folded_value_in_the_place_of_a_state_is_read_as_it_is_after_the_update() -> None:
+    g = Graph()
+    x, h, first = g.input(SHAPE), g.input(SHAPE), randn(RNG, *SHAPE)
+    c = g.op(NEG, [g.const(first)], NoOptions())
+    before = g.op(ABS, [c], NoOptions())
+    step(g, x, h, c)
+    after = g.op(ABS, [c], NoOptions())
+    whole = model(g.build(before, after))
+    feeds = randn(RNG, *SHAPE), randn(RNG, *SHAPE)
+    weights, bias = (whole.subgraphs[0].tensors[t].data for t in whole.subgraphs[0].nodes[2].inputs[2:4])
+    _, expected = _basic_lstm(feeds[0], feeds[1], weights, bias, -first)
+    for delegates in ([], [CLDelegate(strict=True)]):
+        interpreter = Interpreter(model_content=write(whole), delegates=delegates)
+        interpreter.allocate_tensors()
+        for tensor, value in zip((x, h), feeds, strict=True):
+            interpreter.set_tensor(tensor, value)
+        interpreter.invoke()
+        np.testing.assert_array_equal(interpreter.get_tensor(before), np.abs(first))
+        np.testing.assert_allclose(interpreter.get_tensor(after), np.abs(expected), rtol=1e-4, atol=1e-5)
+
+
+def _basic_lstm(x: Any, h: Any, weights: Any, bias: Any, c: Any) -> tuple[Any, Any]:
+    """A step in float64."""
+    sums = np.concatenate([x, h], 1).astype(np.float64) @ weights.T.astype(np.float64) + bias
+    accept, new, forget, out = np.split(sums, 4, axis=1)
+    sigmoid = lambda z: 1 / (1 + np.exp(-z))  # noqa: E731
+    c = sigmoid(forget) * c + sigmoid(accept) * np.tanh(new)
+    return sigmoid(out) * np.tanh(c), c
