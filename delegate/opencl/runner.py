@@ -252,6 +252,7 @@ class Program:
     def _restore(self, variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters) -> None:
         """Put every state where launches read it. They write it elsewhere, so one that fails leaves the old state."""
         for i, key in enumerate(keys):
+            variables.keep(key, (self._old[i], self._new[i]))
             if variables.held_by(key, self._new[i]):
                 self._new[i].copy_to(self._old[i])
             elif not variables.held_by(key, self._old[i]):
@@ -259,7 +260,7 @@ class Program:
                 self._old[i].write(value)
                 counters.bytes_to_device += value.nbytes
         moved = {key: self._old[i] for i, key in enumerate(keys) if variables.held_by(key, self._new[i])}
-        variables.update(moved)
+        variables.move(moved)
 
     def _copy(self, to: Any, source: Any) -> None:
         """Queue a copy, whose event is kept: to drop it is to wait for it with Python's lock held."""

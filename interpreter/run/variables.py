@@ -1,6 +1,6 @@
 """The state store: variable tensors and resources, which outlive an invoke and an executor."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,10 +25,36 @@ class Variables:
     def __init__(self, budget: limits.Budget | None = None) -> None:
         self._budget = budget
         self._values: dict[VariableKey, Array | Held] = {}
+        self._before: dict[VariableKey, Array | Held | None] | None = None  # during an invoke, of what it has changed
+        self._resources_before: dict[str, Any] = {}
         self.resources: dict[str, Any] = {}
 
+    def begin(self) -> None:
+        """Remember, from now on, what is changed as it was: for an invoke, which ends in ``commit`` or ``rollback``."""
+        self._before, self._resources_before = {}, dict(self.resources)
+
+    def commit(self) -> None:
+        """Forget what was remembered."""
+        before, self._before = self._before or {}, None
+        for value in before.values():
+            self._count(value, None)
+
+    def rollback(self) -> None:
+        """Set variables and resources back to what they were at ``begin``."""
+        before, self._before = self._before or {}, None
+        for key, value in before.items():
+            self._count(self._values.pop(key, None), None)
+            if value is not None:
+                self._values[key] = value
+        for name in {*self.resources, *self._resources_before}:
+            now, old = self.resources.get(name), self._resources_before.get(name)
+            if now is not old and isinstance(old, np.ndarray):
+                limits.replace(now if isinstance(now, np.ndarray) else None, old)
+        self.resources.clear()
+        self.resources.update(self._resources_before)
+
     def get(self, key: VariableKey, spec: TensorSpec) -> Array:
-        """The value of a variable tensor; never written, it is zeros, or the zero point of INT8, as in TFLite."""
+        """Return the value of a variable tensor; never written, it is zeros, or INT8's zero point, as in TFLite."""
         value = self._values.get(key)
         if value is None:
             limits.check(spec)
@@ -38,22 +64,40 @@ class Variables:
             return value
         else:
             value = value.fetch()
-        self.set(key, value)
+        self.move({key: value})
         return value
 
     def set(self, key: VariableKey, value: Array | Held) -> None:
-        """Stores a value, or who holds it."""
-        self._count(self._values.get(key), value)
-        self._values[key] = value
+        """Store a value, or who holds it."""
+        self.update({key: value})
 
     def update(self, values: Mapping[VariableKey, Array | Held]) -> None:
-        """Stores several values at once: an interrupt finds all of them stored, or none."""
+        """Store several values at once: an interrupt finds all of them stored, or none."""
+        for key, value in values.items():
+            before = self._values.get(key)
+            if self._before is None or key in self._before:
+                self._count(before, value)
+            else:  # what was before stays alive
+                self._before[key] = before
+                self._count(None, value)
+        self._values.update(values)
+
+    def move(self, values: Mapping[VariableKey, Array | Held]) -> None:
+        """Store the same values elsewhere, or say who holds them now."""
         for key, value in values.items():
             self._count(self._values.get(key), value)
         self._values.update(values)
 
+    def keep(self, key: VariableKey, holders: Sequence[Held]) -> None:
+        """Fetch what ``rollback`` would need of holders whose memory is about to be written to."""
+        for holder in holders:
+            if self._before is not None and self._before.get(key) is holder:
+                value = holder.fetch()
+                self._count(None, value)
+                self._before[key] = value
+
     def _count(self, before: Array | Held | None, now: Array | Held | None) -> None:
-        """Counts a value as alive in place of another one, where memory is limited."""
+        """Count a value as alive in place of another one, where memory is limited."""
         if self._budget is not None and isinstance(now, np.ndarray):
             self._budget.hold(now)
         if self._budget is not None and isinstance(before, np.ndarray):
