@@ -162,3 +162,8 @@ def tanh16(x: Array) -> Array:
     between = np.where(size >> 8 >= 255, 0xFFFF << 8, between)
     half, rounding = 1 << 23, 1 << 7
     return np.where(x >= 0, between - half + rounding, -between + half + rounding - 1) >> 8
+
+
+def bit_length(x: Array) -> Array:
+    """Bits of non-negative integers below 2**53, from the first that is set; 0 for zero."""
+    return np.frexp(x.astype(np.float64))[1]

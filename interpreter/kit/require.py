@@ -153,3 +153,18 @@ def elements(shape: Sequence[int]) -> int:
 def unbound(options: object, inputs: Inputs) -> list[Array]:
     """Refuse to run: the ``run`` of an operator whose kernel only ``bind`` can make, for types and quantization."""
     raise ModelError("runs only where it is bound to its tensors")
+
+
+def typed(inputs: Specs, *expected: TensorType) -> list[TensorSpec]:
+    """The first specs, each of the type that is expected of it."""
+    specs = present(inputs, len(expected))
+    for spec, type_ in zip(specs, expected, strict=True):
+        types(spec, (type_,))
+    return specs
+
+
+def bits(**values: int) -> None:
+    """Refuse shifts and counts of bits, by their names, that are not below 32."""
+    for what, value in values.items():
+        if not 0 <= value < 32:
+            raise ShapeError(f"expected {what} of 0 to 31, got {value}")

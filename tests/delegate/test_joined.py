@@ -1,34 +1,25 @@
 """Joins and cuts without copies: what CONCATENATION, PACK and RESHAPE join is computed in its place, what SPLIT, UNPACK
 and slices cut is read where it is. Against LiteRT's reference kernels; launches tell that nothing was copied."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from litecl.delegate import CLDelegate
-from litecl.interpreter import Interpreter
-from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
-from litecl.interpreter.ops.compare import LESS
-from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
-from litecl.interpreter.ops.control import IF, WHILE, IfOptions, WhileOptions
-from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.pack import PACK, UNPACK, PackOptions, UnpackOptions
-from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, MAX_POOL_2D, Pool2DOptions
-from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, MAX_POOL_2D
 from litecl.interpreter.ops.slice import SLICE
-from litecl.interpreter.ops.split import SPLIT, SplitOptions
 from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV, TransposeConvOptions
 from litecl.interpreter.ops.unary import ABS, EXP, LOGISTIC, NEG
-from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
-from support import compare, devices, oracle
+from litecl.interpreter.schema import ActivationFunctionType, Padding
+from support import devices
 from support.build import Graph, model, randn
+from support.joins import agrees, conv, cut, integers, joined, pooled, reshaped, scaled
 
 RNG = np.random.default_rng(8)
 RELU = ActivationFunctionType.RELU
@@ -37,46 +28,6 @@ on_every_device = pytest.mark.parametrize("device", devices.tested(), ids=lambda
 in_every_mode = pytest.mark.parametrize(
     "mode", [{}, {"num_threads": 1}, {"profile": True}], ids=["several workers", "one worker", "queued"]
 )
-
-
-def conv(g: Graph, x: int, channels: int, size: int = 1, stride: int = 1) -> int:
-    depth = g.tensors[x].static_shape[-1]
-    filter_ = g.const(randn(RNG, channels, size, size, depth, scale=depth**-0.5 / size))
-    options = Conv2DOptions(stride_w=stride, stride_h=stride, fused_activation_function=RELU)
-    return g.op(CONV_2D, [x, filter_, g.const(randn(RNG, channels))], options)
-
-
-def joined(g: Graph, *parts: int, axis: int = -1) -> int:
-    return g.op(CONCATENATION, parts, ConcatenationOptions(axis=axis))
-
-
-def pooled(g: Graph, op: Any, x: int, size: int = 2, stride: int = 2) -> int:
-    options = Pool2DOptions(
-        padding=Padding.SAME, stride_w=stride, stride_h=stride, filter_width=size, filter_height=size
-    )
-    return g.op(op, [x], options)
-
-
-def scaled(g: Graph, x: int) -> int:
-    channels = g.tensors[x].static_shape[-1]
-    return g.op(
-        ADD,
-        [g.op(MUL, [x, g.const(randn(RNG, channels))], MulOptions()), g.const(randn(RNG, channels))],
-        AddOptions(RELU),
-    )
-
-
-def integers(*values: int) -> np.ndarray:
-    return np.array(values, np.int32)
-
-
-def reshaped(g: Graph, x: int, *shape: int) -> int:
-    return g.op(RESHAPE, [x, g.const(integers(*shape))], ReshapeOptions(shape))
-
-
-def cut(g: Graph, x: int, axis: int, pieces: int) -> list[int]:
-    specs = SPLIT.infer(SplitOptions(pieces), [g.tensors[a := g.const(np.int32(axis))], g.tensors[x]])
-    return g.node(SPLIT, [a, x], specs, SplitOptions(pieces))
 
 
 def dense_block(g: Graph) -> list[int]:
@@ -168,25 +119,6 @@ def test_without_copies(build: Callable[[Graph], list[int]], launches: int, mode
     assert partition.launches == launches
 
 
-def agrees(model_: Model, **options: Any) -> Interpreter:
-    """Runs a model twice with different inputs on the device, and by the reference kernels."""
-    content = write(model_)
-    interpreter = Interpreter(model_content=content, delegates=[CLDelegate(**options)])
-    interpreter.allocate_tensors()
-    details = interpreter.get_input_details()
-    for _ in range(2):
-        feeds = [randn(RNG, *detail["shape"]) for detail in details]
-        for detail, feed in zip(details, feeds, strict=True):
-            interpreter.set_tensor(detail["index"], feed)
-        interpreter.invoke()
-        for detail, expected in zip(interpreter.get_output_details(), oracle.run(content, feeds), strict=True):
-            got = interpreter.get_tensor(detail["index"])
-            compare.assert_close(got, expected, compare.DEVICE.get(expected.dtype.name, 0.0))
-    report = interpreter.delegation_report()
-    assert all(row.claimed for row in report.nodes), str(report)
-    return interpreter
-
-
 def twice(g: Graph) -> list[int]:
     """One part in two concatenations, twice in one of them."""
     a, b = (conv(g, g.input((1, 4, 4, 3)), channels) for channels in (32, 32))
@@ -261,58 +193,3 @@ def test_on_every_device(device: Any) -> None:
     for build in (dense_block, heads, gates, odd_places):
         g = Graph()
         agrees(model(g.build(*build(g))), device=device)
-
-
-def looped(carried: Sequence[tuple[int, ...]], body: Callable[[Graph, Sequence[int]], list[int]]) -> Model:
-    """A WHILE of five iterations over a counter and float variables."""
-    state = [((), TensorType.INT32), *((shape, TensorType.FLOAT32) for shape in carried)]
-    main, condition, inner = Graph(), Graph("condition"), Graph("body")
-    tests, given = ([g.input(*kind) for kind in state] for g in (condition, inner))
-    values = [main.input(shape) for shape in carried]
-    less = condition.build(condition.op(LESS, [tests[0], condition.const(np.int32(5))], NoOptions()))
-    grown = inner.op(ADD, [given[0], inner.const(np.int32(1))], AddOptions())
-    after = inner.build(grown, *body(inner, given[1:]))
-    start = [main.const(np.int32(0)), *values]
-    loop = main.node(WHILE, start, [main.tensors[t] for t in start], WhileOptions(1, 2))
-    return model(main.build(*loop[1:]), less, after)
-
-
-def shifted(g: Graph, given: Sequence[int]) -> list[int]:
-    """A window that moves along: its last rows and a new one; joined straight into the loop's variable."""
-    (x,) = given
-    last = g.op(SLICE, [x, g.const(integers(1, 0)), g.const(integers(3, 32))], NoOptions())
-    new = g.op(FULLY_CONNECTED, [last, g.const(randn(RNG, 32, 32, scale=0.2)), None], FullyConnectedOptions())
-    first = g.op(SLICE, [new, g.const(integers(0, 0)), g.const(integers(1, 32))], NoOptions())
-    return [joined(g, last, g.op(LOGISTIC, [first], NoOptions()), axis=0)]
-
-
-def swapped(g: Graph, given: Sequence[int]) -> list[int]:
-    """Halves that change places every time."""
-    a, b = given
-    left, right = cut(g, joined(g, g.op(NEG, [a], NoOptions()), b, axis=0), 0, 2)
-    return [g.op(LOGISTIC, [right], NoOptions()), left]
-
-
-@pytest.mark.parametrize(
-    "shapes_and_body", [([(4, 32)], shifted), ([(2, 32), (2, 32)], swapped)], ids=["shifted", "swapped"]
-)
-@pytest.mark.parametrize("mode", [{}, {"num_threads": 1}, {"queue_loops": True}], ids=str)
-def test_in_loops(shapes_and_body: tuple[Any, Any], mode: dict[str, Any]) -> None:
-    """Loop variables change places every iteration, and what lies in them with them."""
-    agrees(looped(*shapes_and_body), **mode)
-
-
-@pytest.mark.parametrize("mode", [{}, {"num_threads": 1}, {"queue_loops": True}], ids=str)
-def test_in_branches(mode: dict[str, Any]) -> None:
-    """What a branch computes is a part of what comes after it."""
-    main, then, otherwise = Graph(), Graph("then"), Graph("otherwise")
-    x = main.input((2, 32))
-    first = main.op(SLICE, [x, main.const(integers(0, 0)), main.const(integers(1, 1))], NoOptions())
-    less = reshaped(main, main.op(LESS, [first, main.const(np.float32(0))], NoOptions()))
-    (y,) = main.node(IF, [less, x], [main.tensors[x]], IfOptions(1, 2))
-    graphs = []
-    for g, op in ((then, NEG), (otherwise, EXP)):
-        a, b = cut(g, g.input((2, 32)), 0, 2)
-        graphs.append(g.build(joined(g, g.op(op, [b], NoOptions()), a, axis=0)))
-    whole = joined(main, y, main.op(ABS, [x], NoOptions()), axis=0)
-    agrees(model(main.build(main.op(LOGISTIC, [whole], NoOptions())), *graphs), **mode)

@@ -10,7 +10,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import NoOptions
-from litecl.interpreter.ops import CUSTOMS, signal, signal_frames
+from litecl.interpreter.ops import CUSTOMS, signal, signal_bank, signal_frames
 from litecl.interpreter.schema import TensorType
 from support.shared import MODELS, needs_shared
 
@@ -81,7 +81,7 @@ def test_filter_bank_is_a_product_with_triangles() -> None:
         rows, part = slice(starts[band], starts[band] + widths[band]), slice(at[band], at[band] + widths[band])
         matrix[rows, band] += tables[0][part]
         matrix[rows, band + 1] += tables[1][part]
-    (got,) = _run("SignalFilterBank", signal.FilterBankOptions(3), x, *tables, starts, at, widths)
+    (got,) = _run("SignalFilterBank", signal_bank.FilterBankOptions(3), x, *tables, starts, at, widths)
     np.testing.assert_allclose(got, x.astype(np.float64) @ matrix[:, 1:4], rtol=1e-12)
 
 
@@ -97,7 +97,7 @@ def test_square_root_rounds_to_the_nearest() -> None:
 
 @pytest.mark.parametrize("clamping", [False, True])
 def test_noise_is_estimated_from_run_to_run(clamping: bool) -> None:
-    options = signal.SpectralSubtractionOptions(4, 400, 15984, 1000, 15384, 10, 819, clamping, 14)
+    options = signal_bank.SpectralSubtractionOptions(4, 400, 15984, 1000, 15384, 10, 819, clamping, 14)
     op = CUSTOMS["SignalFilterBankSpectralSubtraction"]
     spec = TensorSpec(TensorType.UINT32, (4,))
     assert op.bind is not None
@@ -120,7 +120,7 @@ def test_gain_shrinks_what_is_below_the_noise() -> None:
     gain[[0, 1, 2]] = 512, 512, 512
     gain[2::4] = 512  # the constant term of every interval
     x = np.array([0, 3, 8, 100, 10000, 2**20], np.uint32)
-    (got,) = _run("SignalPCAN", signal.PcanOptions(2), x, np.full(6, 1000, np.uint32), gain)
+    (got,) = _run("SignalPCAN", signal_bank.PcanOptions(2), x, np.full(6, 1000, np.uint32), gain)
     ratio = x.astype(np.float64) * 512 / 4 / 4096
     expected = np.where(ratio < 2, ratio**2 / 4, ratio - 1) * 64
     np.testing.assert_array_equal(got, np.floor(expected))
@@ -128,7 +128,7 @@ def test_gain_shrinks_what_is_below_the_noise() -> None:
 
 def test_logarithm() -> None:
     x = np.unique(np.geomspace(1, 2**28, 300).astype(np.uint32))
-    (got,) = _run("SignalFilterBankLog", signal.FilterBankLogOptions(64, 3), np.append(np.uint32(0), x))
+    (got,) = _run("SignalFilterBankLog", signal_bank.FilterBankLogOptions(64, 3), np.append(np.uint32(0), x))
     assert got[0] == 0
     assert np.abs(got[1:] - 64 * np.log(x.astype(np.float64) * 8)).max() < 0.6
 

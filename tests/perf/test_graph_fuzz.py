@@ -12,7 +12,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Model
 from litecl.interpreter.ops import unary
 from litecl.perf.compare import fuzz_graphs
-from litecl.perf.compare.graph_fuzz import elementwise, oracle, work
+from litecl.perf.compare.graph_fuzz import elementwise, oracle, pairs, work
 from litecl.perf.compare.graph_fuzz.graphs import THEMES, Drawn, draw, families_of, kind_of
 from litecl.perf.compare.graph_fuzz.modes import MODES
 
@@ -53,7 +53,7 @@ def test_draws_the_same_again() -> None:
 def test_finds_a_wrong_kernel_and_makes_its_graph_small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """NEG for ABS: found among nodes that hide it, and cut out of them."""
     monkeypatch.setattr("litecl.delegate.claim.options.CL_OPS", {**CL_OPS, unary.ABS: CL_OPS[unary.NEG]})
-    monkeypatch.setattr(work, "families_of", lambda *_: (elementwise.function, elementwise.extreme))
+    monkeypatch.setattr(work, "families_of", lambda *_: (elementwise.function, pairs.extreme))
     batch = work.Batch(seed=3, number=0, graphs=8, theme=4, mode="queued")
     found = work.run_batch(batch, tmp_path, tmp_path / "found", lambda graph: None).findings
     assert found

@@ -4,16 +4,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model, Subgraph
-from litecl.interpreter.op import NoOptions
+from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.compare import LESS
+from litecl.interpreter.ops.concatenation import ConcatenationOptions
 from litecl.interpreter.ops.control import IF, WHILE, IfOptions, WhileOptions
-from litecl.interpreter.schema import TensorType
+from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.ops.unary import TANH
+from litecl.interpreter.ops.unidirectional_sequence_lstm import (
+    UnidirectionalSequenceLSTMOptions,
+)
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from support import compare, oracle
 from support.build import Graph, model
 
@@ -104,3 +111,33 @@ def check(
 def reasons(interpreter: Interpreter) -> dict[str, str]:
     """Why the CPU runs what it runs, by operator."""
     return {row.op: row.reason for row in interpreter.delegation_report().nodes if not row.claimed}
+
+
+MODES: dict[str, dict[str, Any]] = {
+    "one worker": {"num_threads": 1},
+    "several workers": {"num_threads": 2},
+    "queued": {"num_threads": 1, "queue_loops": True},
+}
+in_every_mode = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
+COUNTER: State = [((), INT), ((5,), FLOAT)]
+
+
+def growing(g: Graph, x: Sequence[int]) -> list[int]:
+    """i + 1, tanh(y * 1.1 + 0.1)"""
+    scaled = times(g, x[1], g.const(np.float32(1.1)))
+    return [next_(g, x[0]), g.op(TANH, [plus(g, scaled, g.const(np.float32(0.1)))], NoOptions())]
+
+
+LSTM_OPTIONS = UnidirectionalSequenceLSTMOptions(fused_activation_function=ActivationFunctionType.TANH)
+
+
+def one_element(g: Graph, x: int) -> int:
+    return g.op(RESHAPE, [x, g.const(np.array([1], np.int32))], ReshapeOptions((1,)))
+
+
+def concatenated() -> ConcatenationOptions:
+    return ConcatenationOptions(0)
+
+
+def unary(g: Graph, op: Op, x: int) -> int:
+    return g.op(op, [x], NoOptions())

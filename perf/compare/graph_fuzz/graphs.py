@@ -6,16 +6,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.interpreter.graph import Array, Model, Node, Shape, Signature, Subgraph, TensorSpec
-from litecl.perf.compare.graph_fuzz import control, elementwise, moves, recurrent, reductions, weighted
+from litecl.perf.compare.graph_fuzz import control, pairs, parts, recurrent, reductions, weighted
 from litecl.perf.compare.graph_fuzz.sketch import Family, Sketch, T
 
 _FAMILIES: dict[str, tuple[Family, ...]] = {
-    **moves.FAMILIES,
+    **parts.FAMILIES,
     **reductions.FAMILIES,
     **recurrent.FAMILIES,
     **control.FAMILIES,
     "products": weighted.FAMILIES["float"],
-    **elementwise.FAMILIES,
+    **pairs.FAMILIES,
 }
 
 
