@@ -1,9 +1,8 @@
 """The public interpreter, a drop-in for ``tf.lite.Interpreter`` and ``ai_edge_litert.interpreter.Interpreter``."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -13,11 +12,11 @@ import numpy.typing as npt
 from litecl.interpreter import limits
 from litecl.interpreter.custom import CustomOp, with_custom_ops
 from litecl.interpreter.delegation import Delegate, Delegation
-from litecl.interpreter.details import tensor_details
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.feeding import blank, check_strict, checked, entry_shapes
 from litecl.interpreter.file.reader import read
-from litecl.interpreter.graph import Array, Model, TensorSpec
+from litecl.interpreter.graph import Array, Model
+from litecl.interpreter.inspection import Inspection
 from litecl.interpreter.run import threads
 from litecl.interpreter.run.executor import Executor, Listener
 from litecl.interpreter.run.shapes import Known, propagate
@@ -27,7 +26,7 @@ from litecl.interpreter.signature import SignatureRunner
 Source = str | PathLike[str] | bytes | bytearray | memoryview | Model
 
 
-class Interpreter:
+class Interpreter(Inspection):
     """Runs a TensorFlow Lite model.
 
     model_path: a path, or the bytes of a file, or a ``Model``. model_content: the bytes, under TFLite's name.
@@ -212,61 +211,7 @@ class Interpreter:
         else:
             raise ModelError(f"set_tensor: tensor {tensor_index} ({spec.name!r}) is neither an input nor a variable")
 
-    def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Array:
-        """A copy of a tensor's value: outputs, inputs, constants, variables and, if preserved, intermediates."""
-        return np.array(self._value(tensor_index, subgraph_index))
-
-    def tensor(self, tensor_index: int) -> Callable[[], Array]:
-        """A function that returns the tensor's current value without a copy; write into an input through it."""
-        return lambda: self._value(tensor_index, 0)
-
-    def _value(self, tensor: int, subgraph: int) -> Array:
-        spec = self._spec(tensor, subgraph)
-        for values in (self._inputs.get(subgraph, {}), self._values.get(subgraph, {})):
-            if tensor in values:
-                return values[tensor]
-        if spec.data is not None:
-            return spec.data
-        if spec.is_variable:
-            return self._variables.get((subgraph, tensor), spec)
-        raise ModelError(
-            f"tensor {tensor} ({spec.name!r}) has no value: invoke() first, and for an intermediate tensor "
-            "construct the interpreter with experimental_preserve_all_tensors=True"
-        )
-
-    def _spec(self, tensor: int, subgraph: int) -> TensorSpec:
-        if not 0 <= subgraph < len(self._specs):
-            raise ModelError(f"subgraph {subgraph} out of range for {len(self._specs)} subgraphs")
-        specs = self._specs[subgraph]
-        if not 0 <= tensor < len(specs):
-            raise ModelError(f"tensor {tensor} out of range for {len(specs)} tensors")
-        return specs[tensor]
-
-    # What the model is
-
-    def get_input_details(self) -> list[dict[str, Any]]:
-        """Name, index, shape, shape signature, dtype and quantization of every input, in TFLite's dictionaries."""
-        return [self._details(t) for t in self._model.subgraphs[0].inputs]
-
-    def get_output_details(self) -> list[dict[str, Any]]:
-        """The same for every output; a shape not known before run time is the declared one until then."""
-        return [self._details(t) for t in self._model.subgraphs[0].outputs]
-
-    def get_tensor_details(self, subgraph_index: int = 0) -> list[dict[str, Any]]:
-        """The same for every tensor of a subgraph."""
-        return [self._details(t, subgraph_index) for t in range(len(self._specs[subgraph_index]))]
-
-    def _details(self, tensor: int, subgraph: int = 0) -> dict[str, Any]:
-        spec = self._specs[subgraph][tensor]
-        value = self._values.get(subgraph, {}).get(tensor)
-        shape = value.shape if value is not None else spec.shape
-        if shape is None:
-            shape = self._model.subgraphs[subgraph].tensors[tensor].static_shape
-        return tensor_details(tensor, replace(spec, shape=shape))
-
-    def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
-        """The names of inputs and outputs by signature key."""
-        return {s.key: {"inputs": sorted(s.inputs), "outputs": sorted(s.outputs)} for s in self._model.signatures}
+    # Signatures and delegates
 
     def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
         """A callable that takes a signature's inputs by name and returns its outputs by name."""
@@ -286,11 +231,6 @@ class Interpreter:
         if not self._delegations:
             raise ModelError("no delegation to report: pass delegates=[...] and call allocate_tensors()")
         return self._delegations[-1].report()
-
-    @property
-    def model(self) -> Model:
-        """The model as loaded."""
-        return self._model
 
     # Preparation
 

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NoReturn, Protocol
 
 from litecl.interpreter import limits
 from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, fault, locate
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec
 from litecl.interpreter.op import ControlOp, Inputs, Op
+from litecl.interpreter.run.step import Step, calls, mark
 from litecl.interpreter.run.variables import Variables
 
 
@@ -17,13 +18,6 @@ class Listener(Protocol):
 
     def ran(self, subgraph: int, node: int, op: str, start_s: float, end_s: float) -> None:
         """A node has run; nodes inside a called subgraph are told before the caller."""
-
-
-def _mark(x: Array) -> tuple[Any, ...]:
-    """What shape inference may see of an array: its shape, and its elements where they may be a shape or a range."""
-    kind = x.dtype.kind
-    valued = (kind == "i" and x.size <= 64) or (kind == "f" and not x.ndim)
-    return (*x.shape, x.tobytes()) if valued else x.shape
 
 
 _RAISED = (LiteclError, *FAULTS)
@@ -40,24 +34,6 @@ def _raise(error: Exception, doing: str, node: Node, subgraph: int, index: int) 
     wrapped = fault(error)
     locate(wrapped, node.op.name, place)
     raise wrapped from error
-
-
-@dataclass(frozen=True, eq=False)
-class _Step:
-    index: int
-    node: Node
-    run: Callable[..., list[Array]]
-    checked: bool  # shapes were checked at preparation
-    plain: bool  # checked, and neither context nor states to see to
-    constants: tuple[Array | None, ...]  # the operands' values, None for those that are absent or fed
-    fed: tuple[tuple[int, int], ...]  # positions and tensors of the operands that have a value only now
-    passed: dict[str, object]  # what the checks were last satisfied with
-    drop: tuple[int, ...]
-    need_bytes: int  # of outputs and temporaries, where shapes are known and no subgraph makes them
-
-
-def _calls(node: Node) -> bool:
-    return isinstance(node.op, ControlOp) and bool(node.op.callees(node.options))
 
 
 class Frame:
@@ -121,7 +97,7 @@ class Executor:
         self.values: dict[int, dict[int, Array]] = {}
         self.invocation = 0
         self._depth = 0
-        self._replaced: dict[int, _Step] = {}
+        self._replaced: dict[int, Step] = {}
 
     def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
         """Runs a subgraph and returns its outputs. Errors carry a note that names the node."""
@@ -169,7 +145,7 @@ class Executor:
             self._replaced[id(node)] = self._step(frame.subgraph, -1, node, ())
         self._run(frame, self._replaced[id(node)])
 
-    def _prepare(self, index: int) -> tuple[_Step, ...]:
+    def _prepare(self, index: int) -> tuple[Step, ...]:
         graph = self._model.subgraphs[index]
         folded = {t for t, spec in enumerate(self._specs[index]) if spec.data is not None}
         nodes = [
@@ -183,7 +159,7 @@ class Executor:
                 drops.setdefault(i, []).append(tensor)
         return tuple(self._step(index, i, node, tuple(drops.get(i, ()))) for i, node in nodes)
 
-    def _step(self, subgraph: int, index: int, node: Node, drop: tuple[int, ...]) -> _Step:
+    def _step(self, subgraph: int, index: int, node: Node, drop: tuple[int, ...]) -> Step:
         specs = self._specs[subgraph]
         inputs = [None if t == ABSENT else specs[t] for t in node.inputs]
         outputs = [specs[t] for t in node.outputs]
@@ -204,10 +180,10 @@ class Executor:
         constants = tuple(None if spec is None else spec.data for spec in inputs)
         fed = tuple((i, t) for i, t in enumerate(node.inputs) if t != ABSENT and constants[i] is None)
         fed_specs = [inputs[i] for i, _ in fed]
-        need = limits.need(fed_specs, outputs) if checked and not _calls(node) else 0
-        return _Step(index, node, run, checked, plain, constants, fed, {}, drop, need)
+        need = limits.need(fed_specs, outputs) if checked and not calls(node) else 0
+        return Step(index, node, run, checked, plain, constants, fed, {}, drop, need)
 
-    def _run(self, frame: Frame, step: _Step) -> None:
+    def _run(self, frame: Frame, step: Step) -> None:
         node = step.node
         start_s = time.perf_counter() if self._listeners else 0.0
         values = frame.values
@@ -231,7 +207,7 @@ class Executor:
         for tensor in step.drop:
             values.pop(tensor, None)
 
-    def _outputs(self, frame: Frame, step: _Step, inputs: Inputs) -> list[Array]:
+    def _outputs(self, frame: Frame, step: Step, inputs: Inputs) -> list[Array]:
         node = step.node
         if isinstance(node.op, ControlOp):
             return step.run(node.options, inputs, frame)
@@ -249,9 +225,9 @@ class Executor:
             results = results[:count]
         return results
 
-    def _check(self, subgraph: int, step: _Step, inputs: Inputs) -> None:
+    def _check(self, subgraph: int, step: Step, inputs: Inputs) -> None:
         """The checks of shape inference, on the shapes and values that have turned out, unless they just passed."""
-        seen = tuple(None if x is None else _mark(x) for x in inputs)
+        seen = tuple(None if x is None else mark(x) for x in inputs)
         if step.passed.get("last") == seen:
             self._require(step.passed["need"])
             return
