@@ -1,4 +1,4 @@
-"""What a device operator is: a claim (can it run there?) and a lowering (which kernels are launched, on what).
+"""A device operator: a claim (can it run there?) and a lowering (which kernels are launched, on what).
 
 Nothing here touches OpenCL: a lowering returns launches as data, which ``plan`` strings together, ``memory`` places and
 ``runner`` binds to a device.
@@ -19,14 +19,14 @@ Specs = Sequence[TensorSpec | None]
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a node stays on the CPU, in words for the delegation report."""
+    """The reason why a node stays on the CPU, in words for the delegation report."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a lowering may know of the device.
+    """The properties of a device that a lowering may know.
 
     kind: "cpu" wants few work-items that each own a register tile, "gpu" wants many with coalesced access.
     vector_width: floats in a native vector (1 on a GPU, 8 with AVX2, 16 with AVX-512).
@@ -149,7 +149,7 @@ Step = Launch | Alias | Move
 
 @dataclass(frozen=True)
 class Activation:
-    """What a producer applies to its result before it stores it.
+    """The functions that a producer applies to its result before it stores it.
 
     ``function`` is a macro of common.h's ACTIVATION family: CLAMP (to [low, high], which are run-time arguments, so
     that NONE, RELU, RELU6, RELU_N1_TO_1 and RELU_0_TO_1 share one program), TANH, LOGISTIC, HARD_SWISH, GELU, ...
@@ -208,7 +208,7 @@ class Call:
 
     @property
     def specs(self) -> list[TensorSpec | None]:
-        """What the inputs are."""
+        """Return what the inputs are."""
         return [None if operand is None else operand.spec for operand in self.inputs]
 
     def input(self, position: int) -> Operand:

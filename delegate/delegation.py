@@ -65,7 +65,7 @@ class CLDelegation:
             self._cache_hits = self._device.programs.cache_hits - hits_before
 
     def report(self) -> DelegationReport:
-        """What ran where and why."""
+        """Return what ran where and why."""
         kernels = self._kernel_rows()
         programs = self._programs.items()
         return DelegationReport(
@@ -112,7 +112,7 @@ class CLDelegation:
         return {0, *(signature.subgraph for signature in self.original.signatures)}
 
     def _basis(self, index: int) -> tuple[Model, Sequence[Sequence[TensorSpec]]]:
-        """What regions of a subgraph are made of: the original where the CPU runs some of what was changed in it."""
+        """Return the model that a subgraph's regions are made of: the original where the CPU runs some of what was changed."""
         changed = self.planned.subgraphs[index] is not self.original.subgraphs[index]
         return (self.original, self.specs) if changed else (self.planned, self.planned_specs)
 

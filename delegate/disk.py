@@ -23,7 +23,7 @@ def default_folder() -> Path:
 
 
 def folder(cache_dir: str | PathLike[str] | None) -> Path | None:
-    """Return what ``CLDelegate(cache_dir=...)`` stands for: "auto" is the default, None (or no home) is nowhere."""
+    """Return what ``CLDelegate(cache_dir=...)`` means: "auto" is the default, None (or no home) is nowhere."""
     if cache_dir != "auto":
         return None if cache_dir is None else Path(cache_dir)
     try:

@@ -1,4 +1,4 @@
-"""What ran where, and why: the delegation report."""
+"""The delegation report: what ran where, and why."""
 
 import io
 import json
@@ -30,7 +30,7 @@ def warn(message: str) -> None:
 
 @dataclass(frozen=True)
 class Manner:
-    """How a region runs: in "one kernel", or "queued" launch by launch, and why.
+    """The manner in which a region runs: in "one kernel", or "queued" launch by launch, and why.
 
     fault: of the device, where it was to be one kernel; the error in a line.
     """
@@ -90,7 +90,7 @@ class KernelRow:
 
 @dataclass
 class Counters:
-    """What the last invoke cost. Counted by the runner as it goes."""
+    """The cost of the last invoke, counted by the runner as it goes."""
 
     kernel_launches: int = 0
     host_syncs: int = 0

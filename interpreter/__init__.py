@@ -1,4 +1,4 @@
-"""What a TensorFlow Lite model is and what it means: the model graph, its file format and the CPU reference runtime."""
+"""TensorFlow Lite models and their meaning: the model graph, its file format and the CPU reference runtime."""
 
 from litecl.interpreter.interpreter import Interpreter
 

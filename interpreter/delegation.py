@@ -1,4 +1,4 @@
-"""What an interpreter asks of a delegate: to rewrite a model, and to say afterwards what it did."""
+"""The interface of a delegate: it rewrites a model, and says afterwards what it did."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -20,7 +20,7 @@ class Delegation(Protocol):
         """
 
     def report(self) -> Any:
-        """What ran where and why, including the counters of the last invoke."""
+        """Return what ran where and why, including the counters of the last invoke."""
 
 
 class Delegate(Protocol):

@@ -1,7 +1,7 @@
 """A model as frozen data: tensors, nodes, subgraphs, signatures.
 
 Everything that reads or rewrites a model (the reader, the converter's emitter, a delegate) speaks in these records.
-A tensor is named by its index in its subgraph; ``ABSENT`` stands for an optional operand that is not given.
+A tensor is named by its index in its subgraph; ``ABSENT`` represents an optional operand that is not given.
 """
 
 from collections.abc import Mapping

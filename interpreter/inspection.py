@@ -1,4 +1,4 @@
-"""What an interpreter tells of its model: values and details of tensors, and signatures."""
+"""The part of the interpreter that describes its model: values and details of tensors, and signatures."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

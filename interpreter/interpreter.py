@@ -224,7 +224,7 @@ class Interpreter(Inspection):
         return SignatureRunner(self, signatures[key])
 
     def delegation_report(self) -> Any:
-        """What the delegate claimed and why not the rest, with the counters of the last invoke.
+        """Return what the delegate claimed and why not the rest, with the counters of the last invoke.
 
         Raises ModelError where there is no delegate or tensors have not been allocated.
         """

@@ -1,4 +1,4 @@
-"""How much memory and time a model may take, so that a small file cannot ask for all of a machine.
+"""Limits of memory and time for one model, so that a small file cannot ask for all of a machine.
 
 Without a budget one rule holds: no tensor may take more than half of the machine's memory. Systems promise more memory
 than they have and end a process that uses it, so that numpy's MemoryError comes only for sizes far beyond.
@@ -37,7 +37,7 @@ _LEAST_BYTES = 1 << 16
 
 
 class Budget:
-    """What one model may take, in all, and what it takes now.
+    """The memory and time that one model may take, and what it takes now.
 
     memory_bytes: of values that are alive and of what kernels make besides. time_s: of one call. None: no limit.
     """
@@ -163,7 +163,7 @@ def tick() -> None:
 
 
 def timed() -> bool:
-    """Whether the time of the running call is limited."""
+    """Return whether the time of the running call is limited."""
     running = _ACTIVE.get()
     return running is not None and running.time_s is not None
 
@@ -218,12 +218,12 @@ def check(spec: TensorSpec) -> None:
 
 
 def bytes_of(specs: Sequence[TensorSpec | None]) -> int:
-    """What tensors take, as far as their shapes are known."""
+    """Return what tensors take, as far as their shapes are known."""
     return sum(spec.size * spec.dtype.itemsize for spec in specs if spec is not None and spec.shape is not None)
 
 
 def workspace(specs: Sequence[TensorSpec | None]) -> int:
-    """What a kernel may take besides its outputs, for its inputs and outputs: so many bytes for each element.
+    """Return what a kernel may take besides its outputs, for its inputs and outputs: so many bytes for each element.
 
     Kernels compute integers in 64 bits, several arrays at a time, and floats in at most as many.
     """
@@ -235,11 +235,11 @@ def workspace(specs: Sequence[TensorSpec | None]) -> int:
 
 
 def need(fed: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]) -> int:
-    """What running an operator takes, for the inputs that are no constants: its outputs and its workspace."""
+    """Return what running an operator takes, for the inputs that are no constants: its outputs and its workspace."""
     return bytes_of(outputs) + workspace([*fed, *outputs])
 
 
 def packed(inputs: Sequence[TensorSpec | None]) -> int:
-    """What kernels may keep of integer constants that they prepare once: eight bytes an element."""
+    """Return what kernels may keep of integer constants that they prepare once: eight bytes an element."""
     constants = [spec for spec in inputs if spec is not None and spec.data is not None]
     return sum(8 * spec.size for spec in constants if spec.shape is not None and spec.dtype.kind in "iu")

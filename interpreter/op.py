@@ -1,4 +1,4 @@
-"""What an operator is: a record with its name, its options, its shape inference and its numpy kernel.
+"""An operator: a record with its name, its options, its shape inference and its numpy kernel.
 
 ``interpreter/ops/<name>.py`` defines one or a family of them; ``interpreter/ops/__init__.py`` lists them all. Other
 parts (a device kernel, a lowering, a test case) refer to the record itself, never to its name.
@@ -29,7 +29,7 @@ class Op:
 
     name: the BuiltinOperator name of the schema, or the custom code of a custom operator (``custom=True``).
     options: the dataclass of its options, named after its schema table, its fields named after the table's.
-    infer: options, input specs -> output specs (type and shape; ``shape=None`` where it hangs on values that are not
+    infer: options, input specs -> output specs (type and shape; ``shape=None`` where it depends on values that are not
         constant; ``data`` where the value is known, as SHAPE's is). Called only when all input shapes are known.
         Raises ShapeError where the inputs do not fit.
     run: options, input arrays -> output arrays, followed by one array for every entry of ``states``.
@@ -42,7 +42,7 @@ class Op:
         count and those of ``infer`` are a default.
     declared_shapes: True where a model chooses the shapes that ``infer`` leaves open.
     sets_types: True where the outputs have the types of ``infer`` whatever the model declares (ADD and its like).
-    select: options -> the record to use, where one name stands for operators of different operands.
+    select: options -> the record to use, where one name covers operators of different operands.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Op:
 
 
 class Context(Protocol):
-    """What a running operator may ask of the executor besides its inputs."""
+    """The services of the executor to a running operator: what it may ask for besides its inputs."""
 
     def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
         """Runs a subgraph on arrays, which are passed by reference, and returns its outputs."""
@@ -72,7 +72,7 @@ class Context(Protocol):
 
 
 class Shapes(Protocol):
-    """What an operator that runs subgraphs may ask of shape propagation."""
+    """The services of shape propagation to an operator that runs subgraphs."""
 
     def call(self, subgraph: int, inputs: Sequence[TensorSpec]) -> Sequence[TensorSpec]:
         """Return what is known of a subgraph's outputs when it gets such inputs (and all that it got before)."""

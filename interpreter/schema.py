@@ -86,14 +86,14 @@ class ActivationFunctionType(IntEnum):
 
 
 class Padding(IntEnum):
-    """How a window that reaches past the border is handled."""
+    """The treatment of a window that reaches past the border."""
 
     SAME = 0
     VALID = 1
 
 
 class MirrorPadMode(IntEnum):
-    """Whether a mirrored border repeats the edge element (SYMMETRIC) or not (REFLECT)."""
+    """A mirrored border that repeats the edge element (SYMMETRIC) or does not (REFLECT)."""
 
     REFLECT = 0
     SYMMETRIC = 1

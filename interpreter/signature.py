@@ -10,7 +10,7 @@ from litecl.interpreter.graph import Array, Signature
 
 
 class Runnable(Protocol):
-    """What runs a model by tensors and subgraphs: an ``Interpreter``."""
+    """The interface of ``Interpreter`` that a signature needs: a model run by tensors and subgraphs."""
 
     def resize_tensor_input(self, input_index: int, tensor_size: npt.ArrayLike, *, subgraph_index: int = 0) -> None:
         """See ``Interpreter``, as for the others."""

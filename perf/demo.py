@@ -32,7 +32,7 @@ TOLERANCE = 1e-4  # float32 sums in another order, through two recurrent layers
 
 @dataclass(frozen=True)
 class Findings:
-    """What the demonstration has found: the largest differences, times by runtime, and the device's report."""
+    """Findings of the demonstration: the largest differences, times by runtime, and the device's report."""
 
     size_bytes: int
     differences: Mapping[str, float]
@@ -41,7 +41,7 @@ class Findings:
 
     @property
     def faults(self) -> list[str]:
-        """What is not as it should be; empty if all is well."""
+        """Return what is not as it should be; empty if all is well."""
         found = [f"differs from {name}: {d:.1e}" for name, d in self.differences.items() if not d <= TOLERANCE]
         on_cpu = sum(not row.claimed for row in self.report.nodes)
         found += [f"{on_cpu} nodes stay on the CPU, for the reasons in the report"] if on_cpu else []

@@ -112,7 +112,7 @@ class _Writes:
         return node.inputs[0], node.inputs[1]
 
     def _follows(self, following: int, index: int) -> bool:
-        """Whether one index is the other one plus 1."""
+        """Return whether one index is the other one plus 1."""
         node = self._made_by(self._scalar(following), ADD)
         if node is None:
             return False

@@ -1,4 +1,4 @@
-"""How the variables of a loop are kept, and how often it runs: what its body alone tells."""
+"""The variables of a loop and how often it runs, as its body alone tells."""
 
 from collections.abc import Collection, Sequence
 from enum import Enum
@@ -28,7 +28,7 @@ class Kind(Enum):
 
 
 def live_nodes(graph: Subgraph) -> tuple[int, ...]:
-    """The nodes that outputs or effects hang on, in order."""
+    """Return the nodes on which outputs or effects depend, in order."""
     needed = set(graph.outputs)
     live: list[int] = []
     for i in reversed(range(len(graph.nodes))):
@@ -40,7 +40,7 @@ def live_nodes(graph: Subgraph) -> tuple[int, ...]:
 
 
 def _acts(node: Node) -> bool:
-    """Whether a node does more than compute its outputs."""
+    """Return whether a node does more than compute its outputs."""
     return not node.outputs or (isinstance(node.op, Op) and (bool(node.op.states) or not node.op.pure))
 
 
@@ -65,7 +65,7 @@ def in_place(graph: Subgraph, nodes: Sequence[int], kept: Collection[int], owned
 
 
 def kinds(body: Subgraph) -> list[Kind]:
-    """How each variable of a loop with this body is kept."""
+    """Return how each variable of a loop with this body is kept."""
     made = {t: i for i, node in enumerate(body.nodes) for t in node.outputs}
     live = live_nodes(body)
     updates = in_place(body, live, body.outputs, body.inputs)
@@ -86,7 +86,7 @@ def kinds(body: Subgraph) -> list[Kind]:
 def trip_count(
     node: Node, model: Model, caller: Sequence[TensorSpec], specs: Sequence[Sequence[TensorSpec]]
 ) -> int | None:
-    """How often a WHILE runs, where it counts from one constant to another; None where that is not to be seen.
+    """Return how often a WHILE runs, where it counts from one constant to another; None where that is not to be seen.
 
     The condition is ``i < n``, or several of them joined by LOGICAL_AND, and the body adds a constant to every such i.
     """

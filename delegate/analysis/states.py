@@ -1,4 +1,4 @@
-"""Which tensors that nodes update in place are variables of the state store."""
+"""The tensors that are variables of the state store, among those that nodes update in place."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Why the device does not run a WHILE, an IF or a CALL, and which subgraphs these reach. Pure functions of data."""
+"""Reasons not to run a WHILE, an IF or a CALL on the device, and the subgraphs that these reach. Pure functions of data."""
 
 from collections.abc import Callable, Sequence
 
@@ -20,7 +20,7 @@ WhyNot = Callable[[int, int], str | None]
 
 
 def refusal(index: int, node: Node, model: Model, specs: Specs, why_not: WhyNot) -> str | None:
-    """Why a control node of subgraph ``index`` stays on the CPU, None where the device runs all that it reaches.
+    """Return why a control node of subgraph ``index`` stays on the CPU, None where the device runs all that it reaches.
 
     why_not: the same of any node, by its subgraph and position.
     """
@@ -53,7 +53,7 @@ def reached(model: Model, nodes: Sequence[Node]) -> tuple[int, ...]:
 
 
 def _subgraph(index: int, model: Model, specs: Specs, why_not: WhyNot) -> str | None:
-    """Why a subgraph cannot be absorbed: one of its nodes that stays on the CPU, or keeps a variable."""
+    """Return why a subgraph cannot be absorbed: one of its nodes that stays on the CPU, or keeps a variable."""
     graph = model.subgraphs[index]
     for position in live_nodes(graph):
         node, reason = graph.nodes[position], why_not(index, position)
@@ -66,7 +66,7 @@ def _subgraph(index: int, model: Model, specs: Specs, why_not: WhyNot) -> str | 
 
 
 def _condition(index: int, node: Node, model: Model, specs: Specs) -> str | None:
-    """Why a predicate is none."""
+    """Return why a predicate is none."""
     if node.op is IF:
         spec = specs[index][node.inputs[0]]
     elif node.op is WHILE:
@@ -80,7 +80,7 @@ def _condition(index: int, node: Node, model: Model, specs: Specs) -> str | None
 
 
 def _shapes(index: int, node: Node, model: Model, specs: Specs) -> str | None:
-    """What is not static of a node's operands and results."""
+    """Return what is not static of a node's operands and results."""
     for position, tensor in enumerate(node.inputs):
         if tensor == ABSENT or specs[index][tensor].shape is None:
             return f"input {position} has a shape that is known only at run time"

@@ -1,4 +1,4 @@
-"""What a user may ask of the delegate."""
+"""The options of the delegate."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field

@@ -1,4 +1,4 @@
-"""Which nodes go to the device, in which regions, and why the others do not. A pure function of data."""
+"""The nodes that go to the device, in which regions, and why the others do not. A pure function of data."""
 
 import heapq
 from collections.abc import Collection, Mapping, Sequence
@@ -189,7 +189,7 @@ def _too_small(candidates: Sequence[tuple[int, ...]], options: CLOptions) -> lis
 
 
 def _readers(graph: Subgraph) -> dict[int, list[int]]:
-    """The nodes that read each tensor; one past the last node stands for the subgraph, which reads its outputs."""
+    """The nodes that read each tensor; one past the last node represents the subgraph, which reads its outputs."""
     readers: dict[int, list[int]] = {}
     for i, node in enumerate(graph.nodes):
         for tensor in node.inputs:

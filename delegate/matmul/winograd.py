@@ -17,7 +17,7 @@ _ITEMS_PER_UNIT = 4
 
 
 def suits(target: Target, filter_: Operand, out: Operand) -> bool:
-    """Whether a 3x3 convolution of stride 1 is faster this way."""
+    """Return whether a 3x3 convolution of stride 1 is faster this way."""
     patches = out.shape[0] * -(-out.shape[1] // 4) * -(-out.shape[2] // 4)
     channels = min(filter_.shape[0], filter_.shape[3])
     least = max(target.tuning.winograd_channels, target.vector_width)

@@ -57,7 +57,7 @@ def _panels(call: Call, tile: Tile, depth: int, columns: int) -> tuple[Arg, list
 
 
 def _offsets(own: Shape, batch: Shape, size: int) -> list[int]:
-    """Where the matrix of an operand begins for every product, the operand's batch broadcast to ``batch``."""
+    """Return where the matrix of an operand begins for every product, the operand's batch broadcast to ``batch``."""
     indices = np.arange(np.prod(own, dtype=np.int64)).reshape(own) * size
     return [int(i) for i in np.broadcast_to(indices, batch).reshape(-1)]
 

@@ -51,7 +51,7 @@ class _Reduction:
     mean: bool = False
 
     def first(self, type_: TensorType) -> np.generic:
-        """What the accumulator starts from."""
+        """Return what the accumulator starts from."""
         least, largest = limits(stored(type_))
         return of(type_, {"zero": 0, "one": 1, "least": least, "largest": largest}[self.start])
 

@@ -18,7 +18,7 @@ _MOST_PARTS = 64  # each work-item looks at the ranges of all
 
 
 def applies(inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> bool:
-    """Whether the second operand of a node with a float result is constant integer weights."""
+    """Return whether the second operand of a node with a float result is constant integer weights."""
     weights = inputs[1] if len(inputs) > 1 else None
     known = weights is not None and weights.data is not None and weights.type in hybrid.INTEGERS
     return known and outputs[0].type == TensorType.FLOAT32
@@ -41,7 +41,7 @@ def integers(weights: Operand) -> Array:
 
 
 def dequantized(weights: Operand) -> Operand:
-    """The floats that weights stand for."""
+    """The floats that weights represent."""
     quantization = weights.spec.quantization
     assert quantization is not None
     along = [1] * len(weights.shape)
@@ -67,7 +67,7 @@ def quantized_rows(x: Operand, count: int, target: Target, *, asymmetric: bool) 
 
 
 def rounded_rows(x: Operand, count: int, target: Target, *, asymmetric: bool) -> tuple[Operand, list[Launch]]:
-    """The floats that ``count`` quantized rows of ``x`` stand for, and the launches that compute them."""
+    """The floats that ``count`` quantized rows of ``x`` represent, and the launches that compute them."""
     rounded = Operand(TensorSpec(x.spec.type, x.shape, x.spec.name))
     return rounded, _launches("round_rows", x, (rounded,), count, target, asymmetric)
 
@@ -86,7 +86,7 @@ def _launches(
 
 
 def _parts(count: int, length: int, target: Target) -> tuple[Chunks, int, int]:
-    """How parts of ``count`` rows are dealt out, parts of a row, and the length of a part."""
+    """Return how parts of ``count`` rows are dealt out, parts of a row, and the length of a part."""
     wanted = _MOST_PARTS if target.kind == "gpu" else -(-target.compute_units * _ITEMS_PER_UNIT // count)
     if target.kind == "cpu" and target.compute_units == 1:
         wanted = 1

@@ -27,7 +27,7 @@ _ACTIVATIONS = (
 
 
 def applies(inputs: Specs, outputs: Sequence[TensorSpec]) -> bool:
-    """Whether an output or an input that is no constant is quantized."""
+    """Return whether an output or an input that is no constant is quantized."""
     return any(is_quantized(spec) for spec in outputs) or any(
         is_quantized(spec) for spec in inputs if spec is not None and spec.data is None
     )
@@ -50,7 +50,7 @@ def words(*specs: TensorSpec) -> Refusal | None:
 
 
 def alike(x: TensorSpec, *others: TensorSpec) -> Refusal | None:
-    """The tensors stand for the same numbers: they have one type, scale and zero point."""
+    """The tensors represent the same numbers: they have one type, scale and zero point."""
     if refusal := per_tensor(x, *others):
         return refusal
     same = all(
@@ -98,13 +98,13 @@ class Weights:
 
     @property
     def fits_float64(self) -> bool:
-        """Whether float64 holds products of 64-bit sums with 16-bit activations and factors of 15 bits."""
+        """Return whether float64 holds products of 64-bit sums with 16-bit activations and factors of 15 bits."""
         sums = np.abs(self.values.astype(np.int64)).sum(axis=2) * _LARGEST_WORD + np.abs(self.bias)
         least = int(fixed_point.quantize_multiplier(self.factors).shift.min(initial=0))
         return bool((sums < _MOST_SUM).all() and (sums * self.factors < _MOST_RESULT).all() and least >= _LEAST_SHIFT)
 
     def stage(self, panel: int, width: int, x_zero: int, bounds: "Bounds", *, real: bool = False) -> "Stage":
-        """What becomes of the columns' sums, columns past the last as zeros up to a multiple of ``panel``.
+        """Return what becomes of the columns' sums, columns past the last as zeros up to a multiple of ``panel``.
 
         Biases make up for activations that are ``x_zero`` too large. If ``real``, factors are applied in float64.
         """
@@ -132,7 +132,7 @@ class Weights:
         return Stage(fields, {} if kind is None else {kind: 1})
 
     def wide_stage(self, panel: int, width: int, *, real: bool) -> "Stage":
-        """What becomes of 64-bit sums, whose zero points are 0: biases and factors as floats.
+        """Return what becomes of 64-bit sums, whose zero points are 0: biases and factors as floats.
 
         Factors are real, or have 15 bits (the interpreter's ``rescale``).
         """
@@ -204,12 +204,12 @@ def unsigned_zero(spec: TensorSpec) -> int:
 
 
 def flip(type_: TensorType) -> int:
-    """What is added to bytes to make them unsigned."""
+    """Return what is added to bytes to make them unsigned."""
     return 128 if type_ == TensorType.INT8 else 0
 
 
 def padding(spec: TensorSpec) -> Const:
-    """What stands for zero in a tensor."""
+    """Return what represents zero in a tensor."""
     return Const(np.full(1, fixed_point.zero_point_of(spec) if is_quantized(spec) else 0, spec.dtype))
 
 

@@ -62,7 +62,7 @@ class Cell:
 
     @property
     def gates(self) -> int:
-        """How many gates have weights."""
+        """Return how many gates have weights."""
         return len(self.input_weights)
 
     @property
@@ -152,7 +152,7 @@ def run_cell(
 
 
 def _of_inputs(cell: Cell, walk: Walk, inputs: Sequence[Operand], target: Target) -> tuple[Scratch, list[Launch]]:
-    """What the gates get from the inputs at all steps, with their biases where no normalization comes before them."""
+    """Return the inputs' part of the gates at all steps, with their biases where no normalization comes before them."""
     rows, width = walk.steps * walk.batch, target.vector_width
     columns = -(-cell.units // width) * width * cell.gates
     tile = tile_for(target, rows, columns)

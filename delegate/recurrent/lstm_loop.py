@@ -128,7 +128,7 @@ class _Body:
         return LstmLoop(x, h, c, *lists[0], counters, cell) if len(lists) == 1 else None
 
     def _fits(self, x: int, h: int, time: int) -> bool:
-        """Whether x is [T, B, F] and float32, and time counts its rows from the first to the last."""
+        """Return whether x is [T, B, F] and float32, and time counts its rows from the first to the last."""
         spec, start = self._initial[x], self._initial[time].data
         last, float_ = self._counted(time), TensorType.FLOAT32
         if spec.type != float_ or self._initial[h].type != float_ or len(spec.static_shape) != 3:
@@ -149,7 +149,7 @@ class _Body:
         return np.asarray(start + self._trips, start.dtype)
 
     def _written(self, position: int, time: int, h: int) -> bool | None:
-        """Whether a list gets every h (True) or becomes the last one (False); None where it is no such list."""
+        """Return whether a list gets every h (True) or becomes the last one (False); None where it is no such list."""
         result, units = self._body.outputs[position], self._specs[h].static_shape
         if self._bare(result) == h and self._specs[result].shape == (1, *units):
             return False
@@ -188,7 +188,7 @@ class _Body:
         return spec.data
 
     def _factors(self, tensor: int | None, first: Op, second: Op | None) -> tuple[int, int] | None:
-        """What the two operators of a product are applied to, in this order; None for one stands for no operator."""
+        """Return what the two operators of a product are applied to, in this order; None means no operator."""
         node = self._made_by(tensor, MUL)
         if node is None or node.options.fused_activation_function:
             return None

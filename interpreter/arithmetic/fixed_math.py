@@ -1,6 +1,6 @@
 """Elementary functions in fixed point, bit for bit as TFLite computes them (kernels/internal/common.h).
 
-A number with ``m`` integer bits is an int32 ``raw`` that stands for ``raw * 2**(m - 31)``. Arrays are int64, so that
+A number with ``m`` integer bits is an int32 ``raw`` that represents ``raw * 2**(m - 31)``. Arrays are int64, so that
 sums may be formed before they wrap.
 """
 

@@ -1,7 +1,7 @@
 """gemmlowp's elementary functions in fixed point (fixedpoint/fixedpoint.h), on int64 arrays of raw values.
 
-A raw value of ``bits`` bits with ``integer`` integer bits stands for ``raw / 2**(bits - 1 - integer)``. Results have no
-integer bits: they stand for numbers of [-1, 1).
+A raw value of ``bits`` bits with ``integer`` integer bits represents ``raw / 2**(bits - 1 - integer)``. Results have no
+integer bits: they represent numbers of [-1, 1).
 """
 
 from collections.abc import Callable

@@ -32,7 +32,7 @@ _SHORTEST = _STEPS * np.finfo(np.float32).tiny
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What is known of integer weights at preparation: their scales, one or one a row, and the product with them.
+    """Integer weights as prepared: their scales, one or one a row, and the product with them.
 
     ``product`` makes, of weights [outputs, depth], what multiplies rows [n, depth]; once where they are constant.
     """
@@ -67,7 +67,7 @@ class Matrix:
 
 
 def applies(x: TensorSpec, weights: TensorSpec) -> bool:
-    """Whether a float input meets integer weights."""
+    """Return whether a float input meets integer weights."""
     return x.type == TensorType.FLOAT32 and weights.type in INTEGERS
 
 
@@ -79,7 +79,7 @@ def scales_of(weights: TensorSpec) -> Array:
 
 
 def prepared(weights: TensorSpec) -> Prepared:
-    """What is known of integer weights at preparation."""
+    """Return what is known of integer weights at preparation."""
     matrix = weights.shape is not None and len(weights.shape) == 2
     return Prepared(scales_of(weights), exact.once([weights], transposed) if matrix else transposed)
 
@@ -146,7 +146,7 @@ def summable(weights: Array, count: int) -> Array:
 
 
 def dequantize(weights: Array, scales: Array) -> Array:
-    """Integer weights as the floats that they stand for; ``scales`` are along the first dimension, or one."""
+    """Integer weights as the floats that they represent; ``scales`` are along the first dimension, or one."""
     result: Array = integers(weights) * scales.reshape(-1, *(1,) * (weights.ndim - 1))
     return result
 

@@ -1,4 +1,4 @@
-"""What the integer LSTM cells share: sums of products with a factor, saturation, bounds."""
+"""Arithmetic that the integer LSTM cells share: sums of products with a factor, saturation, bounds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

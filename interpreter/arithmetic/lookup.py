@@ -1,4 +1,4 @@
-"""Functions of integers that stand for real numbers, as tables: 256 entries of 8 bits, 513 of 16 to interpolate.
+"""Functions of integers that represent real numbers, as tables: 256 entries of 8 bits, 513 of 16 to interpolate.
 
 The tables are filled as TFLite fills them (common.h: LUTPopulateInt8, LUTPopulateInt16), in float32 unless asked.
 Functions that numpy only approximates go through ``in_double``.

@@ -62,7 +62,7 @@ class Nearest:
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """What is stored: the zero point, the range that the activation leaves, and the type."""
+    """The form in which results are stored: zero point, the range that the activation leaves, and type."""
 
     zero_point: int
     low: int

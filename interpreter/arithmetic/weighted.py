@@ -40,7 +40,7 @@ def _weighted(product: Product, offset: Array, last: Rescale, dtype: np.dtype[An
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """What the types and the quantization of an operator's tensors say of its sums.
+    """The scaling of an operator's sums, which follows from the types and the quantization of its tensors.
 
     factors: real ones from a sum to steps of the output, one or one for every output channel. factor_of: how they are
     applied. stored: what sums become.
@@ -111,12 +111,12 @@ def scaling(
 
 
 def per_channel(weights: TensorSpec) -> bool:
-    """Whether weights have a scale for every output channel."""
+    """Return whether weights have a scale for every output channel."""
     return weights.quantization is not None and weights.quantization.scale.size > 1
 
 
 def is_wide(x: TensorSpec, bias: TensorSpec | None, declared: TensorType = TensorType.FLOAT32) -> bool:
-    """Whether sums have 64 bits: those of 16-bit activations, unless the bias has 32."""
+    """Return whether sums have 64 bits: those of 16-bit activations, unless the bias has 32."""
     if x.type != TensorType.INT16:
         return False
     return (declared if bias is None else bias.type) != TensorType.INT32

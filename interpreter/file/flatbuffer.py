@@ -124,7 +124,7 @@ class _Decoder:
             raise _Malformed("tables or vectors overlap so that they add up to many times the size of the file")
 
     def _vtable(self, position: int) -> tuple[int, ...]:
-        """Where a table's fields lie, relative to it, by slot; 0 for an absent one."""
+        """Return where a table's fields lie, relative to it, by slot; 0 for an absent one."""
         start = position - int(self.scalar(position, "int"))
         found = self._vtables.get(start)
         if found is not None:

@@ -1,4 +1,4 @@
-"""How the elements of a tensor are stored in a ``.tflite`` buffer: packed small integers, strings, plain numbers."""
+"""Elements of a tensor as they are stored in a ``.tflite`` buffer: packed small integers, strings, plain numbers."""
 
 import math
 
@@ -12,14 +12,14 @@ _BITS = {TensorType.INT4: 4, TensorType.UINT4: 4, TensorType.INT2: 2}
 
 
 def stored_bytes(type_: TensorType, count: int) -> int | None:
-    """Bytes that ``count`` elements take, None where that hangs on their values (strings)."""
+    """Bytes that ``count`` elements take, None where that depends on their values (strings)."""
     if type_ == TensorType.STRING:
         return None
     return -(-count * _BITS[type_] // 8) if type_ in _BITS else count * type_.dtype.itemsize
 
 
 def stored_elements(type_: TensorType, size_bytes: int) -> int:
-    """How many whole elements ``size_bytes`` hold."""
+    """Return how many whole elements ``size_bytes`` hold."""
     return size_bytes * 8 // _BITS[type_] if type_ in _BITS else size_bytes // type_.dtype.itemsize
 
 

@@ -125,7 +125,7 @@ def _tensor(where: str, tensor: Record, model: Record, tensors: Sequence[Record]
 
 
 def has_data(tensor: Record, model: Record) -> bool:
-    """Whether a tensor is a constant with values in the file."""
+    """Return whether a tensor is a constant with values in the file."""
     buffer = model.buffers[tensor.buffer] if model.buffers else None
     if buffer is None:
         return False
@@ -133,7 +133,7 @@ def has_data(tensor: Record, model: Record) -> bool:
 
 
 def is_outside(buffer: Record) -> bool:
-    """Whether a buffer's bytes lie after the FlatBuffer (LiteRT takes an offset or a size of 1 for a placeholder)."""
+    """Return whether a buffer's bytes lie after the FlatBuffer (to LiteRT an offset or a size of 1 is a placeholder)."""
     return bool(buffer.offset > 1 and buffer.size > 1)
 
 

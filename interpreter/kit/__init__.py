@@ -1,1 +1,1 @@
-"""What operators are written with: guards, types, windows, activations. No operator lives here."""
+"""Tools that operators are written with: guards, types, windows, activations. No operator lives here."""

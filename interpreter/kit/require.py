@@ -12,7 +12,7 @@ from litecl.interpreter.op import Inputs, Specs
 from litecl.interpreter.schema import TensorType
 
 QUANTIZED = (TensorType.INT8, TensorType.UINT8, TensorType.INT16, TensorType.INT4, TensorType.INT2, TensorType.UINT4)
-"""Types whose integers stand for real numbers where they have a scale."""
+"""Types whose integers represent real numbers where they have a scale."""
 
 COUNTS = (TensorType.INT32, TensorType.INT64, TensorType.INT16)
 """Types of operands that give a shape, an axis or a count."""
@@ -56,14 +56,14 @@ def optional(inputs: Sequence[_T | None], position: int) -> _T | None:
 
 
 def plain(*specs: TensorSpec) -> None:
-    """Refuses integers that stand for real numbers, with UnsupportedOp: arithmetic on them is not that of integers."""
+    """Refuses integers that represent real numbers, with UnsupportedOp: arithmetic on them is not that of integers."""
     for spec in specs:
         if spec.quantization is not None and spec.quantization.scale.size and spec.type != TensorType.FLOAT32:
             raise UnsupportedOp(f"no kernel for quantized {spec.type.name}")
 
 
 def is_quantized(spec: TensorSpec) -> bool:
-    """Whether a tensor's integers stand for real numbers."""
+    """Return whether a tensor's integers represent real numbers."""
     scaled = spec.quantization is not None and bool(spec.quantization.scale.size)
     return scaled and spec.type in QUANTIZED
 
@@ -143,7 +143,7 @@ def indices(values: Array, limit: int) -> Array:
 
 
 def elements(shape: Sequence[int]) -> int:
-    """How many elements a shape has. Raises ShapeError for more than an int32 counts, as TFLite does."""
+    """Return how many elements a shape has. Raises ShapeError for more than an int32 counts, as TFLite does."""
     count = math.prod(shape)
     if count >= 1 << 31:
         raise ShapeError(f"shape {list(shape)} has more than {(1 << 31) - 1} elements")

@@ -1,4 +1,4 @@
-"""What is known of a tensor in several ways of reaching it."""
+"""Knowledge of a tensor, compared and combined where several ways lead to it."""
 
 from dataclasses import replace
 

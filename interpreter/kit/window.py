@@ -102,7 +102,7 @@ def reduce(x: Array, windows: Sequence[Window], combine: np.ufunc, identity: flo
 
 @lru_cache
 def counts(windows: tuple[Window, ...], lengths: tuple[int, ...]) -> Array:
-    """How many elements of the unpadded array each window covers: [*outputs, 1], not to be written to."""
+    """Return how many elements of the unpadded array each window covers: [*outputs, 1], not to be written to."""
     result = np.ones((), np.float32)
     for window, length in zip(windows, lengths, strict=True):
         first = np.arange(window.output) * window.stride - window.before

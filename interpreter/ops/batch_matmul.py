@@ -76,7 +76,7 @@ def _bind(options: BatchMatMulOptions, inputs: Specs, outputs: Sequence[TensorSp
 
 
 def _sums(options: BatchMatMulOptions, inputs: Inputs) -> list[Array]:
-    """The sums of products themselves, of integers that stand for themselves."""
+    """The sums of products themselves, of integers that are taken as they are."""
     x, y = operands(options, inputs)
     return [exact.matmul(x, y, exact.reach(x.dtype) * exact.reach(y.dtype)).astype(np.int32)]
 

@@ -83,7 +83,7 @@ def _infer_bitcast(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _bind_bitcast(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    """Where sizes differ, the last dimension holds the parts of one larger element."""
+    """Return where sizes differ, the last dimension holds the parts of one larger element."""
     dtype = outputs[0].dtype
 
     def run(options: NoOptions, inputs: Inputs) -> list[Array]:

@@ -16,7 +16,7 @@ _ANY = (*_ORDERED, TensorType.BOOL, TensorType.STRING)
 
 
 def _compare(name: str, ufunc: Callable[..., Any], allowed: Collection[TensorType], versions: range) -> Op:
-    """The comparison of plain numbers, and of the real numbers that quantized ones stand for."""
+    """The comparison of plain numbers, and of the real numbers that quantized ones represent."""
     bound = quantized.compare(ufunc)
     plain = (*allowed, TensorType.INT8, TensorType.UINT8)
     return binary(name, ufunc, plain, versions, TensorType.BOOL, quantized.QUANTIZED, bound)

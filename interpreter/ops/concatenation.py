@@ -61,7 +61,7 @@ def _same_quantization(a: TensorSpec, b: TensorSpec) -> bool:
 
 
 def rescaling(part: TensorSpec, output: TensorSpec) -> Callable[[Array], Array] | None:
-    """What brings the elements of an input to the output's scale, None where they are taken as they are.
+    """Return what brings the elements of an input to the output's scale, None where they are taken as they are.
 
     Raises ModelError where TFLite does.
     """

@@ -88,7 +88,7 @@ def matrices(filter_: Array, groups: int) -> list[Array]:
 def _by_group(
     x: Array, multiply: Sequence[Callable[[Array], Array]], sizes: Sequence[window.Window], border: int = 0
 ) -> Array:
-    """What each group's function makes of the patches of its channels, side by side."""
+    """Return what each group's function makes of the patches of its channels, side by side."""
     if len(multiply) == 1:
         return window.convolve(x, multiply[0], sizes, border)
     parts = np.split(x, len(multiply), axis=3)
@@ -116,7 +116,7 @@ def _integer(options: Conv2DOptions, inputs: Specs, output: TensorSpec) -> Run:
         return [scaling.weighted(m, bias, slice(i * count, (i + 1) * count)) for i, m in enumerate(banks)]
 
     geometry = cache(partial(windows, options))
-    # The number of groups hangs on the input's shape, which may be known only now.
+    # The number of groups depends on the input's shape, which may be known only now.
     ready = cache(lambda groups: exact.once([filter_, bias], partial(prepare, groups)))
     if x.shape is not None and filter_.data is not None:
         ready(x.shape[3] // filter_.static_shape[3])

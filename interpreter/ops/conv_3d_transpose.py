@@ -10,7 +10,7 @@ from litecl.interpreter.ops.transpose_conv import scatter
 
 
 def offset(options: Conv3DOptions, output: Shape, filter_: Shape) -> Shape:
-    """What is cut off before the output along depth, height and width, for a filter [d, h, w, out, channels]."""
+    """Return what is cut off before the output along depth, height and width, for a filter [d, h, w, out, channels]."""
     sizes = zip(output[1:4], filter_[:3], _strides(options), _dilations(options), strict=True)
     return tuple(window.fit(options.padding, *size).before for size in sizes)
 

@@ -26,7 +26,7 @@ def _run_fill(options: NoOptions, inputs: Inputs) -> list[Array]:
 
 
 def _count(start: Array, limit: Array, delta: Array) -> int:
-    """How many numbers there are. Raises ShapeError for a step of 0 or in the wrong direction, and for NaN."""
+    """Return how many numbers there are. Raises ShapeError for a step of 0 or in the wrong direction, and for NaN."""
     first, last, step = start.item(), limit.item(), delta.item()
     if not (first <= last and step > 0) and not (first >= last and step < 0):
         raise ShapeError(f"delta {step} does not lead from {first} to {last}")

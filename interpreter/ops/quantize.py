@@ -1,4 +1,4 @@
-"""QUANTIZE, DEQUANTIZE and FAKE_QUANT: between real numbers and the integers that stand for them."""
+"""QUANTIZE, DEQUANTIZE and FAKE_QUANT: between real numbers and the integers that represent them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

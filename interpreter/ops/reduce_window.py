@@ -41,7 +41,7 @@ class StablehloReduceWindowOptions:
 
 
 def _outputs(shape: Shape, sizes: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> tuple[int, ...]:
-    """How many windows there are along each dimension."""
+    """Return how many windows there are along each dimension."""
     if min((*sizes, *strides, *dilations), default=1) < 1:
         raise ShapeError("expected windows, strides and dilations of at least 1")
     extents = [(size - 1) * dilation + 1 for size, dilation in zip(sizes, dilations, strict=True)]

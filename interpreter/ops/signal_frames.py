@@ -131,7 +131,7 @@ def _infer_stacker(options: StackerOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _bind_stacker(options: StackerOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    """The first frame stands for those before it. Zeros and false where there is not enough yet."""
+    """The first frame is taken for those before it. Zeros and false where there is not enough yet."""
     count = options.stacker_left_context + options.stacker_right_context + 1
     frames: list[Array] = []
     first = True

@@ -26,7 +26,7 @@ def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
     if sizes is None:
         return [TensorSpec(x.type, None)]
     if begins is None:
-        # The shape does not hang on where the box lies, as long as no size reaches to the end.
+        # The shape does not depend on where the box lies, as long as no size reaches to the end.
         return [TensorSpec(x.type, None if -1 in sizes else _sizes(x.static_shape, [0] * rank, sizes))]
     return [TensorSpec(x.type, _sizes(x.static_shape, begins, sizes))]
 

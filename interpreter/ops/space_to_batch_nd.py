@@ -59,7 +59,7 @@ def _to_batch(zero: int) -> Run:
 
 
 def _bind_to_batch(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
-    """Quantized tensors are padded with what stands for zero."""
+    """Quantized tensors are padded with what represents zero."""
     quantization = outputs[0].quantization
     if quantization is None or quantization.zero_point.size != 1:
         return None

@@ -36,7 +36,7 @@ class Axis(NamedTuple):
 
 
 def axes_of(options: StridedSliceOptions, rank: int, count: int) -> list[Axis]:
-    """The index in full: with the dimensions that an ellipsis, or the end of the index, stands for."""
+    """The index in full: with the dimensions that an ellipsis, or the end of the index, represents."""
     ellipses = [i for i in range(count) if options.ellipsis_mask & 1 << i]
     added = [i for i in range(count) if options.new_axis_mask & ~options.ellipsis_mask & 1 << i]
     spare = rank - (count - len(ellipses) - len(added))
@@ -98,7 +98,7 @@ def index_of(options: StridedSliceOptions, shape: Shape, entries: list[tuple[int
 
 
 def _length(options: StridedSliceOptions, axis: Axis, shape: Shape, entries: list[Entry]) -> int | None:
-    """The length of one dimension of the result, None if it hangs on values that are not known."""
+    """The length of one dimension of the result, None if it depends on values that are not known."""
     if axis.kind == "new":
         return 1
     size = shape[axis.dimension]
@@ -112,7 +112,7 @@ def _length(options: StridedSliceOptions, axis: Axis, shape: Shape, entries: lis
 
 
 def _shape(options: StridedSliceOptions, shape: Shape, entries: list[Entry]) -> Shape | None:
-    """The result's shape, None if it hangs on values that are not known."""
+    """The result's shape, None if it depends on values that are not known."""
     axes = [axis for axis in axes_of(options, len(shape), len(entries)) if axis.kind != "element"]
     lengths = [_length(options, axis, shape, entries) for axis in axes]
     return None if None in lengths else tuple(length for length in lengths if length is not None)

@@ -16,7 +16,7 @@ from litecl.interpreter.schema import TensorType
 def like_input(allowed: Collection[TensorType], stored: Collection[TensorType] = ()) -> Infer:
     """Shape inference of an operator whose one result has the shape and type of its first input.
 
-    stored: the types that stand for real numbers where they are quantized.
+    stored: the types that represent real numbers where they are quantized.
     """
 
     def infer(options: Any, inputs: Specs) -> list[TensorSpec]:

@@ -209,7 +209,7 @@ def _sum_scale(inputs: Specs, intermediates: Sequence[TensorSpec], index: int) -
 
 
 def _parts(inputs: Specs, intermediates: Sequence[TensorSpec], index: int) -> tuple[Part, Part]:
-    """What a gate multiplies input and output with; where it is normalized, the bias comes after that."""
+    """Return what a gate multiplies input and output with; where it is normalized, the bias comes after that."""
     assert FULL.layer_norm is not None
     positions = (FULL.input_weights + index, FULL.recurrent_weights + index, 0, FULL.output_state)
     weights, recurrent, x, state = require.at(inputs, positions)

@@ -42,7 +42,7 @@ class CellOptions(Protocol):
 
     @property
     def asymmetric_quantize_inputs(self) -> bool:
-        """Whether rows that meet integer weights get a zero point."""
+        """Return whether rows that meet integer weights get a zero point."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 Operators are asked for the shapes of their outputs in order; nodes whose inputs are all constant are run at once, so
 that chains such as SHAPE -> STRIDED_SLICE -> PACK -> RESHAPE and the expansion of stored weights leave known values.
-Where a shape hangs on values, it is None ("known at run time"), and so is all that follows from it.
+Where a shape depends on values, it is None ("known at run time"), and so is all that follows from it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _FOLDED_PER_STORED = 8
 
 
 def propagate(model: Model, entries: Mapping[int, Sequence[Shape]]) -> tuple[Known, ...]:
-    """What is known of every tensor of every subgraph when the entry subgraphs get inputs of the given shapes.
+    """Return what is known of every tensor of every subgraph when the entry subgraphs get inputs of the given shapes.
 
     Subgraphs that are reached from several places with different shapes know only what these have in common; those
     that are never reached keep their declared shapes. Raises ShapeError where shapes do not fit, with the node named.
@@ -194,7 +194,7 @@ def _updated(graph: Subgraph) -> set[int]:
 
 
 def _merge_declared(known: TensorSpec, declared: TensorSpec) -> TensorSpec:
-    """What was inferred of a tensor, under the name and quantization that the model declares."""
+    """Return what was inferred of a tensor, under the name and quantization that the model declares."""
     if known.type != declared.type and declared.type not in (TensorType.RESOURCE, TensorType.VARIANT):
         raise ModelError(f"output {declared.name!r}: expected type {known.type.name}, got {declared.type.name}")
     return replace(declared, shape=known.shape, data=known.data)

@@ -1,4 +1,4 @@
-"""How many threads numpy's BLAS takes while a model runs.
+"""The number of threads that numpy's BLAS takes while a model runs.
 
 BLAS wakes its threads for products that one would finish sooner, and where they outnumber the free cores they wait for
 each other a hundred times as long as they compute. Its setting is one for the process: while several models run at once
@@ -125,7 +125,7 @@ class _Limited(AbstractContextManager[None]):
 
 
 def limited(model: Model, specs: Sequence[Sequence[TensorSpec]], count: int | None) -> AbstractContextManager[None]:
-    """What to run a model in, so that BLAS takes at most ``count`` threads, and one where products are small.
+    """Return what to run a model in, so that BLAS takes at most ``count`` threads, and one where products are small.
 
     model: as rewritten by delegates; what these run needs no BLAS. None: as many as BLAS has.
     """
@@ -145,7 +145,7 @@ def limited(model: Model, specs: Sequence[Sequence[TensorSpec]], count: int | No
 
 
 def _multiplications(node: Node, specs: Sequence[TensorSpec]) -> int:
-    """How many the matrix products of an operator have; 0 where it has none, enough where that is not known."""
+    """Return how many the matrix products of an operator have; 0 where it has none, enough where that is not known."""
     if node.op not in _PRODUCTS or len(node.inputs) < 2 or not node.outputs or ABSENT in node.inputs[:2]:
         return 0
     x, weights, output = specs[node.inputs[0]], specs[node.inputs[1]], specs[node.outputs[0]]

@@ -104,7 +104,7 @@ class Variables:
             self._budget.drop(before)
 
     def held_by(self, key: VariableKey, holder: Held) -> bool:
-        """Whether nobody wrote the variable since ``holder`` took it."""
+        """Return whether nobody wrote the variable since ``holder`` took it."""
         return self._values.get(key) is holder
 
     def reset(self) -> None:

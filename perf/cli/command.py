@@ -1,4 +1,4 @@
-"""What subcommands share: their output, arguments that several of them take, and bars on stderr."""
+"""Parts that subcommands share: their output, arguments that several of them take, and bars on stderr."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ _FLAGS = [field for field in fields(CLOptions) if "flag" in field.metadata]
 
 @dataclass(frozen=True)
 class Output:
-    """What a command has found: for programs, and for people."""
+    """The findings of a command: for programs, and for people."""
 
     data: Any
     view: Sequence[RenderableType]

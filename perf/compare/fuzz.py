@@ -42,7 +42,7 @@ _MOST_FED_BYTES = 1 << 24
 
 @dataclass
 class Result:
-    """How often each outcome was seen, and what failed: name, content, what happened."""
+    """Outcomes, how often each was seen, and what failed: name, content, what happened."""
 
     counts: Counter[str] = field(default_factory=Counter)
     failures: list[tuple[str, bytes, str]] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a mutant may take. delegate: run it on the device too. Slack is what is not counted, or not at once."""
+    """Limits of a mutant. delegate: run it on the device too. Slack is what is not counted, or not at once."""
 
     memory_bytes: int = 1 << 28
     time_s: float = 2.0
@@ -98,7 +98,7 @@ def _status_bytes(name: str) -> int:
 
 
 def _measured(content: bytes, limits: Limits) -> tuple[str, str]:
-    """How a mutant ended, and what is wrong with that."""
+    """Return how a mutant ended, and what is wrong with that."""
     Path("/proc/self/clear_refs").write_text("5")  # begins a new peak
     before, start_s = _status_bytes("VmRSS"), time.process_time()
     try:

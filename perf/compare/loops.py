@@ -41,7 +41,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured of a subject; times of whole invokes in microseconds."""
+    """Figures of one subject; times of whole invokes in microseconds."""
 
     name: str
     iterations: int

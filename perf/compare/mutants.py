@@ -19,7 +19,7 @@ _SCALES = (0.0, -1.0, 1e-30, 1e30, float("nan"), float("inf"), 0.5)
 
 @dataclass(frozen=True)
 class Plan:
-    """What to try: the seeds, how many mutations of them, and where their random numbers come from."""
+    """A plan of what to try: the seeds, how many mutations of them, and where their random numbers come from."""
 
     seeds: Sequence[tuple[str, bytes]]
     mutations: int

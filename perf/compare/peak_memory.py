@@ -1,4 +1,4 @@
-"""How much memory a model takes: ``python -m litecl.perf.compare.peak_memory MODEL...`` (Linux).
+"""The memory that a model takes: ``python -m litecl.perf.compare.peak_memory MODEL...`` (Linux).
 
 Every runtime gets a process of its own, which loads the model from its file, prepares it and runs it twice. What is
 reported is how far its resident memory rose above what it was after everything had been imported: the largest that it

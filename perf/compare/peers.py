@@ -1,4 +1,4 @@
-"""How litecl compares with LiteRT, in one run.
+"""A comparison of litecl with LiteRT, in one run.
 
 ``python -m litecl.perf.compare.peers --models FOLDER --json FILE --svg FILE`` writes the figures and a picture of them.
 Both runtimes live in one process and are timed in turns, a few milliseconds each, so that whatever disturbs the
@@ -172,7 +172,7 @@ def machine() -> str:
 
 
 def kernels() -> str:
-    """What litecl's kernels are compiled for on one thread."""
+    """Return what litecl's kernels are compiled for on one thread."""
     device = choose(None, 1, 0.0)
     return f"kernels for {name_processor(device) or device.name}, vectors of {target_of(device).vector_width}"
 

@@ -1,4 +1,4 @@
-"""How fast the numpy interpreter is against LiteRT's reference kernels.
+"""The speed of the numpy interpreter beside that of LiteRT's reference kernels.
 
 The command is ``python -m litecl.perf.compare.reference MODEL...``.
 Both run in turns in one process, on the same random inputs, and each in one thread: LiteRT's reference kernels have no

@@ -1,4 +1,4 @@
-"""How throughput grows with the number of interpreters: ``python -m litecl.perf.compare.scaling MODEL...``.
+"""Throughput by the number of interpreters: ``python -m litecl.perf.compare.scaling MODEL...``.
 
 One, two and four interpreters (``--threads``) run in as many threads, each with one thread of its own, in litecl and in
 LiteRT, in turns. What counts is the best of the rounds. Measure on an idle machine with as many cores.

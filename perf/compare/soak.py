@@ -48,7 +48,7 @@ class Subject:
 
 @dataclass
 class Outcome:
-    """What the threads of one run have seen. Seconds are those from the first invoke to the last."""
+    """The outcome of one run over all of its threads. Seconds are those from the first invoke to the last."""
 
     right: int = 0
     wrong: int = 0
@@ -58,7 +58,7 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """Whether every result was right and every thread came to its end."""
+        """Return whether every result was right and every thread came to its end."""
         return not (self.wrong or self.errors or self.hung)
 
 
@@ -77,7 +77,7 @@ def subject(path: str, options: dict[str, Any]) -> Subject:
 
 
 def same(got: Sequence[Array], expected: Sequence[Array]) -> bool:
-    """Whether all elements are equal; NaN equals NaN."""
+    """Return whether all elements are equal; NaN equals NaN."""
     return all(np.array_equal(a, b, equal_nan=b.dtype.kind == "f") for a, b in zip(got, expected, strict=True))
 
 
@@ -159,7 +159,7 @@ class _Calls:
         self._outputs = [d["index"] for d in interpreter.get_output_details()]
 
     def next(self) -> bool:
-        """Whether the next invoke is right."""
+        """Return whether the next invoke is right."""
         turn = self._next % _FEEDS
         self._next += 1
         if turn == 0:

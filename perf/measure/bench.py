@@ -1,4 +1,4 @@
-"""How fast a model runs: litecl alone or in turns with LiteRT, and where its time goes."""
+"""The speed of a model: litecl alone or in turns with LiteRT, and where its time goes."""
 
 import os
 import statistics
@@ -20,7 +20,7 @@ from litecl.perf.measure.trace import HostRow, Trace
 
 @dataclass(frozen=True)
 class BenchOptions:
-    """What to measure.
+    """Options of a measurement.
 
     delegate: keywords of ``CLDelegate``; where num_threads is not among them, litecl chooses, and LiteRT gets every
     core. cpu: without the delegate.
@@ -34,7 +34,7 @@ class BenchOptions:
 
     @property
     def num_threads(self) -> int | None:
-        """How many threads both may use; None where litecl chooses."""
+        """Return how many threads both may use; None where litecl chooses."""
         return self.delegate.get("num_threads")
 
 
@@ -92,7 +92,7 @@ class KernelTime:
 
 @dataclass(frozen=True)
 class Profile:
-    """Where an invoke's time goes: launches on the device, and nodes on the host (means over ``runs`` invokes)."""
+    """The time of an invoke by launches on the device and nodes on the host (means over ``runs`` invokes)."""
 
     runs: int
     kernels: tuple[KernelTime, ...]
@@ -140,7 +140,7 @@ def profile(
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

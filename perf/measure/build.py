@@ -30,7 +30,7 @@ class Graph:
         return index
 
     def const(self, value: Any, scale: float | None = None) -> int:
-        """A constant; integers with a ``scale`` stand for real numbers."""
+        """A constant; integers with a ``scale`` represent real numbers."""
         array = np.asarray(value)
         by = None if scale is None else Quantization(np.full(1, scale, np.float32), np.zeros(1, np.int64))
         return self._add(TensorSpec(TensorType.of(array.dtype), array.shape, f"const{len(self.tensors)}", array, by))

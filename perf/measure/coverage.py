@@ -1,4 +1,4 @@
-"""What litecl runs, operator by operator, from the tables in the code: docs/operators.md.
+"""The operators that litecl runs, from the tables in the code: docs/operators.md.
 
 Types are those of the test cases, each of which is compared with LiteRT: they are known from a checkout only.
 """
@@ -133,7 +133,7 @@ Written by `litecl coverage --output docs/operators.md`; a test checks that it i
 - **TFLite**: whether LiteRT's interpreter runs it.
 
 Indices that are out of range raise ModelError on the CPU. A kernel cannot raise: on the device GATHER, GATHER_ND and
-EMBEDDING_LOOKUP take the nearest element that there is (-1 stands for the first, not for the last), and nothing outside
+EMBEDDING_LOOKUP take the nearest element that there is (-1 is the first, not the last), and nothing outside
 the tensor is read. Indices that are constant are looked at before, and left to the CPU where one is out of range. For
 ONE_HOT such an index is a row without a one, on either side.
 """

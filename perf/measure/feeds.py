@@ -1,4 +1,4 @@
-"""What is fed to a model and what comes out of it, through the interface that TFLite's interpreter and ours share."""
+"""Inputs and outputs of a model, through the interface that TFLite's interpreter and ours share."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is in a model, counted."""
+"""The contents of a model, counted."""
 
 from collections import Counter
 from collections.abc import Iterable

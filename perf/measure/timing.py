@@ -59,7 +59,7 @@ class Stats:
 
 
 def elapsed_ms(run: Callable[[], object]) -> float:
-    """How long one call takes."""
+    """Return how long one call takes."""
     start_s = time.perf_counter()
     run()
     return (time.perf_counter() - start_s) * 1e3

@@ -40,7 +40,7 @@ def _case(
 
 
 def _any_shape(shape: Shape) -> Iterator[Case]:
-    """What every shape has."""
+    """Yield what every shape has."""
     x, y = _random.normal(*shape), _random.positive(*shape)
     for op in (unary.NEG, unary.EXP, unary.RELU6):
         yield _case(op, shape, _NONE, [x])
@@ -61,7 +61,7 @@ def _any_shape(shape: Shape) -> Iterator[Case]:
 
 
 def _axis(shape: Shape) -> Iterator[Case]:
-    """What goes along the last axis, counted from the end."""
+    """Yield what goes along the last axis, counted from the end."""
     x, y = _random.normal(*shape), _random.normal(*shape)
     last = np.array(-1, np.int32)
     yield _case(CUMSUM, shape, CumsumOptions(reverse=True), [x, last], (1,))

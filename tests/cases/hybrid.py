@@ -122,7 +122,7 @@ def _rows_and_zeros() -> Array:
 
 
 def _halves() -> Array:
-    """Numbers half-way between two of those that the integers stand for, as exactly as floats can say it."""
+    """Numbers half-way between two of those that the integers represent, as exactly as floats can say it."""
     halves = (np.arange(-127, 127) + np.float32(0.5)) * np.float32(1 / 127)
     return np.stack([halves, halves * 3, halves + 0.3, np.abs(halves)]).astype(np.float32)
 

@@ -1,4 +1,4 @@
-"""What the tables of quantized operators share: random integers, and quantization under which results spread."""
+"""Values that the tables of quantized operators share: random integers, and quantization under which results spread."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -59,7 +59,7 @@ ON_DEVICE: dict[Op, tuple[TensorType, ...]] = {
 
 
 def unfit(op: Op, *types: TensorType) -> str | None:
-    """Why the device refuses an operator on quantized tensors of these types, None where it takes them."""
+    """Return why the device refuses an operator on quantized tensors of these types, None where it takes them."""
     wrong = [type_.name for type_ in types if type_ not in ON_DEVICE.get(op, ())]
     return f"quantized {wrong[0]}" if wrong else None
 

@@ -61,7 +61,7 @@ def scalar(value: float, dtype: Any = np.int32) -> Array:
 
 
 def unfit(*arrays: Array) -> str | None:
-    """Why no device takes a case with these inputs, None if one may."""
+    """Return why no device takes a case with these inputs, None if one may."""
     if any(array.size == 0 for array in arrays):
         return "no elements"
     if any(array.dtype not in _ON_DEVICE for array in arrays):

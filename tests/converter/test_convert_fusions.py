@@ -177,7 +177,7 @@ def test_detection_post_process_runs_in_litert() -> None:
 
 
 def _keras_2_lstm(x: Any, h: Any, c: Any, kernel: Any, recurrent: Any, bias: Any) -> Any:
-    """What tf_keras's standard_lstm computes, with a loop over time."""
+    """Return what tf_keras's standard_lstm computes, with a loop over time."""
     made = tf.TensorArray(tf.float32, x.shape[1], element_shape=h.shape)
 
     def step(t: Any, h: Any, c: Any, made: Any) -> Any:

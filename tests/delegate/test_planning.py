@@ -77,7 +77,7 @@ def body(g: Graph, x: Sequence[int]) -> list[int]:
 
 
 def shaped_by_a_list() -> Model:
-    """What follows a loop is cut to the length of its list, which is known only once the writes are found."""
+    """Return what follows a loop is cut to the length of its list, which is known only once the writes are found."""
 
     def main(g: Graph, x: Sequence[int]) -> list[int]:
         _, listed, _ = while_node(g, x, 1, 2)

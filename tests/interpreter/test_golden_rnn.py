@@ -76,7 +76,7 @@ def _step(interpreter: Interpreter, golden: dict[str, Any], step: dict[str, Any]
 
 
 def _sum(outputs: dict[str, Array]) -> Array:
-    """What some tests compare: the two directions added up."""
+    """Return what some tests compare: the two directions added up."""
     return np.sum(list(outputs.values()), axis=0, dtype=np.float32).ravel()
 
 

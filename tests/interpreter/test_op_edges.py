@@ -117,7 +117,7 @@ def test_results_without_elements(name: str, inputs: list[Array], shape: Shape) 
 
 
 def test_an_ellipsis_may_stand_for_no_axis() -> None:
-    # LiteRT makes it stand for at least one and drops the last index; TensorFlow does not.
+    # LiteRT lets it cover at least one and drops the last index; TensorFlow does not.
     options = StridedSliceOptions(ellipsis_mask=2)
     operands = (i32(1, 0, 0, 2), i32(2, 0, 2, 4), i32(1, 1, 1, 1))
     (result,) = _evaluate(STRIDED_SLICE, options, _X, *operands)

@@ -36,20 +36,20 @@ def path(tmp_path: Path) -> Path:
 
 
 def data(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
-    """What a command that succeeds prints with ``--json``."""
+    """Return what a command that succeeds prints with ``--json``."""
     assert main([*map(str, arguments), "--json"]) == 0
     printed: dict[str, Any] = json.loads(capsys.readouterr().out)
     return printed
 
 
 def text(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """What a command that succeeds prints for people."""
+    """Return what a command that succeeds prints for people."""
     assert main([*map(str, arguments)]) == 0
     return capsys.readouterr().out
 
 
 def failure(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """What a command that fails says, and that it is no traceback."""
+    """Return what a command that fails says, and that it is no traceback."""
     assert main([*map(str, arguments)]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -21,5 +21,5 @@ def content(case: Case) -> bytes:
 
 @cache
 def expected(case: Case) -> list[Array]:
-    """What the reference kernels make of it, or those that the case names."""
+    """Return what the reference kernels make of it, or those that the case names."""
     return oracle.run(content(case), case.feeds, oracle.RESOLVERS[case.kernels])

@@ -1,4 +1,4 @@
-"""What tests build small models with."""
+"""The builder of small models."""
 
 from litecl.perf.measure.build import Graph, model, randn
 

@@ -77,7 +77,7 @@ def add(g: Graph, x: int, *values: int) -> int:
 
 
 def unknown(g: Graph, op: Any, *inputs: int) -> int:
-    """A node whose output's shape hangs on the values of an input."""
+    """A node whose output's shape depends on the values of an input."""
     type_ = g.tensors[inputs[1 if op is FILL else 0]].type
     return g.node(op, inputs, [TensorSpec(type_, ())], NONE)[0]
 

@@ -1,4 +1,4 @@
-"""What the tests of the converter share: the runtimes that a converted model is run with, and how."""
+"""The runtimes that a converted model is run with, and how."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -50,10 +50,10 @@ def assert_all_close(got: Sequence[Array], expected: Sequence[Array]) -> None:
 
 
 def operators(model: Model) -> Counter[str]:
-    """How often each operator stands in a model."""
+    """Return how often each operator stands in a model."""
     return Counter(node.op.name for subgraph in model.subgraphs for node in subgraph.nodes)
 
 
 def sizes(model: Model) -> list[int]:
-    """How many operators each subgraph has."""
+    """Return how many operators each subgraph has."""
     return [len(subgraph.nodes) for subgraph in model.subgraphs]

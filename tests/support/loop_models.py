@@ -1,4 +1,4 @@
-"""What tests of WHILE and IF build their models with, and how they run them on a device."""
+"""Models with WHILE and IF, and runs of them on a device."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -109,7 +109,7 @@ def check(
 
 
 def reasons(interpreter: Interpreter) -> dict[str, str]:
-    """Why the CPU runs what it runs, by operator."""
+    """Return why the CPU runs what it runs, by operator."""
     return {row.op: row.reason for row in interpreter.delegation_report().nodes if not row.claimed}
 
 

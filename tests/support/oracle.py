@@ -1,4 +1,4 @@
-"""What is expected: the outputs of ai_edge_litert's reference kernels, an implementation that is not litecl's."""
+"""The expected outputs: those of ai_edge_litert's reference kernels, an implementation that is not litecl's."""
 
 from collections.abc import Sequence
 

@@ -25,7 +25,7 @@ class RealModel:
 
     @property
     def path(self) -> Path:
-        """Where the model lies."""
+        """Return where the model lies."""
         return MODELS / self.file
 
 

@@ -30,7 +30,7 @@ class TfFunction:
 
     @property
     def specs(self) -> list[Any]:
-        """What the function is traced with."""
+        """Return what the function is traced with."""
         return [tf.TensorSpec(shape, tf.float32, name=f"x{i}") for i, shape in enumerate(self.shapes)]
 
     def feeds(self, seed: int = 0) -> list[Array]:

@@ -55,7 +55,7 @@ class Place:
         return f"{self.subject.name}, {self.mode}, {self.how}, call {self.number} ({self.name})"
 
     def raised(self, routine: str) -> BaseException:
-        """What the call raises."""
+        """Return what the call raises."""
         return KeyboardInterrupt() if self.how == "interrupt" else opencl_seam.error(self.number, routine)
 
 
@@ -112,7 +112,7 @@ class Wrong(Exception):
 
 
 def judge(place: Place) -> str:
-    """What is wrong at a place; nothing where all is right."""
+    """Return what is wrong at a place; nothing where all is right."""
     seam = Seam(place.number, place.raised)
     with _fresh(place.mode) as options:
         options = {**options, **place.subject.options}
@@ -156,12 +156,12 @@ def _used(place: Place, options: dict[str, Any]) -> tuple[Session, bool]:
 
 
 def _told_of(text: str) -> bool:
-    """Whether an error tells of the fault."""
+    """Return whether an error tells of the fault."""
     return "on purpose" in text or "clEnqueueNDRangeKernel failed" in text
 
 
 def _told(place: Place, session: Session, raised: bool) -> bool:
-    """Whether there is a report; it must tell of the fault."""
+    """Return whether there is a report; it must tell of the fault."""
     try:
         told = session.interpreter.delegation_report()
         text = str(told)
@@ -180,7 +180,7 @@ def _told(place: Place, session: Session, raised: bool) -> bool:
 
 @cache
 def expected(name: str) -> list[list[Array]]:
-    """What the interpreter alone computes, step by step."""
+    """Return what the interpreter alone computes, step by step."""
     subject = next(s for s in subjects() if s.name == name)
     return [step() for step in Session(subject, []).steps()]
 

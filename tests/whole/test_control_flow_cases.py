@@ -29,7 +29,7 @@ on_every_backend = pytest.mark.parametrize("options", BACKENDS.values(), ids=BAC
 
 
 def run(model_: Model, feeds: Sequence[Array], options: dict[str, Any] | None, reason: str | None, op: str) -> None:
-    """Compares three invokes, which must not hang on each other, with LiteRT, and the reason with what is expected."""
+    """Compares three invokes, independent of each other, with LiteRT, and the reason with what is expected."""
     interpreter = prepared(model_, feeds, [] if options is None else [CLDelegate(**options)])
     if options is not None:
         assert reasons(interpreter).get(op) == reason

@@ -52,7 +52,7 @@ SIBLINGS = pytest.mark.parametrize("rows", [(4, 7, 12, 3, 20, 9, 12, 5, 2, 16), 
 
 
 def peak_bytes(model_: Model, condition: bool) -> int:
-    """What the interpreter allocates during an invoke, at most."""
+    """Return what the interpreter allocates during an invoke, at most."""
     interpreter = Interpreter(model_)
     interpreter.allocate_tensors()
     feeds = [np.ones((1, SIZE), np.float32), np.array(condition)]

@@ -75,7 +75,7 @@ def forked(work):
 
 
 def python(script: str, *arguments: str, timeout_s: float = _TIMEOUT_S) -> str:
-    """What a script prints. Raises where it fails or does not come to its end."""
+    """Return what a script prints. Raises where it fails or does not come to its end."""
     command = [sys.executable, "-c", _COMMON + script, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
     assert done.returncode == 0, done.stderr

@@ -50,7 +50,7 @@ def states(g: Graph) -> tuple[int, int, int]:
 
 
 def residual(g: Graph) -> list[int]:
-    """What is added to a product is as new as the addition, not as the product."""
+    """Return what is added to a product is as new as the addition, not as the product."""
     x, h, c = states(g)
     before, between = dense(g, x), dense(g, g.op(NEG, [x], NoOptions()))
     first = add(g, before, c)

@@ -1,4 +1,4 @@
-"""Other products of floats with integer weights: the operator of floats, on what quantized rows stand for.
+"""Other products of floats with integer weights: the operator of floats, on what quantized rows represent.
 
 The products of such floats differ from scaled products of integers only in the last bits.
 """

@@ -64,14 +64,14 @@ def _claim_words(inputs: claims.Specs, out: TensorSpec, options: Any, axis: int,
 
 
 def is_wide(inputs: claims.Specs, options: Any) -> bool:
-    """Whether sums have 64 bits."""
+    """Return whether sums have 64 bits."""
     bias = inputs[2] if len(inputs) > 2 else None
     declared = getattr(options, "quantized_bias_type", TensorType.FLOAT32)
     return weighted.is_wide(claims.given(inputs, 0), bias, declared)
 
 
 def sums_in_float64(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> bool:
-    """Whether sums are scaled in float64: those of 64 bits."""
+    """Return whether sums are scaled in float64: those of 64 bits."""
     return is_wide(inputs, options)
 
 

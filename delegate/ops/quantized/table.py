@@ -33,7 +33,7 @@ def elements(spec: TensorSpec) -> Array:
 
 
 def results(op: Op, options: Any, inputs: Sequence[TensorSpec], y: TensorSpec, values: Sequence[Array]) -> Array:
-    """What the interpreter makes of elements."""
+    """Return what the interpreter makes of elements."""
     run = None if op.bind is None else op.bind(options, inputs, [y])
     (result,) = (op.run if run is None else run)(options, values)
     return np.ascontiguousarray(result).view(stored(y.type))
@@ -52,7 +52,7 @@ def _cl_op(op: Op) -> ClOp:
 
 
 def _roots(op: Op, x: TensorSpec) -> Refusal | None:
-    """What is less than zero is an error, of which a table cannot tell."""
+    """Return what is less than zero is an error, of which a table cannot tell."""
     below = op is unary.RSQRT and zero_point(x) != limits(x.dtype)[0]
     return Refusal("elements that may be negative") if below else None
 

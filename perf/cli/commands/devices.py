@@ -59,7 +59,7 @@ def _devices(rows: Sequence[DeviceRow]) -> RenderableType:
 
 
 def _tuning(row: Tuned) -> RenderableType:
-    """What litecl is tuned to on a device, beside the defaults and the times that tell why."""
+    """Return what litecl is tuned to on a device, beside the defaults and the times that tell why."""
     title = f"tuning of device {row.index}, {row.name}: "
     if not row.timings:
         return Text(title + "there is nothing to choose")

@@ -67,12 +67,12 @@ def fused(s: Sketch, type_: Any = T.FLOAT32) -> ActivationFunctionType:
 
 
 def is_quantized(spec: TensorSpec) -> bool:
-    """Whether a tensor's integers stand for real numbers."""
+    """Return whether a tensor's integers represent real numbers."""
     return spec.quantization is not None
 
 
 def plain(spec: TensorSpec) -> bool:
-    """Whether a tensor's elements stand for themselves."""
+    """Return whether a tensor's elements are taken as they are."""
     return spec.quantization is None
 
 

@@ -21,7 +21,7 @@ _FAMILIES: dict[str, tuple[Family, ...]] = {
 
 @dataclass(frozen=True)
 class Theme:
-    """What a batch of graphs draws from, so that their kernels repeat: types of inputs, families, ranks of inputs."""
+    """Choices of a batch of graphs, few so that kernels repeat: types of inputs, families, ranks of inputs."""
 
     types: tuple[T, ...]
     families: tuple[str, ...]
@@ -117,7 +117,7 @@ def _sketch(
 
 
 def _outputs(s: Sketch) -> list[int]:
-    """What nobody reads, and a few others."""
+    """Return what nobody reads, and a few others."""
     ends = s.ends()
     variables = [t for t in s.pool if s.spec(t).is_variable]
     if variables and s.chance(0.1):

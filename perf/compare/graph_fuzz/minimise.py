@@ -29,7 +29,7 @@ def _size(drawn: Drawn) -> tuple[int, int, int]:
 
 
 def _best(drawn: Drawn, attempts: Callable[[Drawn], Sequence[Callable[[], Drawn]]], fails: Fails) -> Drawn:
-    """What is left after every attempt that still fails, each made on what the one before it left."""
+    """Return what is left after every attempt that still fails, each made on what the one before it left."""
     number = 0
     while number < len(remaining := attempts(drawn)):
         with suppress(LiteclError, KeyError, IndexError):
@@ -60,7 +60,7 @@ def _one_entry(drawn: Drawn) -> list[Callable[[], Drawn]]:
 
 
 def _ancestors(drawn: Drawn) -> list[Callable[[], Drawn]]:
-    """What one node computes, and no more than it follows from; the first nodes first."""
+    """Return what one node computes, and no more than it follows from; the first nodes first."""
     graph = drawn.model.subgraphs[0]
     if drawn.model.signatures or drawn.deny:
         return []
@@ -131,7 +131,7 @@ def _fed(drawn: Drawn, position: int) -> Drawn:
 
 
 def _values(drawn: Drawn, node: Node) -> list[list[Array]]:
-    """What a node computes in every call."""
+    """Return what a node computes in every call."""
     interpreter = Interpreter(drawn.model, experimental_preserve_all_tensors=True)
     return [_after(interpreter, drawn.model, call, node) for call in drawn.calls]
 

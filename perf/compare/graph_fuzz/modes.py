@@ -56,7 +56,7 @@ MODES = {
 
 @contextmanager
 def entered(mode: Mode) -> Iterator[None]:
-    """What a mode changes beside the delegate's options."""
+    """Change what a mode changes beside the delegate's options, for a while."""
     real = device.target_of
     with ExitStack() as stack:
         if mode.gpu:

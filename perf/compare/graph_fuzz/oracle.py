@@ -1,4 +1,4 @@
-"""How far a device may be from the interpreter: as far as rounding every operator a little differently moves results.
+"""The tolerance of a device: as far from the interpreter as rounding every operator a little differently moves results.
 
 Stochastic arithmetic (CESTAC): the interpreter runs a model several times, with random errors of some units in the
 last place added to what every operator computes in floats. Where the spread of an element is nothing, as that of all
@@ -114,7 +114,7 @@ class Difference:
 
 
 def run(interpreter: Interpreter, calls: Sequence[Call]) -> Outputs:
-    """What a model answers, call after call."""
+    """Return what a model answers, call after call."""
     interpreter.allocate_tensors()
     model = interpreter.model
     by_entry = {signature.subgraph: signature for signature in model.signatures}
@@ -141,7 +141,7 @@ def run(interpreter: Interpreter, calls: Sequence[Call]) -> Outputs:
 
 
 def differences(model: Model, calls: Sequence[Call], expected: Outputs, got: Outputs) -> list[Difference]:
-    """Where the device's answers are not within what rounding allows."""
+    """Return where the device's answers are not within what rounding allows."""
     if _agree(expected, got, []):
         return []
     rng = np.random.default_rng(len(calls))
@@ -171,7 +171,7 @@ def _differences(expected: Outputs, got: Outputs, runs: Sequence[Outputs]) -> li
 
 
 def compare(expected: Array, got: Array, runs: Sequence[Array]) -> str | None:
-    """What is wrong with a tensor, None if nothing is. ``runs``: the same tensor with other roundings."""
+    """Return what is wrong with a tensor, None if nothing is. ``runs``: the same tensor with other roundings."""
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return f"{got.dtype}{list(got.shape)}, expected {expected.dtype}{list(expected.shape)}"
     if any(r.shape != expected.shape for r in runs):
@@ -198,7 +198,7 @@ def compare(expected: Array, got: Array, runs: Sequence[Array]) -> str | None:
 
 @dataclass(frozen=True)
 class _Errors:
-    """Where errors come from, and how large they are at most, relative to a magnitude.
+    """Sources of errors, and how large they are at most, relative to a magnitude.
 
     alike: all elements of a tensor are off by the same share, as equal ones are on a device.
     """
@@ -277,7 +277,7 @@ def _with_errors(name: str, run: Run, plain: Callable[[Inputs], list[Array]], er
 def _magnitudes(
     name: str, inputs: Inputs, results: list[Array], plain: Callable[[Inputs], list[Array]], *, hybrid: bool
 ) -> list[Array]:
-    """What the errors of results are relative to."""
+    """Return what the errors of results are relative to."""
     if name in _OF_SUMS:
         return [np.full_like(r, np.abs(r).max(initial=1.0)) for r in results]
     if hybrid:

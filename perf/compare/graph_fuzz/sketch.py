@@ -131,7 +131,7 @@ class Sketch:
         return Quantization(np.array([scale], np.float32), np.array([zero], np.int64))
 
     def spec(self, tensor: int) -> TensorSpec:
-        """What a tensor is."""
+        """Return what a tensor is."""
         return self.tensors[tensor]
 
     def shape_of(self, tensor: int) -> Shape:
@@ -270,7 +270,7 @@ class Sketch:
 
 
 def tame(value: Array) -> bool:
-    """Whether elements are finite and so small that sums of them will be."""
+    """Return whether elements are finite and so small that sums of them will be."""
     largest = _LARGEST.get(value.dtype.kind)
     if largest is None or not value.size or value.dtype.itemsize < 4:
         return True
@@ -278,12 +278,12 @@ def tame(value: Array) -> bool:
 
 
 def alike(a: TensorSpec, b: TensorSpec) -> bool:
-    """Whether two tensors have one type, shape and quantization."""
+    """Return whether two tensors have one type, shape and quantization."""
     return a.type == b.type and a.shape == b.shape and same_scale(a, b)
 
 
 def same_scale(a: TensorSpec, b: TensorSpec) -> bool:
-    """Whether two tensors are quantized alike, or both not."""
+    """Return whether two tensors are quantized alike, or both not."""
     if a.quantization is None or b.quantization is None:
         return a.quantization is b.quantization
     x, y = a.quantization, b.quantization

@@ -23,7 +23,7 @@ _MOST_PRODUCTS = 6_000_000
 
 
 def image(s: Sketch, *types: Any) -> int:
-    """A tensor [n, height, width, channels] of one of these types (float, or those that stand for real numbers)."""
+    """A tensor [n, height, width, channels] of one of these types (float, or those that represent real numbers)."""
     wanted = types or (T.FLOAT32, *QUANTIZED)
     return s.pick(*wanted, rank=4, where=lambda spec: spec.type == T.FLOAT32 or is_quantized(spec))
 

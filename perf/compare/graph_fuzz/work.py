@@ -55,13 +55,13 @@ class Finding:
 
     @property
     def name(self) -> str:
-        """What ``--only`` takes."""
+        """Return what ``--only`` takes."""
         return f"{self.batch.number}:{self.graph}"
 
 
 @dataclass
 class Result:
-    """What was run: graphs by mode, nodes that the device ran (operator, type, mode), launches by kernel file."""
+    """Counts of what has run: graphs by mode, nodes on the device (operator, type, mode), launches by kernel file."""
 
     graphs: Counter[str] = field(default_factory=Counter)
     skipped: int = 0
@@ -96,7 +96,7 @@ def drawn_of(batch: Batch, graph: int) -> Drawn:
 
 
 def reference(drawn: Drawn) -> tuple[Drawn, Outputs]:
-    """What the interpreter answers, up to the first call that it refuses, which is left out with those after it."""
+    """Return the interpreter's answers, up to the first call that it refuses, which is left out with those after it."""
     for count in range(len(drawn.calls), 0, -1):
         shorter = replace(drawn, calls=drawn.calls[:count])
         try:
@@ -107,7 +107,7 @@ def reference(drawn: Drawn) -> tuple[Drawn, Outputs]:
 
 
 def check(drawn: Drawn, mode: Mode, cache_dir: Path | None, result: Result | None = None) -> str:
-    """What is wrong with a model on the device, nothing if all is well. Raises what the device raises."""
+    """Return what is wrong with a model on the device, nothing if all is well. Raises what the device raises."""
     drawn, expected = reference(drawn)
     if not drawn.calls:
         if result is not None:
@@ -209,7 +209,7 @@ class Worker:
         self._then_s, self._busy_then_s = time.monotonic(), 0.0
 
     def hangs(self) -> bool:
-        """Whether it has been quiet for too long, however busy the machine is."""
+        """Return whether it has been quiet for too long, however busy the machine is."""
         busy_s = self._busy_s() - self._busy_then_s
         return busy_s > (_FIRST_BUSY_S if self._heard < 2 else _BUSY_S) or time.monotonic() - self._then_s > _QUIET_S
 
@@ -221,7 +221,7 @@ class Worker:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def hear(self) -> Result | None:
-        """What it has to say: the result, or None where it goes on. Raises EOFError where it has ended."""
+        """Return what it has to say: the result, or None where it goes on. Raises EOFError where it has ended."""
         message = self.receiver.recv()
         self._then_s, self._busy_then_s = time.monotonic(), self._busy_s()
         if isinstance(message, Result):
