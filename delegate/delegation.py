@@ -112,7 +112,7 @@ class CLDelegation:
         return {0, *(signature.subgraph for signature in self.original.signatures)}
 
     def _basis(self, index: int) -> tuple[Model, Sequence[Sequence[TensorSpec]]]:
-        """Return the model that a subgraph's regions are made of: the original where the CPU runs some of what was changed."""
+        """Return the model that regions are made of: the original where the CPU runs some of what was changed in it."""
         changed = self.planned.subgraphs[index] is not self.original.subgraphs[index]
         return (self.original, self.specs) if changed else (self.planned, self.planned_specs)
 

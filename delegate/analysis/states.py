@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from litecl.interpreter.graph import Subgraph, TensorSpec
+from litecl.interpreter.graph import states_of as states_of
+from litecl.interpreter.graph import updated_by as updated_by
 
 
 def is_state(graph: Subgraph, specs: Sequence[TensorSpec], tensor: int) -> bool:

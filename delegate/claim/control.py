@@ -1,4 +1,4 @@
-"""Reasons not to run a WHILE, an IF or a CALL on the device, and the subgraphs that these reach. Pure functions of data."""
+"""Reasons not to run WHILE, IF or a call on the device, and the subgraphs that these reach. Pure functions of data."""
 
 from collections.abc import Callable, Sequence
 

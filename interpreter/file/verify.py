@@ -133,7 +133,7 @@ def has_data(tensor: Record, model: Record) -> bool:
 
 
 def is_outside(buffer: Record) -> bool:
-    """Return whether a buffer's bytes lie after the FlatBuffer (to LiteRT an offset or a size of 1 is a placeholder)."""
+    """Return whether a buffer's bytes lie after the FlatBuffer (an offset or a size of 1 is a placeholder)."""
     return bool(buffer.offset > 1 and buffer.size > 1)
 
 

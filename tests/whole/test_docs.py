@@ -19,7 +19,7 @@ from support import oracle
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
-    *("docs/architecture.md", "docs/runtimes.md", "docs/threads.md"),
+    *("docs/architecture.md", "docs/glossary.md", "docs/runtimes.md", "docs/threads.md"),
 )
 
 
