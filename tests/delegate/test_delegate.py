@@ -16,59 +16,12 @@ from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
-from litecl.interpreter.ops.unary import EXP, LOGISTIC, RELU
-from litecl.interpreter.ops.unidirectional_sequence_lstm import (
-    UNIDIRECTIONAL_SEQUENCE_LSTM,
-    UnidirectionalSequenceLSTMOptions,
-)
+from litecl.interpreter.ops.unary import LOGISTIC
 from litecl.interpreter.schema import ActivationFunctionType
 from support.build import Graph, model, randn
+from support.small_models import chain, lstm, prepared, reference, run
 
 RNG = np.random.default_rng(11)
-
-
-def chain() -> Model:
-    """Dense, RELU, EXP, ADD: one partition."""
-    g = Graph()
-    x = g.input((2, 5), signature=(-1, 5))
-    dense = g.op(FULLY_CONNECTED, [x, g.const(randn(RNG, 7, 5)), g.const(randn(RNG, 7))], FullyConnectedOptions())
-    activated = g.op(RELU, [dense], NoOptions())
-    grown = g.op(EXP, [activated], NoOptions())
-    return model(g.build(g.op(ADD, [grown, activated], AddOptions())))
-
-
-def lstm() -> Model:
-    """An LSTM over 3 steps of 4 numbers, 6 units, whose state stays between invokes."""
-    g = Graph()
-    x = g.input((1, 3, 4))
-    weights = [g.const(randn(RNG, 6, 4, scale=0.4)) for _ in range(4)]
-    recurrent = [g.const(randn(RNG, 6, 6, scale=0.4)) for _ in range(4)]
-    biases = [g.const(randn(RNG, 6)) for _ in range(4)]
-    states = [g.variable((1, 6)), g.variable((1, 6))]
-    inputs = [x, *weights, *recurrent, None, None, None, *biases, None, None, *states, None, None, None, None]
-    options = UnidirectionalSequenceLSTMOptions(fused_activation_function=ActivationFunctionType.TANH)
-    return model(g.build(g.op(UNIDIRECTIONAL_SEQUENCE_LSTM, inputs, options)))
-
-
-def prepared(model_: Model, **options: Any) -> Interpreter:
-    """An interpreter with a delegate, allocated."""
-    interpreter = Interpreter(model_, delegates=[CLDelegate(**options)])
-    interpreter.allocate_tensors()
-    return interpreter
-
-
-def reference(model_: Model) -> Interpreter:
-    """The same model on the CPU alone."""
-    interpreter = Interpreter(model_)
-    interpreter.allocate_tensors()
-    return interpreter
-
-
-def run(interpreter: Interpreter, x: np.ndarray) -> np.ndarray:
-    """One invoke of a model of one input and one output."""
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
-    interpreter.invoke()
-    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
 
 
 def assert_same(interpreter: Interpreter, model_: Model, x: np.ndarray) -> None:
@@ -158,35 +111,6 @@ def test_residual_add_and_a_later_activation_are_fused_into_products_of_integer_
     report = interpreter.delegation_report()
     assert report.claimed == 4
     assert report.partitions[0].launches == 6  # the range of rows, their bytes, and the product, twice
-
-
-def test_state_stays_on_the_device_until_it_is_reset() -> None:
-    model_ = lstm()
-    interpreter, expected = prepared(model_), reference(model_)
-    inputs = [randn(RNG, 1, 3, 4) for _ in range(3)]
-    for x in inputs:
-        np.testing.assert_allclose(run(interpreter, x), run(expected, x), rtol=1e-4, atol=1e-5)
-    report = interpreter.delegation_report()
-    assert report.claimed == 1
-    assert report.counters.bytes_to_device <= inputs[0].nbytes
-    first = run(reference(model_), inputs[0])
-    assert not np.allclose(run(interpreter, inputs[0]), first, atol=1e-3)
-    interpreter.reset_all_variables()
-    np.testing.assert_allclose(run(interpreter, inputs[0]), first, rtol=1e-4, atol=1e-5)
-
-
-def test_state_can_be_read_and_set() -> None:
-    model_ = lstm()
-    interpreter, expected = prepared(model_), reference(model_)
-    states = [t for t, spec in enumerate(model_.subgraphs[0].tensors) if spec.is_variable]
-    x = randn(RNG, 1, 3, 4)
-    run(interpreter, x), run(expected, x)
-    for tensor in states:
-        np.testing.assert_allclose(interpreter.get_tensor(tensor), expected.get_tensor(tensor), rtol=1e-4, atol=1e-5)
-    value = randn(RNG, 1, 6)
-    for runtime in (interpreter, expected):
-        runtime.set_tensor(states[0], value)
-    np.testing.assert_allclose(run(interpreter, x), run(expected, x), rtol=1e-4, atol=1e-5)
 
 
 def broken_source(name: str) -> str:
