@@ -1,4 +1,4 @@
-"""Performance settings of a device: measured once, and kept in the cache folder.
+"""Choices that hang on how fast a device is at what: made once for a device, and kept in the cache folder.
 
 They change how long a model takes, never what it computes. ``perf/measure/tuning.py`` measures them.
 """
@@ -39,7 +39,7 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Timing:
-    """The grounds of a choice (a field of Tuning): the best times of its candidates on one subject, in ms."""
+    """What a choice (a field of Tuning) was made by: the best times of its candidates on one subject, in ms."""
 
     choice: str
     subject: str
@@ -61,7 +61,7 @@ def load(directory: Path | None, device: Any) -> Tuning:
 
 
 def measurement(directory: Path | None, device: Any) -> Measurement | None:
-    """Return what was measured on a device; None where there is no file, or one that this version cannot use."""
+    """What was measured on a device; None where there is no file, or one that this version cannot use."""
     if directory is None:
         return None
     path = file_of(directory, device)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from litecl.delegate.analysis.loop_variables import in_place
-from litecl.delegate.analysis.states import is_state
+from litecl.delegate.analysis.states import is_state, states_of, updated_by
 from litecl.delegate.cl_op import Activation, Alias, Call, ClOp, DeviceOp, Move, Operand, Pads, Step, Target
 from litecl.delegate.kit.claims import bits, fused_activation
 from litecl.delegate.kit.strided import copy, view
@@ -12,7 +12,7 @@ from litecl.delegate.plan import places
 from litecl.delegate.plan.chain import chain_from
 from litecl.delegate.plan.control import CONTROL_STEPS
 from litecl.delegate.plan.steps import Part, Slot, Within, Work, place_of
-from litecl.interpreter.graph import ABSENT, Model, Node, TensorSpec, states_of, updated_by
+from litecl.interpreter.graph import ABSENT, Model, Node, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.binary import ADD, MUL
 from litecl.interpreter.ops.unary import LOGISTIC
