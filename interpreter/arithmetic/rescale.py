@@ -33,7 +33,7 @@ class Floor:
 
     Rounding ``x * m`` to a whole number, halves up, and that divided by ``2**r``, halves away from zero, is rounding
     once after a nudge of ``2**-(r + 1)``, since floor(floor(a) / n) = floor(a / n). Products have at most 53 bits, of
-    which up to ``fraction_bits`` are behind the point.
+    which up to ``fraction_bits`` are after the point.
     """
 
     scale: Array

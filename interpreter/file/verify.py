@@ -1,6 +1,6 @@
 """Checks what a decoded model says of itself: that every index points somewhere and every tensor has one origin.
 
-``flatbuffer.decode`` has made sure that the file can be walked; here the numbers in it are checked before their use.
+``flatbuffer.decode`` has made sure that the file can be decoded; here the numbers in it are checked before their use.
 Every fault is a ModelError that names subgraph, operator or tensor by index.
 """
 

@@ -1,4 +1,4 @@
-"""The LSTM cell that the three LSTM operators share, and its walk along time.
+"""The LSTM cell that the three LSTM operators share, and how it runs along time.
 
     gate = activation(W_input x + W_aux aux + W_recurrent h + w_peephole * c + bias)
 

@@ -32,7 +32,7 @@ def propagate(model: Model, entries: Mapping[int, Sequence[Shape]]) -> tuple[Kno
     Subgraphs that are reached from several places with different shapes know only what these have in common; those
     that are never reached keep their declared shapes. Raises ShapeError where shapes do not fit, with the node named.
     """
-    walk = _Walk(model)
+    propagation = _Propagation(model)
     for index, shapes in entries.items():
         subgraph = model.subgraphs[index]
         inputs = [
@@ -41,10 +41,10 @@ def propagate(model: Model, entries: Mapping[int, Sequence[Shape]]) -> tuple[Kno
         ]
         for spec in inputs:
             limits.check(spec)
-        walk.call(index, inputs)
+        propagation.call(index, inputs)
     return tuple(
         subgraph.tensors if found is None else found.specs
-        for subgraph, found in zip(model.subgraphs, walk.found, strict=True)
+        for subgraph, found in zip(model.subgraphs, propagation.found, strict=True)
     )
 
 
@@ -82,7 +82,7 @@ class _Found:
     outputs: Known
 
 
-class _Walk:
+class _Propagation:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._depth = 0
@@ -94,7 +94,7 @@ class _Walk:
             if spec.data is not None
         }
         self._foldable_bytes = _LEAST_FOLDED_BYTES + _FOLDED_PER_STORED * sum(stored.values())
-        self._folded: dict[int, list[Array]] = {}  # by subgraph, what its last walk has made
+        self._folded: dict[int, list[Array]] = {}  # by subgraph, what was made there last
         self.found: list[_Found | None] = [None] * len(model.subgraphs)
 
     def handed_on(self, index: int) -> list[bool]:
@@ -104,7 +104,7 @@ class _Walk:
         return [t in graph.inputs[i : i + 1] and t not in changed for i, t in enumerate(graph.outputs)]
 
     def call(self, index: int, given: Sequence[TensorSpec]) -> Known:
-        """Walks a subgraph with inputs at least as general as all that it was walked with before."""
+        """Return what is known of a subgraph's outputs, for inputs as general as these and all before."""
         expected = len(self._model.subgraphs[index].inputs)
         if len(given) != expected:
             raise ModelError(f"subgraph {index}: expected {expected} inputs, got {len(given)}")
@@ -167,7 +167,7 @@ class _Walk:
                     self._budget.hold(value)
 
     def _forget(self, index: int) -> None:
-        """Takes back what an earlier walk of a subgraph was folded to."""
+        """Take back what a subgraph was folded to before."""
         for value in self._folded.pop(index, ()):
             self._foldable_bytes += value.nbytes
             if self._budget is not None:

@@ -83,7 +83,7 @@ def fuzz(
 
 
 def _after(batch: Batch, graph: int) -> Batch:
-    """Return what is left of a batch behind a graph; nothing of one that failed before its first."""
+    """Return what is left of a batch after a graph; nothing of one that failed before its first."""
     first = graph + 1 if graph >= 0 else batch.first + batch.graphs
     return replace(batch, first=first, graphs=batch.first + batch.graphs - first)
 

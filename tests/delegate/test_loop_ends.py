@@ -154,7 +154,7 @@ def test_a_state_that_grows_stays_on_the_cpu() -> None:
 
 
 def test_a_state_of_any_length_stays_on_the_cpu() -> None:
-    """The state is declared [None], and every step puts its negative behind it; what is not the state is claimed."""
+    """The state is declared [None], and every step puts its negative after it; what is not the state is claimed."""
 
     def graph(name: str, part: Part) -> Subgraph:
         g = Graph(name)

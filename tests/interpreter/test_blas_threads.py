@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not BLAS, reason="numpy has no BLAS that threadp
 
 
 def _model(rows: int) -> Model:
-    """A product of [rows, 64] and [64, 512], and a custom operator behind it."""
+    """A product of [rows, 64] and [64, 512], and a custom operator after it."""
     graph = Graph()
     product = graph.op(
         FULLY_CONNECTED, [graph.input((rows, 64)), graph.const(np.ones((512, 64), np.float32))], FullyConnectedOptions()

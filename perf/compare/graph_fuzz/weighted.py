@@ -29,7 +29,7 @@ def image(s: Sketch, *types: Any) -> int:
 
 
 def padded(s: Sketch, x: int) -> int:
-    """The image, now and then behind a PAD of its rows and columns that its reader may take over."""
+    """The image, now and then after a PAD of its rows and columns that its reader may take over."""
     if not s.chance(0.25):
         return x
     spec = s.spec(x)
