@@ -9,7 +9,7 @@ from typing import Any
 from litecl.delegate.analysis.cost import work_flops
 from litecl.delegate.analysis.list_writes import learned, with_lists_in_place
 from litecl.delegate.cl_op import Const, Operand
-from litecl.delegate.claim.control import FOLDED, callees_of, reached
+from litecl.delegate.claim.control import FOLDED
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import Partitioning, Region, partition
 from litecl.delegate.opencl.device import Device
@@ -20,8 +20,8 @@ from litecl.delegate.plan.plan import Plan, plan
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, PartitionRow, summary, warn
 from litecl.interpreter import limits
 from litecl.interpreter.errors import DelegateError, LimitError, OutOfDeviceMemory
-from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
-from litecl.interpreter.op import ControlOp, Inputs, NoOptions
+from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec, callees_of, entries, reached
+from litecl.interpreter.op import ControlOp, InPlace, Inputs, NoOptions
 from litecl.interpreter.run.executor import Frame
 
 
@@ -109,7 +109,7 @@ class CLDelegation:
         return tuple(graphs)
 
     def _entries(self) -> set[int]:
-        return {0, *(signature.subgraph for signature in self.original.signatures)}
+        return {*entries(self.original)}
 
     def _basis(self, index: int) -> tuple[Model, Sequence[Sequence[TensorSpec]]]:
         """What regions of a subgraph are made of: the original where the CPU runs some of what was changed in it."""
@@ -127,7 +127,9 @@ class CLDelegation:
         if not built:
             return graph
         runs = [[built[run]] if run in built else [graph.nodes[i] for i in run] for run in parts.order]
-        nodes = [*known, *(node for run in runs for node in run)]
+        nodes = [node for run in runs for node in run]
+        wanted = {*graph.outputs, *(t for node in nodes for t in node.inputs)}
+        nodes[:0] = [node for node in known if self.preserve or not wanted.isdisjoint(node.outputs)]
         if index in self._entries() and index not in self._called:
             self._share_memory(index, graph, {t for n in nodes if n not in built.values() for t in n.inputs})
         return replace(graph, nodes=tuple(nodes))
@@ -177,7 +179,7 @@ class CLDelegation:
             warn(f"a region on {self._device.name} is {program.manner}")
         self._programs[number] = program
         runner = _RegionRunner(self, program, nodes)
-        op = ControlOp("CL_REGION", NoOptions, _keep_declared, runner.run)
+        op = ControlOp("CL_REGION", NoOptions, _keep_declared, runner.run, in_place=runner.in_place)
         return Node(op, region.inputs, region.outputs, NoOptions())
 
     def _program(self, region: Region, device: Device, number: int) -> Program:
@@ -251,6 +253,28 @@ class _RegionRunner:
                 self._program = None
         frame.run_nodes(self._nodes)
         return [frame.values[t] for t in self._outputs]
+
+    def in_place(self, inputs: Inputs, outputs: Sequence[int], context: Any) -> InPlace | None:
+        """See ``ControlOp.in_place``."""
+        frame: Frame = context
+        program, delegation = self._program, self._delegation
+        if program is None:
+            return None
+        run = program.in_place(inputs, outputs, frame.variables, self._states, delegation.counters)
+        if run is None:
+            return None
+
+        def attempt() -> dict[int, Array] | None:
+            if self._program is None:
+                return None
+            try:
+                return run()
+            except DelegateError as error:
+                delegation.run_failed(program, error)
+                self._program = None
+                return None
+
+        return attempt
 
 
 @contextmanager

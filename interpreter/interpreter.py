@@ -18,6 +18,7 @@ from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.feeding import blank, check_strict, checked, entry_shapes
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array, Model, TensorSpec
+from litecl.interpreter.op import InPlace
 from litecl.interpreter.run import threads
 from litecl.interpreter.run.executor import Executor, Listener
 from litecl.interpreter.run.shapes import Known, propagate
@@ -81,6 +82,7 @@ class Interpreter:
         self._entries = entry_shapes(self._model)
         self._specs: tuple[Known, ...] = tuple(graph.tensors for graph in self._model.subgraphs)
         self._executor: Executor | None = None
+        self._in_place: dict[int, InPlace] = {}  # of entries that one node of a delegate's is all of
         self._delegations: list[Delegation] = []
         self._inputs: dict[int, dict[int, Array]] = {}
         self._shared: dict[int, dict[int, Array]] = {}  # of _inputs, those that lie in a delegate's memory
@@ -115,7 +117,7 @@ class Interpreter:
         if shapes[position] == shape:
             return
         self._entries[subgraph_index] = (*shapes[:position], shape, *shapes[position + 1 :])
-        self._executor = None
+        self._executor, self._in_place = None, {}
 
     def allocate_tensors(self) -> None:
         """Propagates shapes, lets the delegates claim their parts and resets variables; a no-op if nothing changed."""
@@ -151,6 +153,7 @@ class Interpreter:
         self._limits_apply = self._budget is not None or not isinstance(self._threads, nullcontext)
         self._values = {}
         self._executor = executor
+        self._in_place = {} if self._limits_apply else self._runs_in_place(executor)
 
     def reset_all_variables(self) -> None:
         """Sets variable tensors (LSTM state) back to zeros."""
@@ -163,16 +166,25 @@ class Interpreter:
         self._invoke(0)
 
     def _invoke(self, subgraph: int) -> None:
+        if not self._running.acquire(blocking=False):
+            raise ModelError("invoke: this interpreter is running already: make one for every thread")
+        try:
+            run = self._in_place.get(subgraph)
+            outputs = None if run is None else run()
+            if outputs is None:
+                self._call(subgraph)
+            else:
+                self._values = {subgraph: outputs}
+        finally:
+            self._running.release()
+
+    def _call(self, subgraph: int) -> None:
+        """Runs a subgraph node by node."""
         if self._executor is None:
             raise ModelError("the model is not ready: call allocate_tensors() before invoke()")
         graph = self._model.subgraphs[subgraph]
         inputs = [self._inputs[subgraph][t] for t in graph.inputs]
-        if self._running.locked():
-            raise ModelError("invoke: this interpreter is running already: make one for every thread")
-        with self._running:
-            results = (
-                self._limited_call(subgraph, inputs) if self._limits_apply else self._executor.call(subgraph, inputs)
-            )
+        results = self._limited_call(subgraph, inputs) if self._limits_apply else self._executor.call(subgraph, inputs)
         outputs = {t: results[i] for i, t in enumerate(graph.outputs)}
         if self._budget is not None:
             self._results.close()
@@ -307,6 +319,15 @@ class Interpreter:
                 array = shared
             arrays[tensor] = array
         return arrays
+
+    def _runs_in_place(self, executor: Executor) -> dict[int, InPlace]:
+        """What runs entries that one node is all of, on inputs whose arrays never change."""
+        runs = {}
+        for index in self._entries:
+            inputs = [self._inputs[index][t] for t in self._model.subgraphs[index].inputs]
+            if (run := executor.in_place(index, inputs)) is not None:
+                runs[index] = run
+        return runs
 
     def _shared_memory(self, subgraph: int) -> dict[int, Array]:
         """Arrays of the delegates that inputs are written into."""

@@ -13,6 +13,8 @@ from litecl.interpreter.tensor import Array, TensorSpec
 Inputs = Sequence[Array | None]
 Specs = Sequence[TensorSpec | None]
 
+InPlace = Callable[[], dict[int, Array] | None]  # its values by tensor, or None: it cannot go on, ``run`` has to
+
 Infer = Callable[[Any, Specs], list[TensorSpec]]
 Run = Callable[[Any, Inputs], list[Array]]
 Bind = Callable[[Any, Specs, Sequence[TensorSpec]], Run | None]
@@ -77,6 +79,8 @@ class ControlOp:
 
     ``run`` gets the executor's ``Context`` besides options and inputs. ``callees`` names the subgraphs that it may run.
     ``infer`` takes what ``Op.infer`` takes and may answer ``shape=None``. ``declared_types`` is ``Op``'s.
+    ``in_place`` makes a ``run`` for one node that is all of a model: of the arrays that every run reads, the tensors
+    that are wanted of its outputs, and the context; None where the node cannot do without ``run``.
     """
 
     name: str
@@ -84,6 +88,7 @@ class ControlOp:
     infer: Infer
     run: Callable[[Any, Inputs, Context], list[Array]]
     callees: Callable[[Any], tuple[int, ...]] = lambda options: ()
+    in_place: "Callable[[Inputs, Sequence[int], Context], InPlace | None] | None" = None
     versions: range = range(1, 2)
     custom: bool = False
     declared_types: bool = False

@@ -2,17 +2,22 @@
 
 PoCL's single-threaded device runs a kernel within the call that queues it, and pyopencl holds the lock during that
 call: no other thread would run. So the function is called by way of ctypes, which lets the lock go. To hand it over
-takes longer than a short kernel, though: threads that do so for each one get less done than one thread alone.
+takes longer than a very short kernel, though: threads that do so for each one get less done than one thread alone. So
+how long a kernel takes is measured, and those that are over at once keep the lock.
 """
 
 import ctypes
+import math
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyopencl as cl
 
 _NAME, _FINISH = "clEnqueueNDRangeKernel", "clFinish"
-_SHORT_FLOPS = 1e7  # what a core does in about the time that it takes to hand over the lock
+_SHORT_FLOPS = 1e7  # more arithmetic than this takes a core longer than to hand over the lock, whatever it is
+_SHORT_S = 4e-6  # from here on threads that let the lock go get more done than one alone
+_TRIALS = 8
 
 
 def _native(library: type[ctypes.CDLL], name: str) -> Any:
@@ -30,13 +35,13 @@ _enqueue_locked = _native(ctypes.PyDLL, _NAME)  # holds Python's lock
 _finish_locked = _native(ctypes.PyDLL, _FINISH)
 
 
-def is_short(flops: float) -> bool:
-    """Return whether so much arithmetic is done before another thread could have taken over."""
+def may_be_short(flops: float) -> bool:
+    """Return whether so little arithmetic may be done before another thread could have taken over."""
     return flops < _SHORT_FLOPS
 
 
 def finisher(queue: Any, *, short: bool) -> Callable[[], None]:
-    """Return what waits for a queue. short: whether all that it waits for has ended, or is about to."""
+    """Return what waits for a queue. short: whether all has ended by then, as where queueing a kernel runs it."""
     handle = ctypes.c_void_p(queue.int_ptr)
 
     def finish() -> None:
@@ -52,7 +57,8 @@ class BoundKernel:
     """A kernel with arguments and sizes, to be queued any number of times.
 
     A kernel object keeps no reference to its arguments, so they are held here. local_size: 1 where it says nothing.
-    short: whether it ends so soon that other threads wait for it. Raises what pyopencl raises.
+    may_be_short: whether to find out if it ends so soon that other threads had better wait for it. Raises what pyopencl
+    raises.
     """
 
     def __init__(
@@ -63,10 +69,11 @@ class BoundKernel:
         global_size: Sequence[int],
         local_size: Sequence[int],
         *,
-        short: bool = False,
+        may_be_short: bool = False,
     ) -> None:
         kernel.set_args(*arguments)
-        self._short = short
+        self._short, self._best_s = False, math.inf
+        self._trials = 1 + _TRIALS if may_be_short else 0
         count = len(global_size)
         self._held = queue, kernel, arguments
         self._sizes = tuple(global_size), (*local_size, *(1,) * (count - len(local_size)))
@@ -79,8 +86,23 @@ class BoundKernel:
         if _enqueue is None:
             queue, kernel, _ = self._held
             cl.enqueue_nd_range_kernel(queue, kernel, *self._sizes)
+        elif self._trials:
+            self._try()
         elif status := (_enqueue_locked if self._short else _enqueue)(*self._call):
             raise _error(status)
+
+    def _try(self) -> None:
+        """Queue the kernel and take its time, with the lock held, but not the first one: PoCL compiles it then."""
+        first = self._trials > _TRIALS
+        start_s = time.perf_counter()
+        status = (_enqueue if first else _enqueue_locked)(*self._call)
+        took_s = time.perf_counter() - start_s
+        if status:
+            raise _error(status)
+        if not first:
+            self._best_s = min(self._best_s, took_s)
+        self._trials -= 1
+        self._short = not self._trials and self._best_s < _SHORT_S
 
     def enqueue_with_event(self) -> Any:
         """The same; the event."""

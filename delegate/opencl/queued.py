@@ -13,7 +13,7 @@ import pyopencl as cl
 
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.opencl.device import Device
-from litecl.delegate.opencl.enqueue import BoundKernel, is_short
+from litecl.delegate.opencl.enqueue import BoundKernel, may_be_short
 from litecl.delegate.opencl.errors import typed_errors
 from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.plan.plan import Plan
@@ -55,7 +55,7 @@ class QueuedLaunches:
     def __init__(self, plan: Plan, device: Device, memory: Memory, most_iterations: int | None) -> None:
         self._plan, self._device, self._memory, self._most = plan, device, memory, most_iterations
         self._bound: dict[tuple[int, int | None, frozenset[int]], BoundKernel] = {}
-        self._short = not plan.loops and is_short(plan.flops)
+        self._may_be_short = not plan.loops and may_be_short(plan.flops)
         self._flag = {id(part): 2 * i for i, part in enumerate(plan.control)}
         self._flags = device.buffer(max(8, 8 * len(plan.control)))
         self._counters = Counters()
@@ -175,7 +175,7 @@ class QueuedLaunches:
             with typed_errors(f"setting the arguments of {launch.entry}"):
                 queue = self._device.queue
                 sizes = launch.global_size, launch.local_size
-                self._bound[key] = BoundKernel(queue, kernel, arguments, *sizes, short=self._short)
+                self._bound[key] = BoundKernel(queue, kernel, arguments, *sizes, may_be_short=self._may_be_short)
         return self._bound[key]
 
     def _sets_of(self, work: Work) -> set[int]:

@@ -6,7 +6,7 @@ import numpy as np
 import pyopencl as cl
 
 from litecl.delegate.opencl.device import Device
-from litecl.delegate.opencl.enqueue import BoundKernel, is_short
+from litecl.delegate.opencl.enqueue import BoundKernel, finisher, may_be_short
 from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.opencl.queued import too_many_iterations
 from litecl.delegate.plan.plan import Plan
@@ -37,12 +37,12 @@ class RegionKernel:
         self._groups = 1 if units == 1 else units * _GROUPS_PER_UNIT
         self._progress_bytes = _LINE_BYTES * (_LAUNCH_LINES + (self._groups + 1) * program.places)
         self._progress = device.buffer(self._progress_bytes)
-        self._counts = np.zeros(1 + len(plan.loops), np.int32)
-        tables = [self._upload(table) for table in (program.works, program.args, _shifts(plan), self._counts)]
-        self._counts_buffer = tables[-1]
+        tables = [self._upload(table) for table in (program.works, program.args, _shifts(plan))]
+        self._prepare_counts()
+        tables.append(self._counts_buffer)
         arguments = [memory.arena, memory.constants, *tables, self._progress, np.int32(len(program.works))]
-        short = not plan.loops and is_short(plan.flops)
-        self._kernel = BoundKernel(device.queue, kernel, arguments, (self._groups,), (1,), short=short)
+        brief = not plan.loops and may_be_short(plan.flops)
+        self._kernel = BoundKernel(device.queue, kernel, arguments, (self._groups,), (1,), may_be_short=brief)
 
     def run(self, counters: Counters) -> None:
         """One kernel, after its counters are cleared."""
@@ -57,10 +57,22 @@ class RegionKernel:
         """None: a region in one kernel has no times of its parts."""
         return []
 
+    def _prepare_counts(self) -> None:
+        """Where loops are counted, and how the host gets to see it: in place, or by a copy that waits."""
+        queue, zeros = self._device.queue, np.zeros(1 + len(self._plan.loops), np.int32)
+        self._counts_buffer, shared = self._device.shared_buffer(zeros.nbytes)
+        cl.enqueue_copy(queue, self._counts_buffer, zeros)
+        self._counts = zeros if shared is None else shared.view(np.int32)
+        self._finish = finisher(queue, short=not self._device.needs_threads)
+        self._shares_counts = shared is not None
+
     def _check(self, most: int, counters: Counters) -> None:
-        """Reads whether a loop ran too often."""
+        """Looks whether a loop ran too often."""
         queue = self._device.queue
-        cl.enqueue_copy(queue, self._counts, self._counts_buffer, is_blocking=True)
+        if self._shares_counts:
+            self._finish()
+        else:
+            cl.enqueue_copy(queue, self._counts, self._counts_buffer, is_blocking=True)
         counters.host_syncs += 1
         if self._counts[0]:
             loop = self._plan.loops[self._counts[0] - 1]

@@ -5,7 +5,7 @@ thread at a time may run it, while others run other regions. What waits for the 
 """
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -16,7 +16,7 @@ from litecl.delegate.cl_op import Operand
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.opencl import fork
 from litecl.delegate.opencl.device import Device
-from litecl.delegate.opencl.enqueue import finisher, is_short
+from litecl.delegate.opencl.enqueue import finisher
 from litecl.delegate.opencl.errors import typed_errors
 from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.opencl.queued import QueuedLaunches, place, queued_as
@@ -137,8 +137,7 @@ class Program:
         with self.lock, typed_errors("preparing a region"):
             self._device = device = device.with_own_queue()
             self._queue = device.queue
-            alone = not self.needs_threads and not plan.loops
-            self._finish = finisher(self._queue, short=alone and is_short(plan.flops))
+            self._finish = finisher(self._queue, short=not self.needs_threads)
             memory = Memory(plan, device)
             self._execution, self.manner = _execution(plan, device, memory, options)
             self._bind(memory)
@@ -190,6 +189,52 @@ class Program:
         except BaseException:
             self._settle()
             raise
+
+    def in_place(
+        self,
+        inputs: Sequence[Array | None],
+        outputs: Sequence[int],
+        variables: Variables,
+        keys: Sequence[tuple[int, int]],
+        counters: Counters,
+    ) -> Callable[[], dict[int, Array]] | None:
+        """Return what does as ``run`` does, and no more than is left to do in the region's own memory.
+
+        inputs: what every run reads; outputs: the tensors that are wanted. None where some lie elsewhere.
+        """
+        tensors = self.plan.region.outputs
+        results = dict(zip(tensors, self._results, strict=True))
+        found = {t: view for t in outputs if (view := results.get(t)) is not None}
+        if len(found) < len({*outputs}) or any(a is not b for a, b in zip(inputs, self._views, strict=True)):
+            return None
+        copied = [tensors[i] for i in self._kept if tensors[i] in found]
+        execute, finish = self._execution.run, self._finish
+
+        def run() -> dict[int, Array]:
+            counters.clear()
+            if not self._saved:
+                self.run([view for view in self._views if view is not None], variables, keys, counters)
+                return found | {tensor: found[tensor].copy() for tensor in copied}
+            with self.lock:
+                try:
+                    if keys:
+                        self._restore(variables, keys, counters)
+                    execute(counters)
+                    finish()
+                except BaseException:
+                    self._settle()
+                    with _RUNNING:
+                        raise
+                values = found.copy()
+                for tensor in copied:
+                    values[tensor] = found[tensor].copy()
+                    counters.bytes_to_host += found[tensor].nbytes
+            counters.host_syncs += 1
+            if keys:
+                variables.update(dict(zip(keys, self._new, strict=True)))
+            return values
+
+        return run
 
     def _settle(self) -> None:
         """Wait for what was queued before an error or an interrupt: its memory is about to be used again."""
