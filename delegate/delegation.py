@@ -249,32 +249,24 @@ class _RegionRunner:
             try:
                 return self._program.run(arrays, frame.variables, self._states, counters)
             except DelegateError as error:
-                self._delegation.run_failed(self._program, error)
-                self._program = None
+                self._failed(error)
         frame.run_nodes(self._nodes)
         return [frame.values[t] for t in self._outputs]
 
     def in_place(self, inputs: Inputs, outputs: Sequence[int], context: Any) -> InPlace | None:
         """See ``ControlOp.in_place``."""
         frame: Frame = context
-        program, delegation = self._program, self._delegation
-        if program is None:
+        if self._program is None:
             return None
-        run = program.in_place(inputs, outputs, frame.variables, self._states, delegation.counters)
-        if run is None:
-            return None
+        run = self._program.in_place(inputs, outputs, frame.variables, self._states, self._delegation.counters)
+        return None if run is None else InPlace(run, self._failed)
 
-        def attempt() -> dict[int, Array] | None:
-            if self._program is None:
-                return None
-            try:
-                return run()
-            except DelegateError as error:
-                delegation.run_failed(program, error)
-                self._program = None
-                return None
-
-        return attempt
+    def _failed(self, error: Exception) -> None:
+        """Give the region up where its device has failed; raise whatever else has happened."""
+        if not isinstance(error, DelegateError) or self._program is None:
+            raise error
+        self._delegation.run_failed(self._program, error)
+        self._program = None
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """The public interpreter, a drop-in for ``tf.lite.Interpreter`` and ``ai_edge_litert.interpreter.Interpreter``."""
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
@@ -88,7 +87,7 @@ class Interpreter:
         self._shared: dict[int, dict[int, Array]] = {}  # of _inputs, those that lie in a delegate's memory
         self._values: dict[int, dict[int, Array]] = {}
         self._results = ExitStack()  # counts the outputs of the last invoke, where memory is limited
-        self._running = threading.Lock()
+        self._busy = False
         self._num_threads = num_threads
         self._threads: AbstractContextManager[None] = nullcontext()
         self._limits_apply = False
@@ -166,17 +165,23 @@ class Interpreter:
         self._invoke(0)
 
     def _invoke(self, subgraph: int) -> None:
-        if not self._running.acquire(blocking=False):
+        if self._busy:
             raise ModelError("invoke: this interpreter is running already: make one for every thread")
+        place = self._in_place.get(subgraph)
         try:
-            run = self._in_place.get(subgraph)
-            outputs = None if run is None else run()
-            if outputs is None:
+            self._busy = True
+            if place is None:
                 self._call(subgraph)
             else:
-                self._values = {subgraph: outputs}
+                self._values = place.run()
+        except Exception as error:
+            if place is None:
+                raise
+            place.failed(error)
+            del self._in_place[subgraph]
+            self._call(subgraph)
         finally:
-            self._running.release()
+            self._busy = False
 
     def _call(self, subgraph: int) -> None:
         """Runs a subgraph node by node."""

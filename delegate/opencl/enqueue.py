@@ -35,6 +35,11 @@ _enqueue_locked = _native(ctypes.PyDLL, _NAME)  # holds Python's lock
 _finish_locked = _native(ctypes.PyDLL, _FINISH)
 
 
+def _pointer(address: int) -> Any:
+    """Return an argument as ctypes passes it, which it need not convert at every call."""
+    return ctypes.c_void_p.from_param(address)
+
+
 def may_be_short(flops: float) -> bool:
     """Return whether so little arithmetic may be done before another thread could have taken over."""
     return flops < _SHORT_FLOPS
@@ -42,7 +47,7 @@ def may_be_short(flops: float) -> bool:
 
 def finisher(queue: Any, *, short: bool) -> Callable[[], None]:
     """Return what waits for a queue. short: whether all has ended by then, as where queueing a kernel runs it."""
-    handle = ctypes.c_void_p(queue.int_ptr)
+    handle = _pointer(queue.int_ptr)
 
     def finish() -> None:
         if _finish_locked is None:
@@ -78,8 +83,11 @@ class BoundKernel:
         self._held = queue, kernel, arguments
         self._sizes = tuple(global_size), (*local_size, *(1,) * (count - len(local_size)))
         items, group = ((ctypes.c_size_t * count)(*sizes) for sizes in self._sizes)
-        objects = ctypes.c_void_p(queue.int_ptr), ctypes.c_void_p(kernel.int_ptr)
-        self._call = *objects, ctypes.c_uint32(count), None, items, group, ctypes.c_uint32(0), None, None
+        self._arrays = items, group
+        no_events, dimensions = (ctypes.c_uint32.from_param(n) for n in (0, count))
+        objects = _pointer(queue.int_ptr), _pointer(kernel.int_ptr)
+        addresses = _pointer(ctypes.addressof(items)), _pointer(ctypes.addressof(group))
+        self._call = *objects, dimensions, None, *addresses, no_events, None, None
 
     def enqueue(self) -> None:
         """Queues the kernel. Unless it is short, other threads run meanwhile, also where queueing it runs it."""

@@ -51,6 +51,7 @@ class QueuedLaunches:
     """
 
     kernel_loops = False
+    at_once = None
 
     def __init__(self, plan: Plan, device: Device, memory: Memory, most_iterations: int | None) -> None:
         self._plan, self._device, self._memory, self._most = plan, device, memory, most_iterations

@@ -1,5 +1,6 @@
 """A plan as one kernel whose workers walk through its launches (kernels_cl/region.cl)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ class RegionKernel:
         if program is None:
             raise KernelBuildError("a launch has arguments that region.cl cannot pass")
         self._plan, self._device, self._most = plan, device, most_iterations
+        self._limited_loops = bool(plan.loops) and most_iterations is not None
         units = device.target.compute_units
         kernel = device.programs.region_kernel(program, solo=units == 1)
         self._groups = 1 if units == 1 else units * _GROUPS_PER_UNIT
@@ -50,8 +52,33 @@ class RegionKernel:
             cl.enqueue_fill_buffer(self._device.queue, self._progress, np.int32(0), 0, self._progress_bytes)
         self._kernel.enqueue()
         counters.kernel_launches += 1
-        if self._most is not None and self._plan.loops:
-            self._check(self._most, counters)
+        if self._limited_loops:
+            if self._shares_counts:
+                self._finish()
+            else:
+                cl.enqueue_copy(self._device.queue, self._counts, self._counts_buffer, is_blocking=True)
+                counters.host_syncs += 1
+            self._check()
+
+    @property
+    def at_once(self) -> Callable[[], None] | None:
+        """What runs the region before it returns, where queueing a kernel does so; None elsewhere."""
+        if self._groups > 1 or self._device.needs_threads or not self._shares_counts:
+            return None
+        return self._run_at_once if self._limited_loops else self._kernel.enqueue
+
+    def _run_at_once(self) -> None:
+        self._kernel.enqueue()
+        self._check()
+
+    def _check(self) -> None:
+        """Raise ModelError where a loop ran too often."""
+        if self._counts[0]:
+            loop = self._plan.loops[self._counts[0] - 1]
+            zero = np.int32(0)
+            cl.enqueue_fill_buffer(self._device.queue, self._counts_buffer, zero, 0, self._counts.nbytes)
+            assert self._most is not None
+            raise too_many_iterations(loop, self._most)
 
     def events(self) -> list[tuple[Work, Any]]:
         """None: a region in one kernel has no times of its parts."""
@@ -65,19 +92,6 @@ class RegionKernel:
         self._counts = zeros if shared is None else shared.view(np.int32)
         self._finish = finisher(queue, short=not self._device.needs_threads)
         self._shares_counts = shared is not None
-
-    def _check(self, most: int, counters: Counters) -> None:
-        """Looks whether a loop ran too often."""
-        queue = self._device.queue
-        if self._shares_counts:
-            self._finish()
-        else:
-            cl.enqueue_copy(queue, self._counts, self._counts_buffer, is_blocking=True)
-        counters.host_syncs += 1
-        if self._counts[0]:
-            loop = self._plan.loops[self._counts[0] - 1]
-            cl.enqueue_fill_buffer(queue, self._counts_buffer, np.int32(0), 0, self._counts.nbytes)
-            raise too_many_iterations(loop, most)
 
     def _upload(self, table: Array) -> Any:
         buffer = self._device.buffer(max(8, table.nbytes))

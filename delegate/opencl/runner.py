@@ -83,6 +83,10 @@ class Execution(Protocol):
 
     kernel_loops: bool
 
+    @property
+    def at_once(self) -> Callable[[], None] | None:
+        """What runs everything before it returns, if that is one kernel and nothing else; it may be called for run."""
+
     def run(self, counters: Counters) -> None:
         """Queues everything. Raises ModelError where a loop runs more often than it may."""
 
@@ -197,41 +201,36 @@ class Program:
         variables: Variables,
         keys: Sequence[tuple[int, int]],
         counters: Counters,
-    ) -> Callable[[], dict[int, Array]] | None:
-        """Return what does as ``run`` does, and no more than is left to do in the region's own memory.
+    ) -> Callable[[], dict[int, dict[int, Array]]] | None:
+        """Return what does as ``run`` does where all that is to be done is to run one kernel; else None (``InPlace``).
 
-        inputs: what every run reads; outputs: the tensors that are wanted. None where some lie elsewhere.
+        inputs: what every run reads; outputs: the tensors that are wanted, which have to lie in memory that is lent.
         """
-        tensors = self.plan.region.outputs
-        results = dict(zip(tensors, self._results, strict=True))
-        found = {t: view for t in outputs if (view := results.get(t)) is not None}
-        if len(found) < len({*outputs}) or any(a is not b for a, b in zip(inputs, self._views, strict=True)):
+        tensors, enqueue = self.plan.region.outputs, self._execution.at_once
+        lent = {
+            t: view for i, t in enumerate(tensors) if i not in self._kept and (view := self._results[i]) is not None
+        }
+        if enqueue is None or keys or not lent.keys() >= {*outputs}:
             return None
-        copied = [tensors[i] for i in self._kept if tensors[i] in found]
-        execute, finish = self._execution.run, self._finish
+        if any(a is not b for a, b in zip(inputs, self._views, strict=True)):
+            return None
+        values = {self.plan.region.subgraph: {t: lent[t] for t in outputs}}
+        number = -1 - self.partition  # unlike that of any invoke of the executor's
 
-        def run() -> dict[int, Array]:
-            counters.clear()
+        def run() -> dict[int, dict[int, Array]]:
             if not self._saved:
                 self.run([view for view in self._views if view is not None], variables, keys, counters)
-                return found | {tensor: found[tensor].copy() for tensor in copied}
-            with self.lock:
-                try:
-                    if keys:
-                        self._restore(variables, keys, counters)
-                    execute(counters)
-                    finish()
-                except BaseException:
-                    self._settle()
-                    with _RUNNING:
-                        raise
-                values = found.copy()
-                for tensor in copied:
-                    values[tensor] = found[tensor].copy()
-                    counters.bytes_to_host += found[tensor].nbytes
-            counters.host_syncs += 1
-            if keys:
-                variables.update(dict(zip(keys, self._new, strict=True)))
+            else:
+                with self.lock:
+                    try:
+                        enqueue()
+                    except BaseException:
+                        self._settle()
+                        with _RUNNING:
+                            raise
+            if counters.invocation != number:
+                counters.begin(number)
+                counters.kernel_launches = counters.host_syncs = 1
             return values
 
         return run

@@ -149,7 +149,7 @@ class Executor:
         return outputs
 
     def in_place(self, subgraph: int, inputs: Inputs) -> InPlace | None:
-        """Return what does the same as ``call`` where one node is all of a subgraph and knows a shorter way, else None.
+        """Return a shorter way to do what ``call`` does, where one node is all of a subgraph and knows one; else None.
 
         inputs: the arrays that every call is to read.
         """
@@ -163,17 +163,17 @@ class Executor:
         if len(step.fed) != len(step.node.inputs) or not values.keys() >= {*step.node.inputs}:
             return None
         arrays = [values[t] for t in step.node.inputs]
-        run = step.node.op.in_place(arrays, graph.outputs, Frame(self, subgraph, {}))
-        if run is None:
+        made = step.node.op.in_place(arrays, graph.outputs, Frame(self, subgraph, {}))
+        if made is None:
             return None
 
-        def call() -> dict[int, Array] | None:
+        def failed(error: Exception) -> None:
             try:
-                return run()
-            except _RAISED as error:
-                _raise(error, "running", step.node, subgraph, step.index)
+                made.failed(error)
+            except _RAISED as raised:
+                _raise(raised, "running", step.node, subgraph, step.index)
 
-        return call
+        return InPlace(made.run, failed)
 
     def _keep(self, subgraph: int, values: dict[int, Array]) -> None:
         before = self.values.get(subgraph)
