@@ -15,8 +15,8 @@ from typing import Any
 import pyopencl as cl
 
 _NAME, _FINISH = "clEnqueueNDRangeKernel", "clFinish"
-_SHORT_FLOPS = 1e7  # more arithmetic than this takes a core longer than to hand over the lock, whatever it is
-_SHORT_S = 4e-6  # from here on threads that let the lock go get more done than one alone
+_SHORT_FLOPS = 1e7  # more arithmetic than this takes a core longer, whatever it is
+_SHORT_S = 14e-6  # from here on four threads that let the lock go get more done than one
 _TRIALS = 8
 
 

@@ -6,6 +6,7 @@ a loop runs, just so many iterations are queued and there is no flag.
 """
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,6 @@ class QueuedLaunches:
     """
 
     kernel_loops = False
-    at_once = None
 
     def __init__(self, plan: Plan, device: Device, memory: Memory, most_iterations: int | None) -> None:
         self._plan, self._device, self._memory, self._most = plan, device, memory, most_iterations
@@ -69,6 +69,19 @@ class QueuedLaunches:
         self._counters = counters
         self._events = []
         self._steps(self._plan.steps, None, set())
+
+    @property
+    def at_once(self) -> Callable[[], None] | None:
+        """What runs all launches before it returns, where queueing one runs it and nothing hangs on a predicate."""
+        if self._device.needs_threads or self._device.profile or self._plan.control:
+            return None
+        launches = [self._kernel_of(part, None, set()).enqueue for part in self._plan.steps if isinstance(part, Work)]
+
+        def run() -> None:
+            for launch in launches:
+                launch()
+
+        return run
 
     def events(self) -> list[tuple[Work, Any]]:
         """One event a launch."""

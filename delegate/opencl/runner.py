@@ -85,7 +85,7 @@ class Execution(Protocol):
 
     @property
     def at_once(self) -> Callable[[], None] | None:
-        """What runs everything before it returns, if that is one kernel and nothing else; it may be called for run."""
+        """What runs everything before it returns and may be called instead of ``run``; None if nothing does."""
 
     def run(self, counters: Counters) -> None:
         """Queues everything. Raises ModelError where a loop runs more often than it may."""
@@ -202,7 +202,7 @@ class Program:
         keys: Sequence[tuple[int, int]],
         counters: Counters,
     ) -> Callable[[], dict[int, dict[int, Array]]] | None:
-        """Return what does as ``run`` does where all that is to be done is to run one kernel; else None (``InPlace``).
+        """Return what does as ``run`` does where all that is to be done is to run kernels; else None (``InPlace``).
 
         inputs: what every run reads; outputs: the tensors that are wanted, which have to lie in memory that is lent.
         """
@@ -216,10 +216,13 @@ class Program:
             return None
         values = {self.plan.region.subgraph: {t: lent[t] for t in outputs}}
         number = -1 - self.partition  # unlike that of any invoke of the executor's
+        cost = Counters()  # of every run, as the first one counts it
 
         def run() -> dict[int, dict[int, Array]]:
             if not self._saved:
+                counters.begin(number)
                 self.run([view for view in self._views if view is not None], variables, keys, counters)
+                vars(cost).update(vars(counters))
             else:
                 with self.lock:
                     try:
@@ -229,8 +232,7 @@ class Program:
                         with _RUNNING:
                             raise
             if counters.invocation != number:
-                counters.begin(number)
-                counters.kernel_launches = counters.host_syncs = 1
+                vars(counters).update(vars(cost))
             return values
 
         return run
