@@ -210,29 +210,32 @@ class Program:
         lent = {
             t: view for i, t in enumerate(tensors) if i not in self._kept and (view := self._results[i]) is not None
         }
-        if enqueue is None or keys or not lent.keys() >= {*outputs}:
+        if enqueue is None or not lent.keys() >= {*outputs}:
             return None
         if any(a is not b for a, b in zip(inputs, self._views, strict=True)):
             return None
         values = {self.plan.region.subgraph: {t: lent[t] for t in outputs}}
         number = -1 - self.partition  # unlike that of any invoke of the executor's
-        cost = Counters()  # of every run, as the first one counts it
+        cost = Counters(invocation=number)  # of every run, as the first one counts it
 
         def run() -> dict[int, dict[int, Array]]:
-            if not self._saved:
-                counters.begin(number)
-                self.run([view for view in self._views if view is not None], variables, keys, counters)
-                vars(cost).update(vars(counters))
-            else:
-                with self.lock:
-                    try:
-                        enqueue()
-                    except BaseException:
-                        self._settle()
-                        with _RUNNING:
-                            raise
-            if counters.invocation != number:
+            if keys or counters.invocation != number:
                 vars(counters).update(vars(cost))
+            if not self._saved:
+                self.run([view for view in self._views if view is not None], variables, keys, counters)
+                cost.kernel_launches, cost.host_syncs = counters.kernel_launches, counters.host_syncs
+                return values
+            with self.lock:
+                try:
+                    if keys:
+                        self._restore(variables, keys, counters)
+                    enqueue()
+                except BaseException:
+                    self._settle()
+                    with _RUNNING:
+                        raise
+            if keys:
+                variables.update(dict(zip(keys, self._new, strict=True)))
             return values
 
         return run
