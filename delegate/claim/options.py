@@ -22,7 +22,7 @@ class CLOptions:
     queue_loops: queue the iterations of loops, and launches by themselves, also where one kernel could run them all.
     """
 
-    device: Any = None
+    device: object = None
     _: KW_ONLY
     num_threads: int | None = None
     precision: Precision = "fp32"

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from litecl.delegate.processor import best_name, features
+from litecl.delegate.opencl.processor import best_name, features
 from litecl.interpreter.errors import DelegateError
 
 POCL = "Portable Computing Language"  # the name of its platform
