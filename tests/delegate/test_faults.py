@@ -15,7 +15,8 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate import CLDelegate, report
-from litecl.delegate.opencl import capabilities, device, opening, programs
+from litecl.delegate import devices as open_devices
+from litecl.delegate.opencl import capabilities, device, programs
 from litecl.delegate.opencl.device import devices
 from litecl.interpreter.errors import KernelBuildError, LiteclError, OutOfDeviceMemory
 from support.build import randn
@@ -203,13 +204,15 @@ def test_how_a_region_runs_and_why() -> None:
 def test_a_device_that_builds_nothing_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     if len(devices()) < 2:
         pytest.skip("needs two devices")
-    first = device.choose(None, 1, 0.0)
+    first = open_devices.choose(num_threads=1)
     real = capabilities.capabilities
-    monkeypatch.setattr(opening, "_DEVICES", {})
+    monkeypatch.setattr(open_devices, "_DEVICES", {})
     monkeypatch.setattr(
         device,
         "capabilities",
-        lambda opened, *rest: raises(KernelBuildError("nothing builds"))() if opened == first else real(opened, *rest),
+        lambda opened, *rest: (
+            raises(KernelBuildError("nothing builds"))() if opened == first.device else real(opened, *rest)
+        ),
     )
     interpreter = prepared(small(), num_threads=1)
     told = interpreter.delegation_report()

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate import CLDelegate, report
-from litecl.delegate.opencl import capabilities, device, opening
+from litecl.delegate import CLDelegate, devices, report
+from litecl.delegate.opencl import capabilities, device
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
@@ -132,7 +132,7 @@ def judge(place: Place) -> str:
             return str(wrong)
         except Exception as error:
             return f"{type(error).__name__}: {error}"
-    opening._DEVICES.clear()
+    devices._DEVICES.clear()
     gc.collect()
     return f"leaks {Counter(type(item).__name__ for item in seam.live)}" if seam.live else ""
 
@@ -199,7 +199,7 @@ def _compare(got: Sequence[Array], wanted: Sequence[Array], when: str) -> None:
 @contextmanager
 def _fresh(mode: str) -> Iterator[dict[str, Any]]:
     """Options for a mode, with nothing open and nothing known of any device."""
-    for known in (opening._DEVICES, capabilities._known, device._sub_devices, report._said):
+    for known in (devices._DEVICES, capabilities._known, device._sub_devices, report._said):
         known.clear()
     real = device.target_of
     options = dict(MODES[mode])
