@@ -43,7 +43,7 @@ def _kept_folder() -> Path | None:
     """Return the folder for this kind of processor, beside PoCL's own one; None where there is no home."""
     xdg, home = os.environ.get("XDG_CACHE_HOME"), os.environ.get("HOME")
     cache = Path(xdg) if xdg else Path(home) / ".cache" if home else None
-    compiled_for = " ".join((processor.best_name(processor.features()), *sorted(features())))
+    compiled_for = " ".join((processor.best_name(processor.features()), *sorted(processor.features())))
     return cache and cache / "pocl" / f"litecl-{hashlib.sha256(compiled_for.encode()).hexdigest()[:12]}"
 
 

@@ -9,6 +9,7 @@ import signal
 import time
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -206,14 +207,12 @@ def test_a_device_that_builds_nothing_is_passed_over(monkeypatch: pytest.MonkeyP
         pytest.skip("needs two devices")
     first = open_devices.choose(num_threads=1)
     real = capabilities.capabilities
+
+    def broken(opened: cl.Device, *rest: Any) -> Any:
+        return raises(KernelBuildError("nothing builds"))() if opened == first.device else real(opened, *rest)
+
     monkeypatch.setattr(open_devices, "_DEVICES", {})
-    monkeypatch.setattr(
-        device,
-        "capabilities",
-        lambda opened, *rest: (
-            raises(KernelBuildError("nothing builds"))() if opened == first.device else real(opened, *rest)
-        ),
-    )
+    monkeypatch.setattr(device, "capabilities", broken)
     interpreter = prepared(small(), num_threads=1)
     told = interpreter.delegation_report()
     assert told.device != first.name
