@@ -20,9 +20,14 @@ Tuned = Callable[[FoundDevice], Tuning]
 
 
 def backends() -> Sequence[Backend]:
-    """Return the back ends, the preferred one first. This table is all that is known of them outside their folders."""
-    from litecl.delegate.opencl.backend import OpenCL  # only here is pyopencl asked for
+    """Return every back end, the preferred one first: this is all that is known of them outside their folders.
 
+    Raises DelegateError where the library of one is missing.
+    """
+    try:
+        from litecl.delegate.opencl.backend import OpenCL  # imported when a device is first asked for
+    except ImportError as error:
+        raise DelegateError(f"OpenCL cannot be used: {error}") from error
     return (OpenCL(),)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from litecl.delegate.backend import fork
+from litecl.delegate.backend.errors import no_host_memory
 from litecl.delegate.backend.protocols import Device, Execution
 from litecl.delegate.cl_op import Operand
 from litecl.interpreter.errors import DelegateError
@@ -46,10 +47,13 @@ class DeviceState:
 
     def _read(self) -> Array:
         spec = self._operand.spec
-        value = np.empty(spec.static_shape, spec.dtype)
+        doing = f"reading variable {spec.name!r}"
         try:
+            value = np.empty(spec.static_shape, spec.dtype)
             self._execution.memory.download(self._operand, value)
             self._execution.finish()
+        except MemoryError as error:
+            raise no_host_memory(doing) from error
         except DelegateError as error:
-            raise type(error)(f"reading variable {spec.name!r}: {error}") from error
+            raise type(error)(f"{doing}: {error}") from error
         return value
