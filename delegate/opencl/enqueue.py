@@ -14,6 +14,8 @@ from typing import Any
 
 import pyopencl as cl
 
+from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
+
 _NAME, _FINISH = "clEnqueueNDRangeKernel", "clFinish"
 _SHORT_FLOPS = 1e7  # more arithmetic than this takes a core longer, whatever it is
 _SHORT_S = 14e-6  # from here on four threads that let the lock go get more done than one
@@ -35,27 +37,35 @@ _enqueue_locked = _native(ctypes.PyDLL, _NAME)  # holds Python's lock
 _finish_locked = _native(ctypes.PyDLL, _FINISH)
 
 
-def _pointer(address: int) -> Any:
-    """Return an argument as ctypes passes it, which it need not convert at every call."""
-    return ctypes.c_void_p.from_param(address)
-
-
 def may_be_short(flops: float) -> bool:
     """Return whether so little arithmetic may be done before another thread could have taken over."""
     return flops < _SHORT_FLOPS
 
 
-def finisher(queue: Any, *, short: bool) -> Callable[[], None]:
-    """Return what waits for a queue. short: whether all has ended by then, as where queueing a kernel runs it."""
+def _pointer(address: int) -> Any:
+    """Return an argument as ctypes passes it, which it need not convert at every call."""
+    return ctypes.c_void_p.from_param(address)
+
+
+def finisher(queue: Any, under_way: list[Any], *, short: bool) -> Callable[[], None]:
+    """Return what waits for a queue, and then drops the events of copies that were under way.
+
+    short: whether all has ended by then, as where queueing a kernel runs it. What it returns raises DelegateError.
+    """
     handle = _pointer(queue.int_ptr)
 
     def finish() -> None:
-        if _finish_locked is None:
-            queue.finish()
-        elif status := _finish_locked(handle):
-            raise _error(status, _FINISH)
+        try:
+            if not short or _finish_locked is None:
+                queue.finish()
+            elif status := _finish_locked(handle):
+                raise _error(status, _FINISH)
+        except FAULTS as error:
+            raise typed(error, RUNNING) from error
+        if under_way:
+            under_way.clear()
 
-    return finish if short else queue.finish
+    return finish
 
 
 class BoundKernel:
@@ -98,6 +108,13 @@ class BoundKernel:
             self._try()
         elif status := (_enqueue_locked if self._short else _enqueue)(*self._call):
             raise _error(status)
+
+    def run_at_once(self) -> None:
+        """The same where queueing it runs it, but raises DelegateError."""
+        try:
+            self.enqueue()
+        except FAULTS as error:
+            raise typed(error, RUNNING) from error
 
     def _try(self) -> None:
         """Queue the kernel and take its time, with the lock held, but not the first one: PoCL compiles it then."""
