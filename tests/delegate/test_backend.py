@@ -16,7 +16,10 @@ from litecl.delegate.backend import fork
 from litecl.delegate.backend.protocols import FoundDevice
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, KernelBuildError, OutOfDeviceMemory
-from support.build import randn
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.ops.unary import EXP
+from support.build import Graph, model, randn
 from support.fake_backend import FakeBackend, FakeDevice
 from tools.fault_models import RNG, Session, Subject, assert_right, expected, raises, run, small, subjects
 
@@ -153,6 +156,7 @@ def test_any_call_that_is_interrupted_or_strict(shared: bool) -> None:
                 got = step()
             except error:
                 heard += 1
+                assert device.calls[number] == "finish" or not any(device.queues)  # memory is about to be used again
                 got = step()
             for value, wanted in zip(got, arrays, strict=True):
                 np.testing.assert_array_equal(value, wanted)
@@ -177,9 +181,9 @@ def test_a_state_that_cannot_be_read_is_still_there() -> None:
 def test_other_shapes_get_the_device_again() -> None:
     """A device that failed while it ran is opened anew, unless memory was all that it lacked."""
     for error, opened in ((DelegateError, 2), (OutOfDeviceMemory, 1)):
-        model = small()
-        device = FakeDevice(model)
-        interpreter = Interpreter(model, delegates=[CLDelegate(device)])
+        model_ = small()
+        device = FakeDevice(model_)
+        interpreter = Interpreter(model_, delegates=[CLDelegate(device)])
         interpreter.allocate_tensors()
         device.fail = lambda number, name, error=error: raises(error("on purpose"))() if name == "run" else None
         assert_right(interpreter)
@@ -197,8 +201,8 @@ def test_other_shapes_get_the_device_again() -> None:
 
 
 def test_shared_memory_is_lent_and_never_overwritten_while_it_is_read() -> None:
-    model = small()
-    interpreter = Interpreter(model, delegates=[CLDelegate(FakeDevice(model, shared=True))])
+    model_ = small()
+    interpreter = Interpreter(model_, delegates=[CLDelegate(FakeDevice(model_, shared=True))])
     interpreter.allocate_tensors()
     feeds = [randn(RNG, 2, 5) for _ in range(3)]
     results = [run(interpreter, x) for x in feeds]
@@ -208,12 +212,25 @@ def test_shared_memory_is_lent_and_never_overwritten_while_it_is_read() -> None:
     assert (counters.bytes_to_device, counters.bytes_to_host) == (0, 0)
 
 
+def test_an_output_that_is_an_input_stays_while_the_next_input_is_set() -> None:
+    g = Graph()
+    x = g.input((2, 5))
+    turned = g.op(RESHAPE, [x, g.const(np.array([5, 2], np.int32))], ReshapeOptions((5, 2)))
+    model_ = model(g.build(g.op(EXP, [x], NoOptions()), turned))
+    interpreter = Interpreter(model_, delegates=[CLDelegate(FakeDevice(model_, shared=True))])
+    interpreter.allocate_tensors()
+    first, second = randn(RNG, 2, 5), randn(RNG, 2, 5)
+    run(interpreter, first)
+    interpreter.set_tensor(x, second)
+    np.testing.assert_array_equal(interpreter.get_tensor(turned), first.reshape(5, 2))
+
+
 def test_devices_that_cannot_be_used_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = small()
-    broken = FakeDevice(model, fail=failing(range(10**9), lambda: KernelBuildError("nothing builds")), name="broken")
-    backend = FakeBackend([broken, FakeDevice(model)])
+    model_ = small()
+    broken = FakeDevice(model_, fail=failing(range(10**9), lambda: KernelBuildError("nothing builds")), name="broken")
+    backend = FakeBackend([broken, FakeDevice(model_)])
     monkeypatch.setattr(devices, "backends", lambda: (backend,))
-    interpreter = Interpreter(model, delegates=[CLDelegate()])
+    interpreter = Interpreter(model_, delegates=[CLDelegate()])
     interpreter.allocate_tensors()
     assert_right(interpreter)
     told = interpreter.delegation_report()
@@ -221,18 +238,18 @@ def test_devices_that_cannot_be_used_are_passed_over(monkeypatch: pytest.MonkeyP
     assert told.warnings == ("device passed over: broken: nothing builds",)
     for options in ({"strict": True}, {"strict": True, "device": "brok"}, {"strict": True, "device": 0}):
         with pytest.raises(KernelBuildError, match="nothing builds"):
-            Interpreter(model, delegates=[CLDelegate(**options)]).allocate_tensors()
+            Interpreter(model_, delegates=[CLDelegate(**options)]).allocate_tensors()
     assert [found.name for found in devices.devices()] == ["broken", "fake"]
     monkeypatch.setattr(backend, "found", [])
     with pytest.raises(DelegateError, match="no device"):
-        Interpreter(model, delegates=[CLDelegate(strict=True)]).allocate_tensors()
+        Interpreter(model_, delegates=[CLDelegate(strict=True)]).allocate_tensors()
 
 
 def test_models_share_an_open_device() -> None:
-    model = small()
-    device = FakeDevice(model)
+    model_ = small()
+    device = FakeDevice(model_)
     for _ in range(2):
-        Interpreter(model, delegates=[CLDelegate(device)]).allocate_tensors()
+        Interpreter(model_, delegates=[CLDelegate(device)]).allocate_tensors()
     assert device.calls == ["open", "bind", "allocate", "bind", "allocate"]
 
 

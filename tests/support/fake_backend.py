@@ -31,7 +31,7 @@ class FakeDevice:
     """A device, found and open in one, for the regions of one model.
 
     shared: whether the host sees its memory. fail: asked for every call by its number and name; raises what it likes.
-    calls: the names of all calls, in order.
+    calls: the names of all calls, in order. queues: what each region has queued and nobody has waited for yet.
     """
 
     model: Model
@@ -41,6 +41,7 @@ class FakeDevice:
     needs_threads: bool = False
     kind: Literal["cpu", "gpu"] = "cpu"
     calls: list[str] = field(default_factory=list)
+    queues: list[list[Callable[[], None]]] = field(default_factory=list)
 
     @property
     def identity(self) -> Sequence[str]:
@@ -106,6 +107,7 @@ class FakeMemory:
         device.call("allocate")
         self._arena = np.full(plan.arena.size_bytes, _GARBAGE, np.uint8)
         self.queue: list[Callable[[], None]] = []
+        device.queues.append(self.queue)
         constants = {arg for work in plan.works for arg in work.launch.args if isinstance(arg, Const)}
         self.constant_bytes = sum(const.data.nbytes for const in constants if const.data is not None)
         for const in constants:
