@@ -10,16 +10,19 @@ import ctypes
 import math
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyopencl as cl
 
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
+from litecl.delegate.plan.plan import Plan
 
 _NAME, _FINISH = "clEnqueueNDRangeKernel", "clFinish"
 _SHORT_FLOPS = 1e7  # more arithmetic than this takes a core longer, whatever it is
 _SHORT_S = 14e-6  # from here on four threads that let the lock go get more done than one
 _TRIALS = 8
+_TRIED_S = 1e-3  # what a kernel took before that is tried with the lock held
 
 
 def _native(library: type[ctypes.CDLL], name: str) -> Any:
@@ -37,9 +40,13 @@ _enqueue_locked = _native(ctypes.PyDLL, _NAME)  # holds Python's lock
 _finish_locked = _native(ctypes.PyDLL, _FINISH)
 
 
-def may_be_short(flops: float) -> bool:
-    """Return whether so little arithmetic may be done before another thread could have taken over."""
-    return flops < _SHORT_FLOPS
+def may_be_short(plan: Plan) -> bool:
+    """Return whether a plan's kernels may end before another thread could have taken over, whatever their inputs.
+
+    Of loops and of a user's own kernels that is never known.
+    """
+    own = all(not Path(work.launch.kernel).is_absolute() for work in plan.works)
+    return own and not plan.loops and plan.flops < _SHORT_FLOPS
 
 
 def _pointer(address: int) -> Any:
@@ -87,8 +94,8 @@ class BoundKernel:
         may_be_short: bool = False,
     ) -> None:
         kernel.set_args(*arguments)
-        self._short, self._best_s = False, math.inf
-        self._trials = 1 + _TRIALS if may_be_short else 0
+        self._short, self._last_s, self._best_s = False, math.inf, math.inf
+        self._trials = _TRIALS if may_be_short else 0
         count = len(global_size)
         self._held = queue, kernel, arguments
         self._sizes = tuple(global_size), (*local_size, *(1,) * (count - len(local_size)))
@@ -110,22 +117,25 @@ class BoundKernel:
             raise _error(status)
 
     def run_at_once(self) -> None:
-        """The same where queueing it runs it, but raises DelegateError."""
-        try:
-            self.enqueue()
-        except FAULTS as error:
-            raise typed(error, RUNNING) from error
+        """The same where queueing it runs it, but raises DelegateError: all that most invokes consist of."""
+        if self._trials or _enqueue is None:
+            try:
+                self.enqueue()
+            except FAULTS as error:
+                raise typed(error, RUNNING) from error
+        elif status := (_enqueue_locked if self._short else _enqueue)(*self._call):
+            raise typed(_error(status), RUNNING)
 
     def _try(self) -> None:
-        """Queue the kernel and take its time, with the lock held, but not the first one: PoCL compiles it then."""
-        first = self._trials > _TRIALS
+        """Queue the kernel and take its time: with the lock held, unless it is long, or PoCL compiles it first."""
+        locked = self._last_s < _TRIED_S
         start_s = time.perf_counter()
-        status = (_enqueue if first else _enqueue_locked)(*self._call)
-        took_s = time.perf_counter() - start_s
+        status = (_enqueue_locked if locked else _enqueue)(*self._call)
+        self._last_s = time.perf_counter() - start_s
         if status:
             raise _error(status)
-        if not first:
-            self._best_s = min(self._best_s, took_s)
+        if locked:
+            self._best_s = min(self._best_s, self._last_s)
         self._trials -= 1
         self._short = not self._trials and self._best_s < _SHORT_S
 

@@ -37,7 +37,7 @@ class QueuedLaunches:
     def __init__(self, plan: Plan, device: Device, memory: Memory, most_iterations: int | None) -> None:
         self._plan, self._device, self._memory, self._most = plan, device, memory, most_iterations
         self._bound: dict[tuple[int, int | None, frozenset[int]], BoundKernel] = {}
-        self._may_be_short = not plan.loops and may_be_short(plan.flops)
+        self._may_be_short = may_be_short(plan)
         self._flag = {id(part): 2 * i for i, part in enumerate(plan.control)}
         self._flags = device.buffer(max(8, 8 * len(plan.control)))
         self._counters = Counters()

@@ -42,8 +42,9 @@ class RegionKernel:
         self._prepare_counts()
         tables.append(self._counts_buffer)
         arguments = [memory.arena, memory.constants, *tables, self._progress, np.int32(len(program.works))]
-        brief = not plan.loops and may_be_short(plan.flops)
-        self._kernel = BoundKernel(device.queue, kernel, arguments, (self._groups,), (1,), may_be_short=brief)
+        self._kernel = BoundKernel(
+            device.queue, kernel, arguments, (self._groups,), (1,), may_be_short=may_be_short(plan)
+        )
 
     def run(self, counters: Counters) -> None:
         """One kernel, after its counters are cleared."""
