@@ -20,6 +20,7 @@ sys.path.insert(0, sys.argv[1])
 from litecl.delegate import Call, CLDelegate, ClOp, Launch
 from litecl.delegate.kit.claims import takes
 from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ModelError
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.schema import TensorType
@@ -71,6 +72,12 @@ for n in range(100):
 others[0] = opened(37)
 right(others[0], np.linspace(0, 1, 37, dtype=np.float32)[None])
 assert thread.is_alive()
+try:
+    waiting.invoke()
+except ModelError as error:
+    assert "running already" in str(error)
+else:
+    raise AssertionError("no error")
 waiting.tensor(0)()[...] = 1
 thread.join()
 assert result(waiting) == 1
