@@ -1,6 +1,6 @@
 """The devices of every back end: listed, chosen by what a user asks for, and opened once for all models."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -19,21 +19,37 @@ _opening = fork.Section()  # one thread at a time opens a device
 Tuned = Callable[[FoundDevice], Tuning]
 
 
-def backends() -> Sequence[Backend]:
-    """Return every back end, the preferred one first: this is all that is known of them outside their folders.
-
-    Raises DelegateError where the library of one is missing.
-    """
+def _opencl() -> Backend:
+    """Import the back end when a device is first asked for. Raises DelegateError where its library is missing."""
     try:
-        from litecl.delegate.opencl.backend import OpenCL  # imported when a device is first asked for
+        from litecl.delegate.opencl.backend import OpenCL
     except ImportError as error:
         raise DelegateError(f"OpenCL cannot be used: {error}") from error
-    return (OpenCL(),)
+    return OpenCL()
+
+
+# Every back end, the preferred one first: this is all that is known of them outside their folders.
+BACKENDS: Sequence[Callable[[], Backend]] = (_opencl,)
+
+
+def _of_each(ask: Callable[[Backend], Iterable[FoundDevice]]) -> Iterator[FoundDevice]:
+    """Yield the devices of every back end; raise what the first one raises where no back end has a device."""
+    first: DelegateError | None = None
+    any_found = False
+    for backend in BACKENDS:
+        try:
+            for found in ask(backend()):
+                any_found = True
+                yield found
+        except DelegateError as error:
+            first = first or error
+    if first is not None and not any_found:
+        raise first
 
 
 def devices() -> list[FoundDevice]:
-    """Return every device of every back end. Raises DelegateError where a back end finds none."""
-    return [found for backend in backends() for found in backend.devices()]
+    """Return every device of every back end. Raises DelegateError where there is none because of an error."""
+    return list(_of_each(lambda backend: backend.devices()))
 
 
 def candidates(wanted: object, num_threads: int | None, flops: float, tuned: Tuned) -> Iterator[FoundDevice]:
@@ -44,8 +60,7 @@ def candidates(wanted: object, num_threads: int | None, flops: float, tuned: Tun
     if wanted is not None:
         yield _named(wanted) if isinstance(wanted, int | str) else _own(wanted)
         return
-    for backend in backends():
-        yield from backend.candidates(num_threads, flops, tuned)
+    yield from _of_each(lambda backend: backend.candidates(num_threads, flops, tuned))
 
 
 def choose(
@@ -78,7 +93,7 @@ def _own(wanted: object) -> FoundDevice:
     """Return what a device found before is, of any back end, or one of a runtime's own library."""
     if isinstance(wanted, FoundDevice):
         return wanted
-    found = next((found for backend in backends() if (found := backend.of(wanted)) is not None), None)
+    found = next((found for backend in BACKENDS if (found := backend().of(wanted)) is not None), None)
     if found is None:
         raise DelegateError(f"device: expected an index, a name or a device, got {wanted!r}")
     return found

@@ -38,7 +38,7 @@ class Program:
         self._device = device
         self._saved = False
         fork.register(self)
-        with self.lock, host_memory("preparing a region"):
+        with self.lock:
             self._execution = device.bind(plan, options)
             self._memory, self._finish = self._execution.memory, self._execution.finish
             self._find_memory()

@@ -11,7 +11,7 @@ from litecl.delegate.backend.protocols import Description, FoundDevice
 from litecl.delegate.cl_op import Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.opencl import device as opencl
-from litecl.delegate.opencl.errors import typed_errors
+from litecl.delegate.opencl.errors import RUNNING, typed_errors
 from litecl.delegate.opencl.execution import CLExecution
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.processor import name_processor
@@ -19,6 +19,8 @@ from litecl.delegate.plan.plan import Plan
 from litecl.delegate.tuning import Tuning
 
 _TYPES = {cl.device_type.CPU: "CPU", cl.device_type.GPU: "GPU", cl.device_type.ACCELERATOR: "accelerator"}
+
+_ASKING = typed_errors("asking a device")
 
 
 @dataclass(frozen=True)
@@ -28,20 +30,24 @@ class CLFoundDevice:
     device: Any
 
     @property
+    @_ASKING
     def name(self) -> str:
         """Return the name that the platform gives it."""
         return str(self.device.name)
 
     @property
+    @_ASKING
     def identity(self) -> Sequence[str]:
         """See ``FoundDevice``."""
         return identity(self.device)
 
     @property
+    @_ASKING
     def needs_threads(self) -> bool:
         """See ``FoundDevice``."""
         return opencl.needs_threads(self.device)
 
+    @_ASKING
     def describe(self) -> Description:
         """Return facts for people."""
         device = self.device
@@ -55,6 +61,7 @@ class CLFoundDevice:
             processor=name_processor(device),
         )
 
+    @_ASKING
     def target(self, directory: Path | None = None) -> Target:
         """See ``FoundDevice``."""
         return opencl.target_of(self.device, directory)
@@ -76,6 +83,7 @@ class CLDevice(opencl.Device):
         """See ``Device`` in ``delegate/backend/protocols.py``."""
         return CLExecution(plan, self, options)
 
+    @typed_errors(RUNNING)
     def check(self) -> None:
         """Raise DelegateError where PoCL has no space on the disk for the kernels that it compiles when they run."""
         self.programs.check_room()

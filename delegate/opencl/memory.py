@@ -81,22 +81,24 @@ class Memory:
 
     def upload(self, operand: Operand, value: Array) -> None:
         """Queue a copy from the host."""
-        self._copy(self._copied[operand], np.ascontiguousarray(value), "writing", operand)
+        self._transfer(self._copied[operand], np.ascontiguousarray(value), operand)
 
     def download(self, operand: Operand, into: Array) -> None:
         """Queue a copy to the host."""
-        self._copy(into, self._copied[operand], "reading", operand)
+        self._transfer(into, self._copied[operand], operand)
 
     def copy(self, source: Operand, to: Operand) -> None:
         """Queue a copy on the device."""
-        self._copy(self._copied[to], self._copied[source], "copying", source)
-
-    def _copy(self, to: Any, source: Any, doing: str, operand: Operand) -> None:
-        blocking = {} if doing == "copying" else {"is_blocking": False}
         try:
-            self.under_way.append(cl.enqueue_copy(self._device.queue, to, source, **blocking))
+            cl.enqueue_copy(self._device.queue, self._copied[to], self._copied[source])
         except FAULTS as error:
-            raise typed(error, f"{doing} {operand.spec.name!r}") from error
+            raise typed(error, f"copying {source.spec.name!r}") from error
+
+    def _transfer(self, to: Any, source: Any, operand: Operand) -> None:
+        try:
+            self.under_way.append(cl.enqueue_copy(self._device.queue, to, source, is_blocking=False))
+        except FAULTS as error:
+            raise typed(error, f"transferring {operand.spec.name!r}") from error
 
     def loops_of(self, arg: Arg) -> set[int]:
         """The loop in one of whose sets something lies."""

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from litecl.delegate import CLDelegate, devices
+from litecl.delegate import CLDelegate
 from litecl.delegate.backend import fork
 from litecl.delegate.backend.protocols import FoundDevice
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import DelegateError, KernelBuildError, OutOfDeviceMemory
+from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.unary import EXP
 from support.build import Graph, model, randn
-from support.fake_backend import FakeBackend, FakeDevice
+from support.fake_backend import FakeDevice
 from tools.fault_models import RNG, Session, Subject, assert_right, expected, raises, run, small, subjects
 
 SUBJECTS = {subject.name: subject for subject in subjects()}
@@ -126,15 +126,16 @@ def test_any_call_that_fails(name: str, shared: bool) -> None:
     subject = SUBJECTS[name]
     sound = FakeDevice(subject.model, shared=shared)
     assert_steps(delegated(subject, sound), name)
-    for number, error in product(range(len(sound.calls)), _ERRORS):
-        if sound.calls[number] == "save":
+    for number, name_ in enumerate(sound.calls):
+        if name_ == "save":
             continue
+        error = _ERRORS[number % len(_ERRORS)]
         device = FakeDevice(subject.model, shared, failing(range(number, number + 1), error))
         session = delegated(subject, device)
         assert_steps(session, name)
         told = session.interpreter.delegation_report()
-        read_again = "save" not in sound.calls[number:] and sound.calls[number] in ("download", "finish")
-        assert told.warnings or read_again, (number, sound.calls[number])
+        read_again = name_ in ("download", "finish") and not {"run", "save"} & {*sound.calls[number:]}
+        assert told.warnings or read_again, (number, name_)
         assert str(told).startswith("WARNING") == bool(told.warnings)
 
 
@@ -225,34 +226,6 @@ def test_an_output_that_is_an_input_stays_while_the_next_input_is_set() -> None:
     np.testing.assert_array_equal(interpreter.get_tensor(turned), first.reshape(5, 2))
 
 
-def test_devices_that_cannot_be_used_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    model_ = small()
-    broken = FakeDevice(model_, fail=failing(range(10**9), lambda: KernelBuildError("nothing builds")), name="broken")
-    backend = FakeBackend([broken, FakeDevice(model_)])
-    monkeypatch.setattr(devices, "backends", lambda: (backend,))
-    interpreter = Interpreter(model_, delegates=[CLDelegate()])
-    interpreter.allocate_tensors()
-    assert_right(interpreter)
-    told = interpreter.delegation_report()
-    assert (told.device, told.claimed) == ("fake", 2)
-    assert told.warnings == ("device passed over: broken: nothing builds",)
-    for options in ({"strict": True}, {"strict": True, "device": "brok"}, {"strict": True, "device": 0}):
-        with pytest.raises(KernelBuildError, match="nothing builds"):
-            Interpreter(model_, delegates=[CLDelegate(**options)]).allocate_tensors()
-    assert [found.name for found in devices.devices()] == ["broken", "fake"]
-    monkeypatch.setattr(backend, "found", [])
-    with pytest.raises(DelegateError, match="no device"):
-        Interpreter(model_, delegates=[CLDelegate(strict=True)]).allocate_tensors()
-
-
-def test_models_share_an_open_device() -> None:
-    model_ = small()
-    device = FakeDevice(model_)
-    for _ in range(2):
-        Interpreter(model_, delegates=[CLDelegate(device)]).allocate_tensors()
-    assert device.calls == ["open", "bind", "allocate", "bind", "allocate"]
-
-
 def test_what_a_child_of_fork_loses(monkeypatch: pytest.MonkeyPatch) -> None:
     """States that the host does not see are lost with the device; what needs no threads goes on."""
     subject = SUBJECTS["lstm"]
@@ -278,7 +251,7 @@ def test_all_of_this_needs_no_opencl() -> None:
     program = (
         "import sys; sys.modules['pyopencl'] = None\n"
         "import pytest\n"
-        "some = ['-k', 'calls_of_an_invoke or other_shapes or passed_over']\n"
+        "some = ['-k', 'calls_of_an_invoke or other_shapes']\n"
         f"code = pytest.main(['-q', '-p', 'no:cacheprovider', {__file__!r}, *some])\n"
         "from tools.fault_models import assert_right, prepared, small\n"
         "interpreter = prepared(small())\n"
