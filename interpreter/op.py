@@ -81,6 +81,19 @@ class Shapes(Protocol):
         """Return, for each output of a subgraph, whether it is the input in the same position, as it was given."""
 
 
+@dataclass(frozen=True)
+class InPlace:
+    """A short way to run a node that is all of a model.
+
+    run: returns the values that are wanted by subgraph and tensor, which may be the same objects each time. failed: is
+    given what ``run`` has raised, and raises it, or returns: from now on the long way is to be taken, beginning with
+    this run.
+    """
+
+    run: Callable[[], dict[int, dict[int, Array]]]
+    failed: Callable[[Exception], None]
+
+
 @dataclass(frozen=True, eq=False)
 class ControlOp:
     """An operator that runs subgraphs or touches state that outlives it.
@@ -89,6 +102,8 @@ class ControlOp:
     ``infer`` takes what ``Op.infer`` takes and may answer ``shape=None``. ``declared_types`` is ``Op``'s.
     propagate: options, input specs, ``Shapes`` -> output specs, where these follow from the subgraphs; it is asked in
         the place of ``infer``, whatever is known of the inputs.
+    ``in_place`` takes the arrays that every run reads, the tensors that are wanted of the outputs and the context; it
+    returns None where there is no other way than ``run``.
     """
 
     name: str
@@ -97,6 +112,7 @@ class ControlOp:
     run: Callable[[Any, Inputs, Context], list[Array]]
     callees: Callable[[Any], tuple[int, ...]] = lambda options: ()
     propagate: Callable[[Any, Specs, Shapes], Sequence[TensorSpec]] | None = None
+    in_place: "Callable[[Inputs, Sequence[int], Context], InPlace | None] | None" = None
     versions: range = range(1, 2)
     custom: bool = False
     declared_types: bool = False

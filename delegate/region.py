@@ -1,0 +1,62 @@
+"""A region as one node of the model, which goes back to the CPU for good once its device has failed."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from litecl.delegate.backend.program import Program
+from litecl.delegate.report import Counters
+from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.graph import Array, Node, TensorSpec
+from litecl.interpreter.op import ControlOp, InPlace, Inputs, NoOptions
+from litecl.interpreter.run.executor import Frame
+
+Failed = Callable[[Program, DelegateError], None]
+
+
+def region_node(program: Program, nodes: tuple[Node, ...], counters: Counters, failed: Failed) -> Node:
+    """Return the node that runs a program, or its ``nodes`` on the CPU once ``failed`` has been told of a fault."""
+    runner, region = _Runner(program, nodes, counters, failed), program.plan.region
+    op = ControlOp("CL_REGION", NoOptions, _keep_declared, runner.run, in_place=runner.in_place)
+    return Node(op, region.inputs, region.outputs, NoOptions())
+
+
+class _Runner:
+    """Runs a region's program, and its nodes on the CPU once the device has failed."""
+
+    def __init__(self, program: Program, nodes: tuple[Node, ...], counters: Counters, failed: Failed) -> None:
+        self._counters, self._tell = counters, failed
+        self._program: Program | None = program
+        self._nodes = nodes
+        self._outputs = program.plan.region.outputs
+        self._states = tuple((program.plan.region.subgraph, state.tensor) for state in program.plan.states)
+
+    def run(self, options: NoOptions, inputs: Inputs, context: Any) -> list[Array]:
+        frame: Frame = context
+        if self._program is not None:
+            self._counters.begin(frame.invocation)
+            arrays = [value for value in inputs if value is not None]
+            try:
+                return self._program.run(arrays, frame.variables, self._states, self._counters)
+            except DelegateError as error:
+                self._failed(error)
+        frame.run_nodes(self._nodes)
+        return [frame.values[t] for t in self._outputs]
+
+    def in_place(self, inputs: Inputs, outputs: Sequence[int], context: Any) -> InPlace | None:
+        """See ``ControlOp.in_place``."""
+        frame: Frame = context
+        if self._program is None:
+            return None
+        run = self._program.in_place(inputs, outputs, frame.variables, self._states, self._counters)
+        return None if run is None else InPlace(run, self._failed)
+
+    def _failed(self, error: Exception) -> None:
+        """Give the region up where its device has failed; raise whatever else has happened."""
+        if not isinstance(error, DelegateError) or self._program is None:
+            raise error
+        self._tell(self._program, error)
+        self._program = None
+
+
+def _keep_declared(options: NoOptions, inputs: Any) -> list[TensorSpec]:
+    return []
