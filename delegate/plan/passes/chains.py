@@ -1,0 +1,84 @@
+"""Element-wise operators one after another: one launch, of a kernel that walks through a table of steps."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from litecl.delegate.cl_op import Activation
+from litecl.delegate.plan.activations import activation_after, activation_of
+from litecl.delegate.plan.chain import OPERANDS, step_of
+from litecl.delegate.plan.graph import NONE, ChainStep, RegionGraph, RegionNode
+from litecl.interpreter.graph import ABSENT
+from litecl.interpreter.schema import TensorType
+
+Steps = tuple[ChainStep, ...]
+
+
+def chains(graph: RegionGraph) -> RegionGraph:
+    """Fuse runs of element-wise nodes, each of which is all that reads the result of the one before."""
+    taken: set[RegionNode] = set()
+    nodes: list[RegionNode] = []
+    for node in graph.nodes:
+        if node not in taken:
+            nodes.append(_chained(graph, node))
+            taken.update(nodes[-1].fused)
+    return replace(graph, nodes=tuple(nodes)) if taken else graph
+
+
+def _chained(graph: RegionGraph, node: RegionNode) -> RegionNode:
+    """Return the chain that begins with a node, or the node if nothing can follow it."""
+    starts = ((x, _steps(graph, node, node, x)) for x in node.inputs)
+    found = next(((x, steps) for x, steps in starts if steps is not None), None)
+    if found is None:
+        return node
+    x, steps = found
+    chain = alone = replace(node, inputs=(x,), activation=NONE, steps=steps)
+    while (longer := _grown(graph, node, chain)) is not None:
+        chain = longer
+    return node if chain is alone else chain
+
+
+def _grown(graph: RegionGraph, first: RegionNode, chain: RegionNode) -> RegionNode | None:
+    """Return a chain with what follows it, if that can be part of it."""
+    y = chain.outputs[0]
+    if (following := activation_after(graph, y)) is not None:
+        activation, nodes = following
+        steps = _activated(_activated(chain.steps, activation), nodes[-1].activation)
+        return replace(chain.followed_by(*nodes), steps=steps)
+    reader = graph.only_reader(y)
+    added = None if reader is None else _steps(graph, first, reader, y)
+    if reader is None or added is None or len(_arrays(graph, (*chain.steps, *added))) > OPERANDS:
+        return None
+    return replace(chain.followed_by(reader), steps=(*chain.steps, *added))
+
+
+def _steps(graph: RegionGraph, first: RegionNode, node: RegionNode, x: int) -> Steps | None:
+    """Return the steps of a node that continues with ``x``, if they can be taken where ``first`` is."""
+    cl_op = node.cl_op
+    if cl_op is None or ABSENT in node.inputs or not (cl_op.chains or cl_op.activates):
+        return None
+    specs, position = [graph.specs[t] for t in (*node.inputs, *node.outputs)], node.inputs.index(x)
+    if any(spec.type != TensorType.FLOAT32 for spec in specs) or specs[position].size != specs[-1].size:
+        return None
+    if (activation := activation_of(node)) is not None:
+        return _activated((), activation)
+    others = [t for i, t in enumerate(node.inputs) if i != position]
+    name = step_of(node.node.op.name, position) if cl_op.chains else None
+    if name is None or not all(graph.is_there(t, first) for t in others):
+        return None
+    return _activated((ChainStep(name, next(iter(others), None)),), node.activation)
+
+
+def _activated(steps: Steps, activation: Activation) -> Steps:
+    """Return steps with an activation after them, which is part of the last one where it is a clamp of a result."""
+    if activation == NONE:
+        return steps
+    last = steps[-1] if steps else None
+    if last is not None and last.tensor is not None and last.activation == NONE and activation.function == "CLAMP":
+        return (*steps[:-1], replace(last, activation=activation))
+    return (*steps, ChainStep(activation.function, None, activation))
+
+
+def _arrays(graph: RegionGraph, steps: Sequence[ChainStep]) -> set[int]:
+    """Return the tensors that the kernel reads beside the first, without those that are one known number."""
+    values = {step.tensor: graph.value(step.tensor) for step in steps if step.tensor is not None}
+    return {tensor for tensor, value in values.items() if value is None or value.size != 1}
