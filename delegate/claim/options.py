@@ -37,6 +37,7 @@ class CLOptions:
     strict: bool = False
     max_loop_iterations: int | None = None
     queue_loops: bool = False
+    dump_passes: str | PathLike[str] | None = None
     custom_ops: Collection[ClOp] = ()
 
     def __post_init__(self) -> None:
