@@ -4,7 +4,6 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from litecl.delegate.analysis.cost import work_flops
@@ -17,7 +16,7 @@ from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.errors import typed_errors
 from litecl.delegate.opencl.opening import forget, open_device, tuning_of
 from litecl.delegate.opencl.runner import Program
-from litecl.delegate.plan.dump import Dump
+from litecl.delegate.plan.dump import dump_of
 from litecl.delegate.plan.plan import Plan, plan
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, PartitionRow, summary, warn
 from litecl.interpreter import limits
@@ -188,15 +187,10 @@ class CLDelegation:
             tuning = tuning_of(self.options, device.device)
             target = replace(device.target, half_weights=self.options.precision == "fp16", tuning=tuning)
             with typed_planning("planning a region"):
-                observe = self._dump(number)
+                observe = dump_of(self.options.dump_passes, number)
                 planned = plan(region, model, specs, target, device.alignment, self.options.cl_ops, observe)
             _reserve(planned)
             return Program(planned, device, number, self.options)
-
-    def _dump(self, number: int) -> Dump | None:
-        """Return what writes a region after each pass, None where the user does not ask for it."""
-        folder = self.options.dump_passes
-        return None if folder is None else Dump(Path(folder) / f"region{number}")
 
     def _report(self, index: int, graph: Subgraph, parts: Partitioning) -> None:
         regions = {number: program.plan.region for number, program in self._programs.items()}

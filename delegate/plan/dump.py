@@ -23,3 +23,8 @@ class Dump:
             path.write_text(text, encoding="utf-8")
             self._count += 1
         self._last = text
+
+
+def dump_of(directory: str | PathLike[str] | None, region: int) -> Dump | None:
+    """Return what writes a region into a folder of its own, nothing where no folder is given."""
+    return None if directory is None else Dump(Path(directory) / f"region{region}")
