@@ -42,9 +42,9 @@ class Place:
 class RegionNode:
     """A node of the model with what is fused into it: what one call of a lowering computes.
 
-    position: of the node in its subgraph. at: of the node in the order in which they run. done: of the last node
-    that is fused. cl_op: the record of its kernel, None for control operators. inputs, outputs: the tensors that the
-    node reads and computes with all that is fused.
+    position: of the node in its subgraph. at: of the node in the order in which they run. cl_op: the record of its
+    kernel, None for control operators. inputs, outputs: the tensors that the node reads and computes with all that is
+    fused.
     activation: what is applied to the result. residual: a tensor that is added before. pads: zeros around the first
     input. steps: of a chain that begins with the first input. in_place: whether the result may take the first
     input's memory. fused: the nodes that are part of this one, in order.
@@ -52,7 +52,6 @@ class RegionNode:
 
     position: int
     at: int
-    done: int
     node: Node
     cl_op: ClOp | None
     inputs: tuple[int, ...]
@@ -83,9 +82,8 @@ class RegionNode:
 
     def followed_by(self, *nodes: "RegionNode") -> "RegionNode":
         """Return the node with others fused in that continue with its result."""
-        last = nodes[-1]
-        outputs = (*last.outputs, *self.outputs[1:])
-        return replace(self, outputs=outputs, done=last.done, fused=(*self.fused, *nodes))
+        outputs = (*nodes[-1].outputs, *self.outputs[1:])
+        return replace(self, outputs=outputs, fused=(*self.fused, *nodes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +117,8 @@ class RegionGraph:
         return readers
 
     @cached_property
-    def _done(self) -> Mapping[int, int]:
-        return {tensor: node.done for node in self.nodes for tensor in node.outputs}
+    def _made_at(self) -> Mapping[int, int]:
+        return {tensor: node.at for node in self.nodes for tensor in node.outputs}
 
     def only_reader(self, tensor: int) -> RegionNode | None:
         """Return the node that is all that reads a tensor."""
@@ -133,7 +131,7 @@ class RegionGraph:
 
     def is_there(self, tensor: int, node: RegionNode) -> bool:
         """Return whether a tensor is computed before a node, and then as any later node finds it."""
-        return self._done.get(tensor, -1) < node.at and self.is_steady(tensor)
+        return self._made_at.get(tensor, -1) < node.at and self.is_steady(tensor)
 
     def value(self, tensor: int) -> Array | None:
         """Return the value of a constant; None of any other tensor."""
@@ -176,8 +174,8 @@ def _is_folded(node: Node, specs: Sequence[TensorSpec]) -> bool:
 
 def _node(position: int, at: int, node: Node, specs: Sequence[TensorSpec], cl_ops: Mapping[Op, DeviceOp]) -> RegionNode:
     if not isinstance(node.op, Op):
-        return RegionNode(position, at, at, node, None, node.inputs, node.outputs)
+        return RegionNode(position, at, node, None, node.inputs, node.outputs)
     inputs = [None if t == ABSENT else specs[t] for t in node.inputs]
     cl_op = cl_ops[node.op].select(inputs, [specs[t] for t in node.outputs])
     activation = fused_activation(node.options)
-    return RegionNode(position, at, at, node, cl_op, node.inputs, node.outputs, activation)
+    return RegionNode(position, at, node, cl_op, node.inputs, node.outputs, activation)
