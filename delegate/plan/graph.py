@@ -77,8 +77,8 @@ class RegionNode:
 
     def reads_rows(self, tensor: int) -> bool:
         """Return whether a tensor that the node reads may lie within a wider one, row by row."""
-        parts = [part for part in (self, *self.fused) if tensor in part.node.inputs]
-        return tensor != self.residual and all(part.cl_op is not None and part.cl_op.reads_rows for part in parts)
+        alone = self.cl_op is not None and self.cl_op.reads_rows and tensor != self.residual
+        return bool(self.steps) or alone
 
     def followed_by(self, *nodes: "RegionNode") -> "RegionNode":
         """Return the node with others fused in that continue with its result."""

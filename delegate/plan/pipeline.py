@@ -9,9 +9,10 @@ from litecl.delegate.plan.passes.in_place import in_place
 from litecl.delegate.plan.passes.joins import joins
 from litecl.delegate.plan.passes.pads import pads
 
+Pass = Callable[[RegionGraph], RegionGraph]
 Observer = Callable[[str, RegionGraph], None]
 
-PASSES = (in_place, pads, epilogues, chains, joins)
+PASSES: tuple[Pass, ...] = (in_place, pads, epilogues, chains, joins)
 
 
 def fused(graph: RegionGraph, observe: Observer | None = None) -> RegionGraph:
