@@ -3,13 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from litecl.delegate.cl_op import Operand
+from litecl.delegate.cl_op import ClOp, Operand
 from litecl.delegate.ops import CL_OPS
 from litecl.delegate.plan.graph import RegionGraph, RegionNode, region_graph
 from litecl.delegate.plan.pipeline import Pass
+from litecl.interpreter.op import NoOptions, Op
 from support.build import Graph
 
 ALIGNMENT = 64
+
+UPDATE = Op("UPDATE", NoOptions, lambda options, inputs: [inputs[0]], lambda options, x: [x[0], x[0]], states=(1,))
+"""Keeps its first input in a variable, its second."""
+
+_CL_OPS = {**CL_OPS, UPDATE: ClOp(UPDATE, lambda options, inputs, outputs: None, lambda call: [])}
 
 
 def region(
@@ -18,7 +24,7 @@ def region(
     """All nodes of a graph as one region, nothing fused yet."""
     source = g.build(*outputs)
     return region_graph(
-        0, source, source.tensors, range(len(source.nodes)), outputs, CL_OPS, ALIGNMENT, given or {}, owned
+        0, source, source.tensors, range(len(source.nodes)), outputs, _CL_OPS, ALIGNMENT, given or {}, owned
     )
 
 
