@@ -154,7 +154,7 @@ def read_in_rows(g: Graph) -> list[int]:
     around = g.op(PAD, [a, g.const(np.array([(0, 0), (1, 2), (2, 1), (0, 0)], np.int32))], NoOptions())
     options = Pool2DOptions(Padding.VALID, 2, 2, 3, 3)
     return [
-        joined(g, conv(g, x, 48), a),
+        joined(g, conv(g, x, 64), a),
         g.op(ABS, [g.op(EXP, [a], NoOptions())], NoOptions()),
         g.op(ADD, [g.op(NEG, [g.input((1, 6, 6, 32))], NoOptions()), a], AddOptions()),
         g.op(AVERAGE_POOL_2D, [around], options),
