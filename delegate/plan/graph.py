@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from litecl.delegate.analysis.states import updated_by
 from litecl.delegate.cl_op import Activation, ClOp, DeviceOp, Operand, Pads
@@ -80,10 +81,10 @@ class RegionNode:
         alone = self.cl_op is not None and self.cl_op.reads_rows and tensor != self.residual
         return bool(self.steps) or alone
 
-    def followed_by(self, *nodes: "RegionNode") -> "RegionNode":
-        """Return the node with others fused in that continue with its result."""
+    def followed_by(self, *nodes: "RegionNode", **changes: Any) -> "RegionNode":
+        """Return the node with others fused in that continue with its result. changes: of other fields."""
         outputs = (*nodes[-1].outputs, *self.outputs[1:])
-        return replace(self, outputs=outputs, fused=(*self.fused, *nodes))
+        return replace(self, outputs=outputs, fused=(*self.fused, *nodes), **changes)
 
 
 @dataclass(frozen=True, eq=False)

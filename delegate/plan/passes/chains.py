@@ -31,24 +31,27 @@ def _chained(graph: RegionGraph, node: RegionNode) -> RegionNode:
     if found is None:
         return node
     x, steps = found
-    chain = alone = replace(node, inputs=(x,), activation=NONE, steps=steps)
-    while (longer := _grown(graph, node, chain)) is not None:
-        chain = longer
-    return node if chain is alone else chain
+    fused: list[RegionNode] = []
+    while (following := _following(graph, node, fused[-1] if fused else node, steps)) is not None:
+        nodes, steps = following
+        fused += nodes
+    return node.followed_by(*fused, inputs=(x,), activation=NONE, steps=steps) if fused else node
 
 
-def _grown(graph: RegionGraph, first: RegionNode, chain: RegionNode) -> RegionNode | None:
-    """Return a chain with what follows it, if that can be part of it."""
-    y = chain.outputs[0]
+def _following(
+    graph: RegionGraph, first: RegionNode, last: RegionNode, steps: Steps
+) -> tuple[Sequence[RegionNode], Steps] | None:
+    """Return the nodes after the last one of a chain that can be part of it, and the steps with theirs."""
+    y = last.outputs[0]
     if (following := activation_after(graph, y)) is not None:
         activation, nodes = following
-        steps = _activated(_activated(chain.steps, activation), nodes[-1].activation)
-        return replace(chain.followed_by(*nodes), steps=steps)
+        return nodes, _activated(_activated(steps, activation), nodes[-1].activation)
     reader = graph.only_reader(y)
     added = None if reader is None else _steps(graph, first, reader, y)
-    if reader is None or added is None or len(_arrays(graph, (*chain.steps, *added))) > OPERANDS:
+    if reader is None or added is None:
         return None
-    return replace(chain.followed_by(reader), steps=(*chain.steps, *added))
+    longer, arrays = (*steps, *added), _arrays(graph, added)
+    return ([reader], longer) if not arrays or len(_arrays(graph, longer)) <= OPERANDS else None
 
 
 def _steps(graph: RegionGraph, first: RegionNode, node: RegionNode, x: int) -> Steps | None:

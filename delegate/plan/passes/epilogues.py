@@ -35,7 +35,7 @@ def _with_activation(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
     if node.cl_op is None or not node.cl_op.fuses_activation or not _is_open(graph, node):
         return None
     following = activation_after(graph, node.outputs[0])
-    return None if following is None else replace(node.followed_by(*following[1]), activation=following[0])
+    return None if following is None else node.followed_by(*following[1], activation=following[0])
 
 
 def _with_residual(graph: RegionGraph, node: RegionNode, places: Mapping[int, Place]) -> RegionNode | None:
@@ -45,7 +45,7 @@ def _with_residual(graph: RegionGraph, node: RegionNode, places: Mapping[int, Pl
     addend = None if reader is None else _addend(graph, node, reader)
     if reader is None or addend is None or (addend in places and places[addend].row_step is not None):
         return None
-    return replace(node.followed_by(reader), residual=addend, activation=reader.activation)
+    return node.followed_by(reader, residual=addend, activation=reader.activation)
 
 
 def _addend(graph: RegionGraph, node: RegionNode, reader: RegionNode) -> int | None:
