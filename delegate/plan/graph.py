@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from litecl.delegate.analysis.states import updated_by
+from litecl.delegate.analysis.states import states_of
 from litecl.delegate.cl_op import Activation, ClOp, DeviceOp, Operand, Pads
 from litecl.delegate.kit.claims import fused_activation
 from litecl.interpreter.graph import ABSENT, Array, Node, Subgraph, TensorSpec
@@ -48,7 +48,8 @@ class RegionNode:
     fused.
     activation: what is applied to the result. residual: a tensor that is added before. pads: zeros around the first
     input. steps: of a chain that begins with the first input. in_place: whether the result may take the first
-    input's memory. fused: the nodes that are part of this one, in order.
+    input's memory. fused: the nodes that are part of this one, in order. states: the variables that the node updates,
+    ABSENT where one is not given.
     """
 
     position: int
@@ -63,6 +64,7 @@ class RegionNode:
     steps: tuple[ChainStep, ...] = ()
     in_place: bool = False
     fused: tuple["RegionNode", ...] = ()
+    states: tuple[int, ...] = ()
 
     @cached_property
     def reads(self) -> tuple[int, ...]:
@@ -164,7 +166,7 @@ def region_graph(
         frozenset(kept),
         given or {},
         frozenset(owned),
-        frozenset(t for i in running for t in updated_by(source.nodes[i])),
+        frozenset(t for i in running for t in states_of(source.nodes[i]) if t != ABSENT),
         alignment,
     )
 
@@ -179,4 +181,4 @@ def _node(position: int, at: int, node: Node, specs: Sequence[TensorSpec], cl_op
     inputs = [None if t == ABSENT else specs[t] for t in node.inputs]
     cl_op = cl_ops[node.op].select(inputs, [specs[t] for t in node.outputs])
     activation = fused_activation(node.options)
-    return RegionNode(position, at, node, cl_op, node.inputs, node.outputs, activation)
+    return RegionNode(position, at, node, cl_op, node.inputs, node.outputs, activation, states=states_of(node))

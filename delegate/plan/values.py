@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from litecl.delegate.analysis.states import is_state, states_of
+from litecl.delegate.analysis.states import is_state
 from litecl.delegate.cl_op import DeviceOp, Operand, Target
 from litecl.delegate.kit.claims import bits
 from litecl.delegate.kit.strided import copy, view
@@ -73,7 +73,7 @@ class Values:
         """Return what a node writes: its outputs, and the new values of the variables that it updates."""
         if node.in_place:
             self._operands.setdefault(node.outputs[0], self.newest(node.inputs[0]))
-        return [*(self.operand(t) for t in node.outputs), *(self._state(t) for t in states_of(node.node))]
+        return [*(self.operand(t) for t in node.outputs), *(self._state(t) for t in node.states)]
 
     def _state(self, tensor: int) -> Operand:
         """Return the operand of a variable's new value."""
