@@ -12,7 +12,7 @@ from litecl.interpreter.schema import TensorType
 
 def epilogues(graph: RegionGraph) -> RegionGraph:
     """Fuse residual additions and activations into the nodes whose results they continue."""
-    places = joins(graph).places
+    places = joins(graph).places  # a product reads its residual in one piece: what is to lie in rows is none
     taken: set[RegionNode] = set()
     nodes: list[RegionNode] = []
     for node in graph.nodes:
