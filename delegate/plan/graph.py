@@ -16,7 +16,7 @@ _NO_PADS = Pads()
 
 
 @dataclass(frozen=True)
-class ChainStep:
+class ElementwiseStep:
     """One step of a chain: its name in chain.cl, the tensor that it takes beside the value so far, if any.
 
     activation: the step itself, or what follows one that takes a tensor, if no more than a clamp.
@@ -61,7 +61,7 @@ class RegionNode:
     activation: Activation = NONE
     residual: int | None = None
     pads: Pads = _NO_PADS
-    steps: tuple[ChainStep, ...] = ()
+    steps: tuple[ElementwiseStep, ...] = ()
     in_place: bool = False
     fused: tuple["RegionNode", ...] = ()
     states: tuple[int, ...] = ()

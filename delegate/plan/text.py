@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from litecl.delegate.cl_op import Activation, Pads
-from litecl.delegate.plan.graph import NONE, ChainStep, RegionGraph, RegionNode
+from litecl.delegate.plan.graph import NONE, ElementwiseStep, RegionGraph, RegionNode
 from litecl.interpreter.graph import ABSENT, Shape
 
 
@@ -40,7 +40,7 @@ def _fused(graph: RegionGraph, node: RegionNode) -> Iterator[str]:
         yield "in place"
 
 
-def _step(graph: RegionGraph, step: ChainStep) -> str:
+def _step(graph: RegionGraph, step: ElementwiseStep) -> str:
     if step.tensor is None:
         return _activation(step.activation) if step.activation != NONE else step.name
     after = "" if step.activation == NONE else f" {_activation(step.activation)}"

@@ -7,7 +7,7 @@ import pytest
 
 from litecl.delegate.cl_op import Activation, Operand
 from litecl.delegate.plan.chain import OPERANDS
-from litecl.delegate.plan.graph import ChainStep
+from litecl.delegate.plan.graph import ElementwiseStep
 from litecl.delegate.plan.passes.chains import chains
 from litecl.delegate.plan.passes.epilogues import epilogues
 from litecl.interpreter.graph import TensorSpec
@@ -50,10 +50,10 @@ def test_steps() -> None:
     (node,) = after([epilogues, chains], g, g.apply(unary.RELU6, [exp(g, y)])).nodes
     clamp = Activation(low=0, high=6)
     assert node.steps == (
-        ChainStep("MUL", half, Activation(low=0)),
-        ChainStep("SUB_FROM", other),
-        ChainStep("EXP"),
-        ChainStep("CLAMP", None, clamp),
+        ElementwiseStep("MUL", half, Activation(low=0)),
+        ElementwiseStep("SUB_FROM", other),
+        ElementwiseStep("EXP"),
+        ElementwiseStep("CLAMP", None, clamp),
     )
     assert (node.inputs, len(node.fused)) == ((x,), 3)
 

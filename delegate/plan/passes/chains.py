@@ -6,11 +6,11 @@ from dataclasses import replace
 from litecl.delegate.cl_op import Activation
 from litecl.delegate.plan.activations import activation_after, activation_of
 from litecl.delegate.plan.chain import OPERANDS, step_of
-from litecl.delegate.plan.graph import NONE, ChainStep, RegionGraph, RegionNode
+from litecl.delegate.plan.graph import NONE, ElementwiseStep, RegionGraph, RegionNode
 from litecl.interpreter.graph import ABSENT
 from litecl.interpreter.schema import TensorType
 
-Steps = tuple[ChainStep, ...]
+Steps = tuple[ElementwiseStep, ...]
 
 
 def chains(graph: RegionGraph) -> RegionGraph:
@@ -68,7 +68,7 @@ def _steps(graph: RegionGraph, first: RegionNode, node: RegionNode, x: int) -> S
     name = step_of(node.node.op.name, position) if cl_op.chains else None
     if name is None or not all(graph.is_there(t, first) for t in others):
         return None
-    return _activated((ChainStep(name, next(iter(others), None)),), node.activation)
+    return _activated((ElementwiseStep(name, next(iter(others), None)),), node.activation)
 
 
 def _activated(steps: Steps, activation: Activation) -> Steps:
@@ -78,10 +78,10 @@ def _activated(steps: Steps, activation: Activation) -> Steps:
     last = steps[-1] if steps else None
     if last is not None and last.tensor is not None and last.activation == NONE and activation.function == "CLAMP":
         return (*steps[:-1], replace(last, activation=activation))
-    return (*steps, ChainStep(activation.function, None, activation))
+    return (*steps, ElementwiseStep(activation.function, None, activation))
 
 
-def _arrays(graph: RegionGraph, steps: Sequence[ChainStep]) -> set[int]:
+def _arrays(graph: RegionGraph, steps: Sequence[ElementwiseStep]) -> set[int]:
     """Return the tensors that the kernel reads beside the first, without those that are one known number."""
     values = {step.tensor: graph.value(step.tensor) for step in steps if step.tensor is not None}
     return {tensor for tensor, value in values.items() if value is None or value.size != 1}
