@@ -46,7 +46,6 @@ def test_no_file_is_long(folder: str) -> None:
     assert not {str(path.relative_to(ROOT)): count for path, count in lengths.items() if count > MOST_LINES}
 
 
-@pytest.mark.xfail(strict=False, reason="delegate.plan's scope and chain import each other")
 def test_no_imports_in_a_circle() -> None:
     graph = {name: set(imported(path)) - {name} for name, path in modules().items()}
     try:
