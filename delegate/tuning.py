@@ -61,7 +61,7 @@ def load(directory: Path | None, identity: Sequence[str]) -> Tuning:
 
 
 def measurement(directory: Path | None, identity: Sequence[str]) -> Measurement | None:
-    """What was measured on a device; None where there is no file, or one that this version cannot use."""
+    """Return what was measured on a device; None where there is no file, or one that this version cannot use."""
     if directory is None:
         return None
     path = file_of(directory, identity)

@@ -266,7 +266,7 @@ class Interpreter(Inspection):
         return arrays
 
     def _runs_in_place(self, executor: Executor) -> dict[int, InPlace]:
-        """What runs entries that one node is all of, on inputs whose arrays never change."""
+        """Return what runs entries that one node is all of, on inputs whose arrays never change."""
         runs = {}
         for index in self._entries:
             inputs = [self._inputs[index][t] for t in self._model.subgraphs[index].inputs]

@@ -1,1 +1,1 @@
-"""What a back end is, as protocols, and what runs a plan by them: nothing here knows of OpenCL."""
+"""The protocols of a back end, and what runs a plan by them: nothing here knows of OpenCL."""

@@ -1,4 +1,4 @@
-"""What is left of devices in a process that was forked: those that need no threads of their own.
+"""Devices in a process that was forked: those that need no threads of their own are left.
 
 The threads of a device's runtime stay behind in the parent, and a child that waits for one waits for ever. A device
 that runs kernels in the calling thread works on in the child, but only if no thread was within the runtime at the fork:
@@ -39,7 +39,7 @@ class _LostLock:
 
 
 class _Process:
-    """What is known of runtimes in this process."""
+    """Facts about runtimes in this process."""
 
     def __init__(self) -> None:
         self.users: WeakSet[User] = WeakSet()
@@ -67,7 +67,7 @@ class _Process:
         self.lock.release()
 
     def in_child(self) -> None:
-        """What can be used no more is forgotten; its lock says so to who wants to use it all the same."""
+        """Forget what can be used no more; its lock says so to who wants to use it all the same."""
         self.forked |= self.opened
         self.disturbed |= self.opened and self._busy
         lost = {user for user in self._users if self.lost(user.needs_threads)}
@@ -81,7 +81,7 @@ class _Process:
         self.lock = threading.RLock()
 
     def lost(self, needs_threads: bool) -> bool:
-        """Whether a device is gone."""
+        """Return whether a device is gone."""
         return self.forked and (needs_threads or self.disturbed)
 
 
@@ -120,7 +120,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Section:
-    """What one thread at a time may do with a runtime, and does under ``lock``."""
+    """A section that one thread at a time may be in, under ``lock``: use of a runtime."""
 
     needs_threads = False
 
@@ -141,12 +141,12 @@ def register(user: User) -> None:
 
 
 def lost(needs_threads: bool) -> bool:
-    """Whether a device is gone because the process was forked after a runtime had been opened."""
+    """Return whether a device is gone because the process was forked after a runtime had been opened."""
     return _process.lost(needs_threads)
 
 
 def lost_error(name: str) -> DelegateError:
-    """What to raise for a device that is gone."""
+    """Return what to raise for a device that is gone."""
     return DelegateError(
         f"{name} does not work in a process that was forked after devices had been opened: start processes with the "
         "method 'spawn' or 'forkserver', or open no device before the fork"

@@ -1,4 +1,4 @@
-"""What a back end is: finds devices, opens them and binds plans to them (docs/backends.md).
+"""The protocols of a back end, which finds devices, opens them and binds plans to them (docs/backends.md).
 
 Everything outside ``delegate/opencl/`` knows of devices only what stands here. Memory is named by a plan's operands: no
 handle of a runtime crosses these protocols. A back end raises whatever fails as a DelegateError (OutOfDeviceMemory,
@@ -80,7 +80,7 @@ class Execution(Protocol):
 
 
 class Identified(Protocol):
-    """What tells a device apart.
+    """The identity of a device.
 
     name: for people. identity: texts that another platform, device, driver or processor has others of, for the names of
     files about the device. needs_threads: whether it runs kernels in threads of its own, so that a child of ``fork``
@@ -128,7 +128,7 @@ class Device(Identified, Protocol):
 
 @dataclass(frozen=True)
 class Description:
-    """What ``litecl devices`` shows of a device.
+    """The description of a device that ``litecl devices`` shows.
 
     type: "CPU", "GPU", "accelerator" or "other". processor: what its compiler takes the processor for, if known.
     """
@@ -160,7 +160,7 @@ class FoundDevice(Identified, Protocol):
 
 
 class Backend(Protocol):
-    """What finds devices of one kind. All of it may raise DelegateError."""
+    """A finder of devices of one kind. All of it may raise DelegateError."""
 
     def devices(self) -> Sequence[FoundDevice]:
         """Return every device, always in the same order."""

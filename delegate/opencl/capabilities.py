@@ -1,4 +1,4 @@
-"""What a device's compiler makes of a kernel: asked with a kernel of a few lines, and kept in the cache folder.
+"""The capabilities of a device's compiler: probed by a kernel of a few lines, and kept in the cache folder.
 
 A driver may report what the processor has although its compiler does not use it. Vectors wider than the registers that
 the compiler knows are no mere loss: functions compiled apart then disagree on how such vectors are passed.
@@ -41,7 +41,7 @@ _known: dict[str, "Capabilities"] = {}
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a device's compiler can do.
+    """The capabilities of a device's compiler.
 
     macros: those that it defines, out of the ones that matter here. assembly: whether it takes x86-64's assembly.
     """
@@ -51,7 +51,7 @@ class Capabilities:
 
     @property
     def float64(self) -> bool:
-        """Whether kernels can compute in float64."""
+        """Return whether kernels can compute in float64."""
         return "cl_khr_fp64" in self.macros
 
     def vector_width(self, reported: int) -> int:
@@ -86,7 +86,7 @@ def _encoded(device: Any, found: Capabilities) -> bytes:
 
 
 def _load(path: Path | None) -> Capabilities | None:
-    """What is kept, if it is what was written."""
+    """Return what is kept, if it is what was written."""
     if path is None:
         return None
     try:

@@ -87,7 +87,7 @@ def _part_of(device: Any, num_threads: int | None) -> Any:
 
 
 def needs_threads(device: Any) -> bool:
-    """Whether a pyopencl device has threads of its own, unlike PoCL's single-threaded one."""
+    """Return whether a pyopencl device has threads of its own, unlike PoCL's single-threaded one."""
     return not device.name.startswith(_SINGLE)
 
 
@@ -109,14 +109,14 @@ def target_of(device: Any, directory: Path | None = None) -> Target:
 
 
 def _has_fine_grained_svm(device: Any) -> bool:
-    """Whether the host may read and write device memory in place; devices before OpenCL 2.0 cannot be asked."""
+    """Return whether the host may read and write device memory in place; devices before OpenCL 2.0 cannot be asked."""
     if int(device.version.split()[1].split(".")[0]) < 2:
         return False
     return bool(device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_BUFFER)
 
 
 class _SharedBytes:
-    """What numpy makes an array of, and what keeps the memory for as long as there is one."""
+    """Memory that numpy makes an array of, kept for as long as there is one."""
 
     def __init__(self, allocation: Any, size_bytes: int) -> None:
         self._allocation = allocation

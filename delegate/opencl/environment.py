@@ -1,4 +1,4 @@
-"""What PoCL and pyopencl read from the environment, once, and the folder in which PoCL compiles."""
+"""Variables that PoCL and pyopencl read from the environment, once, and the folder in which PoCL compiles."""
 
 import atexit
 import hashlib
@@ -57,7 +57,7 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _has_room(folder: Path) -> bool:
-    """Whether there is space on the disk, and files may be as large; True where that cannot be found out."""
+    """Return whether there is space on the disk, and files may be as large; True where that cannot be found out."""
     try:
         while not folder.exists() and folder != folder.parent:  # where it would be made
             folder = folder.parent

@@ -1,4 +1,4 @@
-"""What tells OpenCL devices apart, in the names of files that are kept about them."""
+"""The identity of an OpenCL device, in the names of files that are kept about it."""
 
 from typing import Any
 

@@ -37,7 +37,7 @@ class Memory:
         self._copied = {operand: self.argument(operand) for operand in copied}
 
     def region_address(self, arg: Arg) -> int:
-        """Where region.cl finds something: an offset, to which the shift that bits 48 and up name is added (region.h).
+        """Return where region.cl finds something: an offset, to be shifted as bits 48 and up say (region.h).
 
         For a loop variable that is the offset of its loop's first set.
         """
@@ -51,7 +51,7 @@ class Memory:
         return self._plan.arena.offsets[root] + start
 
     def argument(self, arg: Arg, swapped: Collection[int] = ()) -> Any:
-        """What a kernel gets: a scalar as it is, or a sub-buffer. swapped: loops whose sets have changed places."""
+        """Return a kernel's argument: a scalar, or a sub-buffer. swapped: loops whose sets have changed places."""
         if isinstance(arg, np.generic):
             return arg
         root, _ = self._place(arg)

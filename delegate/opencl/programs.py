@@ -51,7 +51,7 @@ class Programs:
         return self._kernel(name, entry, _source(f"{name}.cl"), render({**defines, **self._macros}))
 
     def guarded_kernel(self, launch: Launch) -> Any:
-        """The kernel of a launch behind two more arguments: flags, and the number of the one without which it rests."""
+        """Return a kernel with two extra arguments, flags and an index: it does nothing while flags[index] is 0."""
         function = function_of(launch)
         if function is None:
             raise KernelBuildError(f"{launch.entry} has arguments that cannot be handed on")

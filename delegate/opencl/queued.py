@@ -1,8 +1,8 @@
 """Every launch by itself, in an in-order queue: for GPUs, for runtimes that cannot link, and to take times.
 
-What hangs on a predicate is queued all the same, as kernels that look at a flag on the device first. So iterations of a
-loop are queued ahead, more each time, and the host reads the flag once for all of them. Where the model says how often
-a loop runs, just so many iterations are queued and there is no flag.
+What depends on a predicate is queued all the same, as kernels that look at a flag on the device first. So iterations of
+a loop are queued ahead, more each time, and the host reads the flag once for all of them. Where the model says how
+often a loop runs, just so many iterations are queued and there is no flag.
 """
 
 import time

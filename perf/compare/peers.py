@@ -171,7 +171,7 @@ def machine() -> str:
 
 
 def kernels() -> str:
-    """What litecl's kernels are compiled for on one thread."""
+    """Return what litecl's kernels are compiled for on one thread."""
     device = choose(num_threads=1)
     return f"kernels for {device.describe().processor or device.name}, vectors of {device.target().vector_width}"
 

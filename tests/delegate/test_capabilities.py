@@ -153,7 +153,7 @@ def packed(g: Net, f: Variant) -> list[int]:
 
 
 def cut(g: Net, f: Variant) -> list[int]:
-    """What is read is a part of something: images, channels, a box."""
+    """Return what is read is a part of something: images, channels, a box."""
     results = []
     for axis in (0, 3):
         shape = [2 * size if i == axis else size for i, size in enumerate(IMAGE)]
@@ -166,7 +166,7 @@ def cut(g: Net, f: Variant) -> list[int]:
 
 
 def read_in_rows(g: Net, f: Variant) -> list[int]:
-    """What is read lies in something wider: the first part, and a later one."""
+    """Return what is read lies in something wider: the first part, and a later one."""
     results = []
     for order in (1, -1):
         parts = [conv(32)(g, g.x(IMAGE)), conv(8)(g, g.x(IMAGE))][::order]

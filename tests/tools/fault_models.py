@@ -90,7 +90,7 @@ class Session:
 
 @cache
 def expected(name: str) -> list[list[Array]]:
-    """What the interpreter alone computes, step by step."""
+    """Return what the interpreter alone computes, step by step."""
     subject = next(s for s in subjects() if s.name == name)
     return [step() for step in Session(subject, []).steps()]
 
