@@ -5,12 +5,14 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
+from litecl.delegate.kit.shared import packed
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel, is_short
 from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.opencl.queued import too_many_iterations
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_program import region_program
+from litecl.delegate.plan.region_tables import Count, Entry, LaunchLine, RegionSize, Shift
 from litecl.delegate.plan.steps import Work
 from litecl.delegate.report import Counters
 from litecl.interpreter.errors import KernelBuildError
@@ -18,8 +20,6 @@ from litecl.interpreter.graph import Array
 
 # Work-groups offered for every thread: PoCL hands them out in runs, and every thread must get one.
 _GROUPS_PER_UNIT = 4
-_LINE_BYTES = 64  # of a counter that one worker writes, so that it does not disturb another
-_LAUNCH_LINES = 5  # of what a launch within a loop looks like to those that help
 
 
 class RegionKernel:
@@ -35,10 +35,12 @@ class RegionKernel:
         units = device.target.compute_units
         kernel = device.programs.region_kernel(program, solo=units == 1)
         self._groups = 1 if units == 1 else units * _GROUPS_PER_UNIT
-        self._progress_bytes = _LINE_BYTES * (_LAUNCH_LINES + (self._groups + 1) * program.places)
+        self._progress_bytes = RegionSize.LINE_BYTES * (len(LaunchLine) + (self._groups + 1) * program.places)
         self._progress = device.buffer(self._progress_bytes)
-        self._counts = np.zeros(1 + len(plan.loops), np.int32)
-        tables = [self._upload(table) for table in (program.works, program.args, _shifts(plan), self._counts)]
+        self._counts = np.zeros(Count.LOOPS + len(plan.loops), np.int32)
+        tables = [
+            self._upload(table) for table in (packed(Entry, program.works), program.args, _shifts(plan), self._counts)
+        ]
         self._counts_buffer = tables[-1]
         arguments = [memory.arena, memory.constants, *tables, self._progress, np.int32(len(program.works))]
         short = not plan.loops and is_short(plan.flops)
@@ -62,8 +64,8 @@ class RegionKernel:
         queue = self._device.queue
         cl.enqueue_copy(queue, self._counts, self._counts_buffer, is_blocking=True)
         counters.host_syncs += 1
-        if self._counts[0]:
-            loop = self._plan.loops[self._counts[0] - 1]
+        if number := self._counts[Count.ENDLESS]:
+            loop = self._plan.loops[number - 1]
             cl.enqueue_fill_buffer(queue, self._counts_buffer, np.int32(0), 0, self._counts.nbytes)
             raise too_many_iterations(loop, most)
 
@@ -76,7 +78,7 @@ class RegionKernel:
 
 def _shifts(plan: Plan) -> Array:
     """region.cl's shifts at the beginning: every loop reads its first set."""
-    shifts = np.zeros(2 + 2 * len(plan.loops), np.uint64)
+    shifts = np.zeros(Shift.SETS + 2 * len(plan.loops), np.uint64)
     for slot in plan.slots.values():
-        shifts[3 + 2 * slot.loop] = slot.set_bytes
+        shifts[Shift.SETS + 2 * slot.loop + 1] = slot.set_bytes
     return shifts

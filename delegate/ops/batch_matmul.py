@@ -4,7 +4,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Scratch, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.matmul.gemm import Product, gemm
+from litecl.delegate.matmul.gemm import Begin, Product, gemm
 from litecl.delegate.matmul.packing import Strided, pack, packed_bias, panels, stored
 from litecl.delegate.matmul.tile import Tile, tile_for
 from litecl.interpreter.graph import Shape
@@ -24,8 +24,8 @@ def _lower(call: Call) -> list[Step]:
     right, packing = _panels(call, tile, depth, columns)
     bias, _ = packed_bias(None, columns, 1, tile.panel, call.target)
     padded = -(-columns // tile.panel) * tile.panel
-    offsets = zip(_offsets(x_batch, batch, rows * depth), _offsets(y_batch, batch, depth * padded), strict=True)
-    product = Product(rows, columns, depth, tuple(offsets))
+    begins = map(Begin, _offsets(x_batch, batch, rows * depth), _offsets(y_batch, batch, depth * padded))
+    product = Product(rows, columns, depth, tuple(begins))
     launch = gemm(product, tile, call.target, left, right, bias, out, call.activation, call.residual)
     return [*transposing, *packing, launch]
 

@@ -1,12 +1,14 @@
 """DEPTHWISE_CONV_2D on the device."""
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Step, Target
 from litecl.delegate.kit import claims
+from litecl.delegate.kit.shared import const
+from litecl.delegate.matmul.geometry import Geometry, geometry
 from litecl.delegate.matmul.packing import Strided, pack
 from litecl.delegate.matmul.tile import flops
 from litecl.interpreter.graph import TensorSpec
@@ -21,24 +23,10 @@ _ITEMS_PER_UNIT = 8
 
 
 @dataclass(frozen=True)
-class Geometry:
-    """The struct of this name in kernels_cl/depthwise_conv_2d.cl, field by field."""
+class Depthwise:
+    """What depthwise_conv_2d.cl is told of a convolution: the window, and a work-item's share."""
 
-    height: int
-    width: int
-    channels: int
-    multiplier: int
-    kernel_height: int
-    kernel_width: int
-    stride_y: int
-    stride_x: int
-    dilation_y: int
-    dilation_x: int
-    pad_y: int
-    pad_x: int
-    rows: int
-    out_height: int
-    out_width: int
+    window: Geometry
     item_rows: int
     item_pixels: int
     item_channels: int
@@ -58,13 +46,13 @@ def lower(call: Call) -> list[Step]:
     bias, padding = _bias(call, channels, multiplier)
     work = 2 * out.spec.size * taps
     items = _items(call, work)
-    geometry = _geometry(call, multiplier, items)
+    g = geometry(windows(call.options, call.image, filter_.shape), x.shape, 1, filter_.shape[3], call.pads)
     launch = Launch(
         "depthwise_conv_2d",
         "depthwise_conv_2d",
-        (x, weights, bias, out, Const(np.array(astuple(geometry), np.int32)), *call.activation.bounds),
-        *_grid(geometry, call.target),
-        _defines(geometry, call.target) | call.activation.defines,
+        (x, weights, bias, out, const(Depthwise(g, *items)), *call.activation.bounds),
+        *_grid(g, items, call.target),
+        _defines(g, call.target) | call.activation.defines,
         flops(out.spec.size, taps),
     )
     return [*packing, *padding, launch]
@@ -106,35 +94,10 @@ def _items(call: Call, work: int) -> tuple[int, int, int]:
     return max(1, min(rows, round(rows * blocks * wanted / work))), width, min(block, channels)
 
 
-def _geometry(call: Call, multiplier: int, items: tuple[int, int, int]) -> Geometry:
-    x, filter_, out = call.input(0).shape, call.input(1).shape, call.outputs[0].shape
-    vertical, horizontal = windows(call.options, call.image, filter_)
-    return Geometry(
-        height=x[1],
-        width=x[2],
-        channels=x[3],
-        multiplier=multiplier,
-        kernel_height=filter_[1],
-        kernel_width=filter_[2],
-        stride_y=vertical.stride,
-        stride_x=horizontal.stride,
-        dilation_y=vertical.dilation,
-        dilation_x=horizontal.dilation,
-        pad_y=vertical.before + call.pads.top,
-        pad_x=horizontal.before + call.pads.left,
-        rows=out[0] * out[1],
-        out_height=out[1],
-        out_width=out[2],
-        item_rows=items[0],
-        item_pixels=items[1],
-        item_channels=items[2],
-    )
-
-
-def _grid(g: Geometry, target: Target) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _grid(g: Geometry, items: tuple[int, int, int], target: Target) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Global and local size: blocks of channels, rows, columns."""
-    rows, pixels = -(-g.rows // g.item_rows), -(-g.out_width // g.item_pixels)
-    blocks = -(-g.channels // g.item_channels)
+    rows, pixels = -(-g.images * g.out_height // items[0]), -(-g.out_width // items[1])
+    blocks = -(-g.channels // items[2])
     if target.kind == "cpu":
         return (blocks, rows, pixels), (1, 1, 1)
     wide = min(64, target.max_work_group_size, 1 << (blocks - 1).bit_length())

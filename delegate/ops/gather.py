@@ -2,18 +2,28 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Refusal, Step
 from litecl.delegate.kit.claims import C_TYPES, Specs, bits, given, moves
+from litecl.delegate.kit.shared import packed
 from litecl.delegate.kit.shares import chunks, elements
 from litecl.delegate.kit.strided import dense
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
 from litecl.interpreter.ops.gather import GATHER, GATHER_ND
 from litecl.interpreter.ops.one_hot import ONE_HOT
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A dimension of an array that is indexed."""
+
+    size: int
+    stride: int
 
 
 def _defines(x: Operand, indices: Operand) -> dict[str, str]:
@@ -74,9 +84,9 @@ def _lower_gather_nd(call: Call) -> list[Step]:
     x, indices, (y,) = call.input(0), call.input(1), call.outputs
     depth = indices.shape[-1]
     inner = math.prod(x.shape[depth:])
-    table = Const(np.array([*x.shape[:depth], *dense(x.shape)[:depth]], np.int32))
+    axes = map(Axis, x.shape[:depth], dense(x.shape)[:depth])
     share = chunks(y.spec.size // inner, call.target, work=inner)
-    args = (x, indices, y, table, *share.args, np.int32(depth), np.int32(inner))
+    args = (x, indices, y, Const(packed(Axis, axes)), *share.args, np.int32(depth), np.int32(inner))
     return [share.launch("gather", "gather_nd", args, _defines(x, indices))]
 
 
