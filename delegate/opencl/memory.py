@@ -92,7 +92,7 @@ class Memory:
                 continue
             if id(data) not in placed:
                 placed[id(data)] = data, end
-                end = align(end + data.nbytes, self._device.alignment)
+                end = align(end + max(1, data.nbytes), self._device.alignment)
             self._constants[root] = placed[id(data)][1], data.nbytes
         return list(placed.values()), end
 
