@@ -7,12 +7,12 @@
 #include "tile.h"
 #include <ChainArray>
 #include <ChainStep>
-#include <Step>
+#include <StepCode>
 
 #define BLOCK 1024
 
 #define STEP(name, value)                                                             \
-    case STEP_##name: {                                                               \
+    case STEP_CODE_##name: {                                                          \
         int i = 0;                                                                    \
         for (; i + VW <= count; i += VW) {                                            \
             const floatv a = LOAD(x + i), b = repeated ? number : LOAD(operand + i);  \

@@ -13,9 +13,10 @@
 // Macros: MR, NV, PANEL; T and WORDS (quantized.h).
 #include "quantized.h"
 #include <Gather>
+#include <GatherSize>
 
-#define BLOCK (4 * VW)  // bytes that are copied at once
-#define SLACK BLOCK     // bytes behind the rows of a work-item, so that the end of a run is copied whole
+#define BLOCK (GATHER_SIZE_BLOCK * VW)  // bytes that are copied at once
+#define SLACK BLOCK  // bytes behind the rows of a work-item, so that the end of a run is copied whole
 
 // count bytes made unsigned. Up to SLACK bytes behind them may be written too; room: how many there are to read.
 INLINE void gather_bytes(__global uchar *restrict to, __global const uchar *restrict from, const int count,

@@ -6,7 +6,7 @@ uses the names of fields and codes only. So a field has one place where it is de
 
 import re
 from collections.abc import Iterable
-from dataclasses import astuple, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import IntEnum
 from typing import Any, get_type_hints
 
@@ -15,12 +15,16 @@ import numpy as np
 from litecl.delegate.cl_op import Const
 from litecl.interpreter.graph import Array
 
-_SCALARS: dict[Any, tuple[str, Any]] = {int: ("int", np.int32), float: ("float", np.float32)}
+_SCALARS: dict[Any, tuple[str, Any]] = {
+    int: ("int", np.int32),
+    float: ("float", np.float32),
+    np.int64: ("long", np.int64),
+}
 """OpenCL C's names of the types that fields may have, and numpy's."""
 
 
 def layout(record: type) -> list[tuple[str, Any]]:
-    """Return the fields of a record in the order of its memory, each with its type: int, float or another record."""
+    """Return the fields of a record in the order of its memory, each with its type: a scalar or another record."""
     types = get_type_hints(record)
     return [(field.name, types[field.name]) for field in fields(record)]
 
@@ -35,7 +39,7 @@ def dtype_of(record: type) -> np.dtype[Any]:
     members = []
     for name, type_ in layout(record):
         if type_ not in _SCALARS and not is_dataclass(type_):
-            raise TypeError(f"{record.__name__}.{name}: expected int, float or a record, got {type_}")
+            raise TypeError(f"{record.__name__}.{name}: expected a scalar or a record, got {type_}")
         members.append((name, _SCALARS[type_][1] if type_ in _SCALARS else dtype_of(type_)))
     aligned, dense = np.dtype(members, align=True), np.dtype(members)
     if gaps := aligned.itemsize - dense.itemsize:
@@ -67,7 +71,12 @@ def _codes(codes: type[IntEnum]) -> str:
 
 def packed(record: type, values: Iterable[Any]) -> Array:
     """Return records of one type as an array that a kernel reads as ``__global const Name *``."""
-    return np.array([astuple(value) for value in values], dtype_of(record))
+    return np.array([_values(value) for value in values], dtype_of(record))
+
+
+def _values(value: Any) -> tuple[Any, ...]:
+    members = (getattr(value, name) for name, _ in layout(type(value)))
+    return tuple(_values(member) if is_dataclass(member) else member for member in members)
 
 
 def const(value: Any) -> Const:

@@ -1,6 +1,7 @@
 """Convolutions in bytes (kernels_cl/patches.h): how patches are gathered, and patches and columns dealt out."""
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 from litecl.delegate.cl_op import Scratch, Target
 from litecl.delegate.matmul.geometry import Geometry, matrix
@@ -34,6 +35,12 @@ class Gather:
     plain: int
     item_bytes: int
     size: int
+
+
+class GatherSize(IntEnum):
+    """BLOCK: bytes a lane that are copied at once, and that may be written behind the rows of a work-item."""
+
+    BLOCK = 4
 
 
 @dataclass(frozen=True)
@@ -116,7 +123,7 @@ def patches(g: Geometry, target: Target, groups: Groups | None = None, *, words:
     grid = _grid(tile, target, pixels, g, groups.count)
     items = -(-pixels // grid.item_rows) * -(-g.group_columns // grid.item_columns) * groups.count
     rows = g.kernel_height * _run_step(g, tile) if lines else tile.rows * _row_bytes(g, False)
-    item_bytes = rows + 4 * target.vector_width
+    item_bytes = rows + GatherSize.BLOCK * target.vector_width
     return Patches(g, groups, tile, grid, lines, item_bytes, Scratch(items * item_bytes))
 
 

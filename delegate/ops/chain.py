@@ -14,7 +14,7 @@ from litecl.delegate.kit.strided import long_rows, view, view_of, walk
 from litecl.interpreter.graph import Array, Shape
 
 
-class Step(IntEnum):
+class StepCode(IntEnum):
     """What kernels_cl/chain.cl does to the value so far: operators that take an operand, others, and activations."""
 
     ADD = 0
@@ -103,7 +103,7 @@ class Link:
 
 def step_of(name: str, position: int) -> str | None:
     """The step that an operator is whose input at ``position`` is the value so far; None if chain.cl has none."""
-    return (name if name in Step.__members__ else None) if position == 0 else _REVERSED.get(name)
+    return (name if name in StepCode.__members__ else None) if position == 0 else _REVERSED.get(name)
 
 
 def chain(x: Operand, links: Sequence[Link], y: Operand, target: Target) -> Launch:
@@ -127,7 +127,7 @@ def operands_of(links: Sequence[Link]) -> list[Operand]:
 def _step(link: Link, arrays: Sequence[Operand]) -> ChainStep:
     plain = link.operand is None or link.number is not None
     array = -1 if plain else ChainArray.A + [link.operand is array for array in arrays].index(True)
-    return ChainStep(Step[link.step], array, link.number or 0.0, link.activation.low, link.activation.high)
+    return ChainStep(StepCode[link.step], array, link.number or 0.0, link.activation.low, link.activation.high)
 
 
 def _long_rows(arrays: Sequence[Operand], y: Operand) -> tuple[Sequence[Operand], Shape]:

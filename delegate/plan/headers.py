@@ -6,9 +6,9 @@ from litecl.delegate.kit.shared import text
 from litecl.delegate.kit.strided import Place, Square
 from litecl.delegate.matmul.gemm import Begin
 from litecl.delegate.matmul.geometry import Geometry
-from litecl.delegate.matmul.patches import Gather
+from litecl.delegate.matmul.patches import Gather, GatherSize
 from litecl.delegate.matmul.winograd import Winograd
-from litecl.delegate.ops.chain import ChainArray, ChainStep, Step
+from litecl.delegate.ops.chain import ChainArray, ChainStep, StepCode
 from litecl.delegate.ops.conv_2d import Convolution
 from litecl.delegate.ops.depthwise_conv_2d import Depthwise
 from litecl.delegate.ops.gather import Axis
@@ -18,7 +18,16 @@ from litecl.delegate.ops.quantized.conv_2d import QuantizedConvolution
 from litecl.delegate.ops.quantized.depthwise_16 import WordDepthwise
 from litecl.delegate.ops.quantized.depthwise_conv_2d import QuantizedDepthwise
 from litecl.delegate.ops.resize import Between
-from litecl.delegate.plan.region_tables import Control, Count, Entry, LaunchLine, RegionSize, Shift
+from litecl.delegate.plan.region_tables import (
+    BranchFlag,
+    Control,
+    Count,
+    Entry,
+    LaunchLine,
+    LoopFlag,
+    RegionSize,
+    Shift,
+)
 from litecl.delegate.quantized.integers import Scale, StageRow, WideRow
 from litecl.delegate.recurrent.lstm_cell import Gate, Peephole, Recurrence
 from litecl.interpreter.errors import KernelBuildError
@@ -28,8 +37,8 @@ RECORDS: tuple[type, ...] = (
     *(Place, QuantizedConvolution, QuantizedDepthwise, Recurrence, Scale, ScaledPair, Winograd, WordDepthwise),
 )
 CODES: tuple[type, ...] = (
-    *(ChainArray, Control, Count, Gate, HybridRow, LaunchLine, Peephole, RegionSize, Shift, Square, StageRow, Step),
-    *(WideRow,),
+    *(BranchFlag, ChainArray, Control, Count, Gate, GatherSize, HybridRow, LaunchLine, LoopFlag, Peephole, RegionSize),
+    *(Shift, Square, StageRow, StepCode, WideRow),
 )
 _BY_NAME = {shared.__name__: shared for shared in (*RECORDS, *CODES)}
 

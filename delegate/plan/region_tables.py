@@ -72,3 +72,17 @@ class RegionSize(IntEnum):
 
     LINE_BYTES = 64
     OFFSET_BITS = 48
+
+
+class LoopFlag(IntEnum):
+    """What a queued loop keeps on the device (kernels_cl/control.cl): whether it goes on, and its iterations."""
+
+    GOES_ON = 0
+    COUNT = 1
+
+
+class BranchFlag(IntEnum):
+    """What a queued branch keeps on the device: whether the one side runs, and whether the other."""
+
+    THEN = 0
+    OTHERWISE = 1
