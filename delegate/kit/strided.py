@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Scratch, Target
+from litecl.delegate.kit.schedule import Chunks, chunks, elements
 from litecl.delegate.kit.shared import packed
-from litecl.delegate.kit.shares import Chunks, chunks, elements
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 
 Strides = tuple[int, ...]
@@ -161,7 +161,7 @@ def _by_array(loops: Sequence[Loop], count: int) -> tuple[Strides, ...]:
 
 def _copy_args(source: Memory, at: Array, into: Memory, to: Array, target: Target) -> tuple[tuple[Arg, ...], Chunks]:
     path = walk(at, to)
-    share = elements(at.size, target)
+    share = elements("copy", at.size, target)
     offsets = np.int32(offset(at)), np.int32(offset(to))
     return (source, into, path.table, *share.args, *path.arguments, *offsets), share
 
@@ -177,7 +177,7 @@ def copy(source: Memory, at: Array, into: Memory, to: Array, bits: str, target: 
         around.remove(columns[0])
         return _transpose(source, offset(at), into, offset(to), (around, last, columns[0]), bits, target)
     args, share = _copy_args(source, at, into, to, target)
-    return share.launch("copy", "copy", args, {"T": bits})
+    return share.launch("copy", args, {"T": bits})
 
 
 def _transpose(
@@ -194,9 +194,9 @@ def _transpose(
     dims = tuple(size for size, _ in around)
     table = Walk(1, dims, _by_array(around, 2), (1, 1)).table
     tiles = math.prod(dims) * -(-rows // Square.SIDE) * -(-columns // Square.SIDE)
-    share = chunks(tiles, target, work=Square.SIDE * Square.SIDE)
+    share = chunks("transpose", tiles, target, work=Square.SIDE * Square.SIDE)
     sizes = (np.int32(value) for value in (rows, columns, row_strides[0], column_strides[1], at, to))
-    return share.launch("transpose", "transpose", (source, into, table, *share.args, *sizes), {"T": bits})
+    return share.launch("transpose", (source, into, table, *share.args, *sizes), {"T": bits})
 
 
 @dataclass(frozen=True)
@@ -224,10 +224,10 @@ def copy_box(
     """``copy`` where the box in ``source`` (entry copy_from_box) or in ``into`` (copy_to_box) lies at ``positions``."""
     args, share = _copy_args(source, at, into, to, target)
     table = Const(packed(Place, places))
-    return share.launch("copy", entry, (*args, positions, table, np.int32(len(places))), defines)
+    return share.launch(entry, (*args, positions, table, np.int32(len(places))), defines)
 
 
 def fill(into: Memory, count: int, value: Arg, bits: str, target: Target) -> Launch:
     """Writes one element, which lies on the device, ``count`` times."""
-    share = elements(count, target)
-    return share.launch("copy", "fill", (into, value, *share.args), {"T": bits})
+    share = elements("copy", count, target)
+    return share.launch("fill", (into, value, *share.args), {"T": bits})

@@ -42,17 +42,14 @@ def gemm(
 ) -> Launch:
     """activation(x weights + bias + residual), for weights packed for ``tile``."""
     p = product
-    grid = grid_for(tile, target, p.rows, p.columns, p.depth, len(p.begins))
+    grid = grid_for("gemm", tile, target, p.rows, p.columns, p.depth, len(p.begins))
     row_step = None if isinstance(out, Scratch) else out.row_step
     out_step = p.columns if row_step is None else row_step
-    sizes = (p.rows, p.columns, p.depth, out_step, grid.item_rows, grid.item_columns, int(residual is not None))
+    sizes = (p.rows, p.columns, p.depth, out_step, *grid.shares, int(residual is not None))
     args = (x, weights, bias, bias if residual is None else residual, out, Const(packed(Begin, p.begins)))
-    return Launch(
-        "gemm",
+    return grid.launch(
         "gemm",
         (*args, *(np.int32(n) for n in sizes), *activation.bounds),
-        grid.global_size,
-        grid.local_size,
         tile.defines | stored_as(weights) | activation.defines,
         flops(len(p.begins), p.rows, p.columns, p.depth),
     )

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from litecl.delegate.cl_op import Scratch, Target
+from litecl.delegate.kit.schedule import Grid, line_tile, spread
 from litecl.delegate.matmul.geometry import Geometry, matrix
-from litecl.delegate.matmul.tile import Grid, Tile, flops, grid_for, tile_for
+from litecl.delegate.matmul.tile import Tile, flops, grid_for, tile_for, tiled
 
-_ITEMS_PER_UNIT = 8
-_LEAST_ITEM_OPERATIONS = 1e5
 _LINE = 64  # bytes of a line of the cache
 
 
@@ -82,8 +81,8 @@ class Patches:
             window=g,
             group_x=self.groups.x,
             group_out=self.groups.out,
-            item_rows=self.grid.item_rows,
-            item_columns=self.grid.item_columns,
+            item_rows=self.grid.shares[0],
+            item_columns=self.grid.shares[1],
             row_bytes=row_bytes,
             row_step=g.stride_x * g.channels if self.lines else row_bytes,
             runs=self.runs,
@@ -98,16 +97,10 @@ class Patches:
         )
 
 
-# Rows and vectors of the tiles that take a line, and the share of the peak that each reaches; by vector width.
-_LINE_TILES: dict[int, tuple[tuple[int, int, float], ...]] = {
-    16: ((16, 1, 0.94), (8, 2, 1.0), (6, 4, 1.0)),
-    8: ((12, 1, 0.9), (6, 2, 1.0)),
-    4: ((12, 1, 0.9), (6, 2, 1.0)),
-}
 _LEAST_SHARE = 0.6  # of the pixels of tiles that a line must fill
 
 
-def patches(g: Geometry, target: Target, groups: Groups | None = None, *, words: bool = False) -> Patches:
+def patches(kernel: str, g: Geometry, target: Target, groups: Groups | None = None, *, words: bool = False) -> Patches:
     """The tiles and work-items of a convolution; ``words`` are gathered patch by patch.
 
     groups: products that are no groups of channels.
@@ -115,28 +108,24 @@ def patches(g: Geometry, target: Target, groups: Groups | None = None, *, words:
     g = matrix(g.pixels, g.channels, g.columns) if g.is_matrix else g
     groups = groups or Groups(g.groups, g.group_channels, g.group_columns)
     dense = g.dilation_x == 1 and groups.count == 1 and g.height * g.kernel_height * g.kernel_width * g.stride_x > 1
-    line_tile = _line_tile(g, target) if dense and not words and target.kind == "cpu" else None
-    lines = line_tile is not None
-    tile = line_tile or tile_for(target, g.pixels, g.group_columns)
+    own_lines = _line_tile(kernel, g, target) if dense and not words and target.kind == "cpu" else None
+    lines = own_lines is not None
+    tile = own_lines or tile_for(kernel, target, g.pixels, g.group_columns)
     width = g.out_width if lines else g.pixels
     pixels = g.pixels // width * -(-width // tile.rows) * tile.rows
-    grid = _grid(tile, target, pixels, g, groups.count)
-    items = -(-pixels // grid.item_rows) * -(-g.group_columns // grid.item_columns) * groups.count
+    grid = _grid(kernel, tile, target, pixels, g, groups.count)
+    items = -(-pixels // grid.shares[0]) * -(-g.group_columns // grid.shares[1]) * groups.count
     rows = g.kernel_height * _run_step(g, tile) if lines else tile.rows * _row_bytes(g, False)
     item_bytes = rows + GatherSize.BLOCK * target.vector_width
     return Patches(g, groups, tile, grid, lines, item_bytes, Scratch(items * item_bytes))
 
 
-def _line_tile(g: Geometry, target: Target) -> Tile | None:
+def _line_tile(kernel: str, g: Geometry, target: Target) -> Tile | None:
     """The tile that takes the lines of the output with the least waste, if that is little enough."""
     width = target.vector_width
-
-    def waste(rows: int, vectors: int, share: float) -> float:
-        return -(-g.out_width // rows) * rows * -(-g.columns // (vectors * width)) * vectors / share
-
-    rows, vectors, _ = min(_LINE_TILES[width], key=lambda tile: waste(*tile))
-    fits = g.out_width >= _LEAST_SHARE * -(-g.out_width // rows) * rows
-    return Tile(rows, vectors, width, vectors * width) if fits else None
+    shape = line_tile(kernel, target, g.out_width, g.columns)
+    fits = g.out_width >= _LEAST_SHARE * -(-g.out_width // shape.rows) * shape.rows
+    return Tile(shape.rows, shape.vectors, width, shape.vectors * width) if fits else None
 
 
 def _run_step(g: Geometry, tile: Tile) -> int:
@@ -150,17 +139,10 @@ def _row_bytes(g: Geometry, lines: bool) -> int:
     return -(-(g.depth // runs) // 4) * 4 * runs
 
 
-def _grid(tile: Tile, target: Target, pixels: int, g: Geometry, groups: int) -> Grid:
+def _grid(kernel: str, tile: Tile, target: Target, pixels: int, g: Geometry, groups: int) -> Grid:
     """Few work-items, each with memory for the rows that it gathers, and all columns where there are rows enough."""
     if target.kind == "gpu":
-        return grid_for(tile, target, pixels, g.group_columns, g.depth, groups)
+        return grid_for(kernel, tile, target, pixels, g.group_columns, g.depth, groups)
     bands, panels = -(-pixels // tile.rows), -(-g.group_columns // tile.columns)
-    wanted = 1
-    if target.compute_units > 1:
-        operations = flops(pixels, g.group_columns, g.depth)
-        wanted = max(1, min(target.compute_units * _ITEMS_PER_UNIT, int(operations / _LEAST_ITEM_OPERATIONS)))
-    bands_per_item = -(-bands // min(bands, wanted))
-    rows = -(-bands // bands_per_item)
-    panels_per_item = -(-panels // min(panels, max(1, wanted // (rows * groups))))
-    columns = -(-panels // panels_per_item)
-    return Grid(bands_per_item * tile.rows, panels_per_item * tile.columns, (rows, columns, groups), (1, 1, 1))
+    shares = spread(kernel, target, bands, panels, flops(pixels, g.group_columns, g.depth), groups)
+    return tiled(kernel, tile, target, (bands, panels, groups), shares)

@@ -6,6 +6,7 @@ from math import prod, sqrt
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, Const, Launch, Operand, Scratch, Target
+from litecl.delegate.kit.schedule import grid, items, schedule_of
 from litecl.delegate.kit.shared import const
 from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.matmul.packing import packed_bias, panels
@@ -15,8 +16,6 @@ from litecl.interpreter.graph import Array
 _POINTS = (0.0, 1 / sqrt(2), -1 / sqrt(2), sqrt(2), -sqrt(2))
 _LEAST_PATCHES = 16  # fewer do not make up for weights that are four times as large
 _LARGE_WEIGHTS_BYTES = 1 << 20  # weights that leave no room in the second-level cache are read once for every block
-_SCRATCH_BYTES, _MOST_SCRATCH_BYTES = 1 << 19, 1 << 20  # of a work-item, beside small weights and large ones
-_ITEMS_PER_UNIT = 4
 
 
 @dataclass(frozen=True)
@@ -48,21 +47,17 @@ def winograd(call: Call, g: Geometry) -> list[Launch]:
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
     columns, channels, tiles = g.columns, g.channels, _tiles(g)
     patches = g.images * prod(tiles)
-    tile = tile_for(call.target, patches, columns)
+    tile = tile_for("winograd", call.target, patches, columns)
     weights = panels(transformed(filter_.value), tile.panel)
     bias, packing = packed_bias(call.inputs[2] if len(call.inputs) > 2 else None, columns, 1, tile.panel, call.target)
     slot_bytes = 4 * 36 * (channels + -(-columns // tile.panel) * tile.panel)
     block, item_patches = _share(patches, slot_bytes, weights.nbytes, tile, call.target)
-    items = -(-patches // item_patches)
     shape = const(Winograd(g, out.step, *tiles, item_patches, block))
-    scratch = Scratch(slot_bytes * block * items)
+    scratch = Scratch(slot_bytes * block * -(-patches // item_patches))
     operands: tuple[Arg, ...] = (x, Const(weights), bias, call.residual or bias, out, scratch)
-    launch = Launch(
-        "winograd",
+    launch = grid("winograd", call.target, (patches,), (item_patches,)).launch(
         "winograd",
         (*operands, shape, np.int32(call.residual is not None), *call.activation.bounds),
-        (items,),
-        (1,),
         tile.defines | call.activation.defines,
         flops(out.spec.size, 9 * channels),
     )
@@ -83,8 +78,8 @@ def transformed(weights: Array) -> Array:
 def _share(patches: int, slot_bytes: int, weights_bytes: int, tile: Tile, target: Target) -> tuple[int, int]:
     """Patches that a work-item takes at once, and in all."""
     large = weights_bytes > _LARGE_WEIGHTS_BYTES
-    scratch_bytes = _MOST_SCRATCH_BYTES if large else _SCRATCH_BYTES
-    items = target.compute_units * (1 if large or target.compute_units == 1 else _ITEMS_PER_UNIT)
-    bands = -(-patches // (tile.rows * items))
+    schedule = schedule_of("winograd", target)
+    scratch_bytes = schedule.far_bytes if large else schedule.near_bytes  # beside large weights and small ones
+    bands = -(-patches // (tile.rows * items("winograd", target, once=large)))
     block = min(bands, max(1, scratch_bytes // (slot_bytes * tile.rows))) * tile.rows
     return block, -(-bands * tile.rows // block) * block

@@ -19,7 +19,7 @@ def _lower(call: Call) -> list[Step]:
     x_batch, y_batch = x.shape[:-2], y.shape[:-2]
     if np.prod(y_batch) == 1:  # one y for all: the rows of all products are rows of one
         batch, x_batch, y_batch, rows = (), (), (), out.spec.size // columns
-    tile = tile_for(call.target, rows, columns)
+    tile = tile_for("gemm", call.target, rows, columns)
     left, transposing = _rows_first(call, depth)
     right, packing = _panels(call, tile, depth, columns)
     bias, _ = packed_bias(None, columns, 1, tile.panel, call.target)

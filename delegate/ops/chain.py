@@ -8,8 +8,8 @@ from enum import IntEnum, auto
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Target
+from litecl.delegate.kit.schedule import elements
 from litecl.delegate.kit.shared import packed
-from litecl.delegate.kit.shares import elements
 from litecl.delegate.kit.strided import long_rows, view, view_of, walk
 from litecl.interpreter.graph import Array, Shape
 
@@ -113,10 +113,10 @@ def chain(x: Operand, links: Sequence[Link], y: Operand, target: Target) -> Laun
     operands = [x, *given, *[x] * (OPERANDS - len(given))]
     path = walk(*(_view(operand, shape) for operand in (*operands, y)))
     steps = packed(ChainStep, (_step(link, arrays) for link in links))
-    share = elements(y.spec.size, target, work=len(links))
+    share = elements("chain", y.spec.size, target, work=len(links))
     tables: tuple[Arg, ...] = (Const(np.array(path.steps, np.int32)), Const(steps), path.table)
     sizes = (*share.args, np.int32(path.row), np.int32(len(links)))
-    return share.launch("chain", "chain", (*operands, y, *tables, *sizes), {}, y.spec.size * len(links))
+    return share.launch("chain", (*operands, y, *tables, *sizes), {}, y.spec.size * len(links))
 
 
 def operands_of(links: Sequence[Link]) -> list[Operand]:

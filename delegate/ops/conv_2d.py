@@ -66,16 +66,13 @@ def convolution(
     residual: Operand | None = None,
 ) -> Launch:
     """The launch of conv_2d.cl, for weights and bias packed for ``tile``."""
-    grid = grid_for(tile, target, g.pixels, g.group_columns, g.depth, g.groups)
-    shape = const(Convolution(g, placement, grid.item_rows, grid.item_columns))
+    grid = grid_for("conv_2d", tile, target, g.pixels, g.group_columns, g.depth, g.groups)
+    shape = const(Convolution(g, placement, *grid.shares))
     zeros = np.zeros(max(1, g.kernel_width * g.group_channels), np.float32)
     operands = (x, weights, bias, Const(zeros), bias if residual is None else residual, out)
-    return Launch(
-        "conv_2d",
+    return grid.launch(
         "conv_2d",
         (*operands, shape, np.int32(residual is not None), *activation.bounds),
-        grid.global_size,
-        grid.local_size,
         tile.defines | stored_as(weights) | _neighbours(g) | activation.defines,
         flops(g.pixels, g.columns, g.depth),
     )
@@ -101,7 +98,7 @@ def _lower(call: Call) -> list[Step]:
         return _product(call)
     if suits(g, call.target, filter_):
         return [*winograd(call, g)]
-    tile = tile_for(call.target, g.pixels, g.group_columns, narrow=True)
+    tile = tile_for("conv_2d", call.target, g.pixels, g.group_columns, narrow=True)
     weights, packing = packed_rows(filter_, g.groups, tile.panel, call.target)
     bias, padding = packed_bias(_bias(call), g.group_columns, g.groups, tile.panel, call.target)
     launch = convolution(g, whole(out), tile, call.target, x, weights, bias, out, call.activation, call.residual)
@@ -123,7 +120,7 @@ def _product(call: Call) -> list[Step]:
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
     columns, depth = filter_.shape[0], filter_.shape[3]
     rows = x.spec.size // depth
-    tile = tile_for(call.target, rows, columns, narrow=True)
+    tile = tile_for("gemm", call.target, rows, columns, narrow=True)
     weights, packing = packed_rows(filter_, 1, tile.panel, call.target)
     bias, padding = packed_bias(_bias(call), columns, 1, tile.panel, call.target)
     product = Product(rows, columns, depth)

@@ -9,8 +9,8 @@ import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Refusal, Step
 from litecl.delegate.kit.claims import C_TYPES, Specs, bits, given, moves
+from litecl.delegate.kit.schedule import chunks, elements
 from litecl.delegate.kit.shared import packed
-from litecl.delegate.kit.shares import chunks, elements
 from litecl.delegate.kit.strided import dense
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
@@ -62,11 +62,9 @@ def _gather(call: Call, x: Operand, positions: Operand, axis: int, batch: int) -
     outer, inner = math.prod(x.shape[batch:axis]), math.prod(x.shape[axis + 1 :])
     count = math.prod(positions.shape[batch:])
     rows = math.prod(x.shape[:batch]) * outer * count
-    share = chunks(rows, call.target, work=inner)
+    share = chunks("gather", rows, call.target, work=inner)
     sizes = (np.int32(size) for size in (outer, x.shape[axis], inner, count))
-    return [
-        share.launch("gather", "gather", (x, positions, *call.outputs, *share.args, *sizes), _defines(x, positions))
-    ]
+    return [share.launch("gather", (x, positions, *call.outputs, *share.args, *sizes), _defines(x, positions))]
 
 
 def _lower_gather(call: Call) -> list[Step]:
@@ -85,18 +83,18 @@ def _lower_gather_nd(call: Call) -> list[Step]:
     depth = indices.shape[-1]
     inner = math.prod(x.shape[depth:])
     axes = map(Axis, x.shape[:depth], dense(x.shape)[:depth])
-    share = chunks(y.spec.size // inner, call.target, work=inner)
+    share = chunks("gather", y.spec.size // inner, call.target, work=inner)
     args = (x, indices, y, Const(packed(Axis, axes)), *share.args, np.int32(depth), np.int32(inner))
-    return [share.launch("gather", "gather_nd", args, _defines(x, indices))]
+    return [share.launch("gather_nd", args, _defines(x, indices))]
 
 
 def _lower_one_hot(call: Call) -> list[Step]:
     indices, on, off, (y,) = call.input(0), call.input(2), call.input(3), call.outputs
     axis = call.options.axis % len(y.shape)
     inner: Shape = y.shape[axis + 1 :]
-    share = elements(y.spec.size, call.target)
+    share = elements("one_hot", y.spec.size, call.target)
     args = (indices, on, off, y, *share.args, np.int32(y.shape[axis]), np.int32(math.prod(inner)))
-    return [share.launch("one_hot", "one_hot", args, {"T": bits(y.spec), "I": C_TYPES[indices.spec.type]})]
+    return [share.launch("one_hot", args, {"T": bits(y.spec), "I": C_TYPES[indices.spec.type]})]
 
 
 CL_OPS = (

@@ -7,8 +7,8 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Pads, Refusal, Step
 from litecl.delegate.kit.claims import FLOAT, Specs, activated, typed
+from litecl.delegate.kit.schedule import chunks
 from litecl.delegate.kit.shared import const
-from litecl.delegate.kit.shares import chunks
 from litecl.delegate.matmul.geometry import geometry
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
@@ -25,10 +25,10 @@ def _cl_op(op: Op, reduction: str) -> ClOp:
         x, (y,) = call.input(0), call.outputs
         g = geometry(windows(op.name, call.options, call.image), x.shape, 1, x.shape[3], call.pads)
         work = g.taps * g.channels
-        share = chunks(g.pixels, call.target, work=work)
+        share = chunks("pool_2d", g.pixels, call.target, work=work)
         numbers = (np.int32(n) for n in (x.step, y.step, call.pads != Pads()))
         args: tuple[Arg, ...] = (x, y, const(g), *share.args, *numbers, *call.activation.bounds)
-        return [share.launch("pool_2d", "pool_2d", args, {"OP": reduction, **call.activation.defines}, g.pixels * work)]
+        return [share.launch("pool_2d", args, {"OP": reduction, **call.activation.defines}, g.pixels * work)]
 
     return ClOp(
         op, claim=_claim, lower=lower, fuses_activation=True, fuses_pads=True, reads_rows=True, writes_rows=True

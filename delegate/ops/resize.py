@@ -8,8 +8,8 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Refusal, Step
 from litecl.delegate.kit.claims import C_TYPES, FLOAT, QUANTIZED, Specs, bits, moves, typed
+from litecl.delegate.kit.schedule import Chunks, chunks
 from litecl.delegate.kit.shared import packed
-from litecl.delegate.kit.shares import Chunks, chunks
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.resize import (
     RESIZE_BILINEAR,
@@ -21,9 +21,9 @@ from litecl.interpreter.ops.resize import (
 from litecl.interpreter.schema import TensorType
 
 
-def _share(call: Call) -> Chunks:
+def _share(kernel: str, call: Call) -> Chunks:
     *_, channels = call.outputs[0].shape
-    return chunks(call.outputs[0].spec.size // channels, call.target, work=channels)
+    return chunks(kernel, call.outputs[0].spec.size // channels, call.target, work=channels)
 
 
 def _sizes(call: Call) -> tuple[np.int32, ...]:
@@ -54,14 +54,14 @@ def _lower_integers(call: Call) -> list[Step]:
     ]
     tables: list[Arg] = [_between(lower, upper) for lower, upper, _ in sides]
     tables += [Const(distance.astype(np.float32 if real else np.int32)) for _, _, distance in sides]
-    share = _share(call)
+    share = _share("quantized_resize", call)
     of_reals: dict[str, str | int] = {"A": "float", "W": "float", "ONE": 1, "FLOATING": 1}
     defines: dict[str, str | int] = of_reals if real else {"A": _SUMS[x.spec.type], "W": "int", "ONE": 1024}
     if x.spec.type == TensorType.INT16:
         defines["WORDS"] = 1
     args = (x, y, *tables, *share.args, *_sizes(call))
     defines["T"] = C_TYPES[x.spec.type]
-    return [share.launch("quantized_resize", "quantized_bilinear", args, defines, 8 * y.spec.size)]
+    return [share.launch("quantized_bilinear", args, defines, 8 * y.spec.size)]
 
 
 def _lower_bilinear(call: Call) -> list[Step]:
@@ -71,16 +71,16 @@ def _lower_bilinear(call: Call) -> list[Step]:
     sides = [interpolation(call.options, x.shape[axis], y.shape[axis]) for axis in (1, 2)]
     tables: list[Arg] = [_between(lower, upper) for lower, upper, _ in sides]
     tables += [Const(distance.astype(np.float32)) for _, _, distance in sides]
-    share = _share(call)
+    share = _share("resize", call)
     defines: dict[str, str | int] = {"T": "float", "BILINEAR": 1}
-    return [share.launch("resize", "bilinear", (x, y, *tables, *share.args, *_sizes(call)), defines, 8 * y.spec.size)]
+    return [share.launch("bilinear", (x, y, *tables, *share.args, *_sizes(call)), defines, 8 * y.spec.size)]
 
 
 def _lower_nearest(call: Call) -> list[Step]:
     x, (y,) = call.input(0), call.outputs
     tables = [Const(nearest(call.options, x.shape[axis], y.shape[axis]).astype(np.int32)) for axis in (1, 2)]
-    share = _share(call)
-    return [share.launch("resize", "nearest", (x, y, *tables, *share.args, *_sizes(call)), {"T": bits(x.spec)})]
+    share = _share("resize", call)
+    return [share.launch("nearest", (x, y, *tables, *share.args, *_sizes(call)), {"T": bits(x.spec)})]
 
 
 def _claim_bilinear(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:

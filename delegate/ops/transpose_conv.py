@@ -58,7 +58,7 @@ def _lower(call: Call, x: Operand, bias: Operand | None, strides: tuple[int, int
     columns, kernel_height, kernel_width, _ = filter_.shape
     vertical = phases_of(kernel_height, strides[0], cut[0], out.shape[1])
     horizontal = phases_of(kernel_width, strides[1], cut[1], out.shape[2])
-    tile = tile_for(call.target, out.shape[0] * vertical[0].count * horizontal[0].count, columns)
+    tile = tile_for("conv_2d", call.target, out.shape[0] * vertical[0].count * horizontal[0].count, columns)
     padded, steps = packed_bias(bias, columns, 1, tile.panel, call.target)
     launches: list[Step] = [*steps]
     for v, h in product(vertical, horizontal):

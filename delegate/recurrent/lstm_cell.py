@@ -8,6 +8,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Call, Const, Launch, Operand, Refusal, Scratch, Target
 from litecl.delegate.kit import claims
+from litecl.delegate.kit.schedule import grid, group_of, rows_of
 from litecl.delegate.kit.shared import const
 from litecl.delegate.matmul.gemm import Product, gemm
 from litecl.delegate.matmul.packing import panels, stored, stored_as
@@ -16,7 +17,6 @@ from litecl.interpreter.graph import Array
 from litecl.interpreter.recurrent.lstm_cell import Layout
 from litecl.interpreter.schema import TensorType
 
-_GROUP = 64
 _NOTHING = np.zeros(1, np.float32)
 
 
@@ -156,7 +156,7 @@ def run_cell(
     """
     sums, launches = _of_inputs(cell, walk, inputs, call.target)
     width = call.target.vector_width
-    rows = _batch_rows(walk.batch, call.target)
+    rows = rows_of("lstm", call.target, walk.batch)
     blocks = -(-cell.units // width)
     scratch = Scratch(4 * walk.batch * blocks * width)
     shape = const(Recurrence(walk, cell.units, blocks, cell.outputs))
@@ -167,13 +167,9 @@ def run_cell(
     operands += [Const(array) for array in _projection(cell, width)]
     operands += [call.input(layout.output_state), call.input(layout.cell_state), *states, out, scratch]
     clips = (np.float32(call.options.cell_clip), np.float32(call.options.proj_clip))
-    group = 1 if call.target.kind == "cpu" else min(_GROUP, call.target.max_work_group_size)
-    launch = Launch(
-        "lstm",
+    launch = grid("lstm", call.target, (group_of("lstm", call.target), walk.batch), (1, rows)).launch(
         "lstm",
         (*operands, shape, *clips, *call.activation.bounds),
-        (group, -(-walk.batch // rows)),
-        (group, 1),
         _defines(cell, rows, width) | stored_as(recurrent) | call.activation.defines,
         flops(walk.steps * walk.batch, cell.gates * cell.units, cell.outputs),
     )
@@ -184,7 +180,7 @@ def _of_inputs(cell: Cell, walk: Walk, inputs: Sequence[Operand], target: Target
     """What the gates get from the inputs at all steps, with their biases where no normalization comes before them."""
     rows, width = walk.steps * walk.batch, target.vector_width
     columns = -(-cell.units // width) * width * cell.gates
-    tile = tile_for(target, rows, columns)
+    tile = tile_for("gemm", target, rows, columns)
     bias = [np.zeros_like(array) for array in cell.bias] if cell.norm else cell.bias
     start: Arg = Const(panels(_by_block([array[:, None] for array in bias], width), tile.panel))
     nothing = Const(np.zeros(-(-columns // tile.panel) * tile.panel, np.float32))
@@ -226,13 +222,6 @@ def _projection(cell: Cell, width: int) -> tuple[Array, Array]:
         return _NOTHING, _NOTHING
     bias = np.zeros(cell.outputs, np.float32) if cell.projection_bias is None else cell.projection_bias
     return panels(cell.projection, width), panels(bias[:, None], width)
-
-
-def _batch_rows(batch: int, target: Target) -> int:
-    """Rows of the batch that share the weights they meet: as many as the registers hold."""
-    if target.kind == "gpu" or batch == 1:
-        return 1
-    return 4 if batch > 2 and target.vector_width == 16 else 2
 
 
 def _defines(cell: Cell, rows: int, width: int) -> dict[str, str | int | float]:

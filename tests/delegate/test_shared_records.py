@@ -1,6 +1,5 @@
 """Records and codes that host and kernels share: laid out alike on the device, and declared in one place only."""
 
-import importlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass, make_dataclass
@@ -11,30 +10,23 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from cases import Case
 from litecl import kernels_cl
 from litecl.delegate import CLDelegate
 from litecl.delegate.cl_op import Target
-from litecl.delegate.claim.options import CLOptions
-from litecl.delegate.claim.partition import partition
 from litecl.delegate.kit import shared
 from litecl.delegate.opencl import programs
 from litecl.delegate.opencl.device import Device
-from litecl.delegate.ops import CL_OPS
 from litecl.delegate.plan.headers import CODES, RECORDS, header
-from litecl.delegate.plan.plan import plan
 from litecl.delegate.plan.region_tables import Entry
-from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError
-from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import unary
 from litecl.interpreter.ops.binary import SUB, SubOptions
-from litecl.interpreter.run.shapes import propagate
-from support import compare, devices, oracle
+from support import devices
 from support.build import Graph, model, randn
+from support.by_name import Fed, agrees, case_of, launches
 from support.loop_models import FLOAT, INT, below, int32, next_, plus, while_model
 
 KERNELS = sorted(Path(kernels_cl.__file__).parent.glob("*.*"))
@@ -108,7 +100,7 @@ def test_a_field_put_in_between_moves_on_both_sides(tmp_path: Path) -> None:
     assert run(devices.tested()[0], source, len(expected), tmp_path, *arrays) == expected
 
 
-def chain() -> tuple[bytes, list[Array]]:
+def chain() -> Fed:
     """Return a model whose operators are steps of one launch, and what it is fed."""
     g, rng = Graph(), np.random.default_rng(3)
     x, feed = g.input((3, 5)), randn(rng, 3, 5)
@@ -117,17 +109,11 @@ def chain() -> tuple[bytes, list[Array]]:
     return write(model(g.build(g.op(unary.TANH, [less], NoOptions())))), [feed]
 
 
-def loop() -> tuple[bytes, list[Array]]:
+def loop() -> Fed:
     """Return a model that is a loop, and what it is fed."""
     state = (((), INT), ((2, 3), FLOAT))
     model_ = while_model(state, below(5), lambda g, x: [next_(g, x[0]), plus(g, x[1], x[1])])
     return write(model_), [int32(0), randn(np.random.default_rng(4), 2, 3)]
-
-
-def case_of(table: str, op: str, name: str) -> tuple[bytes, list[Array]]:
-    """Return one of the tables' cases as a model, and what it is fed."""
-    found: Case = next(c for c in importlib.import_module(f"cases.{table}").CASES if (c.op.name, c.name) == (op, name))
-    return write(found.model()), list(found.feeds)
 
 
 _CASES = {
@@ -181,16 +167,7 @@ def shuffled() -> Iterator[set[type]]:
 
 @pytest.mark.parametrize("name", _CASES)
 def test_kernels_do_not_know_the_order_of_fields(name: str, shuffled: set[type]) -> None:
-    content, feeds = _CASES[name]()
-    interpreter = Interpreter(model_content=content, delegates=[CLDelegate(strict=True)])
-    interpreter.allocate_tensors()
-    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
-    assert interpreter.delegation_report().counters.kernel_launches
-    for detail, expected in zip(interpreter.get_output_details(), oracle.run(content, feeds), strict=True):
-        got = np.asarray(interpreter.get_tensor(detail["index"]))
-        compare.assert_close(got, expected, compare.DEVICE.get(expected.dtype.name, 0.0))
+    agrees(_CASES[name](), [CLDelegate(strict=True)])
 
 
 def test_the_cases_reach_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,11 +176,7 @@ def test_the_cases_reach_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared, "dtype_of", lambda record: found.add(record) or dtype_of(record))
     target = Target("cpu", vector_width=8, compute_units=2)
     for make in _CASES.values():
-        content, feeds = make()
-        model_ = read(content)
-        specs = propagate(model_, {0: [feed.shape for feed in feeds]})
-        for region in partition(0, model_, specs, CLOptions(), preserve=False).regions:
-            plan(region, model_, specs, target, 64, CL_OPS)
+        launches(make(), target)
     assert {*RECORDS} - found == {Entry}
 
 

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Refusal, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Refusal, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.shared import const
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
@@ -74,7 +74,7 @@ def _product(call: Call, g: Geometry, rows: int, *, asymmetric: bool) -> list[St
     """The launches for an input that is quantized as ``rows`` rows."""
     x, out = call.input(0), call.outputs[0]
     quantized, launches = hybrid.quantized_rows(x, rows, call.target, asymmetric=asymmetric)
-    work = patches(g, call.target)
+    work = patches("hybrid_conv_2d", g, call.target)
     panel, width = work.tile.panel, call.target.vector_width
     values = hybrid.integers(call.input(1)).reshape(g.groups, g.group_columns, -1)
     stage = Const(_stage(call, values, panel, width))
@@ -85,12 +85,9 @@ def _product(call: Call, g: Geometry, rows: int, *, asymmetric: bool) -> list[St
         out,
         const(HybridConvolution(work.gather(x.spec.size), g.pixels // rows)),
     )
-    product = Launch(
-        "hybrid_conv_2d",
+    product = work.grid.launch(
         "hybrid_conv_2d",
         (*operands, np.int32(call.residual is not None), *call.activation.bounds),
-        work.grid.global_size,
-        work.grid.local_size,
         work.tile.defines | call.activation.defines | {"T": "uchar"},
         flops(g.pixels, g.columns, g.depth),
     )

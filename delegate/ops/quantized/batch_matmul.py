@@ -7,8 +7,8 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
+from litecl.delegate.kit.schedule import chunks
 from litecl.delegate.kit.shared import const
-from litecl.delegate.kit.shares import chunks
 from litecl.delegate.kit.strided import Memory, copy, view
 from litecl.delegate.matmul.geometry import matrix
 from litecl.delegate.matmul.patches import Groups, Patches, patches
@@ -45,17 +45,14 @@ def _lower(call: Call) -> list[Step]:
         rows = out.spec.size // columns
     groups = Groups(products, 0 if alone else rows * depth, rows * columns)
     left, steps = _rows_first(call)
-    work = patches(matrix(rows, depth, columns), call.target, groups)
+    work = patches("quantized_conv_2d", matrix(rows, depth, columns), call.target, groups)
     x_zero, row_factor = unsigned_zero(x.spec), -zero_point(y.spec)
     packed, stage, packing = _packed(call, work, x_zero)
     shape = QuantizedConvolution(work.gather(x.spec.size), x_zero, bounds_of(options, out.spec), row_factor)
     operands: tuple[Arg, ...] = (left, packed, stage, work.scratch, out, const(shape))
-    launch = Launch(
-        "quantized_conv_2d",
+    launch = work.grid.launch(
         "quantized_conv_2d",
         operands,
-        work.grid.global_size,
-        work.grid.local_size,
         work.tile.defines | {"T": claims.C_TYPES[out.spec.type]} | ({"ROW_SUMS": 1} if row_factor else {}),
         flops(products, rows, columns, depth),
     )
@@ -83,10 +80,10 @@ def _packed(call: Call, work: Patches, x_zero: int) -> tuple[Scratch, Scratch, L
     factor = scale(float(products) / _scale(out))
     row_step, column_step = (1, depth) if call.options.adj_y else (columns, 1)
     added = depth * x_zero * zero_point(y.spec)
-    share = chunks(work.groups.count * vectors, call.target, work=width * depth)
+    share = chunks("pack_columns", work.groups.count * vectors, call.target, work=width * depth)
     sizes = (depth, columns, row_step, column_step, row_bytes, vectors, panel, x_zero, added)
     args: tuple[Arg, ...] = (y, packed, stage, const(factor), *share.args, *(np.int32(size) for size in sizes))
-    return packed, stage, share.launch("pack_columns", "pack_columns", args, {"T": claims.C_TYPES[y.spec.type]})
+    return packed, stage, share.launch("pack_columns", args, {"T": claims.C_TYPES[y.spec.type]})
 
 
 def _scale(spec: TensorSpec) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Refusal, Step
-from litecl.delegate.kit import shares
+from litecl.delegate.kit import schedule
 from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, typed
 from litecl.delegate.kit.shared import const
 from litecl.delegate.ops.binary import together
@@ -132,9 +132,9 @@ def _cl_op(op: Op, function: str, sign: int | None) -> ClOp:
             defines = {"LINEAR": 1, "T": defines["T"]}
         scales = const(linear or _scales(op, call, sums=sign is not None))
         a, b, path = together(a, b, c)
-        share = shares.elements(c.spec.size, call.target)
+        share = schedule.elements("quantized_binary", c.spec.size, call.target)
         args: tuple[Arg, ...] = (a, b, c, path.table, scales, *share.args, *path.arguments)
-        return [share.launch("quantized_binary", "quantized_binary", args, defines, c.spec.size)]
+        return [share.launch("quantized_binary", args, defines, c.spec.size)]
 
     return ClOp(op, claim=_claim, lower=lower)
 

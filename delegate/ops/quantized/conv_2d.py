@@ -127,7 +127,7 @@ def convolution(
     words = x.spec.type == TensorType.INT16
     if words:
         g, weights = g.words, weights.words
-    work = patches(g, call.target, words=words)
+    work = patches("quantized_conv_2d", g, call.target, words=words)
     x_zero, bounds = unsigned_zero(x.spec), bounds_of(call.options, out.spec)
     shape = QuantizedConvolution(work.gather(x.spec.size * x.spec.dtype.itemsize), x_zero, bounds, weights.factor)
     panel, width = work.tile.panel, call.target.vector_width
@@ -148,15 +148,7 @@ def convolution(
         defines["WORDS"] = 1
     if weights.factor:
         defines["ROW_SUMS"] = 1
-    return Launch(
-        "quantized_conv_2d",
-        "quantized_conv_2d",
-        operands,
-        work.grid.global_size,
-        work.grid.local_size,
-        defines,
-        operations,
-    )
+    return work.grid.launch("quantized_conv_2d", operands, defines, operations)
 
 
 CL_OPS = (

@@ -6,8 +6,8 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, Const, Launch
 from litecl.delegate.kit import claims
+from litecl.delegate.kit.schedule import chunks
 from litecl.delegate.kit.shared import const
-from litecl.delegate.kit.shares import chunks
 from litecl.delegate.matmul.geometry import Geometry, geometry
 from litecl.delegate.ops.quantized.conv_2d import is_wide
 from litecl.delegate.quantized.integers import Bounds, Weights, bounds_of
@@ -38,11 +38,11 @@ def launch(call: Call, weights: Weights) -> Launch:
         stage = by_multiplier.wide_stage(width, width, real=False)
     else:
         stage = by_multiplier.stage(width, width, 0, bounds)
-    share = chunks(g.pixels, call.target, work=g.columns * g.taps)
+    share = chunks("quantized_depthwise_16", g.pixels, call.target, work=g.columns * g.taps)
     tables = (Const(_padded(by_multiplier.values, lanes)), Const(stage.fields))
     args: tuple[Arg, ...] = (x, *tables, out, const(WordDepthwise(g, lanes, bounds)), *share.args)
     defines: dict[str, str | int | float] = {**stage.defines, "T": claims.C_TYPES[out.spec.type], "WORDS": 1}
-    return share.launch("quantized_depthwise_16", "quantized_depthwise_16", args, defines, 2 * out.spec.size * g.taps)
+    return share.launch("quantized_depthwise_16", args, defines, 2 * out.spec.size * g.taps)
 
 
 def _by_multiplier(weights: Weights, channels: int) -> Weights:

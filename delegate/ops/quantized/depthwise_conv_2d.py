@@ -8,6 +8,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Refusal, Step, Target
 from litecl.delegate.kit import claims
+from litecl.delegate.kit.schedule import grid, rows_of, spread
 from litecl.delegate.kit.shared import const
 from litecl.delegate.matmul.geometry import Geometry, geometry
 from litecl.delegate.matmul.tile import flops
@@ -19,12 +20,10 @@ from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, windows
 from litecl.interpreter.schema import TensorType
 
-_PIXELS = (4, 5, 6, 3)  # columns of the output that a piece may compute, the best first
+_KERNEL = "quantized_depthwise_conv_2d"
 _WIDEST_UNROLLED = 5
 _LEAST_FLAT = 4  # fewer do not make up for columns that are loaded anew for every tap
 _GROUP = 4  # rows of the kernel that are multiplied at once
-_ITEMS_PER_UNIT = 8
-_LEAST_ITEM_OPERATIONS = 1e5
 
 
 @dataclass(frozen=True)
@@ -85,13 +84,10 @@ def _launch(call: Call, weights: Weights) -> Launch:
         out,
         const(shape),
     )
-    grid = (-(-g.channels // shape.item_channels), -(-g.images * g.out_height // shape.item_rows))
-    return Launch(
-        "quantized_depthwise_conv_2d",
+    counts = (g.channels, g.images * g.out_height)
+    return grid(_KERNEL, target, counts, (shape.item_channels, shape.item_rows)).launch(
         "quantized_depthwise_conv_2d",
         operands,
-        grid,
-        (1, 1),
         _defines(g, width, flat, call) | stage.defines,
         flops(out.spec.size, g.taps),
     )
@@ -134,30 +130,23 @@ def _shape(call: Call, g: Geometry, width: int, parts: int) -> QuantizedDepthwis
         g,
         -(-g.channels // (4 * width)) * width,
         parts,
-        *_items(call, width),
+        *_items(g, width, call.target),
         call.input(0).spec.size,
         bounds_of(call.options, call.outputs[0].spec),
     )
 
 
-def _items(call: Call, width: int) -> tuple[int, int]:
+def _items(g: Geometry, width: int, target: Target) -> tuple[int, int]:
     """Output rows and channels of a work-item."""
-    out, filter_ = call.outputs[0], call.input(1)
-    rows, channels = out.shape[0] * out.shape[1], out.shape[3]
-    if call.target.kind == "gpu":
+    if target.kind == "gpu":
         return 1, 4 * width
-    operations = flops(out.spec.size, filter_.shape[1] * filter_.shape[2])
-    wanted = max(1, min(call.target.compute_units * _ITEMS_PER_UNIT, int(operations / _LEAST_ITEM_OPERATIONS)))
-    if call.target.compute_units == 1:
-        wanted = 1
-    item_rows = -(-rows // min(rows, wanted))
-    blocks = -(-channels // (4 * width))
-    parts = min(blocks, max(1, wanted // -(-rows // item_rows)))
-    return item_rows, -(-blocks // parts) * 4 * width
+    rows, blocks = g.images * g.out_height, -(-g.channels // (4 * width))
+    item_rows, item_blocks = spread(_KERNEL, target, rows, blocks, flops(rows, g.out_width, g.channels, g.taps))
+    return item_rows, item_blocks * 4 * width
 
 
 def _defines(g: Geometry, width: int, flat: int, call: Call) -> dict[str, str | int | float]:
-    pixels = 1 if flat > 1 else min(_PIXELS, key=lambda n: -(-g.out_width // n) * n)
+    pixels = 1 if flat > 1 else rows_of(_KERNEL, call.target, g.out_width)
     defines: dict[str, str | int | float] = {"PIXELS": pixels, "ROWS": min(_GROUP, g.kernel_height)}
     defines["T"] = claims.C_TYPES[call.outputs[0].spec.type]
     if g.dilation_x == 1 and g.kernel_width <= _WIDEST_UNROLLED and g.stride_x <= 2:

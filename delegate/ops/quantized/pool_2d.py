@@ -7,8 +7,8 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Refusal, Step
 from litecl.delegate.kit.claims import C_TYPES, QUANTIZED, Specs, given, typed
+from litecl.delegate.kit.schedule import chunks
 from litecl.delegate.kit.shared import const
-from litecl.delegate.kit.shares import chunks
 from litecl.delegate.matmul.geometry import geometry
 from litecl.delegate.quantized.integers import alike, bounded, bounds_of
 from litecl.interpreter.graph import TensorSpec
@@ -32,11 +32,11 @@ def _cl_op(op: Op, reduction: str) -> ClOp:
         x, (y,) = call.input(0), call.outputs
         g = geometry(windows(op.name, call.options, x.shape), x.shape, 1, x.shape[3])
         work = g.taps * g.channels
-        share = chunks(g.pixels, call.target, work=work)
+        share = chunks("quantized_pool_2d", g.pixels, call.target, work=work)
         bounds = bounds_of(call.options, y.spec)
         args: tuple[Arg, ...] = (x, y, const(g), *share.args, np.int32(bounds.low), np.int32(bounds.high))
         defines = {"OP": reduction, "T": C_TYPES[y.spec.type]}
-        return [share.launch("quantized_pool_2d", "quantized_pool_2d", args, defines, g.pixels * work)]
+        return [share.launch("quantized_pool_2d", args, defines, g.pixels * work)]
 
     return ClOp(op, claim=_claim, lower=lower)
 
