@@ -73,12 +73,13 @@ def _launch(call: Call, weights: Weights) -> Launch:
     g = _window(call)
     flat = _flat(g, target)
     width = target.vector_width if flat > 1 else _width(x.shape[3], target)
-    shape = _shape(call, g, width, 2 if weights.factor else 1)
     weights = weights.repeated(flat)
+    parts = _parts(weights)
+    shape = _shape(call, g, width, len(parts))
     stage = weights.stage(4 * shape.lanes, 4 * shape.lanes, unsigned_zero(x.spec), shape.bounds)
     operands = (
         x,
-        Const(_packed(weights, shape)),
+        Const(_packed(parts, shape)),
         Const(_by_lane(stage.fields, shape.lanes)),
         Const(np.full(4 * width, fixed_point.zero_point_of(DEPTHWISE_CONV_2D.name, x.spec), x.spec.dtype)),
         out,
@@ -107,12 +108,20 @@ def _width(channels: int, target: Target) -> int:
     return next(width for width in (16, 8, 4) if width <= target.vector_width and (4 * width <= channels or width == 4))
 
 
-def _packed(weights: Weights, shape: QuantizedDepthwise) -> Array:
-    """[parts, row groups, kernel_width, 4, lanes, 4 rows]: weights of more than 8 bits are a sum of two parts."""
-    values = weights.values.astype(np.int16) + weights.factor
-    first = np.clip(values, -128, 127)
+def _parts(weights: Weights) -> Array:
+    """Weights less their zero point, which may be -255 to 255, as signed bytes to be added: [parts, columns, depth]."""
+    rest = weights.values[0].astype(np.int16) + weights.factor
+    parts: list[Array] = []
+    while not parts or rest.any():
+        parts.append(np.clip(rest, -128, 127).astype(np.int8))
+        rest = rest - parts[-1]
+    return np.stack(parts)
+
+
+def _packed(parts: Array, shape: QuantizedDepthwise) -> Array:
+    """[parts, row groups, kernel_width, 4, lanes, 4 rows]."""
     height, width, count, lanes = shape.window.kernel_height, shape.window.kernel_width, shape.parts, shape.lanes
-    parts = np.stack([first, values - first])[:count].reshape(count, -1, height, width)
+    parts = parts.reshape(count, -1, height, width)
     groups = -(-height // _GROUP)
     padded = np.zeros((count, 4 * lanes, groups * _GROUP, width), np.int8)
     padded[:, : parts.shape[1], :height] = parts
