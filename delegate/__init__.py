@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from litecl.delegate.cl_op import Call, ClOp, Launch, Refusal
 from litecl.delegate.report import DelegationReport
-from litecl.delegate.tuning import Tuning
+from litecl.delegate.tuning import Schedule, TileShape, Tuning
 
 if TYPE_CHECKING:
     from litecl.delegate.delegate import CLDelegate
 
-__all__ = ["CLDelegate", "Call", "ClOp", "DelegationReport", "Launch", "Refusal", "Tuning"]
+__all__ = ["CLDelegate", "Call", "ClOp", "DelegationReport", "Launch", "Refusal", "Schedule", "TileShape", "Tuning"]
 
 
 def __getattr__(name: str) -> Any:

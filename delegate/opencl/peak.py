@@ -6,8 +6,8 @@ import numpy as np
 import pyopencl as cl
 
 from litecl.delegate.opencl.device import Device, choose
+from litecl.delegate.plan.headers import Peak
 
-_CHAINS = 12  # of peak.cl
 _STEPS = 20_000
 _RUNS = 12
 
@@ -27,4 +27,4 @@ def fma_flops() -> float:
         cl.enqueue_nd_range_kernel(device.queue, kernel, (items,), (1,))
         device.queue.finish()
         times_s.append(time.perf_counter() - start_s)
-    return 2.0 * items * steps * _CHAINS * target.vector_width / min(times_s)
+    return 2.0 * items * steps * Peak.CHAINS * target.vector_width / min(times_s)

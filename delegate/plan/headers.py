@@ -1,5 +1,6 @@
 """The records and codes that kernel files include by name: ``#include <Geometry>``."""
 
+from enum import IntEnum
 from functools import cache
 
 from litecl.delegate.kit.shared import text
@@ -32,13 +33,20 @@ from litecl.delegate.quantized.integers import Scale, StageRow, WideRow
 from litecl.delegate.recurrent.lstm_cell import Gate, Peephole, Recurrence
 from litecl.interpreter.errors import KernelBuildError
 
+
+class Peak(IntEnum):
+    """CHAINS: multiply-adds of peak.cl at once, of which none waits for another (``delegate/opencl/peak.py``)."""
+
+    CHAINS = 12
+
+
 RECORDS: tuple[type, ...] = (
     *(Axis, Begin, Between, ChainStep, Convolution, Depthwise, Entry, Gather, Geometry, HybridConvolution, LinearSum),
     *(Place, QuantizedConvolution, QuantizedDepthwise, Recurrence, Scale, ScaledPair, Winograd, WordDepthwise),
 )
 CODES: tuple[type, ...] = (
-    *(BranchFlag, ChainArray, Control, Count, Gate, GatherSize, HybridRow, LaunchLine, LoopFlag, Peephole, RegionSize),
-    *(Shift, Square, StageRow, StepCode, WideRow),
+    *(BranchFlag, ChainArray, Control, Count, Gate, GatherSize, HybridRow, LaunchLine, LoopFlag, Peak, Peephole),
+    *(RegionSize, Shift, Square, StageRow, StepCode, WideRow),
 )
 _BY_NAME = {shared.__name__: shared for shared in (*RECORDS, *CODES)}
 
