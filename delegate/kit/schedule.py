@@ -13,6 +13,8 @@ import numpy as np
 from litecl.delegate.cl_op import Arg, Launch, Target
 from litecl.delegate.tuning import Schedule, TileShape
 
+# Tiles by the width of a CPU's vectors: of a product, as its registers hold them; of pixels in one line, which share what
+# they see; of rows of a batch, which share the weights that they meet; and of pixels of a depthwise convolution.
 _REGISTER_TILES: Mapping[int, tuple[TileShape, ...]] = {
     16: (TileShape(7, 2, 0.97), TileShape(7, 3, 1.0), TileShape(14, 1, 0.82)),
     8: (TileShape(6, 2, 1.0), TileShape(4, 3, 0.95), TileShape(12, 1, 0.8)),
@@ -29,6 +31,10 @@ _BATCH_TILES: Mapping[int, tuple[TileShape, ...]] = {
     4: (TileShape(2, 1, 1.0), TileShape(1, 1, 0.55)),
 }
 _PIXEL_TILES = tuple(TileShape(pixels, 1, 1.0) for pixels in (4, 5, 6, 3))
+
+# Schedules of kernels for which the defaults of ``Schedule`` are not the best. On a CPU, near_bytes are the panels that
+# all rows of a tile pass, the rows of a block of channels, the transformed patches beside small weights; far_bytes are
+# weights, or the patches beside large ones.
 _PRODUCT = Schedule(items_per_unit=8, least=5e4, most=1e6, near_bytes=1 << 15, far_bytes=1 << 19)
 _BYTES = Schedule(items_per_unit=8, least=1e5)
 _CPU: Mapping[str, Schedule] = {
