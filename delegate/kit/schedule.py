@@ -13,8 +13,8 @@ import numpy as np
 from litecl.delegate.cl_op import Arg, Launch, Target
 from litecl.delegate.tuning import Schedule, TileShape
 
-# Tiles by the width of a CPU's vectors: of a product, as its registers hold them; of pixels in one line, which share what
-# they see; of rows of a batch, which share the weights that they meet; and of pixels of a depthwise convolution.
+# Tiles by the width of a CPU's vectors: of a product, as its registers hold them; of pixels in one line, which share
+# what they see; of rows of a batch, which share the weights that they meet; of pixels of a depthwise convolution.
 _REGISTER_TILES: Mapping[int, tuple[TileShape, ...]] = {
     16: (TileShape(7, 2, 0.97), TileShape(7, 3, 1.0), TileShape(14, 1, 0.82)),
     8: (TileShape(6, 2, 1.0), TileShape(4, 3, 0.95), TileShape(12, 1, 0.8)),
