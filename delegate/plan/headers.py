@@ -35,7 +35,7 @@ from litecl.interpreter.errors import KernelBuildError
 
 
 class Peak(IntEnum):
-    """CHAINS: multiply-adds of peak.cl at once, of which none waits for another (``delegate/opencl/peak.py``)."""
+    """CHAINS: multiply-adds of peak.cl at once, of which none waits for another (``perf/measure/peak.py``)."""
 
     CHAINS = 12
 

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from litecl.delegate import CLDelegate, Tuning
+from litecl.delegate.backend.protocols import FoundDevice
 from litecl.delegate.cl_op import Target
+from litecl.delegate.devices import choose, devices
 from litecl.delegate.kit.schedule import schedule_of
 from litecl.delegate.matmul.tile import flops
-from litecl.delegate.opencl.device import choose, devices, target_of
 from litecl.delegate.tuning import Measurement, Schedule, Timing, file_of, measurement, save
 from litecl.interpreter import Interpreter
 from litecl.perf.measure import peer_models
@@ -30,7 +31,7 @@ _MODEL_SIDES = (8, 11, 16, 23, 32, 45, 64)
 _MODEL_CHANNELS, _MODEL_LAYERS = 64, 4
 
 Subject = tuple[str, bytes]  # a model by its name
-Candidates = Mapping[str, tuple[Any, Tuning]]  # a device and a tuning by their name
+Candidates = Mapping[str, tuple[FoundDevice, Tuning]]  # a device and a tuning by their name
 
 
 @dataclass(frozen=True)
@@ -59,29 +60,30 @@ def tuned(directory: Path, *, again: bool = False, tick: Tick = no_tick) -> list
     """
     rows = []
     for index, device in enumerate(devices()):
-        found = None if again else measurement(directory, device)
+        found = None if again else measurement(directory, device.identity)
         if found is None:
             found = measure(device, directory, tick)
-            save(directory, device, found)
+            save(directory, device.identity, device.name, found)
         names = dict.fromkeys(timing.choice for timing in found.timings)
-        choices = {name: _values(name, found.tuning, target_of(device)) for name in names}
-        rows.append(Tuned(index, device.name, file_of(directory, device), found.tuning, found.timings, choices))
+        choices = {name: _values(name, found.tuning, device.target()) for name in names}
+        file = file_of(directory, device.identity)
+        rows.append(Tuned(index, device.name, file, found.tuning, found.timings, choices))
     return rows
 
 
-def measure(device: Any, directory: Path, tick: Tick = no_tick) -> Measurement:
-    """Times the candidates of every choice that there is on a pyopencl device.
+def measure(device: FoundDevice, directory: Path, tick: Tick = no_tick) -> Measurement:
+    """Times the candidates of every choice that there is on a device.
 
     directory: where programs are kept.
     """
-    target, bench = target_of(device), _Bench(directory, tick)
+    target, bench = device.target(), _Bench(directory, tick)
     trials = _GPU_TRIALS if target.kind == "gpu" else _CPU_TRIALS
     found = {trial.kernel: _schedule(trial, device, target, bench) for trial in trials}
     schedules = {kernel: schedule for kernel, schedule in found.items() if schedule is not None}
     if target.kind == "gpu":
         return Measurement(Tuning(schedules=schedules), tuple(bench.timings))
     settings = _winograd_channels(device, target.vector_width, bench)
-    single, default = choose(None, None, 0.0), choose(None, None, inf)
+    single, default = choose(), choose(flops=inf)
     if device == default != single:
         settings |= _small_flops(device, single, bench)
     return Measurement(Tuning(**settings, schedules=schedules), tuple(bench.timings))
@@ -102,7 +104,7 @@ class _Bench:
         self.timings.append(Timing(choice, name, dict(zip(candidates, best, strict=True))))
         return best
 
-    def _ready(self, content: bytes, device: Any, tuning: Tuning) -> Interpreter:
+    def _ready(self, content: bytes, device: FoundDevice, tuning: Tuning) -> Interpreter:
         delegate = CLDelegate(device, cache_dir=self._directory, tuning=tuning, strict=True)
         interpreter = Interpreter(model_content=content, delegates=[delegate])
         prepare(interpreter, random_inputs(interpreter.get_input_details(), seed=0))
@@ -110,7 +112,7 @@ class _Bench:
         return interpreter
 
 
-def _winograd_channels(device: Any, vector_width: int, bench: _Bench) -> dict[str, float]:
+def _winograd_channels(device: FoundDevice, vector_width: int, bench: _Bench) -> dict[str, float]:
     sizes = [channels for channels in _CHANNELS if channels >= vector_width]
     never = 2.0 * sizes[-1]
     candidates = {
@@ -121,7 +123,7 @@ def _winograd_channels(device: Any, vector_width: int, bench: _Bench) -> dict[st
     return {"winograd_channels": crossover(sizes, times, never)}
 
 
-def _small_flops(device: Any, single: Any, bench: _Bench) -> dict[str, float]:
+def _small_flops(device: FoundDevice, single: FoundDevice, bench: _Bench) -> dict[str, float]:
     channels, count = _MODEL_CHANNELS, _MODEL_LAYERS
     candidates = {"one thread": (single, Tuning()), "all threads": (device, Tuning())}
     times = [bench.times("small_flops", _products(side, channels, count), candidates) for side in _MODEL_SIDES]
@@ -165,7 +167,7 @@ _CPU_TRIALS = (
 _GPU_TRIALS = tuple(_Trial(kernel, "group", (32, 64, 128, 256)) for kernel in ("gemm", "conv_2d", "depthwise_conv_2d"))
 
 
-def _schedule(trial: _Trial, device: Any, target: Target, bench: _Bench) -> Schedule | None:
+def _schedule(trial: _Trial, device: FoundDevice, target: Target, bench: _Bench) -> Schedule | None:
     """Return the schedule with the best value, None where the default is as good."""
     default = schedule_of(trial.kernel, target)
     values = dict.fromkeys((getattr(default, trial.field), *trial.values))
