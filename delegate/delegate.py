@@ -26,6 +26,8 @@ class CLDelegate(CLOptions):
     max_loop_iterations: of a WHILE on the device each time it runs; one that goes on raises ModelError, and variables
         are as they were before. None lets it go on. On a CPU device a loop runs within one kernel, which nothing
         interrupts; queued loops, as on a GPU, hear Ctrl-C. queue_loops: queue them on a CPU device too.
+    dump_passes: a folder in which every region is written as text, as it is after each pass of planning, in a folder
+        of its own (``region0``).
     custom_ops: device operators of your own, for the records given to ``Interpreter(custom_ops=...)``. Their launches
         name a kernel file by its absolute path, without ``.cl``; it is written as those of litecl are.
     """

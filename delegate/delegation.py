@@ -16,6 +16,7 @@ from litecl.delegate.claim.control import FOLDED
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import Partitioning, Region, partition
 from litecl.delegate.devices import forget, open_device, tuning_of
+from litecl.delegate.plan.dump import dump_of
 from litecl.delegate.plan.plan import Plan, plan
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, PartitionRow, summary, warn
 from litecl.interpreter import limits
@@ -188,7 +189,8 @@ class CLDelegation:
             tuning = tuning_of(self.options, device)
             target = replace(device.target, half_weights=self.options.precision == "fp16", tuning=tuning)
             with typed_planning("planning a region"):
-                planned = plan(region, model, specs, target, device.alignment, self.options.cl_ops)
+                observe = dump_of(self.options.dump_passes, number)
+                planned = plan(region, model, specs, target, device.alignment, self.options.cl_ops, observe)
             _reserve(planned)
             return Program(planned, device, number, self.options)
 

@@ -49,6 +49,9 @@ class CLOptions:
     strict: bool = False
     max_loop_iterations: int | None = None
     queue_loops: bool = False
+    dump_passes: str | PathLike[str] | None = field(
+        default=None, metadata=_flag("--dump-passes", "write every region there, as it is after each pass of planning")
+    )
     custom_ops: Collection[ClOp] = ()
 
     def __post_init__(self) -> None:

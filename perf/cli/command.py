@@ -78,6 +78,8 @@ def _kind(hint: Any) -> dict[str, Any]:
         return {"choices": get_args(hint)}
     if int in get_args(hint):
         return {"type": positive, "metavar": "N"}
+    if str in get_args(hint):
+        return {"type": Path, "metavar": "DIR"}
     return {"type": _device_name, "metavar": "DEVICE"}
 
 

@@ -85,6 +85,16 @@ def test_inspect_nodes_and_delegation(path: Path, capsys: pytest.CaptureFixture[
     assert "of 3 nodes in" in shown
 
 
+def test_inspect_writes_regions_after_passes(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``--dump-passes`` asks for the delegate too."""
+    found = data(capsys, "inspect", path, "--dump-passes", tmp_path / "passes")
+    assert found["delegation"]["partitions"]
+    files = sorted((tmp_path / "passes" / "region0").iterdir())
+    assert [file.name for file in files] == ["000_subgraph0_claimed.txt", "001_subgraph0_chains.txt"]
+    assert "MUL" in files[0].read_text()
+    assert "chain(%0)" in files[1].read_text()
+
+
 def test_run_is_repeatable_and_the_same_on_both_sides(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     on_device = data(capsys, "run", path, "--random", 3)
     on_cpu = data(capsys, "run", path, "--random", 3, "--cpu")

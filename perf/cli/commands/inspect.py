@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> Output:
     data: dict[str, Any] = {"model": str(args.model), **asdict(summary)}
     view = [summary_view(args.model.name, summary)]
     delegation = None
-    if args.delegate:
+    if args.delegate or args.dump_passes:
         interpreter = Interpreter(model, delegates=[CLDelegate(**device_options(args))])
         interpreter.allocate_tensors()
         delegation = interpreter.delegation_report()
