@@ -6,13 +6,14 @@
 from typing import TYPE_CHECKING, Any
 
 from litecl.delegate.cl_op import Call, ClOp, Launch, Refusal
+from litecl.delegate.progress import BuildStep
 from litecl.delegate.report import DelegationReport
 from litecl.delegate.tuning import Tuning
 
 if TYPE_CHECKING:
     from litecl.delegate.delegate import CLDelegate
 
-__all__ = ["CLDelegate", "Call", "ClOp", "DelegationReport", "Launch", "Refusal", "Tuning"]
+__all__ = ["BuildStep", "CLDelegate", "Call", "ClOp", "DelegationReport", "Launch", "Refusal", "Tuning"]
 
 
 def __getattr__(name: str) -> Any:

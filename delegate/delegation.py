@@ -19,10 +19,12 @@ from litecl.delegate.opencl.runner import Program
 from litecl.delegate.plan.plan import Plan, plan
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, PartitionRow, summary, warn
 from litecl.interpreter import limits
-from litecl.interpreter.errors import DelegateError, LimitError, OutOfDeviceMemory
+from litecl.interpreter.errors import DelegateError, DeviceNotFound, LimitError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Inputs, NoOptions
 from litecl.interpreter.run.executor import Frame
+
+REGION = "CL_REGION"  # the operator of a node that runs a region
 
 
 @dataclass
@@ -57,6 +59,8 @@ class CLDelegation:
             flops = work_flops(self.original, self.specs)
             self._device = open_device(self.options, flops, self.passed_over)
             hits_before = self._device.programs.cache_hits
+        except DeviceNotFound:  # a user who names a device means it
+            raise
         except DelegateError as error:
             self._fail(error)
         self.model = replace(self.original, subgraphs=self._subgraphs())
@@ -177,7 +181,7 @@ class CLDelegation:
             warn(f"a region on {self._device.name} is {program.manner}")
         self._programs[number] = program
         runner = _RegionRunner(self, program, nodes)
-        op = ControlOp("CL_REGION", NoOptions, _keep_declared, runner.run)
+        op = ControlOp(REGION, NoOptions, _keep_declared, runner.run)
         return Node(op, region.inputs, region.outputs, NoOptions())
 
     def _program(self, region: Region, device: Device, number: int) -> Program:

@@ -23,7 +23,7 @@ def index(name: str, value: Any) -> int:
 
 
 def shape(value: npt.ArrayLike) -> Shape:
-    """Return the dimensions that a caller asks for. Raises ArgumentError for no numbers, ShapeError for impossible ones."""
+    """Return the dimensions that a caller asks for. Raises ArgumentError for no numbers, ShapeError for others."""
     try:
         array = np.asarray(value)
         dimensions = tuple(int(d) for d in array.reshape(-1))

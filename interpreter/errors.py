@@ -15,8 +15,8 @@
         ├── KernelBuildError    a kernel that does not compile there
         └── OutOfDeviceMemory   an allocation that the device refuses
 
-Each is also the built-in error that LiteRT raises in its place, so that ``except ValueError`` and the like keep working:
-LiteRT raises ValueError for some faults of a model and RuntimeError for others, so a ModelError is both.
+Each is also the built-in error that LiteRT raises in its place, so that ``except ValueError`` and the like keep
+working: LiteRT raises ValueError for some faults of a model and RuntimeError for others, so a ModelError is both.
 
 An error is raised where the fault is seen, saying what was expected and what was got; each level above adds where it
 happened with ``add_note``.

@@ -216,9 +216,9 @@ class Interpreter(Introspection, Lifetime):
         """A copy of a tensor's value: outputs, inputs, constants, variables and, if preserved, intermediates."""
         return np.array(self._value(tensor_index, subgraph_index))
 
-    def tensor(self, tensor_index: int) -> Callable[[], Array]:
+    def tensor(self, tensor_index: int, *, subgraph_index: int = 0) -> Callable[[], Array]:
         """A function that returns the tensor's current value without a copy; write into an input through it."""
-        return lambda: self._value(tensor_index, 0)
+        return lambda: self._value(tensor_index, subgraph_index)
 
     def _value(self, tensor: int, subgraph: int) -> Array:
         spec = self._spec(tensor, subgraph)

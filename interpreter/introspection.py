@@ -17,7 +17,7 @@ class Introspection:
 
     _model: Model
     _specs: Sequence[Sequence[TensorSpec]]  # by subgraph, as far as shapes are known
-    _entries: Mapping[int, tuple[Shape, ...]]  # shapes of the inputs of each subgraph that a caller may run
+    _entries: dict[int, tuple[Shape, ...]]  # shapes of the inputs of each subgraph that a caller may run
     _values: Mapping[int, Mapping[int, Array]]  # what the last invoke computed
 
     @property

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from litecl.interpreter.errors import ModelError
@@ -12,7 +13,7 @@ class Lifetime:
     """``close``, ``with`` and pickling, for a class that is made anew from keywords."""
 
     _arguments: Mapping[str, Any]  # of the constructor, see ``kept``
-    _entries: Mapping[int, tuple[Shape, ...]]
+    _entries: dict[int, tuple[Shape, ...]]
     _running: Any
 
     def close(self) -> None:
@@ -45,7 +46,12 @@ class Lifetime:
         """
         if any(isinstance(value, Model) for value in self._arguments.values()):
             raise ModelError("an interpreter of a Model cannot be pickled: give the path or the bytes of a file")
-        return _made_again, (type(self), self._arguments, dict(self._entries), getattr(self, "_executor", None) is not None)
+        return _made_again, (
+            type(self),
+            self._arguments,
+            dict(self._entries),
+            getattr(self, "_executor", None) is not None,
+        )
 
 
 def kept(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,7 +59,7 @@ def kept(arguments: Mapping[str, Any]) -> dict[str, Any]:
     given = {name: value for name, value in arguments.items() if name not in ("self", "__class__")}
     path = given["model_path"]
     if isinstance(path, str | os.PathLike) and path:
-        given["model_path"] = os.path.abspath(path)
+        given["model_path"] = str(Path(path).absolute())
     return given
 
 

@@ -1,7 +1,6 @@
 """Delegates by name, as TFLite loads them from shared libraries."""
 
 import importlib
-from abc import ABCMeta
 from collections.abc import Mapping
 from os import fspath
 from pathlib import PurePath
@@ -16,16 +15,18 @@ NAMES = ("litecl", "opencl", "gpu")
 _MODULE = "litecl.delegate"  # imported when asked for: the interpreter alone needs no OpenCL
 
 
-class Delegate(metaclass=ABCMeta):
-    """TFLite's class: ``Delegate(library, options)`` is a delegate by name, see ``load_delegate``."""
+class _ByAbility(type):
+    """Makes everything that can be used as a delegate an instance."""
 
-    def __new__(cls, library: Any, options: Mapping[Any, Any] | None = None) -> Any:
-        """Return the delegate itself, which is an instance of this class by what it can do."""
+    def __call__(cls, library: Any, options: Mapping[Any, Any] | None = None) -> Any:
         return _load(library, options)
 
-    @classmethod
-    def __subclasshook__(cls, other: type) -> Any:
-        return callable(getattr(other, "apply", None)) or NotImplemented
+    def __instancecheck__(cls, candidate: object) -> bool:
+        return callable(getattr(candidate, "apply", None))
+
+
+class Delegate(metaclass=_ByAbility):
+    """TFLite's class: ``Delegate(library, options)`` is a delegate by name, see ``load_delegate``."""
 
 
 def load_delegate(library: Any, options: Mapping[Any, Any] | None = None) -> DelegateProtocol:
@@ -36,7 +37,8 @@ def load_delegate(library: Any, options: Mapping[Any, Any] | None = None) -> Del
     shared library can be a delegate of litecl.
     """
     try:
-        return _load(library, options)
+        delegate: DelegateProtocol = _load(library, options)
+        return delegate
     except DeviceNotFound as error:
         raise DeviceNotFound(f"Failed to load delegate from {library}\n{error}") from error
 

@@ -15,9 +15,14 @@ class InterpreterWithCustomOps(Interpreter):
     """
 
     def __init__(self, custom_op_registerers: Sequence[Any] | None = None, **arguments: Any) -> None:
-        if custom_op_registerers:
-            raise ArgumentError(
-                f"custom_op_registerers: {custom_op_registerers!r:.100} would register kernels of TFLite's; "
-                "pass custom_ops={name: function} with functions in Python"
-            )
+        refuse(custom_op_registerers)
         super().__init__(**arguments)
+
+
+def refuse(registerers: Sequence[Any] | None) -> None:
+    """Raise ArgumentError unless there are none."""
+    if registerers:
+        raise ArgumentError(
+            f"custom_op_registerers: {registerers!r:.100} would register kernels of TFLite's; "
+            "pass custom_ops={name: function} with functions in Python"
+        )

@@ -10,13 +10,14 @@ import numpy as np
 import pyopencl as cl
 
 from litecl.delegate.cl_op import Target
+from litecl.delegate.naming import advice, named
 from litecl.delegate.opencl import fork
 from litecl.delegate.opencl.capabilities import capabilities
 from litecl.delegate.opencl.environment import set_environment
 from litecl.delegate.opencl.errors import typed_errors
 from litecl.delegate.opencl.programs import Programs
 from litecl.delegate.tuning import Tuning
-from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
+from litecl.interpreter.errors import DelegateError, DeviceNotFound, OutOfDeviceMemory
 from litecl.interpreter.graph import Array
 
 # PoCL's device that runs in the calling thread, and the one that uses every core, before and from version 4 on.
@@ -30,10 +31,18 @@ def devices() -> list[Any]:
     with _listing.lock:
         set_environment()
         fork.opened()
-        with typed_errors("no OpenCL platform"):
+        with typed_errors(f"no OpenCL platform. {advice()}"):
             platforms = cl.get_platforms()
         with typed_errors("listing the OpenCL devices"):
             return [device for platform in platforms for device in platform.get_devices()]
+
+
+def gpus() -> list[Any]:
+    """Every GPU; none where there is no OpenCL."""
+    try:
+        return [device for device in devices() if device.type & cl.device_type.GPU]
+    except DelegateError:
+        return []
 
 
 def candidates(
@@ -66,24 +75,19 @@ def choose(
     """
     if isinstance(wanted, cl.Device):
         return wanted
-    found = devices()
     if wanted is None:
-        return _part_of(_best(found, num_threads, work_flops, tuned), num_threads)
-    names = [device.name for device in found]
-    if isinstance(wanted, int):
-        if not 0 <= wanted < len(found):
-            raise DelegateError(f"device {wanted} out of range; there are {len(found)}: {names}")
-        return found[wanted]
-    matches = [device for device in found if wanted.lower() in device.name.lower()]
-    if not matches:
-        raise DelegateError(f"no device is named {wanted!r}; there are: {names}")
-    return matches[0]
+        return _part_of(_best(devices(), num_threads, work_flops, tuned), num_threads)
+    try:
+        found = devices()
+    except DelegateError as error:
+        raise DeviceNotFound(f"device {wanted!r}: {error}") from error
+    return named(found, wanted)
 
 
 def _best(found: list[Any], num_threads: int | None, work_flops: float, tuned: Callable[[Any], Tuning]) -> Any:
     """A GPU if there is one, else the CPU device that suits."""
     if not found:
-        raise DelegateError("no OpenCL device")
+        raise DelegateError(f"no OpenCL device. {advice()}")
     found = [device for device in found if not fork.lost(needs_threads(device))] or found
     gpus = [device for device in found if device.type & cl.device_type.GPU]
     return gpus[0] if gpus else _cpu(found, num_threads, work_flops, tuned)

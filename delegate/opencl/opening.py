@@ -1,5 +1,6 @@
 """The devices that are open, which models share."""
 
+import logging
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from litecl.delegate.report import summary, warn
 from litecl.delegate.tuning import Tuning, load
 from litecl.interpreter.errors import DelegateError
 
+_LOG = logging.getLogger("litecl")
 _DEVICES: dict[tuple[int, bool, Path | None], Device] = {}
 _opening = fork.Section()  # one thread at a time opens a device
 
@@ -27,7 +29,9 @@ def open_device(options: CLOptions, flops: float, passed_over: list[str]) -> Dev
     with typed_errors("looking for a device"):
         for chosen in candidates(options.device, options.num_threads, flops, partial(tuning_of, options)):
             try:
-                return _opened(options, chosen)
+                opened = _opened(options, chosen)
+                _LOG.info("device %s, for %d arithmetic operations an invoke", opened.name, flops)
+                return opened
             except DelegateError as error:
                 if options.strict or options.device is not None:
                     raise

@@ -135,7 +135,7 @@ def test_bench_against_litert_with_profile(path: Path, capsys: pytest.CaptureFix
 
 
 def test_a_missing_file_and_a_broken_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "FileNotFoundError" in failure(capsys, "inspect", tmp_path / "none.tflite")
+    assert "ModelFileNotFound" in failure(capsys, "inspect", tmp_path / "none.tflite")
     broken = tmp_path / "broken.tflite"
     broken.write_bytes(b"\x1c\x00\x00\x00XXXX" + bytes(64))
     assert "ModelError: file identifier: expected" in failure(capsys, "run", broken)
