@@ -11,7 +11,8 @@
     │   └── UnsupportedOp       an operator, version or type that has no kernel
     ├── ConversionError         a TensorFlow graph that cannot be expressed as a .tflite file
     └── DelegateError           an OpenCL device that cannot do what was asked of it
-        ├── DeviceNotFound      a device, or a delegate, that was asked for by name and is not there
+        ├── DelegateNotFound    a delegate to load that is none of litecl's
+        ├── DeviceNotFound      a device that was asked for and is not there
         ├── KernelBuildError    a kernel that does not compile there
         └── OutOfDeviceMemory   an allocation that the device refuses
 
@@ -73,8 +74,12 @@ class DelegateError(LiteclError, RuntimeError):
     """An OpenCL device cannot do what was asked of it."""
 
 
-class DeviceNotFound(DelegateError, ValueError, OSError):
-    """A device, or a delegate, that was asked for by name is not there, or the name fits several."""
+class DelegateNotFound(DelegateError, ValueError, OSError):
+    """``load_delegate`` knows no delegate of this name."""
+
+
+class DeviceNotFound(DelegateError, ValueError):
+    """A device that was asked for is not there, or its name fits several."""
 
 
 class KernelBuildError(DelegateError):

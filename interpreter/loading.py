@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from litecl.interpreter.delegation import Delegate as DelegateProtocol
-from litecl.interpreter.errors import ArgumentError, DeviceNotFound
+from litecl.interpreter.errors import ArgumentError, DelegateNotFound
 
 NAMES = ("litecl", "opencl", "gpu")
 """What ``load_delegate`` knows; each is a ``CLDelegate``."""
@@ -33,14 +33,14 @@ def load_delegate(library: Any, options: Mapping[Any, Any] | None = None) -> Del
     """Return a delegate by name: "litecl", "opencl" or "gpu" is a ``CLDelegate``.
 
     options: its keywords with their values, as strings or as what they are; lists are separated by commas.
-    Raises DeviceNotFound, which is also the ValueError and the OSError that TFLite raises, for any other name: no
+    Raises DelegateNotFound, which is also the ValueError and the OSError that TFLite raises, for any other name: no
     shared library can be a delegate of litecl.
     """
     try:
         delegate: DelegateProtocol = _load(library, options)
         return delegate
-    except DeviceNotFound as error:
-        raise DeviceNotFound(f"Failed to load delegate from {library}\n{error}") from error
+    except DelegateNotFound as error:
+        raise DelegateNotFound(f"Failed to load delegate from {library}\n{error}") from error
 
 
 def _load(library: Any, options: Mapping[Any, Any] | None) -> Any:
@@ -51,5 +51,5 @@ def _load(library: Any, options: Mapping[Any, Any] | None) -> Any:
     except TypeError:
         raise ArgumentError(f"library: expected a name, got {type(library).__name__}") from None
     if name not in NAMES:
-        raise DeviceNotFound(f"{library}: litecl cannot load shared libraries; its delegates are {', '.join(NAMES)}")
+        raise DelegateNotFound(f"{library}: litecl cannot load shared libraries; its delegates are {', '.join(NAMES)}")
     return importlib.import_module(_MODULE).CLDelegate.from_strings(options or {})
