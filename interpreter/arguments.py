@@ -66,7 +66,7 @@ def delegates(*given: Iterable[Delegate] | None) -> tuple[Delegate, ...]:
     for some in given:
         if some is not None and not isinstance(some, Iterable):
             raise ArgumentError(f"delegates: expected a list of delegates, got {type(some).__name__}")
-        found += some or ()
+        found.extend(() if some is None else some)
     for delegate in found:
         if not callable(getattr(delegate, "apply", None)):
             raise ArgumentError(f"delegates: expected objects such as CLDelegate(), got {type(delegate).__name__}")

@@ -42,7 +42,7 @@ class SignatureRunner:
     """
 
     def __init__(self, interpreter: Runnable | None = None, signature_key: str | None = None) -> None:
-        if interpreter is None or not signature_key:
+        if interpreter is None or signature_key is None:
             missing = "interpreter" if interpreter is None else "signature_key"
             raise ModelError(f"SignatureRunner: expected an interpreter and the key of a signature, got no {missing}")
         self._interpreter = interpreter
@@ -89,8 +89,8 @@ def _shape(name: str, value: npt.ArrayLike) -> Shape:
 def _named(model: Model, key: str) -> Signature:
     """Return a signature by its key. Raises ModelError where there is none."""
     signatures = {signature.key: signature for signature in model.signatures}
-    if key not in signatures:
-        raise ModelError(f"signature {key!r} not found; the model has {sorted(signatures)}")
+    if not isinstance(key, str) or key not in signatures:
+        raise ModelError(f"signature {key!r:.100} not found; the model has {sorted(signatures)}")
     return signatures[key]
 
 
