@@ -233,3 +233,10 @@ def test_convert_without_tensorflow_says_what_to_install(
     monkeypatch.setitem(sys.modules, "keras", None)
     said = failure(capsys, "convert", tmp_path / "model.keras", "-o", tmp_path / "out.tflite")
     assert "pip install 'litecl[convert]'" in said
+
+
+def test_a_device_that_is_required(capsys: pytest.CaptureFixture[str], path: Path) -> None:
+    assert data(capsys, "run", path, "--require-device")["delegation"]
+    assert "no device is named 'nothing'" in failure(capsys, "run", path, "--device", "nothing")
+    assert "no device is named 'nothing'" in failure(capsys, "bench", path, "--device", "nothing")
+    assert "--require-device: no device was asked for" in failure(capsys, "run", path, "--cpu", "--require-device")
