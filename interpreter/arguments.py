@@ -64,9 +64,10 @@ def delegates(*given: Iterable[Delegate] | None) -> tuple[Delegate, ...]:
     """Return all delegates that were given. Raises ArgumentError for what is none."""
     found: list[Delegate] = []
     for some in given:
-        if some is not None and not isinstance(some, Iterable):
-            raise ArgumentError(f"delegates: expected a list of delegates, got {type(some).__name__}")
-        found.extend(() if some is None else some)
+        try:
+            found.extend(() if some is None else some)
+        except TypeError:
+            raise ArgumentError(f"delegates: expected a list of delegates, got {type(some).__name__}") from None
     for delegate in found:
         if not callable(getattr(delegate, "apply", None)):
             raise ArgumentError(f"delegates: expected objects such as CLDelegate(), got {type(delegate).__name__}")

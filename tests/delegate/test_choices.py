@@ -18,8 +18,8 @@ from litecl.interpreter.errors import ArgumentError, DelegateError, DeviceNotFou
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.ops.reduce import MEAN, ReducerOptions
 from litecl.interpreter.ops.unary import TANH
+from support import devices
 from support.build import Graph, model
-from support.devices import tested
 from support.pattern_models import classifier
 
 CONTENT = write(classifier())
@@ -119,7 +119,7 @@ def test_without_opencl_there_is_one_warning(monkeypatch: pytest.MonkeyPatch, ca
 def test_two_delegates() -> None:
     with pytest.raises(DelegateError, match=r"two CLDelegates for one model.*0: ") as caught:
         prepared(CLDelegate(deny_ops=["SOFTMAX"]), CLDelegate())
-    assert all(device.name in str(caught.value) for device in tested())
+    assert all(device.name in str(caught.value) for device in devices.tested())
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_delegates_are_pickled() -> None:
     again = pickle.loads(pickle.dumps(delegate))
     assert (again.device, again.deny_ops, again.deny_nodes, again.progress) == (0, {"ADD"}, {(0, 2)}, None)
     with pytest.raises(DelegateError, match="name its device"):
-        pickle.dumps(CLDelegate(tested()[0]))
+        pickle.dumps(CLDelegate(devices.tested()[0]))
 
 
 def test_installing_is_undone() -> None:

@@ -409,7 +409,7 @@ DIFFERENCES: dict[str, str] = {
     "make_with_delegates_none": _UNTYPED,
     "signature_runner_list": _UNTYPED,
     "ops_after_allocation": "The operators are always those of the file; LiteRT adds those of its delegate.",
-    "native_handle": "There is no native interpreter.",
+    "native_handle": "There is no native object to hand out.",
     "pickle": "An interpreter can be pickled and copied.",
     "deepcopy": "An interpreter can be pickled and copied.",
     "context": "An interpreter can be closed, also by `with`.",
