@@ -97,6 +97,10 @@ def _times(result: BenchResult) -> RenderableType:
         f"{against} / litecl: median x{c.median_ratio:.2f}, min x{c.min_ratio:.2f} (above 1: litecl is faster); "
         f"largest difference {c.difference:.1e} of the output's magnitude"
     )
+    if c.steps is not None:
+        line += f", {c.steps} steps of its quantization"
+    if c.steps and against == "litert":
+        line += " (LiteRT's default kernels round otherwise than its reference: --against litert-reference)"
     return Group(made, Text(line))
 
 
