@@ -7,8 +7,8 @@ from typing import Any, Self
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.strings import parsed
 from litecl.delegate.delegation import REGION, CLDelegation
+from litecl.delegate.devices import devices
 from litecl.delegate.naming import listed
-from litecl.delegate.opencl.device import devices
 from litecl.delegate.progress import told_to
 from litecl.delegate.report import log
 from litecl.interpreter.errors import DelegateError
@@ -20,9 +20,10 @@ _LOG = logging.getLogger("litecl")
 class CLDelegate(CLOptions):
     """Runs parts of a model on an OpenCL device; pass it as ``Interpreter(model, delegates=[CLDelegate()])``.
 
-    device: a pyopencl Device, its name, a fragment that one name has, or its index; None picks a GPU if there is one,
-        else the CPU device that suits the model. One that is named and not there, or a fragment that several names
-        have, raises DeviceNotFound; without any device a warning says what to install.
+    device: its index in ``litecl devices``, its name, a fragment that one name has, a pyopencl Device, or what a back
+        end of yours has found; None picks a GPU if there is one, else the CPU device that suits the model. One that is
+        named and not there, or a fragment that several names have, raises DeviceNotFound; without any device a warning
+        says what to install.
     num_threads: on a CPU device, 1 picks the one that runs in the calling thread; others are a bound where the device
         can be divided, which PoCL 7.1's cannot.
     precision: "fp32", or "fp16", which stores large weights (over 2**18 elements) of convolutions, matrix products and

@@ -8,14 +8,14 @@ from typing import Any
 
 from litecl.delegate.analysis.cost import work_flops
 from litecl.delegate.analysis.list_writes import learned, with_lists_in_place
+from litecl.delegate.backend.errors import host_memory
+from litecl.delegate.backend.program import Program
+from litecl.delegate.backend.protocols import Device
 from litecl.delegate.cl_op import Const, Operand
 from litecl.delegate.claim.control import FOLDED, callees_of, reached
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import Partitioning, Region, partition
-from litecl.delegate.opencl.device import Device
-from litecl.delegate.opencl.errors import typed_errors
-from litecl.delegate.opencl.opening import forget, open_device, tuning_of
-from litecl.delegate.opencl.runner import Program
+from litecl.delegate.devices import forget, open_device, tuning_of
 from litecl.delegate.plan.plan import Plan, plan
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, PartitionRow, summary, warn
 from litecl.interpreter import limits
@@ -58,7 +58,7 @@ class CLDelegation:
         try:
             flops = work_flops(self.original, self.specs)
             self._device = open_device(self.options, flops, self.passed_over)
-            hits_before = self._device.programs.cache_hits
+            hits_before = self._device.cache_hits
         except DeviceNotFound:  # a user who names a device means it
             raise
         except DelegateError as error:
@@ -66,7 +66,7 @@ class CLDelegation:
         self.model = replace(self.original, subgraphs=self._subgraphs())
         self._build_s = time.perf_counter() - start_s
         if self._device is not None:
-            self._cache_hits = self._device.programs.cache_hits - hits_before
+            self._cache_hits = self._device.cache_hits - hits_before
 
     def report(self) -> DelegationReport:
         """What ran where and why."""
@@ -185,9 +185,9 @@ class CLDelegation:
         return Node(op, region.inputs, region.outputs, NoOptions())
 
     def _program(self, region: Region, device: Device, number: int) -> Program:
-        with typed_errors("preparing a region"):
+        with host_memory("preparing a region"):
             model, specs = self._basis(region.subgraph)
-            tuning = tuning_of(self.options, device.device)
+            tuning = tuning_of(self.options, device)
             target = replace(device.target, half_weights=self.options.precision == "fp16", tuning=tuning)
             with typed_planning("planning a region"):
                 planned = plan(region, model, specs, target, device.alignment, self.options.cl_ops)

@@ -11,6 +11,8 @@ from typing import Any
 
 import pyopencl as cl
 
+from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
+
 _NAME, _FINISH = "clEnqueueNDRangeKernel", "clFinish"
 _SHORT_FLOPS = 1e7  # what a core does in about the time that it takes to hand over the lock
 
@@ -35,17 +37,25 @@ def is_short(flops: float) -> bool:
     return flops < _SHORT_FLOPS
 
 
-def finisher(queue: Any, *, short: bool) -> Callable[[], None]:
-    """Return what waits for a queue. short: whether all that it waits for has ended, or is about to."""
+def finisher(queue: Any, under_way: list[Any], *, short: bool) -> Callable[[], None]:
+    """Return what waits for a queue, and then drops the events of copies that were under way.
+
+    short: whether all that it waits for has ended, or is about to. What it returns raises DelegateError.
+    """
     handle = ctypes.c_void_p(queue.int_ptr)
 
     def finish() -> None:
-        if _finish_locked is None:
-            queue.finish()
-        elif status := _finish_locked(handle):
-            raise _error(status, _FINISH)
+        try:
+            if not short or _finish_locked is None:
+                queue.finish()
+            elif status := _finish_locked(handle):
+                raise _error(status, _FINISH)
+        except FAULTS as error:
+            raise typed(error, RUNNING) from error
+        if under_way:
+            under_way.clear()
 
-    return finish if short else queue.finish
+    return finish
 
 
 class BoundKernel:

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
+from litecl.delegate.backend.errors import too_many_iterations
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel, is_short
+from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
 from litecl.delegate.opencl.memory import Memory
-from litecl.delegate.opencl.queued import too_many_iterations
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_program import region_program
-from litecl.delegate.plan.steps import Work
+from litecl.delegate.plan.steps import Loop, Work
 from litecl.delegate.report import Counters
 from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.graph import Array
@@ -24,8 +25,6 @@ _LAUNCH_LINES = 5  # of what a launch within a loop looks like to those that hel
 
 class RegionKernel:
     """All launches in one kernel, whose workers walk through them (region.cl)."""
-
-    kernel_loops = True
 
     def __init__(self, plan: Plan, device: Device, memory: Memory, most_iterations: int | None) -> None:
         program = region_program(plan.steps, memory.region_address, most_iterations)
@@ -46,15 +45,22 @@ class RegionKernel:
 
     def run(self, counters: Counters) -> None:
         """One kernel, after its counters are cleared."""
-        if self._groups > 1:
-            cl.enqueue_fill_buffer(self._device.queue, self._progress, np.int32(0), 0, self._progress_bytes)
-        self._kernel.enqueue()
-        counters.kernel_launches += 1
-        if self._most is not None and self._plan.loops:
-            self._check(self._most, counters)
+        try:
+            if self._groups > 1:
+                cl.enqueue_fill_buffer(self._device.queue, self._progress, np.int32(0), 0, self._progress_bytes)
+            self._kernel.enqueue()
+            counters.kernel_launches += 1
+            if self._most is not None and self._plan.loops:
+                self._check(self._most, counters)
+        except FAULTS as error:
+            raise typed(error, RUNNING) from error
 
-    def events(self) -> list[tuple[Work, Any]]:
-        """None: a region in one kernel has no times of its parts."""
+    def loop(self, loop: Loop) -> str:
+        """Say how a loop runs."""
+        return "in the region's kernel"
+
+    def times(self) -> list[tuple[Work, float]]:
+        """Return nothing: a region in one kernel has no times of its parts."""
         return []
 
     def _check(self, most: int, counters: Counters) -> None:

@@ -3,7 +3,9 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 
@@ -21,7 +23,7 @@ from support.pattern_models import classifier
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
-    *("docs/architecture.md", "docs/drop_in.md", "docs/runtimes.md", "docs/threads.md"),
+    *("docs/architecture.md", "docs/drop_in.md", "docs/runtimes.md", "docs/threads.md", "docs/backends.md"),
 )
 
 
@@ -89,3 +91,19 @@ def test_the_examples_of_standing_in_run(
         for example in examples:
             exec(compile(example, "drop_in.md", "exec"), {})
     assert "4 nodes on the device" in capsys.readouterr().out
+
+
+def test_the_example_of_a_back_end_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where it knows a kernel regions run on it, else on the CPU."""
+    example = "\n".join(re.findall(r"```python\n(.*?)```", _text("docs/backends.md"), re.S))
+    names: dict[str, Any] = {}
+    exec(compile(example, "docs/backends.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert re.findall(r"^(\d) of 3 nodes in (\d) partitions on numpy", printed, re.M) == [("0", "0"), ("2", "2")]
+    assert printed.startswith("WARNING: 1 region fell back to the CPU: not known in numpy: unary.cl: unary")
+    x = np.arange(10.0).reshape(2, 5)
+    shares = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+    wanted = np.exp(shares) - np.log(np.exp(np.exp(shares)).sum(-1, keepdims=True))
+    interpreter = names["interpreter"]
+    got = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_allclose(got, wanted, rtol=1e-5)

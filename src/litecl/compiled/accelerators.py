@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from litecl.delegate.delegate import CLDelegate
-from litecl.delegate.opencl.device import gpus
+from litecl.delegate import CLDelegate
+from litecl.delegate.devices import gpus
 from litecl.hardware_accelerator import HardwareAccelerator
 from litecl.interpreter.errors import ArgumentError, DeviceNotFound, ModelError
 from litecl.options import CpuKernelMode, Options
