@@ -14,6 +14,7 @@ import ai_edge_litert.interpreter as theirs
 import numpy as np
 import pytest
 
+import litecl.drop_in.interpreter as delegated
 import litecl.interpreter as ours
 from litecl.interpreter.errors import FAULTS, ArgumentError, DelegateNotFound, LiteclError, ModelError, ShapeError
 from litecl.interpreter.file.reader import read
@@ -141,9 +142,10 @@ def _same(their: Any, our: Any) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("library", [ours, delegated], ids=["numpy", "device"])
 @pytest.mark.parametrize("name", BEHAVIOURS)
-def test_behaviour_is_the_same_or_listed(name: str) -> None:
-    their, our = (_outcome(BEHAVIOURS[name], library) for library in (theirs, ours))
+def test_behaviour_is_the_same_or_listed(name: str, library: Any) -> None:
+    their, our = (_outcome(BEHAVIOURS[name], either) for either in (theirs, library))
     assert _same(their, our) == (name not in DIFFERENCES), (their, our)
     untyped = isinstance(our, Exception) and not isinstance(our, LiteclError)
     assert not untyped or _is_of_the_call(our), our
