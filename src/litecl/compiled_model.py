@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from litecl.compiled.accelerators import delegates, resolved
 from litecl.compiled.exchange import Exchange, np_dtype
-from litecl.compiled.signatures import Entry, at, called, entries
+from litecl.compiled.signatures import Entry, at, called, entries, listed
 from litecl.environment import Environment, EnvironmentOptions
 from litecl.hardware_accelerator import HardwareAccelerator
 from litecl.interpreter import Interpreter
@@ -115,12 +115,12 @@ class CompiledModel:
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
         """Return the names of inputs and outputs, in the order of the buffers, by signature key."""
-        return {entry.key: {"inputs": [*entry.inputs], "outputs": [*entry.outputs]} for entry in self._open()}
+        return {entry.key: {"inputs": listed(entry.inputs), "outputs": listed(entry.outputs)} for entry in self._open()}
 
     def get_signature_by_index(self, index: int) -> dict[str, Any]:
         """Return "key", "inputs" and "outputs" of a signature. Raises ModelError where there is none."""
         entry = self._entry(index)
-        return {"key": entry.key, "inputs": [*entry.inputs], "outputs": [*entry.outputs]}
+        return {"key": entry.key, "inputs": listed(entry.inputs), "outputs": listed(entry.outputs)}
 
     def get_signature_index(self, key: str) -> int:
         """Return the index of a signature, -1 where there is none of this key."""
@@ -129,12 +129,12 @@ class CompiledModel:
     def get_input_tensor_details(self, signature_key: str) -> dict[str, Any]:
         """Return "name", "index", "dtype" and "shape" of every input, by its name in the signature."""
         entry = self._entry(signature_key)
-        return {name: self._tensor_details(entry, tensor) for name, tensor in entry.inputs.items()}
+        return {name: self._tensor_details(entry, tensor) for name, tensor in entry.inputs}
 
     def get_output_tensor_details(self, signature_key: str) -> dict[str, Any]:
         """Return the same of every output."""
         entry = self._entry(signature_key)
-        return {name: self._tensor_details(entry, tensor) for name, tensor in entry.outputs.items()}
+        return {name: self._tensor_details(entry, tensor) for name, tensor in entry.outputs}
 
     def get_input_buffer_requirements(self, input_index: int, signature_index: int = 0) -> dict[str, Any]:
         """Return "buffer_size" in bytes and "supported_types", which is the host's memory (1)."""
@@ -165,22 +165,24 @@ class CompiledModel:
     def create_input_buffers(self, signature_index: int) -> list[TensorBuffer]:
         """Return a buffer for every input of a signature, with the input's present shape."""
         entry = self._entry(signature_index)
-        return [self._exchange.input_buffer(entry.subgraph, tensor) for tensor in entry.inputs.values()]
+        return [self._exchange.input_buffer(entry.subgraph, tensor) for _, tensor in entry.inputs]
 
     def create_output_buffers(self, signature_index: int) -> list[TensorBuffer]:
         """Return a buffer for every output of a signature."""
         entry = self._entry(signature_index)
-        return [self._exchange.output_buffer(entry.subgraph, tensor) for tensor in entry.outputs.values()]
+        return [self._exchange.output_buffer(entry.subgraph, tensor) for _, tensor in entry.outputs]
 
     def create_input_buffer_by_name(self, signature_key: str, input_name: str) -> TensorBuffer:
         """Return a buffer for one input. Raises ModelError for a name that is not there."""
         entry = self._entry(signature_key)
-        return self._exchange.input_buffer(entry.subgraph, called("input", input_name, entry.inputs))
+        return self._exchange.input_buffer(entry.subgraph, entry.inputs[called("input", input_name, entry.inputs)][1])
 
     def create_output_buffer_by_name(self, signature_key: str, output_name: str) -> TensorBuffer:
         """Return a buffer for one output."""
         entry = self._entry(signature_key)
-        return self._exchange.output_buffer(entry.subgraph, called("output", output_name, entry.outputs))
+        return self._exchange.output_buffer(
+            entry.subgraph, entry.outputs[called("output", output_name, entry.outputs)][1]
+        )
 
     def resize_input_tensor(
         self, input_index: int, dims: Sequence[int], signature_index: int = 0, strict: bool = True
@@ -197,8 +199,8 @@ class CompiledModel:
     ) -> None:
         """Give an input another shape by its name."""
         entry = self._entry(signature_key)
-        called("input", input_name, entry.inputs)
-        self.resize_input_tensor([*entry.inputs].index(input_name), dims, self._open().index(entry), strict)
+        index = called("input", input_name, entry.inputs)
+        self.resize_input_tensor(index, dims, self._open().index(entry), strict)
 
     # Running
 
@@ -209,9 +211,9 @@ class CompiledModel:
         entry = self._entry(signature_index)
         for kind, names, buffers in (("input", entry.inputs, input_buffers), ("output", entry.outputs, output_buffers)):
             if len(buffers) != len(names):
-                raise ModelError(f"expected {len(names)} {kind} buffers {[*names]}, got {len(buffers)}")
-        inputs = dict(zip(entry.inputs.values(), input_buffers, strict=True))
-        outputs = dict(zip(entry.outputs.values(), output_buffers, strict=True))
+                raise ModelError(f"expected {len(names)} {kind} buffers {listed(names)}, got {len(buffers)}")
+        inputs = [(tensor, buffer) for (_, tensor), buffer in zip(entry.inputs, input_buffers, strict=True)]
+        outputs = [(tensor, buffer) for (_, tensor), buffer in zip(entry.outputs, output_buffers, strict=True)]
         with self._lock:
             self._exchange.run(entry.subgraph, inputs, outputs)
 
@@ -221,10 +223,10 @@ class CompiledModel:
         """Run a signature on buffers by name, of which every input and output needs one."""
         entry = self._entry(signature_key)
         for kind, names, given in (("input", entry.inputs, input_map), ("output", entry.outputs, output_map)):
-            if given.keys() != names.keys():
-                raise ModelError(f"expected {kind} buffers {[*names]}, got {sorted(given)}")
-        inputs = {tensor: input_map[name] for name, tensor in entry.inputs.items()}
-        outputs = {tensor: output_map[name] for name, tensor in entry.outputs.items()}
+            if given.keys() != {*listed(names)}:
+                raise ModelError(f"expected {kind} buffers {listed(names)}, got {sorted(given)}")
+        inputs = [(tensor, input_map[name]) for name, tensor in entry.inputs]
+        outputs = [(tensor, output_map[name]) for name, tensor in entry.outputs]
         with self._lock:
             self._exchange.run(entry.subgraph, inputs, outputs)
 
@@ -266,5 +268,5 @@ class CompiledModel:
 
     def _requirements(self, entry: Entry, tensor: int) -> dict[str, Any]:
         details = self._interpreter._get_tensor_details(tensor, entry.subgraph)
-        size = size_bytes(tuple(details["shape"].tolist()), np_dtype(details))
+        size = size_bytes(tuple(details["shape"].tolist()), np_dtype(details))  # 0 for strings, as in LiteRT
         return {"buffer_size": size, "supported_types": [_HOST_MEMORY]}

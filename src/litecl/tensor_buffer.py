@@ -91,8 +91,8 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
 
 
 def size_bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """Return the bytes that a tensor takes."""
-    return math.prod(shape) * dtype.itemsize
+    """Return the bytes that a tensor takes; 0 for strings, whose size depends on their values."""
+    return 0 if dtype == np.object_ else math.prod(shape) * dtype.itemsize
 
 
 def _require_array(data: Any) -> None:

@@ -15,11 +15,15 @@ import litecl.compiled_model as ours
 from litecl.delegate import CLDelegate
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, LiteclError, ModelError, ShapeError
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Signature
+from litecl.interpreter.graph import Model, Signature, TensorSpec
+from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
+from litecl.interpreter.ops.control import CALL_ONCE, CallOnceOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.unary import TANH
+from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE, VAR_HANDLE, VarHandleOptions
+from litecl.interpreter.schema import TensorType
 from support.build import Graph, model, randn
 from support.pattern_models import denoiser, quantized_classifier
 
@@ -230,6 +234,71 @@ def test_an_output_that_is_the_input_seen_otherwise() -> None:
         inputs[0].write(np.zeros((2, 3), np.float32))
         np.testing.assert_array_equal(outputs[0].array, value.reshape(3, 2))
         np.testing.assert_array_equal(outputs[1].array, value)
+
+
+def test_buffers_are_in_the_order_of_the_subgraph() -> None:
+    """Not in that of the signature, nor by name: values for the wrong input would be taken without a word."""
+    g = Graph()
+    a, b = g.input((2,)), g.input((2,))
+    product, total = g.op(MUL, [a, b], MulOptions()), g.op(ADD, [a, g.const(np.float32([1, 2]))], AddOptions())
+    names = Signature("main", {"first": b, "second": a}, {"product": product, "total": total})
+    content = write(model(g.build(total, product), signatures=[names]))
+    answers = []
+    for library in (ours, theirs):
+        model_ = compiled(library, content)
+        assert model_.get_signature_by_index(0)["inputs"] == ["second", "first"]
+        assert model_.get_signature_by_index(0)["outputs"] == ["total", "product"]
+        inputs, outputs = buffers(model_)
+        run(model_, inputs, outputs, np.float32([3, 4]), np.float32([5, 6]))
+        answers.append([buffer.read(2, np.float32).tolist() for buffer in outputs])
+    assert answers == [[[4, 6], [15, 24]]] * 2
+
+
+@pytest.mark.parametrize("mode", ["device", "numpy"])
+def test_a_tensor_that_is_two_outputs(mode: str) -> None:
+    """Each has its own memory."""
+    g = Graph()
+    y = g.op(TANH, [g.input((2,))], TANH.options())
+    model_ = compiled(ours, write(model(g.build(y, y))), options=ours.Options(cpu_options=_cpu(mode)))
+    inputs, outputs = buffers(model_)
+    for value in (1.0, 2.0):
+        run(model_, inputs, outputs, np.full(2, value, np.float32))
+        for buffer in outputs:
+            np.testing.assert_allclose(buffer.array, np.tanh(value), rtol=1e-5)
+        outputs[0].array.fill(9)
+        np.testing.assert_allclose(outputs[1].array, np.tanh(value), rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["device", "numpy"])
+def test_a_variable_is_not_handed_out(mode: str) -> None:
+    """Whoever writes into an output changes no state."""
+    model_ = compiled(ours, write(_accumulator()), options=ours.Options(cpu_options=_cpu(mode)))
+    inputs, outputs = buffers(model_)
+    for turn in (1, 2, 3):
+        run(model_, inputs, outputs, np.ones(3, np.float32))
+        assert outputs[0].read(3, np.float32).tolist() == [turn] * 3
+        outputs[0].array.fill(99)
+
+
+def _cpu(mode: str) -> ours.CpuOptions:
+    kernels = ours.CpuKernelMode.REFERENCE if mode == "numpy" else ours.CpuKernelMode.DELEGATE
+    return ours.CpuOptions(kernel_mode=kernels)
+
+
+def _accumulator() -> Model:
+    """A variable, to which the input is added before it is read."""
+    resource, value = TensorSpec(TensorType.RESOURCE, ()), TensorSpec(TensorType.FLOAT32, (3,))
+    main, init = Graph("main"), Graph("init")
+    x = main.input((3,))
+    main.node(CALL_ONCE, (), (), CallOnceOptions(1))
+    (handle,) = main.node(VAR_HANDLE, (), (resource,), VarHandleOptions("", "sum"))
+    (before,) = main.node(READ_VARIABLE, (handle,), (value,), NoOptions())
+    (after,) = main.node(ADD, (before, x), (value,), AddOptions())
+    main.node(ASSIGN_VARIABLE, (handle, after), (), NoOptions())
+    (result,) = main.node(READ_VARIABLE, (handle,), (value,), NoOptions())
+    (filled,) = init.node(VAR_HANDLE, (), (resource,), VarHandleOptions("", "sum"))
+    init.node(ASSIGN_VARIABLE, (filled, init.const(np.zeros(3, np.float32))), (), NoOptions())
+    return model(main.build(result), init.build())
 
 
 def test_a_state_goes_from_an_output_to_an_input() -> None:

@@ -1,6 +1,6 @@
 """How memory changes hands between a model and the buffers of its caller, so that little is copied."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from weakref import ref
 
@@ -9,9 +9,10 @@ import numpy as np
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array
+from litecl.interpreter.ops.variables import READ_VARIABLE
 from litecl.tensor_buffer import TensorBuffer
 
-Buffers = Mapping[int, TensorBuffer]  # by tensor
+Buffers = Sequence[tuple[int, TensorBuffer]]  # with the tensors that they hold
 
 
 class Exchange:
@@ -25,6 +26,8 @@ class Exchange:
         self._interpreter = interpreter
         self._bound: dict[tuple[int, int], ref[TensorBuffer]] = {}  # inputs, by subgraph and tensor
         self._lent: dict[tuple[int, int], ref[TensorBuffer]] = {}  # outputs
+        nodes = [node for graph in interpreter.model.subgraphs for node in graph.nodes]
+        self._keeps_state = any(node.op is READ_VARIABLE for node in nodes)  # whose result is the variable itself
 
     def input_buffer(self, subgraph: int, tensor: int) -> TensorBuffer:
         """Return a new buffer for an input, of its present shape, filled with zeros."""
@@ -43,11 +46,11 @@ class Exchange:
     def run(self, subgraph: int, inputs: Buffers, outputs: Buffers) -> None:
         """Run a subgraph on buffers. Raises ShapeError for one that does not fit."""
         self._fit(subgraph, inputs)
-        for tensor, buffer in inputs.items():
+        for tensor, buffer in inputs:
             self._feed(subgraph, tensor, buffer)
         self._let_go(subgraph, outputs)
         self._interpreter._invoke(subgraph)
-        for tensor, buffer in outputs.items():
+        for tensor, buffer in outputs:
             self._collect(subgraph, tensor, buffer, inputs)
 
     def _memory(self, subgraph: int, tensor: int) -> Array:
@@ -55,7 +58,7 @@ class Exchange:
 
     def _fit(self, subgraph: int, inputs: Buffers) -> None:
         """Resize inputs whose buffers have another shape, and check their types."""
-        for tensor, buffer in inputs.items():
+        for tensor, buffer in inputs:
             details, array = self._interpreter._get_tensor_details(tensor, subgraph), buffer.array
             shape, dtype = tuple(details["shape"].tolist()), np_dtype(details)
             if array.dtype != dtype:
@@ -81,25 +84,34 @@ class Exchange:
         """Give a copy to buffers that hold memory which this run is about to write, but are not among its outputs."""
         for key, holder in list(self._lent.items()):
             buffer = _alive(holder)
-            if key[0] == subgraph and buffer is outputs.get(key[1]):
+            if key[0] == subgraph and any(tensor == key[1] and buffer is target for tensor, target in outputs):
                 continue
             del self._lent[key]
             if buffer is not None and not buffer.is_destroyed:
                 buffer.exchange(buffer.array.copy())
 
     def _collect(self, subgraph: int, tensor: int, buffer: TensorBuffer, inputs: Buffers) -> None:
-        """Hand an output to its buffer: the memory itself, or a copy where that is also an input's or a constant's."""
+        """Hand an output to its buffer: the memory itself, or a copy where somebody else has that too.
+
+        This may be an input, a constant, a variable, or another buffer for the same tensor.
+        """
         value = self._memory(subgraph, tensor)
         if buffer.is_users:
             if buffer.array.dtype != value.dtype or buffer.array.size != value.size:
                 raise ShapeError(f"an output of {value.dtype}{list(value.shape)} does not fit its buffer")
             buffer.array[...] = value.reshape(buffer.array.shape)
             return
-        if not value.flags.writeable or any(np.may_share_memory(value, other.array) for other in inputs.values()):
+        if self._keeps_state or not value.flags.writeable or self._is_anothers(value, buffer, inputs):
             buffer.exchange(value.copy())
             return
         buffer.exchange(value)
         self._lent[subgraph, tensor] = ref(buffer)
+
+    def _is_anothers(self, value: Array, buffer: TensorBuffer, inputs: Buffers) -> bool:
+        """Return whether a value shares memory with an input, or with another output that has been handed out."""
+        handed = [other for holder in self._lent.values() if (other := _alive(holder)) is not None]
+        others = [other for other in (*handed, *(given for _, given in inputs)) if other is not buffer]
+        return any(not other.is_destroyed and np.may_share_memory(value, other.array) for other in others)
 
 
 def np_dtype(details: Mapping[str, Any]) -> np.dtype[Any]:
