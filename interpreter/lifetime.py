@@ -14,15 +14,13 @@ class Lifetime:
 
     _arguments: Mapping[str, Any]  # of the constructor, see ``kept``
     _entries: dict[int, tuple[Shape, ...]]
-    _running: Any
 
     def close(self) -> None:
         """Let go of the model, its tensors and the memory of its delegates; any later use raises ModelError.
 
         Arrays that ``tensor()`` has given keep their memory. Raises ModelError where another thread is running it.
         """
-        running = self.__dict__.get("_running")
-        if running is not None and running.locked():
+        if self.__dict__.get("_busy"):
             raise ModelError("close: this interpreter is running")
         self.__dict__.clear()
 

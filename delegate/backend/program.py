@@ -5,9 +5,9 @@ a time may run it, while others run other regions. What waits for the device let
 """
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Program:
         self._device = device
         self._saved = False
         fork.register(self)
-        with self.lock, host_memory("preparing a region"):
+        with self.lock:
             self._execution = device.bind(plan, options)
             self._memory, self._finish = self._execution.memory, self._execution.finish
             self._find_memory()
@@ -84,19 +84,62 @@ class Program:
                 self._restore(variables, keys, counters)
             self._execution.run(counters)
             return self._download(counters)
-        except MemoryError as error:
-            self._settle()
-            raise no_host_memory("running a region") from error
-        except BaseException:
-            self._settle()
-            raise
+        except BaseException as error:
+            self._abandon(error)
 
-    def _settle(self) -> None:
-        """Wait for what was queued before an error or an interrupt: its memory is about to be used again."""
+    def in_place(
+        self,
+        inputs: Sequence[Array | None],
+        outputs: Sequence[int],
+        variables: Variables,
+        keys: Sequence[tuple[int, int]],
+        counters: Counters,
+    ) -> Callable[[], dict[int, dict[int, Array]]] | None:
+        """Return what does as ``run`` does where all that is to be done is to run kernels; else None (``InPlace``).
+
+        inputs: what every run reads; outputs: the tensors that are wanted, which have to lie in memory that is lent.
+        """
+        tensors, enqueue = self.plan.region.outputs, self._execution.at_once
+        lent = {
+            t: view for i, t in enumerate(tensors) if i not in self._kept and (view := self._results[i]) is not None
+        }
+        if enqueue is None or not lent.keys() >= {*outputs}:
+            return None
+        if any(a is not b for a, b in zip(inputs, self._views, strict=True)):
+            return None
+        values = {self.plan.region.subgraph: {t: lent[t] for t in outputs}}
+        number = -1 - self.partition  # unlike that of any invoke of the executor's
+        cost = Counters(invocation=number)  # of every run, as the first one counts it
+
+        def run() -> dict[int, dict[int, Array]]:
+            if keys or counters.invocation != number:
+                vars(counters).update(vars(cost))
+            if not self._saved:
+                self.run([view for view in self._views if view is not None], variables, keys, counters)
+                cost.kernel_launches, cost.host_syncs = counters.kernel_launches, counters.host_syncs
+                return values
+            with self.lock:
+                try:
+                    if keys:
+                        self._restore(variables, keys, counters)
+                    enqueue()
+                except BaseException as error:
+                    self._abandon(error)
+            if keys:
+                variables.update(dict(zip(keys, self._new, strict=True)))
+            return values
+
+        return run
+
+    def _abandon(self, error: BaseException) -> NoReturn:
+        """Wait for what was queued before an error or interrupt, as its memory is about to be used again; raise it."""
         for _ in range(2):  # waiting, too, may be what failed
             with suppress(DelegateError):
                 self._finish()
                 break
+        if isinstance(error, MemoryError):
+            raise no_host_memory("running a region") from error
+        raise error
 
     def input_memory(self) -> dict[int, Array]:
         """Return where the region reads its inputs, by tensor, as far as the host sees it: that is not copied."""

@@ -65,6 +65,13 @@ class Execution(Protocol):
     def run(self, counters: Counters) -> None:
         """Queue every launch of the plan, and count it. Raises ModelError where a loop runs more often than it may."""
 
+    @property
+    def at_once(self) -> Callable[[], None] | None:
+        """Return what may be called instead of ``run`` and ``finish``, if it is done when it returns; else None.
+
+        It raises what they raise.
+        """
+
     def finish(self) -> None:
         """Wait until all that was queued is done. It must be safe to call it again after an error."""
 

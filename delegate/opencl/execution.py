@@ -5,7 +5,7 @@ from typing import Protocol
 
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.opencl.device import Device
-from litecl.delegate.opencl.enqueue import finisher, is_short
+from litecl.delegate.opencl.enqueue import finisher
 from litecl.delegate.opencl.errors import typed_errors
 from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.opencl.queued import QueuedLaunches
@@ -27,6 +27,9 @@ class Launches(Protocol):
 
     def run(self, counters: Counters) -> None: ...
 
+    @property
+    def at_once(self) -> Callable[[], None] | None: ...
+
     def loop(self, loop: Loop) -> str: ...
 
     def times(self) -> Sequence[tuple[Work, float]]: ...
@@ -36,6 +39,7 @@ class CLExecution:
     """A plan with memory and a queue of its own. ``run`` and ``finish`` are what runs, with no call in between."""
 
     run: Callable[[Counters], None]
+    at_once: Callable[[], None] | None
     finish: Callable[[], None]
 
     def __init__(self, plan: Plan, device: Device, options: CLOptions) -> None:
@@ -43,9 +47,8 @@ class CLExecution:
             own = device.with_own_queue()
             self.memory = Memory(plan, own)
             self._launches, self.manner = _launches(plan, own, self.memory, options)
-            alone = not device.needs_threads and not plan.loops
-            self.run = self._launches.run
-            self.finish = finisher(own.queue, self.memory.under_way, short=alone and is_short(plan.flops))
+            self.run, self.at_once = self._launches.run, self._launches.at_once
+            self.finish = finisher(own.queue, self.memory.under_way, short=not device.needs_threads)
 
     def loop(self, loop: Loop) -> str:
         """Say how a loop runs."""

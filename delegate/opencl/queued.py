@@ -6,6 +6,7 @@ a loop runs, just so many iterations are queued and there is no flag.
 """
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyopencl as cl
 from litecl.delegate.backend.errors import too_many_iterations
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.opencl.device import Device
-from litecl.delegate.opencl.enqueue import BoundKernel, is_short
+from litecl.delegate.opencl.enqueue import BoundKernel, may_be_short
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed, typed_errors
 from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.plan.plan import Plan
@@ -36,7 +37,7 @@ class QueuedLaunches:
     def __init__(self, plan: Plan, device: Device, memory: Memory, most_iterations: int | None) -> None:
         self._plan, self._device, self._memory, self._most = plan, device, memory, most_iterations
         self._bound: dict[tuple[int, int | None, frozenset[int]], BoundKernel] = {}
-        self._short = not plan.loops and is_short(plan.flops)
+        self._may_be_short = may_be_short(plan)
         self._flag = {id(part): 2 * i for i, part in enumerate(plan.control)}
         self._flags = device.buffer(max(8, 8 * len(plan.control)))
         self._counters = Counters()
@@ -52,6 +53,19 @@ class QueuedLaunches:
             self._steps(self._plan.steps, None, set())
         except FAULTS as error:
             raise typed(error, RUNNING) from error
+
+    @property
+    def at_once(self) -> Callable[[], None] | None:
+        """Return what runs all launches, where queueing one runs it and none is under a predicate."""
+        if self._device.needs_threads or self._device.profile or self._plan.control:
+            return None
+        launches = [self._kernel_of(part, None, set()) for part in self._plan.steps if isinstance(part, Work)]
+
+        def run() -> None:
+            for launch in launches:
+                launch.run_at_once()
+
+        return run
 
     def loop(self, loop: Loop) -> str:
         """Say how a loop is queued."""
@@ -165,7 +179,7 @@ class QueuedLaunches:
             with typed_errors(f"setting the arguments of {launch.entry}"):
                 queue = self._device.queue
                 sizes = launch.global_size, launch.local_size
-                self._bound[key] = BoundKernel(queue, kernel, arguments, *sizes, short=self._short)
+                self._bound[key] = BoundKernel(queue, kernel, arguments, *sizes, may_be_short=self._may_be_short)
         return self._bound[key]
 
     def _sets_of(self, work: Work) -> set[int]:

@@ -146,6 +146,7 @@ class FakeExecution:
         self._profile = device.profile
         self.memory = FakeMemory(plan, device.found)
         self.manner = Manner("one kernel")
+        self.at_once = None
         self._executor = _executor(device.found.model, plan)
 
     def loop(self, loop: Loop) -> str:
