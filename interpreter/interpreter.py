@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from os import PathLike
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -264,20 +263,6 @@ class Interpreter(Introspection, Lifetime):
     def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
         """A callable that takes a signature's inputs by name and returns its outputs by name."""
         return SignatureRunner(self, only_key(self._model) if signature_key is None else signature_key)
-
-    def delegation_report(self) -> Any:
-        """What the delegate claimed and why not the rest, with the counters of the last invoke.
-
-        Raises ModelError where there is no delegate or tensors have not been allocated.
-        """
-        if not self._delegations:
-            raise ModelError("no delegation to report: pass delegates=[...] and call allocate_tensors()")
-        return self._delegations[-1].report()
-
-    @property
-    def experimental_compress_quantization_zero_points(self) -> bool:
-        """What the constructor was given. Nothing hangs on it: equal zero points take no room here."""
-        return bool(self._arguments["experimental_compress_quantization_zero_points"])
 
     # Preparation
 

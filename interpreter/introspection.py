@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from litecl.interpreter.arguments import index
+from litecl.interpreter.delegation import Delegation
 from litecl.interpreter.details import tensor_details
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import ABSENT, Array, Model, Shape, Subgraph, TensorSpec
@@ -19,6 +20,8 @@ class Introspection:
     _specs: Sequence[Sequence[TensorSpec]]  # by subgraph, as far as shapes are known
     _entries: dict[int, tuple[Shape, ...]]  # shapes of the inputs of each subgraph that a caller may run
     _values: Mapping[int, Mapping[int, Array]]  # what the last invoke computed
+    _delegations: Sequence[Delegation]
+    _arguments: Mapping[str, Any]  # of the constructor
 
     @property
     def model(self) -> Model:
@@ -80,6 +83,20 @@ class Introspection:
             "operand_types": [self._details(t)["dtype"] for t in inputs],
             "result_types": [self._details(t)["dtype"] for t in outputs],
         }
+
+    def delegation_report(self) -> Any:
+        """What the delegate claimed and why not the rest, with the counters of the last invoke.
+
+        Raises ModelError where there is no delegate or tensors have not been allocated.
+        """
+        if not self._delegations:
+            raise ModelError("no delegation to report: pass delegates=[...] and call allocate_tensors()")
+        return self._delegations[-1].report()
+
+    @property
+    def experimental_compress_quantization_zero_points(self) -> bool:
+        """What the constructor was given; it changes nothing."""
+        return bool(self._arguments["experimental_compress_quantization_zero_points"])
 
     def _graph(self, subgraph: int) -> Subgraph:
         """Return a subgraph. Raises ModelError for one that is not there."""

@@ -32,8 +32,12 @@ def devices() -> list[Any]:
     with _listing.lock:
         set_environment()
         fork.opened()
-        with typed_errors(f"no OpenCL platform. {advice()}"):
-            platforms = cl.get_platforms()
+        try:
+            with typed_errors("no OpenCL platform"):
+                platforms = cl.get_platforms()
+        except DelegateError as error:
+            error.args = (f"{error}. {advice()}",)
+            raise
         with typed_errors("listing the OpenCL devices"):
             return [device for platform in platforms for device in platform.get_devices()]
 

@@ -1,7 +1,6 @@
 """What subcommands share: their output, arguments that several of them take, and bars on stderr."""
 
 import argparse
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -110,10 +109,11 @@ def require_device(args: argparse.Namespace, report: DelegationReport | None) ->
         return
     if report is None:
         raise DelegateError("--require-device: no device was asked for (--cpu)")
-    left = Counter(f"{row.op}: {row.reason}" for row in report.nodes if not row.claimed)
+    left = [row for row in report.nodes if not row.claimed]
     if left:
-        reasons = "; ".join(f"{count} {reason}" for reason, count in left.most_common(5))
-        raise DelegateError(f"--require-device: the CPU runs {left.total()} of {len(report.nodes)} nodes: {reasons}")
+        ops = {row.reason: sorted({other.op for other in left if other.reason == row.reason}) for row in left}
+        reasons = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in ops.items())
+        raise DelegateError(f"--require-device: the CPU runs {len(left)} of {len(report.nodes)} nodes. {reasons}")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Any, Self
 
 from litecl.compiled.accelerators import delegates, resolved
-from litecl.compiled.exchange import Exchange, np_dtype
+from litecl.compiled.exchange import Exchange, by_name, np_dtype, paired
 from litecl.compiled.signatures import Entry, at, called, entries, listed
 from litecl.environment import Environment, EnvironmentOptions
 from litecl.hardware_accelerator import HardwareAccelerator
@@ -124,7 +124,8 @@ class CompiledModel:
 
     def get_signature_index(self, key: str) -> int:
         """Return the index of a signature, -1 where there is none of this key."""
-        return next((index for index, entry in enumerate(self._open()) if entry.key == key), -1)
+        keys = [entry.key for entry in self._open()]
+        return keys.index(key) if isinstance(key, str) and key in keys else -1
 
     def get_input_tensor_details(self, signature_key: str) -> dict[str, Any]:
         """Return "name", "index", "dtype" and "shape" of every input, by its name in the signature."""
@@ -209,11 +210,8 @@ class CompiledModel:
     ) -> None:
         """Run a signature on buffers in its order. Raises ModelError where there are too few or they do not fit."""
         entry = self._entry(signature_index)
-        for kind, names, buffers in (("input", entry.inputs, input_buffers), ("output", entry.outputs, output_buffers)):
-            if len(buffers) != len(names):
-                raise ModelError(f"expected {len(names)} {kind} buffers {listed(names)}, got {len(buffers)}")
-        inputs = [(tensor, buffer) for (_, tensor), buffer in zip(entry.inputs, input_buffers, strict=True)]
-        outputs = [(tensor, buffer) for (_, tensor), buffer in zip(entry.outputs, output_buffers, strict=True)]
+        inputs = paired("input", entry.inputs, input_buffers)
+        outputs = paired("output", entry.outputs, output_buffers)
         with self._lock:
             self._exchange.run(entry.subgraph, inputs, outputs)
 
@@ -222,11 +220,8 @@ class CompiledModel:
     ) -> None:
         """Run a signature on buffers by name, of which every input and output needs one."""
         entry = self._entry(signature_key)
-        for kind, names, given in (("input", entry.inputs, input_map), ("output", entry.outputs, output_map)):
-            if given.keys() != {*listed(names)}:
-                raise ModelError(f"expected {kind} buffers {listed(names)}, got {sorted(given)}")
-        inputs = [(tensor, input_map[name]) for name, tensor in entry.inputs]
-        outputs = [(tensor, output_map[name]) for name, tensor in entry.outputs]
+        inputs = paired("input", entry.inputs, by_name("input", entry.inputs, input_map))
+        outputs = paired("output", entry.outputs, by_name("output", entry.outputs, output_map))
         with self._lock:
             self._exchange.run(entry.subgraph, inputs, outputs)
 

@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from litecl.interpreter.arguments import index
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array
 
@@ -72,7 +73,7 @@ class TensorBuffer:
             raise ShapeError(f"read: the buffer holds {array.dtype}, asked for {dtype}")
         if num_elements is None:
             return array.copy()
-        if not 0 <= num_elements <= array.size:
+        if not 0 <= index("num_elements", num_elements) <= array.size:
             raise ShapeError(f"read: the buffer has {array.size} elements, asked for {num_elements}")
         return array.reshape(-1)[:num_elements].copy()
 

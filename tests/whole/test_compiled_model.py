@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -350,6 +351,31 @@ def test_threads_may_share_a_model() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+JUNK = (None, "x", 1.5, -1, 99, 2**70, b"", [], {}, [[]], [np.zeros(4, np.float32)] * 2, object(), np.zeros(3), 1j)
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=lambda junk: type(junk).__name__)
+def test_no_argument_ends_in_an_error_that_is_not_litecls(junk: Any) -> None:
+    model_ = compiled(ours)
+    inputs, outputs = buffers(model_)
+    calls = (
+        lambda: model_.run_by_index(junk, inputs, outputs), lambda: model_.run_by_index(0, junk, outputs),
+        lambda: model_.run_by_index(0, inputs, junk), lambda: model_.run_by_name("main", junk, {}),
+        lambda: model_.run_by_name(junk, {}, {}), lambda: model_.run_async(junk, inputs, outputs).result(),
+        lambda: model_.get_signature_by_index(junk), lambda: model_.get_signature_index(junk),
+        lambda: model_.get_input_tensor_details(junk), lambda: model_.get_input_buffer_requirements(junk),
+        lambda: model_.create_input_buffers(junk), lambda: model_.create_input_buffer_by_name("main", junk),
+        lambda: model_.resize_input_tensor(junk, [1, 4]), lambda: model_.resize_input_tensor(0, junk),
+        lambda: model_.resize_input_tensor_by_name("main", junk, [1, 4]), lambda: inputs[0].write(junk),
+        lambda: inputs[0].read(junk, np.float32), lambda: inputs[0].read(1, junk),
+        lambda: ours.TensorBuffer.create_from_host_memory(junk), lambda: compiled(ours, junk),
+        lambda: ours.CompiledModel.from_file(junk), lambda: compiled(ours, hardware_accel=junk),
+    )  # fmt: skip
+    for call in calls:
+        with suppress(LiteclError):
+            call()
 
 
 def test_what_a_model_may_run_on(monkeypatch: pytest.MonkeyPatch) -> None:

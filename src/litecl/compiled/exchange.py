@@ -6,8 +6,9 @@ from weakref import ref
 
 import numpy as np
 
+from litecl.compiled.signatures import Names, listed
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.variables import READ_VARIABLE
 from litecl.tensor_buffer import TensorBuffer
@@ -112,6 +113,29 @@ class Exchange:
         handed = [other for holder in self._lent.values() if (other := _alive(holder)) is not None]
         others = [other for other in (*handed, *(given for _, given in inputs)) if other is not buffer]
         return any(not other.is_destroyed and np.may_share_memory(value, other.array) for other in others)
+
+
+def paired(kind: str, names: Names, buffers: Any) -> list[tuple[int, TensorBuffer]]:
+    """Return buffers with their tensors. Raises ModelError where there are too few, ArgumentError for what is none."""
+    try:
+        given = list(buffers)
+    except TypeError:
+        raise ArgumentError(f"expected a list of {kind} buffers, got {type(buffers).__name__}") from None
+    if len(given) != len(names):
+        raise ModelError(f"expected {len(names)} {kind} buffers {listed(names)}, got {len(given)}")
+    for buffer in given:
+        if not isinstance(buffer, TensorBuffer):
+            raise ArgumentError(f"expected a TensorBuffer as {kind}, got {type(buffer).__name__}")
+    return [(tensor, buffer) for (_, tensor), buffer in zip(names, given, strict=True)]
+
+
+def by_name(kind: str, names: Names, buffers: Any) -> list[TensorBuffer]:
+    """Return buffers in their order. Raises ModelError unless there is one for every name, and none besides."""
+    if not isinstance(buffers, Mapping):
+        raise ArgumentError(f"expected {kind} buffers by name, got {type(buffers).__name__}")
+    if buffers.keys() != {*listed(names)}:
+        raise ModelError(f"expected {kind} buffers {listed(names)}, got {[*buffers]}")
+    return [buffers[name] for name, _ in names]
 
 
 def np_dtype(details: Mapping[str, Any]) -> np.dtype[Any]:
