@@ -26,6 +26,8 @@ def shape(value: npt.ArrayLike) -> Shape:
     """Return the dimensions that a caller asks for. Raises ArgumentError for no numbers, ShapeError for others."""
     try:
         array = np.asarray(value)
+        if array.dtype.kind == "c":
+            raise TypeError("complex dimensions")
         dimensions = tuple(int(d) for d in array.reshape(-1))
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentError(f"resize: expected a list of dimensions, got {value!r:.100}") from error

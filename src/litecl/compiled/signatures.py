@@ -56,7 +56,7 @@ def at(kind: str, index: int, names: Names) -> int:
 
 def called(kind: str, name: str, names: Names) -> int:
     """Return the position of an input or output by name. Raises ModelError where there is none."""
-    if name not in listed(names):
+    if not isinstance(name, str) or name not in listed(names):
         raise ModelError(f"{kind} {name!r} not found; the signature has {listed(names)}")
     return listed(names).index(name)
 
