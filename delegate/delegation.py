@@ -219,7 +219,7 @@ class CLDelegation:
         if self.options.strict:
             raise error
         self.failures.append(summary(error))
-        warn(f"a region, or a whole model, runs on the CPU, in numpy: {self.failures[-1]}")
+        warn(f"a region, or a whole model, runs on the CPU, because its device failed: {self.failures[-1]}")
 
     def run_failed(self, program: Program, error: DelegateError) -> None:
         """A region failed at run time: it goes back to the CPU for good, and other models get the device anew."""
