@@ -202,8 +202,10 @@ def test_installing_is_undone() -> None:
         assert compiled.__name__ == "litecl.compiled_model"
         assert flatbuffer_utils.__name__ == "ai_edge_litert.tools.flatbuffer_utils"
     import ai_edge_litert.interpreter as after
+    from ai_edge_litert.interpreter import Interpreter as Theirs
 
     assert after is theirs
+    assert Theirs is theirs.Interpreter
     with litecl.install_as("ai_edge_litert", cpu=True):
         from ai_edge_litert.interpreter import Interpreter as OnNumpy
 
