@@ -46,9 +46,10 @@ class Exchange:
 
     def run(self, subgraph: int, inputs: Buffers, outputs: Buffers) -> None:
         """Run a subgraph on buffers. Raises ShapeError for one that does not fit."""
-        self._fit(subgraph, inputs)
-        for tensor, buffer in inputs:
-            self._feed(subgraph, tensor, buffer)
+        memories = self._fit(subgraph, inputs)
+        for (tensor, buffer), memory in zip(inputs, memories, strict=True):
+            if not buffer.holds(memory):
+                self._feed(subgraph, tensor, buffer, memory)
         self._let_go(subgraph, outputs)
         self._interpreter._invoke(subgraph)
         for tensor, buffer in outputs:
@@ -57,25 +58,27 @@ class Exchange:
     def _memory(self, subgraph: int, tensor: int) -> Array:
         return self._interpreter.tensor(tensor, subgraph_index=subgraph)()
 
-    def _fit(self, subgraph: int, inputs: Buffers) -> None:
-        """Resize inputs whose buffers have another shape, and check their types."""
-        for tensor, buffer in inputs:
-            details, array = self._interpreter._get_tensor_details(tensor, subgraph), buffer.array
-            shape, dtype = tuple(details["shape"].tolist()), np_dtype(details)
-            if array.dtype != dtype:
-                raise ShapeError(f"input {details['name']!r}: expected a buffer of {dtype}, got {array.dtype}")
-            if array.shape == shape or (array.ndim == 1 and array.size == int(np.prod(shape))):
+    def _fit(self, subgraph: int, inputs: Buffers) -> list[Array]:
+        """Resize inputs whose buffers have another shape, check their types, and return where the model reads them."""
+        memories = [self._memory(subgraph, tensor) for tensor, _ in inputs]
+        resized = False
+        for (tensor, buffer), memory in zip(inputs, memories, strict=True):
+            array = buffer.array
+            if array.dtype != memory.dtype:
+                raise ShapeError(f"input {tensor}: expected a buffer of {memory.dtype}, got {array.dtype}")
+            if array.shape == memory.shape or (array.ndim == 1 and array.size == memory.size):
                 continue
-            if array.ndim != len(shape):
-                raise ShapeError(f"input {details['name']!r}: expected shape {list(shape)}, got {list(array.shape)}")
+            if array.ndim != memory.ndim:
+                raise ShapeError(f"input {tensor}: expected shape {list(memory.shape)}, got {list(array.shape)}")
             self._interpreter.resize_tensor_input(tensor, array.shape, subgraph_index=subgraph)
+            resized = True
+        if not resized:
+            return memories
         self._interpreter.allocate_tensors()
+        return [self._memory(subgraph, tensor) for tensor, _ in inputs]
 
-    def _feed(self, subgraph: int, tensor: int, buffer: TensorBuffer) -> None:
-        """Put an input where the model reads it, unless the buffer is that memory."""
-        memory = self._memory(subgraph, tensor)
-        if buffer.array is memory:
-            return
+    def _feed(self, subgraph: int, tensor: int, buffer: TensorBuffer, memory: Array) -> None:
+        """Put an input where the model reads it, after whoever has that memory for a buffer got a copy."""
         holder = _alive(self._bound.pop((subgraph, tensor), None))
         if holder is not None and holder.holds(memory):
             holder.exchange(memory.copy())
@@ -97,6 +100,8 @@ class Exchange:
         This may be an input, a constant, a variable, or another buffer for the same tensor.
         """
         value = self._memory(subgraph, tensor)
+        if buffer.holds(value) and _alive(self._lent.get((subgraph, tensor))) is buffer:
+            return
         if buffer.is_users:
             if buffer.array.dtype != value.dtype or buffer.array.size != value.size:
                 raise ShapeError(f"an output of {value.dtype}{list(value.shape)} does not fit its buffer")
