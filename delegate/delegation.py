@@ -20,7 +20,7 @@ from litecl.delegate.plan.plan import Plan, plan
 from litecl.delegate.region import region_node
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, PartitionRow, summary, warn
 from litecl.interpreter import limits
-from litecl.interpreter.errors import DelegateError, LimitError, OutOfDeviceMemory
+from litecl.interpreter.errors import DelegateError, DeviceNotFound, LimitError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec, callees_of, entries, reached
 
 
@@ -56,6 +56,8 @@ class CLDelegation:
             flops = work_flops(self.original, self.specs)
             self._device = open_device(self.options, flops, self.passed_over)
             hits_before = self._device.cache_hits
+        except DeviceNotFound:  # a user who names a device means it
+            raise
         except DelegateError as error:
             self._fail(error)
         self.model = replace(self.original, subgraphs=self._subgraphs())

@@ -10,13 +10,15 @@ from litecl.interpreter.graph import Array, Node, TensorSpec
 from litecl.interpreter.op import ControlOp, InPlace, Inputs, NoOptions
 from litecl.interpreter.run.executor import Frame
 
+REGION = "CL_REGION"  # the operator of a node that runs a region
+
 Failed = Callable[[Program, DelegateError], None]
 
 
 def region_node(program: Program, nodes: tuple[Node, ...], counters: Counters, failed: Failed) -> Node:
     """Return the node that runs a program, or its ``nodes`` on the CPU once ``failed`` has been told of a fault."""
     runner, region = _Runner(program, nodes, counters, failed), program.plan.region
-    op = ControlOp("CL_REGION", NoOptions, _keep_declared, runner.run, in_place=runner.in_place)
+    op = ControlOp(REGION, NoOptions, _keep_declared, runner.run, in_place=runner.in_place)
     return Node(op, region.inputs, region.outputs, NoOptions())
 
 

@@ -1,7 +1,7 @@
 """A graph as steps: every node is lowered in order, control operators with the subgraphs that they run."""
 
 from litecl.delegate.cl_op import Call
-from litecl.delegate.plan.chain import Link, chain
+from litecl.delegate.ops.chain import Link, chain
 from litecl.delegate.plan.control import CONTROL_STEPS, Run
 from litecl.delegate.plan.graph import RegionNode
 from litecl.delegate.plan.moves import settled

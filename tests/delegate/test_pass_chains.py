@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from litecl.delegate.cl_op import Activation, Operand
-from litecl.delegate.plan.chain import OPERANDS
+from litecl.delegate.ops.chain import OPERANDS
 from litecl.delegate.plan.graph import ElementwiseStep
 from litecl.delegate.plan.passes.chains import chains
 from litecl.delegate.plan.passes.epilogues import epilogues

@@ -145,7 +145,7 @@ def test_bench_against_litert_with_profile(path: Path, capsys: pytest.CaptureFix
 
 
 def test_a_missing_file_and_a_broken_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "FileNotFoundError" in failure(capsys, "inspect", tmp_path / "none.tflite")
+    assert "ModelFileNotFound" in failure(capsys, "inspect", tmp_path / "none.tflite")
     broken = tmp_path / "broken.tflite"
     broken.write_bytes(b"\x1c\x00\x00\x00XXXX" + bytes(64))
     assert "ModelError: file identifier: expected" in failure(capsys, "run", broken)
@@ -160,8 +160,7 @@ def test_errors_tell_where(path: Path, tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_unknown_names(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no input is named 'y'; the model has ['main_in0']" in failure(capsys, "run", path, "--input", "y=y.npy")
-    shown = text(capsys, "run", path, "--device", "no such device")
-    assert "no device is named 'no such device'" in " ".join(shown.split())
+    assert "no device is named 'no such device'" in failure(capsys, "run", path, "--device", "no such device")
 
 
 @pytest.mark.parametrize(
@@ -243,3 +242,10 @@ def test_convert_without_tensorflow_says_what_to_install(
     monkeypatch.setitem(sys.modules, "keras", None)
     said = failure(capsys, "convert", tmp_path / "model.keras", "-o", tmp_path / "out.tflite")
     assert "pip install 'litecl[convert]'" in said
+
+
+def test_a_device_that_is_required(capsys: pytest.CaptureFixture[str], path: Path) -> None:
+    assert data(capsys, "run", path, "--require-device")["delegation"]
+    assert "no device is named 'nothing'" in failure(capsys, "run", path, "--device", "nothing")
+    assert "no device is named 'nothing'" in failure(capsys, "bench", path, "--device", "nothing")
+    assert "--require-device: no device was asked for" in failure(capsys, "run", path, "--cpu", "--require-device")

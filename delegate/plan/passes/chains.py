@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from litecl.delegate.cl_op import Activation
+from litecl.delegate.ops.chain import OPERANDS, step_of
 from litecl.delegate.plan.activations import activation_after, activation_of
-from litecl.delegate.plan.chain import OPERANDS, step_of
 from litecl.delegate.plan.graph import NONE, ElementwiseStep, RegionGraph, RegionNode
 from litecl.interpreter.graph import ABSENT
 from litecl.interpreter.schema import TensorType
