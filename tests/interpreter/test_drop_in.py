@@ -18,7 +18,8 @@ import litecl.drop_in.interpreter as delegated
 import litecl.interpreter as ours
 from litecl.interpreter.errors import FAULTS, ArgumentError, DelegateNotFound, LiteclError, ModelError, ShapeError
 from litecl.interpreter.file.reader import read
-from support.behaviours import BEHAVIOURS, CONTENT, DIFFERENCES, INPUT, OUTPUT, X, fresh, ran, ready
+from support.behaviour_models import CONTENT, INPUT, OUTPUT, X, fresh, ran, ready
+from support.behaviours import BEHAVIOURS, DIFFERENCES
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "drop_in.md").read_text()
 MODULES = (

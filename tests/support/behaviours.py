@@ -4,119 +4,32 @@ Memory that was never written is compared by shape and type only. ``DIFFERENCES`
 sentence of docs/drop_in.md that says why.
 """
 
-import copy
-import enum
-import pickle
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Array, Quantization, Signature, TensorSpec
-from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
-from litecl.interpreter.ops.quantize import QUANTIZE
-from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
-from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
-from litecl.interpreter.schema import TensorType
-from support.build import Graph, model, randn
-
-Behaviour = Callable[[Any], Any]
-
-RNG = np.random.default_rng(5)
-X = randn(RNG, 1, 4)
-
-
-def _layers(name: str) -> Graph:
-    """softmax(x * w + b), with an open batch dimension: tensors 0 (x), 2, 4 and 5 (the result)."""
-    g = Graph(name)
-    x = g.input((1, 4), signature=(-1, 4))
-    scaled = g.op(MUL, [x, g.const(randn(RNG, 4))], MulOptions())
-    shifted = g.op(ADD, [scaled, g.const(randn(RNG, 4))], AddOptions())
-    g.op(SOFTMAX, [shifted], SoftmaxOptions(1.0))
-    return g
-
-
-def _two_subgraphs() -> bytes:
-    signatures = [
-        Signature("first", {"b": 0}, {"y": 5}, 0),
-        Signature("second", {"x": 0}, {"z": 5, "a": 4}, 1),
-    ]
-    return write(model(_layers("one").build(5), _layers("two").build(5, 4), signatures=signatures))
-
-
-def _quantized() -> bytes:
-    g = Graph()
-    x = g.input((2, 3))
-    by = Quantization(np.full(1, 0.5, np.float32), np.full(1, 3, np.int64))
-    g.node(QUANTIZE, [x], [TensorSpec(TensorType.INT8, (2, 3), quantization=by)], QUANTIZE.options())
-    g.tensors[1] = TensorSpec(TensorType.INT8, (2, 3), "quantized", quantization=by)
-    return write(model(g.build(1)))
-
-
-def _dynamic() -> bytes:
-    """A reshape to a shape that is fed."""
-    g = Graph()
-    x, shape = g.input((2, 6)), g.input((2,), TensorType.INT32)
-    (y,) = g.node(RESHAPE, [x, shape], [TensorSpec(TensorType.FLOAT32, ())], ReshapeOptions())
-    return write(model(g.build(y)))
-
-
-INPUT, WEIGHT, INNER, OUTPUT, NONE = 0, 1, 2, 5, 99
-CONTENT = write(model(_layers("main").build(OUTPUT), signatures=[Signature("serving_default", {"x": 0}, {"y": 5})]))
-TWO, QUANTIZED, DYNAMIC = _two_subgraphs(), _quantized(), _dynamic()
-
-
-def fresh(lib: Any, content: Any = CONTENT, **keywords: Any) -> Any:
-    """An interpreter that has not been allocated."""
-    return lib.Interpreter(model_content=content, **keywords)
-
-
-def ready(lib: Any, content: Any = CONTENT, **keywords: Any) -> Any:
-    """One that has."""
-    interpreter = fresh(lib, content, **keywords)
-    interpreter.allocate_tensors()
-    return interpreter
-
-
-def ran(lib: Any, x: Array = X, **keywords: Any) -> Any:
-    """One that has run."""
-    interpreter = ready(lib, **keywords)
-    interpreter.set_tensor(INPUT, x)
-    interpreter.invoke()
-    return interpreter
-
-
-def resized(lib: Any, shape: Any, *, allocate: bool = True, **keywords: Any) -> Any:
-    """One whose input has another shape."""
-    interpreter = ready(lib)
-    interpreter.resize_tensor_input(INPUT, shape, **keywords)
-    if allocate:
-        interpreter.allocate_tensors()
-    return interpreter
-
-
-def runner(lib: Any) -> Any:
-    """The runner of the only signature."""
-    return ready(lib).get_signature_runner()
-
-
-def form(array: Array) -> tuple[Any, ...]:
-    """What is compared of memory that was never written."""
-    return array.shape, array.dtype
-
-
-def then(first: Any, *rest: Any) -> Any:
-    """The last of values that were computed in order."""
-    return (first, *rest)[-1]
-
-
-class OtherEnum(enum.Enum):
-    """No resolver."""
-
-    AUTO_PILOT = 0
-
+from support.behaviour_models import (
+    CONTENT,
+    DYNAMIC,
+    INNER,
+    INPUT,
+    NONE,
+    OUTPUT,
+    TWO,
+    WEIGHT,
+    Behaviour,
+    OtherEnum,
+    X,
+    form,
+    fresh,
+    ran,
+    ready,
+    resized,
+    runner,
+    then,
+)
+from support.behaviour_runs import RUN, TELL
 
 _GET: dict[str, Behaviour] = {
     "get_output_before_invoke": lambda lib: form(ready(lib).get_tensor(OUTPUT)),
@@ -331,62 +244,8 @@ _SIGNATURES: dict[str, Behaviour] = {
     "signature_class_without_key": lambda lib: lib.SignatureRunner(ready(lib)),
 }
 
-_TELL: dict[str, Behaviour] = {
-    "details_of_inputs": lambda lib: ready(lib).get_input_details(),
-    "details_before_allocation": lambda lib: fresh(lib).get_input_details(),
-    "details_of_outputs": lambda lib: ready(lib).get_output_details(),
-    "details_of_quantized_output": lambda lib: ready(lib, QUANTIZED).get_output_details(),
-    "details_of_one": lambda lib: ready(lib)._get_tensor_details(WEIGHT, 0),
-    "details_of_no_tensor": lambda lib: ready(lib)._get_tensor_details(NONE, 0),
-    "details_of_negative_tensor": lambda lib: ready(lib)._get_tensor_details(-1, 0),
-    "details_need_subgraph": lambda lib: ready(lib)._get_tensor_details(0),
-    "details_of_all": lambda lib: ready(lib, TWO).get_tensor_details(subgraph_index=1)[:6],
-    "details_of_no_subgraph": lambda lib: ready(lib).get_tensor_details(3),
-    "details_of_negative_subgraph": lambda lib: ready(lib).get_tensor_details(-1),
-    "number_of_subgraphs": lambda lib: ready(lib, TWO).num_subgraphs(),
-    "ops": lambda lib: fresh(lib)._get_ops_details(),
-    "ops_after_allocation": lambda lib: ready(lib)._get_ops_details(),
-    "op": lambda lib: ready(lib)._get_op_details(1),
-    "op_out_of_range": lambda lib: ready(lib)._get_op_details(NONE),
-    "op_negative": lambda lib: ready(lib)._get_op_details(-1),
-    "op_by_name": lambda lib: ready(lib)._get_op_details("ADD"),
-    "compressed_zero_points": lambda lib: ready(lib).experimental_compress_quantization_zero_points,
-    "native_handle": lambda lib: type(ready(lib)._native_handle()),
-    "resolvers": lambda lib: [(resolver.name, resolver.value) for resolver in lib.OpResolverType],
-}
 
-_RUN: dict[str, Behaviour] = {
-    "invoke_returns_nothing": lambda lib: ready(lib).invoke(),
-    "invoke_before_allocation": lambda lib: fresh(lib).invoke(),
-    "allocate_returns_nothing": lambda lib: fresh(lib).allocate_tensors(),
-    "allocate_twice": lambda lib: ready(lib).allocate_tensors(),
-    "allocate_keeps_input": lambda lib: then(
-        i := ready(lib), i.set_tensor(INPUT, X), i.allocate_tensors(), i.get_tensor(INPUT)
-    ),
-    "reset_variables": lambda lib: ready(lib).reset_all_variables(),
-    "reset_variables_before_allocation": lambda lib: fresh(lib).reset_all_variables(),
-    "custom_ops_none": lambda lib: lib.InterpreterWithCustomOps(model_content=CONTENT).get_input_details(),
-    "custom_ops_unknown_symbol": lambda lib: lib.InterpreterWithCustomOps(["NoSuchSymbol"], model_content=CONTENT),
-    "custom_ops_by_position": lambda lib: lib.InterpreterWithCustomOps(CONTENT),
-    "load_missing_delegate": lambda lib: lib.load_delegate("libedgetpu.so.1"),
-    "load_missing_delegate_with_options": lambda lib: lib.load_delegate("libedgetpu.so.1", {"device": "usb"}),
-    "load_delegate_of_number": lambda lib: lib.load_delegate(5),
-    "delegate_class_of_missing_library": lambda lib: lib.Delegate("nowhere.so"),
-    "pickle": lambda lib: then(
-        i := pickle.loads(pickle.dumps(ready(lib))), i.set_tensor(INPUT, X), i.get_tensor(INPUT)
-    ),
-    "deepcopy": lambda lib: then(i := copy.deepcopy(ready(lib)), i.set_tensor(INPUT, X), i.get_tensor(INPUT)),
-    "context": lambda lib: _within(ready(lib)),
-}
-
-
-def _within(interpreter: Any) -> Any:
-    with interpreter as entered:
-        entered.set_tensor(INPUT, X)
-        return entered.get_tensor(INPUT)
-
-
-BEHAVIOURS: dict[str, Behaviour] = {**_GET, **_SET, **_RESIZE, **_VIEW, **_MAKE, **_SIGNATURES, **_TELL, **_RUN}
+BEHAVIOURS: dict[str, Behaviour] = {**_GET, **_SET, **_RESIZE, **_VIEW, **_MAKE, **_SIGNATURES, **TELL, **RUN}
 
 _UNTYPED = "An error of litecl's own instead of one that Python raises within LiteRT."
 _MORE = "litecl takes more."
