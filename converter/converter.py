@@ -9,7 +9,8 @@ from litecl.converter.emit import emit
 from litecl.converter.fusions import FUSIONS, Fusion
 from litecl.converter.graph import Module
 from litecl.converter.pipeline import Observe, Pipeline, Tools
-from litecl.converter.quantize import quantize
+from litecl.converter.quantization.options import Quantization, declared
+from litecl.converter.quantization.quantize import quantize
 from litecl.converter.report import ConversionReport
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file import writer
@@ -18,19 +19,19 @@ from litecl.interpreter.graph import Model
 Shapes = Mapping[str, Sequence[int | None]]
 
 _DEFAULT_SIGNATURE = "serving_default"
-_CHOICES: Mapping[str, tuple[str | None, ...]] = {"lstm": ("fused", "while"), "quantize": (None, "float16", "int8")}
+_LSTM = ("fused", "while")
 
 
 class Options(TypedDict, total=False):
     """Choose how to convert: keywords of every ``from_*``.
 
     lstm: "fused" makes one operator of a recurrent layer where there is one; "while" leaves its loop.
-    quantize: how weights are stored: None as they are, "float16", or "int8" with a scale (dynamic range: activations
-        stay float32).
+    quantize: None leaves the model in float32; "float16" stores weights in halves, "int8" in bytes with scales
+        (dynamic range: activations stay float32); a ``Quantization`` says more, such as activations in integers.
     """
 
     lstm: Literal["fused", "while"]
-    quantize: Literal["float16", "int8"] | None
+    quantize: Quantization | Literal["float16", "int8"] | None
 
 
 class Converter:
@@ -140,15 +141,18 @@ class Converter:
             observe or (lambda name, module: None),
         )
         pipeline.run(list(modules.values()))
-        model = quantize(emit(modules), self._options.get("quantize"))
+        model = quantize(emit(modules), declared(self._options.get("quantize")))
         self.report = pipeline.report.of(model)
         return model
 
 
 def _check(options: Mapping[str, Any]) -> None:
-    for name, value in options.items():
-        if value not in _CHOICES.get(name, ()):
-            raise ConversionError(f"{name}: expected one of {_CHOICES.get(name, 'lstm, quantize')}, got {value!r}")
+    unknown = sorted(options.keys() - Options.__annotations__.keys())
+    if unknown:
+        raise ConversionError(f"expected options {sorted(Options.__annotations__)}, got {unknown}")
+    if options.get("lstm", "fused") not in _LSTM:
+        raise ConversionError(f"lstm: expected one of {_LSTM}, got {options['lstm']!r}")
+    declared(options.get("quantize"))
 
 
 def _frontends() -> Any:

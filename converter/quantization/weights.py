@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from litecl.converter.quantization.options import Quantization
+from litecl.converter.quantization.scales import channels, integers
 from litecl.converter.versions import version_of
 from litecl.interpreter.errors import ConversionError
-from litecl.interpreter.graph import ABSENT, Array, Model, Node, Quantization, Subgraph, TensorSpec
+from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, NoOptions, Op
 from litecl.interpreter.ops.bidirectional_sequence_lstm import BIDIRECTIONAL_SEQUENCE_LSTM
 from litecl.interpreter.ops.conv_2d import CONV_2D
@@ -50,12 +52,9 @@ _WEIGHTS: Mapping[Op | ControlOp, _Weights] = {
 }
 
 
-def quantize(model: Model, how: str | None) -> Model:
-    """Return the model with its weights as ``how`` says: "float16", "int8", or None, which leaves them."""
-    if how is None:
-        return model
-    of_subgraph = _float16 if how == "float16" else _int8
-    return replace(model, subgraphs=tuple(map(of_subgraph, model.subgraphs)))
+def quantize(graph: Subgraph, how: Quantization) -> Subgraph:
+    """Return a subgraph with its weights as halves, or as int8 where its operators take these."""
+    return _float16(graph) if how.weights == "float16" else _int8(graph)
 
 
 def _float16(graph: Subgraph) -> Subgraph:
@@ -126,12 +125,5 @@ def _are_worth_it(graph: Subgraph, given: Iterable[int]) -> bool:
 
 
 def _quantized(spec: TensorSpec, axis: int | None) -> TensorSpec:
-    """Quantize symmetrically: the largest magnitude, of each channel or of all, becomes 127."""
-    data = spec.data
-    assert data is not None
-    others = tuple(i for i in range(data.ndim) if i != axis) if axis is not None else None
-    largest: Array = np.abs(data).max(axis=others, keepdims=True)
-    scale = np.where(largest == 0, np.float32(1), largest / np.float32(127)).astype(np.float32)
-    values = np.clip(np.rint(data / scale), -127, 127).astype(np.int8)
-    quantization = Quantization(scale.reshape(-1), np.zeros(scale.size, np.int64), 0 if axis is None else axis)
-    return replace(spec, type=TensorType.INT8, data=values, quantization=quantization)
+    assert spec.data is not None
+    return integers(spec, channels(spec.data, axis), TensorType.INT8, symmetric=True)
