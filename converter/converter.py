@@ -141,8 +141,8 @@ class Converter:
             observe or (lambda name, module: None),
         )
         pipeline.run(list(modules.values()))
-        model = quantize(emit(modules), declared(self._options.get("quantize")))
-        self.report = pipeline.report.of(model)
+        model, quantization = quantize(emit(modules), declared(self._options.get("quantize")))
+        self.report = replace(pipeline.report.of(model), quantization=quantization)
         return model
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from litecl.converter.quantization.data import Sample
 from litecl.converter.quantization.observers import Observer, Range
-from litecl.converter.quantization.watch import After, Look, run, watched
+from litecl.converter.quantization.watch import After, Look, Runner
 from litecl.interpreter.graph import Array, Model, Subgraph
 from litecl.interpreter.schema import TensorType
 
@@ -17,7 +17,9 @@ def calibrate(model: Model, samples: Sequence[Sample], make: Callable[[], Observ
     entries = {signature.subgraph for signature, _ in samples}
     seen: dict[int, dict[int, Observer]] = {index: {} for index in entries}
     looks = {index: _looks(model.subgraphs[index], seen[index], make) for index in entries}
-    run(watched(model, looks), samples)
+    run = Runner(model, looks)
+    for sample in samples:
+        run(sample)
     return [_ranges(seen.get(index, {})) for index in range(len(model.subgraphs))]
 
 

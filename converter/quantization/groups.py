@@ -70,7 +70,7 @@ class _Assignment:
         constants: list[Range] = []
         for tensor, use in self._operands(number, rule):
             if isinstance(use, tuple):
-                constants.append(self._range(use))
+                constants += [] if rule.clips else [self._range(use)]
             elif tensor in self._fixed:
                 found.append(self._fixed[tensor])
             else:
@@ -91,6 +91,8 @@ class _Assignment:
             for tensor in written[1:]:
                 self._unite(written[0], tensor)
             for tensor, member in self._operands(number, rule):
+                if rule.clips and isinstance(member, tuple):
+                    continue
                 if tensor in self._fixed:
                     self._joined.setdefault(written[0], []).append(self._range(tensor))
                 else:

@@ -37,15 +37,23 @@ def quantize_model(model: Model, how: Quantization, samples: Sequence[Sample]) -
 
 
 def requantize_model(
-    model: Model, how: Quantization, ranges: Mapping[int, Ranges]
+    model: Model,
+    how: Quantization,
+    ranges: Mapping[int, Ranges],
+    refused: Mapping[int, Mapping[int, str]] | None = None,
 ) -> tuple[Model, Mapping[int, Quantized]]:
-    """Return the model on integers whose tensors, by entry subgraph, have ranges that are known."""
-    done = {index: _quantize(model.subgraphs[index], known, how) for index, known in ranges.items()}
+    """Return the model on integers whose tensors, by entry subgraph, have ranges that are known.
+
+    It has signatures, also where the model has none.
+    refused: nodes that stay in float, by subgraph and number, each with the reason.
+    """
+    given = refused or {}
+    done = {i: _quantize(model.subgraphs[i], known, how, given.get(i, {})) for i, known in ranges.items()}
     if how.strict:
         _check(model, done)
     graphs = tuple(done[i].rewritten.graph if i in done else graph for i, graph in enumerate(model.subgraphs))
     signatures = tuple(_renamed(s, done[s.subgraph]) if s.subgraph in done else s for s in signatures_of(model))
-    return replace(model, subgraphs=graphs, signatures=signatures if model.signatures else ()), done
+    return replace(model, subgraphs=graphs, signatures=signatures), done
 
 
 def _renamed(signature: Signature, done: Quantized) -> Signature:
@@ -54,11 +62,11 @@ def _renamed(signature: Signature, done: Quantized) -> Signature:
     return replace(signature, inputs=inputs, outputs=outputs)
 
 
-def _quantize(graph: Subgraph, ranges: Ranges, how: Quantization) -> Quantized:
+def _quantize(graph: Subgraph, ranges: Ranges, how: Quantization, given: Mapping[int, str]) -> Quantized:
     assert how.activations is not None
     type_ = TensorType[how.activations.upper()]
     borders = Borders(TensorType[how.input_type.upper()], TensorType[how.output_type.upper()])
-    refused: dict[int, str] = {}
+    refused = dict(given)
     while True:
         chosen = choose(graph, ranges, how, refused)
         scales = _with_borders(graph, assign(graph, chosen.rules, ranges, type_, {}), ranges, type_, borders)

@@ -5,15 +5,22 @@ from dataclasses import replace
 from litecl.converter.quantization import weights
 from litecl.converter.quantization.data import samples
 from litecl.converter.quantization.integers import quantize_model
+from litecl.converter.quantization.measure import measure
 from litecl.converter.quantization.options import Quantization
+from litecl.converter.quantization.report import QuantizationReport
 from litecl.interpreter.graph import Model
 
 
-def quantize(model: Model, how: Quantization | None) -> Model:
-    """Return the model as ``how`` says; None leaves it as it is."""
+def quantize(model: Model, how: Quantization | None) -> tuple[Model, QuantizationReport | None]:
+    """Return the model as ``how`` says, and what that did to it; None leaves it as it is.
+
+    There is a report where activations are integers.
+    """
     if how is None:
-        return model
+        return model, None
     if how.activations is None:
-        return replace(model, subgraphs=tuple(weights.quantize(graph, how) for graph in model.subgraphs))
-    quantized, _ = quantize_model(model, how, samples(how, model))
-    return quantized
+        return replace(model, subgraphs=tuple(weights.quantize(graph, how) for graph in model.subgraphs)), None
+    used = samples(how, model)
+    quantized, done = quantize_model(model, how, used)
+    report = measure(model, quantized, done, how, used)
+    return replace(quantized, signatures=quantized.signatures if model.signatures else ()), report

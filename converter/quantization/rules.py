@@ -31,6 +31,7 @@ from litecl.interpreter.ops.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
 from litecl.interpreter.ops.resize import RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR
 from litecl.interpreter.ops.reverse import REVERSE_V2
 from litecl.interpreter.ops.select import SELECT, SELECT_V2
+from litecl.interpreter.ops.shape import SHAPE
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.softmax import SOFTMAX
 from litecl.interpreter.ops.space_to_batch_nd import BATCH_TO_SPACE_ND, SPACE_TO_BATCH_ND
@@ -54,6 +55,7 @@ class Rule:
 
     types: of the activations that its kernels take.
     shared: True if all activations, operands and results, have one scale and zero point.
+    clips: True if constants may be clipped to that scale's range, because what they add to it is never a result.
     weights: positions of constants that are stored as symmetric int8, with the axis of their output channels or None
         for one scale.
     bias: the position of the constant that is added to the sums, in their scale.
@@ -64,6 +66,7 @@ class Rule:
 
     types: tuple[TensorType, ...] = _BOTH
     shared: bool = False
+    clips: bool = False
     weights: Mapping[int, int | None] = field(default_factory=dict)
     bias: int | None = None
     fixed: Mapping[TensorType, tuple[float, int]] = field(default_factory=dict)
@@ -96,7 +99,7 @@ _SUMS = Rule(options={"pot_scale_int16": False})
 
 _OWN = (
     *(binary.MUL, binary.DIV, BATCH_MATMUL),
-    *(reduce.MEAN, reduce.SUM, reduce.REDUCE_PROD),
+    *(reduce.MEAN, reduce.REDUCE_PROD),
     *(unary.ABS, unary.SQRT, unary.RSQRT, unary.EXP, unary.LOG, unary.RELU, unary.RELU6, GELU, LEAKY_RELU),
 )
 _OWN_BYTES = (unary.RELU_0_TO_1, unary.RELU_N1_TO_1, unary.HARD_SWISH, unary.ELU, binary.SQUARED_DIFFERENCE)
@@ -110,7 +113,7 @@ _MOVING = (
 )
 _SHARING = (
     *(RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR, MAX_POOL_2D, AVERAGE_POOL_2D),
-    *(reduce.REDUCE_MAX, reduce.REDUCE_MIN, binary.MAXIMUM, binary.MINIMUM),
+    *(reduce.REDUCE_MAX, reduce.REDUCE_MIN),
 )
 
 RULES: Mapping[Op | ControlOp, Rule] = {
@@ -119,9 +122,10 @@ RULES: Mapping[Op | ControlOp, Rule] = {
     **_all((binary.ADD, binary.SUB), _SUMS),
     **_all(_OWN, Rule()),
     **_all(_OWN_BYTES, Rule(_BYTES)),
-    **_all(_COMPARISONS, Rule(moves=True)),
+    **_all((*_COMPARISONS, SHAPE), Rule(moves=True)),
     **_all((ARG_MAX, ARG_MIN), Rule(_BYTES, moves=True)),
     **_all(_MOVING, Rule(shared=True, moves=True)),
     **_all((SPACE_TO_DEPTH, DEPTH_TO_SPACE), Rule(_BYTES, shared=True, moves=True)),
     **_all(_SHARING, Rule(shared=True)),
+    **_all((binary.MAXIMUM, binary.MINIMUM), Rule(shared=True, clips=True)),
 }

@@ -1,6 +1,6 @@
 """Running a model while somebody looks at the values of its tensors."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from litecl.converter.quantization.data import Sample, signatures_of
@@ -41,11 +41,14 @@ def _watcher(tensors: Sequence[int], look: Look) -> Node:
     return Node(op, tuple(t for t in tensors if t != ABSENT), (), NoOptions())
 
 
-def run(model: Model, samples: Iterable[Sample]) -> list[dict[str, Array]]:
-    """Run a model on samples, one after the other, and return the outputs of each by name.
+class Runner:
+    """Runs a model on samples, one after the other. Variables keep their values from one sample to the next."""
 
-    Variables keep their values from one sample to the next.
-    """
-    interpreter = Interpreter(replace(model, signatures=signatures_of(model)))
-    runners = {s.key: interpreter.get_signature_runner(s.key) for s in signatures_of(model)}
-    return [dict(runners[signature.key](**values)) for signature, values in samples]
+    def __init__(self, model: Model, looks: Mapping[int, After] | None = None) -> None:
+        interpreter = Interpreter(watched(model, looks or {}))
+        self._runners = {s.key: interpreter.get_signature_runner(s.key) for s in signatures_of(model)}
+
+    def __call__(self, sample: Sample) -> dict[str, Array]:
+        """Return the outputs of a sample, by name."""
+        signature, values = sample
+        return dict(self._runners[signature.key](**values))
