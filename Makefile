@@ -19,7 +19,7 @@ test: .venv/installed lint
 
 # The table of real models: what ran where, and how far outputs are from LiteRT's.
 models: .venv/installed
-	$(BIN)/python -m pytest --capture no tests/test_real_models.py
+	$(BIN)/python -m pytest --capture no tests/whole/test_real_models.py
 
 lint: .venv/checked
 	$(BIN)/ruff check .

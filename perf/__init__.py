@@ -1,1 +1,1 @@
-"""Measuring and looking: the ``litecl`` command, benchmarks, traces, and the demonstration."""
+"""Measuring and looking: the command ``litecl``, benchmarks and traces, the demonstration, developers' comparisons."""

@@ -20,9 +20,9 @@ from litecl.delegate import CLDelegate, DelegationReport
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
-from litecl.perf.feeds import Runtime, difference, outputs_of, prepare
-from litecl.perf.keras_models import spectrogram_classifier
-from litecl.perf.measure import Stats, in_turns
+from litecl.perf.measure.feeds import Runtime, difference, outputs_of, prepare
+from litecl.perf.measure.keras_models import spectrogram_classifier
+from litecl.perf.measure.timing import Stats, in_turns
 
 SHAPE = (1, 96, 64, 1)  # batch, time, frequency, channel
 INVOKES = 5

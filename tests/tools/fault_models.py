@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from build import Graph, model, randn
 from cases import integer_conv, integer_lstm
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
@@ -24,7 +23,8 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UnidirectionalSequenceLSTMOptions,
 )
 from litecl.interpreter.schema import ActivationFunctionType
-from loop_models import FLOAT, INT, below, if_node, int32, next_, plus, subgraph, times, while_node
+from support.build import Graph, model, randn
+from support.loop_models import FLOAT, INT, below, if_node, int32, next_, plus, subgraph, times, while_node
 
 INVOKES = 3
 RNG = np.random.default_rng(3)

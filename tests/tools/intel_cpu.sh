@@ -11,4 +11,4 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/vendors"
 ls "$work"/lib/libintelocl.so > "$work/vendors/intel.icd"
 export OCL_ICD_VENDORS="$work/vendors" LD_LIBRARY_PATH="$work/lib"
-.venv/bin/python -m pytest -q -p no:cacheprovider tests/test_ops.py -k "test_device and not pthread" "$@"
+.venv/bin/python -m pytest -q -p no:cacheprovider tests/whole/test_ops.py -k "test_device and not pthread" "$@"

@@ -14,7 +14,7 @@ echo "$icd" > "$work/vendors/oclgrind.icd"
 export OCL_ICD_VENDORS="$work/vendors/" PYOPENCL_BUILD_OPTIONS="-cl-opt-disable -Drestrict= -Dalways_inline=unused"
 export HOME="$work" OCLGRIND_DATA_RACES=1
 cases="test_device and Oclgrind and not FLOOR and not CEIL and not ROUND"
-.venv/bin/python -m pytest -q -s -p no:cacheprovider tests/test_ops.py -k "$cases" "$@" 2>&1 | tee "$work/log"
+.venv/bin/python -m pytest -q -s -p no:cacheprovider tests/whole/test_ops.py -k "$cases" "$@" 2>&1 | tee "$work/log"
 if grep -aE "Invalid (read|write)|[Dd]ata race|divergence" "$work/log"; then
     echo "Oclgrind found faults" >&2
     exit 1

@@ -16,7 +16,7 @@ unset PYTHONPATH  # what is installed is what is used
 rm -rf dist
 "$python" -m build --outdir dist . > "$work/log" || { cat "$work/log" >&2; exit 1; }
 "$python" -m twine check --strict dist/*
-git ls-files converter delegate interpreter kernels_cl perf src | grep -vE "^src/litecl/[a-z_]+$" | sed "s,^src/litecl/,," \
+git ls-files converter delegate interpreter kernels_cl perf src | grep -vE "^src/litecl/[a-z_]+$|^perf/compare/" | sed "s,^src/litecl/,," \
     | sort > "$work/expected"
 "$python" -m zipfile --list dist/*.whl | sed -nE 's,^litecl/([^ ]+) .*,\1,p' | sort > "$work/found"
 diff "$work/expected" "$work/found" || { echo "the wheel's files are not those of the checkout" >&2; exit 1; }

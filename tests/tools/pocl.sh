@@ -27,7 +27,7 @@ fetch() {
     mv "$root.new" "$root"
 }
 [ -d "$root" ] || { rm -rf "$root.new"; fetch; }
-[ $# -gt 0 ] || set -- tests/test_ops.py -k "test_device and cpu-"
+[ $# -gt 0 ] || set -- tests/whole/test_ops.py -k "test_device and cpu-"
 # Bound at their own paths: the checkout, the environment, Python itself, and the folder of models beside the checkout.
 python=.venv/bin/python
 shared=$(realpath -q ../shared || true)

@@ -1,0 +1,65 @@
+"""The form of tables for people and of data for programs."""
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from litecl.delegate import DelegationReport
+
+
+def to_json(data: Any) -> str:
+    """Data as standard JSON: numbers that are not finite become null."""
+    return json.dumps(_finite(data), indent=2)
+
+
+def report_data(report: DelegationReport) -> dict[str, Any]:
+    """The delegation report as plain data."""
+    data: dict[str, Any] = json.loads(report.to_json())
+    return data
+
+
+def table(*columns: str) -> Table:
+    """Return a table without rows; columns of figures are flush right."""
+    made = Table(box=box.SIMPLE_HEAD)
+    for column in columns:
+        numeric = column == "%" or column.endswith((" ms", "/s")) or column in ("index", "node", "calls", "launches")
+        made.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    return made
+
+
+def titled(title: str, content: Table) -> RenderableType:
+    """Return a table under a title of its own, which a narrow table does not break."""
+    return Group(Text(title), content)
+
+
+def size(size_bytes: int) -> str:
+    """A size in the largest binary unit that leaves at least one: ``1.5 MiB``."""
+    value, units = float(size_bytes), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while value >= 1024 and len(units) > 1:
+        value /= 1024
+        units.pop(0)
+    return f"{value:.0f} {units[0]}" if units[0] == "B" else f"{value:.1f} {units[0]}"
+
+
+def shape(dimensions: Sequence[int]) -> str:
+    """Return a shape as ``[1,2,3]``."""
+    return f"[{','.join(map(str, dimensions))}]"
+
+
+def number(value: Any) -> str:
+    """Return a number with four digits; nothing for None."""
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data

@@ -1,0 +1,149 @@
+"""Families of branches and loops whose subgraphs are random graphs themselves, nested up to a depth of two."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter.errors import FAULTS, LiteclError
+from litecl.interpreter.graph import ABSENT, Array, Subgraph
+from litecl.interpreter.op import ControlOp, Inputs, Op
+from litecl.interpreter.ops import compare, reduce
+from litecl.interpreter.ops.binary import ADD, LOGICAL_AND, AddOptions
+from litecl.interpreter.ops.control import CALL, IF, WHILE, CallOptions, IfOptions, WhileOptions
+from litecl.perf.compare.graph_fuzz.sketch import Sketch, T, Unfit, alike
+
+_DEEPEST = 2
+_MOST_NODES = 5
+
+
+@dataclass
+class _Run:
+    """Runs subgraphs by their operators' kernels, for the values of a sketch. Variables begin as zeros."""
+
+    graphs: Sequence[Subgraph]
+    resources: dict[str, Any] = field(default_factory=dict)
+    variables: dict[tuple[int, int], Array] = field(default_factory=dict)
+
+    def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
+        """The outputs of a subgraph."""
+        graph = self.graphs[subgraph]
+        values = {t: x for t, x in zip(graph.inputs, inputs, strict=True) if x is not None}
+
+        def value(tensor: int) -> Array | None:
+            if tensor == ABSENT:
+                return None
+            spec = graph.tensors[tensor]
+            if tensor in values or spec.data is not None:
+                return values.get(tensor, spec.data)
+            return self.variables.get((subgraph, tensor), np.zeros(spec.static_shape, spec.dtype))
+
+        for node in graph.nodes:
+            given = [value(t) for t in node.inputs]
+            if isinstance(node.op, ControlOp):
+                results = node.op.run(node.options, given, self)
+            else:
+                specs = [None if t == ABSENT else graph.tensors[t] for t in node.inputs]
+                bind = node.op.bind
+                run = None if bind is None else bind(node.options, specs, [graph.tensors[t] for t in node.outputs])
+                results = (run or node.op.run)(node.options, given)
+            states = node.op.states if isinstance(node.op, Op) else ()
+            for position, new in zip(states, results[len(node.outputs) :], strict=True):
+                self.variables[subgraph, node.inputs[position]] = new
+            values |= dict(zip(node.outputs, results, strict=False))
+        return [np.asarray(value(t)) for t in graph.outputs]
+
+
+def _results(s: Sketch, op: ControlOp, options: Any, values: Sequence[Array]) -> list[Array]:
+    try:
+        with np.errstate(all="ignore"):
+            return op.run(options, values, _Run(s.graphs))
+    except (LiteclError, *FAULTS) as error:
+        raise Unfit(f"{op.name}: {error}") from error
+
+
+def _inner(s: Sketch, name: str, given: Sequence[int]) -> Sketch:
+    """The sketch of a subgraph whose inputs are like these tensors."""
+    inner = Sketch(s.rng, s.types, s.families, s.graphs, f"{name}{len(s.graphs)}", s.depth + 1)
+    for t in given:
+        inner.input(s.spec(t).type, s.shape_of(t), s.spec(t).quantization, s.values[t])
+    return inner
+
+
+def _add(s: Sketch, graph: Subgraph) -> int:
+    """Makes a subgraph part of the model; its number."""
+    s.graphs.append(graph)
+    return len(s.graphs) - 1
+
+
+def _arguments(s: Sketch) -> list[int]:
+    """One to three different tensors to hand on."""
+    if s.depth >= _DEEPEST:
+        raise Unfit("deep enough")
+    return list(dict.fromkeys(s.pick(where=lambda p: not p.is_variable) for _ in range(int(s.rng.integers(1, 4)))))
+
+
+def _truth(s: Sketch) -> int:
+    """One truth value that follows from a tensor."""
+    x = s.pick(T.FLOAT32, T.INT32, T.BOOL, where=lambda p: p.quantization is None)
+    axes = s.ints(*range(len(s.shape_of(x))))
+    if s.spec(x).type == T.BOOL:
+        return s.op(reduce.REDUCE_ANY, [x, axes], reduce.ReducerOptions())
+    most = s.op(reduce.REDUCE_MAX, [x, axes], reduce.ReducerOptions())
+    bound = s.values[most] + s.one_of(-1, 0, 1) * s.spec(x).dtype.type(2)
+    return s.op(s.one_of(compare.LESS, compare.GREATER), [most, s.const(bound.astype(s.spec(x).dtype))])
+
+
+def _match(s: Sketch, inner: Sketch, given: Sequence[int]) -> list[int]:
+    """For every tensor one of the subgraph that is like it, computed there if any is; its own input at the least."""
+    found = []
+    for t, own in zip(given, inner.inputs, strict=False):
+        fits = [i for i in inner.pool if alike(inner.spec(i), s.spec(t)) and not inner.spec(i).is_variable]
+        computed = [i for i in fits if i not in inner.inputs]
+        found.append(int(s.one_of(*computed)) if computed and s.chance(0.9) else int(s.one_of(*fits, own)))
+    return found
+
+
+def branch(s: Sketch) -> None:
+    """IF."""
+    given = _arguments(s)
+    numbers = []
+    for name in ("then", "else"):
+        inner = _inner(s, name, given)
+        inner.grow(int(s.rng.integers(1, _MOST_NODES)))
+        numbers.append(_add(s, inner.build(_match(s, inner, given))))
+    options, condition = IfOptions(*numbers), _truth(s)
+    s.control(IF, [condition, *given], options, _results(s, IF, options, [s.values[t] for t in (condition, *given)]))
+
+
+def call(s: Sketch) -> None:
+    """CALL."""
+    given = _arguments(s)
+    inner = _inner(s, "called", given)
+    inner.grow(int(s.rng.integers(1, _MOST_NODES)))
+    options = CallOptions(_add(s, inner.build(_match(s, inner, given))))
+    s.control(CALL, given, options, _results(s, CALL, options, [s.values[t] for t in given]))
+
+
+def loop(s: Sketch) -> None:
+    """WHILE, as often as a counter says, or until the values of the loop say so."""
+    given = [s.const(np.array(0, np.int32)), *_arguments(s)]
+    condition = _inner(s, "condition", given)
+    most = condition.const(np.array(int(s.rng.integers(0, 6)), np.int32))
+    goes_on = condition.op(compare.LESS, [condition.inputs[0], most])
+    if s.chance(0.3):
+        whole = condition.op(reduce.REDUCE_ANY, [goes_on, condition.ints()], reduce.ReducerOptions())
+        goes_on = condition.op(LOGICAL_AND, [whole, _truth(condition)])
+    number = _add(s, condition.build([goes_on]))
+    body = _inner(s, "body", given)
+    counter = body.op(ADD, [body.inputs[0], body.const(np.array(1, np.int32))], AddOptions())
+    body.grow(int(s.rng.integers(2, _MOST_NODES + 1)))
+    outputs = [counter, *_match(s, body, given)[1:]]
+    if s.chance(0.3):
+        outputs[1:] = _match(s, body, given)[1:]
+    options = WhileOptions(number, _add(s, body.build(outputs)))
+    s.control(WHILE, given, options, _results(s, WHILE, options, [s.values[t] for t in given]))
+
+
+FAMILIES = {"control": (branch, loop, loop, call)}

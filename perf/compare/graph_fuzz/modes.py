@@ -1,0 +1,173 @@
+"""The ways in which a device runs a model, and how a batch of models shares one linked program."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from litecl.delegate import CLDelegate, delegation
+from litecl.delegate.cl_op import Launch
+from litecl.delegate.matmul import packing
+from litecl.delegate.opencl import device, runner
+from litecl.delegate.opencl.programs import Programs
+from litecl.delegate.ops import fully_connected
+from litecl.delegate.plan import region_program
+from litecl.delegate.plan.region_program import Function, RegionProgram
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.graph import Subgraph, TensorSpec
+from litecl.interpreter.schema import TensorType
+from litecl.perf.compare.graph_fuzz.graphs import Drawn
+
+
+@dataclass(frozen=True)
+class Mode:
+    """Options of the delegate, and what else is different.
+
+    linked: regions are one kernel. kept: all tensors are preserved. gpu: launches as a GPU gets them.
+    """
+
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+    linked: bool = False
+    kept: bool = False
+    gpu: bool = False
+
+
+MODES = {
+    mode.name: mode
+    for mode in (
+        Mode("one thread", {"num_threads": 1}, linked=True),
+        Mode("two threads", {"num_threads": 2}, linked=True),
+        Mode("queued", {"num_threads": 1, "queue_loops": True}),
+        Mode("queued, two threads", {"num_threads": 2, "queue_loops": True}),
+        Mode("profile", {"num_threads": 1, "profile": True}),
+        Mode("fp16 weights", {"num_threads": 1, "precision": "fp16"}, linked=True),
+        Mode("as a GPU", {"device": "pthread"}, gpu=True),
+        Mode("all tensors kept", {"num_threads": 1}, linked=True, kept=True),
+    )
+}
+
+
+@contextmanager
+def entered(mode: Mode) -> Iterator[None]:
+    """What a mode changes beside the delegate's options."""
+    real = device.target_of
+    with ExitStack() as stack:
+        if mode.gpu:
+            gpu = lambda opened, *rest: replace(real(opened, *rest), kind="gpu", vector_width=4)  # noqa: E731
+            stack.enter_context(mock.patch.object(device, "target_of", gpu))
+        if mode.options.get("precision") == "fp16":  # of small weights too
+            stack.enter_context(mock.patch.object(packing, "CACHED_WEIGHTS", 16))
+            stack.enter_context(mock.patch.object(fully_connected, "CACHED_WEIGHTS", 64))
+        yield
+
+
+def adapted(drawn: Drawn, mode: Mode) -> Drawn:
+    """The model as a mode can be held to it: weights that halves hold, where weights are halves."""
+    if mode.options.get("precision") != "fp16":
+        return drawn
+    graphs = tuple(_in_halves(graph) for graph in drawn.model.subgraphs)
+    return replace(drawn, model=replace(drawn.model, subgraphs=graphs))
+
+
+def _in_halves(graph: Subgraph) -> Subgraph:
+    return replace(graph, tensors=tuple(_in_half(spec) for spec in graph.tensors))
+
+
+def _in_half(spec: TensorSpec) -> TensorSpec:
+    if spec.data is None:
+        return spec
+    if spec.type == TensorType.FLOAT32:
+        return replace(spec, data=np.asarray(spec.data, np.float16).astype(np.float32))
+    if spec.quantization is None:
+        return spec
+    scale = np.exp2(np.round(np.log2(spec.quantization.scale))).astype(np.float32)
+    return replace(spec, quantization=replace(spec.quantization, scale=scale))
+
+
+def interpreter(drawn: Drawn, mode: Mode, cache_dir: Path | None) -> Interpreter:
+    """The interpreter with the device."""
+    chosen = CLDelegate(**mode.options, strict=True, cache_dir=cache_dir, deny_nodes=drawn.deny)
+    return Interpreter(drawn.model, delegates=[chosen], experimental_preserve_all_tensors=mode.kept)
+
+
+def _prepare(planned: Interpreter, drawn: Drawn) -> None:
+    """Prepares a model for the shapes of all calls."""
+    for call in drawn.calls:
+        for tensor, feed in zip(drawn.model.subgraphs[call.entry].inputs, call.feeds, strict=True):
+            planned.resize_tensor_input(tensor, feed.shape, subgraph_index=call.entry)
+        planned.allocate_tensors()
+
+
+Needed = tuple[Function, tuple[int, ...]]
+
+
+class Shared:
+    """The functions that the linked program of a batch of models has: it is built once, with all of them.
+
+    most: how many there may be, with their local sizes: PoCL's cache of compiled kernels holds 128.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._needed: set[Needed] = set()
+        self._functions: dict[Function, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._needed)
+
+    def take(self, drawn: Drawn, mode: Mode) -> Counter[str] | None:
+        """Adds the functions that a model needs, in the shapes of all calls; its launches by kernel file.
+
+        None, and nothing added, where there would be too many.
+        """
+        launches: list[Launch] = []
+
+        class Recorder:
+            def __init__(self, plan: Any, *rest: Any) -> None:
+                launches.extend(work.launch for work in plan.works)
+                raise DelegateError("only planned")
+
+        options = {**mode.options, "deny_nodes": drawn.deny, "cache_dir": None}
+        with mock.patch.object(delegation, "Program", Recorder), mock.patch.object(delegation, "warn"):
+            planned = Interpreter(
+                drawn.model, delegates=[CLDelegate(**options)], experimental_preserve_all_tensors=mode.kept
+            )
+            with suppress(Exception):  # what fails here fails again where it is looked at
+                _prepare(planned, drawn)
+        functions = {(f, launch.local_size): None for launch in launches if (f := region_program.function_of(launch))}
+        if len(self._needed | functions.keys()) > self._most:
+            return None
+        self._needed |= functions.keys()
+        for function, _ in functions:
+            self._functions.setdefault(function, len(self._functions))
+        return Counter(launch.kernel for launch in launches)
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Regions are linked with all functions, whatever they need."""
+        real, linked = region_program._Tables.__init__, Programs.region_kernel
+        known: dict[tuple[Any, ...], Any] = {}
+
+        def seeded(tables: Any, *rest: Any) -> None:
+            real(tables, *rest)
+            tables.functions.update(self._functions)
+
+        def linked_once(programs: Programs, region: RegionProgram, *, solo: bool) -> Any:
+            key = (programs, solo, region.functions)
+            if key not in known:
+                known[key] = linked(programs, region, solo=solo)
+            return type(known[key])(known[key].program, "run")
+
+        with (
+            mock.patch.object(region_program._Tables, "__init__", seeded),
+            mock.patch.object(Programs, "region_kernel", linked_once),
+            mock.patch.object(runner, "_REGION_LAUNCHES", 1),  # small regions too: theirs would be built one by one
+        ):
+            yield

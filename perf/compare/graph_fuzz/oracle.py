@@ -1,0 +1,275 @@
+"""How far a device may be from the interpreter: as far as rounding every operator a little differently moves results.
+
+Stochastic arithmetic (CESTAC): the interpreter runs a model several times, with random errors of some units in the
+last place added to what every operator computes in floats. Where the spread of an element is nothing, as that of all
+integers is which no float decides about, the device must have it exactly.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter.graph import Array, Model, Node, TensorSpec
+from litecl.interpreter.interpreter import Interpreter
+from litecl.interpreter.kit import require
+from litecl.interpreter.op import Inputs, Op, Run, Specs
+from litecl.interpreter.schema import ActivationFunctionType
+from litecl.perf.compare.graph_fuzz.graphs import Call
+
+_ULPS = 24.0  # of the sum of magnitudes: what float32 sums of a few thousand terms and polynomials stay below
+_MARGIN = 3.0  # of the spread that a few runs show
+_FEW, _MANY = 6, 120  # runs: where something differs at all, and where it still does after that
+_CHAOS = 0.05  # of a tensor's elements, off by this share of themselves
+_EPSILON = float(np.finfo(np.float32).eps)
+
+_SUMS = {
+    "CONV_2D",
+    "DEPTHWISE_CONV_2D",
+    "TRANSPOSE_CONV",
+    "Convolution2DTransposeBias",
+    "FULLY_CONNECTED",
+    "BATCH_MATMUL",
+    "SUM",
+    "MEAN",
+    "CUMSUM",
+    "AVERAGE_POOL_2D",
+    "ADD_N",
+    "RESIZE_BILINEAR",
+    "ADD",
+    "SUB",
+}
+"""Operators whose error is relative to the sum of their terms' magnitudes."""
+
+_EXACT = {
+    "ABS",
+    "NEG",
+    "RELU",
+    "RELU6",
+    "RELU_0_TO_1",
+    "RELU_N1_TO_1",
+    "MAXIMUM",
+    "MINIMUM",
+    "MAX_POOL_2D",
+    "REDUCE_MAX",
+    "REDUCE_MIN",
+    "RESHAPE",
+    "SQUEEZE",
+    "EXPAND_DIMS",
+    "TRANSPOSE",
+    "REVERSE_V2",
+    "TILE",
+    "BROADCAST_TO",
+    "PAD",
+    "PADV2",
+    "MIRROR_PAD",
+    "DILATE",
+    "SPACE_TO_DEPTH",
+    "DEPTH_TO_SPACE",
+    "SPACE_TO_BATCH_ND",
+    "BATCH_TO_SPACE_ND",
+    "SPLIT",
+    "SPLIT_V",
+    "UNPACK",
+    "PACK",
+    "CONCATENATION",
+    "SLICE",
+    "STRIDED_SLICE",
+    "DYNAMIC_UPDATE_SLICE",
+    "GATHER",
+    "GATHER_ND",
+    "EMBEDDING_LOOKUP",
+    "ONE_HOT",
+    "FILL",
+    "ZEROS_LIKE",
+    "SELECT",
+    "SELECT_V2",
+    "TOPK_V2",
+    "SIGN",
+    "FLOOR",
+    "CEIL",
+    "ROUND",
+    "CAST",
+    "RESIZE_NEAREST_NEIGHBOR",
+}
+"""Operators that hand elements on, or round to integers: these have no error of their own."""
+
+_OF_INPUT = {"GELU"}
+"""Operators that take the difference of numbers as large as their input."""
+
+_OF_SUMS = {"LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM", "LOG_SOFTMAX"}
+"""Operators that apply functions to sums: off as with operands slightly different, and by errors relative to 1."""
+
+Outputs = list[list[Array]]  # of every call
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An output of a call in which the device is not what it may be."""
+
+    call: int
+    output: int
+    what: str
+
+
+def run(interpreter: Interpreter, calls: Sequence[Call]) -> Outputs:
+    """What a model answers, call after call."""
+    interpreter.allocate_tensors()
+    model = interpreter.model
+    by_entry = {signature.subgraph: signature for signature in model.signatures}
+    results = []
+    for call in calls:
+        if call.reset:
+            interpreter.reset_all_variables()
+        graph = model.subgraphs[call.entry]
+        signature = by_entry.get(call.entry)
+        if signature is not None:
+            feeds = dict(zip(graph.inputs, call.feeds, strict=True))
+            named = {name: feeds[t] for name, t in signature.inputs.items()}
+            answers = interpreter.get_signature_runner(signature.key)(**named)
+            results.append([answers[f"out{i}"] for i in range(len(graph.outputs))])
+            continue
+        for tensor, value in zip(graph.inputs, call.feeds, strict=True):
+            interpreter.resize_tensor_input(tensor, value.shape)
+        interpreter.allocate_tensors()
+        for tensor, value in zip(graph.inputs, call.feeds, strict=True):
+            interpreter.set_tensor(tensor, value)
+        interpreter.invoke()
+        results.append([interpreter.get_tensor(t) for t in graph.outputs])
+    return results
+
+
+def differences(model: Model, calls: Sequence[Call], expected: Outputs, got: Outputs) -> list[Difference]:
+    """Where the device's answers are not within what rounding allows."""
+    if _agree(expected, got, []):
+        return []
+    rng = np.random.default_rng(len(calls))
+    runs: list[Outputs] = []
+    for count in (_FEW, _MANY):
+        for number in range(len(runs), count):  # small errors too: they meet what is decided within an ulp
+            errors = _Errors(rng, _ULPS * _EPSILON / 2 ** (number % 6), alike=number % 4 == 3)
+            runs.append(run(Interpreter(_noisy(model, errors)), calls[: len(expected)]))
+        found = _differences(expected, got, runs)
+        if not found:
+            return []
+    return found
+
+
+def _agree(expected: Outputs, got: Outputs, runs: Sequence[Outputs]) -> bool:
+    return not _differences(expected, got, runs)
+
+
+def _differences(expected: Outputs, got: Outputs, runs: Sequence[Outputs]) -> list[Difference]:
+    found = []
+    for call, (wanted, answers) in enumerate(zip(expected, got, strict=True)):
+        for output, (a, b) in enumerate(zip(wanted, answers, strict=True)):
+            what = compare(a, b, [r[call][output] for r in runs])
+            if what is not None:
+                found.append(Difference(call, output, what))
+    return found
+
+
+def compare(expected: Array, got: Array, runs: Sequence[Array]) -> str | None:
+    """What is wrong with a tensor, None if nothing is. ``runs``: the same tensor with other roundings."""
+    if got.shape != expected.shape or got.dtype != expected.dtype:
+        return f"{got.dtype}{list(got.shape)}, expected {expected.dtype}{list(expected.shape)}"
+    if any(r.shape != expected.shape for r in runs):
+        return None
+    wide = expected.astype(np.float64)
+    others = np.array([wide, *runs], np.float64)
+    with np.errstate(all="ignore"):
+        last_bits = 2 * _EPSILON * np.abs(wide) + 1e-30 if expected.dtype.kind == "f" else 0.0
+        spread = np.abs(others - wide).max(0)
+        allowed = _MARGIN * spread + last_bits
+        if expected.dtype.kind == "f" and np.mean(spread > _CHAOS * np.abs(wide)) > _CHAOS:
+            return None  # chaos: nothing follows from some runs for others
+        wrong = np.isfinite(others).all(0) & ~(np.abs(got - wide) <= allowed)
+    if not wrong.any():
+        return None
+    worst = np.flatnonzero(wrong.ravel())
+    largest = float(np.abs(got.ravel()[worst].astype(np.float64) - expected.ravel()[worst]).max())
+    at = [int(i) for i in np.unravel_index(worst[0], expected.shape)]
+    return (
+        f"{len(worst)} of {expected.size} {expected.dtype} elements, by up to {largest:.3g}; the first at {at}: "
+        f"{got.ravel()[worst[0]]} instead of {expected.ravel()[worst[0]]}"
+    )
+
+
+@dataclass(frozen=True)
+class _Errors:
+    """Where errors come from, and how large they are at most, relative to a magnitude.
+
+    alike: all elements of a tensor are off by the same share, as equal ones are on a device.
+    """
+
+    rng: np.random.Generator
+    most: float
+    alike: bool = False
+
+    def of(self, values: Array, magnitude: Array | None = None, share: float = 1.0) -> Array:
+        """Floats with errors; other elements as they are."""
+        if values.dtype != np.float32:
+            return values
+        size = np.abs(values) if magnitude is None else np.maximum(np.abs(values), np.abs(magnitude))
+        by = self.rng.uniform(-1, 1, () if self.alike else values.shape)
+        return np.asarray(values + by * (self.most * share) * size, np.float32)
+
+
+def _noisy(model: Model, errors: _Errors) -> Model:
+    """The model with operators that err by a few units in the last place."""
+    graphs = [replace(g, nodes=tuple(_noisy_node(n, errors) for n in g.nodes)) for g in model.subgraphs]
+    return replace(model, subgraphs=tuple(graphs))
+
+
+def _noisy_node(node: Node, errors: _Errors) -> Node:
+    if not isinstance(node.op, Op) or node.op.name in _EXACT:
+        return node
+    op = node.op
+
+    def bind(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
+        def bound(options: Any) -> Run:
+            return (None if op.bind is None else op.bind(options, inputs, outputs)) or op.run
+
+        plain = _plain(options)
+        hybrid = any(s is not None and s.data is not None and s.quantization is not None for s in inputs)
+        return _with_errors(op.name, bound(options), lambda x: bound(plain)(plain, x), errors, hybrid=hybrid)
+
+    return replace(node, op=replace(op, bind=bind))
+
+
+def _plain(options: Any) -> Any:
+    """The options without a fused activation."""
+    name = "fused_activation_function"
+    if not any(f.name == name for f in fields(options)) or not getattr(options, name):
+        return options
+    return replace(options, **{name: ActivationFunctionType.NONE})
+
+
+def _with_errors(name: str, run: Run, plain: Callable[[Inputs], list[Array]], errors: _Errors, *, hybrid: bool) -> Run:
+    share = 1 / _ULPS if hybrid else 1.0 if name in _OF_SUMS else 0.0  # of errors in operands; hybrid ones round them
+
+    def noisy(options: Any, inputs: Inputs) -> list[Array]:
+        with np.errstate(all="ignore"):
+            results = run(options, [x if x is None else errors.of(x, share=share) for x in inputs] if share else inputs)
+            if not any(r.dtype == np.float32 for r in results):
+                return results
+            magnitudes = _magnitudes(name, inputs, results, plain, hybrid=hybrid)
+            return [errors.of(r, m) for r, m in zip(results, magnitudes, strict=True)]
+
+    return noisy
+
+
+def _magnitudes(
+    name: str, inputs: Inputs, results: list[Array], plain: Callable[[Inputs], list[Array]], *, hybrid: bool
+) -> list[Array]:
+    """What the errors of results are relative to."""
+    if hybrid or name in _OF_SUMS:
+        least = 1.0 if name in _OF_SUMS else 0.0
+        return [np.full_like(r, np.abs(r).max(initial=least)) for r in results]
+    if name == "SUB":
+        a, b = require.arrays(inputs, 2)
+        return [np.asarray(np.abs(a) + np.abs(b))]
+    if name in _SUMS:
+        return plain([np.abs(x) if x is not None and x.dtype == np.float32 else x for x in inputs])
+    return [*require.arrays(inputs, 1)] if name in _OF_INPUT else results

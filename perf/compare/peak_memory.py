@@ -1,0 +1,102 @@
+"""How much memory a model takes: ``python -m litecl.perf.compare.peak_memory MODEL...`` (Linux).
+
+Every runtime gets a process of its own, which loads the model from its file, prepares it and runs it twice. What is
+reported is how far its resident memory rose above what it was after everything had been imported: the largest that it
+was at any time, and what it was at the end. Pages of the file count as long as they are in memory.
+"""
+
+import argparse
+import importlib
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from litecl.delegate import CLDelegate
+from litecl.delegate.opencl.device import devices
+from litecl.interpreter import Interpreter
+from litecl.perf.measure.feeds import Runtime, prepare, random_inputs
+
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+_CLEAR_PEAK = "5"
+
+
+def _litert(path: str, threads: int) -> Runtime:
+    runtime: Runtime = importlib.import_module("ai_edge_litert.interpreter").Interpreter(path, num_threads=threads)
+    return runtime
+
+
+_RUNTIMES: dict[str, Callable[[str, int], Runtime]] = {
+    "delegate": lambda path, threads: Interpreter(path, delegates=[CLDelegate(num_threads=threads)]),
+    "interpreter": lambda path, threads: Interpreter(path),
+    "litert": _litert,
+}
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Bytes above what the process had before: at the most, and at the end."""
+
+    peak: int
+    end: int
+
+
+def measure(runtime: str, path: str, threads: int) -> Usage:
+    """Runs a model in a process of its own."""
+    module = ["-m", "litecl.perf.compare.peak_memory"]
+    command = [sys.executable, *module, path, "--threads", str(threads), "--inside", runtime]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    peak, end = (int(number) for number in printed.split()[-2:])
+    return Usage(peak, end)
+
+
+def _inside(runtime: str, path: str, threads: int) -> Usage:
+    """The measurement, in this process."""
+    importlib.import_module("ai_edge_litert.interpreter")
+    devices()  # the OpenCL runtime is loaded, as the other one is
+    _CLEAR.write_text(_CLEAR_PEAK)
+    before = _resident("VmRSS")
+    model = _RUNTIMES[runtime](path, threads)
+    model.allocate_tensors()
+    prepare(model, random_inputs(model.get_input_details(), seed=0))
+    for _ in range(2):
+        model.invoke()
+    return Usage(_resident("VmHWM") - before, _resident("VmRSS") - before)
+
+
+def _resident(field: str) -> int:
+    """Bytes of a line of /proc/self/status."""
+    line = next(line for line in _STATUS.read_text().splitlines() if line.startswith(field))
+    return int(line.split()[1]) * 1024
+
+
+def table(paths: Sequence[str], threads: int) -> Table:
+    """A line a model: megabytes of the file, and of each runtime at the most and at the end."""
+    view = Table("model", "file MB", *(f"{name} MB, peak / end" for name in _RUNTIMES))
+    for path in paths:
+        used = [measure(name, path, threads) for name in _RUNTIMES]
+        cells = [f"{usage.peak / 1e6:.1f} / {usage.end / 1e6:.1f}" for usage in used]
+        view.add_row(Path(path).name, f"{Path(path).stat().st_size / 1e6:.1f}", *cells)
+    return view
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measures the models that are named and prints the table."""
+    parser = argparse.ArgumentParser(description="how much memory a model takes, in litecl and in LiteRT")
+    parser.add_argument("models", nargs="+", metavar="MODEL")
+    parser.add_argument("--threads", type=int, default=1, help="of each runtime (default 1)")
+    parser.add_argument("--inside", choices=_RUNTIMES, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.inside:
+        usage = _inside(options.inside, options.models[0], options.threads)
+        print(usage.peak, usage.end)
+    else:
+        Console().print(table(options.models, options.threads))
+
+
+if __name__ == "__main__":
+    main()

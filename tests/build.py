@@ -1,5 +1,0 @@
-"""What tests build small models with."""
-
-from litecl.perf.build import Graph, model, randn
-
-__all__ = ["Graph", "model", "randn"]

@@ -1,0 +1,99 @@
+"""Branches, loops, lists and variables, against TensorFlow, in LiteRT and litecl, on several values in turn."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from litecl.converter import Converter  # noqa: E402
+from litecl.interpreter import Interpreter  # noqa: E402
+from litecl.interpreter.errors import ConversionError  # noqa: E402
+from litecl.interpreter.graph import Array  # noqa: E402
+from support.conversion import assert_all_close, invoke, litert, operators, runtimes, sizes  # noqa: E402
+from support.tf_control_flow import CONTROL_FLOW, Counters  # noqa: E402
+from support.tf_functions import TfFunction  # noqa: E402
+
+
+@pytest.mark.parametrize("case", CONTROL_FLOW, ids=repr)
+def test_control_flow(case: TfFunction) -> None:
+    function = tf.function(case.function, autograph=case.autograph)
+    concrete = function.get_concrete_function(*case.specs)
+    content = Converter.from_concrete_functions([concrete]).convert()
+    for runtime in runtimes(content):
+        for seed in (0, 1, 2):
+            values = case.feeds(seed)
+            expected = [np.asarray(y) for y in tf.nest.flatten(concrete(*map(tf.constant, values)))]
+            assert_all_close(invoke(runtime, values), expected)
+
+
+def _converted(name: str) -> Any:
+    (case,) = [case for case in CONTROL_FLOW if case.name == name]
+    concrete = tf.function(case.function, autograph=case.autograph).get_concrete_function(*case.specs)
+    return Converter.from_concrete_functions([concrete]).convert_to_model()
+
+
+def test_loops_carry_only_what_they_need() -> None:
+    model = _converted("unused and unchanged")
+    assert sizes(model) == [1, 1, 2]
+    (loop,) = [node for node in model.subgraphs[0].nodes if node.op.name == "WHILE"]
+    assert len(loop.inputs) == 2
+    assert sizes(_converted("while")) == [1, 1, 4]
+
+
+def test_lists_of_fixed_size_are_written_in_place_and_others_joined() -> None:
+    assert operators(_converted("array of fixed size"))["DYNAMIC_UPDATE_SLICE"] == 1
+    grown = operators(_converted("array that grows"))
+    assert grown["CONCATENATION"] == 1
+    assert not grown["DYNAMIC_UPDATE_SLICE"]
+
+
+def _feeds() -> list[Array]:
+    random = np.random.default_rng(3)
+    return [random.standard_normal((1, 4)).astype(np.float32) + shift for shift in (1, -1, 1, 0)]
+
+
+@pytest.mark.parametrize("name", ["straight", "in_branch", "in_loop"])
+def test_variables_that_change(name: str) -> None:
+    converted = Counters()
+    concrete = getattr(converted, name).get_concrete_function()
+    content = Converter.from_concrete_functions([concrete], converted).convert()
+    for runtime in runtimes(content):
+        module = Counters()
+        for x in _feeds():
+            expected = [np.asarray(y) for y in tf.nest.flatten(getattr(module, name)(x))]
+            assert_all_close(invoke(runtime, [x]), expected)
+
+
+def test_variables_that_do_not_change_are_constants() -> None:
+    module = Counters()
+    model = Converter.from_concrete_functions([module.straight.get_concrete_function()]).convert_to_model()
+    handles = [node.options.shared_name for node in model.subgraphs[0].nodes if node.op.name == "VAR_HANDLE"]
+    assert len(handles) == len(set(handles)) == 2
+    assert model.subgraphs[0].nodes[0].op.name == "CALL_ONCE"
+
+
+def test_signatures_share_variables(tmp_path: Path) -> None:
+    module = Counters()
+    tf.saved_model.save(module, tmp_path, signatures={"a": module.straight, "b": module.in_branch})
+    content = Converter.from_saved_model(tmp_path, ["a", "b"]).convert()
+    for runtime in (litert(content), Interpreter(model_content=content)):
+        straight, in_branch = (runtime.get_signature_runner(key) for key in ("a", "b"))
+        fresh = Counters()
+        for x in _feeds():
+            expected = [np.asarray(y) for y in fresh.straight(x)]
+            results = straight(x=x)
+            assert_all_close([results[f"output_{i}"] for i in range(3)], expected)
+            assert_all_close([in_branch(x=x)["output_0"]], [np.asarray(fresh.in_branch(x))])
+
+
+def test_what_a_file_cannot_hold_is_named() -> None:
+    def of_lists(x: Any) -> Any:
+        made = tf.TensorArray(tf.variant, 1).write(0, tf.raw_ops.TensorListFromTensor(tensor=x, element_shape=[4]))
+        return tf.raw_ops.TensorListStack(input_handle=made.read(0), element_shape=[4], element_dtype=tf.float32)
+
+    concrete = tf.function(of_lists, autograph=False).get_concrete_function(tf.TensorSpec((3, 4)))
+    with pytest.raises(ConversionError, match=r"TensorList.*list"):
+        Converter.from_concrete_functions([concrete]).convert()

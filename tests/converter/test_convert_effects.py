@@ -1,0 +1,249 @@
+"""Operators with effects: kept, or refused by name, but never folded or dropped."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from litecl.converter import Converter  # noqa: E402
+from litecl.converter.importer.effects import effects_of, touches_state  # noqa: E402
+from litecl.converter.lower import LOWERINGS  # noqa: E402
+from litecl.converter.traits import TRAITS, Effects  # noqa: E402
+from litecl.interpreter.errors import ConversionError  # noqa: E402
+from support.conversion import assert_all_close, invoke, runtimes  # noqa: E402
+
+v1 = tf.compat.v1
+_SPEC = tf.TensorSpec((2, 4), tf.float32, name="x")
+_INDICES = np.int32([0, 2])
+
+
+class Cache(tf.Module):
+    """A variable [4, 4] of which the model writes a part, each time it runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = tf.Variable(np.zeros((4, 4), np.float32))
+
+    def slice(self, x: Any) -> Any:
+        self.rows[1:3].assign(x)
+        return self.rows * 1.0
+
+    def column(self, x: Any) -> Any:
+        self.rows[:, tf.cast(x[0, 0], tf.int32)].assign(tf.concat([x[0, :2], x[1, :2]], 0))
+        return self.rows * 1.0
+
+    def scatter(self, x: Any) -> Any:
+        self.rows.scatter_update(tf.IndexedSlices(x, _INDICES))
+        return self.rows * 1.0
+
+    def scatter_nd(self, x: Any) -> Any:
+        self.rows.scatter_nd_add(_INDICES[:, None], x)
+        return self.rows * 1.0
+
+    def branch(self, x: Any) -> Any:
+        def write() -> Any:
+            self.rows[1:3].assign(x)
+            return x
+
+        return tf.cond(tf.reduce_sum(x) > 0, write, lambda: -x) + self.rows[:2]
+
+    def loop(self, x: Any) -> Any:
+        def body(i: Any) -> Any:
+            self.rows[i : i + 2].assign(x)
+            return (i + 1,)
+
+        tf.while_loop(lambda i: i < 2, body, [0])
+        return self.rows * 1.0
+
+    def unread(self, x: Any) -> Any:
+        self.rows[1:3].assign(x)
+        return x * 2.0
+
+
+@pytest.mark.parametrize(
+    ("name", "operator"),
+    [
+        ("slice", "ResourceStridedSliceAssign"),
+        ("column", "ResourceStridedSliceAssign"),
+        ("scatter", "ResourceScatterUpdate"),
+        ("scatter_nd", "ResourceScatterNdAdd"),
+        ("branch", "ResourceStridedSliceAssign"),
+        ("loop", "ResourceStridedSliceAssign"),
+        ("unread", "ResourceStridedSliceAssign"),
+    ],
+)
+def test_writes_to_a_part_of_a_variable_are_refused(name: str, operator: str) -> None:
+    module = Cache()
+    concrete = tf.function(getattr(module, name), autograph=False).get_concrete_function(_SPEC)
+    with pytest.raises(ConversionError, match=f"effect of {operator}"):
+        Converter.from_concrete_functions([concrete], module).convert()
+
+
+@pytest.mark.parametrize(
+    ("function", "operator"),
+    [
+        (lambda x: x + tf.random.uniform((4,), seed=1), "RandomUniform"),
+        (lambda x: x + tf.random.normal((4,), seed=1), "RandomStandardNormal"),
+        (lambda x: x + tf.random.truncated_normal((4,), seed=1), "TruncatedNormal"),
+        (lambda x: x + tf.cast(tf.random.categorical([[0.1, 0.9]], 4), tf.float32), "Multinomial"),
+        (lambda x: x + tf.random.shuffle(tf.range(4.0)), "RandomShuffle"),
+        (lambda x: x + tf.numpy_function(lambda a: a + 1, [np.float32([1, 2, 3, 4])], tf.float32), "PyFunc"),
+        (lambda x: (tf.numpy_function(lambda a: a + 1, [1.0], tf.float32), x * 2)[1], "PyFunc"),
+        (lambda x: x + tf.py_function(lambda a: a + 1, [np.float32([1, 2, 3, 4])], tf.float32), "EagerPyFunc"),
+        (lambda x: x + tf.cast(tf.timestamp(), tf.float32), "Timestamp"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_changes_from_run_to_run_is_not_folded(function: Callable[[Any], Any], operator: str) -> None:
+    concrete = tf.function(function, autograph=False).get_concrete_function(_SPEC)
+    with pytest.raises(ConversionError, match=rf"(computes|effect of) .*{operator} "):
+        Converter.from_concrete_functions([concrete]).convert()
+
+
+def test_random_numbers_of_a_given_seed_are_those_of_tensorflow() -> None:
+    function = tf.function(lambda x: x + tf.random.stateless_uniform((4,), seed=[1, 2]), autograph=False)
+    content = Converter.from_concrete_functions([function.get_concrete_function(_SPEC)]).convert()
+    x = np.ones((2, 4), np.float32)
+    for runtime in runtimes(content):
+        assert_all_close(invoke(runtime, [x]), [np.asarray(function(x))])
+
+
+def test_random_numbers_that_nobody_reads_are_left_out() -> None:
+    concrete = tf.function(lambda x: (tf.random.uniform((4,)), x * 2)[1], autograph=False).get_concrete_function(_SPEC)
+    model = Converter.from_concrete_functions([concrete]).convert_to_model()
+    assert [node.op.name for node in model.subgraphs[0].nodes] == ["MUL"]
+
+
+def test_checks_and_messages_are_left_out() -> None:
+    def function(x: Any) -> Any:
+        tf.print(x)
+        tf.debugging.assert_greater(tf.reduce_sum(x), -100.0)
+        return tf.debugging.check_numerics(x, "wrong") * 2
+
+    concrete = tf.function(function, autograph=False).get_concrete_function(_SPEC)
+    model = Converter.from_concrete_functions([concrete]).convert_to_model()
+    assert [node.op.name for node in model.subgraphs[0].nodes] == ["MUL"]
+
+
+def _scattered(variable: Any, x: Any) -> Any:
+    with tf.control_dependencies([v1.scatter_update(variable, _INDICES, x)]):
+        return x * 2.0
+
+
+def _descended(variable: Any, x: Any) -> Any:
+    step = v1.train.GradientDescentOptimizer(0.1).apply_gradients([(tf.concat([x, x], 0), variable)])
+    with tf.control_dependencies([step]):
+        return tf.reduce_sum(x) * tf.identity(variable)
+
+
+def _sliced(variable: Any, x: Any) -> Any:
+    with tf.control_dependencies([variable[1:3].assign(x)]):
+        return x + variable[:2]
+
+
+@pytest.mark.parametrize("use_resource", [False, True], ids=["ref", "resource"])
+@pytest.mark.parametrize(
+    ("build", "operator"),
+    [(_scattered, "ScatterUpdate"), (_descended, "ApplyGradientDescent"), (_sliced, "StridedSliceAssign")],
+)
+def test_writes_of_tensorflow_1_are_refused(
+    build: Callable[[Any, Any], Any], operator: str, use_resource: bool, tmp_path: Path
+) -> None:
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, (2, 4), "x")
+        variable = v1.get_variable("w", initializer=np.zeros((4, 4), np.float32), use_resource=use_resource)
+        y = tf.identity(build(variable, x), "y")
+        session.run(v1.global_variables_initializer())
+        v1.saved_model.simple_save(session, str(tmp_path / "model"), {"x": x}, {"y": y})
+    with pytest.raises(ConversionError, match=f"effect of (Resource)?{operator}"):
+        Converter.from_saved_model(tmp_path / "model").convert()
+
+
+def test_effects_of_a_branch_that_is_never_taken_are_left_out() -> None:
+    module = Cache()
+    module.training = tf.Variable(False)
+
+    def function(x: Any) -> Any:
+        def write() -> Any:
+            module.rows[1:3].assign(x)
+            return x
+
+        return tf.cond(module.training, write, lambda: x * 2)
+
+    concrete = tf.function(function, autograph=False).get_concrete_function(_SPEC)
+    model = Converter.from_concrete_functions([concrete], module).convert_to_model()
+    assert [node.op.name for node in model.subgraphs[0].nodes] == ["MUL"]
+
+
+def test_functions_called_for_their_effects_have_them() -> None:
+    class Counter(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.count = tf.Variable(0.0)
+
+        @tf.function(autograph=False)
+        def step(self) -> None:
+            self.count.assign_add(1.0)
+
+        @tf.function(input_signature=[_SPEC], autograph=False)
+        def run(self, x: Any) -> Any:
+            self.step()
+            return x + self.count
+
+    module = Counter()
+    content = Converter.from_concrete_functions([module.run.get_concrete_function()], module).convert()
+    x = np.ones((2, 4), np.float32)
+    for runtime in runtimes(content):
+        for step in (1, 2, 3):
+            assert_all_close(invoke(runtime, [x]), [x + step])
+
+
+def _definition(name: str) -> Any:
+    from tensorflow.python.framework import op_def_registry
+
+    return op_def_registry.get(name)
+
+
+def test_the_table_of_traits_agrees_with_tensorflow() -> None:
+    for name, traits in TRAITS.items():
+        definition = _definition(name)
+        assert definition is not None, f"{name} is no operator of TensorFlow"
+        assert touches_state(definition) == (traits.effects is not Effects.PURE), name
+        assert traits.like is None or traits.like < len(definition.input_arg), name
+        assert not traits.commutative or len(definition.input_arg) == 2, name
+
+
+def test_every_operator_with_effects_that_is_lowered_is_known_to_keep_them() -> None:
+    definitions = {name: _definition(name) for name in LOWERINGS}
+    assert not [name for name, definition in definitions.items() if definition is None]
+    writers = {name for name, definition in definitions.items() if effects_of(definition) is Effects.WRITES}
+    assigns = {"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"}
+    assert writers == {*assigns, "If", "While"}
+
+
+@pytest.mark.parametrize(
+    ("name", "effects"),
+    [
+        ("Mul", Effects.PURE),
+        ("ReadVariableOp", Effects.READS),
+        ("VarHandleOp", Effects.READS),
+        ("VariableV2", Effects.READS),
+        ("RandomUniform", Effects.READS),
+        ("AssignVariableOp", Effects.WRITES),
+        ("Assign", Effects.WRITES),
+        ("ScatterUpdate", Effects.WRITES),
+        ("ApplyGradientDescent", Effects.WRITES),
+        ("ResourceApplyAdam", Effects.WRITES),
+        ("StatefulUniform", Effects.WRITES),
+        ("PyFunc", Effects.WRITES),
+        ("RefSwitch", Effects.READS),
+        ("Assert", Effects.READS),
+        ("WriteFile", Effects.WRITES),
+    ],
+)
+def test_effects_are_read_from_definitions(name: str, effects: Effects) -> None:
+    assert effects_of(_definition(name)) is effects

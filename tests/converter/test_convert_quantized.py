@@ -1,0 +1,68 @@
+"""Weights with fewer bits: smaller files that LiteRT and litecl run, nearly as exact as the model."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+keras = pytest.importorskip("keras")
+
+from litecl.converter import Converter  # noqa: E402
+from litecl.interpreter.errors import ConversionError  # noqa: E402
+from litecl.interpreter.file.reader import read  # noqa: E402
+from litecl.interpreter.schema import TensorType  # noqa: E402
+from support.conversion import invoke, runtimes  # noqa: E402
+from support.keras_models import feeds, randomise, stack  # noqa: E402
+
+L = keras.layers
+
+
+def _network() -> Any:
+    return stack(L.Conv2D(16, 3, activation="relu"), L.DepthwiseConv2D(3, depth_multiplier=8), L.Flatten(), L.Dense(40))
+
+
+_MODELS = {
+    "convolutions": _network,
+    "lstm": lambda: stack(L.LSTM(24), shape=(5, 12), batch_size=1),
+    "bidirectional": lambda: stack(L.Bidirectional(L.LSTM(16, return_sequences=True)), shape=(5, 12), batch_size=1),
+    "simple": lambda: stack(L.SimpleRNN(32), shape=(5, 12), batch_size=1),
+    "gru": lambda: stack(L.GRU(24), shape=(5, 12)),
+}
+
+
+@pytest.mark.parametrize("name", _MODELS)
+@pytest.mark.parametrize(("how", "tolerance"), [("float16", 2e-3), ("int8", 5e-2)])
+def test_quantized(name: str, how: Any, tolerance: float) -> None:
+    model = randomise(_MODELS[name]())
+    whole = Converter.from_keras_model(model).convert()
+    content = Converter.from_keras_model(model, quantize=how).convert()
+    assert len(content) < len(whole)
+    wanted = TensorType.FLOAT16 if how == "float16" else TensorType.INT8
+    assert any(spec.type == wanted for graph in read(content).subgraphs for spec in graph.tensors)
+    for runtime in runtimes(content):
+        for batch in (1, 3) if model.inputs[0].shape[0] is None else (1, 1):
+            values = feeds(model, batch, batch)
+            (got,), expected = invoke(runtime, values), np.asarray(model(*values, training=False))
+            np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance * np.abs(expected).max())
+
+
+def test_lstm_of_any_batch() -> None:
+    model = randomise(stack(L.LSTM(24), shape=(5, 12)))
+    with pytest.raises(ConversionError, match=r"UNIDIRECTIONAL_SEQUENCE_LSTM.*input_shapes"):
+        Converter.from_keras_model(model, quantize="float16").convert()
+    for options in ({"quantize": "int8"}, {"quantize": "float16", "lstm": "while"}):
+        content = Converter.from_keras_model(model, **options).convert()  # type: ignore[arg-type]
+        for runtime in runtimes(content):
+            for batch in (1, 3):
+                values = feeds(model, batch, batch)
+                (got,), expected = invoke(runtime, values), np.asarray(model(*values, training=False))
+                np.testing.assert_allclose(got, expected, rtol=0, atol=5e-2 * np.abs(expected).max())
+
+
+def test_small_weights_stay() -> None:
+    model = randomise(stack(L.Dense(3), shape=(4,)))
+    for how in ("float16", "int8"):
+        quantized = Converter.from_keras_model(model, quantize=how).convert_to_model()  # type: ignore[arg-type]
+        assert all(spec.type == TensorType.FLOAT32 for spec in quantized.subgraphs[0].tensors)
+    with pytest.raises(ConversionError, match="quantize: expected one of"):
+        Converter.from_keras_model(model, quantize="int4")  # type: ignore[arg-type]

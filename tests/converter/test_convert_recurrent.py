@@ -1,0 +1,98 @@
+"""Recurrent layers of Keras 3, from the model and from its export, against Keras in LiteRT and litecl."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+keras = pytest.importorskip("keras")
+
+from litecl.converter import Converter  # noqa: E402
+from litecl.interpreter.errors import ConversionError  # noqa: E402
+from support.conversion import assert_all_close, invoke, runtimes, sizes  # noqa: E402
+from support.keras_models import KerasModel, feeds, randomise, stack  # noqa: E402
+from support.keras_recurrent import FUSED, LOOPS, STATEFUL  # noqa: E402
+
+L = keras.layers
+_EXPORTED = ("gru", "gru sequence", "masked lstm", "convolutional lstm")
+
+
+def _check(content: bytes, model: Any, batches: tuple[int, ...]) -> None:
+    for runtime in runtimes(content):
+        for seed, batch in enumerate(batches):
+            values = feeds(model, batch, seed)
+            assert_all_close(invoke(runtime, values), [np.asarray(model(*values, training=False))])
+
+
+@pytest.mark.parametrize("case", LOOPS, ids=repr)
+def test_loop(case: KerasModel) -> None:
+    model = randomise(case.build())
+    converter = Converter.from_keras_model(model)
+    converted = converter.convert_to_model()
+    assert sum(sizes(converted)) <= case.operators, sizes(converted)
+    _check(converter.convert(), model, case.batches)
+
+
+@pytest.mark.parametrize("case", [case for case in LOOPS if case.name in _EXPORTED], ids=repr)
+def test_exported_loop(case: KerasModel, tmp_path: Path) -> None:
+    model = randomise(case.build())
+    model.export(tmp_path, verbose=False)
+    _check(Converter.from_saved_model(tmp_path).convert(), model, case.batches)
+
+
+def test_input_shapes_give_back_what_an_export_lost(tmp_path: Path) -> None:
+    model = randomise(stack(L.Masking(), L.GRU(5, return_sequences=True), shape=(None, 6), name="x"))
+    model.export(tmp_path, verbose=False)
+    converter = Converter.from_saved_model(tmp_path, input_shapes={"x": (1, 8, 6)})
+    tensors = [tensor for graph in converter.convert_to_model().subgraphs for tensor in graph.tensors]
+    assert all(tensor.shape is not None and tensor.shape_signature is None for tensor in tensors)
+    content = converter.convert()
+    for runtime in runtimes(content):
+        (values,) = feeds(model, 1, length=8)
+        assert_all_close(invoke(runtime, [values]), [np.asarray(model(values, training=False))])
+
+
+@pytest.mark.parametrize("case", STATEFUL, ids=repr)
+def test_stateful_layers_go_on_where_they_stopped(case: KerasModel) -> None:
+    model = randomise(case.build())
+    (layer,) = [layer for layer in model.layers if getattr(layer, "stateful", False)]
+    converter = Converter.from_keras_model(model)
+    assert sum(sizes(converter.convert_to_model())) <= case.operators
+    content = converter.convert()
+    for runtime in runtimes(content):
+        layer.reset_states()
+        _check_in_turn(runtime, model)
+
+
+def _check_in_turn(runtime: Any, model: Any) -> None:
+    for seed in range(3):
+        values = feeds(model, 1, seed)
+        assert_all_close(invoke(runtime, values), [np.asarray(model(*values, training=False))])
+
+
+@pytest.mark.parametrize("case", FUSED, ids=repr)
+def test_fused_layer(case: KerasModel, tmp_path: Path) -> None:
+    model = randomise(case.build())
+    model.export(tmp_path, verbose=False)
+    for converter in (Converter.from_keras_model(model), Converter.from_saved_model(tmp_path)):
+        content = converter.convert()
+        assert "WHILE" not in converter.report.operators
+        assert [fusion.made for fusion in converter.report.fusions] == [True]
+        assert sum(converter.report.subgraphs) <= case.operators + 5 * (case.batches == (1,))
+        _check(content, model, case.batches)
+
+
+def test_loops_on_request(tmp_path: Path) -> None:
+    model = randomise(stack(L.Bidirectional(L.LSTM(4)), L.RepeatVector(3), L.SimpleRNN(3), shape=(6, 3)))
+    model.export(tmp_path, verbose=False)
+    for converter in (
+        Converter.from_keras_model(model, lstm="while"),
+        Converter.from_saved_model(tmp_path, lstm="while"),
+    ):
+        content = converter.convert()
+        assert converter.report.operators["WHILE"] == 3
+        assert not converter.report.fusions
+        _check(content, model, (1, 2))
+    with pytest.raises(ConversionError, match="lstm: expected one of"):
+        Converter.from_keras_model(model, lstm="unrolled")  # type: ignore[arg-type]

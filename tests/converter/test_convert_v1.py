@@ -1,0 +1,65 @@
+"""TensorFlow 1's control flow and variables, from frozen graphs and SavedModels, against a session."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from litecl.converter import Converter  # noqa: E402
+from support.conversion import assert_all_close, invoke, runtimes, sizes  # noqa: E402
+from support.tf_v1 import (  # noqa: E402
+    GRAPHS,
+    counter,
+    feeds,
+    loop,
+    old_control_flow,
+    read_in_loop,
+    written_in_branch,
+)
+
+v1 = tf.compat.v1
+
+
+@pytest.mark.parametrize(("build", "shape"), GRAPHS, ids=lambda value: getattr(value, "__name__", str(value)))
+def test_frozen_graph(build: Callable[[Any], Any], shape: tuple[int | None, ...], tmp_path: Path) -> None:
+    with old_control_flow() as graph, v1.Session() as session:
+        x = v1.placeholder(tf.float32, shape, "x")
+        y = tf.identity(build(x), "y")
+        values = feeds(shape)
+        expected = [session.run(y, {x: value}) for value in values]
+        definition = graph.as_graph_def()
+    assert {"Switch", "Merge"} <= {node.op for node in definition.node}
+    path = tmp_path / "graph.pb"
+    path.write_bytes(definition.SerializeToString())
+    content = Converter.from_frozen_graph(path, ["x"], ["y"]).convert()
+    for runtime in runtimes(content):
+        for value, wanted in zip(values, expected, strict=True):
+            assert_all_close(invoke(runtime, [value]), [wanted])
+
+
+def test_loop_carries_nothing_of_frames(tmp_path: Path) -> None:
+    with old_control_flow() as graph:
+        tf.identity(loop(v1.placeholder(tf.float32, (3, 4), "x")), "y")
+    path = tmp_path / "graph.pb"
+    path.write_bytes(graph.as_graph_def().SerializeToString())
+    assert sizes(Converter.from_frozen_graph(path, ["x"], ["y"]).convert_to_model()) == [1, 1, 4]
+
+
+@pytest.mark.parametrize("use_resource", [False, True], ids=["ref", "resource"])
+@pytest.mark.parametrize("build", [read_in_loop, counter, written_in_branch])
+def test_saved_model(build: Callable[[Any, bool], Any], use_resource: bool, tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    with old_control_flow(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, (3, 4), "x")
+        y = tf.identity(build(x, use_resource), "y")
+        session.run(v1.global_variables_initializer())
+        v1.saved_model.simple_save(session, str(path), {"x": x}, {"y": y})
+        values = feeds((3, 4))
+        expected = [session.run(y, {x: value}) for value in values]
+    content = Converter.from_saved_model(path).convert()
+    for runtime in runtimes(content):
+        for value, wanted in zip(values, expected, strict=True):
+            assert_all_close(invoke(runtime, [value]), [wanted])

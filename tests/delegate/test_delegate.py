@@ -1,0 +1,307 @@
+"""The delegate as a whole: options, reports, counters, fusion, variables, and what happens when the device fails."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+from litecl.delegate import CLDelegate
+from litecl.delegate.opencl import device, enqueue, programs
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import DelegateError, KernelBuildError, OutOfDeviceMemory
+from litecl.interpreter.graph import Model
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.unary import EXP, LOGISTIC, RELU
+from litecl.interpreter.ops.unidirectional_sequence_lstm import (
+    UNIDIRECTIONAL_SEQUENCE_LSTM,
+    UnidirectionalSequenceLSTMOptions,
+)
+from litecl.interpreter.schema import ActivationFunctionType
+from support.build import Graph, model, randn
+
+RNG = np.random.default_rng(11)
+
+
+def chain() -> Model:
+    """Dense, RELU, EXP, ADD: one partition."""
+    g = Graph()
+    x = g.input((2, 5), signature=(-1, 5))
+    dense = g.op(FULLY_CONNECTED, [x, g.const(randn(RNG, 7, 5)), g.const(randn(RNG, 7))], FullyConnectedOptions())
+    activated = g.op(RELU, [dense], NoOptions())
+    grown = g.op(EXP, [activated], NoOptions())
+    return model(g.build(g.op(ADD, [grown, activated], AddOptions())))
+
+
+def lstm() -> Model:
+    """An LSTM over 3 steps of 4 numbers, 6 units, whose state stays between invokes."""
+    g = Graph()
+    x = g.input((1, 3, 4))
+    weights = [g.const(randn(RNG, 6, 4, scale=0.4)) for _ in range(4)]
+    recurrent = [g.const(randn(RNG, 6, 6, scale=0.4)) for _ in range(4)]
+    biases = [g.const(randn(RNG, 6)) for _ in range(4)]
+    states = [g.variable((1, 6)), g.variable((1, 6))]
+    inputs = [x, *weights, *recurrent, None, None, None, *biases, None, None, *states, None, None, None, None]
+    options = UnidirectionalSequenceLSTMOptions(fused_activation_function=ActivationFunctionType.TANH)
+    return model(g.build(g.op(UNIDIRECTIONAL_SEQUENCE_LSTM, inputs, options)))
+
+
+def prepared(model_: Model, **options: Any) -> Interpreter:
+    """An interpreter with a delegate, allocated."""
+    interpreter = Interpreter(model_, delegates=[CLDelegate(**options)])
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def reference(model_: Model) -> Interpreter:
+    """The same model on the CPU alone."""
+    interpreter = Interpreter(model_)
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def run(interpreter: Interpreter, x: np.ndarray) -> np.ndarray:
+    """One invoke of a model of one input and one output."""
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
+def assert_same(interpreter: Interpreter, model_: Model, x: np.ndarray) -> None:
+    np.testing.assert_allclose(run(interpreter, x), run(reference(model_), x), rtol=1e-4, atol=1e-5)
+
+
+def test_report_and_counters() -> None:
+    model_ = chain()
+    interpreter = prepared(model_)
+    assert_same(interpreter, model_, randn(RNG, 2, 5))
+    report = interpreter.delegation_report()
+    assert [row.claimed for row in report.nodes] == [True] * 4
+    assert len(report.partitions) == 1
+    assert report.partitions[0].nodes == (0, 1, 2, 3)
+    assert report.counters.host_syncs == 1
+    # RELU is part of the dense layer, ADD of the chain that begins with EXP.
+    assert report.counters.kernel_launches == report.partitions[0].launches == 2
+    assert report.device in [d.name for d in device.devices()]
+    assert json.loads(report.to_json())["counters"]["kernel_launches"] == 2
+    assert "4 of 4 nodes in 1 partitions" in str(report)
+
+
+def test_counters_are_of_the_last_invoke() -> None:
+    interpreter = prepared(chain(), deny_ops=["EXP"])
+    for _ in range(2):
+        run(interpreter, randn(RNG, 2, 5))
+    assert interpreter.delegation_report().counters.host_syncs == 2
+    assert interpreter.delegation_report().counters.kernel_launches == 2
+
+
+def test_profile_gives_device_times() -> None:
+    interpreter = prepared(chain(), profile=True)
+    run(interpreter, randn(RNG, 2, 5))
+    kernels = interpreter.delegation_report().kernels
+    assert [row.node for row in kernels] == [0, 2]
+    assert all(row.duration_ms > 0 for row in kernels)
+
+
+def test_resize_decides_anew() -> None:
+    model_ = chain()
+    interpreter = prepared(model_)
+    interpreter.resize_tensor_input(0, [9, 5])
+    interpreter.allocate_tensors()
+    x = randn(RNG, 9, 5)
+    other = Interpreter(model_)
+    other.resize_tensor_input(0, [9, 5])
+    other.allocate_tensors()
+    np.testing.assert_allclose(run(interpreter, x), run(other, x), rtol=1e-4)
+    assert interpreter.delegation_report().claimed == 4
+
+
+def test_preserved_intermediates_come_back_from_the_device() -> None:
+    model_ = chain()
+    x = randn(RNG, 2, 5)
+    ours = Interpreter(model_, delegates=[CLDelegate()], experimental_preserve_all_tensors=True)
+    plain = Interpreter(model_, experimental_preserve_all_tensors=True)
+    for interpreter in (ours, plain):
+        interpreter.allocate_tensors()
+        run(interpreter, x)
+    for node in model_.subgraphs[0].nodes:
+        (tensor,) = node.outputs
+        np.testing.assert_allclose(ours.get_tensor(tensor), plain.get_tensor(tensor), rtol=1e-4, atol=1e-6)
+
+
+def test_residual_add_and_its_activation_are_fused_into_the_dense_layer() -> None:
+    g = Graph()
+    x = g.input((4, 8))
+    dense = g.op(FULLY_CONNECTED, [x, g.const(randn(RNG, 8, 8)), None], FullyConnectedOptions())
+    total = g.op(ADD, [x, dense], AddOptions(ActivationFunctionType.RELU))
+    model_ = model(g.build(g.op(MUL, [total, total], MulOptions())))
+    interpreter = prepared(model_)
+    assert_same(interpreter, model_, randn(RNG, 4, 8))
+    assert interpreter.delegation_report().claimed == 3
+
+
+@pytest.mark.parametrize("rows", [1, 9])
+def test_residual_add_and_a_later_activation_are_fused_into_products_of_integer_weights(rows: int) -> None:
+    g = Graph()
+    x = g.input((rows, 8))
+    quantized = g.const(RNG.integers(-127, 128, (8, 8)).astype(np.int8), scale=0.01)
+    dense = g.op(FULLY_CONNECTED, [x, quantized, g.const(randn(RNG, 8))], FullyConnectedOptions())
+    total = g.op(ADD, [x, dense], AddOptions(ActivationFunctionType.RELU))
+    again = g.op(FULLY_CONNECTED, [total, quantized, None], FullyConnectedOptions())
+    model_ = model(g.build(g.op(LOGISTIC, [again], NoOptions())))
+    interpreter = prepared(model_, num_threads=1)
+    assert_same(interpreter, model_, randn(RNG, rows, 8))
+    report = interpreter.delegation_report()
+    assert report.claimed == 4
+    assert report.partitions[0].launches == 6  # the range of rows, their bytes, and the product, twice
+
+
+def test_state_stays_on_the_device_until_it_is_reset() -> None:
+    model_ = lstm()
+    interpreter, expected = prepared(model_), reference(model_)
+    inputs = [randn(RNG, 1, 3, 4) for _ in range(3)]
+    for x in inputs:
+        np.testing.assert_allclose(run(interpreter, x), run(expected, x), rtol=1e-4, atol=1e-5)
+    report = interpreter.delegation_report()
+    assert report.claimed == 1
+    assert report.counters.bytes_to_device <= inputs[0].nbytes
+    first = run(reference(model_), inputs[0])
+    assert not np.allclose(run(interpreter, inputs[0]), first, atol=1e-3)
+    interpreter.reset_all_variables()
+    np.testing.assert_allclose(run(interpreter, inputs[0]), first, rtol=1e-4, atol=1e-5)
+
+
+def test_state_can_be_read_and_set() -> None:
+    model_ = lstm()
+    interpreter, expected = prepared(model_), reference(model_)
+    states = [t for t, spec in enumerate(model_.subgraphs[0].tensors) if spec.is_variable]
+    x = randn(RNG, 1, 3, 4)
+    run(interpreter, x), run(expected, x)
+    for tensor in states:
+        np.testing.assert_allclose(interpreter.get_tensor(tensor), expected.get_tensor(tensor), rtol=1e-4, atol=1e-5)
+    value = randn(RNG, 1, 6)
+    for runtime in (interpreter, expected):
+        runtime.set_tensor(states[0], value)
+    np.testing.assert_allclose(run(interpreter, x), run(expected, x), rtol=1e-4, atol=1e-5)
+
+
+def broken_source(name: str) -> str:
+    return "this is no OpenCL C" if name.endswith(".cl") else ""
+
+
+def test_a_kernel_that_does_not_build_leaves_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "_source", broken_source)
+    model_ = chain()
+    interpreter = prepared(model_, cache_dir=None)
+    report = interpreter.delegation_report()
+    assert report.claimed == 0
+    assert report.failures
+    assert all("device failure" in row.reason for row in report.nodes)
+    assert_same(interpreter, model_, randn(RNG, 2, 5))
+    with pytest.raises(KernelBuildError, match=" with "):
+        prepared(model_, cache_dir=None, strict=True)
+
+
+def test_an_allocation_that_fails_leaves_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Any, size_bytes: int) -> Any:
+        raise OutOfDeviceMemory(f"a buffer of {size_bytes} bytes")
+
+    monkeypatch.setattr(device.Device, "buffer", refuse)
+    model_ = chain()
+    interpreter = prepared(model_)
+    assert interpreter.delegation_report().claimed == 0
+    assert_same(interpreter, model_, randn(RNG, 2, 5))
+    with pytest.raises(OutOfDeviceMemory):
+        prepared(model_, strict=True)
+
+
+def test_more_than_the_device_allows_is_refused() -> None:
+    opened = device.Device(device.choose(None, 1, 0.0), profile=False, cache_dir=None)
+    with pytest.raises(OutOfDeviceMemory, match="allows"):
+        opened.buffer(2**60)
+
+
+class FailingQueue:
+    """Stands for enqueue_nd_range_kernel: launches with a local size that the device must refuse."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._real = cl.enqueue_nd_range_kernel
+        monkeypatch.setattr(enqueue, "_enqueue", None)
+        monkeypatch.setattr(cl, "enqueue_nd_range_kernel", self)
+
+    def __call__(self, queue: Any, kernel: Any, global_size: Any, local_size: Any) -> Any:
+        return self._real(queue, kernel, (2**24,), (2**24,))
+
+
+def test_a_launch_that_fails_falls_back_with_the_same_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    model_ = lstm()
+    interpreter, expected = prepared(model_), reference(model_)
+    inputs = [randn(RNG, 1, 3, 4) for _ in range(3)]
+    np.testing.assert_allclose(run(interpreter, inputs[0]), run(expected, inputs[0]), rtol=1e-4, atol=1e-5)
+    FailingQueue(monkeypatch)
+    for x in inputs[1:]:
+        np.testing.assert_allclose(run(interpreter, x), run(expected, x), rtol=1e-4, atol=1e-5)
+    report = interpreter.delegation_report()
+    assert report.claimed == 0
+    assert len(report.failures) == 1
+    assert "device failure" in report.nodes[0].reason
+
+
+def test_strict_raises_at_run_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    interpreter = prepared(lstm(), strict=True)
+    FailingQueue(monkeypatch)
+    with pytest.raises(DelegateError):
+        run(interpreter, randn(RNG, 1, 3, 4))
+
+
+def test_programs_are_cached_on_disk(tmp_path: Path) -> None:
+    model_ = chain()
+    first = prepared(model_, cache_dir=tmp_path)
+    run(first, randn(RNG, 2, 5))
+    binaries = list(tmp_path.glob("*.bin"))
+    assert binaries
+    device_ = device.choose(None, None, 0.0)
+    again = device.Device(device_, profile=False, cache_dir=tmp_path)
+    for path in binaries:
+        assert again.programs.load(path.stem) is not None
+    assert again.programs.cache_hits == len(binaries)
+    binaries[0].write_bytes(b"not a program")
+    assert again.programs.load(binaries[0].stem) is None
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("a file where the folder should be")
+    model_ = chain()
+    assert_same(prepared(model_, cache_dir=blocked / "cache"), model_, randn(RNG, 2, 5))
+
+
+def test_choosing_a_device() -> None:
+    found = device.devices()
+    assert device.choose(found[0], None, 0.0) is found[0]
+    assert device.choose(0, None, 0.0).name == found[0].name
+    assert device.choose(found[0].name[:8], None, 0.0).name == found[0].name
+    with pytest.raises(DelegateError, match="there are"):
+        device.choose("no such device", None, 0.0)
+    with pytest.raises(DelegateError, match="out of range"):
+        device.choose(99, None, 0.0)
+
+
+def test_an_unknown_device_is_reported_and_the_model_runs() -> None:
+    model_ = chain()
+    interpreter = prepared(model_, device="no such device")
+    assert "no such device" in interpreter.delegation_report().failures[0]
+    assert_same(interpreter, model_, randn(RNG, 2, 5))
+    with pytest.raises(DelegateError, match="no such device"):
+        prepared(model_, device="no such device", strict=True)
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(DelegateError, match="precision"):
+        CLDelegate(precision="fp8")  # type: ignore[arg-type]
+    with pytest.raises(DelegateError, match="min_nodes_per_partition"):
+        CLDelegate(min_nodes_per_partition=0)

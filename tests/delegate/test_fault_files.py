@@ -1,0 +1,176 @@
+"""Files that are damaged, cut off, not there or cannot be written: a right answer or a typed error, never a signal."""
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from litecl.delegate import disk
+from litecl.delegate.opencl import capabilities, environment, opening
+from litecl.delegate.opencl.device import devices
+from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.file.writer import write_file
+from litecl.interpreter.ops.binary import ADD, AddOptions
+from support.build import Graph, model, randn
+from tools.fault_models import RNG, assert_right, prepared, raises, small
+
+
+def _flipped(content: bytes) -> bytes:
+    return content[:-9] + bytes([content[-9] ^ 4]) + content[-8:]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda _: b"",
+        lambda c: c[:50],
+        lambda c: c[: len(c) // 2],
+        _flipped,
+        lambda c: RNG.bytes(len(c)),
+        lambda c: c[41:],
+    ],
+    ids=["empty", "a header", "half", "one bit", "random", "unsealed"],
+)
+def test_a_damaged_binary_is_built_again(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    assert_right(prepared(small(), cache_dir=tmp_path))
+    kept = {path: path.read_bytes() for path in tmp_path.glob("*.bin")}
+    for path, content in kept.items():
+        path.write_bytes(damage(content))
+    for path in tmp_path.glob("*.json"):
+        path.write_bytes(damage(path.read_bytes()))
+    opening._DEVICES.clear()
+    capabilities._known.clear()
+    interpreter = prepared(small(), cache_dir=tmp_path)
+    assert_right(interpreter)
+    told = interpreter.delegation_report()
+    assert (told.claimed, told.cache_hits, told.warnings) == (2, 0, ())
+    assert {path: disk.read_sealed(path) is not None for path in kept} == dict.fromkeys(kept, True)
+
+
+def test_a_binary_under_another_name_is_not_taken(tmp_path: Path) -> None:
+    disk.write_sealed(tmp_path / "a.bin", b"for one device")
+    assert disk.read_sealed(tmp_path / "a.bin") == b"for one device"
+    (tmp_path / "a.bin").rename(tmp_path / "b.bin")
+    assert disk.read_sealed(tmp_path / "b.bin") is None
+
+
+def test_a_folder_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "read_bytes", raises(PermissionError(errno.EACCES, "not yours")))
+    interpreter = prepared(small(), cache_dir=tmp_path)
+    assert_right(interpreter)
+    assert not interpreter.delegation_report().warnings
+
+
+def test_a_disk_that_is_full_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        """A file that takes nothing."""
+
+        def __init__(self, *, dir: Path, delete: bool) -> None:
+            self._path = dir / "temporary"
+            self.name = str(self._path)
+            self._path.write_bytes(b"half")
+
+        def __enter__(self) -> "Full":
+            return self
+
+        def __exit__(self, *raised: object) -> None: ...
+
+        def write(self, content: bytes) -> None:
+            raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", Full)
+    assert_right(prepared(small(), cache_dir=tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "home", raises(RuntimeError("Could not determine home directory.")))
+    assert disk.folder("auto") is None
+    assert_right(prepared(small()))
+    with pytest.raises(DelegateError, match="home"):
+        disk.default_folder()
+
+
+def test_where_pocl_compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In a folder for each kind of processor where there is a home, else in a temporary one."""
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folders = set()
+    for found in (frozenset({"AVX2"}), frozenset({"AVX2", "AVX512F"})):
+        monkeypatch.setattr(environment, "features", lambda found=found: found)
+        monkeypatch.delenv("POCL_CACHE_DIR", raising=False)
+        environment.set_environment()
+        folders.add(os.environ["POCL_CACHE_DIR"])
+    assert {Path(folder).parent for folder in folders} == {tmp_path / ".cache" / "pocl"}
+    assert len(folders) == 2
+    (tmp_path / "file").touch()
+    for home in (str(tmp_path / "file"), ""):
+        monkeypatch.setenv("HOME", home)
+        monkeypatch.delenv("POCL_CACHE_DIR", raising=False)
+        environment.set_environment()
+        assert Path(os.environ["POCL_CACHE_DIR"]).name.startswith("litecl-pocl-")
+    monkeypatch.setenv("POCL_CACHE_DIR", "the user's")
+    environment.set_environment()
+    assert os.environ["POCL_CACHE_DIR"] == "the user's"
+
+
+def test_a_disk_without_room_leaves_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    if devices()[0].platform.name != environment.POCL:
+        pytest.skip("other runtimes say themselves what fails")
+    opened = prepared(small(), cache_dir=None)
+    monkeypatch.setattr(environment, "_has_room", lambda folder: False)
+    assert_right(opened)  # not run before, so its kernels are compiled now: the run fails
+    assert "free space" in opened.delegation_report().warnings[0]
+    opening._DEVICES.clear()
+    interpreter = prepared(small(), cache_dir=None)
+    assert_right(interpreter)
+    assert not interpreter.delegation_report().claimed
+    with pytest.raises(DelegateError, match="free space"):
+        prepared(small(), cache_dir=None, strict=True)
+
+
+_SCRIPT = """
+import resource, sys
+how, cache_dir = sys.argv[1:]
+if how == "limited": resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+import numpy as np
+from litecl.delegate import CLDelegate
+from litecl.interpreter import Interpreter
+interpreter = Interpreter("model.tflite", delegates=[CLDelegate(num_threads=1, cache_dir=cache_dir)])
+if how == "cut": open("model.tflite", "r+b").truncate(100)
+interpreter.allocate_tensors()
+interpreter.set_tensor(0, np.ones((2, 5), np.float32))
+interpreter.invoke()
+(output,) = interpreter.get_output_details()
+np.testing.assert_allclose(interpreter.get_tensor(output["index"]), np.float32(np.e + 1), rtol=1e-5)
+alone = Interpreter("other.tflite")
+if how == "cut": open("other.tflite", "r+b").truncate(100)
+alone.allocate_tensors()
+alone.invoke()
+print(interpreter.delegation_report().claimed)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs limits of processes")
+@pytest.mark.parametrize(("how", "claimed"), [("no home", 2), ("limited", 0), ("cut", 2)], ids=lambda value: value)
+def test_a_process_of_its_own(how: str, claimed: int, tmp_path: Path) -> None:
+    """No home that can be written, a limit on files that PoCL's compiler would not survive, models cut off in use."""
+    write_file(small(), tmp_path / "model.tflite")
+    g = Graph()
+    weights = randn(RNG, 20_000)
+    write_file(model(g.build(g.op(ADD, [g.input((1,)), g.const(weights)], AddOptions()))), tmp_path / "other.tflite")
+    kept = disk.default_folder()
+    assert_right(prepared(small(), num_threads=1, cache_dir=kept))
+    environment = {key: value for key, value in os.environ.items() if key not in ("XDG_CACHE_HOME", "POCL_CACHE_DIR")}
+    if how == "no home":
+        environment["HOME"] = "/proc/nowhere"
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, how, str(kept)], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == claimed
+    assert ("fell back" in done.stderr or "its device failed" in done.stderr) == (claimed == 0)

@@ -1,0 +1,78 @@
+"""The launch shapes that a GPU gets, run on whatever device there is: many work-items of a vector each, in groups."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pytest
+
+from cases import Case, hybrid, integer_device, vector_width
+from litecl.delegate import CLDelegate
+from litecl.delegate.cl_op import Target
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.claim.partition import partition
+from litecl.delegate.ops import CL_OPS
+from litecl.delegate.plan.plan import plan
+from litecl.interpreter import Interpreter
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.run.shapes import propagate
+from support import compare, devices, oracle
+
+# A work-item takes a vector of 4, a group 64 work-items: less than a vector, one, one and a bit, two, many; and for
+# the kernels that divide large arrays whole groups, whole groups and a bit, many groups.
+_VECTORS = vector_width.cases(sizes=(1, 3, 4, 5, 8, 131), shares=(4096, 4097, 65537))
+# Tiles that are not filled in one direction or the other, several groups in each, and every program at least once.
+_INTEGERS = (
+    *("1x1, 33 to 5", "3x3, 64 to 130", "3x3 VALID, RELU6", "8 x 17 x 33", "3 x 130 x 100"),
+    *("3x3, 15", "3x3, 16", "3x3, stride 2, 5", "3x3, stride 2, 16", "5x5 of 8", "9x9"),
+    *("3x1, one column", "narrower than a piece"),
+)
+_HYBRID = (
+    *("8 bits, one scale", "8 bits, 3x3, 64 to 130", "8 bits, 1 x 64 to 130", "8 bits, halves", "8 bits, long rows"),
+    *("8 bits, groups", "8 bits, large images", "8 bits, multiplier 2, stride 2", "8 bits"),
+)
+_TABLES = (*vector_width.CASES, *integer_device.CASES, *hybrid.CASES)
+_CASES = (
+    *_VECTORS,
+    *(case for case in integer_device.CASES if case.name.partition(", ")[2] in _INTEGERS),
+    *(case for case in hybrid.CASES if case.name in _HYBRID and case.device is None),
+)
+
+
+@pytest.fixture(scope="module")
+def delegate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CLDelegate]:
+    """A delegate that takes the first device for a GPU; with a cache of its own, so that it opens the device anew."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield CLDelegate(**devices.as_on_a_gpu(patch, tmp_path_factory.mktemp("programs")))
+
+
+@pytest.mark.parametrize("case", _CASES, ids=repr)
+def test_agrees(delegate: CLDelegate, case: Case) -> None:
+    """The result is the one that the reference kernels compute."""
+    content = write(case.model())
+    interpreter = Interpreter(model_content=content, delegates=[delegate])
+    interpreter.allocate_tensors()
+    assert all(row.claimed for row in interpreter.delegation_report().nodes)
+    for detail, feed in zip(interpreter.get_input_details(), case.feeds, strict=True):
+        interpreter.set_tensor(detail["index"], feed)
+    interpreter.invoke()
+    for detail, expected in zip(interpreter.get_output_details(), oracle.run(content, case.feeds), strict=True):
+        got = np.asarray(interpreter.get_tensor(detail["index"]))
+        compare.assert_close(got, expected, compare.DEVICE.get(expected.dtype.name, 0.0))
+
+
+def test_every_program_of_the_tables_is_run() -> None:
+    """The few sizes chosen here reach each kernel with each set of macros that the whole tables reach."""
+    assert _programs(_CASES) == _programs(case for case in _TABLES if case.device is None)
+
+
+def _programs(cases: Iterable[Case]) -> set[tuple[str, str, frozenset[tuple[str, object]]]]:
+    """Return file, entry and macros of every launch that a GPU would get."""
+    target = Target("gpu", vector_width=4, compute_units=4, max_work_group_size=4096)
+    found = set()
+    for case in cases:
+        model = case.model()
+        specs = propagate(model, {0: [model.subgraphs[0].tensors[t].static_shape for t in model.subgraphs[0].inputs]})
+        for region in partition(0, model, specs, CLOptions(), preserve=False).regions:
+            works = plan(region, model, specs, target, 64, CL_OPS).works
+            found |= {(w.launch.kernel, w.launch.entry, frozenset(w.launch.defines.items())) for w in works}
+    return found

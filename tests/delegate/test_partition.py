@@ -1,0 +1,110 @@
+"""Partitioning: reasons, clustering and options, with no device."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from litecl.delegate.analysis.list_writes import update_lists_in_place
+from litecl.delegate.claim.control import FOLDED
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.claim.partition import Partitioning, partition
+from litecl.interpreter.graph import Model
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
+from litecl.interpreter.ops.unary import EXP
+from litecl.interpreter.run.shapes import propagate
+from support.build import Graph, model, randn
+
+RNG = np.random.default_rng(5)
+
+
+def diamond() -> Model:
+    """x -> ADD -> EXP -> MUL <- ADD: the EXP can be kept from the device."""
+    g = Graph()
+    x = g.input((2, 3))
+    first = g.op(ADD, [x, g.const(randn(RNG, 3))], AddOptions())
+    middle = g.op(EXP, [first], NoOptions())
+    side = g.op(ADD, [first, first], AddOptions())
+    return model(g.build(g.op(MUL, [middle, side], MulOptions())))
+
+
+def parts(model_: Model, options: CLOptions = CLOptions(), preserve: bool = False) -> Partitioning:  # noqa: B008
+    graph = model_.subgraphs[0]
+    specs = propagate(model_, {0: [graph.tensors[t].static_shape for t in graph.inputs]})
+    return partition(0, model_, specs, options, preserve=preserve)
+
+
+def test_all_claimed_is_one_region() -> None:
+    found = parts(diamond())
+    (region,) = found.regions
+    assert region.nodes == (0, 1, 2, 3)
+    assert region.inputs == (0,)
+    assert len(region.outputs) == 1
+    assert found.reasons == {}
+
+
+def test_a_refused_node_splits_and_its_neighbours_cluster() -> None:
+    found = parts(diamond(), CLOptions(deny_ops=frozenset({"EXP"})))
+    assert [r.nodes for r in found.regions] == [(0, 2), (3,)]
+    assert found.reasons == {1: "denied by deny_ops"}
+    assert sorted(i for run in found.order for i in run) == [0, 1, 2, 3]
+
+
+def test_deny_nodes_and_allow_ops() -> None:
+    assert parts(diamond(), CLOptions(deny_nodes=[1])).reasons == {1: "denied by deny_nodes"}
+    found = parts(diamond(), CLOptions(allow_ops=frozenset({"ADD"})))
+    assert found.reasons == {1: "not in allow_ops", 3: "not in allow_ops"}
+
+
+def test_small_partitions_are_left_to_the_cpu() -> None:
+    found = parts(diamond(), CLOptions(deny_ops=frozenset({"EXP"}), min_nodes_per_partition=2))
+    assert [r.nodes for r in found.regions] == [(0, 2)]
+    assert "min_nodes_per_partition is 2" in found.reasons[3]
+    found = parts(diamond(), CLOptions(deny_ops=frozenset({"EXP"}), max_delegated_partitions=1))
+    assert [r.nodes for r in found.regions] == [(0, 2)]
+    assert found.reasons[3] == "not among the 1 largest partitions"
+
+
+def test_constant_nodes_are_folded() -> None:
+    g = Graph()
+    x = g.input((3,))
+    folded = g.op(EXP, [g.const(randn(RNG, 3))], NoOptions())
+    found = parts(model(g.build(g.op(ADD, [x, folded], AddOptions()))))
+    assert found.reasons == {0: FOLDED}
+    assert found.regions[0].nodes == (1,)
+    assert found.regions[0].inputs == (x,)
+
+
+def test_preserved_tensors_are_all_outputs() -> None:
+    (region,) = parts(diamond(), preserve=True).regions
+    assert len(region.outputs) == 4
+
+
+class _CountedNodes(tuple[Any, ...]):
+    """Nodes that count how often somebody goes through all of them."""
+
+    walks = 0
+
+    def __iter__(self) -> Any:
+        _CountedNodes.walks += 1
+        return super().__iter__()
+
+
+def test_nodes_are_walked_through_as_often_with_many_regions() -> None:
+    """Finding regions, and writes of lists, takes time in proportion to the nodes."""
+    walks = []
+    for count in (4, 40):
+        g = Graph()
+        t = g.input((2, 3))
+        for _ in range(count):
+            t = g.op(EXP, [g.op(ADD, [t, t], AddOptions())], NoOptions())
+        whole = model(g.build(t))
+        (graph,) = whole.subgraphs
+        counted = replace(whole, subgraphs=(replace(graph, nodes=_CountedNodes(graph.nodes)),))
+        specs = propagate(whole, {0: [(2, 3)]})
+        _CountedNodes.walks = 0
+        assert len(partition(0, counted, specs, CLOptions(deny_ops=frozenset({"EXP"}))).regions) == count
+        update_lists_in_place(counted, specs)
+        walks.append(_CountedNodes.walks)
+    assert walks[0] == walks[1]

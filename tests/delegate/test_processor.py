@@ -1,0 +1,280 @@
+"""What a device's compiler is told and asked: the processor's name, the probe, and what follows from its answers."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+from cases import Case
+from litecl.delegate import CLDelegate, disk, processor
+from litecl.delegate.opencl import capabilities, programs
+from litecl.delegate.opencl.capabilities import Capabilities
+from litecl.delegate.opencl.device import Device, _part_of
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import KernelBuildError
+from litecl.perf.measure import devices as listing
+from support import devices
+from support.all_cases import DEVICE_CASES, content, expected
+
+_AVX512 = frozenset({"AVX512F", "AVX512CD", "AVX512BW", "AVX512DQ", "AVX512VL"})
+_AVX2 = frozenset({"SSE2", "SSE42", "POPCNT", "AVX", "AVX2", "FMA3", "F16C"})
+_ZEN_5 = frozenset({*_AVX2, *_AVX512, "AVX512VNNI"})
+_AS_CPU = Path(__file__).parents[1] / "tools" / "as_cpu.sh"
+
+needs_pocl = pytest.mark.skipif(
+    not any(device.platform.name == processor._POCL for device in devices.tested()), reason="PoCL only"
+)
+
+
+def case_of(fragment: str) -> Case:
+    """Return the first device case whose name begins so."""
+    return next(case for case in DEVICE_CASES if repr(case).startswith(fragment))
+
+
+def run(case: Case, **options: Any) -> Interpreter:
+    """Return an interpreter that has run a case."""
+    interpreter = Interpreter(model_content=content(case), delegates=[CLDelegate(**options)])
+    interpreter.allocate_tensors()
+    for detail, feed in zip(interpreter.get_input_details(), case.feeds, strict=True):
+        interpreter.set_tensor(detail["index"], feed)
+    interpreter.invoke()
+    return interpreter
+
+
+@pytest.mark.parametrize(
+    ("available", "name"),
+    [
+        (_ZEN_5, "cascadelake"),
+        (_AVX2 | _AVX512, "skylake-avx512"),
+        (_AVX2 | {"AVX512F", "AVX512CD"}, "x86-64-v3"),  # Knights Landing has no more
+        (_AVX2, "x86-64-v3"),
+        (_AVX2 - {"FMA3"}, "x86-64-v2"),
+        (frozenset({"SSE2", "SSE42"}), "x86-64"),
+        (frozenset(), "x86-64"),
+    ],
+)
+def test_best_name(available: frozenset[str], name: str) -> None:
+    """The name promises no instruction that is not there."""
+    assert processor.best_name(available) == name
+
+
+@pytest.mark.parametrize(
+    ("current", "available", "better"),
+    [
+        ("generic", _ZEN_5, "cascadelake"),
+        ("generic", _AVX2, "x86-64-v3"),
+        ("znver3", _ZEN_5, "cascadelake"),  # a Zen 4
+        ("znver3", _AVX2, None),  # it is one
+        ("znver4", _ZEN_5, None),
+        ("skylake-avx512", _ZEN_5, None),
+        ("haswell", _AVX2, None),
+    ],
+)
+def test_only_names_that_say_too_little_are_replaced(
+    current: str, available: frozenset[str], better: str | None
+) -> None:
+    """LLVM's own name stays wherever it knows the processor."""
+    assert processor.better_name(current, available) == better
+
+
+def test_numpy_tells_what_the_processor_has() -> None:
+    """Without this every x86-64 processor that LLVM does not know would be taken for the first of them."""
+    if sys.platform == "linux" and os.uname().machine == "x86_64":
+        assert {"SSE2", "SSE3"} <= processor.features()
+
+
+@needs_pocl
+def test_a_devices_record_tells_its_processor() -> None:
+    """A part of a device goes by the name of the whole one, whose compiler runs."""
+    device = next(d for d in devices.tested() if d.platform.name == processor._POCL)
+    name = processor.name_processor(device)
+    assert name not in (None, "generic")
+    if device.max_compute_units > 2 and device.partition_max_sub_devices:
+        by_counts = cl.device_partition_property.BY_COUNTS
+        assert processor.name_processor(device.create_sub_devices([by_counts, 2])[0]) == name
+
+
+def test_memory_that_cannot_be_read_leaves_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system does not show a process its memory, as in some sandboxes."""
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "open", refused)
+    assert processor.name_in(1 << 20) is None
+
+
+def test_what_is_no_record_has_no_name() -> None:
+    """An address of nothing, and memory of something else."""
+    assert processor.name_in(0) is None
+    other = np.zeros(256, np.uint64)
+    assert processor.name_in(other.ctypes.data) is None
+
+
+@needs_pocl
+@pytest.mark.parametrize("cpu", ["wide", "x86-64"])
+def test_models_are_right_as_on_another_processor(cpu: str, tmp_path: Path) -> None:
+    """An AVX2 machine whose device claims vectors of 16 floats, and one with SSE alone."""
+    program = (
+        "import sys; sys.path[:0] = ['tests', 'tests/delegate']\n"
+        "from support import compare; import test_processor as t\n"
+        "for name in ('CONV_2D-INT8 x INT8, 1x1', 'ADD_N-five', 'SOFTMAX'):\n"
+        "    case = t.case_of(name)\n"
+        "    interpreter = t.run(case, device='p', cache_dir=sys.argv[1], strict=True)\n"
+        "    for detail, wanted in zip(interpreter.get_output_details(), t.expected(case), strict=True):\n"
+        "        tolerance = compare.DEVICE.get(wanted.dtype.name, 0.0)\n"
+        "        compare.assert_close(interpreter.get_tensor(detail['index']), wanted, tolerance)\n"
+        "device = t.devices.tested()[0]\n"
+        "able = t.capabilities.capabilities(device)\n"
+        "print(able.vector_width(16), '__AVX512F__' in able.macros, device.native_vector_width_float)\n"
+    )
+    command = [str(_AS_CPU), cpu, sys.executable, "-c", program, str(tmp_path)]
+    done = subprocess.run(command, cwd=_AS_CPU.parents[2], capture_output=True, text=True, check=False)
+    if "this machine has no" in done.stderr:
+        pytest.skip(done.stderr.splitlines()[-1])
+    assert done.returncode == 0, done.stderr
+    width, avx512, reported = done.stdout.split()
+    assert (width, avx512) == ({"wide": "8", "x86-64": "4"}[cpu], "False")
+    assert cpu != "wide" or reported == "16"
+
+
+@pytest.mark.parametrize(
+    ("macros", "reported", "width"),
+    [
+        ({"__SSE2__", "__AVX__", "__AVX2__", "__AVX512F__"}, 16, 16),
+        ({"__SSE2__", "__AVX__", "__AVX2__", "__AVX512F__"}, 8, 8),
+        ({"__SSE2__", "__AVX__", "__AVX2__"}, 16, 8),
+        ({"__SSE2__", "__AVX__", "__AVX2__"}, 8, 8),
+        ({"__SSE2__"}, 16, 4),
+        ({"__SSE2__"}, 1, 4),
+        ({"__ARM_NEON"}, 4, 4),
+        (set(), 16, 16),  # Intel's runtime, which compiles for the processor only after it has read the macros
+        (set(), 1, 4),
+    ],
+)
+def test_vector_width(macros: set[str], reported: int, width: int) -> None:
+    """The compiler's registers bound what the driver says."""
+    assert Capabilities(frozenset(macros)).vector_width(reported) == width
+
+
+@pytest.fixture
+def unknown(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A device of which nothing is known yet in this process."""
+    monkeypatch.setattr(capabilities, "_known", {})
+    return devices.tested()[0]
+
+
+def test_the_probe_is_kept(unknown: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later process reads what the first has found."""
+    found = capabilities.capabilities(unknown, tmp_path)
+    (file,) = tmp_path.iterdir()
+    assert set(json.loads(file.read_bytes())["macros"]) == found.macros
+    monkeypatch.setattr(capabilities, "_known", {})
+    monkeypatch.setattr(capabilities, "_ask", lambda device: pytest.fail("asked again"))
+    assert capabilities.capabilities(unknown, tmp_path) == found
+
+
+@pytest.mark.parametrize(
+    "content_",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff\xfe",
+        b'{"version": 1, "macros": []}',
+        b'{"version": 2, "macros": ["__AVX512F__"], "assembly": "yes"}',
+        b'{"version": 2, "macros": ["__AVX1024__"], "assembly": true}',
+        b'{"version": 2, "macros": 5, "assembly": true}',
+    ],
+)
+def test_a_file_of_anything_else_is_written_anew(
+    content_: bytes, unknown: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a file, one of another program or version."""
+    real = Capabilities(frozenset({"__SSE2__"}))
+    monkeypatch.setattr(capabilities, "_ask", lambda device: real)
+    file = tmp_path / f"{disk.key('capabilities', unknown)}.json"
+    file.write_bytes(content_)
+    assert capabilities.capabilities(unknown, tmp_path) == real
+    assert json.loads(file.read_bytes())["macros"] == ["__SSE2__"]
+
+
+def test_a_compiler_without_assembly_still_runs_regions(
+    unknown: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a compiler refuses in the probe is left out of kernels."""
+    monkeypatch.setattr(capabilities, "_ASSEMBLY", "not C at all;")
+    found = capabilities.capabilities(unknown)
+    assert not found.assembly
+    assert "LITECL_ASSEMBLY" not in Device(unknown, False, None).programs._macros
+    monkeypatch.setattr(capabilities, "_known", {disk.key("capabilities", unknown): found})
+    report = run(case_of("ADD_N-five"), device=unknown, cache_dir=tmp_path, strict=True).delegation_report()
+    assert [row.claimed for row in report.nodes] == [True]
+
+
+def test_a_device_that_builds_nothing_says_what_to_do(unknown: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is typed, names the device and the way out."""
+    monkeypatch.setattr(capabilities, "_MACROS", ("__SSE2__\n#error no compiler\n#endif\n#if 0",))
+    with pytest.raises(KernelBuildError, match=r"Choose\s+another device"):
+        capabilities.capabilities(unknown)
+
+
+def test_a_device_that_builds_nothing_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``litecl devices`` shows it, with what is the matter."""
+
+    def broken(*_: Any) -> Any:
+        raise KernelBuildError("it cannot\nmore")
+
+    monkeypatch.setattr(listing, "target_of", broken)
+    assert {(row.problem, row.vector_width, row.float64) for row in listing.device_rows()} == {("it cannot", 0, False)}
+
+
+def test_a_device_that_cannot_be_divided_stays_whole() -> None:
+    """As PoCL 7.1's, for fewer threads than it has."""
+    whole = SimpleNamespace(max_compute_units=8, type=cl.device_type.CPU, partition_properties=[0])
+    assert _part_of(whole, 2) is whole
+
+
+def test_the_key_of_a_kept_file_names_the_compilers_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A binary for another processor's name is another binary."""
+    device = devices.tested()[0]
+    keys = set()
+    for name in ("cascadelake", "x86-64-v3"):
+        monkeypatch.setattr(disk, "name_processor", lambda device, name=name: name)
+        keys.add(disk.key("capabilities", device))
+    assert len(keys) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "claimed"),
+    [
+        ("FULLY_CONNECTED-INT8 x INT8", False),
+        ("CONV_2D-INT8 x INT8, 1x1", True),
+        ("CONV_2D-INT16 x INT8", False),
+        ("FULLY_CONNECTED-8 bits", False),
+        ("SOFTMAX", True),
+    ],
+)
+def test_without_float64(
+    name: str, claimed: bool, unknown: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What computes in doubles stays on the CPU, with a reason; nothing that goes to the device has any."""
+    real = capabilities.capabilities(unknown)
+    lesser = Capabilities(real.macros - {"cl_khr_fp64"}, real.assembly)
+    monkeypatch.setattr(capabilities, "_known", {disk.key("capabilities", unknown): lesser})
+    source = programs._source
+    monkeypatch.setattr(programs, "_source", lambda file: "#define double no_float64\n" + source(file))
+    case = case_of(name)
+    interpreter = run(case, device=unknown, cache_dir=tmp_path, strict=True)
+    (row,) = interpreter.delegation_report().nodes
+    assert row.claimed == claimed, row.reason
+    assert claimed or "float64" in row.reason
+    for detail, wanted in zip(interpreter.get_output_details(), expected(case), strict=True):
+        np.testing.assert_allclose(interpreter.get_tensor(detail["index"]), wanted, rtol=1e-4, atol=1e-6)

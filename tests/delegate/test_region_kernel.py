@@ -1,0 +1,119 @@
+"""A region as one kernel: it computes what its launches compute by themselves, which take over where it cannot be."""
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+from litecl.delegate import CLDelegate
+from litecl.delegate.cl_op import Launch, Operand
+from litecl.delegate.opencl import programs
+from litecl.delegate.opencl.device import devices
+from litecl.delegate.plan.region_program import region_program
+from litecl.delegate.plan.steps import Loop, Work
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import KernelBuildError
+from litecl.interpreter.graph import Array, Model, TensorSpec
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
+from litecl.interpreter.ops.transpose import TRANSPOSE
+from litecl.interpreter.ops.unary import EXP, LOGISTIC
+from litecl.interpreter.schema import TensorType
+from support.build import Graph, model, randn
+
+RNG = np.random.default_rng(23)
+
+
+def network() -> Model:
+    """Operators that hand work from one worker to another: rows to columns, sums over what all have written."""
+    g = Graph()
+    x = g.input((1, 16, 16, 8))
+    filters = [g.const(randn(RNG, 24, 3, 3, 8, scale=0.1)), g.const(randn(RNG, 24))]
+    image = g.op(CONV_2D, [x, *filters], Conv2DOptions(stride_w=1, stride_h=1))
+    turned = g.op(TRANSPOSE, [image, g.const(np.array([0, 3, 1, 2], np.int32))], NoOptions())
+    grown = g.op(EXP, [g.op(LOGISTIC, [turned], NoOptions())], NoOptions())
+    dense = g.op(FULLY_CONNECTED, [grown, g.const(randn(RNG, 40, 256, scale=0.1)), None], FullyConnectedOptions())
+    return model(g.build(g.op(SOFTMAX, [dense], SoftmaxOptions(beta=1.0))))
+
+
+def run(model_: Model, x: Array, **options: Any) -> tuple[list[Array], Interpreter]:
+    """The outputs of three invokes in a row, and who computed them."""
+    interpreter = Interpreter(model_, delegates=[CLDelegate(**options)])
+    interpreter.allocate_tensors()
+    outputs = []
+    for scale in (1.0, 0.5, -1.0):
+        interpreter.set_tensor(0, np.float32(scale) * x)
+        interpreter.invoke()
+        outputs.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+    return outputs, interpreter
+
+
+CPUS = [device for device in devices() if device.type == cl.device_type.CPU]
+
+
+@pytest.mark.parametrize("device", CPUS, ids=lambda device: device.name)
+def test_one_kernel_equals_its_launches(device: Any) -> None:
+    model_, x = network(), randn(RNG, 1, 16, 16, 8)
+    together, interpreter = run(model_, x, device=device, strict=True)
+    alone, queued = run(model_, x, device=device, profile=True)
+    for a, b in zip(together, alone, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
+    assert interpreter.delegation_report().counters.kernel_launches == 1
+    assert queued.delegation_report().counters.kernel_launches > 1
+    assert interpreter.delegation_report().counters.host_syncs == 1
+
+
+def test_launches_take_over_where_linking_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    model_, x = network(), randn(RNG, 1, 16, 16, 8)
+    expected, _ = run(model_, x)
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise KernelBuildError("no linker")
+
+    monkeypatch.setattr(programs.Programs, "region_kernel", refuse)
+    outputs, interpreter = run(model_, x)
+    for a, b in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
+    report = interpreter.delegation_report()
+    assert report.counters.kernel_launches > 1
+    assert report.claimed == len(report.nodes)
+    assert not report.failures
+
+
+def launch(entry: str, *args: Any, **defines: str) -> Work:
+    """A launch of three by two work-items."""
+    return Work(0, Launch("unary", entry, args, (3, 2), (1, 1), defines))
+
+
+def test_a_function_is_named_once_and_its_work_every_time() -> None:
+    first = launch("unary", np.int32(7), np.float32(0.5), OP="EXP")
+    program = region_program([first, launch("unary", np.int32(8), np.float32(1), OP="LOG"), first], lambda arg: 0)
+    assert program is not None
+    assert len(program.functions) == len(program.variants) == 2
+    np.testing.assert_array_equal(program.works[:, :5], [[0, 3, 2, 1, 0], [1, 3, 2, 1, 2], [0, 3, 2, 1, 4]])
+    assert program.args.tolist() == [7, 0x3F000000, 8, 0x3F800000, 7, 0x3F000000]
+
+
+_BLOCK, _JUMP, _, _WHILE, _REPEAT, _SWAP, _START, _COUNT = range(-1, -9, -1)  # region.cl's codes of control flow
+
+
+def test_a_loop_is_its_body_with_the_condition_behind_it() -> None:
+    """Counted loops have none, but for those that run more often than a counter counts."""
+    condition, body = launch("unary", OP="NEG"), launch("unary", OP="EXP")
+    holds = Operand(TensorSpec(TensorType.BOOL, ()))
+    counted = [[_BLOCK, 6, 0, 0], [_START, 0, 0, 0], [_COUNT, 0, 2**31 - 1, 0], [0, 3, 2, 1], [_SWAP, 0, 0, 0]]
+    never = [[_BLOCK, 2, 0, 0], [_START, 0, 0, 0]]
+    tested = [[_BLOCK, 6, 0, 0], [_JUMP, 4, 0, 0], [0, 3, 2, 1], [_SWAP, 0, 0, 0], [1, 3, 2, 1], [_WHILE, 2, 0, 0]]
+    expected = {5: [*counted, [_REPEAT, 2, 0, 5]], 0: never, None: tested, 2**40: tested}
+    for trips, works in expected.items():
+        loop = Loop(0, 0, 0, [condition], holds, [body], swaps=True, trips=trips)
+        program = region_program([loop], lambda arg: 0)
+        assert program is not None
+        assert program.works[:, :4].tolist() == works
+
+
+def test_a_parameter_that_cannot_be_passed_is_refused() -> None:
+    assert region_program([launch("unary", np.complex64(1))], lambda arg: 0) is None

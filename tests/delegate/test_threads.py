@@ -1,0 +1,217 @@
+"""Interpreters side by side in threads: what is shared between them is shared by a rule (docs/threads.md)."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litecl.delegate import CLDelegate
+from litecl.delegate.opencl import programs
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.graph import Array, Model
+from litecl.interpreter.op import NoOptions, Op
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
+from litecl.interpreter.ops.unary import EXP, LOGISTIC, TANH
+from litecl.interpreter.ops.unidirectional_sequence_lstm import (
+    UNIDIRECTIONAL_SEQUENCE_LSTM,
+    UnidirectionalSequenceLSTMOptions,
+)
+from litecl.interpreter.schema import ActivationFunctionType
+from support.build import Graph, model, randn
+
+RNG = np.random.default_rng(47)
+MODES = {
+    "basic": {"num_threads": 1},
+    "pthread": {"device": "pthread"},
+    "two threads": {"num_threads": 2},
+    "queued": {"num_threads": 1, "queue_loops": True},
+    "profile": {"num_threads": 1, "profile": True},
+}
+_THREADS, _TIMEOUT_S = 6, 240
+
+
+@pytest.fixture(autouse=True)
+def often_switched() -> Iterator[None]:
+    """Lets Python change threads a thousand times as often."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(5e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def dense(width: int) -> Model:
+    g = Graph()
+    x = g.input((1, width))
+    for _ in range(3):
+        weights = g.const(randn(RNG, width, width, scale=width**-0.5))
+        x = g.op(TANH, [g.op(FULLY_CONNECTED, [x, weights, None], FullyConnectedOptions())], NoOptions())
+    return model(g.build(g.op(SOFTMAX, [x], SoftmaxOptions(beta=1.0))))
+
+
+def pieces(width: int) -> Model:
+    """Regions with a node on the CPU between them, and a constant for an output."""
+    g = Graph()
+    x = g.op(EXP, [g.op(LOGISTIC, [g.input((3, width))], NoOptions())], NoOptions())
+    return model(g.build(g.op(TANH, [x], NoOptions()), x))
+
+
+def lstm() -> Model:
+    g = Graph()
+    weights = [g.const(randn(RNG, 4, n, scale=0.5)) for n in (4,) * 8]
+    biases = [g.const(randn(RNG, 4)) for _ in range(4)]
+    states = [g.variable((1, 4)), g.variable((1, 4))]
+    operands = [g.input((1, 3, 4)), *weights, None, None, None, *biases, None, None, *states, None, None, None, None]
+    options = UnidirectionalSequenceLSTMOptions(fused_activation_function=ActivationFunctionType.TANH)
+    return model(g.build(g.op(UNIDIRECTIONAL_SEQUENCE_LSTM, operands, options)))
+
+
+MODELS = [(dense(16), {}), (dense(33), {}), (pieces(7), {"deny_ops": ["EXP"]}), (lstm(), {})]
+
+
+def opened(model_: Model, options: dict[str, Any]) -> Interpreter:
+    interpreter = Interpreter(model_, delegates=[CLDelegate(strict=True, **options)])
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def run(interpreter: Interpreter, x: Array) -> list[Array]:
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+
+
+def feeds(model_: Model) -> list[Array]:
+    graph = model_.subgraphs[0]
+    return [randn(RNG, *graph.tensors[graph.inputs[0]].static_shape) for _ in range(4)]
+
+
+def together(work: Callable[[int], None], count: int = _THREADS) -> None:
+    """Runs threads at once; what one raises is raised here, and so is that one hangs."""
+    errors: list[BaseException] = []
+    start = threading.Barrier(count)
+
+    def guarded(i: int) -> None:
+        try:
+            start.wait()
+            work(i)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(i,), daemon=True) for i in range(count)]
+    end_s = time.monotonic() + _TIMEOUT_S
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, end_s - time.monotonic()))
+    assert not [thread for thread in threads if thread.is_alive()], "a thread hangs"
+    if errors:
+        raise errors[0]
+
+
+@pytest.mark.parametrize("options", MODES.values(), ids=MODES)
+def test_interpreters_are_made_and_run_side_by_side(options: dict[str, Any]) -> None:
+    inputs = [feeds(model_) for model_, _ in MODELS]
+    expected = []
+    for (model_, own), xs in zip(MODELS, inputs, strict=True):
+        reference = Interpreter(model_)
+        reference.allocate_tensors()
+        alone = opened(model_, options | own)
+        expected.append([run(alone, x) for x in xs])
+        for x, values in zip(xs, expected[-1], strict=True):
+            for value, plain in zip(values, run(reference, x), strict=True):
+                np.testing.assert_allclose(value, plain, rtol=1e-4, atol=1e-5)
+
+    def work(thread: int) -> None:
+        for turn in range(3):
+            which = (thread + turn) % len(MODELS)
+            model_, own = MODELS[which]
+            interpreter = opened(model_, options | own)
+            for _ in range(10):
+                interpreter.reset_all_variables()
+                for x, values in zip(inputs[which], expected[which], strict=True):
+                    for got, value in zip(run(interpreter, x), values, strict=True):
+                        np.testing.assert_array_equal(got, value)
+            assert not interpreter.delegation_report().failures
+
+    together(work)
+
+
+def test_threads_that_build_the_same_program_build_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[str] = []
+    real = programs.Programs._link
+    monkeypatch.setattr(
+        programs.Programs, "_link", lambda self, key, files: (built.append(key), real(self, key, files))[1]
+    )
+    model_ = dense(16)
+    x = feeds(model_)[0]
+    expected = run(opened(model_, {"num_threads": 1}), x)
+    built.clear()
+
+    def work(thread: int) -> None:
+        interpreter = opened(model_, {"num_threads": 1, "cache_dir": tmp_path})
+        np.testing.assert_array_equal(run(interpreter, x)[0], expected[0])
+
+    together(work)
+    assert len(built) == 1
+    assert len(list(tmp_path.glob("region-*.bin"))) == 1
+
+
+def test_a_wait_for_the_device_lets_other_threads_run() -> None:
+    """An invoke of tens of milliseconds, meanwhile this thread counts: with Python's lock held it could not."""
+    g = Graph()
+    x = g.input((64, 1024))
+    for _ in range(8):
+        x = g.op(FULLY_CONNECTED, [x, g.const(randn(RNG, 1024, 1024, scale=0.03)), None], FullyConnectedOptions())
+    for options in ({"num_threads": 1}, {"device": "pthread"}, {"num_threads": 1, "queue_loops": True}):
+        interpreter = opened(model(g.build(x)), options)
+        interpreter.invoke()
+        done = threading.Event()
+        thread = threading.Thread(target=lambda i=interpreter, d=done: (i.invoke(), d.set()))
+        sys.setswitchinterval(1.0)  # so that nothing but a lock let go lets this thread run
+        thread.start()
+        counted = 0
+        while not done.is_set():
+            counted += 1
+            time.sleep(0)
+        thread.join()
+        assert counted > 1, options
+
+
+def test_an_interpreter_runs_in_one_thread_at_a_time() -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def wait(options: NoOptions, inputs: Any) -> list[Array]:
+        entered.set()
+        assert leave.wait(_TIMEOUT_S)
+        return [inputs[0]]
+
+    g = Graph()
+    op = Op("Wait", options=NoOptions, infer=lambda options, specs: [specs[0]], run=wait, custom=True, pure=False)
+    interpreter = Interpreter(model(g.build(g.op(op, [g.input((2,))], NoOptions()))))
+    interpreter.allocate_tensors()
+    thread = threading.Thread(target=interpreter.invoke, daemon=True)
+    thread.start()
+    assert entered.wait(_TIMEOUT_S)
+    with pytest.raises(ModelError, match="running already"):
+        interpreter.invoke()
+    leave.set()
+    thread.join(_TIMEOUT_S)
+    interpreter.invoke()
+
+
+def test_an_interpreter_may_change_threads() -> None:
+    model_ = lstm()
+    interpreter, alone = opened(model_, {"num_threads": 1}), opened(model_, {"num_threads": 1})
+    for x in feeds(model_):
+        got: list[list[Array]] = []
+        thread = threading.Thread(target=lambda x=x, got=got: got.append(run(interpreter, x)))
+        thread.start()
+        thread.join(_TIMEOUT_S)
+        np.testing.assert_array_equal(got[0][0], run(alone, x)[0])

@@ -1,0 +1,206 @@
+"""Tunings: kept in files that nothing can spoil, read by plans, and without a say in what a model computes."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from math import inf
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litecl.delegate import CLDelegate, Tuning, disk
+from litecl.delegate.cl_op import Target
+from litecl.delegate.matmul.tile import grid_for, tile_for
+from litecl.delegate.opencl.device import choose, target_of
+from litecl.delegate.tuning import Measurement, Timing, file_of, load, measurement, save
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.graph import Array
+from litecl.perf.cli import main
+from litecl.perf.measure import peer_models
+from litecl.perf.measure import tuning as measuring
+from support import compare, oracle
+from support.build import randn
+
+PLATFORM = SimpleNamespace(name="a platform", version="OpenCL 3.0")
+DEVICE = SimpleNamespace(name="a device", driver_version="1", version="OpenCL 3.0", platform=PLATFORM)
+FOUND = Measurement(Tuning(64, 5e5, 1e7), (Timing("item_flops", "a model", {"500,000": 1.5, "1,000,000": 2.5}),))
+
+
+def test_what_is_kept_is_found_by_the_same_device_and_driver(tmp_path: Path) -> None:
+    assert load(tmp_path, DEVICE) == load(None, DEVICE) == Tuning()
+    save(tmp_path / "new", DEVICE, FOUND)
+    assert measurement(tmp_path / "new", DEVICE) == FOUND
+    assert load(tmp_path / "new", DEVICE) == FOUND.tuning
+    for field in ("name", "driver_version", "version"):
+        assert load(tmp_path / "new", SimpleNamespace(**{**vars(DEVICE), field: "another"})) == Tuning()
+
+
+def _content(**changes: object) -> bytes:
+    tuning = {"winograd_channels": 64, "item_flops": 5e5, "small_flops": 1e7}
+    return json.dumps({"version": 1, "tuning": tuning, "timings": [], **changes}).encode()
+
+
+def test_a_file_without_timings_counts(tmp_path: Path) -> None:
+    file_of(tmp_path, DEVICE).write_bytes(_content())
+    assert load(tmp_path, DEVICE) == Tuning(64, 5e5, 1e7)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[]",
+        b"null",
+        b"[" * 100_000,
+        _content()[:-9],
+        _content(version=0),
+        _content(version=None),
+        _content(tuning=None),
+        _content(tuning={"item_flops": "1"}),
+        _content(tuning={"item_flops": -1}),
+        _content(tuning={"small_flops": float("nan")}),
+        _content(tuning={"small_flops": 10**400}),
+        _content(tuning={"unknown": 1}),
+        _content(timings=None),
+        _content(timings=[{}]),
+        _content(timings=[{"choice": "item_flops", "subject": "", "times_ms": {"a": None}}]),
+    ],
+    ids=range(17),
+)
+def test_a_file_that_is_corrupt_or_of_another_version_counts_as_none(content: bytes, tmp_path: Path) -> None:
+    file_of(tmp_path, DEVICE).write_bytes(content)
+    assert measurement(tmp_path, DEVICE) is None
+    assert load(tmp_path, DEVICE) == Tuning()
+    save(tmp_path, DEVICE, FOUND)
+    assert measurement(tmp_path, DEVICE) == FOUND
+
+
+def test_a_file_that_cannot_be_read_or_written_is_no_error(tmp_path: Path) -> None:
+    file_of(tmp_path, DEVICE).mkdir()
+    save(tmp_path, DEVICE, FOUND)
+    assert load(tmp_path, DEVICE) == Tuning()
+
+
+def test_writers_leave_what_one_of_them_wrote(tmp_path: Path) -> None:
+    written = [Measurement(Tuning(channels), FOUND.timings * channels) for channels in (1, 50)]
+    save(tmp_path, DEVICE, written[0])
+    with ThreadPoolExecutor(2) as writers:
+        waiting = [writers.submit(save, tmp_path, DEVICE, written[i % 2]) for i in range(200)]
+        while not all(future.done() for future in waiting):
+            assert measurement(tmp_path, DEVICE) in written
+    assert measurement(tmp_path, DEVICE) in written
+    assert list(tmp_path.iterdir()) == [file_of(tmp_path, DEVICE)]
+
+
+@pytest.mark.parametrize("value", [-1, inf, float("nan"), "64", None])
+def test_values_out_of_range_are_refused(value: Any) -> None:
+    with pytest.raises(DelegateError, match="winograd_channels: expected a number"):
+        Tuning(winograd_channels=value)
+
+
+def _run(content: bytes, feed: Array, **options: Any) -> tuple[Array, Interpreter]:
+    interpreter = Interpreter(model_content=content, delegates=[CLDelegate(strict=True, **options)])
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], feed)
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), interpreter
+
+
+@pytest.mark.skipif(target_of(choose(None, 1, 0.0)).kind == "gpu", reason="Winograd's algorithm is for CPUs")
+@pytest.mark.parametrize(("least", "kernel"), [(0, "winograd"), (33, "conv_2d")])
+@pytest.mark.parametrize("kept", [False, True], ids=["given", "kept in the cache"])
+def test_winograd_or_direct_with_the_same_result(least: int, kernel: str, kept: bool, tmp_path: Path) -> None:
+    content, feed = peer_models.convolution(20, 32), randn(np.random.default_rng(1), 1, 20, 20, 32)
+    tuning = Tuning(winograd_channels=least)
+    if kept:
+        save(tmp_path, choose(None, 1, 0.0), Measurement(tuning))
+    options = {} if kept else {"tuning": tuning}
+    got, interpreter = _run(content, feed, num_threads=1, profile=True, cache_dir=tmp_path, **options)
+    assert {row.kernel for row in interpreter.delegation_report().kernels} == {kernel}
+    compare.assert_close(got, oracle.run(content, [feed])[0], compare.DEVICE["float32"])
+
+
+@pytest.mark.parametrize("item_flops", [0, 2e5, 1e15])
+def test_any_share_of_a_product_has_the_same_result(item_flops: float, tmp_path: Path) -> None:
+    content, feed = peer_models.products(17, 40, 2), randn(np.random.default_rng(2), 1, 17, 17, 40)
+    got, _ = _run(content, feed, cache_dir=tmp_path, tuning=Tuning(item_flops=item_flops))
+    compare.assert_close(got, oracle.run(content, [feed])[0], compare.DEVICE["float32"])
+
+
+def test_work_items_have_the_arithmetic_that_is_asked_for() -> None:
+    shares = []
+    for item_flops in (1e5, 1e6, 1e7):
+        target = Target("cpu", vector_width=8, compute_units=1, tuning=Tuning(item_flops=item_flops))
+        shares.append(grid_for(tile_for(target, 1000, 64), target, 1000, 64, 64).item_rows)
+    assert shares == sorted(set(shares))
+
+
+def test_how_much_arithmetic_makes_a_model_small(tmp_path: Path) -> None:
+    single, large = choose(None, None, 0.0), choose(None, None, inf)
+    assert choose(None, None, 1e6, lambda device: Tuning(small_flops=1e7)) == single
+    assert choose(None, None, 1e6, lambda device: Tuning(small_flops=1e5)) == large
+    content, feed = peer_models.products(4, 8, 1), randn(np.random.default_rng(3), 1, 4, 4, 8)
+    expected = oracle.run(content, [feed])[0]
+    for small_flops, name in ((1e15, single.name), (0, large.name)):
+        save(tmp_path, large, Measurement(Tuning(small_flops=small_flops)))
+        got, interpreter = _run(content, feed, cache_dir=tmp_path)
+        assert interpreter.delegation_report().device == name
+        compare.assert_close(got, expected, compare.DEVICE["float32"])
+
+
+def test_a_crossover_is_where_the_second_way_begins_to_stay_ahead() -> None:
+    assert measuring.crossover((8, 16, 32), [(2, 1), (2, 1), (2, 1)], 64) == 8
+    assert measuring.crossover((8, 16, 32), [(2, 1), (1, 2), (2, 1)], 64) == 32
+    assert measuring.crossover((8, 16, 32), [(1, 2), (2, 1), (3, 1)], 64) == 16
+    assert measuring.crossover((8, 16, 32), [(2, 1), (2, 1), (1, 1)], 64) == 64
+
+
+def test_measuring_is_done_once_unless_it_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = {"_ROUNDS": 1, "_CHANNELS": (16,), "_CONVOLUTION_SIDE": 16, "_ITEM_MODEL": (8, 16, 1)}
+    for name, value in {**small, "_MODEL_SIDES": (4, 5)}.items():
+        monkeypatch.setattr(measuring, name, value)
+    first = measuring.tuned(tmp_path)
+    assert all(row.file.is_file() for row in first)
+    for row in first:
+        assert {timing.choice for timing in row.timings} <= {*vars(Tuning())}
+        assert all(ms > 0 for timing in row.timings for ms in timing.times_ms.values())
+    measured: list[Any] = []
+    monkeypatch.setattr(measuring, "measure", lambda device, directory, tick: measured.append(device) or FOUND)
+    assert measuring.tuned(tmp_path) == first
+    assert not measured
+    assert all(row.tuning == FOUND.tuning for row in measuring.tuned(tmp_path, again=True))
+    assert len(measured) == len(first)
+
+
+def test_the_command_shows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(measuring, "measure", lambda device, directory, tick: FOUND)
+    assert main(["devices", "--json"]) == 0
+    assert "tuning" not in json.loads(capsys.readouterr().out)
+    assert main(["devices", "--tuning", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in found["tuning"]] == [row["name"] for row in found["devices"]]
+    row = found["tuning"][0]
+    assert Path(row["file"]).parent == tmp_path / ".cache" / "litecl"
+    assert row["tuning"] == {"winograd_channels": 64, "item_flops": 5e5, "small_flops": 1e7}
+    assert row["defaults"] == vars(Tuning())
+    assert row["timings"] == [
+        {"choice": "item_flops", "subject": "a model", "times_ms": {"500,000": 1.5, "1,000,000": 2.5}}
+    ]
+    assert main(["devices", "--tuning"]) == 0
+    shown = capsys.readouterr().out
+    assert all(text in shown for text in ("item_flops", "1,000,000", "a model", "500,000 1.500", row["file"]))
+    assert main(["devices", "--again"]) == 0
+    assert row["file"] in capsys.readouterr().out
+
+
+def test_what_cannot_be_put_in_its_place_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "taken" / "by").mkdir(parents=True)
+    disk.write_atomically(tmp_path / "taken", b"content")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]

@@ -1,0 +1,137 @@
+"""MaxPoolingWithArgmax2D, which says where the maxima stood, and its inverse, against loops over windows written apart.
+
+The inverse is MaxUnpooling2D, or LiteRtMaxUnpooling2D.
+"""
+
+import numpy as np
+import pytest
+from flatbuffers import flexbuffers
+
+from cases import Case
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import Array
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops.max_unpooling import (
+    LITERT_MAX_UNPOOLING_2D,
+    MAX_POOLING_WITH_ARGMAX_2D,
+    MAX_UNPOOLING_2D,
+)
+from litecl.interpreter.options import CustomOptions
+from support.build import randn
+from support.shared import MODELS, needs_shared
+
+RNG = np.random.default_rng(101)
+
+
+def _run(op: Op, options: object, inputs: list[Array]) -> list[Array]:
+    interpreter = Interpreter(write(Case("case", op, options, inputs).model()))
+    interpreter.allocate_tensors()
+    for detail, value in zip(interpreter.get_input_details(), inputs, strict=True):
+        interpreter.set_tensor(detail["index"], value)
+    interpreter.invoke()
+    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+
+
+def _pooled(x: Array, size: tuple[int, int], stride: tuple[int, int], before: tuple[int, int], shape: tuple[int, int]):
+    values = np.zeros((len(x), *shape, x.shape[3]), np.float32)
+    places = np.zeros(values.shape, np.int32)
+    for b, r, c, d in np.ndindex(*values.shape):
+        y0, x0 = r * stride[0] - before[0], c * stride[1] - before[1]
+        window = {
+            (row, column): x[b, row, column, d]
+            for row in range(max(0, y0), min(x.shape[1], y0 + size[0]))
+            for column in range(max(0, x0), min(x.shape[2], x0 + size[1]))
+        }
+        row, column = max(window, key=lambda place: window[place])
+        values[b, r, c, d] = window[row, column]
+        places[b, r, c, d] = (row * x.shape[2] + column) * x.shape[3] + d
+    return values, places
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "padding", "before", "shape"),
+    [
+        ((2, 2), (2, 2), "VALID", (0, 0), (2, 3)),
+        ((3, 2), (1, 2), "VALID", (0, 0), (3, 3)),
+        ((3, 3), (2, 2), "SAME", (1, 1), (3, 4)),
+    ],
+)
+def test_maxima_and_their_places(
+    size: tuple[int, int], stride: tuple[int, int], padding: str, before: tuple[int, int], shape: tuple[int, int]
+) -> None:
+    x = randn(RNG, 2, 5, 7, 3)
+    fields = {"include_batch_in_index": False, "ksize": [1, *size, 1], "padding": padding, "strides": [1, *stride, 1]}
+    options = CustomOptions(bytes(flexbuffers.Dumps(fields)))
+    for got, expected in zip(
+        _run(MAX_POOLING_WITH_ARGMAX_2D, options, [x]), _pooled(x, size, stride, before, shape), strict=True
+    ):
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("op", [MAX_UNPOOLING_2D, LITERT_MAX_UNPOOLING_2D], ids=lambda op: op.name)
+@pytest.mark.parametrize(("padding", "shape"), [(1, (4, 6)), (2, (5, 7))])
+def test_unpooling_puts_values_where_they_stood(op: Op, padding: int, shape: tuple[int, int]) -> None:
+    values = randn(RNG, 2, 2, 3, 2)
+    size = shape[0] * shape[1] * 2
+    places = np.stack([RNG.permutation(size)[:12] for _ in range(2)]).reshape(values.shape).astype(np.int32)
+    options = CustomOptions(np.array([padding, 2, 2, 3, 3, 0, 0, 0, 0, 0], "<i4").tobytes())
+    (got,) = _run(op, options, [values, places])
+    expected = np.zeros((2, size), np.float32)
+    for image in range(2):
+        for place, value in zip(places[image].ravel(), values[image].ravel(), strict=True):
+            expected[image, place] = value
+    np.testing.assert_array_equal(got, expected.reshape(2, *shape, 2))
+    places[0, 0, 0, 0] = size
+    with pytest.raises(ModelError, match="out of range"):
+        _run(op, options, [values, places])
+
+
+def _structure(padding: int, stride: tuple[int, int], size: tuple[int, int], activation: int = 0) -> CustomOptions:
+    """The 32 bytes of a TfLitePoolParams, widths before heights, as MediaPipe's hair segmentation has them."""
+    return CustomOptions(np.array([padding, *stride[::-1], *size[::-1], activation, 0, 0], "<i4").tobytes())
+
+
+@pytest.mark.parametrize(
+    ("padding", "size", "stride", "before", "shape"),
+    [(1, (2, 2), (2, 2), (0, 0), (3, 4)), (2, (3, 2), (1, 2), (0, 0), (3, 3)), (1, (3, 3), (2, 2), (1, 1), (3, 4))],
+)
+def test_mediapipe_counts_within_the_window(
+    padding: int, size: tuple[int, int], stride: tuple[int, int], before: tuple[int, int], shape: tuple[int, int]
+) -> None:
+    x = randn(RNG, 2, 5, 7, 3)
+    values, places = _run(MAX_POOLING_WITH_ARGMAX_2D, _structure(padding, stride, size, activation=1), [x])
+    expected, elements = _pooled(x, size, stride, before, shape)
+    np.testing.assert_array_equal(values, np.maximum(expected, 0))
+    assert places.dtype == np.float32
+    row, column = np.divmod(elements // 3, 7)
+    taps_y = row - np.arange(shape[0])[:, None, None] * stride[0] + before[0]
+    taps_x = column - np.arange(shape[1])[:, None] * stride[1] + before[1]
+    np.testing.assert_array_equal(places, (taps_y * size[1] + taps_x).astype(np.float32) + np.float32(0.1))
+
+
+@pytest.mark.parametrize("stride", [(2, 2), (2, 3), (1, 1)])
+def test_mediapipe_puts_values_where_they_stood_in_the_window(stride: tuple[int, int]) -> None:
+    values, size = randn(RNG, 2, 3, 4, 2), (2, 3)
+    places = RNG.integers(0, 6, values.shape)
+    shape = (6, 12)
+    before = [max(0, (n - 1) * s + k - n * k) // 2 for n, s, k in zip((3, 4), stride, size, strict=True)]
+    (got,) = _run(MAX_UNPOOLING_2D, _structure(1, stride, size), [values, places.astype(np.float32) + np.float32(0.1)])
+    expected = np.zeros((2, *shape, 2), np.float32)
+    for b, r, c, d in np.ndindex(*values.shape):
+        tap = places[b, r, c, d]
+        expected[b, r * stride[0] - before[0] + tap // 3, c * stride[1] - before[1] + tap % 3, d] = values[b, r, c, d]
+    np.testing.assert_array_equal(got, expected)
+    for wrong in (6.1, -1.0, np.nan):
+        with pytest.raises(ModelError, match="out of range"):
+            _run(MAX_UNPOOLING_2D, _structure(1, stride, size), [values, np.full(values.shape, wrong, np.float32)])
+
+
+@needs_shared
+def test_a_published_model_with_unpooling_runs() -> None:
+    interpreter = Interpreter(str(MODELS / "google-ai-edge-LiteRT/max_unpooling_2d.tflite"))
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    (detail,) = interpreter.get_output_details()
+    assert interpreter.get_tensor(detail["index"]).shape == tuple(detail["shape"])

@@ -1,0 +1,235 @@
+"""The command ``litecl``, run in this process: exit codes, JSON, tables and error messages."""
+
+import json
+import sys
+from pathlib import Path
+from pkgutil import iter_modules
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litecl.converter import ConversionReport, Converter
+from litecl.converter.report import FusionRecord
+from litecl.interpreter.file.writer import write_file
+from litecl.interpreter.graph import Signature
+from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
+from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
+from litecl.perf.cli import commands, main
+from litecl.perf.measure import keras_models
+from support.build import Graph, model, randn
+
+RNG = np.random.default_rng(9)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file of softmax(x * w + b), with an open batch dimension and a signature."""
+    g = Graph()
+    x = g.input((1, 4), signature=(-1, 4))
+    scaled = g.op(MUL, [x, g.const(randn(RNG, 4))], MulOptions())
+    y = g.op(SOFTMAX, [g.op(ADD, [scaled, g.const(randn(RNG, 4))], AddOptions())], SoftmaxOptions(1.0))
+    file = tmp_path / "small.tflite"
+    write_file(model(g.build(y), signatures=[Signature("serving_default", {"x": x}, {"y": y})]), file)
+    return file
+
+
+def data(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
+    """What a command that succeeds prints with ``--json``."""
+    assert main([*map(str, arguments), "--json"]) == 0
+    printed: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return printed
+
+
+def text(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """What a command that succeeds prints for people."""
+    assert main([*map(str, arguments)]) == 0
+    return capsys.readouterr().out
+
+
+def failure(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """What a command that fails says, and that it is no traceback."""
+    assert main([*map(str, arguments)]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+    return captured.err
+
+
+def test_devices(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = data(capsys, "devices")["devices"]
+    assert [row["index"] for row in rows] == list(range(len(rows)))
+    assert sorted(name for row in rows for name in row["default_for"]) == ["large models", "small models"]
+    assert all(row["compute_units"] >= 1 and row["memory_bytes"] > 0 for row in rows)
+    assert rows[0]["type"] in text(capsys, "devices")
+
+
+def test_inspect(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = data(capsys, "inspect", path)
+    assert found["operators"] == {"ADD": 1, "MUL": 1, "SOFTMAX": 1}
+    assert found["signatures"] == [{"key": "serving_default", "subgraph": 0, "inputs": ["x"], "outputs": ["y"]}]
+    assert found["subgraphs"][0]["inputs"] == [{"name": "main_in0", "type": "FLOAT32", "shape": [-1, 4]}]
+    assert "nodes" not in found
+    shown = text(capsys, "inspect", path)
+    assert "small.tflite: 1 subgraphs, 3 nodes, 32 B of constants" in shown
+    assert "signature serving_default (subgraph 0): x -> y" in shown
+
+
+def test_inspect_nodes_and_delegation(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = data(capsys, "inspect", path, "--nodes", "--delegate")
+    assert [node["op"] for node in found["nodes"]] == ["MUL", "ADD", "SOFTMAX"]
+    assert [node["op"] for node in found["delegation"]["nodes"]] == ["MUL", "ADD", "SOFTMAX"]
+    shown = text(capsys, "inspect", path, "--nodes", "--delegate")
+    assert "SOFTMAX v1" in shown
+    assert "of 3 nodes in" in shown
+
+
+def test_run_is_repeatable_and_the_same_on_both_sides(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    on_device = data(capsys, "run", path, "--random", 3)
+    on_cpu = data(capsys, "run", path, "--random", 3, "--cpu")
+    other = data(capsys, "run", path, "--random", 4, "--cpu")
+    assert on_device["outputs"][0]["shape"] == [1, 4]
+    assert on_device["outputs"][0]["first"] == pytest.approx(on_cpu["outputs"][0]["first"], rel=1e-5)
+    assert on_cpu["outputs"][0]["first"] != pytest.approx(other["outputs"][0]["first"], rel=1e-3)
+    assert on_cpu["delegation"] is None
+    assert len(on_device["delegation"]["nodes"]) == 3
+
+
+def test_run_with_an_input_of_another_batch_writes_its_outputs(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "x.npy", randn(RNG, 3, 4))
+    out = tmp_path / "out"
+    found = data(capsys, "run", path, "--input", f"main_in0={tmp_path / 'x.npy'}", "--output", out)
+    (file,) = found["files"]
+    value = np.load(file)
+    assert value.shape == (3, 4)
+    np.testing.assert_allclose(value.sum(axis=1), 1.0, rtol=1e-5)
+
+
+def test_run_shows_values_and_report(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = text(capsys, "run", path)
+    assert "SOFTMAX" in shown
+    assert "last invoke:" in shown
+
+
+def test_bench_alone(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = data(capsys, "bench", path, "--runs", 3, "--warmup", 0, "--cpu")
+    (subject,) = found["subjects"]
+    assert subject["runs"] == 3
+    assert 0 < subject["min_ms"] <= subject["p10_ms"] <= subject["median_ms"] <= subject["p90_ms"]
+    assert found["comparison"] is found["delegation"] is found["profile"] is None
+
+
+def test_bench_against_litert_with_profile(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = "bench", path, "--runs", 3, "--threads", 1, "--against", "litert", "--profile"
+    found = data(capsys, *arguments)
+    assert [s["name"] for s in found["subjects"]] == ["litecl", "litert"]
+    assert [s["num_threads"] for s in found["subjects"]] == [1, 1]
+    assert found["comparison"]["difference"] < 1e-5
+    assert found["profile"]["host"]
+    shown = text(capsys, *arguments)
+    assert "litert / litecl: median x" in shown
+    assert "by operator (per invoke)" in shown
+
+
+def test_a_missing_file_and_a_broken_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "FileNotFoundError" in failure(capsys, "inspect", tmp_path / "none.tflite")
+    broken = tmp_path / "broken.tflite"
+    broken.write_bytes(b"\x1c\x00\x00\x00XXXX" + bytes(64))
+    assert "ModelError: file identifier: expected" in failure(capsys, "run", broken)
+
+
+def test_errors_tell_where(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "x.npy", randn(RNG, 1, 5))
+    said = failure(capsys, "run", path, "--cpu", "--input", f"main_in0={tmp_path / 'x.npy'}")
+    assert said.startswith("ShapeError:")
+    assert "while preparing MUL (subgraph 0, node 0)" in said
+
+
+def test_unknown_names(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no input is named 'y'; the model has ['main_in0']" in failure(capsys, "run", path, "--input", "y=y.npy")
+    shown = text(capsys, "run", path, "--device", "no such device")
+    assert "no device is named 'no such device'" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: COMMAND"),
+        (["inspect"], "the following arguments are required: MODEL"),
+        (["bench", "m.tflite", "--runs", "0"], "expected at least 1, got 0"),
+        (["bench", "m.tflite", "--warmup", "x"], "expected a number, got 'x'"),
+        (["run", "m.tflite", "--cpu", "--device", "0"], "not allowed with argument"),
+        (["convert", "m.keras", "-o", "m.tflite", "--input-shape", "x=1,a"], "expected NAME=D,D,..."),
+    ],
+)
+def test_wrong_arguments_exit_with_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [info.name for info in iter_modules(commands.__path__)])
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([command, "--help"])
+    assert caught.value.code == 0
+    assert "--json" in capsys.readouterr().out
+
+
+def test_convert_hands_its_arguments_on_and_writes_the_file(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed: list[object] = []
+
+    def converter(*arguments: object, **keywords: object) -> SimpleNamespace:
+        handed.extend((*arguments, keywords["input_shapes"], keywords["lstm"], keywords["quantize"]))
+        report = ConversionReport(fusions=[FusionRecord("mine", "place", "no reason")])
+        return SimpleNamespace(convert=lambda observe: path.read_bytes(), report=report)
+
+    monkeypatch.setattr(Converter, "from_saved_model", converter)
+    monkeypatch.setattr(Converter, "from_keras_model", converter)
+    monkeypatch.setattr(keras_models, "load", lambda file: f"loaded {file.name}")
+    out, folder, file = tmp_path / "out.tflite", tmp_path / "saved", tmp_path / "model.keras"
+    folder.mkdir()
+    file.touch()
+    shapes = "--input-shape", "a=1,2", "--input-shape", "b=-1,4", "--input-shape", "scalar="
+    found = data(capsys, "convert", folder, "-o", out, *shapes, "--signature", "first")
+    assert out.read_bytes() == path.read_bytes()
+    assert (found["output"], found["size_bytes"]) == (str(out), path.stat().st_size)
+    said = text(capsys, "convert", file, "-o", out, "--lstm", "while", "--quantize", "int8")
+    assert "3 nodes" in said
+    assert "not fused mine 'place': no reason" in said
+    assert found["conversion"]["fusions"] == [{"name": "mine", "place": "place", "reason": "no reason"}]
+    assert handed == [
+        folder,
+        ["first"],
+        {"a": (1, 2), "b": (-1, 4), "scalar": ()},
+        "fused",
+        None,
+        "loaded model.keras",
+        {},
+        "while",
+        "int8",
+    ]
+
+
+def test_convert_of_what_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out.tflite"
+    assert "no such file or folder" in failure(capsys, "convert", tmp_path / "none.keras", "-o", out)
+    (tmp_path / "model.txt").write_text("")
+    said = failure(capsys, "convert", tmp_path / "model.txt", "-o", out)
+    assert "expected a .keras or .h5 file, or a SavedModel folder" in " ".join(said.split())
+    assert not out.exists()
+
+
+def test_convert_without_tensorflow_says_what_to_install(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model.keras").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "keras", None)
+    said = failure(capsys, "convert", tmp_path / "model.keras", "-o", tmp_path / "out.tflite")
+    assert "pip install 'litecl[convert]'" in said

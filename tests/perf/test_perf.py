@@ -1,0 +1,205 @@
+"""Measuring: figures, turns, traces, comparisons, and what is fed to a model."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import LiteclError, ModelError
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import Model, TensorSpec
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.binary import ADD, AddOptions
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
+from litecl.interpreter.ops.unary import EXP
+from litecl.interpreter.schema import TensorType
+from litecl.perf.cli.tables import size, to_json
+from litecl.perf.compare import reference
+from litecl.perf.measure.bench import PEERS, BenchOptions, bench, profile
+from litecl.perf.measure.feeds import Runtime, difference, load_inputs, outputs_of, prepare, random_inputs, save_outputs
+from litecl.perf.measure.summary import describe, node_lines, summarize
+from litecl.perf.measure.timing import Stats, in_turns
+from litecl.perf.measure.trace import Trace
+from support.build import Graph, model, randn
+
+RNG = np.random.default_rng(5)
+
+
+def dense() -> Model:
+    """softmax(x w + b) and x w + b + exp(b), where b is one constant under two names."""
+    g = Graph()
+    x = g.input((2, 6), signature=(-1, 6))
+    bias = randn(RNG, 4)
+    y = g.op(FULLY_CONNECTED, [x, g.const(randn(RNG, 4, 6)), g.const(bias)], FullyConnectedOptions())
+    shifted = g.op(ADD, [y, g.op(EXP, [g.const(bias)], NoOptions())], AddOptions())
+    return model(g.build(g.op(SOFTMAX, [y], SoftmaxOptions(1.0)), shifted))
+
+
+def test_stats_are_the_order_statistics() -> None:
+    stats = Stats(tuple(float(n) for n in (11, 1, 10, 2, 9, 3, 8, 4, 7, 5, 6)))
+    assert (stats.min_ms, stats.median_ms, stats.p10_ms, stats.p90_ms) == (1.0, 6.0, 2.0, 10.0)
+    assert stats.to_dict() == {"runs": 11, "median_ms": 6.0, "min_ms": 1.0, "p10_ms": 2.0, "p90_ms": 10.0}
+
+
+def test_turns_alternate_and_tick_once_a_round() -> None:
+    calls: list[str] = []
+    runs = [lambda: calls.append("a"), lambda: calls.append("b")]
+    stats = in_turns(runs, 3, pause_s=0.0, tick=lambda: calls.append("."))
+    assert "".join(calls) == "ab.ab.ab."
+    assert [len(s.times_ms) for s in stats] == [3, 3]
+
+
+def test_trace_does_not_count_what_a_callee_took() -> None:
+    trace = Trace()
+    trace.ran(0, 0, "ADD", 0.0, 1.0)
+    for start_s in (2.0, 4.0):
+        trace.ran(1, 0, "MUL", start_s, start_s + 1.5)
+    trace.ran(0, 1, "WHILE", 1.0, 6.0)
+    rows = {(row.subgraph, row.node): row for row in trace.rows}
+    assert rows[0, 1].total_ms == pytest.approx(2000.0)
+    assert rows[1, 0].total_ms == pytest.approx(3000.0)
+    assert rows[1, 0].calls == 2
+    assert rows[0, 0].total_ms == pytest.approx(1000.0)
+
+
+def test_trace_hears_every_node_that_runs() -> None:
+    trace = Trace()
+    interpreter = Interpreter(dense(), listeners=[trace])
+    prepare(interpreter, {})
+    for _ in range(3):
+        interpreter.invoke()
+    assert {(row.op, row.calls) for row in trace.rows} == {("FULLY_CONNECTED", 3), ("ADD", 3), ("SOFTMAX", 3)}
+    trace.clear()
+    assert trace.rows == ()
+
+
+def test_difference_is_relative_to_the_tensors_magnitude() -> None:
+    expected = np.array([100.0, 1.0], np.float32)
+    assert difference([expected], [expected]) == 0.0
+    assert difference([expected + np.float32([0, 1])], [expected]) == pytest.approx(0.01)
+    nan = np.array([np.nan, 1.0], np.float32)
+    assert difference([nan], [nan]) == 0.0
+    assert difference([nan], [expected]) == math.inf
+    assert difference([expected[:1]], [expected]) == math.inf
+    assert difference([np.array([b"a"], object)], [np.array([b"b"], object)]) == math.inf
+    assert difference([np.array([True])], [np.array([True])]) == 0.0
+
+
+def test_random_inputs_are_repeatable_and_fit_their_types() -> None:
+    types = (np.float32, np.int8, np.uint8, np.int32, np.int64, np.bool_, np.complex64)
+    details = [{"name": np.dtype(t).name, "shape": np.array([50, 2]), "dtype": t} for t in types]
+    values, again, other = random_inputs(details, 1), random_inputs(details, 1), random_inputs(details, 2)
+    for name, value in values.items():
+        assert value.shape == (50, 2)
+        assert value.dtype == np.dtype(name)
+        assert np.array_equal(value, again[name])
+        assert not np.array_equal(value, other[name])
+    assert set(np.unique(values["int64"])) == {0, 1}
+
+
+def test_inputs_are_loaded_by_name(tmp_path: Path) -> None:
+    details = [{"name": "a=b", "shape": np.array([2]), "dtype": np.float32}]
+    np.save(tmp_path / "x.npy", np.ones(2, np.float32))
+    (tmp_path / "text.npy").write_text("no array")
+    np.savez(tmp_path / "many.npz", x=np.ones(2))
+    assert load_inputs([f"a=b={tmp_path / 'x.npy'}"], details)["a=b"].tolist() == [1.0, 1.0]
+    for argument, message in (
+        (f"c={tmp_path / 'x.npy'}", r"no input is named 'c'; the model has \['a=b'\]"),
+        ("x.npy", "expected NAME=FILE.npy"),
+        (f"a=b={tmp_path / 'text.npy'}", "not a .npy file"),
+        (f"a=b={tmp_path / 'many.npz'}", "archive of several"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            load_inputs([argument], details)
+
+
+def test_prepare_resizes_and_outputs_are_saved(tmp_path: Path) -> None:
+    interpreter = Interpreter(dense())
+    prepare(interpreter, {"main_in0": randn(RNG, 5, 6)})
+    interpreter.invoke()
+    values = outputs_of(interpreter)
+    assert [v.shape for v in values] == [(5, 4), (5, 4)]
+    saved = save_outputs(interpreter, tmp_path / "new" / "folder")
+    for path, value in zip(saved, values, strict=True):
+        np.testing.assert_array_equal(np.load(path), value)
+
+
+def test_summary_counts_nodes_tensors_and_shared_constants_once() -> None:
+    summary = summarize(dense())
+    (graph,) = summary.subgraphs
+    assert summary.operators == {"ADD": 1, "EXP": 1, "FULLY_CONNECTED": 1, "SOFTMAX": 1}
+    assert graph.tensors == {"FLOAT32": 8}
+    assert graph.inputs[0].shape == (-1, 6)
+    assert summary.constant_bytes == (4 * 6 + 4) * 4
+
+
+def test_node_lines_tell_tensors_and_unusual_options() -> None:
+    lines = node_lines(dense())
+    assert lines[0].op == "FULLY_CONNECTED"
+    assert lines[0].inputs[:2] == ("0:FLOAT32[2,6]", "1=FLOAT32[4,6]")
+    assert lines[0].options == ""
+    assert lines[-1].options == "beta=1.0"
+    assert describe(3, TensorSpec(TensorType.INT32, None)) == "3:INT32[?]"
+
+
+def test_bench_measures_in_turns_and_compares() -> None:
+    ticks: list[None] = []
+    inputs = {"main_in0": randn(RNG, 2, 6)}
+    options = BenchOptions({"num_threads": 1}, runs=4, warmup=1, against="litert")
+    result = bench(write(dense()), inputs, options, lambda: ticks.append(None))
+    ours, theirs = result.subjects
+    assert (ours.name, theirs.name) == ("litecl", "litert")
+    assert len(ticks) == 5
+    assert len(ours.stats.times_ms) == len(theirs.stats.times_ms) == 4
+    assert result.comparison is not None
+    assert result.comparison.difference < 1e-5
+    assert result.comparison.median_ratio == pytest.approx(theirs.stats.median_ms / ours.stats.median_ms)
+    assert result.report is not None
+
+
+def test_reference_kernels_are_a_peer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "dense.tflite"
+    path.write_bytes(write(dense()))
+    result = reference.measure(str(path), runs=3)
+    assert len(result.ours.times_ms) == len(result.reference.times_ms) == 3
+    assert result.difference < 1e-5
+    assert result.ratio == pytest.approx(result.reference.median_ms / result.ours.median_ms)
+    Console(width=120).print(reference.table([result]))
+    assert "dense.tflite" in capsys.readouterr().out
+
+
+def test_bench_says_when_the_other_runtime_cannot_run_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(content: bytes, num_threads: int) -> Runtime:
+        raise ValueError("unresolved custom op")
+
+    monkeypatch.setitem(PEERS, "litert", refuse)
+    with pytest.raises(LiteclError, match="litert cannot run the model: unresolved custom op"):
+        bench(write(dense()), {}, BenchOptions(cpu=True, runs=1, against="litert"))
+
+
+def test_profile_gives_device_times_by_launch_and_host_times_by_node() -> None:
+    inputs = {"main_in0": randn(RNG, 2, 6)}
+    found = profile(write(dense()), inputs, BenchOptions(), runs=3)
+    assert [row.op for row in found.host] == ["CL_REGION"]
+    assert {k.op for k in found.kernels} >= {"FULLY_CONNECTED", "SOFTMAX"}
+    assert all(k.duration_ms > 0 for k in found.kernels)
+    on_cpu = profile(write(dense()), inputs, BenchOptions(cpu=True), runs=3)
+    assert on_cpu.kernels == ()
+    assert {row.op: row.calls for row in on_cpu.host} == {"FULLY_CONNECTED": 3, "ADD": 3, "SOFTMAX": 3}
+
+
+def test_json_is_standard() -> None:
+    text = to_json({"a": [float("nan"), float("inf"), 1.5], "b": True})
+    assert json.loads(text, parse_constant=pytest.fail) == {"a": [None, None, 1.5], "b": True}
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 30, "5.0 GiB")]
+)
+def test_sizes_are_told_in_the_largest_unit(size_bytes: int, text: str) -> None:
+    assert size(size_bytes) == text

@@ -1,0 +1,1 @@
+"""What tests share: builders of models, devices, the oracle, how outputs are compared. No tests."""

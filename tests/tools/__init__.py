@@ -1,0 +1,1 @@
+"""Commands and scripts for developers, and what makes the outside world fail. No tests."""

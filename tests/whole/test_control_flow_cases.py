@@ -1,0 +1,301 @@
+"""The cases of TFLite's own tests of WHILE and IF, rebuilt, on the interpreter and on a device, against LiteRT.
+
+Those tests give the same subgraphs to both: as the body of a loop that goes on while its first integer is at most some
+limit, and as both branches of an IF.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litecl.delegate import CLDelegate
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import Array, Model, TensorSpec
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.compare import LESS_EQUAL
+from litecl.interpreter.ops.control import IF, WHILE, IfOptions, WhileOptions
+from litecl.interpreter.ops.fill import FILL
+from litecl.interpreter.ops.pad import PAD
+from litecl.interpreter.ops.reduce import SUM, ReducerOptions
+from litecl.interpreter.ops.tile import TILE
+from litecl.interpreter.schema import TensorType
+from support import compare, oracle
+from support.build import Graph, model
+from support.loop_models import Part, State, outputs, plus, prepared, reasons, subgraph, times
+
+NONE = NoOptions()
+LARGE = 100_000
+
+
+@dataclass(frozen=True)
+class Case:
+    """A subgraph, and what is fed to it.
+
+    limit: the loop goes on while the first integer is at most this. while_reason, if_reason: what the report says of
+    WHILE and of IF where they stay on the CPU; None where they run on the device.
+    read: how many of the results are outputs of the model.
+    """
+
+    name: str
+    feeds: tuple[Array, ...]
+    part: Part
+    limit: float
+    while_reason: str | None = None
+    if_reason: str | None = None
+    read: int | None = None
+    at: int = 0
+
+    @property
+    def state(self) -> State:
+        """The shapes and types of what is fed."""
+        return [(feed.shape, TensorType.of(feed.dtype)) for feed in self.feeds]
+
+    def loop(self) -> Model:
+        """The subgraph as the body of a loop."""
+
+        def condition(g: Graph, x: Sequence[int]) -> int:
+            return g.op(LESS_EQUAL, [x[self.at], g.const(np.array([self.limit], self.feeds[self.at].dtype))], NONE)
+
+        def main(g: Graph, x: Sequence[int]) -> list[int]:
+            return g.node(WHILE, x, [g.tensors[t] for t in x], WhileOptions(1, 2))[: self.read]
+
+        parts = subgraph("cond", self.state, condition), subgraph("body", self.state, self.part)
+        return model(subgraph("main", self.state, main), *parts)
+
+    def branch(self) -> Model:
+        """The subgraph as both branches of an IF."""
+
+        def main(g: Graph, x: Sequence[int]) -> list[int]:
+            return g.node(IF, x, [g.tensors[t] for t in x[1:]], IfOptions(1, 2))[: self.read]
+
+        branches = [subgraph(name, self.state, self.part) for name in ("then", "else")]
+        return model(subgraph("main", [((1,), TensorType.BOOL), *self.state], main), *branches)
+
+
+def ints(*values: int) -> Array:
+    return np.array(values, np.int32)
+
+
+def add(g: Graph, x: int, *values: int) -> int:
+    """x plus a constant"""
+    return plus(g, x, g.const(np.array(values, TensorType(g.tensors[x].type).dtype)))
+
+
+def unknown(g: Graph, op: Any, *inputs: int) -> int:
+    """A node whose output's shape hangs on the values of an input."""
+    type_ = g.tensors[inputs[1 if op is FILL else 0]].type
+    return g.node(op, inputs, [TensorSpec(type_, ())], NONE)[0]
+
+
+def quadrupled(g: Graph, x: Sequence[int]) -> list[int]:
+    total = plus(g, *x)
+    return [plus(g, total, total), times(g, total, g.const(np.float32([2])))]
+
+
+def input_is_output(g: Graph, x: Sequence[int]) -> list[int]:
+    return [add(g, x[0], 1), plus(g, x[1], x[2]), x[2]]
+
+
+def all_in_place(g: Graph, x: Sequence[int]) -> list[int]:
+    """Each way in which a result may lie with respect to what it is made of: the last one is a constant."""
+    repeated = add(g, unknown(g, TILE, x[3], x[0]), 1)
+    return [add(g, x[0], 1), add(g, add(g, x[1], 1), 1), unknown(g, TILE, x[2], x[0]), repeated, g.const(ints(1))]
+
+
+def reallocated(g: Graph, x: Sequence[int]) -> list[int]:
+    repeated = unknown(g, TILE, x[2], x[0])
+    return [add(g, x[0], 1), plus(g, add(g, x[1], 1), repeated), repeated]
+
+
+def deep(g: Graph, x: Sequence[int]) -> list[int]:
+    following = add(g, x[0], 1)
+    return [following, add(g, plus(g, following, x[1]), 1)]
+
+
+def large(g: Graph, x: Sequence[int]) -> list[int]:
+    total = g.op(SUM, [x[1], g.const(ints(0))], ReducerOptions(keep_dims=True))
+    return [total, add(g, plus(g, x[0], x[1]), 4)]
+
+
+def accumulated(g: Graph, x: Sequence[int]) -> list[int]:
+    following = add(g, x[0], 1)
+    return [following, plus(g, following, x[1])]
+
+
+def padded(g: Graph, x: int) -> int:
+    return g.op(PAD, [x, g.const(np.array([[1, 2]], np.int32))], NONE)
+
+
+def pad_loop(g: Graph, x: Sequence[int]) -> list[int]:
+    return [add(g, x[0], 1), padded(g, x[1])]
+
+
+def pad_sharing(g: Graph, x: Sequence[int]) -> list[int]:
+    longer = add(g, plus(g, x[0], x[2]), 1)
+    return [add(g, add(g, x[0], 1), 1), longer, padded(g, longer)]
+
+
+def growing(g: Graph, x: Sequence[int]) -> list[int]:
+    return [add(g, x[0], 1), add(g, unknown(g, TILE, x[1], x[0]), 1), add(g, x[2], 1), add(g, x[3], 1)]
+
+
+def aliases(g: Graph, x: Sequence[int]) -> list[int]:
+    total = plus(g, plus(g, x[1], x[2]), plus(g, x[3], x[4]))
+    return [add(g, x[0], 1), *(add(g, total, value) for value in (1, 2, 3, 3))]
+
+
+def not_consumed(g: Graph, x: Sequence[int]) -> list[int]:
+    return [plus(g, x[0], x[1]), unknown(g, TILE, x[0], x[2]), g.const(ints(1))]
+
+
+def filled(g: Graph, x: Sequence[int]) -> list[int]:
+    following = add(g, x[2], 1)
+    return [x[0], unknown(g, FILL, following, x[0]), following]
+
+
+WORD = np.array(b"A", np.object_)
+
+LIST = np.arange(LARGE, dtype=np.int32)
+
+
+def grows(output: int, before: str, after: str = "?") -> str:
+    return f"WHILE: output {output} of the body changes shape {before} -> {after}"
+
+
+def known_late(output: int) -> str:
+    return f"IF: output {output} has a shape that is known only at run time"
+
+
+CASES = (
+    Case("TestWithXNNPACK", (np.float32([1]), np.float32([1])), quadrupled, 100),
+    Case("TestInputIsOutput", (ints(1), ints(1), ints(1)), input_is_output, 3),
+    Case("TestInputIsOutputButDifferent", (ints(1), ints(2)), lambda g, x: [x[1], plus(g, *x)], 3),
+    Case("TestFlexOutput", (ints(1), ints(2, 3)), lambda g, x: [add(g, x[0], 1), add(g, x[1], 1)], 3),
+    Case("TestCounterOnly", (ints(1),), lambda g, x: add(g, x[0], 1), 3),
+    Case("TestAllCases", tuple(map(ints, (2, 1, 2, 2, 1))), all_in_place, 3, grows(2, "[1]"), known_late(2)),
+    Case("TestStaticUnconsumedOutputs", (ints(1), ints(2), ints(2)), input_is_output, 3, read=2),
+    Case(
+        "TestDynamicOpTriggersAllocationOfUnsedInput",
+        (ints(2), ints(1), ints(2)),
+        reallocated,
+        2,
+        grows(1, "[1]"),
+        known_late(1),
+    ),
+    *(Case(f"TestStaticInPlace {i}", (ints(0), ints(1)), deep, i + 1) for i in range(5)),
+    Case("TestStaticInPlaceLarge", (ints(1), np.ones(10_000, np.int32)), large, 60_000),
+    *(Case(f"TestTriangularNumberSequence {i}", (ints(1), ints(1)), accumulated, i) for i in range(7)),
+    Case("TestTriangularNumberSequenceWithShallowCopy", (ints(1), LIST), accumulated, 6),
+    Case("TestPadLoop", (ints(1), ints(5, 7)), pad_loop, 4, grows(1, "[2]", "[5]")),
+    Case(
+        "TestDynamicBodyWithSharingEarlyExit",
+        (ints(1), ints(1, 2, 3), LIST, ints(4)),
+        growing,
+        0,
+        grows(1, "[3]"),
+        known_late(1),
+    ),
+    Case(
+        "TestDynamicBodyWithSharing",
+        (ints(1), ints(1, 2, 3), LIST, LIST),
+        growing,
+        3,
+        grows(1, "[3]"),
+        known_late(1),
+    ),
+    Case("TestDynamicBodyWithSharingAndAliases", tuple(map(ints, range(5))), aliases, 0),
+    Case(
+        "TestOutputNotConsumed",
+        (ints(1), ints(2), ints(3)),
+        not_consumed,
+        11,
+        grows(1, "[1]"),
+        known_late(1),
+        read=1,
+    ),
+    Case("TestPadLoopWithSharing", (ints(1), ints(2), ints(3, 4)), pad_sharing, 3, grows(1, "[1]", "[2]")),
+    Case("TestPadLoopWithShallowCopy", (ints(1), LIST), pad_loop, 3, grows(1, "[100000]", "[100003]")),
+    Case("TestLoopWithDynamicTensor", (WORD, WORD, ints(1)), filled, 3, grows(1, "[]"), known_late(1), at=2),
+)
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+BACKENDS: dict[str, dict[str, Any] | None] = {"interpreter": None, "device": {}, "queued": {"queue_loops": True}}
+on_every_backend = pytest.mark.parametrize("options", BACKENDS.values(), ids=BACKENDS)
+
+
+def run(model_: Model, feeds: Sequence[Array], options: dict[str, Any] | None, reason: str | None, op: str) -> None:
+    """Compares three invokes, which must not hang on each other, with LiteRT, and the reason with what is expected."""
+    interpreter = prepared(model_, feeds, [] if options is None else [CLDelegate(**options)])
+    if options is not None:
+        assert reasons(interpreter).get(op) == reason
+        if reason is None:
+            assert reasons(interpreter) == {}
+    # LiteRT takes a pointer for a string where an array of objects has no axis.
+    expected = oracle.run(write(model_), [x.astype("S") if x.dtype == np.object_ else x for x in feeds])
+    for _ in range(3):
+        for got, wanted in zip(outputs(interpreter), expected, strict=True):
+            compare.assert_close(got, wanted, compare.DEVICE.get(wanted.dtype.name, 0.0))
+
+
+@on_every_backend
+@each_case
+def test_loop(case: Case, options: dict[str, Any] | None) -> None:
+    run(case.loop(), case.feeds, options, case.while_reason, "WHILE")
+
+
+@on_every_backend
+@each_case
+@pytest.mark.parametrize("condition", [True, False])
+def test_branch(case: Case, condition: bool, options: dict[str, Any] | None) -> None:
+    run(case.branch(), (np.array([condition]), *case.feeds), options, case.if_reason, "IF")
+
+
+@on_every_backend
+@pytest.mark.parametrize("condition", [True, False])
+@pytest.mark.parametrize("shapes", [((2,), (1, 2)), ((LARGE,), (1,))], ids=str)
+def test_sum_or_product(condition: bool, shapes: tuple[Any, Any], options: dict[str, Any] | None) -> None:
+    """SimpleIfTest"""
+    feeds = [np.array([condition]), *(np.arange(np.prod(shape), dtype=np.int32).reshape(shape) for shape in shapes)]
+    state: State = [(shape, TensorType.INT32) for shape in shapes]
+
+    def main(g: Graph, x: Sequence[int]) -> list[int]:
+        return g.node(IF, x, [TensorSpec(TensorType.INT32, ())], IfOptions(1, 2))
+
+    branches = [subgraph("then", state, lambda g, x: plus(g, *x)), subgraph("else", state, lambda g, x: times(g, *x))]
+    run(model(subgraph("main", [((1,), TensorType.BOOL), *state], main), *branches), feeds, options, None, "IF")
+
+
+@on_every_backend
+@pytest.mark.parametrize("condition", [True, False])
+def test_sum_or_longer(condition: bool, options: dict[str, Any] | None) -> None:
+    """DynamicSubgraphIfTest: what is fed says how far one of the branches pads."""
+    state: State = [((2,), TensorType.INT32), ((1, 2), TensorType.INT32)]
+
+    def main(g: Graph, x: Sequence[int]) -> list[int]:
+        return g.node(IF, x, [TensorSpec(TensorType.INT32, ())], IfOptions(1, 2))
+
+    parts: list[Part] = [lambda g, x: plus(g, *x), lambda g, x: unknown(g, PAD, *x)]
+    branches = [subgraph("branch", state, part) for part in parts]
+    model_ = model(subgraph("main", [((1,), TensorType.BOOL), *state], main), *branches)
+    run(model_, [np.array([condition]), ints(5, 7), np.array([[1, 2]], np.int32)], options, known_late(0), "IF")
+
+
+@pytest.mark.parametrize("make", [Case.loop, Case.branch], ids=["WHILE", "IF"])
+def test_another_shape_is_another_decision(make: Callable[[Case], Model]) -> None:
+    """The second half of TestStaticUnconsumedOutputs: a longer input makes the loop's state change its shape."""
+    case = next(case for case in CASES if case.name == "TestStaticUnconsumedOutputs")
+    model_, ahead = make(case), [] if make is Case.loop else [np.array([True])]
+    interpreter = prepared(model_, [*ahead, *case.feeds], [CLDelegate()])
+    for last in (ints(2, 2), ints(2), ints(3, 4, 5)):
+        feeds = [*ahead, *case.feeds[:2], last]
+        interpreter.resize_tensor_input(len(feeds) - 1, last.shape)
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(len(feeds) - 1, last)
+        static = make is Case.branch or last.size == 1
+        assert reasons(interpreter).get("WHILE") == (None if static else grows(1, "[1]", str(list(last.shape))))
+        for got, wanted in zip(outputs(interpreter), oracle.run(write(model_), feeds), strict=True):
+            compare.assert_close(got, wanted, 0.0)

@@ -1,0 +1,76 @@
+"""The documents say what is so: lists, commands, files and examples that they name."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ai_edge_litert.interpreter import Interpreter as LiteRT
+
+from litecl.interpreter.file.tables import BUILTIN_OPERATORS
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import Model, Node, Subgraph, TensorSpec
+from litecl.interpreter.options import RawOptions, unknown_op
+from litecl.interpreter.schema import TensorType
+from litecl.perf.cli import main
+from litecl.perf.measure import coverage
+from support import oracle
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = (
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
+    *("docs/architecture.md", "docs/runtimes.md", "docs/threads.md"),
+)
+
+
+def _text(document: str) -> str:
+    return (ROOT / document).read_text()
+
+
+def test_the_table_of_operators_is_up_to_date() -> None:
+    expected = coverage.markdown(coverage.rows())
+    assert _text("docs/operators.md") == expected, "write it anew: litecl coverage --output docs/operators.md"
+
+
+def test_litert_has_the_operators_that_the_table_says_it_has() -> None:
+    """One that it has not is not found when a model with it is loaded."""
+    node = Node(unknown_op("ABS", False), (0,), (1,), RawOptions())
+    tensors = (TensorSpec(TensorType.FLOAT32, (1,), "x"), TensorSpec(TensorType.FLOAT32, (1,), "y"))
+    for name in BUILTIN_OPERATORS:
+        if name in ("CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES", "BROADCAST_TO"):
+            continue  # BROADCAST_TO begins with version 2
+        graph = Subgraph(tensors, (0,), (1,), (replace(node, op=unknown_op(name, False)),))
+        found = True
+        try:
+            LiteRT(model_content=write(Model((graph,))), experimental_op_resolver_type=oracle.WITH_OPTIMISED_KERNELS)
+        except ValueError as error:
+            found = "Didn't find op" not in str(error)
+        assert found == (name not in coverage.NOT_IN_TFLITE), name
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_files_that_are_named_exist(document: str) -> None:
+    text = _text(document)
+    links = [target for target in re.findall(r"\]\(([^)]+)\)", text) if not target.startswith("http")]
+    assert not [link for link in links if not (ROOT / document).parent.joinpath(link).exists()]
+    folders = "interpreter|delegate|kernels_cl|converter|perf|tests|docs|src"
+    named = re.findall(rf"`((?:{folders})/[\w./]*)`", text)
+    assert not [name for name in named if not (ROOT / name).exists()]
+
+
+def test_commands_that_are_named_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    for line in re.findall(r"^    litecl (.+)$", _text("README.md"), re.M):
+        command, *rest = line.partition("#")[0].split()
+        with pytest.raises(SystemExit) as caught:
+            main([command, "--help"])
+        assert caught.value.code == 0
+        options = re.findall(r"--[a-z-]+", " ".join(rest))
+        help_ = capsys.readouterr().out
+        assert not [option for option in options if option not in help_]
+
+
+@pytest.mark.tensorflow
+def test_the_readme_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", _text("README.md"), re.S)
+    exec(compile(example, "README.md", "exec"), {})
+    assert re.search(r"^(\d+) of \1 nodes in", capsys.readouterr().out, re.M), "the device did not take the whole model"
