@@ -8,6 +8,7 @@ from litecl.converter.quantization.integers import quantize_model
 from litecl.converter.quantization.measure import measure
 from litecl.converter.quantization.options import Quantization
 from litecl.converter.quantization.report import QuantizationReport
+from litecl.converter.quantization.substitute import with_integer_kernels, with_wide_constants
 from litecl.interpreter.graph import Model
 
 
@@ -18,9 +19,11 @@ def quantize(model: Model, how: Quantization | None) -> tuple[Model, Quantizatio
     """
     if how is None:
         return model, None
+    wide = with_wide_constants(model)
     if how.activations is None:
-        return replace(model, subgraphs=tuple(weights.quantize(graph, how) for graph in model.subgraphs)), None
-    used = samples(how, model)
-    quantized, done = quantize_model(model, how, used)
-    report = measure(model, quantized, done, how, used)
+        return replace(wide, subgraphs=tuple(weights.quantize(graph, how) for graph in wide.subgraphs)), None
+    floats = with_integer_kernels(wide)
+    used = samples(how, floats)
+    quantized, done = quantize_model(floats, how, used)
+    report = measure(floats, quantized, done, how, used)
     return replace(quantized, signatures=quantized.signatures if model.signatures else ()), report
