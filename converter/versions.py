@@ -31,14 +31,16 @@ from litecl.interpreter.ops.quantize import DEQUANTIZE, QUANTIZE
 from litecl.interpreter.ops.reduce import MEAN, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD, SUM
 from litecl.interpreter.ops.resize import RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR
 from litecl.interpreter.ops.reverse import REVERSE_V2
-from litecl.interpreter.ops.rnn import UNIDIRECTIONAL_SEQUENCE_RNN
+from litecl.interpreter.ops.rnn import BIDIRECTIONAL_SEQUENCE_RNN, RNN, UNIDIRECTIONAL_SEQUENCE_RNN
 from litecl.interpreter.ops.select import SELECT
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.softmax import SOFTMAX
 from litecl.interpreter.ops.space_to_batch_nd import BATCH_TO_SPACE_ND, SPACE_TO_BATCH_ND
 from litecl.interpreter.ops.space_to_depth import DEPTH_TO_SPACE, SPACE_TO_DEPTH
+from litecl.interpreter.ops.sparse_to_dense import SPARSE_TO_DENSE
 from litecl.interpreter.ops.split import SPLIT, SPLIT_V
 from litecl.interpreter.ops.strided_slice import STRIDED_SLICE
+from litecl.interpreter.ops.svdf import SVDF
 from litecl.interpreter.ops.tile import TILE
 from litecl.interpreter.ops.topk_v2 import TOPK_V2
 from litecl.interpreter.ops.transpose import TRANSPOSE
@@ -112,6 +114,11 @@ def _depthwise(node: Node, inputs: Specs) -> int:
     return 2 if (node.options.dilation_w_factor, node.options.dilation_h_factor) != (1, 1) else 1
 
 
+def _dequantize(node: Node, inputs: Specs) -> int:
+    spec = inputs[0]
+    return 5 if spec is not None and spec.quantization is not None and spec.quantization.scale.size > 1 else 1
+
+
 def _resize(node: Node, inputs: Specs) -> int:
     aligned = node.op is RESIZE_NEAREST_NEIGHBOR and node.options.align_corners
     return 3 if node.options.half_pixel_centers or aligned else 1
@@ -150,19 +157,22 @@ _INTEGERS: dict[Op | ControlOp, dict[TensorType, int]] = {
     **dict.fromkeys((L2_NORMALIZATION, STRIDED_SLICE, NOT_EQUAL, ARG_MAX, ARG_MIN, SELECT, SPACE_TO_DEPTH), _BYTES),
     **dict.fromkeys((DEPTH_TO_SPACE, SPLIT_V, SUM, LOG_SOFTMAX, GREATER, LESS_EQUAL, SQUARED_DIFFERENCE), _BYTES),
     **dict.fromkeys((GELU, TRANSPOSE_CONV), _BYTES),
+    FILL: {TensorType.INT8: 3, TensorType.INT16: 3},
+    SPARSE_TO_DENSE: {TensorType.INT8: 3},
 }
 
 _RULES: dict[Op | ControlOp, _Rule] = {
     FULLY_CONNECTED: _fully_connected,
     DEPTHWISE_CONV_2D: _depthwise,
     CONV_2D: _hybrid(5),
-    EMBEDDING_LOOKUP: _hybrid(3),
-    UNIDIRECTIONAL_SEQUENCE_RNN: _hybrid(2),
+    EMBEDDING_LOOKUP: lambda node, inputs: 3 if _type(inputs, 1) == TensorType.INT8 else 1,
+    DEQUANTIZE: _dequantize,
     UNIDIRECTIONAL_SEQUENCE_LSTM: lambda node, inputs: 2 if _type(inputs, 2) == TensorType.INT8 else 1,
     LSTM: lambda node, inputs: 3 if _type(inputs, 2) == TensorType.INT8 else 1,
     RESIZE_BILINEAR: _resize,
     RESIZE_NEAREST_NEIGHBOR: _resize,
     TRANSPOSE_CONV: lambda node, inputs: 3 if len(inputs) == 4 else 1,
+    **dict.fromkeys((RNN, UNIDIRECTIONAL_SEQUENCE_RNN, BIDIRECTIONAL_SEQUENCE_RNN, SVDF), _hybrid(2)),
     GATHER: lambda node, inputs: 5 if node.options.batch_dims else 3 if _type(inputs) == TensorType.BOOL else 1,
     GATHER_ND: _by_type({TensorType.STRING: 2}),
     BROADCAST_TO: lambda node, inputs: 2,

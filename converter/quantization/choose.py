@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 from litecl.converter.quantization.calibrate import Ranges
 from litecl.converter.quantization.options import Quantization
-from litecl.converter.quantization.rules import RULES, Rule
+from litecl.converter.quantization.rules import RULES, STAY, Rule
 from litecl.interpreter.graph import ABSENT, Node, Subgraph
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
@@ -62,7 +62,7 @@ def _reason(graph: Subgraph, node: Node, ranges: Ranges, how: Quantization) -> s
     if is_named(graph, node, how.skip):
         return "it is named in skip"
     if rule is None:
-        return "it has no integer kernel"
+        return STAY.get(node.op, "it has no integer kernel")
     if type_ not in rule.types:
         return f"it has no kernel for {type_.name} activations"
     if rule.shared and getattr(node.options, "fused_activation_function", None) not in (None, *_PLAIN):
