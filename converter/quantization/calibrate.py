@@ -1,15 +1,25 @@
 """The ranges of a model's tensors, measured on representative data by the interpreter."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from litecl.converter.quantization.data import Sample
 from litecl.converter.quantization.observers import Observer, Range
+from litecl.converter.quantization.scales import Affine
 from litecl.converter.quantization.watch import After, Look, Runner
 from litecl.interpreter.graph import Array, Model, Subgraph
 from litecl.interpreter.schema import TensorType
 
 Ranges = Mapping[int, Range]
 """By tensor, of one subgraph; tensors that had no values are missing."""
+
+
+@dataclass
+class Known:
+    """What is known of the tensors of one subgraph: ranges, and scales that do not follow from them."""
+
+    ranges: dict[int, Range] = field(default_factory=dict)
+    scales: dict[int, Affine] = field(default_factory=dict)
 
 
 def calibrate(model: Model, samples: Sequence[Sample], make: Callable[[], Observer]) -> list[Ranges]:

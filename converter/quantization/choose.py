@@ -106,7 +106,8 @@ def _of_constants(graph: Subgraph, node: Node, rule: Rule) -> str | None:
 
 def _of_ranges(graph: Subgraph, node: Node, rule: Rule, ranges: Ranges) -> str | None:
     read = [node.inputs[position] for position in operands(graph, node, rule)]
-    for tensor in (*read, *results(graph, node)):
+    written = [] if rule.fixed else results(graph, node)
+    for tensor in (*read, *written):
         spec = graph.tensors[tensor]
         if spec.is_variable:
             return f"{spec.name!r} is a variable"

@@ -72,8 +72,7 @@ class _Rewrite:
         """Return the new subgraph."""
         for tensor, axis in self._axes.items():
             spec = self._graph.tensors[tensor]
-            assert spec.data is not None
-            self._tensors[tensor] = integers(spec, channels(spec.data, axis), TensorType.INT8, symmetric=True)
+            self._tensors[tensor] = integers(spec, channels(spec, axis), TensorType.INT8, symmetric=True)
         nodes = [new for node in self._graph.nodes for new in self._nodes(node)]
         outputs = tuple(self._widened(t) if t in self._axes else t for t in self._graph.outputs)
         widening = [self._node(DEQUANTIZE, (narrow,), (wide,)) for narrow, wide in self._wide.items()]

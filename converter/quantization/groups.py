@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from litecl.converter.quantization.calibrate import Ranges
+from litecl.converter.quantization.calibrate import Known, Ranges
 from litecl.converter.quantization.choose import operands, results
 from litecl.converter.quantization.observers import Range, range_of
 from litecl.converter.quantization.rules import Rule
@@ -25,15 +25,13 @@ class Scales:
     operands: Mapping[Use, Affine]
 
 
-def assign(
-    graph: Subgraph, rules: Mapping[int, Rule], ranges: Ranges, type_: TensorType, fixed: Mapping[int, Affine]
-) -> Scales:
+def assign(graph: Subgraph, rules: Mapping[int, Rule], known: Known, type_: TensorType) -> Scales:
     """Return the scales of all activations of the nodes that have rules.
 
-    fixed: tensors whose quantization is known from elsewhere. What is fixed stays so through operators that share
-    scales, unless they join it with something else: there it is brought to the scale of the others.
+    A scale that is known, or that an operator prescribes, stays so through operators that share scales, unless they
+    join the tensor with something else: there it is brought to the scale of the others.
     """
-    work = _Assignment(graph, rules, ranges, type_, dict(fixed))
+    work = _Assignment(graph, rules, known.ranges, type_, dict(known.scales))
     work.fix()
     work.tie()
     return work.scales()
@@ -149,7 +147,7 @@ class _Assignment:
 
     def _range(self, member: _Member) -> Range:
         if not isinstance(member, tuple):
-            return self._ranges[member]
+            return self._ranges.get(member) or range_held(self._fixed[member], self._type)
         data = self._graph.tensors[self._graph.nodes[member[0]].inputs[member[1]]].data
         assert data is not None
         return range_of(data) or Range(0.0, 0.0)

@@ -1,13 +1,12 @@
 """A float model as one that computes with integers."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from litecl.converter.quantization.calibrate import Ranges, calibrate
+from litecl.converter.quantization.calibrate import Known, Ranges
 from litecl.converter.quantization.choose import Chosen, choose
-from litecl.converter.quantization.data import Sample, signatures_of
+from litecl.converter.quantization.data import signatures_of
 from litecl.converter.quantization.groups import Scales, assign
-from litecl.converter.quantization.observers import observer
 from litecl.converter.quantization.options import Quantization
 from litecl.converter.quantization.rewrite import Borders, Rewritten, rewrite
 from litecl.converter.quantization.scales import affine
@@ -21,34 +20,25 @@ from litecl.interpreter.schema import TensorType
 class Quantized:
     """A subgraph that was quantized: what became of its nodes, with what scales."""
 
-    ranges: Ranges
+    known: Known
     chosen: Chosen
     scales: Scales
     rewritten: Rewritten
 
 
-def quantize_model(model: Model, how: Quantization, samples: Sequence[Sample]) -> tuple[Model, Mapping[int, Quantized]]:
-    """Return the model on integers, and what became of each subgraph that samples enter.
-
-    Subgraphs of loops and branches stay in float.
-    """
-    ranges = calibrate(model, samples, observer(how))
-    return requantize_model(model, how, {s.subgraph: ranges[s.subgraph] for s, _ in samples})
-
-
-def requantize_model(
+def quantize_model(
     model: Model,
     how: Quantization,
-    ranges: Mapping[int, Ranges],
+    known: Mapping[int, Known],
     refused: Mapping[int, Mapping[int, str]] | None = None,
 ) -> tuple[Model, Mapping[int, Quantized]]:
-    """Return the model on integers whose tensors, by entry subgraph, have ranges that are known.
+    """Return the model on integers, and what became of each subgraph of whose tensors something is known.
 
-    It has signatures, also where the model has none.
+    Subgraphs of loops and branches stay in float. The model has signatures, also where it had none.
     refused: nodes that stay in float, by subgraph and number, each with the reason.
     """
     given = refused or {}
-    done = {i: _quantize(model.subgraphs[i], known, how, given.get(i, {})) for i, known in ranges.items()}
+    done = {i: _quantize(model.subgraphs[i], part, how, given.get(i, {})) for i, part in known.items()}
     if how.strict:
         _check(model, done)
     graphs = tuple(done[i].rewritten.graph if i in done else graph for i, graph in enumerate(model.subgraphs))
@@ -62,18 +52,19 @@ def _renamed(signature: Signature, done: Quantized) -> Signature:
     return replace(signature, inputs=inputs, outputs=outputs)
 
 
-def _quantize(graph: Subgraph, ranges: Ranges, how: Quantization, given: Mapping[int, str]) -> Quantized:
+def _quantize(graph: Subgraph, known: Known, how: Quantization, given: Mapping[int, str]) -> Quantized:
     assert how.activations is not None
     type_ = TensorType[how.activations.upper()]
     borders = Borders(TensorType[how.input_type.upper()], TensorType[how.output_type.upper()])
     refused = dict(given)
     while True:
-        chosen = choose(graph, ranges, how, refused)
-        scales = _with_borders(graph, assign(graph, chosen.rules, ranges, type_, {}), ranges, type_, borders)
+        chosen = choose(graph, known.ranges, how, refused)
+        assigned = assign(graph, chosen.rules, known, type_)
+        scales = _with_borders(graph, assigned, known.ranges, type_, borders)
         rewritten = rewrite(graph, chosen.rules, scales, type_, borders, how.per_channel)
         found = dict(_refusals(rewritten, chosen))
         if not found:
-            return Quantized(ranges, chosen, scales, rewritten)
+            return Quantized(known, chosen, scales, rewritten)
         refused |= found
 
 

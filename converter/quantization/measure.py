@@ -7,7 +7,7 @@ import numpy as np
 
 from litecl.converter.quantization.data import Sample, signatures_of
 from litecl.converter.quantization.difference import Difference
-from litecl.converter.quantization.integers import Quantized, requantize_model
+from litecl.converter.quantization.integers import Quantized, quantize_model
 from litecl.converter.quantization.options import Quantization
 from litecl.converter.quantization.report import Layer, Output, QuantizationReport
 from litecl.converter.quantization.scales import dequantize, quantize
@@ -93,8 +93,8 @@ class _Comparison:
                 layer = Layer(index, number, node.op.name, graph.tensors[tensor].name)
                 if number in part.chosen.reasons:
                     yield replace(layer, reason=part.chosen.reasons[number])
-                elif (index, tensor) in self._results:
-                    yield _with_numbers(layer, part, tensor, self._results[index, tensor])
+                elif tensor in part.rewritten.stored:
+                    yield _with_numbers(layer, part, tensor, self._results.get((index, tensor)))
 
 
 def _keep(graph: Subgraph, values: _Values) -> After:
@@ -131,16 +131,21 @@ def _exact(spec: TensorSpec, old: int, values: _Values) -> Array:
     return values[old] if spec.quantization is None else quantize(values[old], spec.quantization, spec.type)
 
 
-def _with_numbers(layer: Layer, part: Quantized, tensor: int, result: _Result) -> Layer:
-    spec = part.rewritten.graph.tensors[part.rewritten.stored[tensor]]
+def _with_numbers(layer: Layer, part: Quantized, tensor: int, result: _Result | None) -> Layer:
+    spec, values = part.rewritten.graph.tensors[part.rewritten.stored[tensor]], part.known.ranges.get(tensor)
     assert spec.quantization is not None
-    return replace(
+    layer = replace(
         layer,
         type=spec.type.name,
         scale=float(spec.quantization.scale[0]),
         zero_point=int(spec.quantization.zero_point[0]),
-        low=part.ranges[tensor].low,
-        high=part.ranges[tensor].high,
+        low=None if values is None else values.low,
+        high=None if values is None else values.high,
+    )
+    if result is None:  # nothing was measured
+        return layer
+    return replace(
+        layer,
         saturated=result.at_limits / result.whole.count if result.whole.count else 0.0,
         error=result.whole.error,
         sqnr_db=result.whole.sqnr_db,
@@ -183,7 +188,7 @@ def sensitivity(
     for index, part in done.items():
         for number in (n for n, rule in part.chosen.rules.items() if not rule.moves):
             others = {n: "another layer is looked at" for n in part.chosen.rules if n != number}
-            alone, _ = requantize_model(model, plain, {index: part.ranges}, {index: others})
+            alone, _ = quantize_model(model, plain, {index: part.known}, {index: others})
             found[index, number] = _total(QuantizedRunner(alone), samples, expected).sqnr_db
     return found
 

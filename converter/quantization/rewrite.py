@@ -154,11 +154,11 @@ class _Rewrite:
 
     def _weights(self, node: Node, rule: Rule, position: int, axis: int | None) -> int:
         tensor = node.inputs[position]
-        data = self._graph.tensors[tensor].data
-        assert data is not None
         axis = axis if self._per_channel else None
         least = self._least_scales(node, rule, axis)
-        return self._constant(tensor, channels(data, axis, least), TensorType.INT8, symmetric=True)
+        return self._constant(
+            tensor, channels(self._graph.tensors[tensor], axis, least), TensorType.INT8, symmetric=True
+        )
 
     def _least_scales(self, node: Node, rule: Rule, axis: int | None) -> Array | None:
         """Return the scales of weights below which a bias in the scale of the sums would not fit into 32 bits."""

@@ -52,6 +52,19 @@ def affine(values: Range, type_: TensorType) -> Affine:
     return given(scale, int(np.clip(np.rint(zero), first, last)))
 
 
+def nudged(values: Range, type_: TensorType, narrow: bool) -> Affine:
+    """Return the scale and zero point that FakeQuant rounds a range with, as a type's integers.
+
+    The range is taken as it is, also where it leaves out zero; narrow ones leave out the lowest integer.
+    """
+    first, last = integer_limits(type_)
+    if type_ == TensorType.INT16:
+        return affine(values, type_)
+    first += narrow
+    scale = max((values.high - values.low) / (last - first), _SMALLEST)
+    return given(scale, int(np.clip(np.rint(first - values.low / scale), first, last)))
+
+
 def symmetric(values: Range, type_: TensorType) -> Affine:
     """Return the scale that spreads a range over a type's integers, zero being zero."""
     largest = max(-values.low, values.high, 0.0)
@@ -70,18 +83,33 @@ def range_held(quantization: Affine, type_: TensorType) -> Range:
     return Range(scale * (first - zero), scale * (last - zero))
 
 
-def channels(values: Array, axis: int | None, least: Array | None = None) -> Affine:
+def channels(spec: TensorSpec, axis: int | None, least: Array | None = None) -> Affine:
     """Return symmetric scales for int8 weights: the largest magnitude, of each channel or of all, becomes 127.
 
+    Weights that training has rounded keep the scales that they were rounded with.
     least: scales that those of channels must not fall below.
     """
-    others = tuple(i for i in range(values.ndim) if i != axis) if axis is not None else None
-    largest: Array = np.abs(values).max(axis=others, initial=0.0).reshape(-1).astype(np.float64)
+    largest = _trained(spec, axis)
+    if largest is None:
+        assert spec.data is not None
+        others = tuple(i for i in range(spec.data.ndim) if i != axis) if axis is not None else None
+        largest = np.abs(spec.data).max(axis=others, initial=0.0).reshape(-1).astype(np.float64)
     scale = np.where(largest == 0, 1.0, np.maximum(largest / 127, _SMALLEST))
     if least is not None:
         scale = np.maximum(scale, least)
     zeros = np.zeros(scale.size, np.int64)
     return Affine(scale.astype(np.float32), zeros, 0 if axis is None else axis)
+
+
+def _trained(spec: TensorSpec, axis: int | None) -> Array | None:
+    """Return the largest magnitudes that training has rounded weights to, if there are any that fit the axis."""
+    known = spec.quantization
+    if known is None or known.min is None or known.max is None:
+        return None
+    if known.min.size > 1 and known.quantized_dimension != axis:
+        return None
+    ends: Array = np.maximum(np.abs(known.min), np.abs(known.max)).astype(np.float64)
+    return ends
 
 
 def integers(spec: TensorSpec, quantization: Affine, type_: TensorType, symmetric: bool = False) -> TensorSpec:
