@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from litecl.converter.quantization.calibrate import Ranges
 from litecl.converter.quantization.options import Quantization
 from litecl.converter.quantization.rules import RULES, STAY, Rule
+from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import ABSENT, Node, Subgraph
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
@@ -76,6 +77,13 @@ _PLAIN = (ActivationFunctionType.NONE, ActivationFunctionType.RELU, ActivationFu
 def is_named(graph: Subgraph, node: Node, names: Sequence[str]) -> bool:
     """Return True if a node's operator, or the name of one of its outputs, is matched by one of some patterns."""
     return any(name == node.op.name or _matches(graph.tensors[t].name, name) for name in names for t in node.outputs)
+
+
+def check_names(graphs: Sequence[Subgraph], names: Sequence[str]) -> None:
+    """Raise ConversionError for a name that stands for no layer."""
+    unknown = [n for n in names if not any(is_named(graph, node, [n]) for graph in graphs for node in graph.nodes)]
+    if unknown:
+        raise ConversionError(f"quantize: skip: no operator and no layer is named {', '.join(map(repr, unknown))}")
 
 
 def _matches(name: str, pattern: str) -> bool:

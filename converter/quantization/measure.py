@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from litecl.converter.quantization.choose import results
 from litecl.converter.quantization.data import Sample, signatures_of
 from litecl.converter.quantization.difference import Difference
 from litecl.converter.quantization.integers import Quantized, quantize_model
@@ -89,7 +90,7 @@ class _Comparison:
         """Return the rows of a subgraph's nodes on floats."""
         graph, part = self._model.subgraphs[index], self._done[index]
         for number, node in enumerate(graph.nodes):
-            for tensor in node.outputs:
+            for tensor in results(graph, node) or node.outputs[:1]:
                 layer = Layer(index, number, node.op.name, graph.tensors[tensor].name)
                 if number in part.chosen.reasons:
                     yield replace(layer, reason=part.chosen.reasons[number])

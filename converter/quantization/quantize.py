@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from litecl.converter.quantization.aware import absorb, is_trained, without_grids
 from litecl.converter.quantization.calibrate import Known, calibrate
+from litecl.converter.quantization.choose import check_names
 from litecl.converter.quantization.data import Sample, samples, signatures_of
 from litecl.converter.quantization.dynamic_range import dynamic_range
 from litecl.converter.quantization.halves import halves
@@ -14,6 +15,7 @@ from litecl.converter.quantization.observers import observer
 from litecl.converter.quantization.options import Quantization
 from litecl.converter.quantization.report import QuantizationReport
 from litecl.converter.quantization.substitute import with_integer_kernels, with_wide_constants
+from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Model, Subgraph
 from litecl.interpreter.schema import TensorType
 
@@ -46,6 +48,7 @@ def _on_integers(model: Model, how: Quantization) -> tuple[Model, QuantizationRe
     floats, known = absorb(model, TensorType[how.activations.upper()])
     used = [] if trained and how.data is None else samples(how, floats)
     known = _measured(floats, how, used, known)
+    check_names([floats.subgraphs[i] for i in known], how.skip)
     quantized, done = quantize_model(floats, how, known)
     return quantized, measure(floats, quantized, done, how, used)
 
@@ -58,4 +61,9 @@ def _measured(
         return {s.subgraph: trained[s.subgraph] for s in signatures_of(model)}
     ranges = calibrate(model, used, observer(how))
     entries = {signature.subgraph for signature, _ in used}
+    without = [s.key for s in signatures_of(model) if s.subgraph not in entries]
+    if without:
+        raise ConversionError(
+            f"quantize: the representative data has no samples for signatures {without}: give pairs of key and sample"
+        )
     return {i: Known({**ranges[i], **trained[i].ranges}, trained[i].scales) for i in entries}

@@ -19,7 +19,7 @@ from support import oracle
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
-    *("docs/architecture.md", "docs/runtimes.md", "docs/threads.md"),
+    *("docs/architecture.md", "docs/quantization.md", "docs/runtimes.md", "docs/threads.md"),
 )
 
 
@@ -74,3 +74,10 @@ def test_the_readme_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", _text("README.md"), re.S)
     exec(compile(example, "README.md", "exec"), {})
     assert re.search(r"^(\d+) of \1 nodes in", capsys.readouterr().out, re.M), "the device did not take the whole model"
+
+
+@pytest.mark.tensorflow
+def test_the_example_of_quantization_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", _text("docs/quantization.md"), re.S)
+    exec(compile(example, "docs/quantization.md", "exec"), {})
+    assert "3 of 3 results in float became integers, from 32 samples" in capsys.readouterr().out
