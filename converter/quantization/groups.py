@@ -98,39 +98,34 @@ class _Assignment:
 
     def scales(self) -> Scales:
         """Return the scales of the groups, and of what is alone."""
+        known = {root: affine(values, self._type) for root, values in self._groups().items()}
+
+        def scale(tensor: int, member: _Member) -> Affine:
+            return self._fixed.get(tensor) or known[self._root(member)]
+
+        written = [t for number in self._rules for t in results(self._graph, self._graph.nodes[number])]
+        tensors = {t: scale(t, t) for t in written}
+        of_operands: dict[Use, Affine] = {}
+        for number, rule in self._rules.items():
+            node = self._graph.nodes[number]
+            positions = operands(self._graph, node, rule)
+            for (tensor, member), position in zip(self._operands(number, rule), positions, strict=True):
+                of_operands[number, position] = scale(tensor, member)
+                if not isinstance(member, tuple):
+                    tensors[tensor] = scale(tensor, member)
+            if rule.shared:  # a fixed operand is brought to the scale of the results
+                of_operands |= {(number, p): tensors[t] for t in results(self._graph, node)[:1] for p in positions}
+        return Scales(tensors, of_operands)
+
+    def _groups(self) -> dict[_Member, Range]:
+        """Return the range of all members of each group, by its root."""
         groups: dict[_Member, Range] = {}
         for member in self._members():
             root, values = self._root(member), self._range(member)
             for more in self._joined.get(member, ()):
                 values |= more
             groups[root] = groups[root] | values if root in groups else values
-        known = {root: affine(values, self._type) for root, values in groups.items()}
-        tensors: dict[int, Affine] = {}
-        of_operands: dict[Use, Affine] = {}
-        for number, rule in self._rules.items():
-            node = self._graph.nodes[number]
-            for t in results(self._graph, node):
-                tensors[t] = self._fixed.get(t) or known[self._root(t)]
-            for (tensor, member), position in zip(
-                self._operands(number, rule), operands(self._graph, node, rule), strict=True
-            ):
-                own = self._fixed.get(tensor) or known[self._root(member)]
-                if not isinstance(member, tuple):
-                    tensors[tensor] = own
-                of_operands[number, position] = own
-        for number, rule in self._rules.items():
-            if rule.shared:
-                self._bring_together(number, rule, tensors, of_operands)
-        return Scales(tensors, of_operands)
-
-    def _bring_together(
-        self, number: int, rule: Rule, tensors: Mapping[int, Affine], of_operands: dict[Use, Affine]
-    ) -> None:
-        node = self._graph.nodes[number]
-        written = results(self._graph, node)
-        if written:
-            positions = operands(self._graph, node, rule)
-            of_operands |= {(number, position): tensors[written[0]] for position in positions}
+        return groups
 
     def _operands(self, number: int, rule: Rule) -> list[tuple[int, _Member]]:
         """Return the tensors that a node reads as activations, and what each is as a member of a group."""

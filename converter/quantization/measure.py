@@ -57,6 +57,7 @@ class _Comparison:
         self._integer = QuantizedRunner(quantized, looks)
         self._results: dict[tuple[int, int], _Result] = {}
         self._outputs: dict[tuple[str, str], Difference] = {}
+        self._bound: dict[tuple[object, ...], Run] = {}  # kernels of nodes, by what they are fed
 
     def add(self, sample: Sample) -> None:
         """Run both models on a sample and add up their differences."""
@@ -65,10 +66,26 @@ class _Comparison:
         for name, value in expected.items():
             self._outputs.setdefault((signature.key, name), Difference()).add(value, got[name])
         index = signature.subgraph
-        part, graph = self._done[index], self._model.subgraphs[index]
-        for number in part.chosen.rules:
-            for tensor, alone in _alone(graph, part, number, self._expected[index]):
+        for number in self._done[index].chosen.rules:
+            for tensor, alone in self._alone(index, number):
                 self._add(index, tensor, alone)
+
+    def _alone(self, index: int, number: int) -> Iterator[tuple[int, Array]]:
+        """Return the float tensors that a node writes, each with what its integer kernel makes of exact operands."""
+        graph, part = self._model.subgraphs[index], self._done[index].rewritten
+        old_node, node = graph.nodes[number], part.graph.nodes[part.nodes[number]]
+        specs = [None if t == ABSENT else part.graph.tensors[t] for t in node.inputs]
+        values = self._expected[index]
+        fed = [None if s is None else _exact(s, t, values) for s, t in zip(specs, old_node.inputs, strict=True)]
+        actual = [(s and x is not None and replace(s, shape=x.shape)) or None for s, x in zip(specs, fed, strict=True)]
+        outputs = [part.graph.tensors[t] for t in node.outputs]
+        key = (index, number, *(None if x is None else x.shape for x in fed))
+        if key not in self._bound:
+            assert isinstance(node.op, Op)
+            self._bound[key] = (node.op.bind and node.op.bind(node.options, actual, outputs)) or node.op.run
+        for tensor, spec, result in zip(old_node.outputs, outputs, self._bound[key](node.options, fed), strict=True):
+            if spec.quantization is not None and graph.tensors[tensor].type == TensorType.FLOAT32:
+                yield tensor, dequantize(result, spec.quantization)
 
     def _add(self, index: int, tensor: int, alone: Array) -> None:
         part = self._done[index].rewritten
@@ -109,21 +126,6 @@ def _keep(graph: Subgraph, values: _Values) -> After:
 
     after: dict[int | None, list[tuple[Sequence[int], Look]]] = {None: [keeping(t) for t in graph.inputs]}
     return after | {number: [keeping(t) for t in node.outputs] for number, node in enumerate(graph.nodes)}
-
-
-def _alone(graph: Subgraph, part: Quantized, number: int, values: _Values) -> Iterator[tuple[int, Array]]:
-    """Return the float tensors that a node writes, each with what its integer kernel makes of exact operands."""
-    new = part.rewritten.graph
-    old_node, node = graph.nodes[number], new.nodes[part.rewritten.nodes[number]]
-    assert isinstance(node.op, Op)
-    specs = [None if t == ABSENT else new.tensors[t] for t in node.inputs]
-    fed = [None if s is None else _exact(s, t, values) for s, t in zip(specs, old_node.inputs, strict=True)]
-    outputs = [new.tensors[t] for t in node.outputs]
-    actual = [(s and x is not None and replace(s, shape=x.shape)) or None for s, x in zip(specs, fed, strict=True)]
-    bound: Run = (node.op.bind and node.op.bind(node.options, actual, outputs)) or node.op.run
-    for tensor, spec, result in zip(old_node.outputs, outputs, bound(node.options, fed), strict=True):
-        if spec.quantization is not None and graph.tensors[tensor].type == TensorType.FLOAT32:
-            yield tensor, dequantize(result, spec.quantization)
 
 
 def _exact(spec: TensorSpec, old: int, values: _Values) -> Array:
