@@ -78,9 +78,7 @@ class QuantizationReport:
 
     def __str__(self) -> str:
         integers = [layer for layer in self.layers if layer.reason is None]
-        lines = [
-            f"{len(integers)} of {len(self.layers)} results on floats became integers, from {self.samples} samples"
-        ]
+        lines = [f"{len(integers)} of {len(self.layers)} results in float became integers, from {self.samples} samples"]
         lines += [f"output {o.name} of {o.signature}: error {o.error:.3g}, SQNR {_db(o.sqnr_db)}" for o in self.outputs]
         header = ("op", "range", "scale", "zero", "saturated", "SQNR", "alone", "output", "name")
         rows = [header, *(_row(layer) for layer in integers)]
