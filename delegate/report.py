@@ -101,8 +101,12 @@ class Counters:
     def begin(self, invocation: int) -> None:
         """Starts from zero if this is another invoke than the one last counted."""
         if invocation != self.invocation:
-            self.kernel_launches = self.host_syncs = self.bytes_to_device = self.bytes_to_host = 0
+            self.clear()
             self.invocation = invocation
+
+    def clear(self) -> None:
+        """Starts from zero."""
+        self.kernel_launches = self.host_syncs = self.bytes_to_device = self.bytes_to_host = 0
 
 
 @dataclass(frozen=True)
