@@ -34,7 +34,7 @@ def quantize(model: Model, how: Quantization | None) -> tuple[Model, Quantizatio
     if how.activations is None:
         narrow = replace(wide, subgraphs=tuple(_with_narrow_weights(graph, how) for graph in wide.subgraphs))
         return without_grids(narrow), None
-    quantized, report = _on_integers(with_integer_kernels(wide), how)
+    quantized, report = _on_integers(wide, how)
     return replace(without_grids(quantized), signatures=quantized.signatures if model.signatures else ()), report
 
 
@@ -44,8 +44,8 @@ def _with_narrow_weights(graph: Subgraph, how: Quantization) -> Subgraph:
 
 def _on_integers(model: Model, how: Quantization) -> tuple[Model, QuantizationReport]:
     assert how.activations is not None
-    trained = is_trained(model)
-    floats, known = absorb(model, TensorType[how.activations.upper()])
+    trained, type_ = is_trained(model), TensorType[how.activations.upper()]
+    floats, known = absorb(with_integer_kernels(model, type_), type_)
     used = [] if trained and how.data is None else samples(how, floats)
     known = _measured(floats, how, used, known)
     check_names([floats.subgraphs[i] for i in known], how.skip)

@@ -8,7 +8,7 @@ import numpy as np
 from litecl.converter.versions import version_of
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
-from litecl.interpreter.ops.binary import MUL, MulOptions
+from litecl.interpreter.ops.binary import MUL, SQUARED_DIFFERENCE, SUB, MulOptions, SubOptions
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
 from litecl.interpreter.ops.gather import GATHER, GatherOptions
 from litecl.interpreter.ops.quantize import DEQUANTIZE
@@ -64,7 +64,17 @@ def _lookup(graph: _Graph, node: Node) -> list[Node] | None:
     return [Node(GATHER, (table, ids), node.outputs, GatherOptions(axis=0))]
 
 
-_SUBSTITUTES: Mapping[Op | ControlOp, Callable[[_Graph, Node], list[Node] | None]] = {
+def _squared_difference(graph: _Graph, node: Node) -> list[Node] | None:
+    (output,) = node.outputs
+    difference = graph.push(replace(graph.tensors[output], name=f"{graph.tensors[output].name}/difference"))
+    return [
+        Node(SUB, node.inputs, (difference,), SubOptions()),
+        Node(MUL, (difference, difference), node.outputs, MulOptions()),
+    ]
+
+
+_Substitutes = Mapping[Op | ControlOp, Callable[[_Graph, Node], list[Node] | None]]
+_SUBSTITUTES: _Substitutes = {
     SQUARE: _square,
     NEG: _negative,
     SUM: _sum,
@@ -72,19 +82,24 @@ _SUBSTITUTES: Mapping[Op | ControlOp, Callable[[_Graph, Node], list[Node] | None
 }
 
 
-def with_integer_kernels(model: Model) -> Model:
-    """Return a model that computes the same with operators that have integer kernels, as far as there are any."""
-    return replace(model, subgraphs=tuple(map(_substituted, model.subgraphs)))
+_OF_TYPE: Mapping[TensorType, _Substitutes] = {
+    TensorType.INT8: _SUBSTITUTES,
+    TensorType.INT16: {**_SUBSTITUTES, SQUARED_DIFFERENCE: _squared_difference},
+}
 
 
-def _substituted(graph: Subgraph) -> Subgraph:
+def with_integer_kernels(model: Model, type_: TensorType) -> Model:
+    """Return a model that computes the same with operators that have kernels for a type, as far as there are any."""
+    return replace(model, subgraphs=tuple(_substituted(graph, _OF_TYPE[type_]) for graph in model.subgraphs))
+
+
+def _substituted(graph: Subgraph, substitutes: _Substitutes) -> Subgraph:
     work = _Graph(list(graph.tensors))
-    nodes = [new for node in graph.nodes for new in _nodes(work, node)]
+    nodes = [new for node in graph.nodes for new in _nodes(work, node, substitutes.get(node.op))]
     return replace(graph, tensors=tuple(work.tensors), nodes=tuple(nodes))
 
 
-def _nodes(graph: _Graph, node: Node) -> Iterator[Node]:
-    substitute = _SUBSTITUTES.get(node.op)
+def _nodes(graph: _Graph, node: Node, substitute: Callable[[_Graph, Node], list[Node] | None] | None) -> Iterator[Node]:
     floats = all(graph.tensors[t].type == TensorType.FLOAT32 for t in node.outputs)
     found = substitute(graph, node) if substitute is not None and floats else None
     if found is None:

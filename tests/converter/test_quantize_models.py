@@ -19,7 +19,7 @@ from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array, Model, Node, Signature
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import unary
-from litecl.interpreter.ops.binary import ADD, MAXIMUM, AddOptions
+from litecl.interpreter.ops.binary import ADD, MAXIMUM, SQUARED_DIFFERENCE, AddOptions
 from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
 from litecl.interpreter.ops.control import WhileOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
@@ -187,12 +187,14 @@ def test_a_bias_that_outgrows_its_scale() -> None:
     _assert_good(of, after)
 
 
-def test_operators_that_take_the_place_of_others() -> None:
+@pytest.mark.parametrize("kind", ["int8", "int16"])
+def test_operators_that_take_the_place_of_others(kind: str) -> None:
     g = Net()
     x = g.unary(unary.SQUARE, g.conv(g.input(SHAPE)))
     y = g.op(SUM, [g.unary(unary.NEG, x), g.const(np.array([1, 2], np.int32))], ReducerOptions(keep_dims=True))
-    of = model(g.build(g.op(ADD, [x, y], AddOptions())))
-    after, report = _quantized(of)
+    z = g.op(SQUARED_DIFFERENCE, [x, g.const(np.float32(0.5))], NoOptions())
+    of = model(g.build(g.op(ADD, [z, y], AddOptions())))
+    after, report = _quantized(of, activations=kind)
     assert all(layer.reason is None for layer in report.layers), str(report)
     _assert_good(of, after)
 
