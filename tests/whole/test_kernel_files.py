@@ -4,14 +4,15 @@ import re
 from pathlib import Path
 
 from cases.tables import TABLES
-from litecl import delegate, kernels_cl
+from litecl import delegate, kernels_cl, perf
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import BUILTINS, CUSTOMS
 
 _FOLDER = Path(kernels_cl.__file__).parent
 _KERNELS = sorted(path.stem for path in _FOLDER.glob("*.cl"))
-_LOWERINGS = "\n".join(path.read_text() for path in sorted(Path(delegate.__file__).parent.rglob("*.py")))
+_ROOMS = [Path(delegate.__file__).parent, Path(perf.__file__).parent / "measure"]
+_LOWERINGS = "\n".join(path.read_text() for room in _ROOMS for path in sorted(room.rglob("*.py")))
 
 
 def test_every_kernel_file_is_used() -> None:
