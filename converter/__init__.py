@@ -1,12 +1,14 @@
 """From TensorFlow to TensorFlow Lite.
 
-``Fusion``, ``Composite``, ``Builder`` and ``Value`` are what a fusion of one's own is written with.
+``Fusion``, ``Composite``, ``Builder`` and ``Value`` are what a fusion of one's own is written with. ``Quantization``
+declares how a model is quantized.
 """
 
 from litecl.converter.converter import Converter
 from litecl.converter.fusions import Composite, Fusion
 from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder
+from litecl.converter.quantization.options import Quantization
 from litecl.converter.report import ConversionReport
 
-__all__ = ["Builder", "Composite", "ConversionReport", "Converter", "Fusion", "Value"]
+__all__ = ["Builder", "Composite", "ConversionReport", "Converter", "Fusion", "Quantization", "Value"]

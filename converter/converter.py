@@ -9,40 +9,45 @@ from litecl.converter.emit import emit
 from litecl.converter.fusions import FUSIONS, Fusion
 from litecl.converter.graph import Module
 from litecl.converter.pipeline import Observe, Pipeline, Tools
-from litecl.converter.quantize import quantize
+from litecl.converter.quantization.options import Quantization, declared
+from litecl.converter.quantization.quantize import quantize
 from litecl.converter.report import ConversionReport
+from litecl.converter.tflite_attributes import TargetSpec, TFLiteAttributes
 from litecl.interpreter.errors import ConversionError
-from litecl.interpreter.file import writer
+from litecl.interpreter.file import reader, writer
 from litecl.interpreter.graph import Model
 
 Shapes = Mapping[str, Sequence[int | None]]
 
 _DEFAULT_SIGNATURE = "serving_default"
-_CHOICES: Mapping[str, tuple[str | None, ...]] = {"lstm": ("fused", "while"), "quantize": (None, "float16", "int8")}
+_LSTM = ("fused", "while")
 
 
 class Options(TypedDict, total=False):
     """Choose how to convert: keywords of every ``from_*``.
 
     lstm: "fused" makes one operator of a recurrent layer where there is one; "while" leaves its loop.
-    quantize: how weights are stored: None as they are, "float16", or "int8" with a scale (dynamic range: activations
-        stay float32).
+    quantize: None leaves the model in float32; "float16" stores weights in halves, "int8" in bytes with scales
+        (dynamic range: activations stay float32); a ``Quantization`` says more, such as activations in integers.
     """
 
     lstm: Literal["fused", "while"]
-    quantize: Literal["float16", "int8"] | None
+    quantize: Quantization | Literal["float16", "int8"] | None
 
 
-class Converter:
+class Converter(TFLiteAttributes):
     """Converts a model of TensorFlow to TensorFlow Lite, with TFLite's builtin operators only.
 
     Made by one of the ``from_*`` constructors. ``input_shapes`` maps names of inputs to shapes that they are to have;
     None or -1 in a shape leaves a dimension open. ``Options`` are the other keywords. TensorFlow is imported when the
-    model is converted. ``report`` tells what the last conversion did.
+    model is converted. ``report`` tells what the last conversion did. TFLiteConverter's attributes, such as
+    ``optimizations``, can be set as there.
     """
 
+    _OWN = frozenset({"_load", "_keep", "_options", "_fusions", "report"})
+
     def __init__(
-        self, load: Callable[["Converter"], dict[str, Module]], keep: Any = None, **options: Unpack[Options]
+        self, load: Callable[["Converter"], dict[str, Module] | Model], keep: Any = None, **options: Unpack[Options]
     ) -> None:
         _check(options)
         self._load = load
@@ -50,6 +55,7 @@ class Converter:
         self._options = options
         self._fusions: list[Fusion] = []
         self.report = ConversionReport()
+        self.target_spec = TargetSpec()
 
     @classmethod
     def from_keras_model(
@@ -109,6 +115,13 @@ class Converter:
 
         return cls(load, **options)
 
+    @classmethod
+    def from_tflite(
+        cls, model: str | Path | bytes | Model, quantize: Quantization | Literal["float16", "int8"] | None = None
+    ) -> "Converter":
+        """Take a ready model in float, by its path, its content or as a ``Model``, to quantize it."""
+        return cls(lambda self: reader.read(model), quantize=quantize)
+
     @property
     def fuses_layers(self) -> bool:
         """True if recurrent layers become operators rather than loops."""
@@ -130,7 +143,16 @@ class Converter:
 
     def convert_to_model(self, observe: Observe | None = None) -> Model:
         """Return the model as data, as ``litecl.interpreter.Interpreter`` takes it too."""
-        modules = self._load(self)
+        how = self.asked(declared(self._options.get("quantize")))
+        loaded = self._load(self)
+        made, report = (loaded, ConversionReport()) if isinstance(loaded, Model) else self._made(loaded, observe)
+        model, quantization = quantize(made, how)
+        self._check_custom(model)
+        self.report = replace(report.of(model), quantization=quantization)
+        return model
+
+    def _made(self, modules: dict[str, Module], observe: Observe | None) -> tuple[Model, ConversionReport]:
+        """Return the model that TensorFlow's modules become, in float."""
         from litecl.converter.importer.execute import evaluate, infer_shapes
 
         pipeline = Pipeline(
@@ -140,15 +162,21 @@ class Converter:
             observe or (lambda name, module: None),
         )
         pipeline.run(list(modules.values()))
-        model = quantize(emit(modules), self._options.get("quantize"))
-        self.report = pipeline.report.of(model)
-        return model
+        return emit(modules), pipeline.report
+
+    def _check_custom(self, model: Model) -> None:
+        names = sorted({node.op.name for graph in model.subgraphs for node in graph.nodes if node.op.custom})
+        if names and not self.allow_custom_ops:
+            raise ConversionError(f"allow_custom_ops is False, and the model has custom operators: {', '.join(names)}")
 
 
 def _check(options: Mapping[str, Any]) -> None:
-    for name, value in options.items():
-        if value not in _CHOICES.get(name, ()):
-            raise ConversionError(f"{name}: expected one of {_CHOICES.get(name, 'lstm, quantize')}, got {value!r}")
+    unknown = sorted(options.keys() - Options.__annotations__.keys())
+    if unknown:
+        raise ConversionError(f"expected options {sorted(Options.__annotations__)}, got {unknown}")
+    if options.get("lstm", "fused") not in _LSTM:
+        raise ConversionError(f"lstm: expected one of {_LSTM}, got {options['lstm']!r}")
+    declared(options.get("quantize"))
 
 
 def _frontends() -> Any:

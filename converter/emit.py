@@ -9,10 +9,10 @@ import numpy as np
 
 from litecl.converter.graph import Function, Module, Operator, Value, constant
 from litecl.converter.graph import Node as SourceNode
-from litecl.converter.records import Dims, Variable
+from litecl.converter.records import Dims, Grid, Variable
 from litecl.converter.versions import version_of
 from litecl.interpreter.errors import ConversionError, ModelError
-from litecl.interpreter.graph import ABSENT, Model, Node, Shape, Signature, Subgraph, TensorSpec
+from litecl.interpreter.graph import ABSENT, Array, Model, Node, Quantization, Shape, Signature, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, NoOptions, Op
 from litecl.interpreter.ops.control import CALL_ONCE, IF, WHILE, CallOnceOptions, IfOptions, WhileOptions
 from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, VAR_HANDLE, VarHandleOptions
@@ -98,7 +98,8 @@ class _Emitter:
             return self.add(value, value.name)
         data = value.data
         content = data.tobytes() if not data.dtype.hasobject else repr(data.tolist()).encode()
-        key = (value.type, data.shape, hashlib.blake2b(content, digest_size=16).digest())
+        grid = None if value.grid is None else (value.grid.low.tobytes(), value.grid.high.tobytes(), value.grid.axis)
+        key = (value.type, data.shape, grid, hashlib.blake2b(content, digest_size=16).digest())
         if key not in self._constants:
             self._constants[key] = self.add(value, value.name)
         self._indices[value] = self._constants[key]
@@ -123,12 +124,18 @@ class _Emitter:
                 shape,
                 f"{name}_{count}" if count else name,
                 None if value.data is None else np.asarray(value.data, order="C"),
+                quantization=None if value.grid is None else _rounded(value.grid),
                 shape_signature=signature,
                 is_variable=value.is_state,
             )
         )
         self._indices[value] = len(self._tensors) - 1
         return self._indices[value]
+
+
+def _rounded(grid: Grid) -> Quantization:
+    nothing: Array = np.zeros(0)
+    return Quantization(nothing, nothing, grid.axis, grid.low, grid.high)
 
 
 def _signature(shape: Dims) -> tuple[int, ...]:

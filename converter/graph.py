@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from litecl.converter.order import in_order
-from litecl.converter.records import Dims, OwnOp, Variable
+from litecl.converter.records import Dims, Grid, OwnOp, Variable
 from litecl.converter.traits import Effects, traits_of
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
@@ -24,6 +24,7 @@ class Value:
 
     shape: None where not even the rank is known; None for a dimension that is known only at run time.
     variable: the one that a resource tensor is a handle of. is_state: whether an operator updates it in place.
+    grid: of a constant that quantization-aware training has rounded.
     users: the nodes that read it, once for every operand.
     """
 
@@ -33,6 +34,7 @@ class Value:
     data: Array | None = None
     variable: Variable | None = None
     is_state: bool = False
+    grid: Grid | None = None
     producer: "Node | None" = None
     users: "list[Node]" = field(default_factory=list)
 
@@ -259,9 +261,9 @@ class Module:
     variables: list[Variable] = field(default_factory=list)
 
 
-def constant(data: Array, name: str = "") -> Value:
+def constant(data: Array, name: str = "", grid: Grid | None = None) -> Value:
     """Return a value that is known."""
-    return Value(TensorType.of(data.dtype), data.shape, name, data)
+    return Value(TensorType.of(data.dtype), data.shape, name, data, grid=grid)
 
 
 def _effects_of(op: Operator) -> Effects:

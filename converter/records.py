@@ -1,8 +1,10 @@
 """Records that nodes and values refer to: shapes, variables, functions by name, operators of the converter's own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from litecl.converter.traits import Effects
 from litecl.interpreter.graph import Array
@@ -47,3 +49,31 @@ class OwnOp:
     infer: InferShapes | None = None
     lower: Callable[[Any], Any] | None = None
     effects: Effects = Effects.PURE
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """What quantization-aware training says of a constant: the numbers from ``low`` to ``high`` that it was rounded to.
+
+    low, high: [1], or one element for each index along ``axis``.
+    """
+
+    low: Array
+    high: Array
+    axis: int = 0
+
+    def transposed(self, order: Sequence[int]) -> "Grid":
+        """Return the grid of the constant with its dimensions in another order."""
+        return self if self.low.size == 1 else replace(self, axis=list(order).index(self.axis))
+
+    def repeated(self, times: int, axis: int) -> "Grid":
+        """Return the grid of the constant whose last dimension is joined with one of ``times`` elements before it."""
+        many = self.low.size > 1
+        return Grid(np.tile(self.low, times), np.tile(self.high, times), axis) if many else replace(self, axis=axis)
+
+    def scaled(self, factors: Array, axis: int) -> "Grid | None":
+        """Return the grid of the constant times one number for each index along ``axis``; None if it is no grid."""
+        if self.low.size > 1 and self.axis != axis:
+            return None
+        ends = np.stack([self.low * factors, self.high * factors]).astype(np.float32)
+        return Grid(ends.min(axis=0), ends.max(axis=0), axis)

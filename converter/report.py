@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from litecl.converter.quantization.report import QuantizationReport
 from litecl.interpreter.graph import Model
 
 
@@ -35,6 +36,7 @@ class ConversionReport:
 
     operators: how often each TFLite operator is in the model. subgraphs: how many operators each has.
     passes: seconds spent in each pass, by name. size_bytes: of the file; 0 until it is written.
+    quantization: what quantization with integer activations did; None without.
     """
 
     operators: dict[str, int] = field(default_factory=dict)
@@ -42,6 +44,7 @@ class ConversionReport:
     fusions: list[FusionRecord] = field(default_factory=list)
     passes: dict[str, float] = field(default_factory=dict)
     size_bytes: int = 0
+    quantization: QuantizationReport | None = None
 
     def of(self, model: Model) -> "ConversionReport":
         """Return the report with what there is in a model."""
@@ -50,7 +53,7 @@ class ConversionReport:
 
     def to_dict(self) -> Mapping[str, Any]:
         """Return the report as plain data."""
-        return asdict(self)
+        return {**asdict(self), "quantization": None if self.quantization is None else self.quantization.to_dict()}
 
     def __str__(self) -> str:
         lines = [f"{sum(self.subgraphs)} operators in {len(self.subgraphs)} subgraphs, {self.size_bytes} bytes"]
@@ -58,4 +61,5 @@ class ConversionReport:
         lines += map(str, self.fusions)
         slowest = sorted(self.passes.items(), key=lambda item: -item[1])
         lines += [f"  {seconds * 1000:7.1f} ms {name}" for name, seconds in slowest]
+        lines += [] if self.quantization is None else [str(self.quantization)]
         return "\n".join(lines)

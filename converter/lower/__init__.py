@@ -1,7 +1,7 @@
 """TensorFlow's operators as TFLite's: one table, by the name of the TensorFlow operator."""
 
 from litecl.converter.graph import Function, Node, Value
-from litecl.converter.lower import control, conv, elementwise, index, matmul, pool, resize, shape
+from litecl.converter.lower import control, conv, elementwise, fake_quant, index, matmul, pool, resize, shape
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.converter.records import OwnOp
 from litecl.interpreter.errors import ConversionError
@@ -15,6 +15,7 @@ LOWERINGS: dict[str, Lowering] = {
     **matmul.LOWERINGS,
     **resize.LOWERINGS,
     **control.LOWERINGS,
+    **fake_quant.LOWERINGS,
 }
 
 

@@ -97,7 +97,8 @@ class Builder:
         if list(order) == sorted(order):
             return value
         if value.data is not None:
-            return constant(np.ascontiguousarray(value.data.transpose(order)), value.name)
+            grid = None if value.grid is None else value.grid.transposed(order)
+            return constant(np.ascontiguousarray(value.data.transpose(order)), value.name, grid)
         shape = None if value.shape is None else tuple(value.shape[i] for i in order)
         return self.op(TRANSPOSE, [value, self.const(order, np.int32)], type=value.type, shape=shape)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.converter.graph import Value
+from litecl.converter.graph import Value, constant
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.converter.records import Dims
 from litecl.interpreter.graph import Array
@@ -77,7 +77,11 @@ def _depthwise_conv_2d(b: Builder) -> Value:
         raise b.error("the shape of its filter must be known")
     filters = b.node.input(1)
     shape = (1, height, width, channels * multiplier)
-    filters = b.reshape(filters, shape, shape) if filters.data is None else b.const(filters.data.reshape(shape))
+    if filters.data is None:
+        filters = b.reshape(filters, shape, shape)
+    else:
+        grid = None if filters.grid is None else filters.grid.repeated(channels, 3)
+        filters = constant(filters.data.reshape(shape), filters.name, grid)
     return b.op(
         DEPTHWISE_CONV_2D,
         [g.x, filters, zero_bias(b, filters, 3)],

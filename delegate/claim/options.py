@@ -92,9 +92,14 @@ class CLOptions:
 
 
 def _check_names(option: str, names: Collection[str], customs: Collection[str]) -> None:
-    """Raise DelegateError for a name that no operator has, with those that are like it."""
+    """Raise DelegateError for a name that no operator has, with those that are like it.
+
+    A name that is like none, and not in capitals, may be that of a custom operator of a model to come.
+    """
     known = {*BUILTIN_OPERATORS, *CUSTOMS, *customs}
     for name in sorted({*names} - known):
+        if not name.isupper() and not difflib.get_close_matches(name.upper(), known, 1):
+            continue
         like = difflib.get_close_matches(name.upper(), known, 3) or sorted(op.name for op in CL_OPS)
         raise DelegateError(f"{option}: no operator is called {name!r}; did you mean one of {', '.join(like)}?")
 

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from litecl.converter import ConversionReport, Converter
+from litecl.converter.quantization.data import signatures_of
 from litecl.converter.report import FusionRecord
+from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.graph import Signature
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
@@ -226,12 +228,35 @@ def test_convert_hands_its_arguments_on_and_writes_the_file(
     ]
 
 
+def test_convert_quantizes_a_ready_model(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, samples, written = tmp_path / "out.tflite", tmp_path / "samples.npz", tmp_path / "report.json"
+    interpreter = Interpreter(str(path))
+    (signature,) = signatures_of(interpreter.model)
+    shapes = {name: interpreter.model.subgraphs[0].tensors[t].shape for name, t in signature.inputs.items()}
+    random = np.random.default_rng(0)
+    np.savez(samples, **{name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()})
+    calibrated = "--quantize", "int8", "--calibrate", samples
+    found = data(capsys, "convert", path, "-o", out, *calibrated, "--input-type", "int8", "--quantize-report", written)
+    layers = json.loads(written.read_text())["layers"]
+    assert found["conversion"]["quantization"]["layers"] == layers
+    assert any(layer["type"] == "INT8" and layer["sqnr_db"] > 20 for layer in layers)
+    assert Interpreter(str(out)).get_input_details()[0]["dtype"] == np.int8
+    for arguments, message in (
+        (("--quantize", "int16"), "need --calibrate"),
+        (("--quantize", "float16", "--calibrate", samples), "expected --quantize int8 or int16"),
+        (("--quantize", "int8", "--skip", "ADD"), "--skip: no effect without --calibrate"),
+        (("--quantize", "int8", "--calibrate", tmp_path / "none.npz"), "cannot be read"),
+        (("--signature", "x"), "no effect on a .tflite file"),
+    ):
+        assert message in " ".join(failure(capsys, "convert", path, "-o", out, *arguments).split())
+
+
 def test_convert_of_what_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out.tflite"
     assert "no such file or folder" in failure(capsys, "convert", tmp_path / "none.keras", "-o", out)
     (tmp_path / "model.txt").write_text("")
     said = failure(capsys, "convert", tmp_path / "model.txt", "-o", out)
-    assert "expected a .keras or .h5 file, or a SavedModel folder" in " ".join(said.split())
+    assert "expected a .keras, .h5 or .tflite file, or a SavedModel folder" in " ".join(said.split())
     assert not out.exists()
 
 

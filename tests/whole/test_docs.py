@@ -23,14 +23,8 @@ from support.pattern_models import classifier
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
-    *(
-        "docs/architecture.md",
-        "docs/drop_in.md",
-        "docs/glossary.md",
-        "docs/runtimes.md",
-        "docs/threads.md",
-        "docs/backends.md",
-    ),
+    *("docs/architecture.md", "docs/backends.md", "docs/drop_in.md", "docs/glossary.md", "docs/quantization.md"),
+    *("docs/runtimes.md", "docs/threads.md"),
 )
 
 
@@ -98,6 +92,13 @@ def test_the_examples_of_standing_in_run(
         for example in examples:
             exec(compile(example, "drop_in.md", "exec"), {})
     assert "4 nodes on the device" in capsys.readouterr().out
+
+
+@pytest.mark.tensorflow
+def test_the_example_of_quantization_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", _text("docs/quantization.md"), re.S)
+    exec(compile(example, "docs/quantization.md", "exec"), {})
+    assert "3 of 3 results in float became integers, from 32 samples" in capsys.readouterr().out
 
 
 def test_the_example_of_a_back_end_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,9 +1,10 @@
 """Computes now what does not depend on the model's inputs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 import numpy as np
 
+from litecl.converter.fake_quant import FAKE_QUANTS, grid_of
 from litecl.converter.graph import Function, Node, Value, constant
 from litecl.converter.records import Callee
 from litecl.converter.traits import Effects
@@ -29,12 +30,18 @@ def fold_constants(function: Function, evaluate: Evaluate) -> None:
             nodes[node] = None
             folded.update(node.outputs)
     results = [value for node in nodes for value in node.outputs]
-    wanted = [v for v in results if function.is_output(v) or any(user not in nodes for user in v.users)]
+    wanted = [v for v in results if function.is_output(v) or any(_must_see(user, nodes) for user in v.users)]
     if not wanted:
         return
     for value, data in zip(wanted, evaluate(list(nodes), wanted), strict=True):
-        function.replace(value, constant(data, value.name))
+        assert value.producer is not None
+        function.replace(value, constant(data, value.name, grid_of(value.producer)))
     function.tidy()
+
+
+def _must_see(user: Node, nodes: Container[Node]) -> bool:
+    """Return whether a reader is not computed now, or rounds to a range that is kept beside its result."""
+    return user not in nodes or user.op in FAKE_QUANTS
 
 
 def _is_foldable(node: Node, folded: set[Value]) -> bool:

@@ -91,7 +91,8 @@ def _absorb(producer: Node, node: Node, per_channel: Array) -> None:
     inputs = list(producer.inputs) + [None] * (layout.bias + 1 - len(producer.inputs))
     if scaled:
         axes = [-1 if axis == layout.channel_axis else 1 for axis in range(weights.data.ndim)]
-        inputs[layout.weights] = constant((weights.data * vector.reshape(axes)).astype(np.float32), weights.name)
+        grid = None if weights.grid is None else weights.grid.scaled(vector, layout.channel_axis)
+        inputs[layout.weights] = constant((weights.data * vector.reshape(axes)).astype(np.float32), weights.name, grid)
     inputs[layout.bias] = constant(after.astype(np.float32), f"{producer.name}/bias")
     producer.rewire(inputs)
     producer.options = _with_activation(producer, node)
@@ -110,7 +111,9 @@ def _fold_factor(function: Function, node: Node) -> bool:
         return False
     if weights.type != TensorType.FLOAT32:
         return False
-    scaled = constant((weights.data * found[1].astype(np.float64).reshape(())).astype(np.float32), weights.name)
+    factor = found[1].astype(np.float64).reshape(())
+    grid = None if weights.grid is None else weights.grid.scaled(factor, weights.grid.axis)
+    scaled = constant((weights.data * factor).astype(np.float32), weights.name, grid)
     user.rewire([found[0] if v is node.output else scaled if v is weights else v for v in user.inputs])
     function.replace_node(node, [found[0]])
     return True

@@ -1,4 +1,4 @@
-"""``litecl convert``: a Keras file or a SavedModel folder as a ``.tflite`` file."""
+"""``litecl convert``: a Keras file, a SavedModel folder or a ``.tflite`` file as a ``.tflite`` file."""
 
 import argparse
 from collections.abc import Callable, Iterator
@@ -18,12 +18,17 @@ from litecl.perf.cli.summaries import summary_view
 from litecl.perf.cli.tables import size
 from litecl.perf.measure.summary import summarize
 
-HELP = "convert a Keras file or a SavedModel folder to a .tflite file"
+HELP = "convert a Keras file or a SavedModel folder to a .tflite file, or quantize such a file"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("source", type=Path, metavar="SRC", help="a .keras or .h5 file, or a SavedModel folder")
+    parser.add_argument(
+        "source",
+        type=Path,
+        metavar="SRC",
+        help="a .keras or .h5 file, a SavedModel folder, or a .tflite file in float to quantize",
+    )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the .tflite file to write")
     parser.add_argument(
         "--input-shape",
@@ -39,8 +44,49 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lstm", choices=("fused", "while"), default="fused", help="recurrent layers as operators (default) or loops"
     )
-    parser.add_argument("--quantize", choices=("float16", "int8"), help="store weights with fewer bits")
+    _quantization_arguments(parser)
     parser.add_argument("--dump-passes", type=Path, metavar="DIR", help="write the graph as it is after every pass")
+
+
+def _quantization_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--quantize",
+        choices=("float16", "int8", "int16"),
+        help="store weights with fewer bits; with --calibrate, compute with activations of as many bits",
+    )
+    parser.add_argument(
+        "--calibrate",
+        type=Path,
+        metavar="DATA.npz",
+        help="representative samples, an array for each input, that the ranges of activations are measured on",
+    )
+    parser.add_argument(
+        "--calibration",
+        choices=("minmax", "moving_average", "percentile", "mse"),
+        default="minmax",
+        help="how ranges follow from the samples (default: minmax)",
+    )
+    for name in ("input", "output"):
+        parser.add_argument(
+            f"--{name}-type",
+            choices=("float32", "int8", "uint8", "int16"),
+            default="float32",
+            help=f"the type of {name}s of a model with integer activations",
+        )
+    parser.add_argument(
+        "--skip",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="an operator, or a layer by its name or a pattern, that stays in float; once for each",
+    )
+    parser.add_argument("--sensitivity", action="store_true", help="measure the error that each layer adds by itself")
+    parser.add_argument(
+        "--quantize-report",
+        type=Path,
+        metavar="FILE",
+        help="write each layer's scale and error, as JSON (.json) or text",
+    )
 
 
 def run(args: argparse.Namespace) -> Output:
@@ -48,6 +94,7 @@ def run(args: argparse.Namespace) -> Output:
     with _passes() as told:
         content, conversion = _converted(args, told)
         args.output.write_bytes(content)
+    _write_report(args.quantize_report, conversion.quantization)
     summary = summarize(read(content))
     data = {"output": str(args.output), "size_bytes": len(content), **asdict(summary)}
     data["conversion"] = conversion.to_dict()
@@ -61,8 +108,8 @@ def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[b
     source, shapes = args.source, dict(args.input_shape)
     if not source.exists():
         raise FileNotFoundError(f"{source}: no such file or folder")
-    if source.is_file() and source.suffix not in (".keras", ".h5", ".hdf5"):
-        raise ConversionError(f"{source}: expected a .keras or .h5 file, or a SavedModel folder")
+    if source.is_file() and source.suffix not in (".keras", ".h5", ".hdf5", ".tflite"):
+        raise ConversionError(f"{source}: expected a .keras, .h5 or .tflite file, or a SavedModel folder")
     from litecl.converter import Converter
     from litecl.converter.dump import Dump
     from litecl.perf.measure.keras_models import load
@@ -74,15 +121,53 @@ def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[b
         if dump is not None:
             dump(name, module)
 
-    options: dict[str, Any] = {"lstm": args.lstm, "quantize": args.quantize}
+    options: dict[str, Any] = {"lstm": args.lstm, "quantize": _quantization(args)}
     try:
-        if source.is_dir():
+        if source.suffix == ".tflite" and source.is_file():
+            if args.input_shape or args.signature:
+                raise ConversionError("--input-shape and --signature: no effect on a .tflite file")
+            converter = Converter.from_tflite(source, options["quantize"])
+        elif source.is_dir():
             converter = Converter.from_saved_model(source, args.signature, input_shapes=shapes, **options)
         else:
             converter = Converter.from_keras_model(load(source), input_shapes=shapes, **options)
         return converter.convert(observe), converter.report
     except ModuleNotFoundError as error:
         raise ConversionError(f"converting needs TensorFlow ({error}): pip install 'litecl[convert]'") from error
+
+
+def _quantization(args: argparse.Namespace) -> Any:
+    """Return how to quantize: a Quantization if there are samples, else the short form."""
+    from litecl.converter import Quantization
+
+    if args.calibrate is None:
+        _refuse(args, "skip", "sensitivity", "quantize_report")
+        if args.quantize == "int16" or (args.input_type, args.output_type) != ("float32", "float32"):
+            raise ConversionError("integer activations, inputs and outputs need --calibrate DATA.npz")
+        return args.quantize
+    if args.quantize not in ("int8", "int16"):
+        raise ConversionError("--calibrate: expected --quantize int8 or int16 with it")
+    return Quantization(
+        activations=args.quantize,
+        data=str(args.calibrate),
+        method=args.calibration,
+        input_type=args.input_type,
+        output_type=args.output_type,
+        skip=tuple(args.skip),
+        sensitivity=args.sensitivity,
+    )
+
+
+def _refuse(args: argparse.Namespace, *names: str) -> None:
+    """Raise ConversionError for arguments that would have no effect."""
+    given = [f"--{name.replace('_', '-')}" for name in names if getattr(args, name)]
+    if given:
+        raise ConversionError(f"{', '.join(given)}: no effect without --calibrate")
+
+
+def _write_report(path: Path | None, quantization: Any) -> None:
+    if path is not None and quantization is not None:
+        path.write_text(quantization.to_json() if path.suffix == ".json" else f"{quantization}\n")
 
 
 @contextmanager

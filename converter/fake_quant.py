@@ -1,0 +1,44 @@
+"""TensorFlow's FakeQuant operators, with which quantization-aware training rounds numbers to those of few bits."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.converter.graph import Node
+from litecl.converter.records import Grid
+from litecl.interpreter.graph import Array
+
+_OF_VARIABLES = ("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
+FAKE_QUANTS = ("FakeQuantWithMinMaxArgs", *_OF_VARIABLES)
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """The range that a FakeQuant operator rounds to, [1] or one for each index of the last dimension, and how."""
+
+    low: Array
+    high: Array
+    num_bits: int
+    narrow_range: bool
+
+
+def rounding_of(node: Node) -> Rounding | None:
+    """Return what a FakeQuant node does; None for other nodes, and where its range is computed by the model."""
+    if node.op not in FAKE_QUANTS:
+        return None
+    bits, narrow = int(node.attrs["num_bits"]), bool(node.attrs["narrow_range"])
+    if node.op not in _OF_VARIABLES:
+        low, high = (np.full(1, node.attrs[name], np.float32) for name in ("min", "max"))
+        return Rounding(low, high, bits, narrow)
+    known = [node.input(position).data for position in (1, 2)]
+    if known[0] is None or known[1] is None:
+        return None
+    return Rounding(known[0].reshape(-1), known[1].reshape(-1), bits, narrow)
+
+
+def grid_of(node: Node) -> Grid | None:
+    """Return the grid of what a FakeQuant node makes of a constant; None for other nodes and widths."""
+    rounding, rank = rounding_of(node), node.output.rank if node.outputs else None
+    if rounding is None or rank is None or rounding.num_bits != 8:
+        return None
+    return Grid(rounding.low, rounding.high, max(rank - 1, 0))

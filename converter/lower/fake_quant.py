@@ -1,0 +1,20 @@
+"""FakeQuant operators on activations. Those on constants are folded."""
+
+from litecl.converter.fake_quant import FAKE_QUANTS, rounding_of
+from litecl.converter.graph import Value
+from litecl.converter.lower.builder import Builder, Lowering
+from litecl.interpreter.ops.quantize import FAKE_QUANT, FakeQuantOptions
+
+
+def _fake_quant(b: Builder) -> Value:
+    rounding = rounding_of(b.node)
+    if rounding is None:
+        raise b.error("its range must be constant when the model is converted, and is computed")
+    if rounding.low.size != 1:
+        raise b.error("TFLite rounds activations to one range for all channels")
+    low, high = float(rounding.low[0]), float(rounding.high[0])
+    options = FakeQuantOptions(low, high, rounding.num_bits, rounding.narrow_range)
+    return b.op(FAKE_QUANT, [b.node.input(0)], options)
+
+
+LOWERINGS: dict[str, Lowering] = dict.fromkeys(FAKE_QUANTS, _fake_quant)

@@ -1,0 +1,55 @@
+"""The ranges of a model's tensors, measured on representative data by the interpreter."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from litecl.converter.quantization.data import Sample
+from litecl.converter.quantization.observers import Observer, Range
+from litecl.converter.quantization.scales import Affine
+from litecl.converter.quantization.watch import After, Look, Runner
+from litecl.interpreter.graph import Array, Model, Subgraph
+from litecl.interpreter.schema import TensorType
+
+Ranges = Mapping[int, Range]
+"""By tensor, of one subgraph; tensors that had no values are missing."""
+
+
+@dataclass
+class Known:
+    """What is known of the tensors of one subgraph: ranges, and scales that do not follow from them."""
+
+    ranges: dict[int, Range] = field(default_factory=dict)
+    scales: dict[int, Affine] = field(default_factory=dict)
+
+
+def calibrate(model: Model, samples: Sequence[Sample], make: Callable[[], Observer]) -> list[Ranges]:
+    """Return the ranges of the float tensors of each subgraph that samples enter."""
+    entries = {signature.subgraph for signature, _ in samples}
+    seen: dict[int, dict[int, Observer]] = {index: {} for index in entries}
+    looks = {index: _looks(model.subgraphs[index], seen[index], make) for index in entries}
+    run = Runner(model, looks)
+    for sample in samples:
+        run(sample)
+    return [_ranges(seen.get(index, {})) for index in range(len(model.subgraphs))]
+
+
+def _looks(graph: Subgraph, seen: dict[int, Observer], make: Callable[[], Observer]) -> After:
+    def looking(tensors: Sequence[int]) -> list[tuple[Sequence[int], Look]]:
+        floats = [t for t in tensors if graph.tensors[t].type == TensorType.FLOAT32 and graph.tensors[t].data is None]
+        return [([t], _seeing(seen.setdefault(t, make()))) for t in floats]
+
+    after: dict[int | None, list[tuple[Sequence[int], Look]]] = {None: looking(graph.inputs)}
+    after |= {number: looking(node.outputs) for number, node in enumerate(graph.nodes)}
+    return after
+
+
+def _seeing(observer: Observer) -> Look:
+    def look(values: Sequence[Array]) -> None:
+        observer.see(values[0])
+
+    return look
+
+
+def _ranges(seen: Mapping[int, Observer]) -> Ranges:
+    found = {tensor: observer.range() for tensor, observer in seen.items()}
+    return {tensor: values for tensor, values in found.items() if values is not None}

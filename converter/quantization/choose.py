@@ -1,0 +1,156 @@
+"""Which nodes of a subgraph become integer ones, and why the others do not."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from litecl.converter.quantization.calibrate import Ranges
+from litecl.converter.quantization.options import Quantization
+from litecl.converter.quantization.rules import RULES, STAY, Rule
+from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.graph import ABSENT, Node, Subgraph
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The rules of the nodes that become integer ones, and the reasons of those on floats that do not, by number."""
+
+    rules: Mapping[int, Rule]
+    reasons: Mapping[int, str]
+
+
+def operands(graph: Subgraph, node: Node, rule: Rule) -> list[int]:
+    """Return the positions of a node's inputs that are activations."""
+    return [
+        position
+        for position, tensor in enumerate(node.inputs)
+        if tensor != ABSENT
+        and position not in rule.weights
+        and position != rule.bias
+        and graph.tensors[tensor].type == TensorType.FLOAT32
+    ]
+
+
+def results(graph: Subgraph, node: Node) -> list[int]:
+    """Return the float tensors that a node writes."""
+    return [t for t in node.outputs if graph.tensors[t].type == TensorType.FLOAT32]
+
+
+def choose(graph: Subgraph, ranges: Ranges, how: Quantization, refused: Mapping[int, str]) -> Chosen:
+    """Choose the nodes of a subgraph whose float tensors have the given ranges; ``refused`` ones stay in float."""
+    rules, reasons = {}, {}
+    for number, node in enumerate(graph.nodes):
+        if not _on_floats(graph, node):
+            continue
+        reason = refused.get(number) or _reason(graph, node, ranges, how)
+        if reason is None:
+            rules[number] = RULES[node.op]
+        else:
+            reasons[number] = reason
+    stay = set(rules) - _among_integers(graph, rules, how)
+    alone = dict.fromkeys(stay, "only moves what is in float before and after it")
+    return Chosen({n: rule for n, rule in rules.items() if n not in stay}, reasons | alone)
+
+
+def _on_floats(graph: Subgraph, node: Node) -> bool:
+    tensors = (t for t in (*node.inputs, *node.outputs) if t != ABSENT)
+    return any(graph.tensors[t].type == TensorType.FLOAT32 for t in tensors)
+
+
+def _reason(graph: Subgraph, node: Node, ranges: Ranges, how: Quantization) -> str | None:
+    rule, type_ = RULES.get(node.op), TensorType[(how.activations or "").upper()]
+    if is_named(graph, node, how.skip):
+        return "it is named in skip"
+    if rule is None:
+        return STAY.get(node.op, "it has no integer kernel")
+    if type_ not in rule.types:
+        return f"it has no kernel for {type_.name} activations"
+    if rule.shared and getattr(node.options, "fused_activation_function", None) not in (None, *_PLAIN):
+        return "its activation is not one of integers"
+    return _of_constants(graph, node, rule) or _of_ranges(graph, node, rule, ranges)
+
+
+_PLAIN = (ActivationFunctionType.NONE, ActivationFunctionType.RELU, ActivationFunctionType.RELU6)
+
+
+def is_named(graph: Subgraph, node: Node, names: Sequence[str]) -> bool:
+    """Return True if a node's operator, or the name of one of its outputs, is matched by one of some patterns."""
+    return any(name == node.op.name or _matches(graph.tensors[t].name, name) for name in names for t in node.outputs)
+
+
+def check_names(graphs: Sequence[Subgraph], names: Sequence[str]) -> None:
+    """Raise ConversionError for a name that stands for no layer."""
+    unknown = [n for n in names if not any(is_named(graph, node, [n]) for graph in graphs for node in graph.nodes)]
+    if unknown:
+        raise ConversionError(f"quantize: skip: no operator and no layer is named {', '.join(map(repr, unknown))}")
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """Match a tensor's name, or adjacent ones of its parts between slashes (of names that are joined by ``;``)."""
+    return any(fnmatchcase(part, pattern) for part in _parts(name))
+
+
+def _parts(name: str) -> Iterator[str]:
+    yield name
+    for single in name.split(";"):
+        parts = single.split("/")
+        for first in range(len(parts)):
+            for last in range(first + 1, len(parts) + 1):
+                yield "/".join(parts[first:last])
+
+
+def _of_constants(graph: Subgraph, node: Node, rule: Rule) -> str | None:
+    positions = [*rule.weights, *([] if rule.bias is None else [rule.bias])]
+    for position in positions:
+        tensor = node.inputs[position] if position < len(node.inputs) else ABSENT
+        if tensor == ABSENT and position == rule.bias:
+            continue
+        spec = graph.tensors[tensor]
+        if spec.data is None or spec.type != TensorType.FLOAT32:
+            return f"its operand {position} is no constant in float32"
+    return None
+
+
+def _of_ranges(graph: Subgraph, node: Node, rule: Rule, ranges: Ranges) -> str | None:
+    read = [node.inputs[position] for position in operands(graph, node, rule)]
+    written = [] if rule.fixed else results(graph, node)
+    for tensor in (*read, *written):
+        spec = graph.tensors[tensor]
+        if spec.is_variable:
+            return f"{spec.name!r} is a variable"
+        if spec.data is None and tensor not in ranges:
+            return f"{spec.name!r} had no values in the representative data"
+    return None
+
+
+def _among_integers(graph: Subgraph, rules: Mapping[int, Rule], how: Quantization) -> set[int]:
+    """Return the nodes without those that only move elements which are in float before and after them."""
+    made = {t: number for number, node in enumerate(graph.nodes) for t in node.outputs}
+    readers: dict[int, list[int]] = {}
+    for number, node in enumerate(graph.nodes):
+        for tensor in node.inputs:
+            readers.setdefault(tensor, []).append(number)
+    integers = {number for number, rule in rules.items() if not rule.moves}
+    entering = set(graph.inputs) if how.input_type != "float32" else set()
+    leaving = set(graph.outputs) if how.output_type != "float32" else set()
+
+    def fed(number: int) -> bool:
+        read = (
+            graph.nodes[number].inputs[position] for position in operands(graph, graph.nodes[number], rules[number])
+        )
+        return any(t in entering or made.get(t) in integers for t in read)
+
+    def awaited(number: int) -> bool:
+        written = results(graph, graph.nodes[number])
+        read = [reader for t in written for reader in readers.get(t, [])]
+        left = [t for t in written if t in graph.outputs]
+        return bool(read or left) and integers.issuperset(read) and leaving.issuperset(left)
+
+    waiting = set(rules) - integers
+    while True:
+        more = {number for number in waiting if fed(number) or awaited(number)}
+        if not more:
+            return integers
+        integers |= more
+        waiting -= more

@@ -1,0 +1,137 @@
+"""Representative data sets: the forms that they come in, as samples of named inputs.
+
+A data set is a function that returns samples (as TFLiteConverter's ``representative_dataset``), the samples themselves,
+a mapping from the names of inputs to arrays that hold all samples along their first dimension, one such array where the
+model has one input, or the path of an .npz file with such a mapping. A sample is a list or tuple of the inputs in
+order, a mapping of names to inputs, the one input, or a pair of the key of a signature and one of these.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from litecl.converter.quantization.options import Quantization
+from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.graph import Array, Model, Signature
+
+Sample = tuple[Signature, dict[str, Array]]
+
+
+def signatures_of(model: Model) -> tuple[Signature, ...]:
+    """Return the model's signatures, or one by tensor names for a model that has none."""
+    if model.signatures:
+        return model.signatures
+    graph = model.subgraphs[0]
+    inputs, outputs = (
+        {graph.tensors[t].name or str(t): t for t in tensors} for tensors in (graph.inputs, graph.outputs)
+    )
+    return (Signature("serving_default", inputs, outputs),)
+
+
+def samples(how: Quantization, model: Model) -> list[Sample]:
+    """Return the samples of a data set, checked against the model's inputs. Raises ConversionError if there are none.
+
+    They are all kept: what a function returns can often be read only once.
+    """
+    if how.data is None:
+        raise ConversionError(
+            f'quantize: activations="{how.activations}" need representative data: give Quantization(data=...)'
+        )
+    signatures = signatures_of(model)
+    try:
+        found = list(islice(_samples(how.data, model, signatures), how.samples))
+    except OSError as error:
+        raise ConversionError(f"quantize: the representative data cannot be read: {error}") from error
+    if not found:
+        raise ConversionError("quantize: the representative data has no samples")
+    return [_checked(index, key, values, model, signatures) for index, (key, values) in enumerate(found)]
+
+
+def _samples(data: Any, model: Model, signatures: Sequence[Signature]) -> Iterator[tuple[str | None, Any]]:
+    if callable(data):
+        data = data()
+    if isinstance(data, str | PathLike):
+        data = dict(np.load(data))
+    if isinstance(data, np.ndarray):
+        data = {next(iter(signatures[0].inputs)): data}
+    if isinstance(data, Mapping):
+        yield from ((None, sample) for sample in _batches(data, _batch(model, signatures[0])))
+        return
+    for sample in data:
+        if isinstance(sample, tuple) and len(sample) == 2 and isinstance(sample[0], str):
+            yield sample
+        else:
+            yield None, sample
+
+
+def _batch(model: Model, signature: Signature) -> int:
+    """Return the size of batch that a signature's inputs are declared with; 1 where it is open."""
+    specs = [model.subgraphs[signature.subgraph].tensors[t] for t in signature.inputs.values()]
+    return max((spec.shape[0] for spec in specs if spec.shape), default=1)
+
+
+def _batches(data: Mapping[str, Any], size: int) -> Iterator[dict[str, Array]]:
+    """Return samples of ``size`` elements each along the first dimension of all arrays."""
+    arrays = {name: np.asarray(values) for name, values in data.items()}
+    counts = {name: values.shape[0] if values.ndim else 0 for name, values in arrays.items()}
+    if len(set(counts.values())) > 1:
+        raise ConversionError(f"quantize: the representative data's arrays differ in their first dimension: {counts}")
+    for start in range(0, next(iter(counts.values()), 0) // size * size, size):
+        yield {name: values[start : start + size] for name, values in arrays.items()}
+
+
+def _checked(
+    index: int, key: str | None, sample: Any, model: Model, signatures: Sequence[Signature]
+) -> tuple[Signature, dict[str, Array]]:
+    signature = _signature(index, key, sample, signatures)
+    if not isinstance(sample, Mapping):
+        sample = sample if isinstance(sample, list | tuple) else [sample]
+        names = _in_order(model, signature)
+        if len(sample) != len(names):
+            raise ConversionError(f"quantize: sample {index}: expected inputs {names}, got {len(sample)} arrays")
+        sample = dict(zip(names, sample, strict=True))
+    if sample.keys() != signature.inputs.keys():
+        raise ConversionError(
+            f"quantize: sample {index}: expected inputs {sorted(signature.inputs)}, got {sorted(sample)}"
+        )
+    graph = model.subgraphs[signature.subgraph]
+    return signature, {
+        name: _value(f"sample {index}, input {name!r}", value, graph.tensors[signature.inputs[name]])
+        for name, value in sample.items()
+    }
+
+
+def _signature(index: int, key: str | None, sample: Any, signatures: Sequence[Signature]) -> Signature:
+    if key is not None:
+        named = next((s for s in signatures if s.key == key), None)
+        if named is None:
+            raise ConversionError(
+                f"quantize: sample {index}: expected a signature of {[s.key for s in signatures]}, got {key!r}"
+            )
+        return named
+    if isinstance(sample, Mapping):
+        return next((s for s in signatures if s.inputs.keys() == sample.keys()), signatures[0])
+    return signatures[0]
+
+
+def _in_order(model: Model, signature: Signature) -> list[str]:
+    names = {tensor: name for name, tensor in signature.inputs.items()}
+    return [names[t] for t in model.subgraphs[signature.subgraph].inputs if t in names]
+
+
+def _value(where: str, value: Any, spec: Any) -> Array:
+    array = np.asarray(value)
+    if array.dtype.kind == "f" and spec.dtype.kind == "f":
+        array = array.astype(spec.dtype)
+    declared = spec.shape_signature or spec.shape or ()
+    fits = len(array.shape) == len(declared) and all(
+        d in (-1, n) or axis == 0 for axis, (d, n) in enumerate(zip(declared, array.shape, strict=True))
+    )
+    if array.dtype != spec.dtype or not fits:
+        raise ConversionError(
+            f"quantize: {where}: expected {spec.dtype} {list(declared)}, got {array.dtype} {list(array.shape)}"
+        )
+    return array

@@ -1,0 +1,158 @@
+"""The scale of every activation: one for each tensor, or one for all that operators tie together."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from litecl.converter.quantization.calibrate import Known, Ranges
+from litecl.converter.quantization.choose import operands, results
+from litecl.converter.quantization.observers import Range, range_of
+from litecl.converter.quantization.rules import Rule
+from litecl.converter.quantization.scales import Affine, affine, given, range_held, same
+from litecl.interpreter.graph import Subgraph
+from litecl.interpreter.schema import TensorType
+
+Use = tuple[int, int]
+"""A constant as an operand: a node and a position. Each use may have a scale of its own."""
+
+_Member = int | Use
+
+
+@dataclass(frozen=True)
+class Scales:
+    """The quantization of tensors, as their producers write them, and of operands, as nodes need to read them."""
+
+    tensors: Mapping[int, Affine]
+    operands: Mapping[Use, Affine]
+
+
+def assign(graph: Subgraph, rules: Mapping[int, Rule], known: Known, type_: TensorType) -> Scales:
+    """Return the scales of all activations of the nodes that have rules.
+
+    A scale that is known, or that an operator prescribes, stays so through operators that share scales, unless they
+    join the tensor with something else: there it is brought to the scale of the others.
+    """
+    work = _Assignment(graph, rules, known.ranges, type_, dict(known.scales))
+    work.fix()
+    work.tie()
+    return work.scales()
+
+
+class _Assignment:
+    def __init__(
+        self,
+        graph: Subgraph,
+        rules: Mapping[int, Rule],
+        ranges: Ranges,
+        type_: TensorType,
+        fixed: dict[int, Affine],
+    ) -> None:
+        self._graph, self._rules, self._ranges, self._type = graph, rules, ranges, type_
+        self._fixed = fixed
+        self._parents: dict[_Member, _Member] = {}
+        self._joined: dict[_Member, list[Range]] = {}  # ranges of what is brought to a group's scale
+
+    def fix(self) -> None:
+        """Find the tensors whose scale an operator prescribes, and those that take it over."""
+        for number, rule in sorted(self._rules.items()):
+            written = results(self._graph, self._graph.nodes[number])
+            if rule.fixed:
+                self._fixed |= dict.fromkeys(written, given(*rule.fixed[self._type]))
+            elif rule.shared:
+                common = self._common(number, rule)
+                if common is not None:
+                    self._fixed |= {t: common for t in written if t not in self._fixed}
+
+    def _common(self, number: int, rule: Rule) -> Affine | None:
+        """Return the quantization that all operands of a node have, if it is fixed and holds all of its constants."""
+        found: list[Affine] = []
+        constants: list[Range] = []
+        for tensor, use in self._operands(number, rule):
+            if isinstance(use, tuple):
+                constants += [] if rule.clips else [self._range(use)]
+            elif tensor in self._fixed:
+                found.append(self._fixed[tensor])
+            else:
+                return None
+        if not found or not all(same(found[0], other) for other in found):
+            return None
+        held = range_held(found[0], self._type)
+        return found[0] if all(held.holds(r) for r in constants) else None
+
+    def tie(self) -> None:
+        """Put tensors that share a scale into one group."""
+        for number, rule in self._rules.items():
+            if not rule.shared:
+                continue
+            written = [t for t in results(self._graph, self._graph.nodes[number]) if t not in self._fixed]
+            if not written:
+                continue
+            for tensor in written[1:]:
+                self._unite(written[0], tensor)
+            for tensor, member in self._operands(number, rule):
+                if rule.clips and isinstance(member, tuple):
+                    continue
+                if tensor in self._fixed:
+                    self._joined.setdefault(written[0], []).append(self._range(tensor))
+                else:
+                    self._unite(written[0], member)
+
+    def scales(self) -> Scales:
+        """Return the scales of the groups, and of what is alone."""
+        known = {root: affine(values, self._type) for root, values in self._groups().items()}
+
+        def scale(tensor: int, member: _Member) -> Affine:
+            return self._fixed.get(tensor) or known[self._root(member)]
+
+        written = [t for number in self._rules for t in results(self._graph, self._graph.nodes[number])]
+        tensors = {t: scale(t, t) for t in written}
+        of_operands: dict[Use, Affine] = {}
+        for number, rule in self._rules.items():
+            node = self._graph.nodes[number]
+            positions = operands(self._graph, node, rule)
+            for (tensor, member), position in zip(self._operands(number, rule), positions, strict=True):
+                of_operands[number, position] = scale(tensor, member)
+                if not isinstance(member, tuple):
+                    tensors[tensor] = scale(tensor, member)
+            if rule.shared:  # a fixed operand is brought to the scale of the results
+                of_operands |= {(number, p): tensors[t] for t in results(self._graph, node)[:1] for p in positions}
+        return Scales(tensors, of_operands)
+
+    def _groups(self) -> dict[_Member, Range]:
+        """Return the range of all members of each group, by its root."""
+        groups: dict[_Member, Range] = {}
+        for member in self._members():
+            root, values = self._root(member), self._range(member)
+            for more in self._joined.get(member, ()):
+                values |= more
+            groups[root] = groups[root] | values if root in groups else values
+        return groups
+
+    def _operands(self, number: int, rule: Rule) -> list[tuple[int, _Member]]:
+        """Return the tensors that a node reads as activations, and what each is as a member of a group."""
+        node = self._graph.nodes[number]
+        read = [(node.inputs[position], position) for position in operands(self._graph, node, rule)]
+        return [(t, t if self._graph.tensors[t].data is None else (number, position)) for t, position in read]
+
+    def _members(self) -> Iterator[_Member]:
+        seen: dict[_Member, None] = {}
+        for number, rule in self._rules.items():
+            seen |= dict.fromkeys(results(self._graph, self._graph.nodes[number]))
+            seen |= dict.fromkeys(member for _, member in self._operands(number, rule))
+        yield from (member for member in seen if member not in self._fixed)
+
+    def _range(self, member: _Member) -> Range:
+        if not isinstance(member, tuple):
+            return self._ranges.get(member) or range_held(self._fixed[member], self._type)
+        data = self._graph.tensors[self._graph.nodes[member[0]].inputs[member[1]]].data
+        assert data is not None
+        return range_of(data) or Range(0.0, 0.0)
+
+    def _root(self, member: _Member) -> _Member:
+        while member in self._parents:
+            member = self._parents[member]
+        return member
+
+    def _unite(self, a: _Member, b: _Member) -> None:
+        a, b = self._root(a), self._root(b)
+        if a != b:
+            self._parents[b] = a

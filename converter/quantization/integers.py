@@ -1,0 +1,113 @@
+"""A float model as one that computes with integers."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from litecl.converter.quantization.calibrate import Known, Ranges
+from litecl.converter.quantization.choose import Chosen, choose
+from litecl.converter.quantization.data import signatures_of
+from litecl.converter.quantization.groups import Scales, assign
+from litecl.converter.quantization.options import Quantization
+from litecl.converter.quantization.rewrite import Borders, Rewritten, rewrite
+from litecl.converter.quantization.scales import affine
+from litecl.interpreter.errors import ConversionError, ModelError
+from litecl.interpreter.graph import ABSENT, Model, Signature, Subgraph
+from litecl.interpreter.op import Op
+from litecl.interpreter.schema import TensorType
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """A subgraph that was quantized: what became of its nodes, with what scales."""
+
+    known: Known
+    chosen: Chosen
+    scales: Scales
+    rewritten: Rewritten
+
+
+def quantize_model(
+    model: Model,
+    how: Quantization,
+    known: Mapping[int, Known],
+    refused: Mapping[int, Mapping[int, str]] | None = None,
+) -> tuple[Model, Mapping[int, Quantized]]:
+    """Return the model on integers, and what became of each subgraph of whose tensors something is known.
+
+    Subgraphs of loops and branches stay in float. The model has signatures, also where it had none.
+    refused: nodes that stay in float, by subgraph and number, each with the reason.
+    """
+    given = refused or {}
+    done = {i: _quantize(model.subgraphs[i], part, how, given.get(i, {})) for i, part in known.items()}
+    if how.strict:
+        _check(model, done)
+    graphs = tuple(done[i].rewritten.graph if i in done else graph for i, graph in enumerate(model.subgraphs))
+    signatures = tuple(_renamed(s, done[s.subgraph]) if s.subgraph in done else s for s in signatures_of(model))
+    return replace(model, subgraphs=graphs, signatures=signatures), done
+
+
+def _renamed(signature: Signature, done: Quantized) -> Signature:
+    inputs = {name: done.rewritten.inputs[t] for name, t in signature.inputs.items()}
+    outputs = {name: done.rewritten.outputs.get(t, t) for name, t in signature.outputs.items()}
+    return replace(signature, inputs=inputs, outputs=outputs)
+
+
+def _quantize(graph: Subgraph, known: Known, how: Quantization, given: Mapping[int, str]) -> Quantized:
+    assert how.activations is not None
+    type_ = TensorType[how.activations.upper()]
+    borders = Borders(TensorType[how.input_type.upper()], TensorType[how.output_type.upper()])
+    refused = dict(given)
+    while True:
+        chosen = choose(graph, known.ranges, how, refused)
+        assigned = assign(graph, chosen.rules, known, type_)
+        scales = _with_borders(graph, assigned, known.ranges, type_, borders)
+        rewritten = rewrite(graph, chosen.rules, scales, type_, borders, how.per_channel)
+        found = dict(_refusals(rewritten, chosen))
+        if not found:
+            return Quantized(known, chosen, scales, rewritten)
+        refused |= found
+
+
+def _with_borders(graph: Subgraph, scales: Scales, ranges: Ranges, type_: TensorType, borders: Borders) -> Scales:
+    """Return the scales with those of integer inputs and outputs that only nodes in float read or write."""
+    wanted = [*(graph.inputs if borders.inputs != TensorType.FLOAT32 else ())]
+    wanted += [*(graph.outputs if borders.outputs != TensorType.FLOAT32 else ())]
+    missing = [t for t in wanted if t not in scales.tensors and graph.tensors[t].type == TensorType.FLOAT32]
+    for tensor in missing:
+        if tensor not in ranges:
+            raise ConversionError(
+                f"quantize: {graph.tensors[tensor].name!r} had no values in the representative data, so it cannot be "
+                "an integer input or output"
+            )
+    return replace(scales, tensors={**scales.tensors, **{t: affine(ranges[t], type_) for t in missing}})
+
+
+def _refusals(rewritten: Rewritten, chosen: Chosen) -> Iterator[tuple[int, str]]:
+    """Return the nodes that no integer kernel takes as they are, each with the reason."""
+    graph = rewritten.graph
+    for number in chosen.rules:
+        node = graph.nodes[rewritten.nodes[number]]
+        assert isinstance(node.op, Op)
+        inputs = [None if t == ABSENT else graph.tensors[t] for t in node.inputs]
+        outputs = [graph.tensors[t] for t in node.outputs]
+        if any(spec is not None and spec.shape is None for spec in inputs):
+            continue
+        try:
+            node.op.infer(node.options, inputs)
+            if node.op.bind is not None:
+                node.op.bind(node.options, inputs, outputs)
+        except ModelError as error:
+            yield number, str(error)
+
+
+def _check(model: Model, done: Mapping[int, Quantized]) -> None:
+    """Raise ConversionError that names all operators on floats."""
+    lines = [
+        f"{model.subgraphs[index].nodes[number].op.name} "
+        f"{model.subgraphs[index].tensors[model.subgraphs[index].nodes[number].outputs[0]].name!r}: {reason}"
+        for index, quantized in done.items()
+        for number, reason in quantized.chosen.reasons.items()
+        if model.subgraphs[index].nodes[number].outputs
+    ]
+    if lines:
+        raise ConversionError("quantize: strict, and these operators stay in float:\n  " + "\n  ".join(lines))

@@ -1,0 +1,69 @@
+"""The quantization of a finished model, of any kind."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from litecl.converter.quantization.aware import absorb, is_trained, without_grids
+from litecl.converter.quantization.calibrate import Known, calibrate
+from litecl.converter.quantization.choose import check_names
+from litecl.converter.quantization.data import Sample, samples, signatures_of
+from litecl.converter.quantization.dynamic_range import dynamic_range
+from litecl.converter.quantization.halves import halves
+from litecl.converter.quantization.integers import quantize_model
+from litecl.converter.quantization.measure import measure
+from litecl.converter.quantization.observers import observer
+from litecl.converter.quantization.options import Quantization
+from litecl.converter.quantization.report import QuantizationReport
+from litecl.converter.quantization.substitute import with_integer_kernels, with_wide_constants
+from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.graph import Model, Subgraph
+from litecl.interpreter.schema import TensorType
+
+
+def quantize(model: Model, how: Quantization | None) -> tuple[Model, QuantizationReport | None]:
+    """Return the model as ``how`` says, and what that did to it; None leaves it as it is.
+
+    There is a report where activations are integers. A model that was trained for quantization becomes one on integers
+    with int8 weights in any case, for that is what it was trained for.
+    """
+    if how is None:
+        return without_grids(model), None
+    wide = with_wide_constants(model)
+    if how.activations is None and how.weights == "int8" and is_trained(wide):
+        how = replace(how, activations="int8")
+    if how.activations is None:
+        narrow = replace(wide, subgraphs=tuple(_with_narrow_weights(graph, how) for graph in wide.subgraphs))
+        return without_grids(narrow), None
+    quantized, report = _on_integers(wide, how)
+    return replace(without_grids(quantized), signatures=quantized.signatures if model.signatures else ()), report
+
+
+def _with_narrow_weights(graph: Subgraph, how: Quantization) -> Subgraph:
+    return halves(graph) if how.weights == "float16" else dynamic_range(graph, how.per_channel)
+
+
+def _on_integers(model: Model, how: Quantization) -> tuple[Model, QuantizationReport]:
+    assert how.activations is not None
+    trained, type_ = is_trained(model), TensorType[how.activations.upper()]
+    floats, known = absorb(with_integer_kernels(model, type_), type_)
+    used = [] if trained and how.data is None else samples(how, floats)
+    known = _measured(floats, how, used, known)
+    check_names([floats.subgraphs[i] for i in known], how.skip)
+    quantized, done = quantize_model(floats, how, known)
+    return quantized, measure(floats, quantized, done, how, used)
+
+
+def _measured(
+    model: Model, how: Quantization, used: Sequence[Sample], trained: Mapping[int, Known]
+) -> Mapping[int, Known]:
+    """Return what is known of each entry subgraph: ranges that were measured, and those of training, which count."""
+    if not used:
+        return {s.subgraph: trained[s.subgraph] for s in signatures_of(model)}
+    ranges = calibrate(model, used, observer(how))
+    entries = {signature.subgraph for signature, _ in used}
+    without = [s.key for s in signatures_of(model) if s.subgraph not in entries]
+    if without:
+        raise ConversionError(
+            f"quantize: the representative data has no samples for signatures {without}: give pairs of key and sample"
+        )
+    return {i: Known({**ranges[i], **trained[i].ranges}, trained[i].scales) for i in entries}

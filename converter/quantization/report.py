@@ -1,0 +1,113 @@
+"""What quantization did to a model: for each layer its scale, and how far it is from the model in float."""
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A result of a node that works on floats in the model.
+
+    subgraph, node: which, in the model in float. name: of the result's tensor. reason: why it stays in float, None if
+    it does not. type, scale, zero_point: of the result's integers. low, high: the range that was measured.
+    saturated: the share of the result's integers that are the smallest or the largest of their type.
+    error: the root of the mean squared difference from the model in float. sqnr_db: the ratio of the squared signal to
+    that difference, with the errors of all layers before. own_sqnr_db: the same if the layer alone computes with
+    integers, from operands without error. output_sqnr_db: that of the model's outputs if this layer alone computes with
+    integers (measured with ``sensitivity=True``). An infinite ratio means no difference.
+    """
+
+    subgraph: int
+    node: int
+    op: str
+    name: str
+    reason: str | None = None
+    type: str | None = None
+    scale: float | None = None
+    zero_point: int | None = None
+    low: float | None = None
+    high: float | None = None
+    saturated: float | None = None
+    error: float | None = None
+    sqnr_db: float | None = None
+    own_sqnr_db: float | None = None
+    output_sqnr_db: float | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """An output of a signature: its difference from the model in float, as in ``Layer``."""
+
+    signature: str
+    name: str
+    error: float
+    sqnr_db: float
+
+
+@dataclass(frozen=True)
+class QuantizationReport:
+    """What quantization with integer activations did.
+
+    layers: a row for every result of a node on floats. outputs: the whole model's difference from the one in float.
+    samples: how many were used for ranges. measured: how many for errors.
+    """
+
+    layers: tuple[Layer, ...]
+    outputs: tuple[Output, ...]
+    samples: int
+    measured: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain data; infinite ratios are None, as JSON has no infinity."""
+        data: dict[str, Any] = _finite(asdict(self))
+        return {"schema_version": SCHEMA_VERSION, **data}
+
+    def to_json(self) -> str:
+        """Return the report as JSON text."""
+        return json.dumps(self.to_dict(), indent=1)
+
+    def most_sensitive(self) -> list[Layer]:
+        """Return the layers whose own error is known, the worst first."""
+        known = [layer for layer in self.layers if _harm(layer) is not None]
+        return sorted(known, key=lambda layer: _harm(layer) or 0.0)
+
+    def __str__(self) -> str:
+        integers = [layer for layer in self.layers if layer.reason is None]
+        lines = [f"{len(integers)} of {len(self.layers)} results in float became integers, from {self.samples} samples"]
+        lines += [f"output {o.name} of {o.signature}: error {o.error:.3g}, SQNR {_db(o.sqnr_db)}" for o in self.outputs]
+        header = ("op", "range", "scale", "zero", "saturated", "SQNR", "alone", "output", "name")
+        rows = [header, *(_row(layer) for layer in integers)]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
+        lines += ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+        lines += [f"in float: {x.op} {x.name}: {x.reason}" for x in self.layers if x.reason is not None]
+        return "\n".join(lines)
+
+
+def _harm(layer: Layer) -> float | None:
+    return layer.own_sqnr_db if layer.output_sqnr_db is None else layer.output_sqnr_db
+
+
+def _row(layer: Layer) -> tuple[str, ...]:
+    spread = "" if layer.low is None else f"{layer.low:.4g} to {layer.high:.4g}"
+    share = "" if layer.saturated is None else f"{layer.saturated:.2%}"
+    numbers = (layer.sqnr_db, layer.own_sqnr_db, layer.output_sqnr_db)
+    return (layer.op, spread, f"{layer.scale:.4g}", str(layer.zero_point), share, *map(_db, numbers), layer.name)
+
+
+def _db(ratio: float | None) -> str:
+    if ratio is None:
+        return ""
+    return "exact" if math.isinf(ratio) else f"{ratio:.1f} dB"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+    return [_finite(item) for item in value]

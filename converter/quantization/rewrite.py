@@ -1,0 +1,269 @@
+"""A subgraph with integers in place of floats."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from litecl.converter.quantization.choose import operands, results
+from litecl.converter.quantization.groups import Scales
+from litecl.converter.quantization.rules import Rule
+from litecl.converter.quantization.scales import Affine, bias, channels, given, integers, same
+from litecl.converter.versions import version_of
+from litecl.interpreter.graph import ABSENT, Array, Node, Subgraph, TensorSpec
+from litecl.interpreter.op import NoOptions, Op
+from litecl.interpreter.ops.quantize import DEQUANTIZE, QUANTIZE
+from litecl.interpreter.schema import TensorType
+
+_LARGEST_BIAS = 1 << 30
+_FLOAT32 = TensorType.FLOAT32
+
+
+@dataclass(frozen=True)
+class Borders:
+    """The types of a model's inputs and outputs that are floats."""
+
+    inputs: TensorType = _FLOAT32
+    outputs: TensorType = _FLOAT32
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A subgraph on integers.
+
+    stored: the old tensors that are stored as integers, each with its new index. inputs, outputs: the new indices of
+    the old ones. nodes: the new number of every old node.
+    """
+
+    graph: Subgraph
+    stored: Mapping[int, int]
+    inputs: Mapping[int, int]
+    outputs: Mapping[int, int]
+    nodes: Mapping[int, int]
+
+
+def rewrite(
+    graph: Subgraph,
+    rules: Mapping[int, Rule],
+    scales: Scales,
+    type_: TensorType,
+    borders: Borders,
+    per_channel: bool = True,
+) -> Rewritten:
+    """Return a subgraph in which the nodes that have rules compute with integers of a type."""
+    work = _Rewrite(graph, rules, scales, type_, per_channel)
+    inputs = work.enter(borders.inputs)
+    for number, node in enumerate(graph.nodes):
+        work.add(number, node)
+    outputs = work.leave(borders.outputs)
+    return work.finished(inputs, outputs)
+
+
+class _Rewrite:
+    """The new subgraph as it grows. Tensors keep their indices as floats; integers get new ones."""
+
+    def __init__(
+        self, graph: Subgraph, rules: Mapping[int, Rule], scales: Scales, type_: TensorType, per_channel: bool
+    ) -> None:
+        self._graph, self._rules, self._scales, self._type = graph, rules, scales, type_
+        self._per_channel = per_channel
+        self._tensors = list(graph.tensors)
+        self._nodes: list[Node] = []
+        self._numbers: dict[int, int] = {}
+        self._stored: dict[int, int] = {}  # float tensors that have integers, as their producers write them
+        self._floats = {t for t in graph.inputs if graph.tensors[t].type == _FLOAT32}  # those that are there as floats
+        self._brought: dict[tuple[int, bytes], int] = {}  # integers brought to another scale
+        self._constants: dict[tuple[int, TensorType, bytes, bool], int] = {}
+
+    # Borders
+
+    def enter(self, type_: TensorType) -> tuple[int, ...]:
+        """Return the inputs of the new subgraph."""
+        if type_ == _FLOAT32:
+            return self._graph.inputs
+        return tuple(self._entering(tensor, type_) for tensor in self._graph.inputs)
+
+    def _entering(self, tensor: int, type_: TensorType) -> int:
+        scale = self._scales.tensors.get(tensor)
+        if self._graph.tensors[tensor].type != _FLOAT32 or scale is None:
+            return tensor
+        self._floats.discard(tensor)
+        if type_ == self._type:
+            self._stored[tensor] = self._integer(tensor, scale)
+            return self._stored[tensor]
+        # UINT8 is what INT8 is, 128 steps higher.
+        shifted = given(float(scale.scale[0]), int(scale.zero_point[0]) + 128)
+        outer = self._new(tensor, type_, shifted)
+        self._stored[tensor] = self._integer(tensor, scale)
+        self._convert(QUANTIZE, outer, self._stored[tensor])
+        return outer
+
+    def leave(self, type_: TensorType) -> tuple[int, ...]:
+        """Return the outputs of the new subgraph."""
+        return tuple(self._leaving(tensor, type_) for tensor in self._graph.outputs)
+
+    def _leaving(self, tensor: int, type_: TensorType) -> int:
+        scale = self._scales.tensors.get(tensor)
+        if self._graph.tensors[tensor].type != _FLOAT32 or type_ == _FLOAT32 or scale is None:
+            return self._float(tensor)
+        inner = self._as(tensor, scale)
+        if type_ == self._type:
+            return inner
+        shifted = given(float(scale.scale[0]), int(scale.zero_point[0]) + 128)
+        outer = self._new(tensor, type_, shifted)
+        self._convert(QUANTIZE, inner, outer)
+        return outer
+
+    # Nodes
+
+    def add(self, number: int, node: Node) -> None:
+        """Add a node, on integers if it has a rule."""
+        rule = self._rules.get(number)
+        if rule is None:
+            inputs = tuple(t if t == ABSENT else self._float(t) for t in node.inputs)
+            self._floats.update(node.outputs)
+            self._append(number, replace(node, inputs=inputs))
+            return
+        inputs = self._operands(number, node, rule)
+        outputs = list(node.outputs)
+        for tensor in results(self._graph, node):
+            self._stored[tensor] = self._integer(tensor, self._scales.tensors[tensor])
+            outputs[outputs.index(tensor)] = self._stored[tensor]
+        self._append(
+            number, replace(node, inputs=inputs, outputs=tuple(outputs), options=_options(node, rule, self._type))
+        )
+
+    def _append(self, number: int, node: Node) -> None:
+        self._numbers[number] = len(self._nodes)
+        specs = [None if t == ABSENT else self._tensors[t] for t in node.inputs]
+        known = isinstance(node.op, Op) and node.op.custom
+        self._nodes.append(node if known else replace(node, version=max(node.version, version_of(node, specs))))
+
+    def _operands(self, number: int, node: Node, rule: Rule) -> tuple[int, ...]:
+        inputs = list(node.inputs)
+        for position in operands(self._graph, node, rule):
+            tensor, scale = node.inputs[position], self._scales.operands[number, position]
+            constant = self._graph.tensors[tensor].data is not None
+            inputs[position] = self._constant(tensor, scale, self._type) if constant else self._as(tensor, scale)
+        weights = {p: self._weights(node, rule, p, axis) for p, axis in rule.weights.items()}
+        for position, tensor in weights.items():
+            inputs[position] = tensor
+        if rule.bias is not None and rule.bias < len(inputs) and inputs[rule.bias] != ABSENT:
+            inputs[rule.bias] = self._bias(node, rule, weights)
+        return tuple(inputs)
+
+    def _weights(self, node: Node, rule: Rule, position: int, axis: int | None) -> int:
+        tensor = node.inputs[position]
+        axis = axis if self._per_channel else None
+        least = self._least_scales(node, rule, axis)
+        return self._constant(
+            tensor, channels(self._graph.tensors[tensor], axis, least), TensorType.INT8, symmetric=True
+        )
+
+    def _least_scales(self, node: Node, rule: Rule, axis: int | None) -> Array | None:
+        """Return the scales of weights below which a bias in the scale of the sums would not fit into 32 bits."""
+        if rule.bias is None or rule.bias >= len(node.inputs) or node.inputs[rule.bias] == ABSENT:
+            return None
+        if self._type == TensorType.INT16:
+            return None
+        added = self._graph.tensors[node.inputs[rule.bias]].data
+        assert added is not None
+        least: Array = np.abs(added.reshape(-1).astype(np.float64)) / (_LARGEST_BIAS * self._input_scale(node, rule))
+        return least if axis is not None else least.max(initial=0.0).reshape(1)
+
+    def _input_scale(self, node: Node, rule: Rule) -> float:
+        (position,) = operands(self._graph, node, rule)
+        return float(self._scales.tensors[node.inputs[position]].scale[0])
+
+    def _bias(self, node: Node, rule: Rule, weights: Mapping[int, int]) -> int:
+        assert rule.bias is not None
+        (of_weights,) = (self._tensors[t].quantization for t in weights.values())
+        assert of_weights is not None
+        type_ = TensorType.INT64 if self._type == TensorType.INT16 else TensorType.INT32
+        tensor = node.inputs[rule.bias]
+        sums = self._input_scale(node, rule) * of_weights.scale.astype(np.float64)
+        spec = bias(self._graph.tensors[tensor], sums, type_)
+        assert spec.quantization is not None
+        return self._kept(tensor, spec, spec.quantization, True)
+
+    # Tensors
+
+    def _float(self, tensor: int) -> int:
+        """Return a tensor as floats, widened from integers if it is not there as such."""
+        if tensor in self._stored and tensor not in self._floats:
+            self._floats.add(tensor)
+            self._convert(DEQUANTIZE, self._stored[tensor], tensor)
+        return tensor
+
+    def _as(self, tensor: int, scale: Affine) -> int:
+        """Return a tensor as integers of a scale."""
+        if tensor not in self._stored:
+            self._stored[tensor] = self._integer(tensor, self._scales.tensors[tensor])
+            self._convert(QUANTIZE, tensor, self._stored[tensor])
+        stored = self._tensors[self._stored[tensor]].quantization
+        assert stored is not None
+        if same(stored, scale):
+            return self._stored[tensor]
+        key = (tensor, _key(scale))
+        if key not in self._brought:
+            self._brought[key] = self._integer(tensor, scale)
+            self._convert(QUANTIZE, self._stored[tensor], self._brought[key])
+        return self._brought[key]
+
+    def _constant(self, tensor: int, scale: Affine, type_: TensorType, symmetric: bool = False) -> int:
+        spec = integers(self._graph.tensors[tensor], scale, type_, symmetric)
+        return self._kept(tensor, spec, scale, symmetric)
+
+    def _kept(self, tensor: int, spec: TensorSpec, scale: Affine, symmetric: bool) -> int:
+        key = (tensor, spec.type, _key(scale), symmetric)
+        if key not in self._constants:
+            self._constants[key] = self._push(spec)
+        return self._constants[key]
+
+    def _integer(self, tensor: int, scale: Affine) -> int:
+        return self._new(tensor, self._type, scale)
+
+    def _new(self, tensor: int, type_: TensorType, scale: Affine) -> int:
+        spec = self._graph.tensors[tensor]
+        name = f"{spec.name}/{type_.name.lower()}"
+        return self._push(replace(spec, type=type_, quantization=scale, name=name))
+
+    def _push(self, spec: TensorSpec) -> int:
+        self._tensors.append(spec)
+        return len(self._tensors) - 1
+
+    def _convert(self, op: Op, source: int, target: int) -> None:
+        node = Node(op, (source,), (target,), NoOptions())
+        specs = [self._tensors[source], self._tensors[target]]
+        self._nodes.append(replace(node, version=version_of(node, specs)))
+
+    def finished(self, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Rewritten:
+        """Return the subgraph without tensors that nothing uses."""
+        used = {*inputs, *outputs, *(t for n in self._nodes for t in (*n.inputs, *n.outputs, *n.intermediates))}
+        kept = {old: new for new, old in enumerate(sorted(used - {ABSENT}))} | {ABSENT: ABSENT}
+
+        def renamed(tensors: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple(kept[t] for t in tensors)
+
+        nodes = tuple(
+            replace(n, inputs=renamed(n.inputs), outputs=renamed(n.outputs), intermediates=renamed(n.intermediates))
+            for n in self._nodes
+        )
+        tensors = tuple(self._tensors[t] for t in sorted(used - {ABSENT}))
+        return Rewritten(
+            replace(self._graph, tensors=tensors, inputs=renamed(inputs), outputs=renamed(outputs), nodes=nodes),
+            {old: kept[new] for old, new in self._stored.items() if new in kept},
+            dict(zip(self._graph.inputs, renamed(inputs), strict=True)),
+            dict(zip(self._graph.outputs, renamed(outputs), strict=True)),
+            self._numbers,
+        )
+
+
+def _key(scale: Affine) -> bytes:
+    return scale.scale.tobytes() + scale.zero_point.tobytes()
+
+
+def _options(node: Node, rule: Rule, type_: TensorType) -> object:
+    if type_ != TensorType.INT16 or not rule.options:
+        return node.options
+    return replace(node.options, **rule.options)

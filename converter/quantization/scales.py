@@ -1,0 +1,133 @@
+"""Scales and zero points, and constants as integers."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from litecl.converter.quantization.observers import Range
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit.types import integer_limits
+from litecl.interpreter.ops.quantize import dequantize, quantize
+from litecl.interpreter.schema import TensorType
+from litecl.interpreter.tensor import Quantization as Affine
+
+__all__ = [
+    "Affine",
+    "affine",
+    "bias",
+    "channels",
+    "dequantize",
+    "given",
+    "integers",
+    "quantize",
+    "range_held",
+    "same",
+    "symmetric",
+]
+
+_SMALLEST = float(np.finfo(np.float32).tiny) * 2.0**23  # so that quotients of scales stay finite
+
+
+def given(scale: float, zero_point: int) -> Affine:
+    """Return the quantization of a whole tensor."""
+    return Affine(np.full(1, scale, np.float32), np.full(1, zero_point, np.int64))
+
+
+def affine(values: Range, type_: TensorType) -> Affine:
+    """Return the scale and zero point that spread a range, and zero, over a type's integers.
+
+    Those of 16 bits have no zero point. Zero is exactly an integer, as in Jacob et al. (2018), section 2.1; of the zero
+    points that the two ends suggest the one with the smaller rounding error counts, as in TensorFlow's converter.
+    """
+    low, high = min(values.low, 0.0), max(values.high, 0.0)
+    first, last = integer_limits(type_)
+    if type_ == TensorType.INT16:
+        return given(max(max(-low, high) / last, _SMALLEST) if high > low else 1.0, 0)
+    if high == low:
+        return given(1.0, 0)
+    scale = max((high - low) / (last - first), _SMALLEST)
+    from_low, from_high = first - low / scale, last - high / scale
+    error_of_low, error_of_high = abs(first) + abs(low / scale), abs(last) + abs(high / scale)
+    zero = from_low if error_of_low < error_of_high else from_high
+    return given(scale, int(np.clip(np.rint(zero), first, last)))
+
+
+def nudged(values: Range, type_: TensorType, narrow: bool) -> Affine:
+    """Return the scale and zero point that FakeQuant rounds a range with, as a type's integers.
+
+    The range is taken as it is, also where it leaves out zero; narrow ones leave out the lowest integer.
+    """
+    first, last = integer_limits(type_)
+    if type_ == TensorType.INT16:
+        return affine(values, type_)
+    first += narrow
+    scale = max((values.high - values.low) / (last - first), _SMALLEST)
+    return given(scale, int(np.clip(np.rint(first - values.low / scale), first, last)))
+
+
+def symmetric(values: Range, type_: TensorType) -> Affine:
+    """Return the scale that spreads a range over a type's integers, zero being zero."""
+    largest = max(-values.low, values.high, 0.0)
+    return given(max(largest / integer_limits(type_)[1], _SMALLEST) if largest else 1.0, 0)
+
+
+def same(a: Affine, b: Affine) -> bool:
+    """Return True if two tensors' integers represent the same numbers."""
+    return np.array_equal(a.scale, b.scale) and np.array_equal(a.zero_point, b.zero_point)
+
+
+def range_held(quantization: Affine, type_: TensorType) -> Range:
+    """Return the range of the numbers that a type's integers represent."""
+    first, last = integer_limits(type_)
+    scale, zero = float(quantization.scale[0]), int(quantization.zero_point[0])
+    return Range(scale * (first - zero), scale * (last - zero))
+
+
+def channels(spec: TensorSpec, axis: int | None, least: Array | None = None) -> Affine:
+    """Return symmetric scales for int8 weights: the largest magnitude, of each channel or of all, becomes 127.
+
+    Weights that training has rounded keep the scales that they were rounded with.
+    least: scales that those of channels must not fall below.
+    """
+    largest = _trained(spec, axis)
+    if largest is None:
+        assert spec.data is not None
+        others = tuple(i for i in range(spec.data.ndim) if i != axis) if axis is not None else None
+        largest = np.abs(spec.data).max(axis=others, initial=0.0).reshape(-1).astype(np.float64)
+    scale = np.where(largest == 0, 1.0, np.maximum(largest / 127, _SMALLEST))
+    if least is not None:
+        scale = np.maximum(scale, least)
+    zeros = np.zeros(scale.size, np.int64)
+    return Affine(scale.astype(np.float32), zeros, 0 if axis is None else axis)
+
+
+def _trained(spec: TensorSpec, axis: int | None) -> Array | None:
+    """Return the largest magnitudes that training has rounded weights to, if there are any that fit the axis."""
+    known = spec.quantization
+    if known is None or known.min is None or known.max is None:
+        return None
+    if known.min.size > 1 and known.quantized_dimension != axis:
+        return None
+    ends: Array = np.maximum(np.abs(known.min), np.abs(known.max)).astype(np.float64)
+    return ends
+
+
+def integers(spec: TensorSpec, quantization: Affine, type_: TensorType, symmetric: bool = False) -> TensorSpec:
+    """Return a float constant as integers; symmetric ones leave out the lowest, which has no opposite."""
+    assert spec.data is not None
+    values = quantize(spec.data.astype(np.float32), quantization, type_)
+    if symmetric:
+        values = np.maximum(values, -integer_limits(type_)[1]).astype(values.dtype)
+    return replace(spec, type=type_, data=values, quantization=quantization)
+
+
+def bias(spec: TensorSpec, scales: Array, type_: TensorType) -> TensorSpec:
+    """Return a bias as integers in the scale of the sums that it is added to."""
+    assert spec.data is not None
+    low, high = integer_limits(type_)
+    steps = spec.data.reshape(-1).astype(np.float64) / scales
+    # The limits of int64 are not numbers of float64: stay well within.
+    bound = min(-low, high, 1 << 62)
+    values = np.clip(np.rint(steps), -bound, bound).astype(type_.dtype).reshape(spec.data.shape)
+    scale = np.broadcast_to(scales.astype(np.float32), (values.size,)) if scales.size > 1 else scales.astype(np.float32)
+    return replace(spec, type=type_, data=values, quantization=Affine(scale, np.zeros(scale.size, np.int64)))

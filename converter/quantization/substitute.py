@@ -1,0 +1,127 @@
+"""Operators without an integer kernel as others that have one and compute the same."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from litecl.converter.versions import version_of
+from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph, TensorSpec
+from litecl.interpreter.op import ControlOp, Op
+from litecl.interpreter.ops.binary import MUL, SQUARED_DIFFERENCE, SUB, MulOptions, SubOptions
+from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
+from litecl.interpreter.ops.gather import GATHER, GatherOptions
+from litecl.interpreter.ops.quantize import DEQUANTIZE
+from litecl.interpreter.ops.reduce import MEAN, SUM, axes_of
+from litecl.interpreter.ops.unary import NEG, SQUARE
+from litecl.interpreter.schema import TensorType
+
+
+@dataclass
+class _Graph:
+    """A subgraph's tensors, to which more are added."""
+
+    tensors: list[TensorSpec]
+
+    def constant(self, name: str, value: float) -> int:
+        data: Array = np.asarray(value, np.float32)
+        return self.push(TensorSpec(TensorType.FLOAT32, (), name, data))
+
+    def push(self, spec: TensorSpec) -> int:
+        self.tensors.append(spec)
+        return len(self.tensors) - 1
+
+
+def _square(graph: _Graph, node: Node) -> list[Node] | None:
+    (x,) = node.inputs
+    return [Node(MUL, (x, x), node.outputs, MulOptions())]
+
+
+def _negative(graph: _Graph, node: Node) -> list[Node] | None:
+    (x,) = node.inputs
+    minus_one = graph.constant(f"{graph.tensors[node.outputs[0]].name}/minus_one", -1.0)
+    return [Node(MUL, (x, minus_one), node.outputs, MulOptions())]
+
+
+def _sum(graph: _Graph, node: Node) -> list[Node] | None:
+    """A mean times the number of elements: LiteRT's reference kernel adds integers without rescaling them."""
+    x, axes = (graph.tensors[t] for t in node.inputs)
+    if axes.data is None or x.shape is None:
+        return None
+    declared = x.shape_signature or x.shape
+    sizes = [declared[axis] for axis in axes_of("SUM", axes.data.ravel().tolist(), len(declared))]
+    if any(size < 1 for size in sizes):
+        return None
+    (output,) = node.outputs
+    name = graph.tensors[output].name
+    mean = graph.push(replace(graph.tensors[output], name=f"{name}/mean"))
+    count = graph.constant(f"{name}/count", float(np.prod(sizes, dtype=np.int64)))
+    return [Node(MEAN, node.inputs, (mean,), node.options), Node(MUL, (mean, count), node.outputs, MulOptions())]
+
+
+def _lookup(graph: _Graph, node: Node) -> list[Node] | None:
+    ids, table = node.inputs
+    return [Node(GATHER, (table, ids), node.outputs, GatherOptions(axis=0))]
+
+
+def _squared_difference(graph: _Graph, node: Node) -> list[Node] | None:
+    (output,) = node.outputs
+    difference = graph.push(replace(graph.tensors[output], name=f"{graph.tensors[output].name}/difference"))
+    return [
+        Node(SUB, node.inputs, (difference,), SubOptions()),
+        Node(MUL, (difference, difference), node.outputs, MulOptions()),
+    ]
+
+
+_Substitutes = Mapping[Op | ControlOp, Callable[[_Graph, Node], list[Node] | None]]
+_SUBSTITUTES: _Substitutes = {
+    SQUARE: _square,
+    NEG: _negative,
+    SUM: _sum,
+    EMBEDDING_LOOKUP: _lookup,
+}
+
+
+_OF_TYPE: Mapping[TensorType, _Substitutes] = {
+    TensorType.INT8: _SUBSTITUTES,
+    TensorType.INT16: {**_SUBSTITUTES, SQUARED_DIFFERENCE: _squared_difference},
+}
+
+
+def with_integer_kernels(model: Model, type_: TensorType) -> Model:
+    """Return a model that computes the same with operators that have kernels for a type, as far as there are any."""
+    return replace(model, subgraphs=tuple(_substituted(graph, _OF_TYPE[type_]) for graph in model.subgraphs))
+
+
+def _substituted(graph: Subgraph, substitutes: _Substitutes) -> Subgraph:
+    work = _Graph(list(graph.tensors))
+    nodes = [new for node in graph.nodes for new in _nodes(work, node, substitutes.get(node.op))]
+    return replace(graph, tensors=tuple(work.tensors), nodes=tuple(nodes))
+
+
+def _nodes(graph: _Graph, node: Node, substitute: Callable[[_Graph, Node], list[Node] | None] | None) -> Iterator[Node]:
+    floats = all(graph.tensors[t].type == TensorType.FLOAT32 for t in node.outputs)
+    found = substitute(graph, node) if substitute is not None and floats else None
+    if found is None:
+        yield node
+        return
+    for new in found:
+        specs = [None if t == ABSENT else graph.tensors[t] for t in new.inputs]
+        yield replace(new, version=version_of(new, specs))
+
+
+def with_wide_constants(model: Model) -> Model:
+    """Return a model whose constants in halves are stored in float32, as a node that widens them would make them."""
+    return replace(model, subgraphs=tuple(map(_widened, model.subgraphs)))
+
+
+def _widened(graph: Subgraph) -> Subgraph:
+    tensors, nodes = list(graph.tensors), []
+    for node in graph.nodes:
+        source = graph.tensors[node.inputs[0]] if node.inputs and node.inputs[0] != ABSENT else None
+        if node.op is not DEQUANTIZE or source is None or source.data is None or source.type != TensorType.FLOAT16:
+            nodes.append(node)
+            continue
+        (target,) = node.outputs
+        tensors[target] = replace(tensors[target], data=source.data.astype(np.float32))
+    return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes))

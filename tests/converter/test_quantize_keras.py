@@ -1,0 +1,206 @@
+"""Quantized Keras models: as near to the model in float as TFLiteConverter's, and TFLiteConverter's attributes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+keras = pytest.importorskip("keras")
+tf = pytest.importorskip("tensorflow")
+
+from litecl.converter import Converter, Quantization  # noqa: E402
+from litecl.interpreter import Interpreter  # noqa: E402
+from litecl.interpreter.errors import ConversionError  # noqa: E402
+from litecl.interpreter.file.reader import read  # noqa: E402
+from litecl.interpreter.graph import Array  # noqa: E402
+from support import oracle  # noqa: E402
+from support.keras_models import randomise, stack  # noqa: E402
+
+L = keras.layers
+DEFAULT = [tf.lite.Optimize.DEFAULT]
+
+
+def _block() -> Any:
+    """A residual block of a mobile network, and what joins and gates its result."""
+    x = inputs = keras.Input((12, 12, 3))
+    x = L.ReLU(6.0)(L.BatchNormalization()(L.Conv2D(8, 3, strides=2, padding="same", use_bias=False)(x)))
+    y = L.ReLU(6.0)(L.BatchNormalization()(L.DepthwiseConv2D(3, padding="same", use_bias=False)(x)))
+    x = L.Add()([x, L.BatchNormalization()(L.Conv2D(8, 1, use_bias=False)(y))])
+    x = L.Concatenate()([x, L.Conv2D(8, 1, activation="sigmoid")(x), L.MaxPooling2D(3, 1, "same")(y)])
+    x = L.Multiply()([x, L.Conv2D(24, 1, activation="tanh")(x)])
+    return keras.Model(inputs, L.Dense(5, activation="softmax")(L.GlobalAveragePooling2D()(x)))
+
+
+def _attention() -> Any:
+    x = inputs = keras.Input((8, 16))
+    y = L.LayerNormalization()(L.Dense(16)(x))
+    y = L.Dense(16, activation="gelu")(L.MultiHeadAttention(2, 8)(y, y))
+    return keras.Model(inputs, L.Dense(4)(L.Flatten()(y)))
+
+
+def _sequence() -> Any:
+    return stack(L.Conv1D(8, 5, activation="relu"), L.MaxPooling1D(2), L.LSTM(6), L.Dense(3), shape=(24, 4))
+
+
+def _samples(model: Any, count: int, seed: int) -> list[list[Array]]:
+    rng = np.random.default_rng(seed)
+    return [[rng.standard_normal((1, *x.shape[1:])).astype(np.float32) for x in model.inputs] for _ in range(count)]
+
+
+def _ratio_db(wanted: Array, got: Array) -> float:
+    return float(10 * np.log10(np.square(wanted).sum() / np.square(wanted - got).sum()))
+
+
+def _peer(model: Any, samples: Any, kind: str) -> bytes:
+    converter = tf.lite.TFLiteConverter.from_keras_model(model)
+    converter.optimizations = DEFAULT
+    converter.representative_dataset = lambda: iter(samples)
+    if kind == "int16":
+        wide = tf.lite.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
+        converter.target_spec.supported_ops = [wide, tf.lite.OpsSet.TFLITE_BUILTINS]
+    content: bytes = converter.convert()
+    return content
+
+
+@pytest.mark.parametrize(
+    ("build", "kind", "with_peer"),
+    [(_block, "int8", True), (_block, "int16", False), (_attention, "int8", True), (_sequence, "int8", False)],
+)
+def test_accuracy(build: Callable[[], Any], kind: Any, with_peer: bool) -> None:
+    model = randomise(build())
+    samples, tried = _samples(model, 16, 1), _samples(model, 12, 2)
+    content = Converter.from_keras_model(model, quantize=Quantization(activations=kind, data=samples)).convert()
+    wanted = np.concatenate([np.asarray(model(*x, training=False)) for x in tried])
+    found = [oracle.run(content, x)[0] for x in tried]
+    runner = Interpreter(model_content=content).get_signature_runner()
+    (name,) = runner.get_input_details()
+    for (x,), expected in zip(tried, found, strict=True):
+        (got,) = runner(**{name: x}).values()
+        np.testing.assert_allclose(got, expected, rtol=0, atol=0 if build is not _sequence else 1e-6)
+    ours = _ratio_db(wanted, np.concatenate(found))
+    assert ours > 28
+    if with_peer:
+        peer = _peer(model, samples, kind)
+        theirs = _ratio_db(wanted, np.concatenate([oracle.run(peer, x)[0] for x in tried]))
+        assert ours > theirs - 1.0
+
+
+def _converted(model: Any, **attributes: Any) -> Any:
+    """The subgraph of a conversion with attributes set as a script does; ``ops`` and ``types`` are target_spec's."""
+    converter = Converter.from_keras_model(model)
+    for name, value in attributes.items():
+        if name in ("ops", "types"):
+            setattr(converter.target_spec, f"supported_{name}", value)
+        else:
+            setattr(converter, name, value)
+    return read(converter.convert()).subgraphs[0]
+
+
+def test_the_attributes_of_tflite_converter() -> None:
+    model = randomise(stack(L.Conv2D(16, 3, activation="relu"), L.Flatten(), L.Dense(8)))
+    samples = _samples(model, 4, 1)
+    data = {"optimizations": DEFAULT, "representative_dataset": lambda: iter(samples)}
+
+    def types(**attributes: Any) -> tuple[str, str, set[str]]:
+        graph = _converted(model, **attributes)
+        first, last = (graph.tensors[t[0]].type.name for t in (graph.inputs, graph.outputs))
+        return first, last, {spec.type.name for spec in graph.tensors if spec.type.name != "INT32"}
+
+    floats = ("FLOAT32", "FLOAT32")
+    assert types() == (*floats, {"FLOAT32"})
+    assert types(optimizations=DEFAULT) == (*floats, {"FLOAT32", "INT8"})
+    assert types(optimizations=DEFAULT, types=[tf.float16]) == (*floats, {"FLOAT32", "FLOAT16"})
+    assert types(**data) == (*floats, {"FLOAT32", "INT8"})
+    borders = {"inference_input_type": tf.int8, "inference_output_type": tf.uint8}
+    integers = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
+    assert types(**data, **borders, ops=integers) == ("INT8", "UINT8", {"INT8", "UINT8"})
+    wide = tf.lite.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
+    spec = tf.lite.TargetSpec(supported_ops=[wide])
+    assert types(**data, target_spec=spec, inference_input_type=np.int16) == (
+        *("INT16", "FLOAT32"),
+        {"INT16", "INT8", "INT64", "FLOAT32"},
+    )
+    assert types(_experimental_disable_per_channel=True, **data)[2] == {"FLOAT32", "INT8"}
+    assert types(allow_custom_ops=True, experimental_new_converter=True) == (*floats, {"FLOAT32"})
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"representative_dataset": list}, "representative_dataset: no effect without optimizations"),
+        ({"inference_input_type": "int8"}, "inference_input_type: no effect without optimizations"),
+        ({"optimizations": DEFAULT, "inference_input_type": "int8"}, "need a representative_dataset"),
+        ({"optimizations": DEFAULT, "types": ["float16"], "inference_input_type": "int8"}, "no effect with weights"),
+        ({"optimizations": tf.lite.Optimize.DEFAULT}, "optimizations: "),
+        ({"optimizations": [tf.lite.Optimize.EXPERIMENTAL_SPARSITY]}, "expected a list of DEFAULT"),
+        ({"types": [tf.bfloat16]}, "target_spec.supported_types: expected a list of float32"),
+        ({"representative_dataset": [[1]]}, "expected a function that returns samples"),
+        ({"experimental_new_converter": False}, "experimental_new_converter: expected True"),
+        ({"inference_type": tf.uint8}, "inference_type is not known here"),
+        ({"quantize": "int8"}, "quantize is not known here"),
+    ],
+)
+def test_attributes_that_cannot_be_honoured(attributes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConversionError, match=message):
+        _converted(stack(L.Dense(2), shape=(3,)), **attributes)
+
+
+def test_attributes_beside_an_option() -> None:
+    converter = Converter.from_keras_model(stack(L.Dense(2), shape=(3,)), quantize="int8")
+    converter.optimizations = DEFAULT
+    with pytest.raises(ConversionError, match="give one of them"):
+        converter.convert()
+
+
+class _Trained(tf.Module):  # type: ignore[misc]
+    """A model of quantization-aware training, as its tools write it."""
+
+    def __init__(self, normalized: bool) -> None:
+        rng = np.random.default_rng(3)
+        self.normalized = normalized
+        self.kernel, self.point, self.depth, self.dense = (
+            tf.Variable((rng.standard_normal(s) / np.sqrt(np.prod(s[:-1]))).astype(np.float32))
+            for s in ((3, 3, 3, 8), (1, 1, 8, 8), (3, 3, 8, 1), (128, 10))
+        )
+        factor = rng.uniform(0.5, 1.5, 8) * np.where(np.arange(8) == 3, -1, 1)
+        self.factor = tf.Variable(factor.astype(np.float32))
+        self.offset = tf.Variable((rng.standard_normal(8) * 0.2).astype(np.float32))
+
+    def _by_channel(self, weights: Any) -> Any:
+        most = 0.9 * tf.reduce_max(tf.abs(weights), axis=[0, 1, 2])
+        return tf.quantization.fake_quant_with_min_max_vars_per_channel(weights, -most, most, narrow_range=True)
+
+    def _by_tensor(self, weights: Any) -> Any:
+        most = 0.9 * tf.reduce_max(tf.abs(weights))
+        return tf.quantization.fake_quant_with_min_max_vars(weights, -most, most, narrow_range=True)
+
+    @tf.function(input_signature=[tf.TensorSpec([1, 8, 8, 3])])  # type: ignore[untyped-decorator]
+    def call(self, x: Any) -> Any:
+        rounded = tf.quantization.fake_quant_with_min_max_vars
+        x = tf.nn.conv2d(rounded(x, -2.9, 3.1), self._by_channel(self.kernel), 1, "SAME")
+        x = x * self.factor + self.offset if self.normalized else x + self.offset
+        x = rounded(tf.nn.relu(x), 0.0, 2.7)
+        y = tf.nn.depthwise_conv2d(x, self._by_tensor(self.depth), [1, 1, 1, 1], "SAME")
+        y = tf.quantization.fake_quant_with_min_max_args(tf.nn.relu6(y), 0.0, 5.9)
+        z = rounded(tf.nn.conv2d(x, self._by_channel(self.point), 1, "SAME"), -3.0, 3.3)
+        x = tf.reshape(tf.nn.max_pool2d(rounded(y + z, -2.0, 6.4), 2, 2, "SAME"), [1, 128])
+        return tf.nn.softmax(rounded(tf.matmul(x, self._by_tensor(self.dense)), -6.5, 7.0))
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+def test_a_model_trained_for_quantization(normalized: bool) -> None:
+    """The integers are those of TFLiteConverter's file, and without quantization the numbers those of training."""
+    model = _Trained(normalized)
+    function = model.call.get_concrete_function()
+    peer = tf.lite.TFLiteConverter.from_concrete_functions([function], model)
+    converter = Converter.from_concrete_functions([function], model)
+    for either in (peer, converter):
+        either.optimizations = DEFAULT
+    content, wanted = converter.convert(), peer.convert()
+    assert {node.op.name for node in read(content).subgraphs[0].nodes if "FAKE" in node.op.name} == set()
+    plain = Converter.from_concrete_functions([function], model).convert()
+    rng = np.random.default_rng(0)
+    for x in (rng.standard_normal((1, 8, 8, 3)).astype(np.float32) for _ in range(6)):
+        np.testing.assert_array_equal(oracle.run(content, [x])[0], oracle.run(wanted, [x])[0])
+        np.testing.assert_allclose(oracle.run(plain, [x])[0], function(x), atol=2e-2)  # halves may round either way

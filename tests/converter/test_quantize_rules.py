@@ -1,0 +1,103 @@
+"""Every operator that quantization has a rule for: the integers are LiteRT's, and stand for the numbers in float."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cases import Case
+from litecl.converter import Quantization
+from litecl.converter.quantization.quantize import quantize
+from litecl.converter.quantization.rules import RULES, STAY
+from litecl.interpreter import Interpreter
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import Array
+from litecl.interpreter.ops.quantize import quantize as stored
+from litecl.interpreter.schema import TensorType
+from support import oracle
+from support.all_cases import CASES
+
+_MOST = 4  # cases of an operator
+_WITHOUT_REFERENCE = ("DEPTH_TO_SPACE", "ELU", "TILE")  # of 8 bits: LiteRT has them in its optimised set alone
+_COARSE = {
+    "DIV": "divisors near zero",
+    "L2_NORMALIZATION": "rows that are shorter than the shortest",
+    "LOG_SOFTMAX": "values beyond the fixed range, which ends at -16",
+    "POOL": "averages that are small beside the largest value",
+}
+
+
+def _float_cases() -> Iterator[Case]:
+    """The first cases of each operator whose activations are floats, with weights and bias as constants."""
+    count: dict[str, int] = {}
+    for case in CASES:
+        rule = RULES.get(case.op)
+        if rule is None or case.types or case.quantization or count.get(case.op.name, 0) == _MOST:
+            continue
+        fixed = {*rule.weights, *([] if rule.bias is None else [rule.bias])}
+        given = {p for p in fixed if p < len(case.inputs) and case.inputs[p] is not None}
+        case = replace(case, constants=case.constants | given)
+        floats = [x for x in case.inputs if x is not None and x.dtype == np.float32]
+        (graph,) = case.model().subgraphs
+        written = all(graph.tensors[t].size for t in graph.outputs)
+        if case.feeds and floats and written and all(x.size and np.isfinite(x).all() for x in floats):
+            count[case.op.name] = count.get(case.op.name, 0) + 1
+            yield case
+
+
+_CASES = tuple(_float_cases())
+
+
+def test_every_operator_with_integers_has_a_rule_or_a_reason() -> None:
+    signed = {TensorType.INT8, TensorType.INT16}
+    quantized = {
+        case.op
+        for case in CASES
+        for value in (case.inputs[p] for p in case.quantization)
+        if value is not None and {*case.types.values(), TensorType.of(value.dtype)} & signed
+    }
+    in_float = {
+        case.op
+        for case in CASES
+        if not case.types and any(x is not None and x.dtype == np.float32 for x in case.inputs)
+    }
+    known = {*RULES, *STAY}
+    assert {op.name for op in (quantized & in_float) - known} == set()
+    assert {case.op for case in _CASES} == set(RULES)
+
+
+@pytest.mark.parametrize("case", _CASES, ids=repr)
+@pytest.mark.parametrize("kind", ["int8", "int16"])
+def test_rule(case: Case, kind: str) -> None:
+    type_ = TensorType[kind.upper()]
+    how = Quantization(activations=kind, input_type=kind, output_type=kind, data=[case.feeds])  # type: ignore[arg-type]
+    model, report = quantize(case.model(), how)
+    assert report is not None
+    if type_ not in RULES[case.op].types:
+        reasons = {layer.reason for layer in report.layers if layer.op == case.op.name}
+        assert reasons <= {f"it has no kernel for {type_.name} activations"}
+        return
+    assert [layer.reason for layer in report.layers if layer.reason] == []
+    if not any(case.op.name.endswith(name) for name in (*_COARSE, "POOL_2D")):
+        assert all(layer.own_sqnr_db is None or layer.own_sqnr_db > 22 for layer in report.layers), str(report)
+    graph = model.subgraphs[0]
+    specs = [graph.tensors[t] for t in graph.inputs]
+    feeds = [
+        x if s.quantization is None else stored(x, s.quantization, s.type)
+        for x, s in zip(case.feeds, specs, strict=True)
+    ]
+    content = write(model)
+    resolver = "optimised" if case.op.name in _WITHOUT_REFERENCE and kind == "int8" else "reference"
+    expected = oracle.run(content, feeds, oracle.RESOLVERS[resolver])
+    for got, wanted in zip(_run(content, feeds), expected, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def _run(content: bytes, feeds: list[Array]) -> list[Array]:
+    interpreter = Interpreter(model_content=content)
+    interpreter.allocate_tensors()
+    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
+        interpreter.set_tensor(detail["index"], feed)
+    interpreter.invoke()
+    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
