@@ -49,7 +49,7 @@ def _sum(graph: _Graph, node: Node) -> list[Node] | None:
     if axes.data is None or x.shape is None:
         return None
     declared = x.shape_signature or x.shape
-    sizes = [declared[axis] for axis in axes_of("SUM", axes.data.ravel().tolist(), len(declared))]
+    sizes = [declared[axis] for axis in axes_of(axes.data.ravel().tolist(), len(declared))]
     if any(size < 1 for size in sizes):
         return None
     (output,) = node.outputs
