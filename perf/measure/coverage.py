@@ -1,20 +1,18 @@
 """What litecl runs, operator by operator, from the tables in the code: docs/operators.md.
 
-Types are those of the test cases, each of which is compared with LiteRT: they are known from a checkout only.
+Types are those of the test cases, each of which is compared with LiteRT.
 """
 
 import ast
 import importlib
 import inspect
 import pkgutil
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import litecl.converter.lower
+from litecl.cases import Case
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS
 from litecl.interpreter.kit.require import is_quantized
@@ -51,8 +49,6 @@ _MAIN = {
     "SPLIT": 1,
     "TRANSPOSE_CONV": 2,
 }
-
-_CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -147,18 +143,13 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names) or "none"
 
 
-def _cases() -> list[Any]:
-    """The test cases, none where there is no checkout."""
-    tests = _CHECKOUT / "tests"
-    if not (tests / "cases" / "tables.py").is_file():
-        return []
-    if str(tests) not in sys.path:
-        sys.path.append(str(tests))
-    tables = importlib.import_module("cases.tables").TABLES
-    return [case for table in tables for case in table.CASES]
+def _cases() -> list[Case]:
+    from litecl.cases.tables import TABLES  # makes arrays for a second: not for every command
+
+    return [case for table in TABLES for case in table.CASES]
 
 
-def _types(cases: Sequence[Any]) -> tuple[str, ...]:
+def _types(cases: Sequence[Case]) -> tuple[str, ...]:
     found = {}
     for case in cases:
         (graph,) = case.model().subgraphs

@@ -12,7 +12,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from cases import Case
+from litecl.cases import Case
 from litecl.delegate import CLDelegate, disk, processor
 from litecl.delegate.opencl import capabilities, programs
 from litecl.delegate.opencl.capabilities import Capabilities
