@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from litecl.interpreter import limits
 from litecl.interpreter.custom import CustomOp, with_custom_ops
-from litecl.interpreter.delegation import Delegate, Delegation
+from litecl.interpreter.delegation import Delegate, Delegation, Report
 from litecl.interpreter.details import tensor_details
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.feeding import blank, check_strict, checked, entry_shapes
@@ -278,8 +278,8 @@ class Interpreter:
             raise ModelError(f"signature {key!r} not found; the model has {sorted(signatures)}")
         return SignatureRunner(self, signatures[key])
 
-    def delegation_report(self) -> Any:
-        """What the delegate claimed and why not the rest, with the counters of the last invoke.
+    def delegation_report(self) -> Report:
+        """Return what the delegate claimed and why not the rest, with the counters of the last invoke.
 
         Raises ModelError where there is no delegate or tensors have not been allocated.
         """

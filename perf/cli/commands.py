@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from litecl.delegate import CLDelegate, disk
+from litecl.delegate import CLDelegate, DelegationReport, disk
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.reader import read
@@ -59,7 +59,7 @@ def inspect(args: argparse.Namespace) -> Output:
     if args.delegate:
         interpreter = Interpreter(model, delegates=[_delegate(args)])
         interpreter.allocate_tensors()
-        delegation = interpreter.delegation_report()
+        delegation = DelegationReport.of(interpreter)
         data["delegation"] = report.report_data(delegation)
     if args.nodes:
         lines = node_lines(model)
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> Output:
         data["files"] = [str(path) for path in save_outputs(interpreter, args.output)]
         view += [Text(path) for path in data["files"]]
     if not args.cpu:
-        delegation = interpreter.delegation_report()
+        delegation = DelegationReport.of(interpreter)
         data["delegation"] = report.report_data(delegation)
         view.append(Text(str(delegation)))
     return Output(data, view)
