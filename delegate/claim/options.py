@@ -1,7 +1,7 @@
 """What a user may ask of the delegate."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from os import PathLike
 from typing import Any, Literal, get_args
@@ -15,6 +15,11 @@ from litecl.interpreter.op import Op
 Precision = Literal["fp32", "fp16"]
 
 
+def _flag(flag: str, help_: str) -> dict[str, str]:
+    """Return what makes an option a flag of the command ``litecl`` too, of the type that its annotation tells."""
+    return {"flag": flag, "help": help_}
+
+
 @dataclass(frozen=True, eq=False)
 class CLOptions:
     """The keywords of ``CLDelegate``, whose docstring says what they mean: declared here, checked and frozen.
@@ -22,10 +27,17 @@ class CLOptions:
     queue_loops: queue the iterations of loops, and launches by themselves, also where one kernel could run them all.
     """
 
-    device: Any = None
+    device: Any = field(
+        default=None,
+        metadata=_flag(
+            "--device", "an index or a fragment of a name from `litecl devices` (default: by the model's size)"
+        ),
+    )
     _: KW_ONLY
-    num_threads: int | None = None
-    precision: Precision = "fp32"
+    num_threads: int | None = field(
+        default=None, metadata=_flag("--threads", "threads on a CPU device (default: chosen)")
+    )
+    precision: Precision = field(default="fp32", metadata=_flag("--precision", "fp16 stores large weights as halves"))
     max_delegated_partitions: int | None = None
     min_nodes_per_partition: int = 1
     allow_ops: Collection[str] | None = None

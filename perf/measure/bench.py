@@ -4,12 +4,11 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from litecl.delegate import CLDelegate, DelegationReport
-from litecl.delegate.claim.options import Precision
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
@@ -23,16 +22,20 @@ from litecl.perf.measure.trace import HostRow, Trace
 class BenchOptions:
     """What to measure.
 
-    cpu: without the delegate. num_threads: None lets litecl choose and gives LiteRT every core.
+    delegate: keywords of ``CLDelegate``; where num_threads is not among them, litecl chooses, and LiteRT gets every
+    core. cpu: without the delegate.
     """
 
-    device: str | int | None = None
-    num_threads: int | None = None
-    precision: Precision = "fp32"
+    delegate: Mapping[str, Any] = field(default_factory=dict)
     cpu: bool = False
     runs: int = 50
     warmup: int = 3
     against: str | None = None
+
+    @property
+    def num_threads(self) -> int | None:
+        """How many threads both may use; None where litecl chooses."""
+        return self.delegate.get("num_threads")
 
 
 @dataclass(frozen=True)
@@ -169,8 +172,7 @@ def _start(name: str, num_threads: int | None, load: Callable[[], Runtime], inpu
 def _litecl(
     content: bytes, options: BenchOptions, *, profile: bool = False, listeners: Sequence[Listener] = ()
 ) -> Interpreter:
-    delegate = CLDelegate(options.device, num_threads=options.num_threads, precision=options.precision, profile=profile)
-    delegates = [] if options.cpu else [delegate]
+    delegates = [] if options.cpu else [CLDelegate(**options.delegate, profile=profile)]
     return Interpreter(model_content=content, delegates=delegates, listeners=listeners)
 
 

@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from pkgutil import iter_modules
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,7 @@ from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.graph import Signature
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
-from litecl.perf.cli import main
+from litecl.perf.cli import commands, main
 from litecl.perf.measure import keras_models
 from support.build import Graph, model, randn
 
@@ -171,7 +172,7 @@ def test_wrong_arguments_exit_with_2(arguments: list[str], message: str, capsys:
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["devices", "inspect", "convert", "run", "bench"])
+@pytest.mark.parametrize("command", [info.name for info in iter_modules(commands.__path__)])
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main([command, "--help"])

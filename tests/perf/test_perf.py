@@ -150,7 +150,7 @@ def test_node_lines_tell_tensors_and_unusual_options() -> None:
 def test_bench_measures_in_turns_and_compares() -> None:
     ticks: list[None] = []
     inputs = {"main_in0": randn(RNG, 2, 6)}
-    options = BenchOptions(num_threads=1, runs=4, warmup=1, against="litert")
+    options = BenchOptions({"num_threads": 1}, runs=4, warmup=1, against="litert")
     result = bench(write(dense()), inputs, options, lambda: ticks.append(None))
     ours, theirs = result.subjects
     assert (ours.name, theirs.name) == ("litecl", "litert")

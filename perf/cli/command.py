@@ -1,0 +1,112 @@
+"""What subcommands share: their output, arguments that several of them take, and bars on stderr."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from litecl.delegate.claim.options import CLOptions
+from litecl.interpreter import Interpreter
+from litecl.interpreter.graph import Array
+from litecl.perf.measure.feeds import load_inputs, random_inputs
+from litecl.perf.measure.timing import Tick
+
+_FLAGS = [field for field in fields(CLOptions) if "flag" in field.metadata]
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a command has found: for programs, and for people."""
+
+    data: Any
+    view: Sequence[RenderableType]
+    exit_code: int = 0
+
+
+def model_argument(parser: argparse.ArgumentParser) -> None:
+    """Take a model file, as ``args.model``."""
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a .tflite file")
+
+
+def input_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the values of a model's inputs, for ``inputs``."""
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=FILE.npy",
+        help="the value of an input; inputs not given are random",
+    )
+    parser.add_argument("--random", type=int, default=0, metavar="SEED", help="seed of random inputs (default: 0)")
+
+
+def inputs(args: argparse.Namespace, interpreter: Interpreter) -> dict[str, Array]:
+    """Return the values of all inputs: those given, and random ones."""
+    details = interpreter.get_input_details()
+    return random_inputs(details, args.random) | load_inputs(args.input, details)
+
+
+def device_arguments(parser: argparse.ArgumentParser, *, cpu: bool = False) -> None:
+    """Take the options of the delegate that are declared with a flag; cpu: also ``--cpu``, in place of a device."""
+    place = parser.add_mutually_exclusive_group()
+    hints = get_type_hints(CLOptions)
+    for field in _FLAGS:
+        kind = _kind(hints[field.name])
+        group = place if field.name == "device" else parser
+        group.add_argument(
+            field.metadata["flag"], dest=field.name, default=field.default, help=field.metadata["help"], **kind
+        )
+    if cpu:
+        place.add_argument("--cpu", action="store_true", help="run the numpy reference, without a delegate")
+
+
+def device_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the keywords of ``CLDelegate`` that the arguments give."""
+    return {field.name: getattr(args, field.name) for field in _FLAGS}
+
+
+def _kind(hint: Any) -> dict[str, Any]:
+    """Return what argparse needs to know of an option's type."""
+    if hint is bool:
+        return {"action": "store_true"}
+    if get_origin(hint) is Literal:
+        return {"choices": get_args(hint)}
+    if int in get_args(hint):
+        return {"type": positive, "metavar": "N"}
+    return {"type": _device_name, "metavar": "DEVICE"}
+
+
+def _device_name(text: str) -> str | int:
+    return int(text) if text.isdecimal() else text
+
+
+def positive(text: str) -> int:
+    """Parse a number above 0."""
+    value = count(text)
+    if value == 0:
+        raise argparse.ArgumentTypeError("expected at least 1, got 0")
+    return value
+
+
+def count(text: str) -> int:
+    """Parse a number that is not negative."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a number, got {text!r}")
+    return int(text)
+
+
+@contextmanager
+def progress(doing: str, total: int | None) -> Iterator[Tick]:
+    """Show a bar on stderr; the function that it yields moves it on by one."""
+    console = Console(stderr=True)
+    columns = [TextColumn("{task.description}"), BarColumn(), *([MofNCompleteColumn()] if total else [])]
+    with Progress(
+        *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task(doing, total=total)
+        yield lambda: bar.advance(task)

@@ -1,0 +1,1 @@
+"""The subcommands, a module each, which the parser finds: ``HELP``, ``arguments(parser)`` and ``run(args)``."""

@@ -1,0 +1,74 @@
+"""``litecl inspect``: what is in a model, and which of it the device takes."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from litecl.delegate import CLDelegate, DelegationReport
+from litecl.delegate.report import NodeRow
+from litecl.interpreter import Interpreter
+from litecl.interpreter.file.reader import read
+from litecl.perf.cli.command import Output, device_arguments, device_options, model_argument
+from litecl.perf.cli.summaries import summary_view
+from litecl.perf.cli.tables import report_data, table
+from litecl.perf.measure.summary import NodeLine, node_lines, summarize
+
+HELP = "show what is in a model"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    model_argument(parser)
+    parser.add_argument("--nodes", action="store_true", help="list every node with its tensors and options")
+    parser.add_argument(
+        "--delegate", action="store_true", help="show which nodes the device takes, and why not the others"
+    )
+    device_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> Output:
+    """Summarize a model, and what the delegate makes of it if asked to."""
+    model = read(args.model)
+    summary = summarize(model)
+    data: dict[str, Any] = {"model": str(args.model), **asdict(summary)}
+    view = [summary_view(args.model.name, summary)]
+    delegation = None
+    if args.delegate:
+        interpreter = Interpreter(model, delegates=[CLDelegate(**device_options(args))])
+        interpreter.allocate_tensors()
+        delegation = DelegationReport.of(interpreter)
+        data["delegation"] = report_data(delegation)
+    if args.nodes:
+        lines = node_lines(model)
+        data["nodes"] = [asdict(line) for line in lines]
+        view.append(_nodes(lines, () if delegation is None else delegation.nodes))
+    if delegation is not None:
+        view.append(Text(str(delegation)))
+    return Output(data, view)
+
+
+def _nodes(lines: Sequence[NodeLine], rows: Sequence[NodeRow] = ()) -> RenderableType:
+    """Every node, with the place where it runs if a delegate was asked."""
+    placed = {(row.subgraph, row.node): row for row in rows}
+    made = table("subgraph", "node", "operator", "inputs", "outputs", "options", *(("where",) if rows else ()))
+    for line in lines:
+        row = placed.get((line.subgraph, line.node))
+        made.add_row(
+            str(line.subgraph),
+            str(line.node),
+            f"{line.op} v{line.version}",
+            "\n".join(line.inputs),
+            "\n".join(line.outputs),
+            line.options,
+            *(() if row is None else (_place(row),)),
+        )
+    return made
+
+
+def _place(row: NodeRow) -> str:
+    place = "device" if row.claimed else "CPU"
+    return f"{place}: {row.reason}" if row.reason else place
