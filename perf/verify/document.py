@@ -84,7 +84,8 @@ def _environment(result: Result) -> Table:
 def _operators(result: Result) -> Table:
     """Return operators by devices: how many checks pass, and what became of the others."""
     ops = sorted({row.op for device in result.devices for row in device.rows})
-    rows, marked = [], set()
+    rows: list[tuple[str, ...]] = []
+    marked: set[int] = set()
     for op in ops:
         cells = [_cell([row for row in device.rows if row.op == op]) for device in result.devices]
         marked |= {len(rows)} if any(row.op == op and row.counts for d in result.devices for row in d.rows) else set()

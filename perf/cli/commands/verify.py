@@ -23,6 +23,7 @@ from litecl.perf.verify.supervise import Plan, devices_of, verify_device
 
 HELP = "check what a device computes, operator by operator, against the reference"
 
+_MOST_JOBS = 4  # each has the programs of its checks in memory
 _SHOWN = ("Failures", "Left to the CPU")  # tables on a terminal, by how their titles begin
 
 
@@ -47,13 +48,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help=f"write the result there, as the ending says ({', '.join(pages.FORMATS)}; .xml is JUnit's); may be repeated",
+        help=f"write the result there, by the ending ({', '.join(pages.FORMATS)}; .xml is JUnit's); may be repeated",
     )
     parser.add_argument(
         "--timeout", type=positive, default=60, metavar="S", help="seconds that a check may take (default: 60)"
     )
     parser.add_argument(
-        "--jobs", type=positive, metavar="N", help="processes at a time (default: the cores, at most 4)"
+        "--jobs", type=positive, default=_jobs(), metavar="N", help="processes at a time (default: cores, at most 4)"
     )
     parser.add_argument("--timed", action="store_true", help="also say what is slower than on the CPU")
     parser.add_argument(
@@ -72,10 +73,7 @@ def run(args: argparse.Namespace) -> Output:
         return Output({"checks": names}, [Text("\n".join(names))])
     known = waivers.load(args.waivers) if args.waivers else ()
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    jobs = args.jobs or min(
-        4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    plan = Plan(jobs, args.timeout, args.timed, args.keep_cache)
+    plan = Plan(args.jobs, args.timeout, args.timed, args.keep_cache)
     devices, problem = devices_of(args.device, args.timeout)
     with progress("verifying", len(checks) * len(devices)) as tick:
         found = [verify_device(device, checks, plan, tick) for device in devices]
@@ -88,6 +86,11 @@ def run(args: argparse.Namespace) -> Output:
     view += [_shown(part) for part in tables(result) if part.title.startswith(_SHOWN)]
     view += [Text(note) for note in notes]
     return Output(result.to_dict(), [*view, Text(sentence(result))], int(result.failed))
+
+
+def _jobs() -> int:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(_MOST_JOBS, cores)
 
 
 def _command() -> str:
