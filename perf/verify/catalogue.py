@@ -1,27 +1,22 @@
 """All checks: the cases of operators with a device kernel, and scenarios."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection
 from functools import cache
-from itertools import chain
 
 from litecl.cases import Case
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter.errors import ModelError
 from litecl.perf.verify.check import Check, of_case, types_of
 
-_QUICK_OF_A_KIND = 2  # cases of an operator and a type
-
 
 @cache
-def catalogue() -> tuple[Check, ...]:
-    """Return all checks, scenarios last."""
+def catalogue() -> dict[str, Check]:
+    """Return all checks by name, scenarios last."""
     from litecl.perf.verify.scenarios import SCENARIOS
 
-    named = named_cases()
-    quick = _quick(named)
-    cases = (of_case(case, name, quick=name in quick) for name, case in named.items() if case.op in CL_OPS)
-    return (*cases, *SCENARIOS)
+    cases = {name: of_case(case, name) for name, case in named_cases().items() if case.op in CL_OPS}
+    return cases | {check.name: check for check in SCENARIOS}
 
 
 def selected(ops: Collection[str] = (), *, quick: bool = False, only: str | None = None) -> tuple[Check, ...]:
@@ -31,17 +26,22 @@ def selected(ops: Collection[str] = (), *, quick: bool = False, only: str | None
     """
     checks = catalogue()
     if only is not None:
-        found = tuple(check for check in checks if check.name == only)
-        if not found:
+        if only not in checks:
             raise ModelError(f"no check is named {only!r}; `litecl verify --list` names them")
-        return found
+        return (checks[only],)
     wanted = {op.upper() for op in ops}
-    unknown = wanted - {check.labels.op.upper() for check in checks}
+    unknown = wanted - {check.op.upper() for check in checks.values()}
     if unknown:
         raise ModelError(f"no check of {', '.join(sorted(unknown))}: no device kernel computes it")
-    return tuple(c for c in checks if (not wanted or c.labels.op.upper() in wanted) and (c.quick or not quick))
+    some = quick_cases() if quick else frozenset()
+    return tuple(
+        check
+        for name, check in checks.items()
+        if (not wanted or check.op.upper() in wanted) and (not quick or check.quick or name in some)
+    )
 
 
+@cache
 def named_cases() -> dict[str, Case]:
     """Return every case of every operator under a name of its own.
 
@@ -64,15 +64,11 @@ def _name(case: Case) -> str:
     return f"{case.op.name}/{case.name}"
 
 
-def _quick(named: dict[str, Case]) -> set[str]:
+@cache
+def quick_cases() -> frozenset[str]:
     """Return the names of the cases of a quick run: the first and the last of every operator and type."""
     kinds: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for name, case in named.items():
+    for name, case in named_cases().items():
         if case.op in CL_OPS and case.device is None and case.on_device:
             kinds[case.op.name, types_of(case)].append(name)
-    return set(chain.from_iterable(_ends(names) for names in kinds.values()))
-
-
-def _ends(names: Sequence[str]) -> Iterable[str]:
-    half = _QUICK_OF_A_KIND // 2
-    return (*names[:half], *names[-half:])
+    return frozenset(name for names in kinds.values() for name in (names[0], names[-1]))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,13 +54,17 @@ class Step:
 class Check:
     """A model and the invokes that are made with it; outputs and variables are compared after each.
 
+    op: the operator that it is about, or a kind of scenario. describe: makes its ``labels``.
+
     tolerance: largest difference, relative to the expected output's largest magnitude; None takes the table's.
     options: of the delegate. rounds: how often all steps are done. threads: how many do them at once, each with an
-    interpreter of its own. wanted: False where nothing says that a device must run it. quick: part of ``--quick``.
+    interpreter of its own. wanted: False where nothing says that a device must run it. quick: a scenario of
+    ``--quick``.
     """
 
     name: str
-    labels: Labels
+    op: str
+    describe: Callable[[], Labels]
     model: Callable[[], Model]
     steps: Callable[[], Sequence[Step]]
     tolerance: float | None = None
@@ -69,6 +74,11 @@ class Check:
     wanted: bool = True
     quick: bool = False
 
+    @cached_property
+    def labels(self) -> Labels:
+        """The check in words."""
+        return self.describe()
+
     def bound(self, dtype: np.dtype[Any]) -> tuple[float, str]:
         """Return the largest relative difference of outputs of a type, and where it is written."""
         if self.tolerance is not None:
@@ -76,16 +86,16 @@ class Check:
         return (DEVICE[dtype.name], "litecl.cases.tolerances") if dtype.name in DEVICE else (0.0, "exact")
 
 
-def of_case(case: Case, name: str, *, quick: bool = False) -> Check:
+def of_case(case: Case, name: str) -> Check:
     """Return the check of a case of one operator."""
     return Check(
         name,
-        labels_of(case),
+        case.op.name,
+        lambda: labels_of(case),
         case.model,
         lambda: [Step(case.feeds)],
         tolerance=case.tolerance,
         wanted=case.on_device and case.device is None,
-        quick=quick,
     )
 
 

@@ -16,8 +16,8 @@ from litecl.perf.verify.record import BAD, CRASHED, NOT_RUN, TIMEOUT, DeviceResu
 
 _BATCH = 400  # checks of a worker at most: its programs stay in memory
 _DEATHS_OF_AN_OP = 3  # of workers, before the other checks of an operator are left out
-_DEATHS = 30  # of workers, before all that is left is left out
-_ALONE = 40  # bad checks that are run again in a worker of their own
+_DEATHS = 20  # of workers, before all that is left is left out
+_ALONE = 12  # bad checks that are run again in a worker of their own
 
 Tick = Callable[[], None]
 
@@ -130,7 +130,7 @@ class _Run:
             self._done(replace(_row_of(check, status, heard.words()), kernels=heard.kernels or ()), quiet=quiet)
             if not quiet:
                 with self._lock:
-                    self._deaths[check.labels.op] += 1
+                    self._deaths[check.op] += 1
         return heard
 
     def _may_run(self, checks: Sequence[Check]) -> tuple[list[Check], list[tuple[Check, str]]]:
@@ -139,8 +139,8 @@ class _Run:
             if sum(self._deaths.values()) >= _DEATHS:
                 return [], [(check, f"{_DEATHS} workers had died") for check in checks]
             dead = {op for op, deaths in self._deaths.items() if deaths >= _DEATHS_OF_AN_OP}
-        skipped = [(c, f"{_DEATHS_OF_AN_OP} workers had died of {c.labels.op}") for c in checks if c.labels.op in dead]
-        return [check for check in checks if check.labels.op not in dead], skipped
+        skipped = [(c, f"{_DEATHS_OF_AN_OP} workers had died of {c.op}") for c in checks if c.op in dead]
+        return [check for check in checks if check.op not in dead], skipped
 
     def _cache_dir(self) -> str | None:
         return "auto" if self.plan.keep_cache else self.folder

@@ -57,7 +57,7 @@ def _run(names: Sequence[str], settings: Settings, tell: Tell) -> None:
     from litecl.perf.verify import goldens
     from litecl.perf.verify.catalogue import catalogue
 
-    checks = {check.name: check for check in catalogue()}
+    checks = catalogue()
     stored = goldens.load()
     for name in names:
         tell(begin=name)

@@ -11,12 +11,18 @@ from litecl.perf.verify.check import Check, Labels, Step, edge_of
 
 def scenario(name: str, op: str, model: Callable[[], Model], steps: Callable[[], Sequence[Step]], **more: Any) -> Check:
     """Return a check of a scenario. op: the operator, or kind of model, that it stands for."""
-    fed = steps()
+
+    def describe() -> Labels:
+        return _labels(op, steps())
+
+    return Check(f"{op}/{name}", op, describe, model, steps, **{"quick": True} | more)
+
+
+def _labels(op: str, fed: Sequence[Step]) -> Labels:
     shapes = " ".join(str(list(x.shape)).replace(", ", ",") for x in fed[0].feeds)
     types = " ".join(dict.fromkeys(x.dtype.name for x in fed[0].feeds))
     edge = edge_of([x for step in fed for x in step.feeds])
-    labels = Labels(op, 0, types, shapes, edge)
-    return Check(f"{op}/{name}", labels, model, steps, **{"quick": True} | more)
+    return Labels(op, 0, types, shapes, edge)
 
 
 def invokes(count: int, *shapes: tuple[int, ...], seed: int = 0) -> Callable[[], list[Step]]:
