@@ -91,8 +91,9 @@ typedef struct {
 // MultiplyByQuantizedMultiplier: x m 2^(left - right - 31), rounded to 32 bits, then once more, halves away from zero.
 inline intv requantize(intv x, intv m, intv left, intv right) {
     const intv y = multiply_high(x << left, m);
-    const intv middle = ((intv)1 << right) >> 1;
-    return (y + middle + (right > 0 ? y >> 31 : (intv)0)) >> right;
+    const intv mask = AS_INTV((((uintv)1) << AS_UINTV(right)) - 1);
+    const intv most = (mask >> 1) - (y >> 31), rest = y & mask;
+    return (y >> right) - ((most - rest) >> 31);  // one more where the rest is above a half; nothing can overflow
 }
 
 inline intv rescale(intv x, const Scale by) { return requantize(x, by.multiplier, by.left, by.right); }

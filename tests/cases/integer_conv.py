@@ -105,6 +105,7 @@ CASES = (
     _conv("saturates", (1, 6, 6, 3), (4, 3, 3, 3), gain=20),
     _conv("factor beyond 1", (1, 6, 6, 3), (4, 3, 3, 3), gain=3000),
     _conv("all results alike", (1, 6, 6, 3), (4, 3, 3, 3), gain=1e-6),
+    *(_conv(f"gain {gain}", (1, 6, 6, 3), (4, 3, 3, 3), gain=gain) for gain in (2e-7, 1e-7)),
     _conv("deep, sums beyond single precision", (1, 4, 4, 900), (5, 3, 3, 900)),
     _conv("deepest, sums beyond four blocks", (1, 3, 3, 3000), (3, 3, 3, 3000)),
     _conv("deep, zero point", (1, 4, 4, 300), (5, 3, 3, 300), zeros=(-128, 0, -50)),

@@ -90,6 +90,12 @@ def _powers(op: Op, options: Any) -> list[Case]:
     return [replace(case, device="shifts") for case in cases] if options.pot_scale_int16 else cases
 
 
+def _tiny(op: Op, options: Any) -> list[Case]:
+    """Factors of 2**-30 to 2**-33, that is right shifts of 29 to 31, and then nothing at all."""
+    scales = (1.9, 2.1, 4.0, 8.0)
+    return [_case(f"to steps of {c}", op, options, T.INT16, ((2**-15, 0), (2**-15, 0), (c, 0))) for c in scales]
+
+
 def _large(op: Op, options: Any) -> list[Case]:
     """So many bytes that their pairs are looked up in a table."""
     shapes = (2, 40, 300), (300,)
@@ -99,6 +105,7 @@ def _large(op: Op, options: Any) -> list[Case]:
 CASES = (
     *_large(ops.ADD, ops.AddOptions(Activation.RELU6)),
     *_large(ops.MUL, ops.MulOptions()),
+    *_tiny(ops.MUL, ops.MulOptions()),
     *_general(ops.ADD, ops.AddOptions(), _ALL),
     *_general(ops.SUB, ops.SubOptions(), _ALL),
     *_general(ops.MUL, ops.MulOptions(), _ALL),
