@@ -127,6 +127,11 @@ def types_of(case: Case) -> str:
     return " x ".join(names)
 
 
+def main_input(case: Case) -> Array | None:
+    """Return the operand whose element type a case is about, None of a case without operands."""
+    return case.inputs[_MAIN.get(case.op.name, 0)] if case.inputs else None
+
+
 def _type_name(spec: Any) -> str:
     return f"{spec.type.name.lower()}{'*' if is_quantized(spec) else ''}"
 

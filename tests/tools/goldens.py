@@ -1,6 +1,7 @@
 """Writes the outputs of LiteRT's reference kernels that ``litecl verify`` compares with: perf/verify/goldens.npz.
 
-Of the cases of a quick run, those with small outputs. Run it where cases have changed; a test says so.
+Of the cases of a quick run, those with small outputs. One whose case has changed counts as none; where many have, a
+test asks for this.
 
 Usage: PYTHONPATH=tests .venv/bin/python -m tools.goldens
 """

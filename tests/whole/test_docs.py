@@ -13,7 +13,7 @@ from litecl.interpreter.graph import Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.options import RawOptions, unknown_op
 from litecl.interpreter.schema import TensorType
 from litecl.perf.cli import main
-from litecl.perf.measure import coverage
+from litecl.perf.verify import coverage
 from support import oracle
 
 ROOT = Path(__file__).resolve().parents[2]
