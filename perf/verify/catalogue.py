@@ -7,7 +7,7 @@ from functools import cache
 from litecl.cases import Case
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter.errors import ModelError
-from litecl.perf.verify.check import Check, of_case, types_of
+from litecl.perf.verify.check import Check, edge_of, of_case, types_of
 
 
 @cache
@@ -66,9 +66,15 @@ def _name(case: Case) -> str:
 
 @cache
 def quick_cases() -> frozenset[str]:
-    """Return the names of the cases of a quick run: the first and the last of every operator and type."""
-    kinds: dict[tuple[str, str], list[str]] = defaultdict(list)
+    """Return the names of the cases of a quick run.
+
+    Of every operator and type the first and the last, and the first of every kind of special sizes and values: cases of
+    one operator and type share programs, which are what takes the time.
+    """
+    kinds: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for name, case in named_cases().items():
         if case.op in CL_OPS and case.device is None and case.on_device:
             kinds[case.op.name, types_of(case)].append(name)
-    return frozenset(name for names in kinds.values() for name in (names[0], names[-1]))
+            kinds[case.op.name, types_of(case), edge_of(case.inputs)].append(name)
+    ends = (name for kind, names in kinds.items() for name in (names[0], names[-1 if len(kind) == 2 else 0]))
+    return frozenset(ends)

@@ -10,12 +10,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
 _COMMAND = (sys.executable, "-m", "litecl.perf.verify.worker")
 _START_S = 60.0  # of patience in addition, for a worker that imports what it needs
+_SLICE_S = 0.5
 _GRACE_S = 5.0  # for a worker that has said all to end
 _STDERR_LINES = 3
 
@@ -44,7 +45,7 @@ def serve(
         patience_s = timeout_s + _START_S
         while True:
             try:
-                message = messages.get(timeout=patience_s)
+                message = _next(messages, patience_s)
             except queue.Empty:
                 return End(f"said nothing for {patience_s:g} s and was ended", timed_out=True)
             if message is None:
@@ -56,6 +57,17 @@ def serve(
         except subprocess.TimeoutExpired:
             return End(f"did not end {_GRACE_S:g} s after its last check", timed_out=True)
         return End() if code == 0 else End(_died(code) + _last_words(errors))
+
+
+def _next(messages: "queue.Queue[Message | None]", patience_s: float) -> Message | None:
+    """Return the next message, None after the last. Raises queue.Empty.
+
+    Waits in slices: a time in which the whole machine slept, or this process was stopped, counts as one of them.
+    """
+    for _ in range(max(1, round(patience_s / _SLICE_S))):
+        with suppress(queue.Empty):
+            return messages.get(timeout=_SLICE_S)
+    raise queue.Empty
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from support import oracle
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
-    *("docs/architecture.md", "docs/runtimes.md", "docs/threads.md"),
+    *("docs/architecture.md", "docs/runtimes.md", "docs/threads.md", "docs/verify.md"),
 )
 
 
@@ -58,8 +58,9 @@ def test_files_that_are_named_exist(document: str) -> None:
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
-def test_commands_that_are_named_exist(capsys: pytest.CaptureFixture[str]) -> None:
-    for line in re.findall(r"^    litecl (.+)$", _text("README.md"), re.M):
+@pytest.mark.parametrize("document", ["README.md", "docs/verify.md"])
+def test_commands_that_are_named_exist(document: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for line in re.findall(r"^    litecl (.+)$", _text(document), re.M):
         command, *rest = line.partition("#")[0].split()
         with pytest.raises(SystemExit) as caught:
             main([command, "--help"])
@@ -67,6 +68,12 @@ def test_commands_that_are_named_exist(capsys: pytest.CaptureFixture[str]) -> No
         options = re.findall(r"--[a-z-]+", " ".join(rest))
         help_ = capsys.readouterr().out
         assert not [option for option in options if option not in help_]
+
+
+def test_the_example_of_verifying_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", _text("docs/verify.md"), re.S)
+    exec(compile(example, "verify.md", "exec"), {})
+    assert re.search(r"\{'pass': \d+\}$", capsys.readouterr().out.strip())
 
 
 @pytest.mark.tensorflow
