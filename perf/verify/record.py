@@ -1,6 +1,5 @@
 """What verifying has found: rows, devices and the machine, as they are kept in a JSON file."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -8,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from litecl.interpreter.errors import ModelError
+from litecl.perf.measure.environment import SCHEMA, read_results
 
-SCHEMA = 1
+KIND = "litecl verify"
 
 PASS, FAIL, REFUSED, SLOWER = "pass", "fail", "refused", "slower"
 CRASHED, TIMEOUT, NOT_RUN = "crashed", "timed out", "not run"
@@ -99,18 +99,16 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, with the schema's version."""
-        return {"schema": SCHEMA, "kind": "litecl verify"} | asdict(self)
+        return {"schema": SCHEMA, "kind": KIND} | asdict(self)
 
 
 def load(path: Path) -> Result:
     """Read what ``litecl verify -o FILE.json`` wrote. Raises ModelError for anything else."""
+    data = read_results(path, KIND)
     try:
-        data = json.loads(path.read_text())
-        if (data["kind"], data["schema"]) != ("litecl verify", SCHEMA):
-            raise ModelError(f"{path}: expected schema {SCHEMA} of litecl verify, got {data['schema']}")
         return from_dict(data)
-    except (ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{path}: not a result of litecl verify: {error}") from error
+    except (KeyError, TypeError) as error:
+        raise ModelError(f"{path}: expected results of {KIND}: {error!r}") from error
 
 
 def from_dict(data: Mapping[str, Any]) -> Result:

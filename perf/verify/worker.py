@@ -43,7 +43,7 @@ def _teller() -> Tell:
 
 
 def _devices(wanted: Sequence[str], tell: Tell) -> int:
-    from litecl.perf.verify.environment import described
+    from litecl.perf.measure.environment import described
 
     try:
         tell(devices=described(wanted))

@@ -15,9 +15,9 @@ from rich.text import Text
 from litecl.interpreter.errors import ModelError
 from litecl.perf.cli.command import Output, positive, progress
 from litecl.perf.cli.tables import table
+from litecl.perf.measure.environment import machine
 from litecl.perf.verify import catalogue, pages, waivers
 from litecl.perf.verify.document import Table, sentence, tables
-from litecl.perf.verify.environment import machine
 from litecl.perf.verify.record import DeviceResult, Result
 from litecl.perf.verify.supervise import Plan, devices_of, verify_device
 

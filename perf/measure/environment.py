@@ -1,10 +1,13 @@
 """The machine, its OpenCL devices, and the versions of all that takes part."""
 
+import json
 import os
 import platform
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,9 @@ from typing import Any
 import numpy as np
 
 import litecl
+from litecl.interpreter.errors import ModelError
 
+SCHEMA = 1
 _PACKAGES = ("pyopencl", "pocl-binary-distribution", "intel-opencl-rt", "flatbuffers")
 _VARIABLES = ("POCL_", "OCL_", "CL_", "OPENCL_", "PYOPENCL_")
 
@@ -30,6 +35,39 @@ def machine() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "variables": {k: v for k, v in sorted(os.environ.items()) if k.startswith(_VARIABLES)},
     }
+
+
+def header(kind: str) -> dict[str, Any]:
+    """Return what every file of results begins with. kind: the command that made it."""
+    return {
+        "schema": SCHEMA,
+        "kind": kind,
+        "command": shlex.join(["litecl", *sys.argv[1:]]),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine() | {"load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None},
+    }
+
+
+def read_results(path: Path, kind: str) -> dict[str, Any]:
+    """Return what a file of results holds. kind: of ``header``. Raises ModelError for another kind or schema."""
+    try:
+        data = json.loads(path.read_text())
+        found = data["kind"], data["schema"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{path}: expected results of {kind} as JSON: {error!r}") from error
+    if found != (kind, SCHEMA):
+        raise ModelError(f"{path}: expected results of {kind}, schema {SCHEMA}, got {found[0]}, schema {found[1]}")
+    return dict(data)
+
+
+def named(device: str) -> dict[str, Any]:
+    """Return platform, driver and versions of the device of a delegation report; nothing of one that is not there."""
+    from litecl.delegate.opencl.device import devices
+
+    found = next((d for d in devices() if d.name == device), None)
+    if found is None:
+        return {"name": device}
+    return {"name": device, "platform": found.platform.name, "driver": found.driver_version} | _more(found)
 
 
 def described(devices: Sequence[str]) -> list[dict[str, Any]]:
