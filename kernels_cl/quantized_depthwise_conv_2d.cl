@@ -2,7 +2,7 @@
 //
 // x is [images, height, width, channels]. Four bytes at a time are multiplied: up to four rows of the kernel, ROWS, at
 // one of its columns. Channel 4 j + q is in lane j of vector q, so that four vectors hold 4 VW channels side by side.
-// weights are [parts][row groups][kernel_width][4 q][lanes][4 rows], zeros past the last channel and row; there are two
+// weights are [parts][row groups][kernel_width][4 q][lanes][4 rows], zeros past the last channel and row; there are up to three
 // parts, to be added, where weights have a zero point of their own (uint8).
 // stage is [4][4 q][lanes]: bias, multiplier and shifts (finish_sum in quantized.h). zeros holds 4 VW zero points of x.
 // A work-item takes item_rows rows of the output x item_channels channels, in pieces of PIXELS x 4 VW; the last

@@ -38,17 +38,20 @@ KERNEL void quantized_softmax(ITEM __global const X *x, __global const int *expo
     for (int row = start; row < end; ++row) {
         __global const X *p = x + row * length;
         __global T *q = y + row * length;
-        int most = p[0], sum = 0;
+        int most = p[0];
+        long sum = 0;
         for (int i = 1; i < length; ++i) most = MAX(most, (int)p[i]);
         for (int i = 0; i < length; ++i) sum += divide_by_power(exponentials[most - p[i]], INTEGER_BITS);
-        int headroom = 0;
-        while (headroom < 31 && (sum << headroom) >= 0) ++headroom;
-        const int inverse = one_over_one_plus((int)(((uint)sum << headroom) - 0x80000000u));
+        int headroom = 0;  // negative where the sum has more than 32 bits
+        while (headroom < 31 && sum << headroom < 0x80000000L) ++headroom;
+        while (headroom <= 0 && sum >> -headroom > 0xffffffffL) --headroom;
+        const long whole = headroom < 0 ? sum >> -headroom : sum << headroom;
+        const int inverse = one_over_one_plus((int)(whole - 0x80000000L));
         const int exponent = INTEGER_BITS - headroom + 31 - BITS;
         for (int i = 0; i < length; ++i) {
             const int e = exponentials[most - p[i]];
             const int result = divide_by_power(high_product(e, inverse), exponent) + low;
-            q[i] = (T)(e == 0 ? low : MIN(MAX(result, low), high));
+            q[i] = (T)(e == 0 || exponent > 31 ? low : MIN(MAX(result, low), high));  // less than half a step
         }
     }
 }

@@ -39,6 +39,8 @@ def _lower_update(call: Call) -> list[Step]:
     places = _places(x.shape, update.shape)
     defines = _defines(x, start)
     whole = [] if x is y else [copy(x, view(x.shape), y, view(y.shape), bits(x.spec), call.target)]  # or in place
+    if not update.spec.size:
+        return [*whole]
     return [
         *whole,
         copy_box("copy_to_box", update, view(update.shape), y, to, start, places, defines, call.target),

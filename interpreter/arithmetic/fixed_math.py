@@ -28,8 +28,8 @@ def leading_zeros(x: Array) -> Array:
 
 def reciprocal(x: Array, integer_bits: int) -> tuple[Array, Array]:
     """``1 / x`` as a number without integer bits and the bits that ``x`` has over one."""
-    headroom = leading_zeros(x)
-    fraction = (x << headroom) - (1 << 31)
+    headroom = leading_zeros(x)  # negative where x has more than 32 bits, whose lowest do not count then
+    fraction = ((x << np.maximum(headroom, 0)) >> np.maximum(-headroom, 0)) - (1 << 31)
     return one_over_one_plus(fraction), integer_bits - headroom
 
 

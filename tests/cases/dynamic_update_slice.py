@@ -21,6 +21,7 @@ CASES = (
     _case("moved inside", _random.normal(4, 5), _random.normal(2, 3), i32(3, 9)),
     _case("negative start", _random.normal(4, 5), _random.normal(2, 3), i32(-2, 1)),
     _case("whole", _random.normal(2, 3), _random.normal(2, 3), i32(0, 0)),
+    _case("nothing", _random.normal(4, 5), _random.normal(0, 3), i32(1, 1)),
     _case("vector", _random.normal(5), _random.normal(2), i32(2)),
     _case("int32", _random.integers(3, 3), _random.integers(1, 2), i32(1, 0)),
     _case("bool", _random.bools(3, 3), _random.bools(1, 2), i32(1, 0)),

@@ -158,6 +158,7 @@ CASES = (
         **_UINT8,
     ),
     _depthwise("zero points at the ends", (1, 6, 6, 5), (1, 3, 3, 5), gain=0.2, **_UINT8 | {"zeros": (0, 255, 255)}),
+    _depthwise("zero points at other ends", (1, 6, 6, 5), (1, 3, 3, 5), gain=0.2, **_UINT8 | {"zeros": (255, 0, 0)}),
     _transposed("3x3 SAME, stride 2", (2, 3, 4, 5), (6, 3, 3, 5), (6, 8), stride_w=2, stride_h=2),
     _transposed("3x3 VALID, stride 1", (1, 3, 4, 5), (6, 3, 3, 5), (5, 6), padding=Padding.VALID),
     _transposed(

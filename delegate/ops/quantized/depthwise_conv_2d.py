@@ -82,12 +82,13 @@ def _launch(call: Call, weights: Weights) -> Launch:
     flat = _flat(call)
     width = target.vector_width if flat > 1 else _width(x.shape[3], target)
     bounds = bounds_of(call.options, out.spec)
-    g = _geometry(call, width, 2 if weights.factor else 1, bounds)
     weights = weights.repeated(flat)
+    parts = _parts(weights)
+    g = _geometry(call, width, len(parts), bounds)
     stage = weights.stage(4 * g.lanes, 4 * g.lanes, unsigned_zero(x.spec), bounds)
     operands = (
         x,
-        Const(_packed(weights, g)),
+        Const(_packed(parts, g)),
         Const(_by_lane(stage.fields, g.lanes)),
         Const(np.full(4 * width, fixed_point.zero_point_of(DEPTHWISE_CONV_2D.name, x.spec), x.spec.dtype)),
         out,
@@ -121,11 +122,19 @@ def _width(channels: int, target: Target) -> int:
     return next(width for width in (16, 8, 4) if width <= target.vector_width and (4 * width <= channels or width == 4))
 
 
-def _packed(weights: Weights, g: Geometry) -> Array:
-    """[parts, row groups, kernel_width, 4, lanes, 4 rows]: weights of more than 8 bits are a sum of two parts."""
-    values = weights.values.astype(np.int16) + weights.factor
-    first = np.clip(values, -128, 127)
-    parts = np.stack([first, values - first])[: g.parts].reshape(g.parts, -1, g.kernel_height, g.kernel_width)
+def _parts(weights: Weights) -> Array:
+    """Weights less their zero point, which may be -255 to 255, as signed bytes to be added: [parts, columns, depth]."""
+    rest = weights.values[0].astype(np.int16) + weights.factor
+    parts: list[Array] = []
+    while not parts or rest.any():
+        parts.append(np.clip(rest, -128, 127).astype(np.int8))
+        rest = rest - parts[-1]
+    return np.stack(parts)
+
+
+def _packed(parts: Array, g: Geometry) -> Array:
+    """[parts, row groups, kernel_width, 4, lanes, 4 rows]."""
+    parts = parts.reshape(g.parts, -1, g.kernel_height, g.kernel_width)
     groups = -(-g.kernel_height // _GROUP)
     padded = np.zeros((g.parts, 4 * g.lanes, groups * _GROUP, g.kernel_width), np.int8)
     padded[:, : parts.shape[1], : g.kernel_height] = parts

@@ -264,9 +264,10 @@ def _magnitudes(
     name: str, inputs: Inputs, results: list[Array], plain: Callable[[Inputs], list[Array]], *, hybrid: bool
 ) -> list[Array]:
     """What the errors of results are relative to."""
-    if hybrid or name in _OF_SUMS:
-        least = 1.0 if name in _OF_SUMS else 0.0
-        return [np.full_like(r, np.abs(r).max(initial=least)) for r in results]
+    if name in _OF_SUMS:
+        return [np.full_like(r, np.abs(r).max(initial=1.0)) for r in results]
+    if hybrid:  # before the activation: what it bounds was as far off as the sum is large
+        return [np.full_like(r, np.abs(r).max(initial=0.0)) for r in plain(inputs)]
     if name == "SUB":
         a, b = require.arrays(inputs, 2)
         return [np.asarray(np.abs(a) + np.abs(b))]
