@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 import litecl
-from litecl.interpreter.errors import ModelError
+from litecl.interpreter.errors import DelegateError, ModelError
+from litecl.perf.measure.devices import DeviceRow, device_rows
 
 SCHEMA = 1
 _PACKAGES = ("pyopencl", "pocl-binary-distribution", "intel-opencl-rt", "flatbuffers")
@@ -61,42 +62,29 @@ def read_results(path: Path, kind: str) -> dict[str, Any]:
 
 
 def named(device: str) -> dict[str, Any]:
-    """Return platform, driver and versions of the device of a delegation report; nothing of one that is not there."""
-    from litecl.delegate.opencl.device import devices
-
-    found = next((d for d in devices() if d.name == device), None)
-    if found is None:
-        return {"name": device}
-    return {"name": device, "platform": found.platform.name, "driver": found.driver_version} | _more(found)
+    """Return the row of ``litecl devices`` of a delegation report's device; its name alone where there is none."""
+    return next((asdict(row) for row in device_rows() if row.name == device), {"name": device})
 
 
 def described(devices: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the devices asked for as ``litecl devices`` shows them, with their platforms' versions.
+    """Return the rows of ``litecl devices`` of those asked for.
 
     devices: indices and fragments of names, or "all"; none means the one that litecl takes for large models. Raises
     DelegateError for one that is not there.
     """
-    from litecl.delegate.opencl.device import choose
-    from litecl.delegate.opencl.device import devices as listed
-    from litecl.perf.measure.devices import device_rows
-
-    found = listed()
-    wanted = [choose(int(d) if d.isdecimal() else d, None, 0.0) for d in devices if d != "all"]
-    if "all" in devices:
-        wanted = found
-    elif not wanted:
-        wanted = [choose(None, None, float("inf"))]
     rows = device_rows()
-    indices = dict.fromkeys(found.index(device) for device in wanted)
-    return [asdict(rows[i]) | _more(found[i]) for i in indices]
+    if "all" in devices:
+        return [asdict(row) for row in rows]
+    if not devices:
+        return [asdict(row) for row in rows if "large models" in row.default_for]
+    return [asdict(_wanted(rows, device)) for device in dict.fromkeys(devices)]
 
 
-def _more(device: Any) -> dict[str, Any]:
-    return {
-        "version": device.version,
-        "platform_version": device.platform.version,
-        "denormals": bool(device.single_fp_config & 1),  # CL_FP_DENORM
-    }
+def _wanted(rows: Sequence[DeviceRow], device: str) -> DeviceRow:
+    for row in rows:
+        if device == str(row.index) or (not device.isdecimal() and device.lower() in row.name.lower()):
+            return row
+    raise DelegateError(f"no device is named {device!r}; there are: {[row.name for row in rows]}")
 
 
 def _version(package: str) -> str | None:

@@ -52,6 +52,8 @@ def _outcome(device: DeviceResult) -> str:
     words += [f"{count} {status}" for status, count in counts.items() if status != PASS]
     waived = sum(row.waived is not None for row in device.rows)
     words += [f"{waived} of them known"] if waived else []
+    unexpected = sum(row.unexpected for row in device.rows)
+    words += [f"{unexpected} of the refused run on other devices"] if unexpected else []
     text = ", ".join(words)
     if not device.failures:
         return f"{text}." + "".join(f" {note}." for note in device.notes)

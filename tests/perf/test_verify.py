@@ -162,7 +162,7 @@ def test_checks_are_selected() -> None:
     assert {check.op for check in selected(["exp", "WHILE"])} == {"EXP", "WHILE"}
     quick = selected(quick=True)
     assert {check.op for check in quick} == {check.op for check in selected() if check.wanted}
-    assert len(quick) < len(selected()) / 4
+    assert len(quick) < len(selected()) / 3
     with pytest.raises(ModelError, match="no check of NO_SUCH"):
         selected(["NO_SUCH"])
     with pytest.raises(ModelError, match="no check is named 'x'"):

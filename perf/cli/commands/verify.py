@@ -24,7 +24,7 @@ from litecl.perf.verify.supervise import Plan, devices_of, verify_device
 HELP = "check what a device computes, operator by operator, against the reference"
 
 _MOST_JOBS = 4  # each has the programs of its checks in memory
-_SHOWN = ("Failures", "Left to the CPU")  # tables on a terminal, by how their titles begin
+_SHOWN = "Failures"  # tables on a terminal, by how their titles begin
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
