@@ -12,11 +12,11 @@ from litecl.perf.verify.check import Check, edge_of, of_case, types_of
 
 @cache
 def catalogue() -> dict[str, Check]:
-    """Return all checks by name, scenarios last."""
+    """Return all checks by name; scenarios, which take longest, first."""
     from litecl.perf.verify.scenarios import SCENARIOS
 
     cases = {name: of_case(case, name) for name, case in named_cases().items() if case.op in CL_OPS}
-    return cases | {check.name: check for check in SCENARIOS}
+    return {check.name: check for check in SCENARIOS} | cases
 
 
 def selected(ops: Collection[str] = (), *, quick: bool = False, only: str | None = None) -> tuple[Check, ...]:

@@ -15,6 +15,7 @@ from litecl.perf.verify.judge import Settings
 from litecl.perf.verify.record import BAD, CRASHED, NOT_RUN, TIMEOUT, DeviceResult, Row, row
 
 _BATCH = 400  # checks of a worker at most: its programs stay in memory
+_BATCHES_OF_A_JOB = 2  # at least, so that all come to their end at about the same time
 _DEATHS_OF_AN_OP = 3  # of workers, before the other checks of an operator are left out
 _DEATHS = 20  # of workers, before all that is left is left out
 _ALONE = 12  # bad checks that are run again in a worker of their own
@@ -56,7 +57,7 @@ def verify_device(device: Mapping[str, Any], checks: Sequence[Check], plan: Plan
     start_s = now_s()
     with tempfile.TemporaryDirectory(prefix="litecl-verify-", ignore_cleanup_errors=True) as folder:
         run = _Run(device, checks, plan, tick, folder)
-        size = max(1, min(_BATCH, -(-len(checks) // plan.jobs)))
+        size = max(1, min(_BATCH, -(-len(checks) // (plan.jobs * _BATCHES_OF_A_JOB))))
         batches = [checks[i : i + size] for i in range(0, len(checks), size)]
         try:
             with ThreadPoolExecutor(plan.jobs) as pool:

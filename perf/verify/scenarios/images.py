@@ -124,7 +124,14 @@ CHECKS: tuple[Check, ...] = (
     scenario("image network", "model", image, invokes(2, (1, 33, 31, 3))),
     scenario("image network, int8", "model", integer_image, _bytes),
     scenario("sound network", "model", sound, invokes(3, (1, 24, 20, 1))),
-    scenario("image network, queued", "model", image, invokes(2, (1, 33, 31, 3)), options={"queue_loops": True}),
+    scenario(
+        "image network, queued",
+        "model",
+        image,
+        invokes(2, (1, 33, 31, 3)),
+        options={"queue_loops": True},
+        quick=False,
+    ),
     scenario(
         "image network, weights as halves",
         "model",
