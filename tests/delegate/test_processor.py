@@ -31,6 +31,7 @@ _AS_CPU = Path(__file__).parents[1] / "tools" / "as_cpu.sh"
 needs_pocl = pytest.mark.skipif(
     not any(device.platform.name == processor._POCL for device in devices.tested()), reason="PoCL only"
 )
+as_itself = pytest.mark.skipif("LITECL_AS_CPU" in os.environ, reason="as_cpu.sh stands in for what this tests")
 
 
 def case_of(fragment: str) -> Case:
@@ -101,6 +102,7 @@ def test_a_devices_record_tells_its_processor() -> None:
         assert processor.name_processor(device.create_sub_devices([by_counts, 2])[0]) == name
 
 
+@as_itself
 def test_memory_that_cannot_be_read_leaves_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the system does not show a process its memory, as in some sandboxes."""
 
@@ -111,6 +113,7 @@ def test_memory_that_cannot_be_read_leaves_the_name(monkeypatch: pytest.MonkeyPa
     assert processor.name_in(1 << 20) is None
 
 
+@as_itself
 def test_what_is_no_record_has_no_name() -> None:
     """An address of nothing, and memory of something else."""
     assert processor.name_in(0) is None

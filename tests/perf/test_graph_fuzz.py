@@ -11,10 +11,13 @@ from litecl.delegate.ops import CL_OPS
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Model
 from litecl.interpreter.ops import unary
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.schema import ActivationFunctionType
 from litecl.perf.compare import fuzz_graphs
 from litecl.perf.compare.graph_fuzz import elementwise, oracle, work
-from litecl.perf.compare.graph_fuzz.graphs import THEMES, Drawn, draw, families_of, kind_of
+from litecl.perf.compare.graph_fuzz.graphs import THEMES, Call, Drawn, draw, families_of, kind_of
 from litecl.perf.compare.graph_fuzz.modes import MODES
+from support.build import Graph, model, randn
 
 
 @pytest.mark.parametrize(
@@ -73,6 +76,23 @@ def test_rounding_is_allowed_and_no_more() -> None:
     assert not oracle.differences(drawn.model, drawn.calls[:1], expected, near)
 
 
+def test_bounds_of_activations_are_exact() -> None:
+    """Errors are those of the sums, which may be large, and none where the activation's bound is reached."""
+    rng = np.random.default_rng(5)
+    g = Graph()
+    options = FullyConnectedOptions(ActivationFunctionType.RELU_N1_TO_1)
+    y = g.op(FULLY_CONNECTED, [g.input((50, 400)), g.const(randn(rng, 20, 400)), None], options)
+    bounded, calls = model(g.build(y)), [Call(0, (randn(rng, 50, 400),))]
+    ((expected,),) = oracle.run(Interpreter(bounded), calls)
+    inside = np.abs(expected) < 1
+    assert inside.any()
+    assert not inside.all()
+    off = np.where(inside, expected + np.float32(1e-4), expected).astype(np.float32)
+    assert not oracle.differences(bounded, calls, [[expected]], [[off]])
+    off = np.where(inside, expected, expected * np.float32(1 - 1e-6)).astype(np.float32)
+    assert oracle.differences(bounded, calls, [[expected]], [[off]])
+
+
 def test_a_process_that_dies_is_a_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     batch = work.Batch(seed=0, number=0, graphs=1, theme=4, mode="queued", first=-1)
     worker = work.Worker(batch, tmp_path, None)
@@ -84,6 +104,6 @@ def test_a_process_that_dies_is_a_finding(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 def test_adapts_weights_to_halves() -> None:
     drawn = replace(_models(1)[0])
-    model: Model = work.adapted(drawn, MODES["fp16 weights"]).model
-    constants = [t.data for g in model.subgraphs for t in g.tensors if t.data is not None and t.dtype == np.float32]
+    halved: Model = work.adapted(drawn, MODES["fp16 weights"]).model
+    constants = [t.data for g in halved.subgraphs for t in g.tensors if t.data is not None and t.dtype == np.float32]
     assert all(np.array_equal(c, c.astype(np.float16).astype(np.float32)) for c in constants)

@@ -13,9 +13,9 @@ import numpy as np
 
 from litecl.interpreter.graph import Array, Model, Node, TensorSpec
 from litecl.interpreter.interpreter import Interpreter
-from litecl.interpreter.kit import require
+from litecl.interpreter.kit import activation, require
 from litecl.interpreter.op import Inputs, Op, Run, Specs
-from litecl.interpreter.schema import ActivationFunctionType
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from litecl.perf.compare.graph_fuzz.graphs import Call
 
 _ULPS = 24.0  # of the sum of magnitudes: what float32 sums of a few thousand terms and polynomials stay below
@@ -233,7 +233,11 @@ def _noisy_node(node: Node, errors: _Errors) -> Node:
 
         plain = _plain(options)
         hybrid = any(s is not None and s.data is not None and s.quantization is not None for s in inputs)
-        return _with_errors(op.name, bound(options), lambda x: bound(plain)(plain, x), errors, hybrid=hybrid)
+        if plain is options or outputs[0].type != TensorType.FLOAT32 or op.name in _OF_SUMS:
+            return _with_errors(op.name, bound(options), lambda x: bound(plain)(plain, x), errors, hybrid=hybrid)
+        sums = bound(plain)
+        erring = _with_errors(op.name, sums, lambda x: sums(plain, x), errors, hybrid=hybrid)
+        return _activated(options.fused_activation_function, lambda x: erring(plain, x), errors)
 
     return replace(node, op=replace(op, bind=bind))
 
@@ -244,6 +248,16 @@ def _plain(options: Any) -> Any:
     if not any(f.name == name for f in fields(options)) or not getattr(options, name):
         return options
     return replace(options, **{name: ActivationFunctionType.NONE})
+
+
+def _activated(function: ActivationFunctionType, run: Callable[[Inputs], list[Array]], errors: _Errors) -> Run:
+    """The activation of what errs: bounds are exact, and where a tensor reaches them its largest element is too."""
+
+    def activated(options: Any, inputs: Inputs) -> list[Array]:
+        results = [activation.apply(function, r) for r in run(inputs)]
+        return [errors.of(r) for r in results] if function == ActivationFunctionType.TANH else results
+
+    return activated
 
 
 def _with_errors(name: str, run: Run, plain: Callable[[Inputs], list[Array]], errors: _Errors, *, hybrid: bool) -> Run:
@@ -266,8 +280,8 @@ def _magnitudes(
     """What the errors of results are relative to."""
     if name in _OF_SUMS:
         return [np.full_like(r, np.abs(r).max(initial=1.0)) for r in results]
-    if hybrid:  # before the activation: what it bounds was as far off as the sum is large
-        return [np.full_like(r, np.abs(r).max(initial=0.0)) for r in plain(inputs)]
+    if hybrid:
+        return [np.full_like(r, np.abs(r).max(initial=0.0)) for r in results]
     if name == "SUB":
         a, b = require.arrays(inputs, 2)
         return [np.asarray(np.abs(a) + np.abs(b))]
