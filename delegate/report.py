@@ -100,7 +100,10 @@ class PartitionRow:
 
 @dataclass(frozen=True)
 class KernelRow:
-    """Device time of one launch in the last invoke, from its event (only with ``profile=True``)."""
+    """Device time of one launch in the last invoke, from its event (only with ``profile=True``).
+
+    queued_ms, start_ms: when it was queued and begun, since the region's first launch was queued.
+    """
 
     partition: int
     node: int
@@ -109,6 +112,8 @@ class KernelRow:
     duration_ms: float
     flops: int
     subgraph: int = 0
+    queued_ms: float = 0.0
+    start_ms: float = 0.0
 
 
 @dataclass

@@ -225,17 +225,21 @@ class Program:
     def kernel_rows(self) -> list[KernelRow]:
         """Device times of the last run, from its events."""
         with typed_errors("reading the times of launches"):
+            times = [(work, event.profile) for work, event in self._execution.events()]
+            first = min((profile.queued for _, profile in times), default=0)
             return [
                 KernelRow(
                     self.partition,
                     work.node,
                     work.launch.kernel,
                     work.launch.entry,
-                    (event.profile.end - event.profile.start) * 1e-6,
+                    (profile.end - profile.start) * 1e-6,
                     work.launch.flops,
                     work.subgraph,
+                    (profile.queued - first) * 1e-6,
+                    (profile.start - first) * 1e-6,
                 )
-                for work, event in self._execution.events()
+                for work, profile in times
             ]
 
     def _upload(self, inputs: Sequence[Array], counters: Counters) -> None:
