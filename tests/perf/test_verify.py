@@ -26,7 +26,7 @@ from litecl.perf.verify.check import edge_of
 from litecl.perf.verify.children import serve
 from litecl.perf.verify.difference import difference, same_bits
 from litecl.perf.verify.document import sentence
-from litecl.perf.verify.record import CRASHED, FAIL, NOT_RUN, PASS, REFUSED, TIMEOUT, Result, Row, load
+from litecl.perf.verify.record import CRASHED, FAIL, NOT_RUN, PASS, REFUSED, SLOWER, TIMEOUT, Result, Row, load
 from litecl.perf.verify.supervise import Plan, devices_of, verify_device
 from litecl.perf.verify.waivers import Waiver
 from support import all_cases
@@ -147,9 +147,10 @@ def test_waivers_cover_known_failures(planted: Result, tmp_path: Path) -> None:
 def test_what_is_well_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "result.json"
     name = some("NEG")
-    assert main(["verify", "--replay", name, "--keep-cache", "-o", str(file), "--json"]) == 0
+    assert main(["verify", "--replay", name, "--keep-cache", "--timed", "-o", str(file), "--json"]) == 0
     (row,) = load(file).devices[0].rows
-    assert (row.check, row.status) == (name, PASS)
+    assert row.device_ms and row.cpu_ms
+    assert (row.check, row.status) == (name, SLOWER if row.device_ms > row.cpu_ms else PASS)
     assert json.loads(capsys.readouterr().out)["devices"][0]["rows"][0]["check"] == name
 
 
