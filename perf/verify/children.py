@@ -19,6 +19,7 @@ _START_S = 60.0  # of patience in addition, for a worker that imports what it ne
 _SLICE_S = 0.5
 _GRACE_S = 5.0  # for a worker that has said all to end
 _STDERR_LINES = 3
+_PYTHONS_OWN = ("Fatal Python error", "File ", "Thread ", "Current thread", "Extension modules")
 
 _LIVE: set["subprocess.Popen[str]"] = set()
 
@@ -132,10 +133,10 @@ def _died(code: int) -> str:
 
 
 def _last_words(errors: IO[str]) -> str:
-    """Return the last lines of stderr that are not Python's own traceback of all threads."""
+    """Return the last lines of stderr that are not Python's own on the signal and all threads."""
     errors.seek(0)
     lines = [line.strip() for line in errors if line.strip()]
-    told = [line for line in lines if not line.startswith(("File ", "Thread ", "Current thread", "Extension modules"))]
+    told = [line for line in lines if not line.startswith(_PYTHONS_OWN)]
     words = " | ".join(told[-_STDERR_LINES:])
     return f": {words[:300]}" if words else ""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from litecl.perf.verify.record import BAD, PASS, REFUSED, STATUSES, DeviceResult, Result, Row
 
-_NAMED = 4  # failures in the sentence
+_NAMED = 4  # failures in the sentence, one of an operator
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,9 @@ def _outcome(device: DeviceResult) -> str:
     text = ", ".join(words)
     if not device.failures:
         return f"{text}." + "".join(f" {note}." for note in device.notes)
-    named = "; ".join(f"{row.check} {_reason(row)}" for row in device.failures[:_NAMED])
-    more = len(device.failures) - _NAMED
+    named_rows = list({row.op: row for row in reversed(device.failures)}.values())[::-1][:_NAMED]
+    named = "; ".join(f"{row.check} {_reason(row)}" for row in named_rows)
+    more = len(device.failures) - len(named_rows)
     others = f"; and {more} more" if more > 0 else ""
     return f"{text}: {named}{others}. Again: {replay(device, device.failures[0])}"
 

@@ -24,7 +24,8 @@ from litecl.perf.verify.supervise import Plan, devices_of, verify_device
 HELP = "check what a device computes, operator by operator, against the reference"
 
 _MOST_JOBS = 4  # each has the programs of its checks in memory
-_SHOWN = "Failures"  # tables on a terminal, by how their titles begin
+_SHOWN = "Failures"  # tables on a terminal, by how their titles begin, and their columns there
+_COLUMNS = ("check", "types", "what", "kernels")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,9 +108,9 @@ def _summary(device: DeviceResult) -> list[RenderableType]:
 
 
 def _shown(part: Table) -> RenderableType:
-    made = table(*part.columns)
-    made.title = part.title
-    made.title_justify = "left"
+    made = table(*_COLUMNS)
+    made.title, made.title_justify = part.title, "left"
+    places = [part.columns.index(name) for name in _COLUMNS]
     for cells in part.rows:
-        made.add_row(*cells)
+        made.add_row(*(cells[i] for i in places))
     return made
