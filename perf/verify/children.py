@@ -92,15 +92,16 @@ def _worker(
         listener = threading.Thread(target=_listen, args=(process.stdout, messages), daemon=True)
         listener.start()
         try:
-            with process.stdin as to_worker:
-                to_worker.write(json.dumps(request) + "\n")
-            yield process, messages, errors
-        except BrokenPipeError:
-            yield process, messages, errors
+            with suppress(BrokenPipeError):  # of a worker that has died already
+                process.stdin.write(json.dumps(request) + "\n")
+                process.stdin.flush()
+            yield process, messages, errors  # its stdin stays open: it ends when this process does
         finally:
             _end(process)
             _LIVE.discard(process)
             listener.join(_GRACE_S)
+            with suppress(BrokenPipeError):
+                process.stdin.close()
             process.stdout.close()
 
 

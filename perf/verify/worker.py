@@ -2,13 +2,14 @@
 
 It reads a request, a line of JSON, from stdin: {"devices": [...]} for a description of devices, or {"checks": [...],
 "settings": {...}}. On stdout it tells, each in a line: {"devices": ...}; {"begin": CHECK}, {"kernels": ...} once a
-check is about to run, {"row": ...}. What drivers print goes to stderr.
+check is about to run, {"row": ...}. What drivers print goes to stderr. It ends when stdin does.
 """
 
 import faulthandler
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
@@ -24,6 +25,7 @@ def main() -> int:
     tell = _teller()
     faulthandler.enable()
     request = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     if "devices" in request:
         return _devices(request["devices"], tell)
     _run(request["checks"], Settings(**request["settings"]), tell)
@@ -40,6 +42,13 @@ def _teller() -> Tell:
         out.flush()
 
     return tell
+
+
+def _end_with_parent() -> None:
+    """End this process once stdin does, even where a kernel hangs, so that none is left behind."""
+    while os.read(0, 1):  # not sys.stdin, whose lock Python wants when it ends
+        pass
+    os._exit(1)
 
 
 def _devices(wanted: Sequence[str], tell: Tell) -> int:

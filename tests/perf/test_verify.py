@@ -5,7 +5,10 @@ import importlib
 import inspect
 import json
 import pkgutil
+import queue
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +23,7 @@ from litecl.converter import lower
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.op import ControlOp, Op
 from litecl.perf.cli import main
-from litecl.perf.verify import coverage, goldens, pages, waivers
+from litecl.perf.verify import children, coverage, goldens, pages, waivers
 from litecl.perf.verify.catalogue import catalogue, named_cases, quick_cases, selected
 from litecl.perf.verify.check import edge_of
 from litecl.perf.verify.children import serve
@@ -173,6 +176,34 @@ def test_checks_are_selected() -> None:
 def test_a_worker_that_dies_at_once_is_told() -> None:
     end = serve({"nonsense": 1}, 60.0, lambda message: None)
     assert "ended with exit code 1" in end.how and "KeyError" in end.how
+
+
+def test_a_worker_ends_with_its_parent() -> None:
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "litecl.perf.verify.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert worker.stdin is not None and worker.stdout is not None
+    names = [name for name in catalogue() if name.startswith("use/")] * 50
+    settings = {"device": 0, "cache_dir": "auto"}
+    worker.stdin.write(json.dumps({"checks": names, "settings": settings}) + "\n")
+    worker.stdin.flush()
+    assert json.loads(worker.stdout.readline()) == {"begin": names[0]}
+    worker.stdin.close()
+    assert worker.wait(30) == 1
+
+
+def test_patience_is_counted_in_slices() -> None:
+    """So that a machine that slept for an hour has lost one of them."""
+    slices = []
+
+    class Silent:
+        def get(self, timeout: float) -> None:
+            slices.append(timeout)
+            raise queue.Empty
+
+    with pytest.raises(queue.Empty):
+        children._next(Silent(), 2.0)
+    assert slices == [0.5] * 4
 
 
 @pytest.mark.parametrize(
