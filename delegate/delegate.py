@@ -10,9 +10,10 @@ from litecl.interpreter.graph import Model, TensorSpec
 class CLDelegate(CLOptions):
     """Runs parts of a model on an OpenCL device; pass it as ``Interpreter(model, delegates=[CLDelegate()])``.
 
-    device: a pyopencl Device, a fragment of its name or its index; None picks a GPU if there is one, else the CPU
-        device that suits the model. num_threads: on a CPU device, 1 picks the one that runs in the calling thread;
-        others are a bound where the device can be divided, which PoCL 7.1's cannot.
+    device: its index in ``litecl devices``, a fragment of its name, a pyopencl Device, or what a back end of yours has
+        found; None picks a GPU if there is one, else the CPU device that suits the model. num_threads: on a CPU
+        device, 1 picks the one that runs in the calling thread; others are a bound where the device can be divided,
+        which PoCL 7.1's cannot.
     precision: "fp32", or "fp16", which stores large weights (over 2**18 elements) of convolutions, matrix products and
         LSTMs as halves, but for those of Winograd's algorithm; activations and arithmetic are float32 in both.
     max_delegated_partitions: keep only so many regions, the largest; None keeps all. min_nodes_per_partition: leave

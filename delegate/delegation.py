@@ -8,21 +8,21 @@ from typing import Any
 
 from litecl.delegate.analysis.cost import work_flops
 from litecl.delegate.analysis.list_writes import learned, with_lists_in_place
+from litecl.delegate.backend.errors import host_memory
+from litecl.delegate.backend.program import Program
+from litecl.delegate.backend.protocols import Device
 from litecl.delegate.cl_op import Const, Operand
-from litecl.delegate.claim.control import FOLDED, callees_of, reached
+from litecl.delegate.claim.control import FOLDED
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import Partitioning, Region, partition
-from litecl.delegate.opencl.device import Device
-from litecl.delegate.opencl.errors import typed_errors
-from litecl.delegate.opencl.opening import forget, open_device, tuning_of
-from litecl.delegate.opencl.runner import Program
+from litecl.delegate.devices import forget, open_device, tuning_of
 from litecl.delegate.plan.plan import Plan, plan
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, PartitionRow, summary, warn
 from litecl.delegate.report_details import kernel_name, with_details
 from litecl.interpreter import limits
 from litecl.interpreter.errors import DelegateError, LimitError, OutOfDeviceMemory
-from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
-from litecl.interpreter.op import ControlOp, Inputs, NoOptions
+from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec, callees_of, entries, reached
+from litecl.interpreter.op import ControlOp, InPlace, Inputs, NoOptions
 from litecl.interpreter.run.executor import Frame
 
 
@@ -57,13 +57,13 @@ class CLDelegation:
         try:
             flops = work_flops(self.original, self.specs)
             self._device = open_device(self.options, flops, self.passed_over)
-            hits_before = self._device.programs.cache_hits
+            hits_before = self._device.cache_hits
         except DelegateError as error:
             self._fail(error)
         self.model = replace(self.original, subgraphs=self._subgraphs())
         self._build_s = time.perf_counter() - start_s
         if self._device is not None:
-            self._cache_hits = self._device.programs.cache_hits - hits_before
+            self._cache_hits = self._device.cache_hits - hits_before
 
     def report(self) -> DelegationReport:
         """What ran where and why."""
@@ -115,7 +115,7 @@ class CLDelegation:
         return tuple(graphs)
 
     def _entries(self) -> set[int]:
-        return {0, *(signature.subgraph for signature in self.original.signatures)}
+        return {*entries(self.original)}
 
     def _basis(self, index: int) -> tuple[Model, Sequence[Sequence[TensorSpec]]]:
         """What regions of a subgraph are made of: the original where the CPU runs some of what was changed in it."""
@@ -133,7 +133,9 @@ class CLDelegation:
         if not built:
             return graph
         runs = [[built[run]] if run in built else [graph.nodes[i] for i in run] for run in parts.order]
-        nodes = [*known, *(node for run in runs for node in run)]
+        nodes = [node for run in runs for node in run]
+        wanted = {*graph.outputs, *(t for node in nodes for t in node.inputs)}
+        nodes[:0] = [node for node in known if self.preserve or not wanted.isdisjoint(node.outputs)]
         if index in self._entries() and index not in self._called:
             self._share_memory(index, graph, {t for n in nodes if n not in built.values() for t in n.inputs})
         return replace(graph, nodes=tuple(nodes))
@@ -183,13 +185,13 @@ class CLDelegation:
             warn(f"a region on {self._device.name} is {program.manner}")
         self._programs[number] = program
         runner = _RegionRunner(self, program, nodes)
-        op = ControlOp("CL_REGION", NoOptions, _keep_declared, runner.run)
+        op = ControlOp("CL_REGION", NoOptions, _keep_declared, runner.run, in_place=runner.in_place)
         return Node(op, region.inputs, region.outputs, NoOptions())
 
     def _program(self, region: Region, device: Device, number: int) -> Program:
-        with typed_errors("preparing a region"):
+        with host_memory("preparing a region"):
             model, specs = self._basis(region.subgraph)
-            tuning = tuning_of(self.options, device.device)
+            tuning = tuning_of(self.options, device)
             target = replace(device.target, half_weights=self.options.precision == "fp16", tuning=tuning)
             with typed_planning("planning a region"):
                 planned = plan(region, model, specs, target, device.alignment, self.options.cl_ops)
@@ -253,10 +255,24 @@ class _RegionRunner:
             try:
                 return self._program.run(arrays, frame.variables, self._states, counters)
             except DelegateError as error:
-                self._delegation.run_failed(self._program, error)
-                self._program = None
+                self._failed(error)
         frame.run_nodes(self._nodes)
         return [frame.values[t] for t in self._outputs]
+
+    def in_place(self, inputs: Inputs, outputs: Sequence[int], context: Any) -> InPlace | None:
+        """See ``ControlOp.in_place``."""
+        frame: Frame = context
+        if self._program is None:
+            return None
+        run = self._program.in_place(inputs, outputs, frame.variables, self._states, self._delegation.counters)
+        return None if run is None else InPlace(run, self._failed)
+
+    def _failed(self, error: Exception) -> None:
+        """Give the region up where its device has failed; raise whatever else has happened."""
+        if not isinstance(error, DelegateError) or self._program is None:
+            raise error
+        self._delegation.run_failed(self._program, error)
+        self._program = None
 
 
 @contextmanager

@@ -2,12 +2,11 @@
 
 import hashlib
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
-from litecl.delegate.processor import features, name_processor
 from litecl.interpreter.errors import DelegateError
 
 _SEAL = b"litecl 1\n"  # of the file's format, before the checksum
@@ -32,16 +31,9 @@ def folder(cache_dir: str | PathLike[str] | None) -> Path | None:
         return None
 
 
-def key(name: str, device: Any, *made_from: str) -> str:
-    """Return the name of a file about a pyopencl device: another platform, device, driver or processor has another one.
-
-    Virtual processors of several kinds share a name, so what they can do is part of the key, and so is the name by
-    which the device's compiler goes.
-    """
-    platform = device.platform
-    named = (platform.name, platform.version, device.name, device.driver_version, device.version)
-    parts = (*named, name_processor(device) or "", *sorted(features()), *made_from)
-    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+def key(name: str, identity: Sequence[str], *made_from: str) -> str:
+    """Return the name of a file about a device. identity: see ``Identified`` in ``delegate/backend/protocols.py``."""
+    digest = hashlib.sha256("\0".join((*identity, *made_from)).encode()).hexdigest()
     return f"{name}-{digest[:32]}"
 
 

@@ -99,10 +99,19 @@ class PartitionRow:
 
 
 @dataclass(frozen=True)
+class LaunchTime:
+    """How long a launch took on the device; when it was queued and begun, since the region's first one was queued."""
+
+    duration_ms: float
+    queued_ms: float = 0.0
+    start_ms: float = 0.0
+
+
+@dataclass(frozen=True)
 class KernelRow:
     """Device time of one launch in the last invoke, from its event (only with ``profile=True``).
 
-    queued_ms, start_ms: when it was queued and begun, since the region's first launch was queued.
+    queued_ms, start_ms: those of its ``LaunchTime``.
     """
 
     partition: int
@@ -129,8 +138,12 @@ class Counters:
     def begin(self, invocation: int) -> None:
         """Starts from zero if this is another invoke than the one last counted."""
         if invocation != self.invocation:
-            self.kernel_launches = self.host_syncs = self.bytes_to_device = self.bytes_to_host = 0
+            self.clear()
             self.invocation = invocation
+
+    def clear(self) -> None:
+        """Starts from zero."""
+        self.kernel_launches = self.host_syncs = self.bytes_to_device = self.bytes_to_host = 0
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ They change how long a model takes, never what it computes. ``perf/measure/tunin
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -54,32 +54,35 @@ class Measurement:
     timings: tuple[Timing, ...] = ()
 
 
-def load(directory: Path | None, device: Any) -> Tuning:
-    """The tuning of a pyopencl device, or the defaults where none was measured."""
-    found = measurement(directory, device)
+def load(directory: Path | None, identity: Sequence[str]) -> Tuning:
+    """The tuning of a device, or the defaults where none was measured. identity: what tells it apart."""
+    found = measurement(directory, identity)
     return Tuning() if found is None else found.tuning
 
 
-def measurement(directory: Path | None, device: Any) -> Measurement | None:
+def measurement(directory: Path | None, identity: Sequence[str]) -> Measurement | None:
     """What was measured on a device; None where there is no file, or one that this version cannot use."""
     if directory is None:
         return None
-    path = file_of(directory, device)
+    path = file_of(directory, identity)
     try:
         return _decoded(json.loads(path.read_bytes()))
     except Exception:  # whatever a file holds that another program has written, or half of it
         return None
 
 
-def save(directory: Path, device: Any, found: Measurement) -> None:
-    """Keeps a measurement in place of an earlier one. Of several processes that write, the last one wins."""
-    content = {"version": _VERSION, "device": device.name, **asdict(found)}
-    disk.write_atomically(file_of(directory, device), json.dumps(content, indent=1).encode())
+def save(directory: Path, identity: Sequence[str], name: str, found: Measurement) -> None:
+    """Keeps a measurement in place of an earlier one. Of several processes that write, the last one wins.
+
+    name: of the device, for people who open the file.
+    """
+    content = {"version": _VERSION, "device": name, **asdict(found)}
+    disk.write_atomically(file_of(directory, identity), json.dumps(content, indent=1).encode())
 
 
-def file_of(directory: Path, device: Any) -> Path:
+def file_of(directory: Path, identity: Sequence[str]) -> Path:
     """The file of a device."""
-    return directory / f"{disk.key('tuning', device)}.json"
+    return directory / f"{disk.key('tuning', identity)}.json"
 
 
 def _decoded(content: Any) -> Measurement | None:

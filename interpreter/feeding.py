@@ -4,13 +4,13 @@ import numpy as np
 import numpy.typing as npt
 
 from litecl.interpreter.errors import ModelError, ShapeError
-from litecl.interpreter.graph import Array, Model, Shape, TensorSpec
+from litecl.interpreter.graph import Array, Model, Shape, TensorSpec, entries
 from litecl.interpreter.schema import TensorType
 
 
 def entry_shapes(model: Model) -> dict[int, tuple[Shape, ...]]:
     """Return the declared shapes of the inputs of every subgraph that a caller may run."""
-    graphs = {index: model.subgraphs[index] for index in sorted({0, *(entry.subgraph for entry in model.signatures)})}
+    graphs = {index: model.subgraphs[index] for index in entries(model)}
     return {index: tuple(graph.tensors[t].static_shape for t in graph.inputs) for index, graph in graphs.items()}
 
 

@@ -4,7 +4,7 @@ Everything that reads or rewrites a model (the reader, the converter's emitter, 
 A tensor is named by its index in its subgraph; ``ABSENT`` stands for an optional operand that is not given.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,3 +60,25 @@ class Model:
     signatures: tuple[Signature, ...] = ()
     metadata: Mapping[str, bytes] = field(default_factory=dict)
     description: str = ""
+
+
+def callees_of(node: Node) -> tuple[int, ...]:
+    """Return the subgraphs that a node runs."""
+    return node.op.callees(node.options) if isinstance(node.op, ControlOp) else ()
+
+
+def reached(model: Model, nodes: Sequence[Node]) -> tuple[int, ...]:
+    """Return the subgraphs that nodes run, and those that these run in turn."""
+    found: list[int] = []
+    waiting = [callee for node in nodes for callee in callees_of(node)]
+    while waiting:
+        index = waiting.pop()
+        if index not in found:
+            found.append(index)
+            waiting += [callee for node in model.subgraphs[index].nodes for callee in callees_of(node)]
+    return tuple(sorted(found))
+
+
+def entries(model: Model) -> tuple[int, ...]:
+    """Return the subgraphs that a caller may run: the first, and those of signatures."""
+    return tuple(sorted({0, *(signature.subgraph for signature in model.signatures)}))

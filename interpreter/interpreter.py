@@ -1,6 +1,5 @@
 """The public interpreter, a drop-in for ``tf.lite.Interpreter`` and ``ai_edge_litert.interpreter.Interpreter``."""
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
@@ -18,6 +17,7 @@ from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.feeding import blank, check_strict, checked, entry_shapes
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array, Model, TensorSpec
+from litecl.interpreter.op import InPlace
 from litecl.interpreter.run import threads
 from litecl.interpreter.run.executor import Executor, Listener
 from litecl.interpreter.run.shapes import Known, propagate
@@ -81,12 +81,13 @@ class Interpreter:
         self._entries = entry_shapes(self._model)
         self._specs: tuple[Known, ...] = tuple(graph.tensors for graph in self._model.subgraphs)
         self._executor: Executor | None = None
+        self._in_place: dict[int, InPlace] = {}  # of entries that one node of a delegate's is all of
         self._delegations: list[Delegation] = []
         self._inputs: dict[int, dict[int, Array]] = {}
         self._shared: dict[int, dict[int, Array]] = {}  # of _inputs, those that lie in a delegate's memory
         self._values: dict[int, dict[int, Array]] = {}
         self._results = ExitStack()  # counts the outputs of the last invoke, where memory is limited
-        self._running = threading.Lock()
+        self._busy = False
         self._num_threads = num_threads
         self._threads: AbstractContextManager[None] = nullcontext()
         self._limits_apply = False
@@ -115,7 +116,7 @@ class Interpreter:
         if shapes[position] == shape:
             return
         self._entries[subgraph_index] = (*shapes[:position], shape, *shapes[position + 1 :])
-        self._executor = None
+        self._executor, self._in_place = None, {}
 
     def allocate_tensors(self) -> None:
         """Propagates shapes, lets the delegates claim their parts and resets variables; a no-op if nothing changed."""
@@ -151,6 +152,7 @@ class Interpreter:
         self._limits_apply = self._budget is not None or not isinstance(self._threads, nullcontext)
         self._values = {}
         self._executor = executor
+        self._in_place = {} if self._limits_apply else self._runs_in_place(executor)
 
     def reset_all_variables(self) -> None:
         """Sets variable tensors (LSTM state) back to zeros."""
@@ -163,16 +165,31 @@ class Interpreter:
         self._invoke(0)
 
     def _invoke(self, subgraph: int) -> None:
+        if self._busy:
+            raise ModelError("invoke: this interpreter is running already: make one for every thread")
+        place = self._in_place.get(subgraph)
+        try:
+            self._busy = True
+            if place is None:
+                self._call(subgraph)
+            else:
+                self._values = place.run()
+        except Exception as error:
+            if place is None:
+                raise
+            place.failed(error)
+            del self._in_place[subgraph]
+            self._call(subgraph)
+        finally:
+            self._busy = False
+
+    def _call(self, subgraph: int) -> None:
+        """Runs a subgraph node by node."""
         if self._executor is None:
             raise ModelError("the model is not ready: call allocate_tensors() before invoke()")
         graph = self._model.subgraphs[subgraph]
         inputs = [self._inputs[subgraph][t] for t in graph.inputs]
-        if self._running.locked():
-            raise ModelError("invoke: this interpreter is running already: make one for every thread")
-        with self._running:
-            results = (
-                self._limited_call(subgraph, inputs) if self._limits_apply else self._executor.call(subgraph, inputs)
-            )
+        results = self._limited_call(subgraph, inputs) if self._limits_apply else self._executor.call(subgraph, inputs)
         outputs = {t: results[i] for i, t in enumerate(graph.outputs)}
         if self._budget is not None:
             self._results.close()
@@ -307,6 +324,15 @@ class Interpreter:
                 array = shared
             arrays[tensor] = array
         return arrays
+
+    def _runs_in_place(self, executor: Executor) -> dict[int, InPlace]:
+        """What runs entries that one node is all of, on inputs whose arrays never change."""
+        runs = {}
+        for index in self._entries:
+            inputs = [self._inputs[index][t] for t in self._model.subgraphs[index].inputs]
+            if (run := executor.in_place(index, inputs)) is not None:
+                runs[index] = run
+        return runs
 
     def _shared_memory(self, subgraph: int) -> dict[int, Array]:
         """Arrays of the delegates that inputs are written into."""

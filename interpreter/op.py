@@ -71,12 +71,27 @@ class Context(Protocol):
         """Resource variables and tables by name, shared by all subgraphs."""
 
 
+@dataclass(frozen=True)
+class InPlace:
+    """A short way to run a node that is all of a model.
+
+    run: returns the values that are wanted by subgraph and tensor, which may be the same objects each time. failed: is
+    given what ``run`` has raised, and raises it, or returns: from now on the long way is to be taken, beginning with
+    this run.
+    """
+
+    run: Callable[[], dict[int, dict[int, Array]]]
+    failed: Callable[[Exception], None]
+
+
 @dataclass(frozen=True, eq=False)
 class ControlOp:
     """An operator that runs subgraphs or touches state that outlives it.
 
     ``run`` gets the executor's ``Context`` besides options and inputs. ``callees`` names the subgraphs that it may run.
     ``infer`` takes what ``Op.infer`` takes and may answer ``shape=None``. ``declared_types`` is ``Op``'s.
+    ``in_place`` takes the arrays that every run reads, the tensors that are wanted of the outputs and the context; it
+    returns None where there is no other way than ``run``.
     """
 
     name: str
@@ -84,6 +99,7 @@ class ControlOp:
     infer: Infer
     run: Callable[[Any, Inputs, Context], list[Array]]
     callees: Callable[[Any], tuple[int, ...]] = lambda options: ()
+    in_place: "Callable[[Inputs, Sequence[int], Context], InPlace | None] | None" = None
     versions: range = range(1, 2)
     custom: bool = False
     declared_types: bool = False

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from litecl.delegate.analysis.loop_variables import live_nodes
 from litecl.interpreter.errors import LiteclError
-from litecl.interpreter.graph import ABSENT, Model, Node, Shape, Subgraph, TensorSpec
+from litecl.interpreter.graph import ABSENT, Model, Node, Shape, Subgraph, TensorSpec, callees_of
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.control import CALL, IF, STABLEHLO_COMPOSITE, WHILE
 from litecl.interpreter.run.shapes import propagate
@@ -33,23 +33,6 @@ def refusal(index: int, node: Node, model: Model, specs: Specs, why_not: WhyNot)
         or _condition(index, node, model, specs)
     )
     return None if reason is None else f"{name}: {reason}"
-
-
-def callees_of(node: Node) -> tuple[int, ...]:
-    """The subgraphs that a node runs."""
-    return node.op.callees(node.options) if isinstance(node.op, ControlOp) else ()
-
-
-def reached(model: Model, nodes: Sequence[Node]) -> tuple[int, ...]:
-    """The subgraphs that nodes run, and those that these run in turn."""
-    found: list[int] = []
-    waiting = [callee for node in nodes for callee in callees_of(node)]
-    while waiting:
-        index = waiting.pop()
-        if index not in found:
-            found.append(index)
-            waiting += [callee for node in model.subgraphs[index].nodes for callee in callees_of(node)]
-    return tuple(sorted(found))
 
 
 def _subgraph(index: int, model: Model, specs: Specs, why_not: WhyNot) -> str | None:

@@ -27,7 +27,7 @@ class CLOptions:
     queue_loops: queue the iterations of loops, and launches by themselves, also where one kernel could run them all.
     """
 
-    device: Any = field(
+    device: object = field(
         default=None,
         metadata=_flag(
             "--device", "an index or a fragment of a name from `litecl devices` (default: by the model's size)"

@@ -16,7 +16,8 @@ import pyopencl as cl
 
 from litecl.delegate import disk
 from litecl.delegate.opencl.environment import POCL, check_room
-from litecl.delegate.processor import name_processor
+from litecl.delegate.opencl.identity import identity
+from litecl.delegate.opencl.processor import name_processor
 from litecl.interpreter.errors import KernelBuildError
 
 _VERSION = 2  # of the file; goes up when the probe asks for more
@@ -69,7 +70,7 @@ def capabilities(device: Any, directory: Path | None = None) -> Capabilities:
     directory: where they are kept. Raises KernelBuildError where the device can build nothing.
     """
     name_processor(device)
-    key = disk.key("capabilities", device)
+    key = disk.key("capabilities", identity(device))
     if key not in _known:
         path = None if directory is None else directory / f"{key}.json"
         kept = _load(path)

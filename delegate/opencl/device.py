@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
+from litecl.delegate.backend import fork
 from litecl.delegate.cl_op import Target
-from litecl.delegate.opencl import fork
 from litecl.delegate.opencl.capabilities import capabilities
 from litecl.delegate.opencl.environment import set_environment
 from litecl.delegate.opencl.errors import typed_errors
+from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.programs import Programs
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
@@ -36,64 +37,35 @@ def devices() -> list[Any]:
             return [device for platform in platforms for device in platform.get_devices()]
 
 
-def candidates(
-    wanted: Any, num_threads: int | None, work_flops: float, tuned: Callable[[Any], Tuning]
-) -> Iterator[Any]:
-    """Yield the device for a model (see ``choose``), and if None was wanted those to try where it cannot be used."""
-    if wanted is not None:
-        yield choose(wanted, num_threads, work_flops, tuned)
-        return
+def candidates(num_threads: int | None, flops: float, tuned: Callable[[Any], Tuning]) -> Iterator[Any]:
+    """Yield the device for a model, and then those to try where it cannot be used: a GPU if there is one, else a CPU.
+
+    num_threads, flops: the CPU device suits so many threads, and a model of so many arithmetic operations an invoke.
+    tuned: the tuning of a device.
+    """
     left = devices()
     while True:
-        whole = _best(left, num_threads, work_flops, tuned)
+        whole = _best(left, num_threads, flops, tuned)
         yield _part_of(whole, num_threads)
         left = [device for device in left if device != whole]
         if not left:
             return
 
 
-def choose(
-    wanted: Any,
-    num_threads: int | None,
-    work_flops: float,
-    tuned: Callable[[Any], Tuning] = lambda device: Tuning(),
-) -> Any:
-    """The device for a model.
-
-    wanted: a pyopencl Device, an index into ``devices()``, a fragment of a name, or None for a GPU if there is one and
-    else the CPU device that suits ``num_threads`` and a model of ``work_flops`` arithmetic operations an invoke.
-    tuned: the tuning of a device.
-    """
-    if isinstance(wanted, cl.Device):
-        return wanted
-    found = devices()
-    if wanted is None:
-        return _part_of(_best(found, num_threads, work_flops, tuned), num_threads)
-    names = [device.name for device in found]
-    if isinstance(wanted, int):
-        if not 0 <= wanted < len(found):
-            raise DelegateError(f"device {wanted} out of range; there are {len(found)}: {names}")
-        return found[wanted]
-    matches = [device for device in found if wanted.lower() in device.name.lower()]
-    if not matches:
-        raise DelegateError(f"no device is named {wanted!r}; there are: {names}")
-    return matches[0]
-
-
-def _best(found: list[Any], num_threads: int | None, work_flops: float, tuned: Callable[[Any], Tuning]) -> Any:
+def _best(found: list[Any], num_threads: int | None, flops: float, tuned: Callable[[Any], Tuning]) -> Any:
     """A GPU if there is one, else the CPU device that suits."""
     if not found:
         raise DelegateError("no OpenCL device")
     found = [device for device in found if not fork.lost(needs_threads(device))] or found
     gpus = [device for device in found if device.type & cl.device_type.GPU]
-    return gpus[0] if gpus else _cpu(found, num_threads, work_flops, tuned)
+    return gpus[0] if gpus else _cpu(found, num_threads, flops, tuned)
 
 
-def _cpu(found: list[Any], num_threads: int | None, work_flops: float, tuned: Callable[[Any], Tuning]) -> Any:
+def _cpu(found: list[Any], num_threads: int | None, flops: float, tuned: Callable[[Any], Tuning]) -> Any:
     single = next((device for device in found if device.name.startswith(_SINGLE)), found[0])
     several = (device for device in found if device.name.startswith(_ALL) and not device.name.startswith(_SINGLE))
     chosen = next(several, found[0])
-    alone = num_threads == 1 or (num_threads is None and work_flops < tuned(chosen).small_flops)
+    alone = num_threads == 1 or (num_threads is None and flops < tuned(chosen).small_flops)
     return single if alone else chosen
 
 
@@ -168,6 +140,7 @@ class Device:
     profile: bool
     cache_dir: Path | None
     name: str = field(init=False)
+    identity: tuple[str, ...] = field(init=False)
     alignment: int = field(init=False)
     needs_threads: bool = field(init=False)
     context: Any = field(init=False)
@@ -182,6 +155,7 @@ class Device:
 
     def _open(self) -> None:
         self.name = str(self.device.name)
+        self.identity = identity(self.device)
         self.needs_threads = needs_threads(self.device)
         fork.opened()
         self.alignment = max(64, int(self.device.mem_base_addr_align) // 8)

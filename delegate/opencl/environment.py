@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from litecl.delegate.processor import best_name, features
+from litecl.delegate.opencl import processor
 from litecl.interpreter.errors import DelegateError
 
 POCL = "Portable Computing Language"  # the name of its platform
@@ -43,7 +43,7 @@ def _kept_folder() -> Path | None:
     """Return the folder for this kind of processor, beside PoCL's own one; None where there is no home."""
     xdg, home = os.environ.get("XDG_CACHE_HOME"), os.environ.get("HOME")
     cache = Path(xdg) if xdg else Path(home) / ".cache" if home else None
-    compiled_for = " ".join((best_name(features()), *sorted(features())))
+    compiled_for = " ".join((processor.best_name(processor.features()), *sorted(processor.features())))
     return cache and cache / "pocl" / f"litecl-{hashlib.sha256(compiled_for.encode()).hexdigest()[:12]}"
 
 

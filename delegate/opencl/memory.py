@@ -10,6 +10,7 @@ import pyopencl as cl
 
 from litecl.delegate.cl_op import Arg, Const, Operand
 from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.errors import FAULTS, typed
 from litecl.delegate.plan.memory import align
 from litecl.delegate.plan.plan import Plan
 from litecl.interpreter.graph import Array
@@ -18,15 +19,22 @@ _WORTH_RETURNING = 16 << 20  # bytes
 
 
 class Memory:
-    """An arena for what changes, and one buffer for all constants."""
+    """An arena for what changes, and one buffer for all constants.
+
+    under_way: events of copies, kept until the queue has finished: to drop one is to wait with Python's lock held.
+    """
 
     def __init__(self, plan: Plan, device: Device) -> None:
         self._plan, self._device = plan, device
+        self.under_way: list[Any] = []
         self.arena, self._host = device.shared_buffer(plan.arena.size_bytes)
         self._constants: dict[Const | Operand, tuple[int, int]] = {}  # offset and size
         arrays, self.constant_bytes = self._place_constants()
         self.constants = device.buffer(self.constant_bytes)
-        self._upload(arrays)
+        self._send(arrays)
+        states = [operand for state in plan.states for operand in (state.before, state.after)]
+        copied = {operand: None for operand in (*plan.inputs, *plan.outputs, *states) if self.view(operand) is None}
+        self._copied = {operand: self.argument(operand) for operand in copied}
 
     def region_address(self, arg: Arg) -> int:
         """Where region.cl finds something: an offset, to which the shift that bits 48 and up name is added (region.h).
@@ -71,6 +79,27 @@ class Memory:
         start = self._plan.arena.offsets[root] + offset
         return self._host[start : start + operand.size_bytes].view(operand.spec.dtype).reshape(operand.shape)
 
+    def upload(self, operand: Operand, value: Array) -> None:
+        """Queue a copy from the host."""
+        self._transfer(self._copied[operand], np.ascontiguousarray(value), operand)
+
+    def download(self, operand: Operand, into: Array) -> None:
+        """Queue a copy to the host."""
+        self._transfer(into, self._copied[operand], operand)
+
+    def copy(self, source: Operand, to: Operand) -> None:
+        """Queue a copy on the device."""
+        try:
+            cl.enqueue_copy(self._device.queue, self._copied[to], self._copied[source])
+        except FAULTS as error:
+            raise typed(error, f"copying {source.spec.name!r}") from error
+
+    def _transfer(self, to: Any, source: Any, operand: Operand) -> None:
+        try:
+            self.under_way.append(cl.enqueue_copy(self._device.queue, to, source, is_blocking=False))
+        except FAULTS as error:
+            raise typed(error, f"transferring {operand.spec.name!r}") from error
+
     def loops_of(self, arg: Arg) -> set[int]:
         """The loop in one of whose sets something lies."""
         root, _ = self._place(arg)
@@ -95,7 +124,7 @@ class Memory:
             self._constants[root] = placed[id(data)][1], data.nbytes
         return list(placed.values()), end
 
-    def _upload(self, arrays: list[tuple[Array, int]]) -> None:
+    def _send(self, arrays: list[tuple[Array, int]]) -> None:
         """Copies constants to the device, each of which the host then lets go."""
         for constant in self._constants:
             if isinstance(constant, Const):

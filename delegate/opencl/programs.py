@@ -13,10 +13,11 @@ import pyopencl as cl
 
 from litecl import kernels_cl
 from litecl.delegate import disk
+from litecl.delegate.backend import fork
 from litecl.delegate.cl_op import Launch
-from litecl.delegate.opencl import fork
 from litecl.delegate.opencl.environment import POCL, check_room
 from litecl.delegate.opencl.errors import typed
+from litecl.delegate.opencl.identity import identity
 from litecl.delegate.plan.region_program import RegionProgram, Variant, function_of
 from litecl.interpreter.errors import KernelBuildError
 
@@ -39,6 +40,7 @@ class Programs:
         self._built: dict[str, Any] = {}
         self._objects: dict[str, Any] = {}
         self._unsaved: set[str] = set()
+        self._identity = identity(device)
         self._is_pocl = device.platform.name == POCL
         self.cache_hits = 0
         self.lock: Any = threading.Lock()
@@ -146,7 +148,7 @@ class Programs:
 
     def _key(self, name: str, *built_from: str) -> str:
         """The name of a binary; a user's kernel file has a path for its name."""
-        return disk.key(Path(name).name, self._device, *built_from)
+        return disk.key(Path(name).name, self._identity, *built_from)
 
 
 def _source(name: str) -> str:

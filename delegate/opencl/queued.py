@@ -6,42 +6,26 @@ a loop runs, just so many iterations are queued and there is no flag.
 """
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 
+from litecl.delegate.backend.errors import too_many_iterations
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.opencl.device import Device
-from litecl.delegate.opencl.enqueue import BoundKernel, is_short
-from litecl.delegate.opencl.errors import typed_errors
+from litecl.delegate.opencl.enqueue import BoundKernel, may_be_short
+from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed, typed_errors
 from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Branch, Loop, Steps, Work
-from litecl.delegate.report import Counters
+from litecl.delegate.report import Counters, LaunchTime
 from litecl.interpreter import limits
-from litecl.interpreter.errors import ModelError
 
 _MOST_AHEAD = 16  # iterations queued between two looks at the flag
 _LONG_S = 0.1  # what queued iterations may take before fewer are queued, so that an interrupt is soon heard
 _FINISH_AFTER = 64  # iterations of a loop of known length that are queued at once
-
-
-def place(subgraph: int, node: int) -> str:
-    """Which loop, in words."""
-    return f"WHILE (subgraph {subgraph}, node {node})"
-
-
-def queued_as(loop: Loop) -> str:
-    """How a loop is queued, in words."""
-    if loop.trips is None:
-        return f"queued under a flag on the device, up to {_MOST_AHEAD} iterations ahead"
-    return f"queued, exactly {loop.trips} iterations"
-
-
-def too_many_iterations(loop: Loop, most: int) -> ModelError:
-    """What is raised where a loop does not come to its end."""
-    return ModelError(f"{place(loop.subgraph, loop.node)}: more than {most} iterations (max_loop_iterations)")
 
 
 class QueuedLaunches:
@@ -50,12 +34,10 @@ class QueuedLaunches:
     swapped, wherever it is handed on, are the loops whose two sets have changed places.
     """
 
-    kernel_loops = False
-
     def __init__(self, plan: Plan, device: Device, memory: Memory, most_iterations: int | None) -> None:
         self._plan, self._device, self._memory, self._most = plan, device, memory, most_iterations
         self._bound: dict[tuple[int, int | None, frozenset[int]], BoundKernel] = {}
-        self._short = not plan.loops and is_short(plan.flops)
+        self._may_be_short = may_be_short(plan)
         self._flag = {id(part): 2 * i for i, part in enumerate(plan.control)}
         self._flags = device.buffer(max(8, 8 * len(plan.control)))
         self._counters = Counters()
@@ -67,11 +49,38 @@ class QueuedLaunches:
         """Queues everything; waits only for the flags of loops."""
         self._counters = counters
         self._events = []
-        self._steps(self._plan.steps, None, set())
+        try:
+            self._steps(self._plan.steps, None, set())
+        except FAULTS as error:
+            raise typed(error, RUNNING) from error
 
-    def events(self) -> list[tuple[Work, Any]]:
-        """One event a launch."""
-        return self._events
+    @property
+    def at_once(self) -> Callable[[], None] | None:
+        """Return what runs all launches, where queueing one runs it and none is under a predicate."""
+        if self._device.needs_threads or self._device.profile or self._plan.control:
+            return None
+        launches = [self._kernel_of(part, None, set()) for part in self._plan.steps if isinstance(part, Work)]
+
+        def run() -> None:
+            for launch in launches:
+                launch.run_at_once()
+
+        return run
+
+    def loop(self, loop: Loop) -> str:
+        """Say how a loop is queued."""
+        if loop.trips is None:
+            return f"queued under a flag on the device, up to {_MOST_AHEAD} iterations ahead"
+        return f"queued, exactly {loop.trips} iterations"
+
+    def times(self) -> list[tuple[Work, LaunchTime]]:
+        """Return the time of each launch by its event."""
+        times = [(work, event.profile) for work, event in self._events]
+        first = min((taken.queued for _, taken in times), default=0)
+        return [
+            (work, LaunchTime(*(ns * 1e-6 for ns in (t.end - t.start, t.queued - first, t.start - first))))
+            for work, t in times
+        ]
 
     def _guarded(self, steps: Steps, guard: int | None) -> list[tuple[Work, int | None]]:
         """Every launch with the flag that it is under."""
@@ -175,7 +184,7 @@ class QueuedLaunches:
             with typed_errors(f"setting the arguments of {launch.entry}"):
                 queue = self._device.queue
                 sizes = launch.global_size, launch.local_size
-                self._bound[key] = BoundKernel(queue, kernel, arguments, *sizes, short=self._short)
+                self._bound[key] = BoundKernel(queue, kernel, arguments, *sizes, may_be_short=self._may_be_short)
         return self._bound[key]
 
     def _sets_of(self, work: Work) -> set[int]:

@@ -1,18 +1,20 @@
 """A plan as one kernel whose workers walk through its launches (kernels_cl/region.cl)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 
+from litecl.delegate.backend.errors import too_many_iterations
 from litecl.delegate.opencl.device import Device
-from litecl.delegate.opencl.enqueue import BoundKernel, is_short
+from litecl.delegate.opencl.enqueue import BoundKernel, may_be_short
+from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
 from litecl.delegate.opencl.memory import Memory
-from litecl.delegate.opencl.queued import too_many_iterations
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_program import region_program
-from litecl.delegate.plan.steps import Work
-from litecl.delegate.report import Counters
+from litecl.delegate.plan.steps import Loop, Work
+from litecl.delegate.report import Counters, LaunchTime
 from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.graph import Array
 
@@ -25,47 +27,79 @@ _LAUNCH_LINES = 5  # of what a launch within a loop looks like to those that hel
 class RegionKernel:
     """All launches in one kernel, whose workers walk through them (region.cl)."""
 
-    kernel_loops = True
-
     def __init__(self, plan: Plan, device: Device, memory: Memory, most_iterations: int | None) -> None:
         program = region_program(plan.steps, memory.region_address, most_iterations)
         if program is None:
             raise KernelBuildError("a launch has arguments that region.cl cannot pass")
         self._plan, self._device, self._most = plan, device, most_iterations
+        self._limited_loops = bool(plan.loops) and most_iterations is not None
         units = device.target.compute_units
         kernel = device.programs.region_kernel(program, solo=units == 1)
         self._groups = 1 if units == 1 else units * _GROUPS_PER_UNIT
         self._progress_bytes = _LINE_BYTES * (_LAUNCH_LINES + (self._groups + 1) * program.places)
         self._progress = device.buffer(self._progress_bytes)
-        self._counts = np.zeros(1 + len(plan.loops), np.int32)
-        tables = [self._upload(table) for table in (program.works, program.args, _shifts(plan), self._counts)]
-        self._counts_buffer = tables[-1]
+        tables = [self._upload(table) for table in (program.works, program.args, _shifts(plan))]
+        self._prepare_counts()
+        tables.append(self._counts_buffer)
         arguments = [memory.arena, memory.constants, *tables, self._progress, np.int32(len(program.works))]
-        short = not plan.loops and is_short(plan.flops)
-        self._kernel = BoundKernel(device.queue, kernel, arguments, (self._groups,), (1,), short=short)
+        self._kernel = BoundKernel(
+            device.queue, kernel, arguments, (self._groups,), (1,), may_be_short=may_be_short(plan)
+        )
 
     def run(self, counters: Counters) -> None:
         """One kernel, after its counters are cleared."""
-        if self._groups > 1:
-            cl.enqueue_fill_buffer(self._device.queue, self._progress, np.int32(0), 0, self._progress_bytes)
-        self._kernel.enqueue()
-        counters.kernel_launches += 1
-        if self._most is not None and self._plan.loops:
-            self._check(self._most, counters)
+        try:
+            if self._groups > 1:
+                cl.enqueue_fill_buffer(self._device.queue, self._progress, np.int32(0), 0, self._progress_bytes)
+            self._kernel.enqueue()
+            counters.kernel_launches += 1
+            if self._limited_loops:
+                self._read_counts(counters)
+                self._check()
+        except FAULTS as error:
+            raise typed(error, RUNNING) from error
 
-    def events(self) -> list[tuple[Work, Any]]:
-        """None: a region in one kernel has no times of its parts."""
+    @property
+    def at_once(self) -> Callable[[], None] | None:
+        """Return what runs the region, where queueing a kernel runs it and the host sees how often loops have run."""
+        if self._groups > 1 or self._device.needs_threads or not self._shares_counts:
+            return None
+        return self._run_at_once if self._limited_loops else self._kernel.run_at_once
+
+    def _run_at_once(self) -> None:
+        self._kernel.run_at_once()
+        self._check()
+
+    def loop(self, loop: Loop) -> str:
+        """Say how a loop runs."""
+        return "in the region's kernel"
+
+    def times(self) -> list[tuple[Work, LaunchTime]]:
+        """Return nothing: a region in one kernel has no times of its parts."""
         return []
 
-    def _check(self, most: int, counters: Counters) -> None:
-        """Reads whether a loop ran too often."""
-        queue = self._device.queue
-        cl.enqueue_copy(queue, self._counts, self._counts_buffer, is_blocking=True)
-        counters.host_syncs += 1
+    def _prepare_counts(self) -> None:
+        """Make the memory in which loops are counted, which the host sees in place or reads by a copy."""
+        zeros = np.zeros(1 + len(self._plan.loops), np.int32)
+        self._counts_buffer, shared = self._device.shared_buffer(zeros.nbytes)
+        cl.enqueue_copy(self._device.queue, self._counts_buffer, zeros)
+        self._counts = zeros if shared is None else shared.view(np.int32)
+        self._shares_counts = shared is not None
+
+    def _read_counts(self, counters: Counters) -> None:
+        if self._shares_counts:
+            self._device.queue.finish()
+        else:
+            cl.enqueue_copy(self._device.queue, self._counts, self._counts_buffer, is_blocking=True)
+            counters.host_syncs += 1
+
+    def _check(self) -> None:
+        """Raise ModelError where a loop ran too often."""
         if self._counts[0]:
-            loop = self._plan.loops[self._counts[0] - 1]
-            cl.enqueue_fill_buffer(queue, self._counts_buffer, np.int32(0), 0, self._counts.nbytes)
-            raise too_many_iterations(loop, most)
+            loop, zero = self._plan.loops[self._counts[0] - 1], np.int32(0)
+            cl.enqueue_fill_buffer(self._device.queue, self._counts_buffer, zero, 0, self._counts.nbytes)
+            assert self._most is not None
+            raise too_many_iterations(loop, self._most)
 
     def _upload(self, table: Array) -> Any:
         buffer = self._device.buffer(max(8, table.nbytes))

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from litecl.delegate.analysis.loop_variables import Kind, kinds, live_nodes, trip_count
 from litecl.delegate.cl_op import Operand, Scratch
-from litecl.delegate.claim.control import callees_of
 from litecl.delegate.plan.memory import align
 from litecl.delegate.plan.steps import Branch, Loop, Part, Slot, Work
 from litecl.delegate.recurrent import lstm_loop
-from litecl.interpreter.graph import Node, Subgraph, TensorSpec
+from litecl.interpreter.graph import Node, Subgraph, TensorSpec, callees_of
 from litecl.interpreter.op import ControlOp
 from litecl.interpreter.ops.control import CALL, IF, STABLEHLO_COMPOSITE, WHILE
 from litecl.interpreter.schema import TensorType

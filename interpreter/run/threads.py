@@ -15,7 +15,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-from litecl.interpreter.graph import ABSENT, Model, Node, TensorSpec
+from litecl.interpreter.graph import ABSENT, Model, Node, TensorSpec, entries, reached
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL
 from litecl.interpreter.ops.bidirectional_sequence_lstm import BIDIRECTIONAL_SEQUENCE_LSTM
@@ -129,14 +129,9 @@ def limited(model: Model, specs: Sequence[Sequence[TensorSpec]], count: int | No
 
     model: as rewritten by delegates; what these run needs no BLAS. None: as many as BLAS has.
     """
-    largest = max(
-        (
-            _multiplications(node, known)
-            for graph, known in zip(model.subgraphs, specs, strict=True)
-            for node in graph.nodes
-        ),
-        default=0,
-    )
+    begun = entries(model)
+    run = {*begun, *reached(model, [node for i in begun for node in model.subgraphs[i].nodes])}
+    largest = max((_multiplications(node, specs[i]) for i in run for node in model.subgraphs[i].nodes), default=0)
     if not largest:
         return nullcontext()
     if largest < _WORTH_IT:

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.opencl.device import devices
+from litecl.delegate.devices import devices
 from litecl.interpreter import Interpreter
 from litecl.perf.measure.feeds import Runtime, prepare, random_inputs
 
@@ -57,7 +57,7 @@ def measure(runtime: str, path: str, threads: int) -> Usage:
 def _inside(runtime: str, path: str, threads: int) -> Usage:
     """The measurement, in this process."""
     importlib.import_module("ai_edge_litert.interpreter")
-    devices()  # the OpenCL runtime is loaded, as the other one is
+    devices()  # the runtime of devices is loaded, as the other one is
     _CLEAR.write_text(_CLEAR_PEAK)
     before = _resident("VmRSS")
     model = _RUNTIMES[runtime](path, threads)

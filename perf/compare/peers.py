@@ -19,14 +19,13 @@ from rich.progress import track
 from rich.table import Table
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.opencl.device import choose, target_of
-from litecl.delegate.opencl.peak import fma_flops
-from litecl.delegate.processor import name_processor
+from litecl.delegate.devices import choose
 from litecl.interpreter import Interpreter
 from litecl.perf.compare.chart import Bar, chart
 from litecl.perf.measure import peer_models
 from litecl.perf.measure.bench import PEERS, cores
 from litecl.perf.measure.feeds import Runtime, difference, outputs_of, prepare, random_inputs
+from litecl.perf.measure.peak import fma_flops
 from litecl.perf.measure.timing import elapsed_ms, in_turns
 
 _TURN_MS = 4.0  # what a turn of one runtime takes at least
@@ -173,8 +172,8 @@ def machine() -> str:
 
 def kernels() -> str:
     """What litecl's kernels are compiled for on one thread."""
-    device = choose(None, 1, 0.0)
-    return f"kernels for {name_processor(device) or device.name}, vectors of {target_of(device).vector_width}"
+    device = choose(num_threads=1)
+    return f"kernels for {device.describe().processor or device.name}, vectors of {device.target().vector_width}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,14 +1,10 @@
 """The OpenCL devices of this machine, described."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from litecl.delegate.opencl.device import choose, devices, target_of
-from litecl.delegate.processor import name_processor
+from litecl.delegate.backend.protocols import FoundDevice
+from litecl.delegate.devices import choose, devices
 from litecl.interpreter.errors import KernelBuildError
-
-# CL_DEVICE_TYPE_* of the OpenCL specification.
-_TYPES = {1 << 1: "CPU", 1 << 2: "GPU", 1 << 3: "accelerator"}
 
 
 @dataclass(frozen=True)
@@ -40,36 +36,33 @@ class DeviceRow:
 
 def device_rows() -> tuple[DeviceRow, ...]:
     """Every device of every platform. Raises DelegateError where there is none."""
-    defaults = {"small models": choose(None, None, 0.0), "large models": choose(None, None, float("inf"))}
+    defaults = {"small models": choose(), "large models": choose(flops=float("inf"))}
     return tuple(
         _row(index, device, tuple(size for size, chosen in defaults.items() if chosen == device))
         for index, device in enumerate(devices())
     )
 
 
-def _row(index: int, device: Any, default_for: tuple[str, ...]) -> DeviceRow:
+def _row(index: int, found: FoundDevice, default_for: tuple[str, ...]) -> DeviceRow:
     try:
-        target, problem = target_of(device), None
+        target, problem = found.target(), None
     except KernelBuildError as error:
         target, problem = None, str(error).splitlines()[0]
+    facts = found.describe()
     return DeviceRow(
         index=index,
-        name=device.name,
-        platform=device.platform.name,
-        driver=device.driver_version,
-        type=_type(device),
-        compute_units=device.max_compute_units,
+        name=found.name,
+        platform=facts.platform,
+        driver=facts.driver,
+        type=facts.type,
+        compute_units=facts.compute_units,
         vector_width=target.vector_width if target else 0,
-        memory_bytes=device.global_mem_size,
-        max_buffer_bytes=device.max_mem_alloc_size,
+        memory_bytes=facts.memory_bytes,
+        max_buffer_bytes=facts.max_buffer_bytes,
         default_for=default_for,
-        processor=name_processor(device),
+        processor=facts.processor,
         float64=bool(target and target.float64),
         problem=problem,
-        version=device.version,
-        platform_version=device.platform.version,
+        version=facts.version,
+        platform_version=facts.platform_version,
     )
-
-
-def _type(device: Any) -> str:
-    return next((name for bit, name in _TYPES.items() if device.type & bit), "other")

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from litecl.delegate import CLDelegate, Tuning
+from litecl.delegate.backend.protocols import FoundDevice
+from litecl.delegate.devices import choose, devices
 from litecl.delegate.matmul.tile import flops
-from litecl.delegate.opencl.device import choose, devices, target_of
 from litecl.delegate.tuning import Measurement, Timing, file_of, measurement, save
 from litecl.interpreter import Interpreter
 from litecl.perf.measure import peer_models
@@ -29,7 +30,7 @@ _MODEL_SIDES = (8, 11, 16, 23, 32, 45, 64)
 _MODEL_CHANNELS, _MODEL_LAYERS = 64, 4
 
 Subject = tuple[str, bytes]  # a model by its name
-Candidates = Mapping[str, tuple[Any, Tuning]]  # a device and a tuning by their name
+Candidates = Mapping[str, tuple[FoundDevice, Tuning]]  # a device and a tuning by their name
 
 
 @dataclass(frozen=True)
@@ -54,25 +55,25 @@ def tuned(directory: Path, *, again: bool = False, tick: Tick = no_tick) -> list
     """
     rows = []
     for index, device in enumerate(devices()):
-        found = None if again else measurement(directory, device)
+        found = None if again else measurement(directory, device.identity)
         if found is None:
             found = measure(device, directory, tick)
-            save(directory, device, found)
-        rows.append(Tuned(index, device.name, file_of(directory, device), found.tuning, found.timings))
+            save(directory, device.identity, device.name, found)
+        rows.append(Tuned(index, device.name, file_of(directory, device.identity), found.tuning, found.timings))
     return rows
 
 
-def measure(device: Any, directory: Path, tick: Tick = no_tick) -> Measurement:
-    """Times the candidates of every choice that there is on a pyopencl device; a GPU has none.
+def measure(device: FoundDevice, directory: Path, tick: Tick = no_tick) -> Measurement:
+    """Times the candidates of every choice that there is on a device; a GPU has none.
 
     directory: where programs are kept.
     """
-    target = target_of(device)
+    target = device.target()
     if target.kind == "gpu":
         return Measurement(Tuning())
     bench = _Bench(directory, tick)
     choices = _winograd_channels(device, target.vector_width, bench) | _item_flops(device, bench)
-    single, default = choose(None, None, 0.0), choose(None, None, inf)
+    single, default = choose(), choose(flops=inf)
     if device == default != single:
         choices |= _small_flops(device, single, bench)
     return Measurement(Tuning(**choices), tuple(bench.timings))
@@ -93,7 +94,7 @@ class _Bench:
         self.timings.append(Timing(choice, name, dict(zip(candidates, best, strict=True))))
         return best
 
-    def _ready(self, content: bytes, device: Any, tuning: Tuning) -> Interpreter:
+    def _ready(self, content: bytes, device: FoundDevice, tuning: Tuning) -> Interpreter:
         delegate = CLDelegate(device, cache_dir=self._directory, tuning=tuning, strict=True)
         interpreter = Interpreter(model_content=content, delegates=[delegate])
         prepare(interpreter, random_inputs(interpreter.get_input_details(), seed=0))
@@ -101,7 +102,7 @@ class _Bench:
         return interpreter
 
 
-def _winograd_channels(device: Any, vector_width: int, bench: _Bench) -> dict[str, float]:
+def _winograd_channels(device: FoundDevice, vector_width: int, bench: _Bench) -> dict[str, float]:
     sizes = [channels for channels in _CHANNELS if channels >= vector_width]
     never = 2.0 * sizes[-1]
     candidates = {
@@ -112,7 +113,7 @@ def _winograd_channels(device: Any, vector_width: int, bench: _Bench) -> dict[st
     return {"winograd_channels": crossover(sizes, times, never)}
 
 
-def _item_flops(device: Any, bench: _Bench) -> dict[str, float]:
+def _item_flops(device: FoundDevice, bench: _Bench) -> dict[str, float]:
     default = Tuning().item_flops
     candidates = {f"{size:,.0f}": (device, Tuning(item_flops=size)) for size in _ITEM_FLOPS}
     times = dict(zip(_ITEM_FLOPS, bench.times("item_flops", _products(*_ITEM_MODEL), candidates), strict=True))
@@ -120,7 +121,7 @@ def _item_flops(device: Any, bench: _Bench) -> dict[str, float]:
     return {"item_flops": best if times[best] < _CLEARLY * times[default] else default}
 
 
-def _small_flops(device: Any, single: Any, bench: _Bench) -> dict[str, float]:
+def _small_flops(device: FoundDevice, single: FoundDevice, bench: _Bench) -> dict[str, float]:
     channels, count = _MODEL_CHANNELS, _MODEL_LAYERS
     candidates = {"one thread": (single, Tuning()), "all threads": (device, Tuning())}
     times = [bench.times("small_flops", _products(side, channels, count), candidates) for side in _MODEL_SIDES]

@@ -9,6 +9,7 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate import CLDelegate
+from litecl.delegate.devices import choose
 from litecl.delegate.opencl import device, enqueue, programs
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, KernelBuildError, OutOfDeviceMemory
@@ -220,7 +221,7 @@ def test_an_allocation_that_fails_leaves_the_cpu(monkeypatch: pytest.MonkeyPatch
 
 
 def test_more_than_the_device_allows_is_refused() -> None:
-    opened = device.Device(device.choose(None, 1, 0.0), profile=False, cache_dir=None)
+    opened = choose(num_threads=1).open(profile=False, directory=None)
     with pytest.raises(OutOfDeviceMemory, match="allows"):
         opened.buffer(2**60)
 
@@ -264,8 +265,7 @@ def test_programs_are_cached_on_disk(tmp_path: Path) -> None:
     run(first, randn(RNG, 2, 5))
     binaries = list(tmp_path.glob("*.bin"))
     assert binaries
-    device_ = device.choose(None, None, 0.0)
-    again = device.Device(device_, profile=False, cache_dir=tmp_path)
+    again = device.Device(choose().device, profile=False, cache_dir=tmp_path)
     for path in binaries:
         assert again.programs.load(path.stem) is not None
     assert again.programs.cache_hits == len(binaries)
@@ -282,13 +282,15 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
 
 def test_choosing_a_device() -> None:
     found = device.devices()
-    assert device.choose(found[0], None, 0.0) is found[0]
-    assert device.choose(0, None, 0.0).name == found[0].name
-    assert device.choose(found[0].name[:8], None, 0.0).name == found[0].name
+    first = choose(found[0])
+    assert first.device is found[0]
+    assert choose(0) == choose(found[0].name[:8]) == choose(first) == first
     with pytest.raises(DelegateError, match="there are"):
-        device.choose("no such device", None, 0.0)
+        choose("no such device")
     with pytest.raises(DelegateError, match="out of range"):
-        device.choose(99, None, 0.0)
+        choose(99)
+    with pytest.raises(DelegateError, match=r"an index, a name or a device, got 1\.5"):
+        choose(1.5)
 
 
 def test_an_unknown_device_is_reported_and_the_model_runs() -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from litecl.delegate import devices as open_devices
 from litecl.delegate import disk
-from litecl.delegate.opencl import capabilities, environment, opening
+from litecl.delegate.opencl import capabilities, environment, processor
 from litecl.delegate.opencl.device import devices
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.writer import write_file
@@ -42,7 +43,7 @@ def test_a_damaged_binary_is_built_again(damage: Callable[[bytes], bytes], tmp_p
         path.write_bytes(damage(content))
     for path in tmp_path.glob("*.json"):
         path.write_bytes(damage(path.read_bytes()))
-    opening._DEVICES.clear()
+    open_devices._DEVICES.clear()
     capabilities._known.clear()
     interpreter = prepared(small(), cache_dir=tmp_path)
     assert_right(interpreter)
@@ -101,7 +102,7 @@ def test_where_pocl_compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.setenv("HOME", str(tmp_path))
     folders = set()
     for found in (frozenset({"AVX2"}), frozenset({"AVX2", "AVX512F"})):
-        monkeypatch.setattr(environment, "features", lambda found=found: found)
+        monkeypatch.setattr(processor, "features", lambda found=found: found)
         monkeypatch.delenv("POCL_CACHE_DIR", raising=False)
         environment.set_environment()
         folders.add(os.environ["POCL_CACHE_DIR"])
@@ -125,7 +126,7 @@ def test_a_disk_without_room_leaves_the_cpu(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(environment, "_has_room", lambda folder: False)
     assert_right(opened)  # not run before, so its kernels are compiled now: the run fails
     assert "free space" in opened.delegation_report().warnings[0]
-    opening._DEVICES.clear()
+    open_devices._DEVICES.clear()
     interpreter = prepared(small(), cache_dir=None)
     assert_right(interpreter)
     assert not interpreter.delegation_report().claimed

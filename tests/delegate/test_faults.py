@@ -9,20 +9,22 @@ import signal
 import time
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
 import pytest
 
 from litecl.delegate import CLDelegate, report
-from litecl.delegate.opencl import capabilities, device, opening, programs
+from litecl.delegate import devices as open_devices
+from litecl.delegate.opencl import capabilities, device, programs
 from litecl.delegate.opencl.device import devices
 from litecl.interpreter.errors import KernelBuildError, LiteclError, OutOfDeviceMemory
 from support.build import randn
 from support.devices import as_on_a_gpu
 from tools import opencl_seam
-from tools.fault_injection import HOW, MODES, Place, Session, expected, judge, places
-from tools.fault_models import RNG, Subject, assert_right, prepared, raises, run, small, subjects
+from tools.fault_injection import HOW, MODES, Place, judge, places
+from tools.fault_models import RNG, Session, Subject, assert_right, expected, prepared, raises, run, small, subjects
 from tools.opencl_seam import Seam, installed
 
 SUBJECTS = {subject.name: subject for subject in subjects()}
@@ -203,14 +205,14 @@ def test_how_a_region_runs_and_why() -> None:
 def test_a_device_that_builds_nothing_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     if len(devices()) < 2:
         pytest.skip("needs two devices")
-    first = device.choose(None, 1, 0.0)
+    first = open_devices.choose(num_threads=1)
     real = capabilities.capabilities
-    monkeypatch.setattr(opening, "_DEVICES", {})
-    monkeypatch.setattr(
-        device,
-        "capabilities",
-        lambda opened, *rest: raises(KernelBuildError("nothing builds"))() if opened == first else real(opened, *rest),
-    )
+
+    def broken(opened: cl.Device, *rest: Any) -> Any:
+        return raises(KernelBuildError("nothing builds"))() if opened == first.device else real(opened, *rest)
+
+    monkeypatch.setattr(open_devices, "_DEVICES", {})
+    monkeypatch.setattr(device, "capabilities", broken)
     interpreter = prepared(small(), num_threads=1)
     told = interpreter.delegation_report()
     assert told.device != first.name

@@ -8,8 +8,8 @@ import pytest
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.analysis.list_writes import with_lists_in_place
+from litecl.delegate.backend.program import Program
 from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
-from litecl.delegate.opencl.runner import Program
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError

@@ -13,8 +13,8 @@ import pyopencl as cl
 import pytest
 
 from litecl.cases import Case
-from litecl.delegate import CLDelegate, disk, processor
-from litecl.delegate.opencl import capabilities, programs
+from litecl.delegate import CLDelegate, disk
+from litecl.delegate.opencl import capabilities, device, identity, processor, programs
 from litecl.delegate.opencl.capabilities import Capabilities
 from litecl.delegate.opencl.device import Device, _part_of
 from litecl.interpreter import Interpreter
@@ -203,7 +203,7 @@ def test_a_file_of_anything_else_is_written_anew(
     """Half a file, one of another program or version."""
     real = Capabilities(frozenset({"__SSE2__"}))
     monkeypatch.setattr(capabilities, "_ask", lambda device: real)
-    file = tmp_path / f"{disk.key('capabilities', unknown)}.json"
+    file = tmp_path / f"{disk.key('capabilities', identity.identity(unknown))}.json"
     file.write_bytes(content_)
     assert capabilities.capabilities(unknown, tmp_path) == real
     assert json.loads(file.read_bytes())["macros"] == ["__SSE2__"]
@@ -217,7 +217,7 @@ def test_a_compiler_without_assembly_still_runs_regions(
     found = capabilities.capabilities(unknown)
     assert not found.assembly
     assert "LITECL_ASSEMBLY" not in Device(unknown, False, None).programs._macros
-    monkeypatch.setattr(capabilities, "_known", {disk.key("capabilities", unknown): found})
+    monkeypatch.setattr(capabilities, "_known", {disk.key("capabilities", identity.identity(unknown)): found})
     report = run(case_of("ADD_N-five"), device=unknown, cache_dir=tmp_path, strict=True).delegation_report()
     assert [row.claimed for row in report.nodes] == [True]
 
@@ -235,7 +235,7 @@ def test_a_device_that_builds_nothing_is_listed(monkeypatch: pytest.MonkeyPatch)
     def broken(*_: Any) -> Any:
         raise KernelBuildError("it cannot\nmore")
 
-    monkeypatch.setattr(listing, "target_of", broken)
+    monkeypatch.setattr(device, "target_of", broken)
     assert {(row.problem, row.vector_width, row.float64) for row in listing.device_rows()} == {("it cannot", 0, False)}
 
 
@@ -250,8 +250,8 @@ def test_the_key_of_a_kept_file_names_the_compilers_processor(monkeypatch: pytes
     device = devices.tested()[0]
     keys = set()
     for name in ("cascadelake", "x86-64-v3"):
-        monkeypatch.setattr(disk, "name_processor", lambda device, name=name: name)
-        keys.add(disk.key("capabilities", device))
+        monkeypatch.setattr(identity, "name_processor", lambda device, name=name: name)
+        keys.add(disk.key("capabilities", identity.identity(device)))
     assert len(keys) == 2
 
 
@@ -271,7 +271,7 @@ def test_without_float64(
     """What computes in doubles stays on the CPU, with a reason; nothing that goes to the device has any."""
     real = capabilities.capabilities(unknown)
     lesser = Capabilities(real.macros - {"cl_khr_fp64"}, real.assembly)
-    monkeypatch.setattr(capabilities, "_known", {disk.key("capabilities", unknown): lesser})
+    monkeypatch.setattr(capabilities, "_known", {disk.key("capabilities", identity.identity(unknown)): lesser})
     source = programs._source
     monkeypatch.setattr(programs, "_source", lambda file: "#define double no_float64\n" + source(file))
     case = case_of(name)

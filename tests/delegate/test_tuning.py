@@ -4,7 +4,6 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from math import inf
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,8 @@ import pytest
 
 from litecl.delegate import CLDelegate, Tuning, disk
 from litecl.delegate.cl_op import Target
+from litecl.delegate.devices import choose
 from litecl.delegate.matmul.tile import grid_for, tile_for
-from litecl.delegate.opencl.device import choose, target_of
 from litecl.delegate.tuning import Measurement, Timing, file_of, load, measurement, save
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
@@ -24,18 +23,17 @@ from litecl.perf.measure import tuning as measuring
 from support import compare, oracle
 from support.build import randn
 
-PLATFORM = SimpleNamespace(name="a platform", version="OpenCL 3.0")
-DEVICE = SimpleNamespace(name="a device", driver_version="1", version="OpenCL 3.0", platform=PLATFORM)
+DEVICE = ("a platform", "OpenCL 3.0", "a device", "1", "avx2")
 FOUND = Measurement(Tuning(64, 5e5, 1e7), (Timing("item_flops", "a model", {"500,000": 1.5, "1,000,000": 2.5}),))
 
 
 def test_what_is_kept_is_found_by_the_same_device_and_driver(tmp_path: Path) -> None:
     assert load(tmp_path, DEVICE) == load(None, DEVICE) == Tuning()
-    save(tmp_path / "new", DEVICE, FOUND)
+    save(tmp_path / "new", DEVICE, "a device", FOUND)
     assert measurement(tmp_path / "new", DEVICE) == FOUND
     assert load(tmp_path / "new", DEVICE) == FOUND.tuning
-    for field in ("name", "driver_version", "version"):
-        assert load(tmp_path / "new", SimpleNamespace(**{**vars(DEVICE), field: "another"})) == Tuning()
+    for i in range(len(DEVICE)):
+        assert load(tmp_path / "new", (*DEVICE[:i], "another", *DEVICE[i + 1 :])) == Tuning()
 
 
 def _content(**changes: object) -> bytes:
@@ -75,21 +73,21 @@ def test_a_file_that_is_corrupt_or_of_another_version_counts_as_none(content: by
     file_of(tmp_path, DEVICE).write_bytes(content)
     assert measurement(tmp_path, DEVICE) is None
     assert load(tmp_path, DEVICE) == Tuning()
-    save(tmp_path, DEVICE, FOUND)
+    save(tmp_path, DEVICE, "a device", FOUND)
     assert measurement(tmp_path, DEVICE) == FOUND
 
 
 def test_a_file_that_cannot_be_read_or_written_is_no_error(tmp_path: Path) -> None:
     file_of(tmp_path, DEVICE).mkdir()
-    save(tmp_path, DEVICE, FOUND)
+    save(tmp_path, DEVICE, "a device", FOUND)
     assert load(tmp_path, DEVICE) == Tuning()
 
 
 def test_writers_leave_what_one_of_them_wrote(tmp_path: Path) -> None:
     written = [Measurement(Tuning(channels), FOUND.timings * channels) for channels in (1, 50)]
-    save(tmp_path, DEVICE, written[0])
+    save(tmp_path, DEVICE, "a device", written[0])
     with ThreadPoolExecutor(2) as writers:
-        waiting = [writers.submit(save, tmp_path, DEVICE, written[i % 2]) for i in range(200)]
+        waiting = [writers.submit(save, tmp_path, DEVICE, "a device", written[i % 2]) for i in range(200)]
         while not all(future.done() for future in waiting):
             assert measurement(tmp_path, DEVICE) in written
     assert measurement(tmp_path, DEVICE) in written
@@ -110,14 +108,15 @@ def _run(content: bytes, feed: Array, **options: Any) -> tuple[Array, Interprete
     return interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), interpreter
 
 
-@pytest.mark.skipif(target_of(choose(None, 1, 0.0)).kind == "gpu", reason="Winograd's algorithm is for CPUs")
+@pytest.mark.skipif(choose(num_threads=1).target().kind == "gpu", reason="Winograd's algorithm is for CPUs")
 @pytest.mark.parametrize(("least", "kernel"), [(0, "winograd"), (33, "conv_2d")])
 @pytest.mark.parametrize("kept", [False, True], ids=["given", "kept in the cache"])
 def test_winograd_or_direct_with_the_same_result(least: int, kernel: str, kept: bool, tmp_path: Path) -> None:
     content, feed = peer_models.convolution(20, 32), randn(np.random.default_rng(1), 1, 20, 20, 32)
     tuning = Tuning(winograd_channels=least)
     if kept:
-        save(tmp_path, choose(None, 1, 0.0), Measurement(tuning))
+        found = choose(num_threads=1)
+        save(tmp_path, found.identity, found.name, Measurement(tuning))
     options = {} if kept else {"tuning": tuning}
     got, interpreter = _run(content, feed, num_threads=1, profile=True, cache_dir=tmp_path, **options)
     assert {row.kernel for row in interpreter.delegation_report().kernels} == {kernel}
@@ -140,13 +139,13 @@ def test_work_items_have_the_arithmetic_that_is_asked_for() -> None:
 
 
 def test_how_much_arithmetic_makes_a_model_small(tmp_path: Path) -> None:
-    single, large = choose(None, None, 0.0), choose(None, None, inf)
-    assert choose(None, None, 1e6, lambda device: Tuning(small_flops=1e7)) == single
-    assert choose(None, None, 1e6, lambda device: Tuning(small_flops=1e5)) == large
+    single, large = choose(), choose(flops=inf)
+    assert choose(None, None, 1e6, lambda found: Tuning(small_flops=1e7)) == single
+    assert choose(None, None, 1e6, lambda found: Tuning(small_flops=1e5)) == large
     content, feed = peer_models.products(4, 8, 1), randn(np.random.default_rng(3), 1, 4, 4, 8)
     expected = oracle.run(content, [feed])[0]
     for small_flops, name in ((1e15, single.name), (0, large.name)):
-        save(tmp_path, large, Measurement(Tuning(small_flops=small_flops)))
+        save(tmp_path, large.identity, large.name, Measurement(Tuning(small_flops=small_flops)))
         got, interpreter = _run(content, feed, cache_dir=tmp_path)
         assert interpreter.delegation_report().device == name
         compare.assert_close(got, expected, compare.DEVICE["float32"])

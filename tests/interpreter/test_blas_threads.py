@@ -3,15 +3,19 @@
 import os
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from litecl.interpreter import Interpreter
-from litecl.interpreter.graph import Array, Model, TensorSpec
+from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec
+from litecl.interpreter.ops.control import CALL, CallOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.options import CustomOptions, unknown_op
+from litecl.interpreter.run.threads import limited
 from litecl.interpreter.schema import TensorType
 from support.build import Graph, model
 
@@ -55,6 +59,17 @@ def test_large_products_get_what_is_asked_for() -> None:
 
 def test_small_products_get_one() -> None:
     assert [_seen(4, count) for count in (None, 2)] == [1, 1]
+
+
+def test_what_a_delegate_runs_counts_no_more() -> None:
+    """Subgraphs that only regions run stay in the model."""
+    product = _model(4).subgraphs[0]
+    cond = Subgraph((), (), (), ())
+    body_runs = Node(CALL, (), (), CallOptions(subgraph=1))
+    for nodes, limits_apply in (((), False), ((body_runs,), True)):
+        rewritten = Model((replace(cond, nodes=nodes), product))
+        specs = [graph.tensors for graph in rewritten.subgraphs]
+        assert isinstance(limited(rewritten, specs, None), nullcontext) != limits_apply
 
 
 def test_the_smallest_number_counts_while_several_run() -> None:

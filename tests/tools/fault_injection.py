@@ -9,21 +9,19 @@ import gc
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from litecl.delegate import CLDelegate, report
-from litecl.delegate.opencl import capabilities, device, opening
-from litecl.interpreter import Interpreter
+from litecl.delegate import CLDelegate, devices, report
+from litecl.delegate.opencl import capabilities, device
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
 from tools import opencl_seam
-from tools.fault_models import Subject, subjects
+from tools.fault_models import Session, Subject, expected, subjects
 from tools.opencl_seam import Seam, installed
 
 MODES: dict[str, dict[str, Any]] = {
@@ -57,37 +55,6 @@ class Place:
     def raised(self, routine: str) -> BaseException:
         """What the call raises."""
         return KeyboardInterrupt() if self.how == "interrupt" else opencl_seam.error(self.number, routine)
-
-
-class Session:
-    """A model made, run and asked for its variables and its report, step by step."""
-
-    def __init__(self, subject: Subject, delegates: Sequence[CLDelegate]) -> None:
-        self._feeds = subject.feeds
-        self.interpreter = Interpreter(subject.model, delegates=delegates)
-        tensors = subject.model.subgraphs[0].tensors
-        self._variables = [t for t, spec in enumerate(tensors) if spec.is_variable]
-
-    def invoke(self, number: int) -> list[Array]:
-        """The outputs of an invoke."""
-        graph = self.interpreter.model.subgraphs[0]
-        for tensor, value in zip(graph.inputs, self._feeds[number], strict=True):
-            self.interpreter.set_tensor(tensor, value)
-        self.interpreter.invoke()
-        return [self.interpreter.get_tensor(t) for t in graph.outputs]
-
-    def variables(self) -> list[Array]:
-        """The values of variable tensors."""
-        return [self.interpreter.get_tensor(t) for t in self._variables]
-
-    def steps(self) -> list[Callable[[], list[Array]]]:
-        """Everything that is done with a model, in order; each returns arrays to compare."""
-        invokes = [lambda k=k: self.invoke(k) for k in range(len(self._feeds))]
-        return [self._allocate, *invokes, self.variables]
-
-    def _allocate(self) -> list[Array]:
-        self.interpreter.allocate_tensors()
-        return []
 
 
 def _kept(told: report.DelegationReport) -> Any:
@@ -132,7 +99,7 @@ def judge(place: Place) -> str:
             return str(wrong)
         except Exception as error:
             return f"{type(error).__name__}: {error}"
-    opening._DEVICES.clear()
+    devices._DEVICES.clear()
     gc.collect()
     return f"leaks {Counter(type(item).__name__ for item in seam.live)}" if seam.live else ""
 
@@ -178,13 +145,6 @@ def _told(place: Place, session: Session, raised: bool) -> bool:
     return True
 
 
-@cache
-def expected(name: str) -> list[list[Array]]:
-    """What the interpreter alone computes, step by step."""
-    subject = next(s for s in subjects() if s.name == name)
-    return [step() for step in Session(subject, []).steps()]
-
-
 def _has_variables(subject: Subject) -> bool:
     return any(spec.is_variable for spec in subject.model.subgraphs[0].tensors)
 
@@ -199,7 +159,7 @@ def _compare(got: Sequence[Array], wanted: Sequence[Array], when: str) -> None:
 @contextmanager
 def _fresh(mode: str) -> Iterator[dict[str, Any]]:
     """Options for a mode, with nothing open and nothing known of any device."""
-    for known in (opening._DEVICES, capabilities._known, device._sub_devices, report._said):
+    for known in (devices._DEVICES, capabilities._known, device._sub_devices, report._said):
         known.clear()
     real = device.target_of
     options = dict(MODES[mode])

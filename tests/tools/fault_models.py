@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,44 @@ def subjects() -> list[Subject]:
         Subject("quantized", *_case(integer_conv.CASES[0])),
         Subject("integer LSTM", *_case(integer_lstm.CASES[0])),
     ]
+
+
+class Session:
+    """A model made, run and asked for its variables and its report, step by step."""
+
+    def __init__(self, subject: Subject, delegates: Sequence[CLDelegate]) -> None:
+        self._feeds = subject.feeds
+        self.interpreter = Interpreter(subject.model, delegates=delegates)
+        tensors = subject.model.subgraphs[0].tensors
+        self._variables = [t for t, spec in enumerate(tensors) if spec.is_variable]
+
+    def invoke(self, number: int) -> list[Array]:
+        """The outputs of an invoke."""
+        graph = self.interpreter.model.subgraphs[0]
+        for tensor, value in zip(graph.inputs, self._feeds[number], strict=True):
+            self.interpreter.set_tensor(tensor, value)
+        self.interpreter.invoke()
+        return [self.interpreter.get_tensor(t) for t in graph.outputs]
+
+    def variables(self) -> list[Array]:
+        """The values of variable tensors."""
+        return [self.interpreter.get_tensor(t) for t in self._variables]
+
+    def steps(self) -> list[Callable[[], list[Array]]]:
+        """Everything that is done with a model, in order; each returns arrays to compare."""
+        invokes = [lambda k=k: self.invoke(k) for k in range(len(self._feeds))]
+        return [self._allocate, *invokes, self.variables]
+
+    def _allocate(self) -> list[Array]:
+        self.interpreter.allocate_tensors()
+        return []
+
+
+@cache
+def expected(name: str) -> list[list[Array]]:
+    """What the interpreter alone computes, step by step."""
+    subject = next(s for s in subjects() if s.name == name)
+    return [step() for step in Session(subject, []).steps()]
 
 
 def _image(rng: np.random.Generator) -> Model:

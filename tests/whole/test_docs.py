@@ -3,7 +3,9 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 
@@ -19,7 +21,7 @@ from support import oracle
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
-    *("docs/architecture.md", "docs/runtimes.md", "docs/threads.md", "docs/verify.md"),
+    *("docs/architecture.md", "docs/runtimes.md", "docs/threads.md", "docs/backends.md", "docs/verify.md"),
 )
 
 
@@ -81,3 +83,19 @@ def test_the_readme_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", _text("README.md"), re.S)
     exec(compile(example, "README.md", "exec"), {})
     assert re.search(r"^(\d+) of \1 nodes in", capsys.readouterr().out, re.M), "the device did not take the whole model"
+
+
+def test_the_example_of_a_back_end_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where it knows a kernel regions run on it, else on the CPU."""
+    example = "\n".join(re.findall(r"```python\n(.*?)```", _text("docs/backends.md"), re.S))
+    names: dict[str, Any] = {}
+    exec(compile(example, "docs/backends.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert re.findall(r"^(\d) of 3 nodes in (\d) partitions on numpy", printed, re.M) == [("0", "0"), ("2", "2")]
+    assert printed.startswith("WARNING: 1 region fell back to the CPU: not known in numpy: unary.cl: unary")
+    x = np.arange(10.0).reshape(2, 5)
+    shares = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+    wanted = np.exp(shares) - np.log(np.exp(np.exp(shares)).sum(-1, keepdims=True))
+    interpreter = names["interpreter"]
+    got = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_allclose(got, wanted, rtol=1e-5)

@@ -4,10 +4,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from litecl.delegate.claim.control import reached
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
-from litecl.interpreter.graph import Array, Model, Node, Subgraph
+from litecl.interpreter.graph import Array, Model, Node, Subgraph, reached
 from litecl.interpreter.op import Op
 from litecl.perf.compare.graph_fuzz.graphs import Call, Drawn
 

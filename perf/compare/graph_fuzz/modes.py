@@ -13,7 +13,7 @@ import numpy as np
 from litecl.delegate import CLDelegate, delegation
 from litecl.delegate.cl_op import Launch
 from litecl.delegate.matmul import packing
-from litecl.delegate.opencl import device, runner
+from litecl.delegate.opencl import device, execution
 from litecl.delegate.opencl.programs import Programs
 from litecl.delegate.ops import fully_connected
 from litecl.delegate.plan import region_program
@@ -168,6 +168,6 @@ class Shared:
         with (
             mock.patch.object(region_program._Tables, "__init__", seeded),
             mock.patch.object(Programs, "region_kernel", linked_once),
-            mock.patch.object(runner, "_REGION_LAUNCHES", 1),  # small regions too: theirs would be built one by one
+            mock.patch.object(execution, "_REGION_LAUNCHES", 1),  # small regions too: theirs would be built one by one
         ):
             yield

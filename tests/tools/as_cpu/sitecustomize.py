@@ -4,7 +4,7 @@ import os
 
 import pyopencl as cl
 
-from litecl.delegate import processor
+from litecl.delegate.opencl import processor
 
 _WIDE = "wide"
 _ZEN_4 = "zen4"  # PoCL 3.0 knows it as a Zen 3

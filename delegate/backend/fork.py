@@ -1,8 +1,8 @@
-"""What is left of OpenCL in a process that was forked: devices that need no threads of their own.
+"""What is left of devices in a process that was forked: those that need no threads of their own.
 
-The threads of an OpenCL runtime stay behind in the parent, and a child that waits for one waits for ever. A device that
-runs kernels in the calling thread works on in the child, but only if no thread was within OpenCL at the fork: what that
-thread had locked stays locked. So whoever calls OpenCL holds a lock of its own meanwhile and is known here.
+The threads of a device's runtime stay behind in the parent, and a child that waits for one waits for ever. A device
+that runs kernels in the calling thread works on in the child, but only if no thread was within the runtime at the fork:
+what that thread had locked stays locked. So whoever calls one holds a lock of its own meanwhile and is known here.
 """
 
 import os
@@ -19,7 +19,7 @@ _TASKS = Path("/proc/self/task")
 
 
 class User(Protocol):
-    """Holds ``lock`` while it calls OpenCL. needs_threads: whether a child of fork can do nothing more with it.
+    """Holds ``lock`` while it calls a runtime. needs_threads: whether a child of fork can do nothing more with it.
 
     In a process that has lost its device, to take the lock raises DelegateError.
     """
@@ -39,15 +39,15 @@ class _LostLock:
 
 
 class _Process:
-    """What is known of OpenCL in this process."""
+    """What is known of runtimes in this process."""
 
     def __init__(self) -> None:
         self.users: WeakSet[User] = WeakSet()
         self.lock = threading.RLock()  # of users
         self.opened = False
-        self.forked = False  # since OpenCL was opened
-        self.disturbed = False  # a thread was within OpenCL then
-        self._users: list[User] = []  # at a fork: all, and those that were not within OpenCL
+        self.forked = False  # since a runtime was opened
+        self.disturbed = False  # a thread was within a runtime then
+        self._users: list[User] = []  # at a fork: all, and those that were not within a runtime
         self._held: list[User] = []
         self._busy = False
 
@@ -120,7 +120,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Section:
-    """What one thread at a time may do with OpenCL, and does under ``lock``."""
+    """What one thread at a time may do with a runtime, and does under ``lock``."""
 
     needs_threads = False
 
@@ -130,7 +130,7 @@ class Section:
 
 
 def opened() -> None:
-    """To be told before OpenCL is first asked for anything."""
+    """To be told before a runtime is first asked for anything."""
     _process.opened = True
 
 
@@ -141,13 +141,13 @@ def register(user: User) -> None:
 
 
 def lost(needs_threads: bool) -> bool:
-    """Whether a device is gone because the process was forked after OpenCL had been opened."""
+    """Whether a device is gone because the process was forked after a runtime had been opened."""
     return _process.lost(needs_threads)
 
 
 def lost_error(name: str) -> DelegateError:
     """What to raise for a device that is gone."""
     return DelegateError(
-        f"{name} does not work in a process that was forked after OpenCL had been opened: start processes with the "
+        f"{name} does not work in a process that was forked after devices had been opened: start processes with the "
         "method 'spawn' or 'forkserver', or open no device before the fork"
     )

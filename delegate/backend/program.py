@@ -1,0 +1,220 @@
+"""A plan bound to a device, and the run itself: copies in, launches, copies out, states.
+
+A region has its execution to itself, and with it memory and a queue; it shares the device with others. So one thread at
+a time may run it, while others run other regions. What waits for the device lets other threads run meanwhile.
+"""
+
+import threading
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+import numpy as np
+
+from litecl.delegate.backend import fork
+from litecl.delegate.backend.errors import host_memory, no_host_memory, place
+from litecl.delegate.backend.protocols import Device
+from litecl.delegate.backend.states import DeviceState
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.plan.plan import Plan
+from litecl.delegate.report import Counters, KernelRow
+from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.graph import Array
+from litecl.interpreter.run.variables import Variables
+
+
+class Program:
+    """One region on one device.
+
+    Building it allocates memory, uploads constants and builds kernels; raises KernelBuildError or OutOfDeviceMemory.
+    lock: held while a thread builds or runs it.
+    """
+
+    def __init__(self, plan: Plan, device: Device, partition: int, options: CLOptions) -> None:
+        self.plan = plan
+        self.partition = partition
+        self.lock: Any = threading.Lock()
+        self.needs_threads = device.needs_threads
+        self._device = device
+        self._saved = False
+        fork.register(self)
+        with self.lock:
+            self._execution = device.bind(plan, options)
+            self._memory, self._finish = self._execution.memory, self._execution.finish
+            self._find_memory()
+        self.manner = self._execution.manner
+        self.constant_bytes = self._memory.constant_bytes
+
+    def _find_memory(self) -> None:
+        """Find where inputs, outputs and states lie."""
+        plan, view = self.plan, self._memory.view
+        self._views = [view(operand) for operand in plan.inputs]
+        self._results = [view(operand) for operand in plan.outputs]
+        self._hidden = [i for i, result in enumerate(self._results) if result is None]
+        self._kept = [i for i, result in enumerate(self._results) if result is not None]
+        self._old, self._new = (
+            [DeviceState(self._execution, operand, self._device) for operand in operands]
+            for operands in ([s.before for s in plan.states], [s.after for s in plan.states])
+        )
+
+    def run(
+        self, inputs: Sequence[Array], variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters
+    ) -> list[Array]:
+        """Run the region and return its outputs.
+
+        keys: of the plan's states, in order, in the state store. Raises DelegateError, with variables as before.
+        """
+        with self.lock:
+            outputs = self._run(inputs, variables, keys, counters)
+        if not self._saved:
+            self._device.save()
+            self._saved = True
+        if keys:  # last of all: an interrupt before this leaves all states as they were
+            variables.update(dict(zip(keys, self._new, strict=True)))
+        return outputs
+
+    def _run(
+        self, inputs: Sequence[Array], variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters
+    ) -> list[Array]:
+        try:
+            if not self._saved:
+                self._device.check()
+            self._upload(inputs, counters)
+            if keys:
+                self._restore(variables, keys, counters)
+            self._execution.run(counters)
+            return self._download(counters)
+        except BaseException as error:
+            self._abandon(error)
+
+    def in_place(
+        self,
+        inputs: Sequence[Array | None],
+        outputs: Sequence[int],
+        variables: Variables,
+        keys: Sequence[tuple[int, int]],
+        counters: Counters,
+    ) -> Callable[[], dict[int, dict[int, Array]]] | None:
+        """Return what does as ``run`` does where all that is to be done is to run kernels; else None (``InPlace``).
+
+        inputs: what every run reads; outputs: the tensors that are wanted, which have to lie in memory that is lent.
+        """
+        tensors, enqueue = self.plan.region.outputs, self._execution.at_once
+        lent = {
+            t: view for i, t in enumerate(tensors) if i not in self._kept and (view := self._results[i]) is not None
+        }
+        if enqueue is None or not lent.keys() >= {*outputs}:
+            return None
+        if any(a is not b for a, b in zip(inputs, self._views, strict=True)):
+            return None
+        values = {self.plan.region.subgraph: {t: lent[t] for t in outputs}}
+        number = -1 - self.partition  # unlike that of any invoke of the executor's
+        cost = Counters(invocation=number)  # of every run, as the first one counts it
+
+        def run() -> dict[int, dict[int, Array]]:
+            if keys or counters.invocation != number:
+                vars(counters).update(vars(cost))
+            if not self._saved:
+                self.run([view for view in self._views if view is not None], variables, keys, counters)
+                cost.kernel_launches, cost.host_syncs = counters.kernel_launches, counters.host_syncs
+                return values
+            with self.lock:
+                try:
+                    if keys:
+                        self._restore(variables, keys, counters)
+                    enqueue()
+                except BaseException as error:
+                    self._abandon(error)
+            if keys:
+                variables.update(dict(zip(keys, self._new, strict=True)))
+            return values
+
+        return run
+
+    def _abandon(self, error: BaseException) -> NoReturn:
+        """Wait for what was queued before an error or interrupt, as its memory is about to be used again; raise it."""
+        for _ in range(2):  # waiting, too, may be what failed
+            with suppress(DelegateError):
+                self._finish()
+                break
+        if isinstance(error, MemoryError):
+            raise no_host_memory("running a region") from error
+        raise error
+
+    def input_memory(self) -> dict[int, Array]:
+        """Return where the region reads its inputs, by tensor, as far as the host sees it: that is not copied."""
+        views = zip(self.plan.region.inputs, self._views, strict=True)
+        return {tensor: view for tensor, view in views if view is not None}
+
+    def lend(self, tensors: Collection[int]) -> None:
+        """Let ``run`` return the device's own memory for some outputs, which the next run overwrites."""
+        written_between_runs = {self.plan.root(o) for o in self.plan.inputs}
+        written_between_runs |= {operand for state in self.plan.states for operand in (state.before, state.after)}
+        outputs = zip(self.plan.region.outputs, self.plan.outputs, self._results, strict=True)
+        self._kept = [
+            i
+            for i, (tensor, operand, view) in enumerate(outputs)
+            if view is not None and (tensor not in tensors or self.plan.root(operand) in written_between_runs)
+        ]
+
+    def loops(self) -> tuple[str, ...]:
+        """Say how each loop runs."""
+        rows = [(loop.subgraph, loop.node, self._execution.loop(loop)) for loop in self.plan.loops]
+        rows += [(*lstm, "as one LSTM") for lstm in self.plan.lstms]
+        return tuple(f"{place(subgraph, node)}: {way}" for subgraph, node, way in sorted(rows))
+
+    def kernel_rows(self) -> list[KernelRow]:
+        """Return device times of the last run."""
+        with host_memory("reading the times of launches"):
+            return [
+                KernelRow(
+                    self.partition,
+                    work.node,
+                    work.launch.kernel,
+                    work.launch.entry,
+                    time.duration_ms,
+                    work.launch.flops,
+                    work.subgraph,
+                    time.queued_ms,
+                    time.start_ms,
+                )
+                for work, time in self._execution.times()
+            ]
+
+    def _upload(self, inputs: Sequence[Array], counters: Counters) -> None:
+        for i, value in enumerate(inputs):
+            view = self._views[i]
+            if view is value:
+                continue
+            if view is None:
+                self._memory.upload(self.plan.inputs[i], value)
+            else:  # nothing is under way: every run ends with all of its commands finished
+                view[...] = value
+            counters.bytes_to_device += value.nbytes
+
+    def _restore(self, variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters) -> None:
+        """Put every state where launches read it. They write it elsewhere, so one that fails leaves the old state."""
+        for i, key in enumerate(keys):
+            if variables.held_by(key, self._new[i]):
+                self._new[i].copy_to(self._old[i])
+            elif not variables.held_by(key, self._old[i]):
+                value = variables.get(key, self.plan.states[i].before.spec)
+                self._old[i].write(value)
+                counters.bytes_to_device += value.nbytes
+        moved = {key: self._old[i] for i, key in enumerate(keys) if variables.held_by(key, self._new[i])}
+        variables.update(moved)
+
+    def _download(self, counters: Counters) -> list[Array]:
+        """Return the outputs, once everything is done: copies, but for what is lent."""
+        outputs: list[Any] = self._results.copy()
+        for i in self._hidden:
+            operand = self.plan.outputs[i]
+            outputs[i] = np.empty(operand.shape, operand.spec.dtype)
+            self._memory.download(operand, outputs[i])
+            counters.bytes_to_host += outputs[i].nbytes
+        self._finish()
+        counters.host_syncs += 1
+        for i in self._kept:
+            outputs[i] = outputs[i].copy()
+            counters.bytes_to_host += outputs[i].nbytes
+        return outputs

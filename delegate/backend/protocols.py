@@ -1,0 +1,177 @@
+"""What a back end is: finds devices, opens them and binds plans to them (docs/backends.md).
+
+Everything outside ``delegate/opencl/`` knows of devices only what stands here. Memory is named by a plan's operands: no
+handle of a runtime crosses these protocols. A back end raises whatever fails as a DelegateError (OutOfDeviceMemory,
+KernelBuildError); the CPU then runs the region, with variables as they were before the run.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from litecl.delegate.cl_op import Operand, Target
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.plan.plan import Plan
+from litecl.delegate.plan.steps import Loop, Work
+from litecl.delegate.report import Counters, LaunchTime, Manner
+from litecl.delegate.tuning import Tuning
+from litecl.interpreter.graph import Array
+
+
+class Memory(Protocol):
+    """The device memory of one plan: its arena, laid out by ``plan.arena``, and its constants.
+
+    Constants are uploaded when the memory is made, and the data of every ``Const`` is then let go (None). Copies are
+    queued: they happen in the order of the calls, among the launches of the execution, and are done when its ``finish``
+    returns.
+    """
+
+    @property
+    def constant_bytes(self) -> int:
+        """Return the size of all constants."""
+
+    def view(self, operand: Operand) -> Array | None:
+        """Return the memory of an operand as an array of the host's; None where the host must copy.
+
+        The host reads and writes it only while nothing is queued.
+        """
+
+    def upload(self, operand: Operand, value: Array) -> None:
+        """Queue a copy from the host, which does not change ``value`` before ``finish``."""
+
+    def download(self, operand: Operand, into: Array) -> None:
+        """Queue a copy to the host. The operand may be a constant."""
+
+    def copy(self, source: Operand, to: Operand) -> None:
+        """Queue a copy from one operand's memory to another's of the same size."""
+
+
+class Execution(Protocol):
+    """A plan bound to a device, to be run any number of times, by one thread at a time.
+
+    It shares no queue with other executions. memory: the plan's. manner: how it runs, for the report.
+    """
+
+    @property
+    def memory(self) -> Memory: ...
+
+    @property
+    def manner(self) -> Manner: ...
+
+    def loop(self, loop: Loop) -> str:
+        """Say in a few words how a loop runs."""
+
+    def run(self, counters: Counters) -> None:
+        """Queue every launch of the plan, and count it. Raises ModelError where a loop runs more often than it may."""
+
+    @property
+    def at_once(self) -> Callable[[], None] | None:
+        """Return what may be called instead of ``run`` and ``finish``, if it is done when it returns; else None.
+
+        It raises what they raise.
+        """
+
+    def finish(self) -> None:
+        """Wait until all that was queued is done. It must be safe to call it again after an error."""
+
+    def times(self) -> Sequence[tuple[Work, LaunchTime]]:
+        """Return the device time of each launch of the last run, where the device was opened for profiles."""
+
+
+class Identified(Protocol):
+    """What tells a device apart.
+
+    name: for people. identity: texts that another platform, device, driver or processor has others of, for the names of
+    files about the device. needs_threads: whether it runs kernels in threads of its own, so that a child of ``fork``
+    loses it.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def identity(self) -> Sequence[str]: ...
+
+    @property
+    def needs_threads(self) -> bool: ...
+
+
+class Device(Identified, Protocol):
+    """An open device, which regions and models share.
+
+    target: what lowerings may know. alignment: of what begins in an arena, in bytes. cache_hits: how many programs were
+    loaded rather than built.
+    """
+
+    @property
+    def target(self) -> Target: ...
+
+    @property
+    def alignment(self) -> int: ...
+
+    @property
+    def cache_hits(self) -> int: ...
+
+    def bind(self, plan: Plan, options: CLOptions) -> Execution:
+        """Allocate the memory of a plan, upload its constants and build its kernels.
+
+        Raises KernelBuildError and OutOfDeviceMemory; the CPU then runs the region.
+        """
+
+    def check(self) -> None:
+        """Raise DelegateError where the first run of an execution, for which nothing is queued yet, cannot end well."""
+
+    def save(self) -> None:
+        """Keep what was built for the next process, after the first run of an execution. What fails is no error."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """What ``litecl devices`` shows of a device.
+
+    type: "CPU", "GPU", "accelerator" or "other". processor: what its compiler takes the processor for, if known.
+    version, platform_version: in the words of the device and of its platform.
+    """
+
+    platform: str
+    driver: str
+    type: str
+    compute_units: int
+    memory_bytes: int
+    max_buffer_bytes: int
+    processor: str | None = None
+    version: str = ""
+    platform_version: str = ""
+
+
+@runtime_checkable
+class FoundDevice(Identified, Protocol):
+    """A device that is there, not opened yet. Those that are equal, and have one hash, are opened once."""
+
+    def describe(self) -> Description:
+        """Return facts for people."""
+
+    def target(self, directory: Path | None = None) -> Target:
+        """Return what a lowering may know of the device. directory: where what was found out about it is kept.
+
+        Raises KernelBuildError where the device's compiler can build nothing.
+        """
+
+    def open(self, *, profile: bool, directory: Path | None) -> Device:
+        """Open the device. profile: take times of launches. directory: where to keep what is built; None is nowhere."""
+
+
+class Backend(Protocol):
+    """What finds devices of one kind. All of it may raise DelegateError."""
+
+    def devices(self) -> Sequence[FoundDevice]:
+        """Return every device, always in the same order."""
+
+    def candidates(
+        self, num_threads: int | None, flops: float, tuned: Callable[[FoundDevice], Tuning]
+    ) -> Iterator[FoundDevice]:
+        """Yield the device for a model of so many arithmetic operations, then those to try where it cannot be used."""
+
+    def of(self, device: object) -> FoundDevice | None:
+        """Return the device that an object of the runtime's own library is, such as pyopencl's Device; else None."""

@@ -1,0 +1,145 @@
+"""The devices of every back end: listed, chosen by what a user asks for, and opened once for all models."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from litecl.delegate import disk
+from litecl.delegate.backend import fork
+from litecl.delegate.backend.errors import host_memory
+from litecl.delegate.backend.protocols import Backend, Device, FoundDevice, Identified
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.report import summary, warn
+from litecl.delegate.tuning import Tuning, load
+from litecl.interpreter.errors import DelegateError
+
+_DEVICES: dict[tuple[FoundDevice, bool, Path | None], Device] = {}
+_opening = fork.Section()  # one thread at a time opens a device
+
+Tuned = Callable[[FoundDevice], Tuning]
+
+
+def _opencl() -> Backend:
+    """Import the back end when a device is first asked for. Raises DelegateError where its library is missing."""
+    try:
+        from litecl.delegate.opencl.backend import OpenCL
+    except ImportError as error:
+        raise DelegateError(f"OpenCL cannot be used: {error}") from error
+    return OpenCL()
+
+
+# Every back end, the preferred one first: this is all that is known of them outside their folders.
+BACKENDS: Sequence[Callable[[], Backend]] = (_opencl,)
+
+
+def _of_each(ask: Callable[[Backend], Iterable[FoundDevice]]) -> Iterator[FoundDevice]:
+    """Yield the devices of every back end; raise what the first one raises where no back end has a device."""
+    first: DelegateError | None = None
+    any_found = False
+    for backend in BACKENDS:
+        try:
+            for found in ask(backend()):
+                any_found = True
+                yield found
+        except DelegateError as error:
+            first = first or error
+    if first is not None and not any_found:
+        raise first
+
+
+def devices() -> list[FoundDevice]:
+    """Return every device of every back end. Raises DelegateError where there is none because of an error."""
+    return list(_of_each(lambda backend: backend.devices()))
+
+
+def candidates(wanted: object, num_threads: int | None, flops: float, tuned: Tuned) -> Iterator[FoundDevice]:
+    """Yield the device for a model, and if None was wanted those to try where it cannot be used.
+
+    wanted: as ``CLDelegate(device=...)``. flops: arithmetic operations of the model. tuned: the tuning of a device.
+    """
+    if wanted is not None:
+        yield _named(wanted) if isinstance(wanted, int | str) else _own(wanted)
+        return
+    yield from _of_each(lambda backend: backend.candidates(num_threads, flops, tuned))
+
+
+def choose(
+    wanted: object = None,
+    num_threads: int | None = None,
+    flops: float = 0.0,
+    tuned: Tuned = lambda found: Tuning(),
+) -> FoundDevice:
+    """Return the first of the candidates. Raises DelegateError where there is none."""
+    for found in candidates(wanted, num_threads, flops, tuned):
+        return found
+    raise DelegateError("no device")
+
+
+def _named(wanted: int | str) -> FoundDevice:
+    """Return a device by its index, or by a fragment of its name."""
+    found = devices()
+    names = [device.name for device in found]
+    if isinstance(wanted, int):
+        if not 0 <= wanted < len(found):
+            raise DelegateError(f"device {wanted} out of range; there are {len(found)}: {names}")
+        return found[wanted]
+    matches = [device for device in found if wanted.lower() in device.name.lower()]
+    if not matches:
+        raise DelegateError(f"no device is named {wanted!r}; there are: {names}")
+    return matches[0]
+
+
+def _own(wanted: object) -> FoundDevice:
+    """Return what a device found before is, of any back end, or one of a runtime's own library."""
+    if isinstance(wanted, FoundDevice):
+        return wanted
+    found = next((found for backend in BACKENDS if (found := backend().of(wanted)) is not None), None)
+    if found is None:
+        raise DelegateError(f"device: expected an index, a name or a device, got {wanted!r}")
+    return found
+
+
+def open_device(options: CLOptions, flops: float, passed_over: list[str]) -> Device:
+    """Return the device for these options and a model of so many arithmetic operations.
+
+    passed_over: is added to, with the reason, for every device that cannot be used where the user named none. Raises
+    DelegateError where no device is left; with ``strict``, where the first choice fails.
+    """
+    first: DelegateError | None = None
+    with host_memory("looking for a device"):
+        for found in candidates(options.device, options.num_threads, flops, partial(tuning_of, options)):
+            try:
+                return _opened(options, found)
+            except DelegateError as error:
+                if options.strict or options.device is not None:
+                    raise
+                first = first or error
+                passed_over.append(f"{found.name}: {summary(error)}")
+                warn(f"device passed over: {passed_over[-1]}")
+    raise first or DelegateError("no device")
+
+
+def _opened(options: CLOptions, found: FoundDevice) -> Device:
+    """Return a device, opened once for the same profile and folder: models share it.
+
+    Raises DelegateError for a device that was lost when the process was forked.
+    """
+    if fork.lost(found.needs_threads):
+        raise fork.lost_error(found.name)
+    key = (found, options.profile, disk.folder(options.cache_dir))
+    with _opening.lock:
+        if key not in _DEVICES:
+            _DEVICES[key] = found.open(profile=key[1], directory=key[2])
+        return _DEVICES[key]
+
+
+def forget(device: Device | None) -> None:
+    """Let the next model open a device that failed anew: its context may be of no more use."""
+    with _opening.lock:
+        for key in [key for key, opened in _DEVICES.items() if opened is device]:
+            del _DEVICES[key]
+
+
+def tuning_of(options: CLOptions, device: Identified) -> Tuning:
+    """Return the tuning that a user gives, or else that of the device."""
+    return options.tuning or load(disk.folder(options.cache_dir), device.identity)

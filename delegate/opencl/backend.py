@@ -1,0 +1,115 @@
+"""The OpenCL back end: every device of every platform, as ``delegate/backend/protocols.py`` asks for them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyopencl as cl
+
+from litecl.delegate.backend.protocols import Description, FoundDevice
+from litecl.delegate.cl_op import Target
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.opencl import device as opencl
+from litecl.delegate.opencl.errors import RUNNING, typed_errors
+from litecl.delegate.opencl.execution import CLExecution
+from litecl.delegate.opencl.identity import identity
+from litecl.delegate.opencl.processor import name_processor
+from litecl.delegate.plan.plan import Plan
+from litecl.delegate.tuning import Tuning
+
+_TYPES = {cl.device_type.CPU: "CPU", cl.device_type.GPU: "GPU", cl.device_type.ACCELERATOR: "accelerator"}
+
+_ASKING = typed_errors("asking a device")
+
+
+@dataclass(frozen=True)
+class CLFoundDevice:
+    """A pyopencl Device, not opened yet."""
+
+    device: Any
+
+    @property
+    @_ASKING
+    def name(self) -> str:
+        """Return the name that the platform gives it."""
+        return str(self.device.name)
+
+    @property
+    @_ASKING
+    def identity(self) -> Sequence[str]:
+        """See ``FoundDevice``."""
+        return identity(self.device)
+
+    @property
+    @_ASKING
+    def needs_threads(self) -> bool:
+        """See ``FoundDevice``."""
+        return opencl.needs_threads(self.device)
+
+    @_ASKING
+    def describe(self) -> Description:
+        """Return facts for people."""
+        device = self.device
+        return Description(
+            platform=device.platform.name,
+            driver=device.driver_version,
+            type=next((name for bit, name in _TYPES.items() if device.type & bit), "other"),
+            compute_units=device.max_compute_units,
+            memory_bytes=device.global_mem_size,
+            max_buffer_bytes=device.max_mem_alloc_size,
+            processor=name_processor(device),
+            version=device.version,
+            platform_version=device.platform.version,
+        )
+
+    @_ASKING
+    def target(self, directory: Path | None = None) -> Target:
+        """See ``FoundDevice``."""
+        return opencl.target_of(self.device, directory)
+
+    def open(self, *, profile: bool, directory: Path | None) -> "CLDevice":
+        """See ``FoundDevice``."""
+        return CLDevice(self.device, profile, directory)
+
+
+class CLDevice(opencl.Device):
+    """An open device that plans are bound to."""
+
+    @property
+    def cache_hits(self) -> int:
+        """Return how many programs were loaded rather than built."""
+        return self.programs.cache_hits
+
+    def bind(self, plan: Plan, options: CLOptions) -> CLExecution:
+        """See ``Device`` in ``delegate/backend/protocols.py``."""
+        return CLExecution(plan, self, options)
+
+    @typed_errors(RUNNING)
+    def check(self) -> None:
+        """Raise DelegateError where PoCL has no space on the disk for the kernels that it compiles when they run."""
+        self.programs.check_room()
+
+    def save(self) -> None:
+        """Write new binaries to the cache."""
+        self.programs.save()
+
+
+class OpenCL:
+    """The back end itself."""
+
+    def devices(self) -> list[FoundDevice]:
+        """Return every device of every platform. Raises DelegateError where there is no OpenCL at all, or no longer."""
+        return [CLFoundDevice(device) for device in opencl.devices()]
+
+    def candidates(
+        self, num_threads: int | None, flops: float, tuned: Callable[[FoundDevice], Tuning]
+    ) -> Iterator[FoundDevice]:
+        """Yield a GPU if there is one, else the CPU device that suits; then those to try where it cannot be used."""
+        with typed_errors("choosing a device"):
+            for device in opencl.candidates(num_threads, flops, lambda found: tuned(CLFoundDevice(found))):
+                yield CLFoundDevice(device)
+
+    def of(self, device: object) -> FoundDevice | None:
+        """Return what a pyopencl Device is."""
+        return CLFoundDevice(device) if isinstance(device, cl.Device) else None

@@ -1,0 +1,90 @@
+"""A plan bound to an OpenCL device: its memory and its queue, and its launches as one kernel or queued one by one."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.enqueue import finisher
+from litecl.delegate.opencl.errors import typed_errors
+from litecl.delegate.opencl.memory import Memory
+from litecl.delegate.opencl.queued import QueuedLaunches
+from litecl.delegate.opencl.region_kernel import RegionKernel
+from litecl.delegate.plan.plan import Plan
+from litecl.delegate.plan.steps import Loop, Steps, Work, control_of
+from litecl.delegate.report import Counters, LaunchTime, Manner, summary
+from litecl.interpreter import limits
+from litecl.interpreter.errors import KernelBuildError
+
+# Fewer launches than this are not worth a program of their own.
+_REGION_LAUNCHES = 4
+# Iterations of a loop that one kernel may run although the time of an invoke is limited.
+_SURELY_SHORT = 64
+
+
+class Launches(Protocol):
+    """A way to run a plan's steps; see ``Execution`` in ``delegate/backend/protocols.py``."""
+
+    def run(self, counters: Counters) -> None: ...
+
+    @property
+    def at_once(self) -> Callable[[], None] | None: ...
+
+    def loop(self, loop: Loop) -> str: ...
+
+    def times(self) -> Sequence[tuple[Work, LaunchTime]]: ...
+
+
+class CLExecution:
+    """A plan with memory and a queue of its own. ``run`` and ``finish`` are what runs, with no call in between."""
+
+    run: Callable[[Counters], None]
+    at_once: Callable[[], None] | None
+    finish: Callable[[], None]
+
+    def __init__(self, plan: Plan, device: Device, options: CLOptions) -> None:
+        with typed_errors("preparing a region"):
+            own = device.with_own_queue()
+            self.memory = Memory(plan, own)
+            self._launches, self.manner = _launches(plan, own, self.memory, options)
+            self.run, self.at_once = self._launches.run, self._launches.at_once
+            self.finish = finisher(own.queue, self.memory.under_way, short=not device.needs_threads)
+
+    def loop(self, loop: Loop) -> str:
+        """Say how a loop runs."""
+        return self._launches.loop(loop)
+
+    def times(self) -> Sequence[tuple[Work, LaunchTime]]:
+        """Return device times from events."""
+        with typed_errors("reading the times of launches"):
+            return self._launches.times()
+
+
+def _may_be_long(steps: Steps) -> bool:
+    """Return whether steps hold a loop whose iterations are unknown or many."""
+    return any(loop.trips is None or loop.trips > _SURELY_SHORT for loop in control_of(steps) if isinstance(loop, Loop))
+
+
+def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
+    """Return why launches are queued one by one; nothing where one kernel is to run them all."""
+    reasons = (
+        (device.target.kind != "cpu", "the device is not a CPU"),
+        (device.profile, "profile=True"),
+        (options.queue_loops, "queue_loops=True"),
+        (limits.timed() and _may_be_long(plan.steps), "time_limit, which no kernel hears of"),
+        (len(plan.works) < _REGION_LAUNCHES and not plan.predicates, f"fewer than {_REGION_LAUNCHES} launches"),
+    )
+    return next((reason for holds, reason in reasons if holds), "")
+
+
+def _launches(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> tuple[Launches, Manner]:
+    """Bind a plan to one kernel, or to a queue where that is better or the runtime cannot link (not if ``strict``)."""
+    reason, fault = _why_queued(plan, device, options), ""
+    if not reason:
+        try:
+            return RegionKernel(plan, device, memory, options.max_loop_iterations), Manner("one kernel")
+        except KernelBuildError as error:  # a kernel that does not build fails below too
+            if options.strict:
+                raise
+            reason, fault = "it could not be linked", summary(error)
+    return QueuedLaunches(plan, device, memory, options.max_loop_iterations), Manner("queued", reason, fault)

@@ -1,0 +1,201 @@
+"""Models that are one region run in place: the same results, states, counters and errors as node by node."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+from litecl.delegate import CLDelegate
+from litecl.delegate.opencl import enqueue
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import DelegateError, ModelError
+from litecl.interpreter.graph import Array, Model, Signature
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
+from litecl.interpreter.ops.unary import EXP, TANH
+from litecl.interpreter.ops.unidirectional_sequence_lstm import (
+    UNIDIRECTIONAL_SEQUENCE_LSTM,
+    UnidirectionalSequenceLSTMOptions,
+)
+from litecl.interpreter.run.executor import Executor
+from litecl.interpreter.schema import ActivationFunctionType
+from support.build import Graph, model, randn
+from support.loop_models import INT, State, below, next_, while_model
+
+RNG = np.random.default_rng(72)
+
+
+class Listener:
+    """Has a model run node by node."""
+
+    def ran(self, *event: Any) -> None:
+        """Not of interest."""
+
+
+def one_launch() -> Model:
+    g = Graph()
+    return model(g.build(g.op(EXP, [g.input((1, 3, 4))], NoOptions())))
+
+
+def several() -> Model:
+    g = Graph()
+    x = g.input((1, 3, 4))
+    for _ in range(3):
+        x = g.op(SOFTMAX, [x], SoftmaxOptions(beta=1.0))
+    weights = g.const(randn(RNG, 4, 4))
+    y = g.op(FULLY_CONNECTED, [x, weights, None], FullyConnectedOptions(keep_num_dims=True))
+    return model(g.build(y, g.op(TANH, [y], NoOptions())))
+
+
+def lstm() -> Model:
+    g = Graph()
+    weights = [g.const(randn(RNG, 4, n, scale=0.5)) for n in (4,) * 8]
+    biases = [g.const(randn(RNG, 4)) for _ in range(4)]
+    states = [g.variable((1, 4)), g.variable((1, 4))]
+    operands = [g.input((1, 3, 4)), *weights, None, None, None, *biases, None, None, *states, None, None, None, None]
+    options = UnidirectionalSequenceLSTMOptions(fused_activation_function=ActivationFunctionType.TANH)
+    return model(g.build(g.op(UNIDIRECTIONAL_SEQUENCE_LSTM, operands, options)))
+
+
+def opened(model_: Model, **options: Any) -> Interpreter:
+    listeners = options.pop("listeners", ())
+    interpreter = Interpreter(model_, delegates=[CLDelegate(**{"num_threads": 1, **options})], listeners=listeners)
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def run(interpreter: Interpreter, x: Array) -> list[Array]:
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+
+
+@pytest.fixture
+def walked(monkeypatch: pytest.MonkeyPatch) -> list[Executor]:
+    """The executors that have run a model node by node."""
+    calls: list[Executor] = []
+    real = Executor.call
+    monkeypatch.setattr(Executor, "call", lambda self, *args: (calls.append(self), real(self, *args))[1])
+    return calls
+
+
+@pytest.mark.parametrize("make", [one_launch, several, lstm])
+@pytest.mark.parametrize("options", [{}, {"queue_loops": True}, {"profile": True}, {"device": "pthread"}])
+def test_the_same_as_node_by_node(make: Any, options: dict[str, Any], walked: list[Executor]) -> None:
+    model_ = make()
+    short, long_ = opened(model_, **options), opened(model_, **options, listeners=[Listener()])
+    assert long_._in_place == {}
+    in_place = "profile" not in options and "device" not in options
+    assert bool(short._in_place) == in_place
+    variables = [t for t, spec in enumerate(model_.subgraphs[0].tensors) if spec.is_variable]
+    for turn in range(12):
+        x = randn(RNG, 1, 3, 4)
+        if turn == 4:
+            short.reset_all_variables(), long_.reset_all_variables()
+        if turn == 7 and variables:
+            state = randn(RNG, 1, 4)
+            short.set_tensor(variables[0], state), long_.set_tensor(variables[0], state)
+        walked.clear()
+        for got, expected in zip(run(short, x), run(long_, x), strict=True):
+            np.testing.assert_array_equal(got, expected)
+        assert len(walked) == 1 + (not in_place)
+        for interpreter in (short, long_) if turn % 3 == 0 else ():
+            for variable in variables:
+                np.testing.assert_array_equal(interpreter.get_tensor(variable), long_.get_tensor(variable))
+        (a, b) = (interpreter.delegation_report().counters for interpreter in (short, long_))
+        assert (a.kernel_launches, a.host_syncs, a.bytes_to_device) == (
+            b.kernel_launches,
+            b.host_syncs,
+            b.bytes_to_device,
+        )
+
+
+def test_a_loop_that_runs_too_often_and_then_does_not() -> None:
+    state: State = [((), INT)]
+    interpreter = opened(while_model(state, below(40), lambda g, x: [next_(g, x[0])]), max_loop_iterations=10)
+    for start in (35, 0, 33, 1):
+        interpreter.set_tensor(0, np.int32(start))
+        if start > 30:
+            interpreter.invoke()
+            assert interpreter.get_tensor(interpreter.get_output_details()[0]["index"]) == 40
+        else:
+            with pytest.raises(ModelError, match="more than 10 iterations") as caught:
+                interpreter.invoke()
+            assert any("CL_REGION (subgraph 0, node 0)" in note for note in caught.value.__notes__)
+
+
+def test_what_has_to_be_seen_to_is_not_run_in_place() -> None:
+    for options in ({"experimental_preserve_all_tensors": True}, {"memory_limit": 1 << 30}, {"time_limit": 60.0}):
+        interpreter = Interpreter(several(), delegates=[CLDelegate(num_threads=1)], **options)
+        interpreter.allocate_tensors()
+        assert not interpreter._in_place
+
+
+def test_other_entries_and_other_shapes_in_between() -> None:
+    first, second = several().subgraphs[0], one_launch().subgraphs[0]
+    entries = [
+        Signature(key, {"x": graph.inputs[0]}, {"y": graph.outputs[-1]}, i)
+        for i, (key, graph) in enumerate((("first", first), ("second", second)))
+    ]
+    model_ = Model((first, second), tuple(entries))
+    interpreter, plain = opened(model_), Interpreter(model_)
+    assert interpreter._in_place.keys() == {0, 1}
+    for _ in range(2):
+        for key, shape in (("first", (1, 3, 4)), ("second", (1, 3, 4)), ("second", (1, 2, 5)), ("first", (1, 2, 4))):
+            x = randn(RNG, *shape)
+            got = interpreter.get_signature_runner(key)(x=x)["y"]
+            np.testing.assert_allclose(got, plain.get_signature_runner(key)(x=x)["y"], rtol=1e-5, atol=1e-6)
+    interpreter.resize_tensor_input(0, (1, 1, 4))
+    with pytest.raises(ModelError, match="not ready"):
+        interpreter.invoke()
+
+
+@pytest.mark.parametrize("make", [one_launch, several, lstm])
+def test_a_device_that_fails_later_on(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model_ = make()
+    soft, strict, plain = opened(model_), opened(model_, strict=True), Interpreter(model_)
+    plain.allocate_tensors()
+    for turn in range(14):
+        x = randn(RNG, 1, 3, 4)
+        expected = run(plain, x)
+        with monkeypatch.context() as patch:
+            if turn == 11:
+                for name in ("_enqueue", "_enqueue_locked"):
+                    patch.setattr(enqueue, name, lambda *call: cl.status_code.OUT_OF_RESOURCES)
+                with pytest.raises(DelegateError, match="running a region"):
+                    strict.invoke()
+            got = run(soft, x)
+        for value, other, right in zip(got, run(strict, x), expected, strict=True):
+            np.testing.assert_allclose(value, right, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(other, right, rtol=1e-4, atol=1e-5)
+        assert len(soft.delegation_report().failures) == (turn >= 11)
+        assert not strict.delegation_report().failures
+
+
+@pytest.mark.parametrize(
+    ("took_s", "locked"),
+    [(5e-6, [False] + 12 * [True]), (50e-6, [False] + 7 * [True] + 5 * [False]), (1.0, 13 * [False])],
+)
+def test_who_keeps_the_lock(took_s: float, locked: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels are tried with Python's lock held, but those that are long never are."""
+    now_s, seen = [0.0], []
+
+    def native(held: bool) -> Any:
+        def enqueue_(*call: Any) -> int:
+            seen.append(held)
+            now_s[0] += took_s
+            return 0
+
+        return enqueue_
+
+    monkeypatch.setattr(enqueue, "_enqueue", native(False))
+    monkeypatch.setattr(enqueue, "_enqueue_locked", native(True))
+    monkeypatch.setattr(enqueue, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
+    object_ = SimpleNamespace(int_ptr=1, set_args=lambda *args: None)
+    kernel = enqueue.BoundKernel(object_, object_, [], (1,), (1,), may_be_short=True)
+    for _ in range(13):
+        kernel.run_at_once()
+    assert seen == locked

@@ -1,0 +1,209 @@
+"""A back end in numpy that records what is asked of it, may fail at any call, and computes with the interpreter.
+
+Its memory is laid out as a plan says, and what is queued happens when it is waited for: whoever reads too early, or
+writes where something else lives, gets wrong numbers.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from litecl.delegate.backend.protocols import Description, FoundDevice
+from litecl.delegate.cl_op import Const, Operand, Target
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.plan.plan import Plan
+from litecl.delegate.plan.steps import Loop, Work
+from litecl.delegate.report import Counters, LaunchTime, Manner
+from litecl.delegate.tuning import Tuning
+from litecl.interpreter.graph import Array, Model
+from litecl.interpreter.run.executor import Executor
+from litecl.interpreter.run.shapes import propagate
+from litecl.interpreter.run.variables import Variables
+
+_GARBAGE = 0xFF  # NaN in floats
+
+
+@dataclass(eq=False)
+class FakeDevice:
+    """A device, found and open in one, for the regions of one model.
+
+    shared: whether the host sees its memory. fail: asked for every call by its number and name; raises what it likes.
+    calls: the names of all calls, in order. queues: what each region has queued and nobody has waited for yet.
+    """
+
+    model: Model
+    shared: bool = False
+    fail: Callable[[int, str], None] = lambda number, name: None
+    name: str = "fake"
+    needs_threads: bool = False
+    kind: Literal["cpu", "gpu"] = "cpu"
+    calls: list[str] = field(default_factory=list)
+    queues: list[list[Callable[[], None]]] = field(default_factory=list)
+
+    @property
+    def identity(self) -> Sequence[str]:
+        return ("fake", self.name)
+
+    def call(self, name: str) -> None:
+        """Record a call, which may fail."""
+        self.calls.append(name)
+        self.fail(len(self.calls) - 1, name)
+
+    def describe(self) -> Description:
+        return Description("numpy", "1", "other", 1, 1 << 30, 1 << 30)
+
+    def target(self, directory: Path | None = None) -> Target:
+        return Target(self.kind, vector_width=8, compute_units=2)
+
+    def open(self, *, profile: bool, directory: Path | None) -> "OpenFake":
+        self.call("open")
+        return OpenFake(self, profile)
+
+
+@dataclass(eq=False)
+class OpenFake:
+    """The device, open."""
+
+    found: FakeDevice
+    profile: bool
+    alignment: int = 64
+    cache_hits: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.found.name
+
+    @property
+    def identity(self) -> Sequence[str]:
+        return self.found.identity
+
+    @property
+    def needs_threads(self) -> bool:
+        return self.found.needs_threads
+
+    @property
+    def target(self) -> Target:
+        return self.found.target()
+
+    def bind(self, plan: Plan, options: CLOptions) -> "FakeExecution":
+        self.found.call("bind")
+        return FakeExecution(plan, self)
+
+    def check(self) -> None:
+        self.found.call("check")
+
+    def save(self) -> None:
+        self.found.calls.append("save")
+
+
+class FakeMemory:
+    """An arena of bytes. queue: what is to happen, in order."""
+
+    def __init__(self, plan: Plan, device: FakeDevice) -> None:
+        self._plan, self._device = plan, device
+        device.call("allocate")
+        self._arena = np.full(plan.arena.size_bytes, _GARBAGE, np.uint8)
+        self.queue: list[Callable[[], None]] = []
+        device.queues.append(self.queue)
+        constants = {arg for work in plan.works for arg in work.launch.args if isinstance(arg, Const)}
+        self.constant_bytes = sum(const.data.nbytes for const in constants if const.data is not None)
+        for const in constants:
+            const.data = None
+
+    def view(self, operand: Operand) -> Array | None:
+        return self.part(operand) if self._device.shared and self._plan.root(operand).data is None else None
+
+    def upload(self, operand: Operand, value: Array) -> None:
+        self._device.call("upload")
+        self.queue.append(lambda: np.copyto(self.part(operand), value))
+
+    def download(self, operand: Operand, into: Array) -> None:
+        self._device.call("download")
+        self.queue.append(lambda: np.copyto(into, self.part(operand)))
+
+    def copy(self, source: Operand, to: Operand) -> None:
+        self._device.call("copy")
+        self.queue.append(lambda: np.copyto(self.part(to), self.part(source)))
+
+    def part(self, operand: Operand) -> Array:
+        """Return where an operand lies."""
+        root, start = self._plan.place(operand)
+        size, shape = operand.spec.size * operand.spec.dtype.itemsize, operand.shape
+        if root.data is not None:
+            return root.data.reshape(-1).view(np.uint8)[start : start + size].view(operand.spec.dtype).reshape(shape)
+        start += self._plan.arena.offsets[root]
+        return self._arena[start : start + size].view(operand.spec.dtype).reshape(shape)
+
+
+class FakeExecution:
+    """A region whose nodes the interpreter runs, on what lies in the memory."""
+
+    def __init__(self, plan: Plan, device: OpenFake) -> None:
+        self._plan, self._device = plan, device.found
+        self._profile = device.profile
+        self.memory = FakeMemory(plan, device.found)
+        self.manner = Manner("one kernel")
+        self.at_once = None
+        self._executor = _executor(device.found.model, plan)
+
+    def loop(self, loop: Loop) -> str:
+        return "by the interpreter"
+
+    def run(self, counters: Counters) -> None:
+        self._device.call("run")
+        counters.kernel_launches += len(self._plan.works)
+        self.memory.queue.append(self._compute)
+
+    def finish(self) -> None:
+        self._device.call("finish")
+        while self.memory.queue:
+            self.memory.queue.pop(0)()
+
+    def times(self) -> Sequence[tuple[Work, LaunchTime]]:
+        self._device.call("times")
+        return [(work, LaunchTime(1.0)) for work in self._plan.works] if self._profile else []
+
+    def _compute(self) -> None:
+        plan, part, variables = self._plan, self.memory.part, self._executor.variables
+        subgraph = plan.region.subgraph
+        for state in plan.states:
+            variables.set((subgraph, state.tensor), part(state.before).copy())
+        results = self._executor.call(subgraph, [part(operand).copy() for operand in plan.inputs])
+        for operand, result in zip(plan.outputs, results, strict=True):
+            if plan.root(operand).data is None:
+                part(operand)[...] = result
+        for state in plan.states:
+            part(state.after)[...] = variables.get((subgraph, state.tensor), state.before.spec)
+
+
+def _executor(model: Model, plan: Plan) -> Executor:
+    """Return what runs the nodes of a region and nothing else."""
+    region = plan.region
+    graph = model.subgraphs[region.subgraph]
+    nodes = tuple(graph.nodes[i] for i in region.nodes)
+    graphs = list(model.subgraphs)
+    graphs[region.subgraph] = replace(graph, nodes=nodes, inputs=region.inputs, outputs=region.outputs)
+    alone = replace(model, subgraphs=tuple(graphs), signatures=())
+    shapes = {region.subgraph: [operand.shape for operand in plan.inputs]}
+    return Executor(alone, propagate(alone, shapes), Variables())
+
+
+@dataclass
+class FakeBackend:
+    """A back end of some devices, to be taken in this order."""
+
+    found: Sequence[FakeDevice]
+
+    def devices(self) -> Sequence[FoundDevice]:
+        return self.found
+
+    def candidates(
+        self, num_threads: int | None, flops: float, tuned: Callable[[FoundDevice], Tuning]
+    ) -> Iterator[FoundDevice]:
+        yield from self.found
+
+    def of(self, device: object) -> FoundDevice | None:
+        return None
