@@ -16,6 +16,7 @@ from typing import IO, Any
 
 _COMMAND = (sys.executable, "-m", "litecl.perf.verify.worker")
 _START_S = 60.0  # of patience in addition, for a worker that imports what it needs
+_TO_PREPARE = 4  # times: compilers take long on busy machines
 _SLICE_S = 0.5
 _GRACE_S = 5.0  # for a worker that has said all to end
 _STDERR_LINES = 3
@@ -39,7 +40,7 @@ def serve(
 ) -> End:
     """Have a worker serve a request.
 
-    timeout_s: how long it may say nothing. hear: is told of its messages. env: variables of its environment, in
+    timeout_s: how long it may say nothing; longer while it prepares a check, which is when programs are built. hear: is told of its messages. env: variables of its environment, in
     addition to those of this process.
     """
     with _worker(request, env) as (process, messages, errors):
@@ -51,7 +52,7 @@ def serve(
                 return End(f"said nothing for {patience_s:g} s and was ended", timed_out=True)
             if message is None:
                 break
-            patience_s = timeout_s
+            patience_s = timeout_s * (_TO_PREPARE if "begin" in message else 1)
             hear(message)
         try:
             code = process.wait(_GRACE_S)
