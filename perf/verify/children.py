@@ -40,8 +40,8 @@ def serve(
 ) -> End:
     """Have a worker serve a request.
 
-    timeout_s: how long it may say nothing; longer while it prepares a check, which is when programs are built. hear: is told of its messages. env: variables of its environment, in
-    addition to those of this process.
+    timeout_s: how long it may say nothing; longer while it prepares a check, which is when programs are built. hear: is
+    told of its messages. env: variables of its environment, in addition to those of this process.
     """
     with _worker(request, env) as (process, messages, errors):
         patience_s = timeout_s + _START_S
