@@ -8,10 +8,12 @@ from litecl.cases.tables import TABLES
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import BUILTINS, CUSTOMS
+from litecl.perf import measure
 
 _FOLDER = Path(kernels_cl.__file__).parent
 _KERNELS = sorted(path.stem for path in _FOLDER.glob("*.cl"))
-_LOWERINGS = "\n".join(path.read_text() for path in sorted(Path(delegate.__file__).parent.rglob("*.py")))
+_FILES = sorted(path for package in (delegate, measure) for path in Path(package.__file__).parent.rglob("*.py"))
+_LOWERINGS = "\n".join(path.read_text() for path in _FILES)
 
 
 def test_every_kernel_file_is_used() -> None:
