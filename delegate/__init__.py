@@ -3,6 +3,6 @@
 from litecl.delegate.cl_op import Call, ClOp, Launch, Refusal
 from litecl.delegate.delegate import CLDelegate
 from litecl.delegate.report import DelegationReport
-from litecl.delegate.tuning import Tuning
+from litecl.delegate.tuning import Schedule, TileShape, Tuning
 
-__all__ = ["CLDelegate", "Call", "ClOp", "DelegationReport", "Launch", "Refusal", "Tuning"]
+__all__ = ["CLDelegate", "Call", "ClOp", "DelegationReport", "Launch", "Refusal", "Schedule", "TileShape", "Tuning"]

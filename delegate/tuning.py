@@ -1,45 +1,101 @@
-"""Choices that hang on how fast a device is at what: made once for a device, and kept in the cache folder.
+"""Performance settings of a device, measured once and kept in the cache folder.
 
 They change how long a model takes, never what it computes. ``perf/measure/tuning.py`` measures them.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from litecl.delegate import disk
 from litecl.interpreter.errors import DelegateError
 
-_VERSION = 1  # of the file; goes up when fields or kernels change so that older figures mislead
+_VERSION = 2  # of the file; goes up when fields or kernels change so that older figures mislead
 _MOST = 1e15
+_MOST_COUNT, _MOST_ROWS = 1 << 20, 32
+_LEAST_SHARE = 1e-3
+
+
+def _check(name: str, value: Any, least: float, most: float, *, whole: bool = False) -> None:
+    if not isinstance(value, int if whole else int | float) or not least <= value <= most:
+        kind = "a whole number" if whole else "a number"
+        raise DelegateError(f"tuning: {name}: expected {kind} from {least:g} to {most:g}, got {value!r}")
+
+
+@dataclass(frozen=True)
+class TileShape:
+    """A tile of a work-item: rows x vectors. share: of the device's peak that it reaches."""
+
+    rows: int
+    vectors: int
+    share: float
+
+    def __post_init__(self) -> None:
+        _check("rows of a tile", self.rows, 1, _MOST_ROWS, whole=True)
+        _check("vectors of a tile", self.vectors, 1, _MOST_ROWS, whole=True)
+        _check("share of a tile", self.share, _LEAST_SHARE, 1)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How the work of a kernel is dealt out (``delegate/kit/schedule.py``); operations are those of its inner loop.
+
+    items_per_unit: work-items for each compute unit of a CPU, so that a unit that is held up can be helped out.
+    items_alone: work-items where there is one unit, which nobody can help.
+    least, most: operations of a work-item: enough to be worth one of its own, and enough for it to take no more.
+    group: work-items of a group of a GPU. wide: the most of them along the first dimension.
+    pieces: the most into which a long row is cut. near_bytes, far_bytes: memory that a work-item reads again and again,
+        so that it stays in the first-level and in the second-level cache.
+    tiles: what a work-item may hold in registers; none stands for those of the device's vector width.
+    """
+
+    items_per_unit: int = 4
+    items_alone: int = 1
+    least: float = 4096
+    most: float = _MOST
+    group: int = 64
+    wide: int = 64
+    pieces: int = 1
+    near_bytes: int = 0
+    far_bytes: int = 0
+    tiles: tuple[TileShape, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("items_per_unit", "items_alone", "group", "wide", "pieces"):
+            _check(name, getattr(self, name), 1, _MOST_COUNT, whole=True)
+        for name in ("near_bytes", "far_bytes"):
+            _check(name, getattr(self, name), 0, _MOST, whole=True)
+        for name in ("least", "most"):
+            _check(name, getattr(self, name), 1, _MOST)
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """The choices for a CPU device; the defaults are good ones where nothing was measured.
+    """The settings of a device; the defaults are good ones where nothing was measured.
 
     winograd_channels: from how many channels on (the fewer of those in and out) a 3x3 convolution is Winograd's.
-    item_flops: arithmetic operations of a work-item of a matrix product, enough that starting it costs nothing.
     small_flops: arithmetic operations of a model below which the single-threaded device is chosen instead of this one:
         an invoke is over before a second thread has woken up.
+    schedules: how work is dealt out by kernels (the names of their files) where the defaults are not the best.
     """
 
     winograd_channels: float = 16
-    item_flops: float = 1e6
     small_flops: float = 3e7
+    schedules: Mapping[str, Schedule] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if not isinstance(value, int | float) or not 0 <= value <= _MOST:
-                raise DelegateError(f"tuning: {field.name}: expected a number from 0 to {_MOST:g}, got {value!r}")
+        for name in ("winograd_channels", "small_flops"):
+            _check(name, getattr(self, name), 0, _MOST)
 
 
 @dataclass(frozen=True)
 class Timing:
-    """What a choice (a field of Tuning) was made by: the best times of its candidates on one subject, in ms."""
+    """What a choice was made by: the best times of its candidates on one subject, in ms.
+
+    choice: a setting of Tuning, or a kernel and a field of its schedule, as in ``gemm.most``.
+    """
 
     choice: str
     subject: str
@@ -92,4 +148,9 @@ def _decoded(content: Any) -> Measurement | None:
         Timing(str(t["choice"]), str(t["subject"]), {str(name): float(ms) for name, ms in t["times_ms"].items()})
         for t in content["timings"]
     )
-    return Measurement(Tuning(**content["tuning"]), tuple(timings))
+    tuning = {**content["tuning"], "schedules": {k: _schedule(v) for k, v in content["tuning"]["schedules"].items()}}
+    return Measurement(Tuning(**tuning), tuple(timings))
+
+
+def _schedule(content: Mapping[str, Any]) -> Schedule:
+    return Schedule(**{**content, "tiles": tuple(TileShape(**tile) for tile in content["tiles"])})

@@ -16,7 +16,7 @@ import tensorflow as tf
 from litecl.converter import Converter
 from litecl.delegate import Call, CLDelegate, ClOp, Launch
 from litecl.delegate.kit.claims import takes
-from litecl.delegate.kit.shares import elements
+from litecl.delegate.kit.schedule import elements
 from litecl.interpreter import Interpreter
 from litecl.interpreter.op import Inputs, Op, Specs
 from litecl.interpreter.schema import TensorType
@@ -61,9 +61,9 @@ BUTTERFLY = Op("mine.butterfly", options=ButterflyOptions, infer=_infer, run=_ru
 
 def _lower(call: Call) -> list[Launch]:
     a, b = call.input(0), call.input(1)
-    share = elements(a.spec.size, call.target)
     kernel = str(Path(__file__).resolve().with_suffix(""))
-    return [share.launch(kernel, "butterfly", (a, b, *call.outputs, *share.args, np.float32(call.options.alpha)), {})]
+    share = elements(kernel, a.spec.size, call.target)
+    return [share.launch("butterfly", (a, b, *call.outputs, *share.args, np.float32(call.options.alpha)), {})]
 
 
 DEVICE_BUTTERFLY = ClOp(BUTTERFLY, claim=takes(TensorType.FLOAT32), lower=_lower)

@@ -142,6 +142,10 @@ inline void walk_on(__global const int *table, int arrays, int *index, int *offs
     }
 }
 
+// A window's lines and places in all images (delegate/matmul/geometry.py).
+#define LINES_OF(g) ((g)->images * (g)->out_height)
+#define PLACES_OF(g) (LINES_OF(g) * (g)->out_width)
+
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define ADD(a, b) ((a) + (b))

@@ -2,21 +2,13 @@
 // x is [images, height, width, channels]; weights are packed in panels, [groups][columns / PANEL][kernel_height *
 // kernel_width * group_channels][PANEL]; bias is [groups][columns padded to whole panels]; zeros holds kernel_width *
 // group_channels zeros, which stand for pixels outside the image.
-// Pixels of out (and of a residual) lie out_step apart. Those computed form a grid_height x grid_width grid in the
-// output, every step-th from first on: all of it for a convolution, one phase of a transposed convolution.
+// The window's places are a grid of pixels in out (and in a residual), every step-th from first on: all of them for a
+// convolution, one phase of a transposed convolution.
 // A work-item takes item_rows pixels x item_columns columns of one group, tile by tile.
-// Macros: MR, NV, PANEL, HALF_WEIGHTS; ROW_STEP, where there are few channels: how far apart pixels that are neighbours in the output
-// lie in the input, in elements; ACTIVATION (common.h), whose arguments are low and high.
+// Macros: MR, NV, PANEL, HALF_WEIGHTS; ROW_STEP, where there are few channels: how far apart pixels that are neighbours
+// in the output lie in the input, in elements; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
-
-typedef struct {
-    int height, width, channels, group_channels;
-    int kernel_height, kernel_width, stride_y, stride_x, dilation_y, dilation_x, pad_y, pad_x;
-    int pixels, grid_height, grid_width;
-    int out_height, out_width, step_y, step_x, first_y, first_x;
-    int columns, group_columns, out_step;
-    int item_rows, item_columns;
-} Geometry;
+#include <Convolution>
 
 // Adds up all taps of a tile's pixels. at[r] is the offset of pixel r's first tap, (top[r], left[r]) its place, which
 // may be outside the image.
@@ -72,23 +64,24 @@ INLINE void multiply_neighbours(floatv tile[MR][NV], __global const float *restr
 // conv_tile for such a tile; false where it is none.
 INLINE int conv_neighbours(__global const float *restrict x, __global const Weight *restrict weights,
                            __global const float *restrict bias, __global const float *restrict residual,
-                           __global float *restrict out, __global const Geometry *restrict g, const int m0,
+                           __global float *restrict out, __global const Convolution *restrict c, const int m0,
                            const int n0, const int has_residual, const float low, const float high) {
-    const int row = m0 / g->grid_width, column = m0 - row * g->grid_width;
+    __global const Geometry *restrict g = &c->window;
+    const int row = m0 / g->out_width, column = m0 - row * g->out_width;
     const int left = column * g->stride_x - g->pad_x;
     const int right = left + (MR - 1) * g->stride_x + g->kernel_width;
-    if (column + MR > g->grid_width || left < 0 || right > g->width) return 0;
-    const int image = row / g->grid_height, y = row - image * g->grid_height, top = y * g->stride_y - g->pad_y;
+    if (column + MR > g->out_width || left < 0 || right > g->width) return 0;
+    const int image = row / g->out_height, y = row - image * g->out_height, top = y * g->stride_y - g->pad_y;
     floatv tile[MR][NV];
     UNROLL for (int r = 0; r < MR; ++r)
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
     const int depth = g->kernel_height * g->kernel_width * g->channels;
     const int at = ((image * g->height + top) * g->width + left) * g->channels;
     multiply_neighbours(tile, x + at, panel_at(weights, n0, depth), g, top);
-    const int out_y = y * g->step_y + g->first_y, out_x = column * g->step_x + g->first_x;
+    const int out_y = y * c->out.step_y + c->out.first_y, out_x = column * c->out.step_x + c->out.first_x;
     int to[MR];
     UNROLL for (int r = 0; r < MR; ++r)
-        to[r] = ((image * g->out_height + out_y) * g->out_width + out_x + r * g->step_x) * g->out_step + n0;
+        to[r] = ((image * c->out.height + out_y) * c->out.width + out_x + r * c->out.step_x) * c->out.pixel_step + n0;
     finish_tile(tile, residual, out, to, MR, g->group_columns - n0, has_residual, low, high);
     return 1;
 }
@@ -97,41 +90,45 @@ INLINE int conv_neighbours(__global const float *restrict x, __global const Weig
 OUT_OF_LINE WIDE void conv_tile(__global const float *restrict x, __global const Weight *restrict weights,
                                 __global const float *restrict bias, __global const float *restrict zeros,
                                 __global const float *restrict residual, __global float *restrict out,
-                                __global const Geometry *restrict g, const int m0, const int n0,
+                                __global const Convolution *restrict c, const int m0, const int n0,
                                 const int has_residual, const float low, const float high) {
 #ifdef ROW_STEP
-    if (conv_neighbours(x, weights, bias, residual, out, g, m0, n0, has_residual, low, high)) return;
+    if (conv_neighbours(x, weights, bias, residual, out, c, m0, n0, has_residual, low, high)) return;
 #endif
+    __global const Geometry *restrict g = &c->window;
+    const int pixels = PLACES_OF(g);
     floatv tile[MR][NV];
     int at[MR], top[MR], left[MR], to[MR];
-    const int row = m0 / g->grid_width;
-    int image = row / g->grid_height, y = row - image * g->grid_height, column = m0 - row * g->grid_width;
+    const int row = m0 / g->out_width;
+    int image = row / g->out_height, y = row - image * g->out_height, column = m0 - row * g->out_width;
     UNROLL for (int r = 0; r < MR; ++r) {
         top[r] = y * g->stride_y - g->pad_y;
         left[r] = column * g->stride_x - g->pad_x;
         at[r] = ((image * g->height + top[r]) * g->width + left[r]) * g->channels;
-        const int out_y = y * g->step_y + g->first_y, out_x = column * g->step_x + g->first_x;
-        to[r] = ((image * g->out_height + out_y) * g->out_width + out_x) * g->out_step + n0;
+        const int out_y = y * c->out.step_y + c->out.first_y, out_x = column * c->out.step_x + c->out.first_x;
+        to[r] = ((image * c->out.height + out_y) * c->out.width + out_x) * c->out.pixel_step + n0;
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
         // Rows past the last pixel repeat it.
-        if (m0 + r + 1 < g->pixels && ++column == g->grid_width) {
+        if (m0 + r + 1 < pixels && ++column == g->out_width) {
             column = 0;
-            if (++y == g->grid_height) y = 0, ++image;
+            if (++y == g->out_height) y = 0, ++image;
         }
     }
     const int depth = g->kernel_height * g->kernel_width * g->group_channels;
     __global const Weight *panel = panel_at(weights, n0, depth);
-    Ahead ahead = next_panel(panel, depth, m0 / MR, (g->pixels + MR - 1) / MR);
+    Ahead ahead = next_panel(panel, depth, m0 / MR, (pixels + MR - 1) / MR);
     multiply_taps(tile, x, panel, zeros, g, at, top, left, &ahead);
-    finish_tile(tile, residual, out, to, g->pixels - m0, g->group_columns - n0, has_residual, low, high);
+    finish_tile(tile, residual, out, to, pixels - m0, g->group_columns - n0, has_residual, low, high);
 }
 
 KERNEL void conv_2d(ITEM __global const float *restrict x, __global const Weight *restrict weights,
                     __global const float *restrict bias, __global const float *restrict zeros,
                     __global const float *restrict residual, __global float *restrict out,
-                    __global const Geometry *restrict g, const int has_residual, const float low, const float high) {
-    const int m_first = ROW_ITEM * g->item_rows, m_last = MIN(m_first + g->item_rows, g->pixels);
-    const int n_first = COLUMN_ITEM * g->item_columns, n_last = MIN(n_first + g->item_columns, g->group_columns);
+                    __global const Convolution *restrict c, const int has_residual, const float low,
+                    const float high) {
+    __global const Geometry *restrict g = &c->window;
+    const int m_first = ROW_ITEM * c->item_rows, m_last = MIN(m_first + c->item_rows, PLACES_OF(g));
+    const int n_first = COLUMN_ITEM * c->item_columns, n_last = MIN(n_first + c->item_columns, g->group_columns);
     const int group = ITEM_INDEX(2);
     const int group_panels = (g->group_columns + PANEL - 1) / PANEL * PANEL;
     x += group * g->group_channels;
@@ -141,5 +138,5 @@ KERNEL void conv_2d(ITEM __global const float *restrict x, __global const Weight
     out += group * g->group_columns;
     for (int m0 = m_first; m0 < m_last; m0 += MR)
         for (int n0 = n_first; n0 < n_last; n0 += TILE_COLUMNS)
-            conv_tile(x, weights, bias, zeros, residual, out, g, m0, n0, has_residual, low, high);
+            conv_tile(x, weights, bias, zeros, residual, out, c, m0, n0, has_residual, low, high);
 }

@@ -3,6 +3,7 @@
 // walk: rank, dims[rank], strides of x[rank], strides of y[rank]; row, x_step, y_step: a row's length and steps.
 // Macros: T, an integer type of the elements' size; I, the type of positions that are read on the device.
 #include "common.h"
+#include <Place>
 
 typedef VECTOR(T) Tv;
 typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
@@ -43,33 +44,31 @@ KERNEL void fill(ITEM __global T *y, __global const T *value, int n, int per_ite
 }
 
 #ifdef I
-// Where a box lies that is given by positions in a tensor. places: how many, then for each of them its index in the
-// tensor, the largest value, what is added to a negative one, and the stride.
-inline int box_offset(__global const I *positions, __global const int *places) {
+// Where a box lies that is given by positions in a tensor, in `count` of its dimensions.
+inline int box_offset(__global const I *positions, __global const Place *places, int count) {
     int offset = 0;
-    for (int i = 0; i < places[0]; ++i) {
-        __global const int *place = places + 1 + 4 * i;
-        I position = positions[place[0]];
-        position = position < 0 ? position + place[2] : position;
-        position = position < 0 ? 0 : (position > place[1] ? place[1] : position);
-        offset += (int)position * place[3];
+    for (int i = 0; i < count; ++i) {
+        I position = positions[places[i].index];
+        position = position < 0 ? position + places[i].wrap : position;
+        position = position < 0 ? 0 : (position > places[i].most ? places[i].most : position);
+        offset += (int)position * places[i].stride;
     }
     return offset;
 }
 
 KERNEL void copy_from_box(ITEM __global const T *x, __global T *y, __global const int *walk, int n, int per_item,
                           int row, int x_step, int y_step, int x_offset, int y_offset, __global const I *positions,
-                          __global const int *places) {
+                          __global const Place *places, int count) {
     SHARE(n, per_item);
-    x_offset += box_offset(positions, places);
+    x_offset += box_offset(positions, places, count);
     copy_rows(x + x_offset, y + y_offset, walk, start, end, row, x_step, y_step);
 }
 
 KERNEL void copy_to_box(ITEM __global const T *x, __global T *y, __global const int *walk, int n, int per_item, int row,
                         int x_step, int y_step, int x_offset, int y_offset, __global const I *positions,
-                        __global const int *places) {
+                        __global const Place *places, int count) {
     SHARE(n, per_item);
-    y_offset += box_offset(positions, places);
+    y_offset += box_offset(positions, places, count);
     copy_rows(x + x_offset, y + y_offset, walk, start, end, row, x_step, y_step);
 }
 #endif

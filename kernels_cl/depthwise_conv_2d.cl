@@ -1,5 +1,5 @@
 // Depthwise 2-D convolutions: out[.., c * multiplier + j] = activation(conv(x[.., c], weights[j][.., c]) + bias[j][c])
-// x is [images, height, width, channels]; weights are [multiplier][kernel_height][kernel_width][channels], bias is
+// x is [images, height, width, channels]; multiplier is the window's group_columns; weights are [multiplier][kernel_height][kernel_width][channels], bias is
 // [multiplier][channels], zeros without one.
 // A work-item takes item_rows rows x item_pixels columns of the output x item_channels channels of the input, in pieces
 // of PIXELS x VW. The last columns and channels are taken together with some before them, so that pieces are whole.
@@ -7,13 +7,7 @@
 // for all the taps that meet it; WIDTH (tile.h), where there are fewer channels than VW; ACTIVATION (common.h),
 // whose arguments are low and high.
 #include "tile.h"
-
-typedef struct {
-    int height, width, channels, multiplier;
-    int kernel_height, kernel_width, stride_y, stride_x, dilation_y, dilation_x, pad_y, pad_x;
-    int rows, out_height, out_width;
-    int item_rows, item_pixels, item_channels;
-} Geometry;
+#include <Depthwise>
 
 // The pixel i columns right of x, which is at column `left`; 0 outside the image.
 #define PIXEL(i) \
@@ -65,8 +59,8 @@ INLINE void compute_pixels(__global const float *restrict x, __global const floa
         }
         UNROLL for (int t = 0; t < PIXELS; ++t)
             if (t < g->out_width)
-                store_channels(out + (t * g->channels + c0) * g->multiplier, ACTIVATION(sums[t], low, high),
-                               g->multiplier);
+                store_channels(out + (t * g->channels + c0) * g->group_columns, ACTIVATION(sums[t], low, high),
+                               g->group_columns);
     }
 }
 
@@ -80,13 +74,13 @@ OUT_OF_LINE WIDE void compute_row(__global const float *restrict x, __global con
     while (ky_first < ky_last && top + ky_first * g->dilation_y < 0) ++ky_first;
     while (ky_first < ky_last && top + (ky_last - 1) * g->dilation_y >= g->height) --ky_last;
     x += (image * g->height + top) * g->width * g->channels;
-    out += row * g->out_width * g->channels * g->multiplier;
+    out += row * g->out_width * g->channels * g->group_columns;
     for (int ox = x_first; ox < x_last; ox += PIXELS) {
         const int first = MAX(0, MIN(ox, g->out_width - PIXELS));
         const int left = first * g->stride_x - g->pad_x;
         const int right = left + (PIXELS - 1) * g->stride_x + (g->kernel_width - 1) * g->dilation_x;
         __global const float *from = x + left * g->channels;
-        __global float *to = out + first * g->channels * g->multiplier;
+        __global float *to = out + first * g->channels * g->group_columns;
         if (left >= 0 && right < g->width)
             compute_pixels(from, weights, bias, to, g, c_first, c_last, left, ky_first, ky_last, 0, low, high);
         else
@@ -96,13 +90,14 @@ OUT_OF_LINE WIDE void compute_row(__global const float *restrict x, __global con
 
 KERNEL void depthwise_conv_2d(ITEM __global const float *restrict x, __global const float *restrict weights,
                               __global const float *restrict bias, __global float *restrict out,
-                              __global const Geometry *restrict g, const float low, const float high) {
-    const int first = ITEM_INDEX(1) * g->item_rows, last = MIN(first + g->item_rows, g->rows);
-    const int x_first = ITEM_INDEX(2) * g->item_pixels, x_last = MIN(x_first + g->item_pixels, g->out_width);
-    const int c_first = ITEM_INDEX(0) * g->item_channels, c_last = MIN(c_first + g->item_channels, g->channels);
+                              __global const Depthwise *restrict d, const float low, const float high) {
+    __global const Geometry *restrict g = &d->window;
+    const int first = ITEM_INDEX(1) * d->item_rows, last = MIN(first + d->item_rows, LINES_OF(g));
+    const int x_first = ITEM_INDEX(2) * d->item_pixels, x_last = MIN(x_first + d->item_pixels, g->out_width);
+    const int c_first = ITEM_INDEX(0) * d->item_channels, c_last = MIN(c_first + d->item_channels, g->channels);
     const int filter = g->kernel_height * g->kernel_width * g->channels;
     for (int row = first; row < last; ++row)
-        for (int j = 0; j < g->multiplier; ++j)
+        for (int j = 0; j < g->group_columns; ++j)
             compute_row(x, weights + j * filter, bias + j * g->channels, out + j, g, row, x_first, x_last, c_first,
                         c_last, low, high);
 }

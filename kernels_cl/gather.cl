@@ -3,6 +3,7 @@
 // A work-item takes per_item whole rows of y.
 // Macros: T, an integer type of the elements' size; I, the type of the indices.
 #include "common.h"
+#include <Axis>
 
 typedef VECTOR(T) Tv;
 typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
@@ -26,13 +27,13 @@ KERNEL void gather(ITEM __global const T *x, __global const I *positions, __glob
     }
 }
 
-// indices [rows, depth], y [rows, inner]; dims, then strides of the first depth dimensions of x.
-KERNEL void gather_nd(ITEM __global const T *x, __global const I *indices, __global T *y, __global const int *dims,
+// indices [rows, depth], y [rows, inner]; axes: the first depth dimensions of x.
+KERNEL void gather_nd(ITEM __global const T *x, __global const I *indices, __global T *y, __global const Axis *axes,
                       int n, int per_item, int depth, int inner) {
     SHARE(n, per_item);
     for (int row = start; row < end; ++row) {
         int offset = 0;
-        for (int d = 0; d < depth; ++d) offset += within(indices[row * depth + d], dims[d]) * dims[depth + d];
+        for (int d = 0; d < depth; ++d) offset += within(indices[row * depth + d], axes[d].size) * axes[d].stride;
         copy_row(x + offset, y + row * inner, inner);
     }
 }

@@ -2,9 +2,10 @@
 // x and out are row-major, rows of out (and of a residual) out_step apart; weights are packed in panels (tile.h), bias
 // is padded to whole panels.
 // A work-item takes item_rows x item_columns of one product, tile by tile.
-// offsets: of every product's x and weights, in elements. residual is read only if has_residual.
+// begins: where every product's operands begin. residual is read only if has_residual.
 // Macros: MR, NV, PANEL, HALF_WEIGHTS; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
+#include <Begin>
 
 OUT_OF_LINE WIDE void gemm_tile(__global const float *restrict x, __global const Weight *restrict weights,
                                 __global const float *restrict bias, __global const float *restrict residual,
@@ -27,15 +28,15 @@ OUT_OF_LINE WIDE void gemm_tile(__global const float *restrict x, __global const
 
 KERNEL void gemm(ITEM __global const float *restrict x, __global const Weight *restrict weights,
                  __global const float *restrict bias, __global const float *restrict residual,
-                 __global float *restrict out, __global const int *restrict offsets, const int m, const int n,
+                 __global float *restrict out, __global const Begin *restrict begins, const int m, const int n,
                  const int depth, const int out_step, const int item_rows, const int item_columns,
                  const int has_residual, const float low, const float high) {
     const int product = ITEM_INDEX(2);
     const size_t first = (size_t)product * m * n;
     const int m_first = ROW_ITEM * item_rows, m_last = MIN(m_first + item_rows, m);
     const int n_first = COLUMN_ITEM * item_columns, n_last = MIN(n_first + item_columns, n);
-    x += offsets[2 * product];
-    weights += offsets[2 * product + 1];
+    x += begins[product].x;
+    weights += begins[product].weights;
     for (int m0 = m_first; m0 < m_last; m0 += MR)
         for (int n0 = n_first; n0 < n_last; n0 += TILE_COLUMNS)
             gemm_tile(x, weights, bias, residual + first, out + first, m0, n0, m, n, depth, out_step, has_residual,

@@ -6,27 +6,30 @@
 // stage is [groups][columns / VW][3][VW]: sum of weights, scale and bias of every column.
 // Macros: MR, NV, PANEL; ACTIVATION; T, which is uchar.
 #include "patches.h"
-
-#define STAGE_FIELDS 3
+#include <HybridConvolution>
+#include <HybridRow>
 
 // MR pixels x NV vectors of columns from n0 on. out and residual are at the first of them, whose row is scaled by
 // scales[0].
 OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __global const char *restrict weights,
                                     __global const int *restrict stage, __global const float *restrict residual,
                                     __global float *restrict out, const int *restrict zeros,
-                                    const float *restrict scales, __global const Geometry *restrict g, const int count,
+                                    const float *restrict scales, __global const HybridConvolution *restrict c, const int count,
                                     const int n0, const int has_residual, const float low, const float high) {
+    __global const Gather *restrict p = &c->gather;
+    __global const Geometry *restrict g = &p->window;
     intv tile[MR][NV];
     UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = 0;
-    weights = weights_at(weights, g->row_bytes, n0);
-    multiply_patches(tile, rows, weights, g->row_step, g->runs, g->run_bytes, g->run_step);
+    weights = weights_at(weights, p->row_bytes, n0);
+    multiply_patches(tile, rows, weights, p->row_step, p->runs, p->run_bytes, p->run_step);
     floatv sums[MR][NV];
     int to[MR];
     UNROLL for (int r = 0; r < MR; ++r) to[r] = r * g->columns;
     UNROLL for (int j = 0; j < NV; ++j) {
-        __global const int *s = stage + (n0 / VW + j) * STAGE_FIELDS * VW;
-        const intv column = LOADI(s);
-        const floatv scale = AS_FLOATV(LOADI(s + VW)), bias = AS_FLOATV(LOADI(s + 2 * VW));
+        __global const int *s = stage + (n0 / VW + j) * HYBRID_ROWS * VW;
+        const intv column = LOADI(s + HYBRID_ROW_SUM * VW);
+        const floatv scale = AS_FLOATV(LOADI(s + HYBRID_ROW_SCALE * VW));
+        const floatv bias = AS_FLOATV(LOADI(s + HYBRID_ROW_BIAS * VW));
         UNROLL for (int r = 0; r < MR; ++r)
             sums[r][j] = CONVERT(tile[r][j] - column * zeros[r], float) * (scale * scales[r]) + bias;
     }
@@ -37,26 +40,28 @@ KERNEL void hybrid_conv_2d(ITEM __global const uchar *restrict x, __global const
                            __global const float *restrict scales, __global const char *restrict weights,
                            __global const int *restrict stage, __global uchar *restrict rows,
                            __global const float *restrict residual, __global float *restrict out,
-                           __global const Geometry *restrict g, int has_residual, float low, float high) {
+                           __global const HybridConvolution *restrict c, int has_residual, float low, float high) {
+    __global const Gather *restrict p = &c->gather;
+    __global const Geometry *restrict g = &p->window;
     const int group = ITEM_INDEX(2);
-    const Share s = share_of(g, ROW_ITEM, COLUMN_ITEM, group);
-    x += group * g->group_x;
-    weights += (size_t)group * s.group_panels * g->row_bytes;
-    stage += group * s.group_panels * STAGE_FIELDS;
+    const Share s = share_of(p, ROW_ITEM, COLUMN_ITEM, group);
+    x += group * p->group_x;
+    weights += (size_t)group * s.group_panels * p->row_bytes;
+    stage += group * s.group_panels * HYBRID_ROWS;
     rows += s.first_row;
     for (int m0 = s.m_first; m0 < s.m_last; m0 += MR) {
-        const Pixels pixels = pixels_at(g, m0);
+        const Pixels pixels = pixels_at(p, m0);
         int row_zeros[MR];
         float row_scales[MR];
         for (int r = 0; r < MR; ++r) {
-            const int row = MIN(pixels.first + r, g->pixels - 1) / g->image_pixels;
+            const int row = MIN(pixels.first + r, PLACES_OF(g) - 1) / c->image_pixels;
             row_zeros[r] = zeros[row];
             row_scales[r] = scales[row];
         }
-        __global const uchar *patches = patches_of(rows, x, g, m0, s.size, zeros, 1);
-        const size_t to = (size_t)pixels.first * g->columns + group * g->group_out;
+        __global const uchar *patches = patches_of(rows, x, p, m0, s.size, zeros, 1);
+        const size_t to = (size_t)pixels.first * g->columns + group * p->group_out;
         for (int n0 = s.n_first; n0 < s.n_last; n0 += TILE_COLUMNS)
-            multiply_rows(patches, weights, stage, residual + to + n0, out + to + n0, row_zeros, row_scales, g,
+            multiply_rows(patches, weights, stage, residual + to + n0, out + to + n0, row_zeros, row_scales, c,
                           pixels.count, n0, has_residual, low, high);
     }
 }

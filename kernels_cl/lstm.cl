@@ -1,16 +1,19 @@
 // An LSTM cell's walk along time. What the gates get from the input, and their biases, are computed beforehand for all
 // steps (a matrix product), so that a step is left with the recurrent product, the gates and the projection:
 //   z = of_input[t] + recurrent h; c = sigmoid(z_f) c + sigmoid(z_i) act(z_c); h = sigmoid(z_o) act(c), projected
-// Gates stand in the order input, forget, cell, output. With CIFG the input gate is absent: sigmoid(z_i) is
-// 1 - sigmoid(z_f).
+// With CIFG the input gate is absent: sigmoid(z_i) is 1 - sigmoid(z_f).
 // Units lie in blocks of VW: of_input is [rows][blocks][NV gates][VW], recurrent [blocks][outputs][NV gates][VW],
-// peephole [3][blocks][VW] for the input, forget and output gate, norm and norm_bias [NV gates][blocks][VW].
+// peephole [3][blocks][VW], norm and norm_bias [NV gates][blocks][VW].
 // projection is [outputs / VW][units][VW], projection_bias [outputs / VW][VW]; padding is zeros.
 // scratch is [batch][blocks][VW], the cells' output before the projection.
 // A work-group walks MR rows of the batch, and its work-items share the blocks: on a CPU one work-item does it all.
-// Macros: MR, NV (the number of gates), PANEL = NV * VW, HALF_WEIGHTS (of recurrent); CIFG, PEEPHOLE, PROJECTION, LAYER_NORM where there is one;
-// ACTIVATION (common.h) of the cell gate and the cell state, whose arguments are low and high.
+// Macros: MR, NV (the number of gates), PANEL = NV * VW, HALF_WEIGHTS (of recurrent); CIFG, PEEPHOLE, PROJECTION,
+// LAYER_NORM where there is one; ACTIVATION (common.h) of the cell gate and the cell state, whose arguments are low and
+// high.
 #include "tile.h"
+#include <Gate>
+#include <Peephole>
+#include <Recurrence>
 
 #ifdef LITECL_CPU
 #define ALL_ITEMS_DONE
@@ -18,18 +21,12 @@
 #define ALL_ITEMS_DONE barrier(CLK_GLOBAL_MEM_FENCE)
 #endif
 
-#ifdef CIFG
-enum { FORGET, CELL, OUTPUT };
-#else
-enum { INPUT, FORGET, CELL, OUTPUT };
-#endif
-
-// Rows and elements are those of step 0 and of batch row 0, then the distances from step to step and from row to row.
-typedef struct {
-    int steps, batch, units, blocks, outputs;
-    int x_first, x_time, x_batch;
-    int out_first, out_time, out_batch;
-} Geometry;
+// A gate's place among those that there are.
+#define PLACE_OF(gate) (gate - (GATES - NV))
+#define INPUT PLACE_OF(GATE_INPUT)
+#define FORGET PLACE_OF(GATE_FORGET)
+#define CELL PLACE_OF(GATE_CELL)
+#define OUTPUT PLACE_OF(GATE_OUTPUT)
 
 typedef struct {
     __global const Weight *recurrent;
@@ -51,7 +48,7 @@ INLINE floatv new_state(const floatv z[NV], const floatv c, const Cell *cell) {
 }
 
 INLINE floatv peep(const floatv z, const floatv c, const Cell *cell, const int gate, const int at,
-                   __global const Geometry *g) {
+                   __global const Recurrence *g) {
 #ifdef PEEPHOLE
     return z + c * LOAD(cell->peephole + gate * g->blocks * VW + at);
 #else
@@ -59,17 +56,17 @@ INLINE floatv peep(const floatv z, const floatv c, const Cell *cell, const int g
 #endif
 }
 
-INLINE void peep_old_state(floatv z[NV], const floatv c, const Cell *cell, const int at, __global const Geometry *g) {
+INLINE void peep_old_state(floatv z[NV], const floatv c, const Cell *cell, const int at, __global const Recurrence *g) {
 #ifndef CIFG
-    z[INPUT] = peep(z[INPUT], c, cell, 0, at, g);
+    z[INPUT] = peep(z[INPUT], c, cell, PEEPHOLE_INPUT, at, g);
 #endif
-    z[FORGET] = peep(z[FORGET], c, cell, 1, at, g);
+    z[FORGET] = peep(z[FORGET], c, cell, PEEPHOLE_FORGET, at, g);
 }
 
 #ifndef LAYER_NORM
 // One block of one row, from the sums of its gates to the new state and the cells' output.
 OUT_OF_LINE WIDE void finish_block(const floatv sums[NV], __global const float *c_old, __global float *c_new,
-                                   __global float *out, const Cell *cell, const int at, __global const Geometry *g) {
+                                   __global float *out, const Cell *cell, const int at, __global const Recurrence *g) {
     floatv z[NV];
     UNROLL for (int gate = 0; gate < NV; ++gate) z[gate] = sums[gate];
     const int count = g->units - at;
@@ -77,7 +74,7 @@ OUT_OF_LINE WIDE void finish_block(const floatv sums[NV], __global const float *
     peep_old_state(z, c, cell, at, g);
     c = new_state(z, c, cell);
     store_vector(c_new + at, c, count);
-    const floatv gate = sigmoid_v(peep(z[OUTPUT], c, cell, 2, at, g));
+    const floatv gate = sigmoid_v(peep(z[OUTPUT], c, cell, PEEPHOLE_OUTPUT, at, g));
     store_vector(out + at, gate * ACTIVATION(c, cell->low, cell->high), count);
 }
 #endif
@@ -85,7 +82,7 @@ OUT_OF_LINE WIDE void finish_block(const floatv sums[NV], __global const float *
 // The sums of one block's gates for MR rows of the batch.
 OUT_OF_LINE WIDE void sum_block(floatv sums[MR][NV], __global const float *const of_input[MR],
                                 __global const float *const h[MR], const Cell *cell, const int block,
-                                __global const Geometry *g) {
+                                __global const Recurrence *g) {
     floatv tile[MR][NV];
     __global const float *rows[MR];
     UNROLL for (int r = 0; r < MR; ++r) {
@@ -113,7 +110,7 @@ INLINE float2 moments(__global const float *sums, const int gate, const int unit
 }
 
 INLINE floatv normalized(const floatv z, const float2 m, const Cell *cell, const int gate, const int at,
-                         __global const Geometry *g) {
+                         __global const Recurrence *g) {
     const int from = gate * g->blocks * VW + at;
     return (z - m.x) * m.y * LOAD(cell->norm + from) + LOAD(cell->norm_bias + from);
 }
@@ -121,7 +118,7 @@ INLINE floatv normalized(const floatv z, const float2 m, const Cell *cell, const
 // The new states of one row; the output gate's sums get their peephole.
 OUT_OF_LINE WIDE void normalize_states(__global float *sums, __global const float *c_old, __global float *c_new,
                                        const Cell *cell, const int first, const int step,
-                                       __global const Geometry *g) {
+                                       __global const Recurrence *g) {
     float2 m[OUTPUT];
     for (int gate = 0; gate < OUTPUT; ++gate) m[gate] = moments(sums, gate, g->units);
     for (int block = first; block < g->blocks; block += step) {
@@ -132,13 +129,13 @@ OUT_OF_LINE WIDE void normalize_states(__global float *sums, __global const floa
             z[gate] = normalized(LOAD(own + gate * VW), m[gate], cell, gate, at, g);
         const floatv c = new_state(z, load_vector(c_old + at, count), cell);
         store_vector(c_new + at, c, count);
-        STORE(own + OUTPUT * VW, peep(LOAD(own + OUTPUT * VW), c, cell, 2, at, g));
+        STORE(own + OUTPUT * VW, peep(LOAD(own + OUTPUT * VW), c, cell, PEEPHOLE_OUTPUT, at, g));
     }
 }
 
 OUT_OF_LINE WIDE void normalize_outputs(__global const float *sums, __global const float *c, __global float *out,
                                         const Cell *cell, const int first, const int step,
-                                        __global const Geometry *g) {
+                                        __global const Recurrence *g) {
     const float2 m = moments(sums, OUTPUT, g->units);
     for (int block = first; block < g->blocks; block += step) {
         const int at = block * VW, count = g->units - at;
@@ -151,7 +148,7 @@ OUT_OF_LINE WIDE void normalize_outputs(__global const float *sums, __global con
 
 #ifdef PROJECTION
 OUT_OF_LINE WIDE void project(__global const float *cells, __global float *out, const Cell *cell, const int panel,
-                              __global const Geometry *g) {
+                              __global const Recurrence *g) {
     floatv sum = LOAD(cell->projection_bias + panel * VW);
     __global const float *weights = cell->projection + (size_t)panel * g->units * VW;
     for (int u = 0; u < g->units; ++u) sum = cells[u] * LOAD(weights + u * VW) + sum;
@@ -164,20 +161,28 @@ KERNEL void lstm(ITEM __global float *of_input, __global const Weight *restrict 
                  __global const float *restrict norm_bias, __global const float *restrict projection,
                  __global const float *restrict projection_bias, __global const float *h_in,
                  __global const float *c_in, __global float *h_out, __global float *c_out, __global float *out,
-                 __global float *scratch, __global const Geometry *restrict g, const float cell_clip,
+                 __global float *scratch, __global const Recurrence *restrict g, const float cell_clip,
                  const float projection_clip, const float low, const float high) {
-    const Cell cell = {recurrent,  peephole,        norm,      norm_bias,       projection,
-                       projection_bias, cell_clip, projection_clip, low,        high};
+    const Cell cell = {.recurrent = recurrent,
+                       .peephole = peephole,
+                       .norm = norm,
+                       .norm_bias = norm_bias,
+                       .projection = projection,
+                       .projection_bias = projection_bias,
+                       .cell_clip = cell_clip,
+                       .projection_clip = projection_clip,
+                       .low = low,
+                       .high = high};
     const int first = LOCAL_ITEM, step = LOCAL_ITEMS;
-    const int b0 = ITEM_INDEX(1) * MR, rows = MIN(MR, g->batch - b0);
-    for (int t = 0; t < g->steps; ++t) {
+    const int b0 = ITEM_INDEX(1) * MR, rows = MIN(MR, g->walk.batch - b0);
+    for (int t = 0; t < g->walk.steps; ++t) {
         __global float *sums[MR], *to[MR], *cells[MR], *c_new[MR];
         __global const float *h[MR], *c_old[MR];
         for (int r = 0; r < MR; ++r) {
-            const int b = MIN(b0 + r, g->batch - 1);  // rows past the last are summed, never finished
-            sums[r] = of_input + (size_t)(g->x_first + t * g->x_time + b * g->x_batch) * g->blocks * PANEL;
-            to[r] = out + g->out_first + t * g->out_time + b * g->out_batch;
-            h[r] = t == 0 ? h_in + b * g->outputs : to[r] - g->out_time;
+            const int b = MIN(b0 + r, g->walk.batch - 1);  // rows past the last are summed, never finished
+            sums[r] = of_input + (size_t)(g->walk.x_first + t * g->walk.x_time + b * g->walk.x_batch) * g->blocks * PANEL;
+            to[r] = out + g->walk.out_first + t * g->walk.out_time + b * g->walk.out_batch;
+            h[r] = t == 0 ? h_in + b * g->outputs : to[r] - g->walk.out_time;
             c_old[r] = t == 0 ? c_in + b * g->units : c_out + b * g->units;
             c_new[r] = c_out + b * g->units;
 #ifdef PROJECTION
@@ -216,7 +221,7 @@ KERNEL void lstm(ITEM __global float *of_input, __global const Weight *restrict 
     }
     for (int r = 0; r < rows; ++r) {
         const int b = b0 + r;
-        __global const float *last = out + g->out_first + (g->steps - 1) * g->out_time + b * g->out_batch;
+        __global const float *last = out + g->walk.out_first + (g->walk.steps - 1) * g->walk.out_time + b * g->walk.out_batch;
         for (int i = first; i < g->outputs; i += step) h_out[b * g->outputs + i] = last[i];
     }
 }

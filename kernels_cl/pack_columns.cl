@@ -7,8 +7,6 @@
 // Macros: T (quantized.h).
 #include "quantized.h"
 
-#define STAGE_FIELDS 4
-
 inline intv load_columns(__global const T *p, int step, int count) {
     if (step == 1) return load_lanes(p, count);
     intv x = 0;
@@ -16,9 +14,9 @@ inline intv load_columns(__global const T *p, int step, int count) {
     return x;
 }
 
-KERNEL void pack_columns(ITEM __global const T *y, __global char *packed, __global int *stage, int n, int per_item,
-                         int depth, int columns, int row_step, int column_step, int row_bytes, int vectors, int panel,
-                         int x_zero, int added, int multiplier, int third, int right) {
+KERNEL void pack_columns(ITEM __global const T *y, __global char *packed, __global int *stage,
+                         __global const Scale *factor, int n, int per_item, int depth, int columns, int row_step,
+                         int column_step, int row_bytes, int vectors, int panel, int x_zero, int added) {
     SHARE(n, per_item);
     for (int item = start; item < end; ++item) {
         const int product = item / vectors, v = item - product * vectors, first = v * VW;
@@ -35,10 +33,10 @@ KERNEL void pack_columns(ITEM __global const T *y, __global char *packed, __glob
             }
             *(__global intv_u *)to = word;
         }
-        __global intv_u *fields = (__global intv_u *)(stage + item * STAGE_FIELDS * VW);
-        fields[0] = added - sum * x_zero;
-        fields[1] = multiplier;
-        fields[2] = third;
-        fields[3] = right;
+        __global intv_u *fields = (__global intv_u *)(stage + item * STAGE_ROWS * VW);
+        fields[STAGE_ROW_BIAS] = added - sum * x_zero;
+        fields[STAGE_ROW_MULTIPLIER] = factor->multiplier;
+        fields[STAGE_ROW_THIRD] = factor->left;
+        fields[STAGE_ROW_RIGHT] = factor->right;
     }
 }

@@ -12,22 +12,11 @@
 // of a patch.
 // Macros: MR, NV, PANEL; T and WORDS (quantized.h).
 #include "quantized.h"
+#include <Gather>
+#include <GatherSize>
 
-typedef struct {
-    int height, width, channels, group_channels;
-    int kernel_height, kernel_width, stride_y, stride_x, dilation_y, dilation_x, pad_y, pad_x;
-    int pixels, out_height, out_width;
-    int columns, group_columns;
-    int groups, group_x, group_out;  // group_x, group_out: from one group to the next, in bytes of x and elements of out
-    int item_rows, item_columns;
-    int row_bytes, row_step, runs, run_bytes, run_step;
-    int lines, line_width, line_pixels, plain, item_bytes, size;
-    int x_zero, out_zero, low, high, row_factor;  // of integers that are requantized
-    int image_pixels;                             // of floats: pixels that were quantized together
-} Geometry;
-
-#define BLOCK (4 * VW)  // bytes that are copied at once
-#define SLACK BLOCK     // bytes behind the rows of a work-item, so that the end of a run is copied whole
+#define BLOCK (GATHER_SIZE_BLOCK * VW)  // bytes that are copied at once
+#define SLACK BLOCK  // bytes behind the rows of a work-item, so that the end of a run is copied whole
 
 // count bytes made unsigned. Up to SLACK bytes behind them may be written too; room: how many there are to read.
 INLINE void gather_bytes(__global uchar *restrict to, __global const uchar *restrict from, const int count,
@@ -75,14 +64,15 @@ INLINE void gather_patch(__global uchar *restrict row, __global const uchar *res
 }
 
 // The lines that MR pixels see, the first of which is at (line, column) of all lines of the output.
-INLINE void gather_lines(__global uchar *restrict to, __global const uchar *restrict x, const Geometry *g,
+INLINE void gather_lines(__global uchar *restrict to, __global const uchar *restrict x, const Gather *p,
                          const int line, const int column, const int size, __global const int *restrict zeros,
                          const int zeros_step) {
+    const Geometry *g = &p->window;
     const int image = line / g->out_height, first = (line - image * g->out_height) * g->stride_y - g->pad_y;
     const int left = column * g->stride_x - g->pad_x, width = (MR - 1) * g->stride_x + g->kernel_width;
     const int start = MIN(MAX(-left, 0), width), end = MAX(MIN(width, g->width - left), start);
     const uchar zero = (uchar)zeros[image * zeros_step];
-    ROLL for (int ky = 0; ky < g->kernel_height; ++ky, to += g->run_step) {
+    ROLL for (int ky = 0; ky < g->kernel_height; ++ky, to += p->run_step) {
         const int y = first + ky * g->dilation_y;
         const int inside = (uint)y < (uint)g->height, from = inside ? start : width, until = inside ? end : width;
         const int at = ((image * g->height + y) * g->width + left + from) * g->channels;
@@ -95,37 +85,40 @@ INLINE void gather_lines(__global uchar *restrict to, __global const uchar *rest
 // The patches of MR pixels; pixels past the last repeat it. size: of x, from the group's first channel on. What stands
 // for zero in image i is at zeros[i * zeros_step].
 OUT_OF_LINE WIDE void gather_patches(__global uchar *restrict rows, __global const uchar *restrict x,
-                                     __global const Geometry *restrict geometry, const int m0, const int size,
+                                     __global const Gather *restrict gather, const int m0, const int size,
                                      __global const int *restrict zeros, const int zeros_step) {
-    const Geometry g = *geometry;  // what is written to rows cannot change these
-    if (g.plain && m0 + MR <= g.pixels) {
-        gather_bytes(rows, x + (size_t)m0 * g.channels, MR * g.channels, size - m0 * g.channels);
+    const Gather p = *gather;  // what is written to rows cannot change these
+    const Geometry *g = &p.window;
+    const int pixels = PLACES_OF(g);
+    if (p.plain && m0 + MR <= pixels) {
+        gather_bytes(rows, x + (size_t)m0 * g->channels, MR * g->channels, size - m0 * g->channels);
         return;
     }
-    if (g.lines) {
-        const int tiles = m0 / g.line_pixels;
-        gather_lines(rows, x, &g, tiles, m0 - tiles * g.line_pixels, size, zeros, zeros_step);
+    if (p.lines) {
+        const int tiles = m0 / p.line_pixels;
+        gather_lines(rows, x, &p, tiles, m0 - tiles * p.line_pixels, size, zeros, zeros_step);
         return;
     }
-    const int line = m0 / g.out_width, image_bytes = g.height * g.width * g.channels;
-    int image = line / g.out_height, y = line - image * g.out_height, column = m0 - line * g.out_width;
-    ROLL for (int r = 0; r < MR; ++r, rows += g.row_bytes) {
+    const int line = m0 / g->out_width, image_bytes = g->height * g->width * g->channels;
+    int image = line / g->out_height, y = line - image * g->out_height, column = m0 - line * g->out_width;
+    ROLL for (int r = 0; r < MR; ++r, rows += p.row_bytes) {
         const int at = image * image_bytes;
         const uchar zero = (uchar)zeros[image * zeros_step];
-        gather_patch(rows, x + at, &g, y * g.stride_y - g.pad_y, column * g.stride_x - g.pad_x, size - at, zero);
-        if (m0 + r + 1 < g.pixels && ++column == g.out_width) {
+        gather_patch(rows, x + at, g, y * g->stride_y - g->pad_y, column * g->stride_x - g->pad_x, size - at, zero);
+        if (m0 + r + 1 < pixels && ++column == g->out_width) {
             column = 0;
-            if (++y == g.out_height) y = 0, ++image;
+            if (++y == g->out_height) y = 0, ++image;
         }
     }
 }
 
 // Where the patches of MR pixels lie: in x itself, if they can be multiplied as they are, else gathered in rows.
 INLINE __global const uchar *patches_of(__global uchar *restrict rows, __global const uchar *restrict x,
-                                        __global const Geometry *restrict g, const int m0, const int size,
+                                        __global const Gather *restrict p, const int m0, const int size,
                                         __global const int *restrict zeros, const int zeros_step) {
-    if (FLIP == 0 && g->plain && m0 + MR <= g->pixels) return x + (size_t)m0 * g->channels;
-    gather_patches(rows, x, g, m0, size, zeros, zeros_step);
+    __global const Geometry *restrict g = &p->window;
+    if (FLIP == 0 && p->plain && m0 + MR <= PLACES_OF(g)) return x + (size_t)m0 * g->channels;
+    gather_patches(rows, x, p, m0, size, zeros, zeros_step);
     return rows;
 }
 
@@ -136,17 +129,18 @@ typedef struct {
     size_t first_row;
 } Share;
 
-INLINE Share share_of(__global const Geometry *g, const int row_item, const int column_item, const int group) {
-    const int pixels = g->pixels / g->line_width * g->line_pixels;
-    const int row_items = (pixels + g->item_rows - 1) / g->item_rows;
-    const int column_items = (g->group_columns + g->item_columns - 1) / g->item_columns;
+INLINE Share share_of(__global const Gather *p, const int row_item, const int column_item, const int group) {
+    __global const Geometry *g = &p->window;
+    const int pixels = PLACES_OF(g) / p->line_width * p->line_pixels;
+    const int row_items = (pixels + p->item_rows - 1) / p->item_rows;
+    const int column_items = (g->group_columns + p->item_columns - 1) / p->item_columns;
     Share s;
-    s.m_first = row_item * g->item_rows, s.m_last = MIN(s.m_first + g->item_rows, pixels);
-    s.n_first = column_item * g->item_columns, s.n_last = MIN(s.n_first + g->item_columns, g->group_columns);
+    s.m_first = row_item * p->item_rows, s.m_last = MIN(s.m_first + p->item_rows, pixels);
+    s.n_first = column_item * p->item_columns, s.n_last = MIN(s.n_first + p->item_columns, g->group_columns);
     if (s.n_first >= s.n_last) s.m_last = 0;  // a work-item that only fills a group has no memory for rows
     s.group_panels = (g->group_columns + PANEL - 1) / PANEL * PANEL;
-    s.size = g->size - group * g->group_x;
-    s.first_row = (size_t)((group * column_items + column_item) * row_items + row_item) * g->item_bytes;
+    s.size = p->size - group * p->group_x;
+    s.first_row = (size_t)((group * column_items + column_item) * row_items + row_item) * p->item_bytes;
     return s;
 }
 
@@ -155,9 +149,9 @@ typedef struct {
     int first, count;
 } Pixels;
 
-INLINE Pixels pixels_at(__global const Geometry *g, const int m0) {
-    const int line = m0 / g->line_pixels, column = m0 - line * g->line_pixels;
-    return (Pixels){line * g->line_width + column, MIN(MR, g->line_width - column)};
+INLINE Pixels pixels_at(__global const Gather *p, const int m0) {
+    const int line = m0 / p->line_pixels, column = m0 - line * p->line_pixels;
+    return (Pixels){line * p->line_width + column, MIN(MR, p->line_width - column)};
 }
 
 #ifdef WORDS

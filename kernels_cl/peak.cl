@@ -1,8 +1,9 @@
 // As many fused multiply-adds as the device can do: every accumulator is multiplied and added to, steps times over.
 // A work-item writes one number, so that nothing of it is left out.
 #include "common.h"
+#include <Peak>
 
-#define CHAINS 12
+#define CHAINS PEAK_CHAINS
 
 KERNEL void peak(ITEM __global float *out, const int steps, const float factor, const float addend) {
     floatv sums[CHAINS];

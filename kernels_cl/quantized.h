@@ -5,6 +5,9 @@
 //
 // Macros: T, the type of the activations: char, uchar or, with WORDS, short.
 #include "tile.h"
+#include <Scale>
+#include <StageRow>
+#include <WideRow>
 
 typedef VECTOR(T) Tv;
 typedef Tv Tv_u __attribute__((aligned(1)));
@@ -82,11 +85,6 @@ inline intv multiply_high(intv x, intv m) {
     return (LANES & 1) != 0 ? AS_INTV(odd << 1) : AS_INTV(even >> 31);
 }
 #endif
-
-// A multiplier and its shifts, as the host gives them.
-typedef struct {
-    int multiplier, left, right;
-} Scale;
 
 // MultiplyByQuantizedMultiplier: x m 2^(left - right - 31), rounded to 32 bits, then once more, halves away from zero.
 inline intv requantize(intv x, intv m, intv left, intv right) {
@@ -169,24 +167,24 @@ inline intv clamp_int(intv x, int low, int high) {
 // the 64-bit product and all that is added. With REAL_FACTORS a double stands in place of the shifts.
 #ifdef RECTIFIED
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
-    const longh x = AS_LONGH(sum), m = AS_LONGH(LOADI(stage + step)), added = AS_LONGH(LOADI(stage + 2 * step));
+    const longh x = AS_LONGH(sum), m = AS_LONGH(LOADI(stage + STAGE_ROW_MULTIPLIER * step)), added = AS_LONGH(LOADI(stage + STAGE_ROW_THIRD * step));
     const longh even_added = (added << 32 >> 1) + (1L << 30), odd_added = (added >> 32 << 31) + (1L << 30);
     const longh even = (x << 32 >> 32) * (m << 32 >> 32) + even_added, odd = (x >> 32) * (m >> 32) + odd_added;
     const intv upper = (LANES & 1) != 0 ? AS_INTV(odd) : AS_INTV(even >> 32);
-    return clamp_int(upper >> (LOADI(stage + 3 * step) - 1), low, high);
+    return clamp_int(upper >> (LOADI(stage + STAGE_ROW_RIGHT * step) - 1), low, high);
 }
 #elif defined(FOLDED)
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
-    const intv right = LOADI(stage + 3 * step);
-    const intv y = multiply_high(sum, LOADI(stage + step));
-    return clamp_int((y + LOADI(stage + 2 * step) + (right > 0 ? y >> 31 : (intv)0)) >> right, low, high);
+    const intv right = LOADI(stage + STAGE_ROW_RIGHT * step);
+    const intv y = multiply_high(sum, LOADI(stage + STAGE_ROW_MULTIPLIER * step));
+    return clamp_int((y + LOADI(stage + STAGE_ROW_THIRD * step) + (right > 0 ? y >> 31 : (intv)0)) >> right, low, high);
 }
 #else
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
 #ifdef REAL_FACTORS
-    const intv y = scale(sum, (__global const double *)(stage + 2 * step));
+    const intv y = scale(sum, (__global const double *)(stage + STAGE_ROW_THIRD * step));
 #else
-    const intv y = requantize(sum, LOADI(stage + step), LOADI(stage + 2 * step), LOADI(stage + 3 * step));
+    const intv y = requantize(sum, LOADI(stage + STAGE_ROW_MULTIPLIER * step), LOADI(stage + STAGE_ROW_THIRD * step), LOADI(stage + STAGE_ROW_RIGHT * step));
 #endif
     return clamp_int(y + zero, low, high);
 }
@@ -196,7 +194,8 @@ inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, 
 // bias and the factor of VW columns, doubles all.
 #ifdef WIDE_SUMS
 inline intv finish_wide(const doubleh sums[2], __global const int *stage, int low, int high) {
-    __global const double *biases = (__global const double *)stage, *factors = biases + VW;
+    __global const double *biases = (__global const double *)stage + WIDE_ROW_BIAS * VW;
+    __global const double *factors = (__global const double *)stage + WIDE_ROW_FACTOR * VW;
     const inth first = round_half((sums[0] + LOADD(biases)) * LOADD(factors));
     const inth second = round_half((sums[1] + LOADD(biases + HALF_VW)) * LOADD(factors + HALF_VW));
     return clamp_int((intv)(first, second), low, high);

@@ -6,11 +6,8 @@
 #include "quantized.h"
 
 #ifdef LINEAR
-typedef struct {
-    int high, low;  // the upper and the lower 14 bits of both factors, those of y in the upper word
-    int base, rest, shift;
-    int least, most;
-} Scales;
+#include <LinearSum>
+typedef LinearSum Scales;
 
 inline intv combine(intv x, intv y, const Scales s) {
     const intv pairs = (x & 0xffff) | y << 16;
@@ -18,11 +15,8 @@ inline intv combine(intv x, intv y, const Scales s) {
     return clamp_int(DOT2(low + s.base, pairs, (intv)s.high) >> s.shift, s.least, s.most);
 }
 #else
-typedef struct {
-    int a_zero, b_zero, left_shift;
-    Scale a, b, c;
-    int c_zero, low, high;
-} Scales;
+#include <ScaledPair>
+typedef ScaledPair Scales;
 
 #define SCALED_A(x) rescale(((x) - s.a_zero) << s.left_shift, s.a)
 #define SCALED_B(x) rescale(((x) - s.b_zero) << s.left_shift, s.b)
@@ -31,7 +25,7 @@ typedef struct {
 #define MULTIPLIED(x, y) (((x) - s.a_zero) * ((y) - s.b_zero))
 
 inline intv combine(intv x, intv y, const Scales s) {
-    return clamp_int(rescale(OP(x, y), s.c) + s.c_zero, s.low, s.high);
+    return clamp_int(rescale(OP(x, y), s.c) + s.bounds.zero, s.bounds.low, s.bounds.high);
 }
 #endif
 

@@ -7,14 +7,14 @@
 // Macros: MR, NV, PANEL; T, WORDS, FOLDED, RECTIFIED, REAL_FACTORS, FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS, where
 // row_factor is not 0.
 #include "patches.h"
-
-#define STAGE_FIELDS 4
+#include <QuantizedConvolution>
 
 #ifdef ROW_SUMS
-INLINE int sum_patch(__global const uchar *row, __global const Geometry *g) {
-    const int depth = g->kernel_width * g->group_channels * (g->lines ? 1 : g->kernel_height);
+INLINE int sum_patch(__global const uchar *row, __global const Gather *p) {
+    __global const Geometry *g = &p->window;
+    const int depth = g->kernel_width * g->group_channels * (p->lines ? 1 : g->kernel_height);
     int sum = 0;
-    for (int run = 0; run < g->runs; ++run, row += g->run_step)
+    for (int run = 0; run < p->runs; ++run, row += p->run_step)
         for (int i = 0; i < depth; ++i) sum += row[i];
     return sum;
 }
@@ -22,32 +22,34 @@ INLINE int sum_patch(__global const uchar *row, __global const Geometry *g) {
 
 #ifdef WIDE_SUMS
 #define BLOCK_BYTES 1016  // 508 products of a word and a byte
-#define FINISH(sum, stage) finish_wide(sum.halves, stage, g->low, g->high)
+#define FINISH(sum, stage) finish_wide(sum.halves, stage, c->bounds.low, c->bounds.high)
 typedef struct {
     doubleh halves[2];
 } Sums;
 #else
 typedef intv Sums;
-#define FINISH(sum, stage) finish_sum(sum, stage, VW, g->out_zero, g->low, g->high)
+#define FINISH(sum, stage) finish_sum(sum, stage, VW, c->bounds.zero, c->bounds.low, c->bounds.high)
 #endif
-#define FINISHED(sum, j) CONVERT(FINISH(sum, stage + (n0 / VW + j) * STAGE_FIELDS * VW), T)
+#define FINISHED(sum, j) CONVERT(FINISH(sum, stage + (n0 / VW + j) * STAGE_ROWS * VW), T)
 
 // MR pixels x NV vectors of columns from n0 on.
 OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __global const char *restrict weights,
                                     __global const int *restrict stage, __global T *restrict out,
-                                    const int *restrict row_sums, __global const Geometry *restrict g, const int count,
+                                    const int *restrict row_sums, __global const QuantizedConvolution *restrict c, const int count,
                                     const int n0) {
-    weights = weights_at(weights, g->row_bytes, n0);
+    __global const Gather *restrict p = &c->gather;
+    __global const Geometry *restrict g = &p->window;
+    weights = weights_at(weights, p->row_bytes, n0);
 #ifdef WIDE_SUMS
     Sums tile[MR][NV];
     UNROLL for (int r = 0; r < MR; ++r)
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j].halves[0] = tile[r][j].halves[1] = 0;
-    for (int k = 0; k < g->row_bytes; k += BLOCK_BYTES) {
+    for (int k = 0; k < p->row_bytes; k += BLOCK_BYTES) {
         intv part[MR][NV];
         UNROLL for (int r = 0; r < MR; ++r)
             UNROLL for (int j = 0; j < NV; ++j) part[r][j] = 0;
-        const int bytes = MIN(BLOCK_BYTES, g->row_bytes - k);
-        multiply_patches(part, rows + k, weights + (size_t)k * PANEL, g->row_step, 1, bytes, 0);
+        const int bytes = MIN(BLOCK_BYTES, p->row_bytes - k);
+        multiply_patches(part, rows + k, weights + (size_t)k * PANEL, p->row_step, 1, bytes, 0);
         UNROLL for (int r = 0; r < MR; ++r)
             UNROLL for (int j = 0; j < NV; ++j) {
                 tile[r][j].halves[0] += CONVERT_H(part[r][j].lo, double);
@@ -57,13 +59,13 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
 #else
     intv tile[MR][NV];
     UNROLL for (int j = 0; j < NV; ++j) {
-        const intv bias = LOADI(stage + (n0 / VW + j) * STAGE_FIELDS * VW);
+        const intv bias = LOADI(stage + (n0 / VW + j) * STAGE_ROWS * VW);
         UNROLL for (int r = 0; r < MR; ++r) tile[r][j] = bias;
     }
-    multiply_patches(tile, rows, weights, g->row_step, g->runs, g->run_bytes, g->run_step);
+    multiply_patches(tile, rows, weights, p->row_step, p->runs, p->run_bytes, p->run_step);
 #ifdef ROW_SUMS
     UNROLL for (int r = 0; r < MR; ++r)
-        UNROLL for (int j = 0; j < NV; ++j) tile[r][j] += row_sums[r] * g->row_factor;
+        UNROLL for (int j = 0; j < NV; ++j) tile[r][j] += row_sums[r] * c->row_factor;
 #endif
 #endif
     const int columns = g->group_columns - n0;
@@ -83,23 +85,25 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
 
 KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global const char *restrict weights,
                               __global const int *restrict stage, __global uchar *restrict rows,
-                              __global T *restrict out, __global const Geometry *restrict g) {
+                              __global T *restrict out, __global const QuantizedConvolution *restrict c) {
+    __global const Gather *restrict p = &c->gather;
+    __global const Geometry *restrict g = &p->window;
     const int group = ITEM_INDEX(2);
-    const Share s = share_of(g, ROW_ITEM, COLUMN_ITEM, group);
-    x += group * g->group_x;
-    weights += (size_t)group * s.group_panels * g->row_bytes;
-    stage += group * s.group_panels * STAGE_FIELDS;
-    out += group * g->group_out;
+    const Share s = share_of(p, ROW_ITEM, COLUMN_ITEM, group);
+    x += group * p->group_x;
+    weights += (size_t)group * s.group_panels * p->row_bytes;
+    stage += group * s.group_panels * STAGE_ROWS;
+    out += group * p->group_out;
     rows += s.first_row;
     for (int m0 = s.m_first; m0 < s.m_last; m0 += MR) {
         int sums[MR];
-        const Pixels pixels = pixels_at(g, m0);
-        __global const uchar *patches = patches_of(rows, x, g, m0, s.size, &g->x_zero, 0);
+        const Pixels pixels = pixels_at(p, m0);
+        __global const uchar *patches = patches_of(rows, x, p, m0, s.size, &c->x_zero, 0);
 #ifdef ROW_SUMS
-        for (int r = 0; r < MR; ++r) sums[r] = sum_patch(patches + r * g->row_step, g);
+        for (int r = 0; r < MR; ++r) sums[r] = sum_patch(patches + r * p->row_step, p);
 #endif
         __global T *to = out + (size_t)pixels.first * g->columns;
         for (int n0 = s.n_first; n0 < s.n_last; n0 += TILE_COLUMNS)
-            multiply_rows(patches, weights, stage, to + n0, sums, g, pixels.count, n0);
+            multiply_rows(patches, weights, stage, to + n0, sums, c, pixels.count, n0);
     }
 }

@@ -6,15 +6,7 @@
 // A work-item takes per_item pixels of the output, with all their channels.
 // Macros: T and WORDS, REAL_FACTORS, FLOORED, WIDE_SUMS (quantized.h).
 #include "quantized.h"
-
-typedef struct {
-    int height, width, channels, lanes, multiplier;
-    int kernel_height, kernel_width, stride_y, stride_x, dilation_y, dilation_x, pad_y, pad_x;
-    int out_height, out_width;
-    int low, high;
-} Geometry;
-
-#define STAGE_FIELDS 4
+#include <WordDepthwise>
 
 typedef VECTOR(short) shortv;
 typedef shortv shortv_u __attribute__((aligned(2)));
@@ -30,10 +22,11 @@ inline intv finish(intv sum, __global const int *stage, int low, int high) {
 
 // Vector c of the channels of one pixel, whose window begins at (top, left) of the image.
 inline intv sum_window(__global const T *restrict image, __global const short *restrict weights,
-                       __global const Geometry *restrict g, int top, int left, int c) {
+                       __global const WordDepthwise *restrict d, int top, int left, int c) {
+    __global const Geometry *restrict g = &d->window;
     intv sum = 0;
     for (int ky = 0; ky < g->kernel_height; ++ky)
-        for (int kx = 0; kx < g->kernel_width; ++kx, weights += g->lanes) {
+        for (int kx = 0; kx < g->kernel_width; ++kx, weights += d->lanes) {
             const int y = top + ky * g->dilation_y, x = left + kx * g->dilation_x;
             if ((uint)y >= (uint)g->height || (uint)x >= (uint)g->width) continue;
             const intv v = load_lanes(image + (y * g->width + x) * g->channels + c, g->channels - c);
@@ -44,7 +37,8 @@ inline intv sum_window(__global const T *restrict image, __global const short *r
 
 KERNEL void quantized_depthwise_16(ITEM __global const T *restrict x, __global const short *restrict weights,
                                    __global const int *restrict stage, __global T *restrict out,
-                                   __global const Geometry *restrict g, int n, int per_item) {
+                                   __global const WordDepthwise *restrict d, int n, int per_item) {
+    __global const Geometry *restrict g = &d->window;
     SHARE(n, per_item);
     const int taps = g->kernel_height * g->kernel_width;
     for (int pixel = start; pixel < end; ++pixel) {
@@ -52,17 +46,17 @@ KERNEL void quantized_depthwise_16(ITEM __global const T *restrict x, __global c
         const int image = line / g->out_height, row = line - image * g->out_height;
         const int top = row * g->stride_y - g->pad_y, left = column * g->stride_x - g->pad_x;
         __global const T *from = x + image * g->height * g->width * g->channels;
-        __global T *to = out + pixel * g->channels * g->multiplier;
-        for (int m = 0; m < g->multiplier; ++m)
+        __global T *to = out + pixel * g->channels * g->group_columns;
+        for (int m = 0; m < g->group_columns; ++m)
             for (int c = 0; c < g->channels; c += VW) {
-                const intv sum = sum_window(from, weights + m * taps * g->lanes + c, g, top, left, c);
-                __global const int *s = stage + (m * g->lanes + c) * STAGE_FIELDS;
-                const Tv y = CONVERT(finish(sum, s, g->low, g->high), T);
+                const intv sum = sum_window(from, weights + m * taps * d->lanes + c, d, top, left, c);
+                __global const int *s = stage + (m * d->lanes + c) * STAGE_ROWS;
+                const Tv y = CONVERT(finish(sum, s, d->bounds.low, d->bounds.high), T);
                 const int count = MIN(g->channels - c, VW);
-                if (g->multiplier == 1)
+                if (g->group_columns == 1)
                     store_lanes(to + c, y, count);
                 else
-                    for (int i = 0; i < count; ++i) to[(c + i) * g->multiplier + m] = ((const T *)&y)[i];
+                    for (int i = 0; i < count; ++i) to[(c + i) * g->group_columns + m] = ((const T *)&y)[i];
             }
     }
 }

@@ -9,22 +9,15 @@
 // columns, and the last channels where they make up a vector, are taken together with some before them.
 // FLAT: neighbouring pixels that one vector holds where channels are few and the stride is 1, PIXELS of them counting
 // for one; weights and stage are repeated as often.
-// Macros: PIXELS; ROWS; FLAT; T, FOLDED and RECTIFIED (quantized.h); KERNEL_WIDTH and STRIDE_X where they are known and taps are dense; WIDTH, the
-// vector width where there are fewer channels than 4 VW; PARTIAL, where channels are not a multiple of 4 or fewer than
+// Macros: PIXELS; ROWS; FLAT; T, FOLDED and RECTIFIED (quantized.h); KERNEL_WIDTH and STRIDE_X where they are known and
+// taps are dense; WIDTH, the vector width where there are fewer channels than 4 VW; PARTIAL, where channels are not a multiple of 4 or fewer than
 // 4 WIDTH.
 #ifdef WIDTH
 #undef VW
 #define VW WIDTH
 #endif
 #include "quantized.h"
-
-typedef struct {
-    int height, width, channels, lanes, parts;
-    int kernel_height, kernel_width, stride_y, stride_x, dilation_y, dilation_x, pad_y, pad_x;
-    int rows, out_height, out_width;
-    int item_rows, item_channels;
-    int size, out_zero, low, high;
-} Geometry;
+#include <QuantizedDepthwise>
 
 #define CHANNELS (4 * VW)
 #ifndef FLAT
@@ -81,9 +74,10 @@ INLINE void load_column(intv v[4], const Rows *rows, const int i, __global const
 
 // sums[t] += the taps of one group of kernel rows for PIXELS pixels side by side.
 INLINE void add_rows(intv sums[PIXELS][4], const Rows *rows, __global const char *restrict weights,
-                     __global const uchar *zeros, __global const Geometry *restrict g, const int left,
+                     __global const uchar *zeros, __global const QuantizedDepthwise *restrict d, const int left,
                      const int guarded) {
-    const int tap = g->lanes * 16;
+    __global const Geometry *restrict g = &d->window;
+    const int tap = d->lanes * 16;
 #ifdef KERNEL_WIDTH
     UNROLL for (int i = 0; i < (PIXELS - 1) * STRIDE_X + KERNEL_WIDTH; ++i) {
         intv v[4];
@@ -92,7 +86,7 @@ INLINE void add_rows(intv sums[PIXELS][4], const Rows *rows, __global const char
             if (i >= t * STRIDE_X && i < t * STRIDE_X + KERNEL_WIDTH)
                 UNROLL for (int q = 0; q < 4; ++q)
                     sums[t][q] = DOT4(sums[t][q], v[q],
-                                      LOADI(weights + (i - t * STRIDE_X) * tap + q * g->lanes * 4));
+                                      LOADI(weights + (i - t * STRIDE_X) * tap + q * d->lanes * 4));
     }
 #else
     for (int k = 0; k < g->kernel_width; ++k, weights += tap)
@@ -100,17 +94,17 @@ INLINE void add_rows(intv sums[PIXELS][4], const Rows *rows, __global const char
             const int i = t * g->stride_x + k * g->dilation_x;
             intv v[4];
             load_column(v, rows, i, zeros, left, g->width, guarded);
-            UNROLL for (int q = 0; q < 4; ++q) sums[t][q] = DOT4(sums[t][q], v[q], LOADI(weights + q * g->lanes * 4));
+            UNROLL for (int q = 0; q < 4; ++q) sums[t][q] = DOT4(sums[t][q], v[q], LOADI(weights + q * d->lanes * 4));
         }
 #endif
 }
 
 // The sums of one pixel, requantized, back in the order of channels.
 INLINE void finish_pixel(__global T *out, const intv sums[4], __global const int *restrict stage,
-                         __global const Geometry *restrict g, const int count) {
+                         __global const QuantizedDepthwise *restrict d, const int count) {
     intv y[4];
     UNROLL for (int q = 0; q < 4; ++q)
-        y[q] = finish_sum(sums[q], stage + q * g->lanes, 4 * g->lanes, g->out_zero, g->low, g->high);
+        y[q] = finish_sum(sums[q], stage + q * d->lanes, 4 * d->lanes, d->bounds.zero, d->bounds.low, d->bounds.high);
     const intv even = SELECT(0x000000ff, y[0], y[2] << 16), odd = SELECT(0x000000ff, y[1], y[3] << 16);
     const intv bytes = SELECT(0x00ff00ff, even, odd << 8);
 #ifdef PARTIAL
@@ -127,8 +121,9 @@ INLINE void finish_pixel(__global T *out, const intv sums[4], __global const int
 // PIXELS pixels of one output row, for channels [c_first, c_last). x and out are at the first of the pixels.
 INLINE void compute_pixels(__global const uchar *restrict x, __global const char *restrict weights,
                            __global const int *restrict stage, __global const uchar *restrict zeros,
-                           __global T *restrict out, __global const uchar *begin, __global const Geometry *restrict g,
+                           __global T *restrict out, __global const uchar *begin, __global const QuantizedDepthwise *restrict d,
                            const int top, const int c_first, const int c_last, const int left, const int guarded) {
+    __global const Geometry *restrict g = &d->window;
     for (int c = c_first; c < c_last; c += CHANNELS) {
 #if defined(PARTIAL) || FLAT > 1
         const int c0 = c;
@@ -137,12 +132,12 @@ INLINE void compute_pixels(__global const uchar *restrict x, __global const char
 #endif
         intv sums[PIXELS][4];
         UNROLL for (int q = 0; q < 4; ++q) {
-            const intv bias = LOADI(stage + q * g->lanes + c0 / 4);
+            const intv bias = LOADI(stage + q * d->lanes + c0 / 4);
             UNROLL for (int t = 0; t < PIXELS; ++t) sums[t][q] = bias;
         }
         __global const char *w = weights + c0;
         const int padded_height = (g->kernel_height + 3) / 4 * 4;
-        for (int i = 0; i < g->parts * padded_height; i += 4, w += g->kernel_width * g->lanes * 16) {
+        for (int i = 0; i < d->parts * padded_height; i += 4, w += g->kernel_width * d->lanes * 16) {
             const int ky = i % padded_height;
             Rows rows;
             UNROLL for (int k = 0; k < ROWS; ++k) {
@@ -150,21 +145,22 @@ INLINE void compute_pixels(__global const uchar *restrict x, __global const char
                 const int inside = ky + k < g->kernel_height && (uint)(top + dy) < (uint)g->height;
                 rows.from[k] = inside ? x + dy * g->width * g->channels + c0 : zeros;
                 rows.begin[k] = inside ? begin : zeros;
-                rows.last[k] = inside ? begin + g->size - CHANNELS : zeros;
+                rows.last[k] = inside ? begin + d->size - CHANNELS : zeros;
                 rows.step[k] = inside ? g->channels : 0;
             }
-            add_rows(sums, &rows, w, zeros, g, left, guarded);
+            add_rows(sums, &rows, w, zeros, d, left, guarded);
         }
         UNROLL for (int t = 0; t < PIXELS; ++t)
             if (t < g->out_width)
-                finish_pixel(out + t * g->channels + c0, sums[t], stage + c0 / 4, g, g->channels - c0);
+                finish_pixel(out + t * g->channels + c0, sums[t], stage + c0 / 4, d, g->channels - c0);
     }
 }
 
 OUT_OF_LINE WIDE void compute_row(__global const uchar *restrict x, __global const char *restrict weights,
                                   __global const int *restrict stage, __global const uchar *restrict zeros,
-                                  __global T *restrict out, __global const Geometry *restrict g, const int row,
+                                  __global T *restrict out, __global const QuantizedDepthwise *restrict d, const int row,
                                   const int c_first, const int c_last) {
+    __global const Geometry *restrict g = &d->window;
     const int image = row / g->out_height, top = row % g->out_height * g->stride_y - g->pad_y;
     __global const uchar *begin = x;
     x += (image * g->height + top) * g->width * g->channels;
@@ -176,16 +172,17 @@ OUT_OF_LINE WIDE void compute_row(__global const uchar *restrict x, __global con
         __global const uchar *from = x + left * g->channels;
         __global T *to = out + first * g->channels;
         if (left >= 0 && right < g->width)
-            compute_pixels(from, weights, stage, zeros, to, begin, g, top, c_first, c_last, left, 0);
+            compute_pixels(from, weights, stage, zeros, to, begin, d, top, c_first, c_last, left, 0);
         else
-            compute_pixels(from, weights, stage, zeros, to, begin, g, top, c_first, c_last, left, 1);
+            compute_pixels(from, weights, stage, zeros, to, begin, d, top, c_first, c_last, left, 1);
     }
 }
 
 KERNEL void quantized_depthwise_conv_2d(ITEM __global const uchar *restrict x, __global const char *restrict weights,
                                         __global const int *restrict stage, __global const uchar *restrict zeros,
-                                        __global T *restrict out, __global const Geometry *restrict g) {
-    const int first = ITEM_INDEX(1) * g->item_rows, last = MIN(first + g->item_rows, g->rows);
-    const int c_first = ITEM_INDEX(0) * g->item_channels, c_last = MIN(c_first + g->item_channels, g->channels);
-    for (int row = first; row < last; ++row) compute_row(x, weights, stage, zeros, out, g, row, c_first, c_last);
+                                        __global T *restrict out, __global const QuantizedDepthwise *restrict d) {
+    __global const Geometry *restrict g = &d->window;
+    const int first = ITEM_INDEX(1) * d->item_rows, last = MIN(first + d->item_rows, LINES_OF(g));
+    const int c_first = ITEM_INDEX(0) * d->item_channels, c_last = MIN(c_first + d->item_channels, g->channels);
+    for (int row = first; row < last; ++row) compute_row(x, weights, stage, zeros, out, d, row, c_first, c_last);
 }

@@ -3,6 +3,7 @@
 // A work-item takes per_item output pixels, with all their channels.
 // Macros: OP: AVERAGE or MAXIMUM; T (quantized.h).
 #include "quantized.h"
+#include <Geometry>
 
 #define STEP_AVERAGE(s, x) ((s) + (x))
 #define STEP_MAXIMUM(s, x) MAX(s, x)
@@ -24,32 +25,33 @@ inline intv average(intv sum, int count) {
 // The elements of a window in one channel, READ at their offset in the image.
 #define WINDOW(READ)                                                    \
     for (int i = y0; i < y1; ++i) {                                     \
-        __global const T *at = p + (i * width + x0) * channels + c;     \
-        for (int j = x0; j < x1; ++j, at += channels) {                 \
+        __global const T *at = p + (i * g.width + x0) * g.channels + c; \
+        for (int j = x0; j < x1; ++j, at += g.channels) {               \
             const intv v = (READ);                                      \
             s = STEP(s, v);                                             \
         }                                                               \
     }
 
-KERNEL void quantized_pool_2d(ITEM __global const T *x, __global T *y, int n, int per_item, int height, int width,
-                              int channels, int out_height, int out_width, int filter_height, int filter_width,
-                              int stride_h, int stride_w, int top, int left, int low, int high) {
+KERNEL void quantized_pool_2d(ITEM __global const T *x, __global T *y, __global const Geometry *window, int n,
+                              int per_item, int low, int high) {
+    const Geometry g = *window;  // what is written to y cannot change it
     SHARE(n, per_item);
     for (int pixel = start; pixel < end; ++pixel) {
-        const int line = pixel / out_width, out_x = pixel - line * out_width;
-        const int image = line / out_height, out_y = line - image * out_height;
-        const int y0 = MAX(out_y * stride_h - top, 0), y1 = MIN(out_y * stride_h - top + filter_height, height);
-        const int x0 = MAX(out_x * stride_w - left, 0), x1 = MIN(out_x * stride_w - left + filter_width, width);
+        const int line = pixel / g.out_width, out_x = pixel - line * g.out_width;
+        const int image = line / g.out_height, out_y = line - image * g.out_height;
+        const int top = out_y * g.stride_y - g.pad_y, left = out_x * g.stride_x - g.pad_x;
+        const int y0 = MAX(top, 0), y1 = MIN(top + g.kernel_height, g.height);
+        const int x0 = MAX(left, 0), x1 = MIN(left + g.kernel_width, g.width);
         const int count = (y1 - y0) * (x1 - x0);
-        __global const T *p = x + image * height * width * channels;
-        __global T *q = y + pixel * channels;
+        __global const T *p = x + image * g.height * g.width * g.channels;
+        __global T *q = y + pixel * g.channels;
         int c = 0;
-        for (; c + VW <= channels; c += VW) {
+        for (; c + VW <= g.channels; c += VW) {
             intv s = FIRST;
             WINDOW(LOAD_T(at))
             *(__global Tv_u *)(q + c) = CONVERT(clamp_int(FINISH(s), low, high), T);
         }
-        for (; c < channels; ++c) {
+        for (; c < g.channels; ++c) {
             intv s = FIRST;
             WINDOW((intv)at[0])
             q[c] = (T)LANE0(clamp_int(FINISH(s), low, high));

@@ -3,6 +3,7 @@
 // Macros: T (quantized.h); A, the type of the sums: int or long, or float for unsigned bytes; W, that of the weights:
 // int or float; ONE, a weight of one: 1024 or 1.
 #include "quantized.h"
+#include <Between>
 
 #pragma OPENCL FP_CONTRACT OFF  // every product is rounded
 
@@ -20,15 +21,15 @@ inline intv rounded(Av sum) {
 }
 #endif
 
-KERNEL void quantized_bilinear(ITEM __global const T *x, __global T *y, __global const int *rows,
-                               __global const int *columns, __global const W *row_weights,
+KERNEL void quantized_bilinear(ITEM __global const T *x, __global T *y, __global const Between *rows,
+                               __global const Between *columns, __global const W *row_weights,
                                __global const W *column_weights, int n, int per_item, int height, int width,
                                int channels, int out_height, int out_width) {
     SHARE(n, per_item);
     for (int pixel = start; pixel < end; ++pixel) {
         const int line = pixel / out_width, j = pixel - line * out_width;
         const int image = line / out_height, i = line - image * out_height;
-        const int above = rows[2 * i], below = rows[2 * i + 1], left = columns[2 * j], right = columns[2 * j + 1];
+        const int above = rows[i].lower, below = rows[i].upper, left = columns[j].lower, right = columns[j].upper;
         const Av down = (A)row_weights[i], along = (A)column_weights[j], up = (A)ONE - down, back = (A)ONE - along;
         __global const T *p = PIXEL(image, above, left), *q = PIXEL(image, above, right);
         __global const T *r = PIXEL(image, below, left), *s = PIXEL(image, below, right);

@@ -1,14 +1,17 @@
 // How the kernel of a whole region calls its functions, which are compiled apart (region.cl).
 //
 // A function gets its arguments packed, 64 bits each: a scalar, or an offset in bytes from arena, to which one of the
-// shifts is added: bits 48 and up say which. Shift 0 is 0, shift 1 leads to the constants, the others change as the
-// region runs. A function unpacks its arguments itself, each where it needs it: so it stays apart from what calls it.
+// shifts is added: bits REGION_SIZE_OFFSET_BITS and up say which. A function unpacks its arguments itself, each where it
+// needs it: so it stays apart from what calls it.
+#include <RegionSize>
+
 #define CALLER(name)                                                                                    \
     __attribute__((noinline)) void name(const int item_0, const int item_1, const int item_2,           \
                                         const ulong arena, __global const ulong *args,                  \
                                         __global const ulong *shifts)
 
-#define PLACE(arg) ((__global uchar *)(arena + ((arg) & 0xffffffffffffUL) + shifts[(arg) >> 48]))
+#define OFFSET_OF(arg) ((arg) & ((1UL << REGION_SIZE_OFFSET_BITS) - 1))
+#define PLACE(arg) ((__global uchar *)(arena + OFFSET_OF(arg) + shifts[(arg) >> REGION_SIZE_OFFSET_BITS]))
 #define POINTER(i) ((__global void *)PLACE(args[i]))
 #define SCALAR_int(i) ((int)args[i])
 #define SCALAR_float(i) as_float((uint)args[i])

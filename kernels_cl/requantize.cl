@@ -35,7 +35,7 @@ inline intv round_away(floatv x) {
 
 KERNEL void requantize_each(ITEM __global const X *x, __global T *y, int n, int per_item, int multiplier, int left,
                             int right, int x_zero, int zero, int low, int high) {
-    const Scale by = {multiplier, left, right};
+    const Scale by = {.multiplier = multiplier, .left = left, .right = right};
     EACH(int, RESCALED)
 }
 

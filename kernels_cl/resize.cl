@@ -2,6 +2,7 @@
 // A work-item takes per_item output pixels, with all their channels.
 // Macro: T, the element type: float, or for nearest an integer type of the elements' size.
 #include "common.h"
+#include <Between>
 
 typedef VECTOR(T) Tv;
 typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
@@ -14,15 +15,15 @@ typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
 #define FEW 3  // channels that are quicker one by one
 #define SOME(p) load_part((p) + k, channels - k, (int)(limit - (p)) - k, 0.0f)
 
-KERNEL void bilinear(ITEM __global const float *x, __global float *y, __global const int *rows,
-                     __global const int *columns, __global const float *row_weights,
+KERNEL void bilinear(ITEM __global const float *x, __global float *y, __global const Between *rows,
+                     __global const Between *columns, __global const float *row_weights,
                      __global const float *column_weights, int n, int per_item, int height, int width, int channels,
                      int out_height, int out_width) {
     SHARE(n, per_item);
     int j = start % out_width, i = start / out_width % out_height, image = start / (out_width * out_height);
     __global const float *limit = x + n / (out_width * out_height) * height * width * channels;
     for (int pixel = start; pixel < end; ++pixel) {
-        const int above = rows[2 * i], below = rows[2 * i + 1], left = columns[2 * j], right = columns[2 * j + 1];
+        const int above = rows[i].lower, below = rows[i].upper, left = columns[j].lower, right = columns[j].upper;
         const float v = row_weights[i], u = column_weights[j];
         const float a = (1.0f - v) * (1.0f - u), b = (1.0f - v) * u, c = v * (1.0f - u), d = v * u;
         __global const float *p = PIXEL(image, above, left), *q = PIXEL(image, above, right);

@@ -20,7 +20,7 @@ inline int rescale_one(int x, const Scale by) {
 
 KERNEL void softmax_16(ITEM __global const T *x, __global const int *exponentials, __global const int *inverses,
                        __global T *y, int n, int per_item, int length, int multiplier, int left, int right) {
-    const Scale by = {multiplier, left, right};
+    const Scale by = {.multiplier = multiplier, .left = left, .right = right};
     SHARE(n, per_item);
     for (int row = start; row < end; ++row) {
         __global const T *p = x + row * length;

@@ -4,8 +4,9 @@
 // walk: rank, dims[rank], strides of x[rank], strides of y[rank] of the dimensions around the two.
 // Macro: T, an integer type of the elements' size.
 #include "common.h"
+#include <Square>
 
-#define SIDE 8
+#define SIDE SQUARE_SIDE
 
 typedef JOIN(T, SIDE) Line;
 typedef Line Line_u __attribute__((aligned(sizeof(T))));

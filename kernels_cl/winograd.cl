@@ -2,18 +2,13 @@
 // multiplications a channel instead of 144, out = activation(A^T [sum over channels of (G w G^T) . (B^T patch B)] A
 // + bias + residual), with the interpolation points 0, +-1/sqrt(2), +-sqrt(2) and infinity.
 // x is [images, height, width, channels], channels >= VW; weights are G w G^T packed in panels (tile.h), [36][columns /
-// PANEL][channels][PANEL]; bias is padded to whole panels; pixels of out (and of a residual) lie out_step apart. A patch is one of tiles_y x tiles_x of an image.
+// PANEL][channels][PANEL]; bias is padded to whole panels; pixels of out (and of a residual) lie out_step apart. A patch
+// is one of tiles_y x tiles_x of an image.
 // A work-item takes item_patches patches, `block` of them at a time (a multiple of MR), in scratch memory of its own:
 // [36][block][channels], then [36][block][columns padded to whole panels].
 // Macros: MR, NV, PANEL; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
-
-typedef struct {
-    int height, width, channels, pad_y, pad_x;
-    int out_height, out_width, columns, out_step;
-    int patches, tiles_y, tiles_x;
-    int item_patches, block;
-} Geometry;
+#include <Winograd>
 
 #define ROOT_OF_HALF 0.70710678f
 #define ROOT_OF_TWO 1.41421356f
@@ -41,15 +36,16 @@ INLINE void transform_output(const floatv x[6], floatv y[4]) {
 }
 
 // The place of a patch: its image, and the pixel at its top left in the output.
-INLINE int3 place(const int patch, __global const Geometry *restrict g) {
-    const int row = patch / g->tiles_x;
-    return (int3)(row / g->tiles_y, row % g->tiles_y * 4, patch % g->tiles_x * 4);
+INLINE int3 place(const int patch, __global const Winograd *restrict w) {
+    const int row = patch / w->tiles_x;
+    return (int3)(row / w->tiles_y, row % w->tiles_y * 4, patch % w->tiles_x * 4);
 }
 
 // One patch into its slot of the block.
 OUT_OF_LINE WIDE void read_patch(__global const float *restrict x, __global float *restrict slot, const int patch,
-                                 __global const Geometry *restrict g) {
-    const int3 at = place(patch, g);
+                                 __global const Winograd *restrict w) {
+    __global const Geometry *restrict g = &w->window;
+    const int3 at = place(patch, w);
     const int top = at.y - g->pad_y, left = at.z - g->pad_x, channels = g->channels;
     const int inside = top >= 0 && left >= 0 && top + 6 <= g->height && left + 6 <= g->width;
     __global const float *corner = x + ((at.x * g->height + top) * g->width + left) * channels;
@@ -68,7 +64,7 @@ OUT_OF_LINE WIDE void read_patch(__global const float *restrict x, __global floa
         UNROLL for (int i = 0; i < 6; ++i) {
             floatv row[6];
             transform_input(half_done[i], row);
-            UNROLL for (int j = 0; j < 6; ++j) STORE(slot + (i * 6 + j) * g->block * channels + c0, row[j]);
+            UNROLL for (int j = 0; j < 6; ++j) STORE(slot + (i * 6 + j) * w->block * channels + c0, row[j]);
         }
     }
 }
@@ -93,10 +89,11 @@ OUT_OF_LINE WIDE void multiply_slots(__global const float *restrict slots, __glo
 // One slot of products into its pixels of the output.
 OUT_OF_LINE WIDE void write_patch(__global const float *restrict slot, __global const float *restrict bias,
                                   __global const float *restrict residual, __global float *restrict out,
-                                  const int patch, const int stride, __global const Geometry *restrict g,
+                                  const int patch, const int stride, __global const Winograd *restrict w,
                                   const int has_residual, const float low, const float high) {
-    const int3 at = place(patch, g);
-    const size_t corner = (size_t)((at.x * g->out_height + at.y) * g->out_width + at.z) * g->out_step;
+    __global const Geometry *restrict g = &w->window;
+    const int3 at = place(patch, w);
+    const size_t corner = (size_t)((at.x * g->out_height + at.y) * g->out_width + at.z) * w->out_step;
     const int tall = MIN(4, g->out_height - at.y), wide = MIN(4, g->out_width - at.z);
     for (int n = 0; n < g->columns; n += VW) {
         floatv half_done[4][6];
@@ -110,7 +107,7 @@ OUT_OF_LINE WIDE void write_patch(__global const float *restrict slot, __global 
             floatv row[4];
             transform_output(half_done[i], row);
             UNROLL for (int j = 0; j < 4; ++j) {
-                const size_t to = corner + (i * g->out_width + j) * g->out_step + n;
+                const size_t to = corner + (i * g->out_width + j) * w->out_step + n;
                 floatv y = row[j] + LOAD(bias + n);
                 if (i >= tall || j >= wide) continue;
                 if (has_residual) y += load_vector(residual + to, g->columns - n);
@@ -123,22 +120,24 @@ OUT_OF_LINE WIDE void write_patch(__global const float *restrict slot, __global 
 KERNEL void winograd(ITEM __global const float *restrict x, __global const float *restrict weights,
                      __global const float *restrict bias, __global const float *restrict residual,
                      __global float *restrict out, __global float *restrict scratch,
-                     __global const Geometry *restrict g, const int has_residual, const float low, const float high) {
-    const int columns = (g->columns + PANEL - 1) / PANEL * PANEL, bands = g->block / MR;
-    const int first = ITEM_INDEX(0) * g->item_patches, last = MIN(first + g->item_patches, g->patches);
-    __global float *slots = scratch + (size_t)ITEM_INDEX(0) * 36 * g->block * (g->channels + columns);
-    __global float *products = slots + (size_t)36 * g->block * g->channels;
-    for (int patch = first; patch < last; patch += g->block) {
-        const int count = MIN(g->block, last - patch);
-        for (int i = 0; i < count; ++i) read_patch(x, slots + i * g->channels, patch + i, g);
+                     __global const Winograd *restrict w, const int has_residual, const float low, const float high) {
+    __global const Geometry *restrict g = &w->window;
+    const int columns = (g->columns + PANEL - 1) / PANEL * PANEL, bands = w->block / MR;
+    const int patches = g->images * w->tiles_y * w->tiles_x;
+    const int first = ITEM_INDEX(0) * w->item_patches, last = MIN(first + w->item_patches, patches);
+    __global float *slots = scratch + (size_t)ITEM_INDEX(0) * 36 * w->block * (g->channels + columns);
+    __global float *products = slots + (size_t)36 * w->block * g->channels;
+    for (int patch = first; patch < last; patch += w->block) {
+        const int count = MIN(w->block, last - patch);
+        for (int i = 0; i < count; ++i) read_patch(x, slots + i * g->channels, patch + i, w);
         for (int p = 0; p < 36; ++p)
             for (int n = 0; n < columns; n += PANEL)
                 for (int i = 0; i < count; i += MR)
-                    multiply_slots(slots + (p * g->block + i) * g->channels, weights + (p * columns + n) * g->channels,
-                                   products + (p * g->block + i) * columns + n, count - i, g->channels, columns,
+                    multiply_slots(slots + (p * w->block + i) * g->channels, weights + (p * columns + n) * g->channels,
+                                   products + (p * w->block + i) * columns + n, count - i, g->channels, columns,
                                    i / MR, bands);
         for (int i = 0; i < count; ++i)
-            write_patch(products + i * columns, bias, residual, out, patch + i, g->block * columns, g, has_residual,
+            write_patch(products + i * columns, bias, residual, out, patch + i, w->block * columns, w, has_residual,
                         low, high);
     }
 }

@@ -1,1 +1,1 @@
-"""What every lowering uses: reasons to refuse, views by strides, shares of work. No operator lives here."""
+"""What every lowering uses: reasons to refuse, strided views, the schedule, shared records. No operator lives here."""

@@ -7,20 +7,28 @@ element of the result.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from itertools import dropwhile
 from typing import Any
 
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Scratch, Target
-from litecl.delegate.kit.shares import Chunks, chunks, elements
+from litecl.delegate.kit.schedule import Chunks, chunks, elements
+from litecl.delegate.kit.shared import packed
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 
 Strides = tuple[int, ...]
 Memory = Operand | Scratch
 
-_SIDE = 8  # of the tiles in which transpose.cl works
 _LONG_ROW = 1024
+
+
+class Square(IntEnum):
+    """The tiles in which transpose.cl works: rows and columns of each."""
+
+    SIDE = 8
+
 
 _ORIGIN = np.zeros(1, np.int8)
 
@@ -153,7 +161,7 @@ def _by_array(loops: Sequence[Loop], count: int) -> tuple[Strides, ...]:
 
 def _copy_args(source: Memory, at: Array, into: Memory, to: Array, target: Target) -> tuple[tuple[Arg, ...], Chunks]:
     path = walk(at, to)
-    share = elements(at.size, target)
+    share = elements("copy", at.size, target)
     offsets = np.int32(offset(at)), np.int32(offset(to))
     return (source, into, path.table, *share.args, *path.arguments, *offsets), share
 
@@ -164,12 +172,12 @@ def copy(source: Memory, at: Array, into: Memory, to: Array, bits: str, target: 
     bits: the integer type of the elements' size (``claims.bits``).
     """
     *around, last = _loops(at, to) or [(1, (1, 1))]
-    columns = [loop for loop in around if loop[0] >= _SIDE and loop[1][0] == 1]
-    if columns and last[0] >= _SIDE and last[1][0] > 1 and last[1][1] == 1:
+    columns = [loop for loop in around if loop[0] >= Square.SIDE and loop[1][0] == 1]
+    if columns and last[0] >= Square.SIDE and last[1][0] > 1 and last[1][1] == 1:
         around.remove(columns[0])
         return _transpose(source, offset(at), into, offset(to), (around, last, columns[0]), bits, target)
     args, share = _copy_args(source, at, into, to, target)
-    return share.launch("copy", "copy", args, {"T": bits})
+    return share.launch("copy", args, {"T": bits})
 
 
 def _transpose(
@@ -185,13 +193,13 @@ def _transpose(
     around, (rows, row_strides), (columns, column_strides) = loops
     dims = tuple(size for size, _ in around)
     table = Walk(1, dims, _by_array(around, 2), (1, 1)).table
-    tiles = math.prod(dims) * -(-rows // _SIDE) * -(-columns // _SIDE)
-    share = chunks(tiles, target, work=_SIDE * _SIDE)
+    tiles = math.prod(dims) * -(-rows // Square.SIDE) * -(-columns // Square.SIDE)
+    share = chunks("transpose", tiles, target, work=Square.SIDE * Square.SIDE)
     sizes = (np.int32(value) for value in (rows, columns, row_strides[0], column_strides[1], at, to))
-    return share.launch("transpose", "transpose", (source, into, table, *share.args, *sizes), {"T": bits})
+    return share.launch("transpose", (source, into, table, *share.args, *sizes), {"T": bits})
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Place:
     """One coordinate of a box that is given on the device: ``index`` in the tensor of positions, the ``most`` that it
     may be, what is added to a negative one (``wrap``), and the ``stride`` of its dimension."""
@@ -215,11 +223,11 @@ def copy_box(
 ) -> Launch:
     """``copy`` where the box in ``source`` (entry copy_from_box) or in ``into`` (copy_to_box) lies at ``positions``."""
     args, share = _copy_args(source, at, into, to, target)
-    table = np.array([len(places), *(v for p in places for v in (p.index, p.most, p.wrap, p.stride))], np.int32)
-    return share.launch("copy", entry, (*args, positions, Const(table)), defines)
+    table = Const(packed(Place, places))
+    return share.launch(entry, (*args, positions, table, np.int32(len(places))), defines)
 
 
 def fill(into: Memory, count: int, value: Arg, bits: str, target: Target) -> Launch:
     """Writes one element, which lies on the device, ``count`` times."""
-    share = elements(count, target)
-    return share.launch("copy", "fill", (into, value, *share.args), {"T": bits})
+    share = elements("copy", count, target)
+    return share.launch("fill", (into, value, *share.args), {"T": bits})

@@ -6,19 +6,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Scratch, Target
+from litecl.delegate.kit.shared import packed
 from litecl.delegate.matmul.packing import stored_as
 from litecl.delegate.matmul.tile import Tile, flops, grid_for
-from litecl.interpreter.graph import Array
+
+
+@dataclass(frozen=True)
+class Begin:
+    """Where the operands of a product begin, in elements."""
+
+    x: int
+    weights: int
 
 
 @dataclass(frozen=True)
 class Product:
-    """``len(offsets)`` products of [rows, depth] and [depth, columns]; offsets are of each one's x and weights."""
+    """``len(begins)`` products of [rows, depth] and [depth, columns]."""
 
     rows: int
     columns: int
     depth: int
-    offsets: Sequence[tuple[int, int]] = ((0, 0),)
+    begins: Sequence[Begin] = (Begin(0, 0),)
 
 
 def gemm(
@@ -34,18 +42,14 @@ def gemm(
 ) -> Launch:
     """activation(x weights + bias + residual), for weights packed for ``tile``."""
     p = product
-    grid = grid_for(tile, target, p.rows, p.columns, p.depth, len(p.offsets))
-    offsets: Array = np.array(p.offsets, np.int32)
+    grid = grid_for("gemm", tile, target, p.rows, p.columns, p.depth, len(p.begins))
     row_step = None if isinstance(out, Scratch) else out.row_step
     out_step = p.columns if row_step is None else row_step
-    sizes = (p.rows, p.columns, p.depth, out_step, grid.item_rows, grid.item_columns, int(residual is not None))
-    args = (x, weights, bias, bias if residual is None else residual, out, Const(offsets))
-    return Launch(
-        "gemm",
+    sizes = (p.rows, p.columns, p.depth, out_step, *grid.shares, int(residual is not None))
+    args = (x, weights, bias, bias if residual is None else residual, out, Const(packed(Begin, p.begins)))
+    return grid.launch(
         "gemm",
         (*args, *(np.int32(n) for n in sizes), *activation.bounds),
-        grid.global_size,
-        grid.local_size,
         tile.defines | stored_as(weights) | activation.defines,
-        flops(len(p.offsets), p.rows, p.columns, p.depth),
+        flops(len(p.begins), p.rows, p.columns, p.depth),
     )

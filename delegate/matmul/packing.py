@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Scratch, Target
-from litecl.delegate.kit.shares import chunks
+from litecl.delegate.kit.schedule import chunks
 from litecl.interpreter.graph import Array
 
 CACHED_WEIGHTS = 1 << 18  # elements that stay in a CPU's second-level cache
@@ -37,9 +37,9 @@ def pack(x: Operand, source: Strided, panel: int, target: Target) -> tuple[Scrat
     s = source
     lines = -(-s.columns // panel) * s.depth
     packed = Scratch(4 * s.images * lines * panel)
-    share = chunks(s.images * lines, target, work=panel)
+    share = chunks("pack", s.images * lines, target, work=panel)
     sizes = (lines, s.depth, panel, s.columns, s.image_step, s.row_step, s.column_step)
-    return packed, share.launch("pack", "pack", (x, packed, *share.args, *(np.int32(n) for n in sizes)), {})
+    return packed, share.launch("pack", (x, packed, *share.args, *(np.int32(n) for n in sizes)), {})
 
 
 def stored(weights: Array, target: Target) -> Const:

@@ -13,6 +13,7 @@ from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.errors import FAULTS, typed
 from litecl.delegate.plan.memory import align
 from litecl.delegate.plan.plan import Plan
+from litecl.delegate.plan.region_tables import RegionSize, Shift
 from litecl.interpreter.graph import Array
 
 _WORTH_RETURNING = 16 << 20  # bytes
@@ -37,17 +38,17 @@ class Memory:
         self._copied = {operand: self.argument(operand) for operand in copied}
 
     def region_address(self, arg: Arg) -> int:
-        """Where region.cl finds something: an offset, to which the shift that bits 48 and up name is added (region.h).
+        """Where region.cl finds something: an offset, and above its bits the shift that is added to it (region.h).
 
         For a loop variable that is the offset of its loop's first set.
         """
         root, start = self._place(arg)
         if root in self._constants:
-            return self._constants[root][0] | 1 << 48
+            return self._constants[root][0] | Shift.CONSTANTS << RegionSize.OFFSET_BITS
         if root in self._plan.slots:
             slot = self._plan.slots[root]
             offset = self._plan.arena.offsets[slot.sets] + slot.offset + start
-            return offset | (2 + 2 * slot.loop + slot.written) << 48
+            return offset | (Shift.SETS + 2 * slot.loop + slot.written) << RegionSize.OFFSET_BITS
         return self._plan.arena.offsets[root] + start
 
     def argument(self, arg: Arg, swapped: Collection[int] = ()) -> Any:
@@ -120,7 +121,7 @@ class Memory:
                 continue
             if id(data) not in placed:
                 placed[id(data)] = data, end
-                end = align(end + data.nbytes, self._device.alignment)
+                end = align(end + max(1, data.nbytes), self._device.alignment)
             self._constants[root] = placed[id(data)][1], data.nbytes
         return list(placed.values()), end
 

@@ -18,11 +18,12 @@ from litecl.delegate.cl_op import Launch
 from litecl.delegate.opencl.environment import POCL, check_room
 from litecl.delegate.opencl.errors import typed
 from litecl.delegate.opencl.identity import identity
+from litecl.delegate.plan.headers import header
 from litecl.delegate.plan.region_program import RegionProgram, Variant, function_of
 from litecl.interpreter.errors import KernelBuildError
 
 _KERNELS = Path(kernels_cl.__file__).parent
-_INCLUDE = re.compile(r'#include "(\w+\.h)"')
+_INCLUDE = re.compile(r'#include (?:"(\w+\.h)"|<(\w+)>)')
 
 Defines = Mapping[str, str | int | float]
 
@@ -152,7 +153,7 @@ class Programs:
 
 
 def _source(name: str) -> str:
-    """A kernel file with every header in place of its #include, and line numbers that stay true.
+    """A kernel file with every header and shared record in place of its #include, and line numbers that stay true.
 
     Files of litecl's are read once; a user's, which have absolute paths, may change. Raises KernelBuildError.
     """
@@ -171,9 +172,13 @@ def _expanded(name: str) -> str:
         raise KernelBuildError(f"{name}: {error.strerror}") from error
     lines = [f'#line 1 "{name}"']
     for number, line in enumerate(content.splitlines(), start=1):
-        header = _INCLUDE.fullmatch(line)
-        lines.append(f'{_own(header[1])}#line {number + 1} "{name}"' if header else line)
+        found = _INCLUDE.fullmatch(line)
+        lines.append(f'{_included(*found.groups())}#line {number + 1} "{name}"' if found else line)
     return "\n".join(lines) + "\n"
+
+
+def _included(file: str | None, shared: str | None) -> str:
+    return header(shared) if file is None and shared is not None else _own(str(file))
 
 
 def render(defines: Defines) -> tuple[str, ...]:

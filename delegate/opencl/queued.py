@@ -19,6 +19,7 @@ from litecl.delegate.opencl.enqueue import BoundKernel, may_be_short
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed, typed_errors
 from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.plan.plan import Plan
+from litecl.delegate.plan.region_tables import BranchFlag, LoopFlag
 from litecl.delegate.plan.steps import Branch, Loop, Steps, Work
 from litecl.delegate.report import Counters, LaunchTime
 from litecl.interpreter import limits
@@ -90,9 +91,10 @@ class QueuedLaunches:
                 found.append((part, guard))
             elif isinstance(part, Branch):
                 flag = self._flag[id(part)]
-                found += [*self._guarded(part.then, flag), *self._guarded(part.otherwise, flag + 1)]
+                found += self._guarded(part.then, flag + BranchFlag.THEN)
+                found += self._guarded(part.otherwise, flag + BranchFlag.OTHERWISE)
             else:
-                inner = guard if part.trips is not None else self._flag[id(part)]
+                inner = guard if part.trips is not None else self._flag[id(part)] + LoopFlag.GOES_ON
                 found += [*self._guarded(part.condition, inner), *self._guarded(part.body, inner)]
         return found
 
@@ -111,8 +113,8 @@ class QueuedLaunches:
         flag = self._flag[id(branch)]
         parent = np.int32(-1 if guard is None else guard)
         self._control("decide_branch", [parent, np.int32(flag)], branch.predicate, swapped)
-        self._steps(branch.then, flag, swapped)
-        self._steps(branch.otherwise, flag + 1, swapped)
+        self._steps(branch.then, flag + BranchFlag.THEN, swapped)
+        self._steps(branch.otherwise, flag + BranchFlag.OTHERWISE, swapped)
 
     def _counted(self, loop: Loop, trips: int, guard: int | None, swapped: set[int]) -> None:
         if self._most is not None and trips > self._most:
@@ -130,9 +132,9 @@ class QueuedLaunches:
         while True:
             start_s = time.perf_counter()
             for _ in range(ahead):
-                self._steps(loop.condition, flag, swapped)
+                self._steps(loop.condition, flag + LoopFlag.GOES_ON, swapped)
                 self._control("decide_loop", [np.int32(flag)], loop.predicate, swapped)
-                self._steps(loop.body, flag, swapped)
+                self._steps(loop.body, flag + LoopFlag.GOES_ON, swapped)
                 swapped ^= {loop.number}
             goes_on, count = self._read(flag)
             if self._most is not None and count > self._most:
@@ -150,7 +152,7 @@ class QueuedLaunches:
         values = np.empty(2, np.int32)
         cl.enqueue_copy(self._device.queue, values, self._flags, src_offset=4 * flag, is_blocking=True)
         self._counters.host_syncs += 1
-        return bool(values[0]), int(values[1])
+        return bool(values[LoopFlag.GOES_ON]), int(values[LoopFlag.COUNT])
 
     def _enqueue(self, work: Work, bound: BoundKernel) -> None:
         self._counters.kernel_launches += 1

@@ -7,12 +7,14 @@ import numpy as np
 import pyopencl as cl
 
 from litecl.delegate.backend.errors import too_many_iterations
+from litecl.delegate.kit.shared import packed
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel, may_be_short
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
 from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_program import region_program
+from litecl.delegate.plan.region_tables import Count, Entry, LaunchLine, RegionSize, Shift
 from litecl.delegate.plan.steps import Loop, Work
 from litecl.delegate.report import Counters, LaunchTime
 from litecl.interpreter.errors import KernelBuildError
@@ -20,8 +22,6 @@ from litecl.interpreter.graph import Array
 
 # Work-groups offered for every thread: PoCL hands them out in runs, and every thread must get one.
 _GROUPS_PER_UNIT = 4
-_LINE_BYTES = 64  # of a counter that one worker writes, so that it does not disturb another
-_LAUNCH_LINES = 5  # of what a launch within a loop looks like to those that help
 
 
 class RegionKernel:
@@ -36,9 +36,10 @@ class RegionKernel:
         units = device.target.compute_units
         kernel = device.programs.region_kernel(program, solo=units == 1)
         self._groups = 1 if units == 1 else units * _GROUPS_PER_UNIT
-        self._progress_bytes = _LINE_BYTES * (_LAUNCH_LINES + (self._groups + 1) * program.places)
+        self._progress_bytes = RegionSize.LINE_BYTES * (len(LaunchLine) + (self._groups + 1) * program.places)
         self._progress = device.buffer(self._progress_bytes)
-        tables = [self._upload(table) for table in (program.works, program.args, _shifts(plan))]
+        entries = packed(Entry, program.works)
+        tables = [self._upload(table) for table in (entries, program.args, _shifts(plan))]
         self._prepare_counts()
         tables.append(self._counts_buffer)
         arguments = [memory.arena, memory.constants, *tables, self._progress, np.int32(len(program.works))]
@@ -80,7 +81,7 @@ class RegionKernel:
 
     def _prepare_counts(self) -> None:
         """Make the memory in which loops are counted, which the host sees in place or reads by a copy."""
-        zeros = np.zeros(1 + len(self._plan.loops), np.int32)
+        zeros = np.zeros(Count.LOOPS + len(self._plan.loops), np.int32)
         self._counts_buffer, shared = self._device.shared_buffer(zeros.nbytes)
         cl.enqueue_copy(self._device.queue, self._counts_buffer, zeros)
         self._counts = zeros if shared is None else shared.view(np.int32)
@@ -95,8 +96,8 @@ class RegionKernel:
 
     def _check(self) -> None:
         """Raise ModelError where a loop ran too often."""
-        if self._counts[0]:
-            loop, zero = self._plan.loops[self._counts[0] - 1], np.int32(0)
+        if number := self._counts[Count.ENDLESS]:
+            loop, zero = self._plan.loops[number - 1], np.int32(0)
             cl.enqueue_fill_buffer(self._device.queue, self._counts_buffer, zero, 0, self._counts.nbytes)
             assert self._most is not None
             raise too_many_iterations(loop, self._most)
@@ -110,7 +111,7 @@ class RegionKernel:
 
 def _shifts(plan: Plan) -> Array:
     """region.cl's shifts at the beginning: every loop reads its first set."""
-    shifts = np.zeros(2 + 2 * len(plan.loops), np.uint64)
+    shifts = np.zeros(Shift.SETS + 2 * len(plan.loops), np.uint64)
     for slot in plan.slots.values():
-        shifts[3 + 2 * slot.loop] = slot.set_bytes
+        shifts[Shift.SETS + 2 * slot.loop + 1] = slot.set_bytes
     return shifts

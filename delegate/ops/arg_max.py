@@ -6,7 +6,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Step
 from litecl.delegate.kit.claims import C_TYPES, NUMBERS, QUANTIZED, Claim, constant, integers, typed
-from litecl.delegate.kit.shares import chunks
+from litecl.delegate.kit.schedule import chunks
 from litecl.interpreter.graph import Shape
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.arg_max import ARG_MAX, ARG_MIN
@@ -31,10 +31,10 @@ def _arg(op: Op, comparison: str) -> ClOp:
         x, (y,) = call.input(0), call.outputs
         (axis,) = integers(call.input(1).data)
         outer, length, inner = _sizes(x.shape, axis)
-        share = chunks(outer * inner, call.target, work=length)
+        share = chunks("arg_max", outer * inner, call.target, work=length)
         args = (x, y, *share.args, np.int32(length), np.int32(inner))
         defines = {"T": C_TYPES[x.spec.type], "R": C_TYPES[y.spec.type], "OP": comparison}
-        return [share.launch("arg_max", "arg_max", args, defines, x.spec.size)]
+        return [share.launch("arg_max", args, defines, x.spec.size)]
 
     return ClOp(op, claim=_claim(*_ORDERED, quantized=True), lower=lower)
 
@@ -43,10 +43,10 @@ def _lower_cumsum(call: Call) -> list[Step]:
     x, (y,), reverse = call.input(0), call.outputs, call.options.reverse
     (axis,) = integers(call.input(1).data)
     outer, length, inner = _sizes(x.shape, axis)
-    share = chunks(outer * inner, call.target, work=length)
+    share = chunks("cumsum", outer * inner, call.target, work=length)
     first, step = (length - 1, -1) if reverse else (0, 1)
     sizes = (np.int32(value) for value in (length, inner, first, step, call.options.exclusive))
-    return [share.launch("cumsum", "cumsum", (x, y, *share.args, *sizes), {"T": C_TYPES[x.spec.type]}, x.spec.size)]
+    return [share.launch("cumsum", (x, y, *share.args, *sizes), {"T": C_TYPES[x.spec.type]}, x.spec.size)]
 
 
 CL_OPS = (

@@ -4,7 +4,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Scratch, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.matmul.gemm import Product, gemm
+from litecl.delegate.matmul.gemm import Begin, Product, gemm
 from litecl.delegate.matmul.packing import Strided, pack, packed_bias, panels, stored
 from litecl.delegate.matmul.tile import Tile, tile_for
 from litecl.interpreter.graph import Shape
@@ -19,13 +19,13 @@ def _lower(call: Call) -> list[Step]:
     x_batch, y_batch = x.shape[:-2], y.shape[:-2]
     if np.prod(y_batch) == 1:  # one y for all: the rows of all products are rows of one
         batch, x_batch, y_batch, rows = (), (), (), out.spec.size // columns
-    tile = tile_for(call.target, rows, columns)
+    tile = tile_for("gemm", call.target, rows, columns)
     left, transposing = _rows_first(call, depth)
     right, packing = _panels(call, tile, depth, columns)
     bias, _ = packed_bias(None, columns, 1, tile.panel, call.target)
     padded = -(-columns // tile.panel) * tile.panel
-    offsets = zip(_offsets(x_batch, batch, rows * depth), _offsets(y_batch, batch, depth * padded), strict=True)
-    product = Product(rows, columns, depth, tuple(offsets))
+    begins = map(Begin, _offsets(x_batch, batch, rows * depth), _offsets(y_batch, batch, depth * padded))
+    product = Product(rows, columns, depth, tuple(begins))
     launch = gemm(product, tile, call.target, left, right, bias, out, call.activation, call.residual)
     return [*transposing, *packing, launch]
 

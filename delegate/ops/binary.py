@@ -21,7 +21,7 @@ from litecl.delegate.kit.claims import (
     takes,
     typed,
 )
-from litecl.delegate.kit.shares import elements
+from litecl.delegate.kit.schedule import elements
 from litecl.delegate.kit.strided import Walk, long_rows, view, view_of, walk
 from litecl.delegate.quantized.integers import alike
 from litecl.interpreter.graph import Array, Shape, TensorSpec
@@ -39,9 +39,9 @@ _COMPARABLE = takes(*NUMBERS, *_BYTES, _BOOL)
 
 def _launch(call: Call, function: str, a: Operand, b: Operand, c: Operand, activation: Activation) -> Launch:
     a, b, path = together(a, b, c)
-    share = elements(c.spec.size, call.target)
+    share = elements("binary", c.spec.size, call.target)
     args: tuple[Arg, ...] = (a, b, c, path.table, *share.args, *path.arguments, *_bounds(a.spec.type, activation))
-    return share.launch("binary", "binary", args, _defines(function, a.spec, c.spec, activation), c.spec.size)
+    return share.launch("binary", args, _defines(function, a.spec, c.spec, activation), c.spec.size)
 
 
 def together(a: Operand, b: Operand, c: Operand) -> tuple[Operand, Operand, Walk]:

@@ -4,7 +4,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Step
 from litecl.delegate.kit.claims import C_TYPES, of, stored, takes
-from litecl.delegate.kit.shares import elements
+from litecl.delegate.kit.schedule import elements
 from litecl.interpreter.kit.types import limits
 from litecl.interpreter.ops.cast import CAST
 from litecl.interpreter.schema import TensorType
@@ -12,11 +12,11 @@ from litecl.interpreter.schema import TensorType
 
 def _lower(call: Call) -> list[Step]:
     x, (y,) = call.input(0), call.outputs
-    share = elements(y.spec.size, call.target)
+    share = elements("cast", y.spec.size, call.target)
     least, most = limits(stored(y.spec.type))
     args = (x, y, *share.args, np.float32(float(most) + 1), of(y.spec.type, least), of(y.spec.type, most))
     defines = {"T": C_TYPES[x.spec.type], "R": C_TYPES[y.spec.type], "OP": _conversion(x.spec.type, y.spec.type)}
-    return [share.launch("cast", "cast", args, defines)]
+    return [share.launch("cast", args, defines)]
 
 
 def _conversion(from_: TensorType, to: TensorType) -> str:

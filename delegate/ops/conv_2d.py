@@ -2,18 +2,20 @@
 convolution where every channel is a group, and for all others a product that gathers its rows."""
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Const, Launch, Operand, Pads, Refusal, Step, Target
+from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Const, Launch, Operand, Refusal, Step, Target
 from litecl.delegate.kit import claims
+from litecl.delegate.kit.shared import const
 from litecl.delegate.matmul.gemm import Product, gemm
+from litecl.delegate.matmul.geometry import Geometry, geometry
 from litecl.delegate.matmul.packing import packed_bias, packed_rows, stored_as
 from litecl.delegate.matmul.tile import Tile, flops, grid_for, tile_for
 from litecl.delegate.matmul.winograd import suits, winograd
 from litecl.delegate.ops import depthwise_conv_2d
-from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions, windows
 from litecl.interpreter.schema import TensorType
 
@@ -21,44 +23,39 @@ _FEW_CHANNELS = 4
 
 
 @dataclass(frozen=True)
-class Geometry:
-    """The struct of this name in kernels_cl/conv_2d.cl, field by field."""
+class Placement:
+    """Where the pixels that a window makes lie in an image of ``height`` x ``width``: every step-th from first on.
+
+    pixel_step: elements from one pixel of the image to the next.
+    """
 
     height: int
     width: int
-    channels: int
-    group_channels: int
-    kernel_height: int
-    kernel_width: int
-    stride_y: int
-    stride_x: int
-    dilation_y: int
-    dilation_x: int
-    pad_y: int
-    pad_x: int
-    pixels: int
-    grid_height: int
-    grid_width: int
-    out_height: int
-    out_width: int
     step_y: int
     step_x: int
     first_y: int
     first_x: int
-    columns: int
-    group_columns: int
-    out_step: int = 0
-    item_rows: int = 0
-    item_columns: int = 0
+    pixel_step: int
 
-    @property
-    def depth(self) -> int:
-        """Length of the dot product that an output element is."""
-        return self.kernel_height * self.kernel_width * self.group_channels
+
+@dataclass(frozen=True)
+class Convolution:
+    """What conv_2d.cl is told of a convolution: the window, where results lie, and a work-item's share."""
+
+    window: Geometry
+    out: Placement
+    item_rows: int
+    item_columns: int
+
+
+def whole(out: Operand) -> Placement:
+    """Return the placement of pixels that fill an image."""
+    return Placement(out.shape[1], out.shape[2], 1, 1, 0, 0, out.step)
 
 
 def convolution(
-    geometry: Geometry,
+    g: Geometry,
+    placement: Placement,
     tile: Tile,
     target: Target,
     x: Operand,
@@ -69,18 +66,13 @@ def convolution(
     residual: Operand | None = None,
 ) -> Launch:
     """The launch of conv_2d.cl, for weights and bias packed for ``tile``."""
-    g = geometry
-    groups = g.columns // g.group_columns
-    grid = grid_for(tile, target, g.pixels, g.group_columns, g.depth, groups)
-    shape = astuple(replace(g, out_step=out.step, item_rows=grid.item_rows, item_columns=grid.item_columns))
+    grid = grid_for("conv_2d", tile, target, g.pixels, g.group_columns, g.depth, g.groups)
+    shape = const(Convolution(g, placement, *grid.shares))
     zeros = np.zeros(max(1, g.kernel_width * g.group_channels), np.float32)
     operands = (x, weights, bias, Const(zeros), bias if residual is None else residual, out)
-    return Launch(
+    return grid.launch(
         "conv_2d",
-        "conv_2d",
-        (*operands, Const(np.array(shape, np.int32)), np.int32(residual is not None), *activation.bounds),
-        grid.global_size,
-        grid.local_size,
+        (*operands, shape, np.int32(residual is not None), *activation.bounds),
         tile.defines | stored_as(weights) | _neighbours(g) | activation.defines,
         flops(g.pixels, g.columns, g.depth),
     )
@@ -98,21 +90,18 @@ def _claim(options: Conv2DOptions, inputs: claims.Specs, outputs: Sequence[Tenso
 
 def _lower(call: Call) -> list[Step]:
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
-    g = _geometry(call)
+    g = _geometry(call, x.shape, filter_.shape)
     plain = call.residual is None and out.row_step is None
     if g.group_channels == 1 < g.channels and filter_.data is not None and plain:
         return depthwise_conv_2d.lower(replace(call, inputs=(x, _by_tap(filter_.data), *call.inputs[2:])))
-    window = (g.kernel_height, g.kernel_width)
-    if g.group_channels == g.channels and (g.stride_y, g.stride_x) == (1, 1):
-        if window == (1, 1) and call.pads == Pads():
-            return _product(call)
-        if window == (3, 3) and (g.dilation_y, g.dilation_x) == (1, 1) and suits(call.target, filter_, out):
-            return [*winograd(call, (g.pad_y, g.pad_x))]
-    tile = tile_for(call.target, g.pixels, g.group_columns, narrow=True)
-    groups = g.columns // g.group_columns
-    weights, packing = packed_rows(filter_, groups, tile.panel, call.target)
-    bias, padding = packed_bias(_bias(call), g.group_columns, groups, tile.panel, call.target)
-    launch = convolution(g, tile, call.target, x, weights, bias, out, call.activation, call.residual)
+    if g.is_matrix:
+        return _product(call)
+    if suits(g, call.target, filter_):
+        return [*winograd(call, g)]
+    tile = tile_for("conv_2d", call.target, g.pixels, g.group_columns, narrow=True)
+    weights, packing = packed_rows(filter_, g.groups, tile.panel, call.target)
+    bias, padding = packed_bias(_bias(call), g.group_columns, g.groups, tile.panel, call.target)
+    launch = convolution(g, whole(out), tile, call.target, x, weights, bias, out, call.activation, call.residual)
     return [*packing, *padding, launch]
 
 
@@ -122,35 +111,8 @@ def _by_tap(weights: Array) -> Operand:
     return Operand(TensorSpec(TensorType.FLOAT32, data.shape, data=data))
 
 
-def _geometry(call: Call) -> Geometry:
-    """The geometry of a plain convolution, whose output is the whole grid."""
-    x, filter_, out = call.input(0).shape, call.input(1).shape, call.outputs[0].shape
-    vertical, horizontal = windows(call.options, call.image, filter_)
-    return Geometry(
-        height=x[1],
-        width=x[2],
-        channels=x[3],
-        group_channels=filter_[3],
-        kernel_height=filter_[1],
-        kernel_width=filter_[2],
-        stride_y=vertical.stride,
-        stride_x=horizontal.stride,
-        dilation_y=vertical.dilation,
-        dilation_x=horizontal.dilation,
-        pad_y=vertical.before + call.pads.top,
-        pad_x=horizontal.before + call.pads.left,
-        pixels=out[0] * out[1] * out[2],
-        grid_height=out[1],
-        grid_width=out[2],
-        out_height=out[1],
-        out_width=out[2],
-        step_y=1,
-        step_x=1,
-        first_y=0,
-        first_x=0,
-        columns=filter_[0],
-        group_columns=filter_[0] * filter_[3] // x[3],
-    )
+def _geometry(call: Call, x: Shape, filter_: Shape) -> Geometry:
+    return geometry(windows(call.options, call.image, filter_), x, filter_[3], filter_[0], call.pads)
 
 
 def _product(call: Call) -> list[Step]:
@@ -158,7 +120,7 @@ def _product(call: Call) -> list[Step]:
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
     columns, depth = filter_.shape[0], filter_.shape[3]
     rows = x.spec.size // depth
-    tile = tile_for(call.target, rows, columns, narrow=True)
+    tile = tile_for("gemm", call.target, rows, columns, narrow=True)
     weights, packing = packed_rows(filter_, 1, tile.panel, call.target)
     bias, padding = packed_bias(_bias(call), columns, 1, tile.panel, call.target)
     product = Product(rows, columns, depth)

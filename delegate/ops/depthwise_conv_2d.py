@@ -1,44 +1,30 @@
 """DEPTHWISE_CONV_2D on the device."""
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Step, Target
 from litecl.delegate.kit import claims
+from litecl.delegate.kit.schedule import filled, grid, rows_of, schedule_of
+from litecl.delegate.kit.shared import const
+from litecl.delegate.matmul.geometry import Geometry, geometry
 from litecl.delegate.matmul.packing import Strided, pack
 from litecl.delegate.matmul.tile import flops
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions, windows
 
-_PIXELS = (4, 5, 6, 3)  # columns of the output that a piece may compute, the best first
 _WIDEST_UNROLLED = 7
-_CACHE_BYTES = 24576  # rows of a block of channels that stay in the first-level cache from one output row to the next
+_KERNEL = "depthwise_conv_2d"
 _LEAST_BLOCK = 64  # channels: shorter runs of memory cost more than the cache gains
-_ITEM_FLOPS = 3e5
-_ITEMS_PER_UNIT = 8
 
 
 @dataclass(frozen=True)
-class Geometry:
-    """The struct of this name in kernels_cl/depthwise_conv_2d.cl, field by field."""
+class Depthwise:
+    """What depthwise_conv_2d.cl is told of a convolution: the window, and a work-item's share."""
 
-    height: int
-    width: int
-    channels: int
-    multiplier: int
-    kernel_height: int
-    kernel_width: int
-    stride_y: int
-    stride_x: int
-    dilation_y: int
-    dilation_x: int
-    pad_y: int
-    pad_x: int
-    rows: int
-    out_height: int
-    out_width: int
+    window: Geometry
     item_rows: int
     item_pixels: int
     item_channels: int
@@ -56,15 +42,14 @@ def lower(call: Call) -> list[Step]:
     taps = filter_.shape[1] * filter_.shape[2]
     weights, packing = _by_multiplier(filter_, taps, channels, multiplier, call.target)
     bias, padding = _bias(call, channels, multiplier)
-    work = 2 * out.spec.size * taps
-    items = _items(call, work)
-    geometry = _geometry(call, multiplier, items)
-    launch = Launch(
+    g = geometry(windows(call.options, call.image, filter_.shape), x.shape, 1, filter_.shape[3], call.pads)
+    pixels = rows_of(_KERNEL, call.target, g.out_width)
+    items = _items(g, pixels, call.target)
+    counts = (g.channels, g.images * g.out_height, g.out_width)
+    launch = grid(_KERNEL, call.target, counts, (items.item_channels, items.item_rows, items.item_pixels)).launch(
         "depthwise_conv_2d",
-        "depthwise_conv_2d",
-        (x, weights, bias, out, Const(np.array(astuple(geometry), np.int32)), *call.activation.bounds),
-        *_grid(geometry, call.target),
-        _defines(geometry, call.target) | call.activation.defines,
+        (x, weights, bias, out, const(items), *call.activation.bounds),
+        _defines(g, pixels, call.target) | call.activation.defines,
         flops(out.spec.size, taps),
     )
     return [*packing, *padding, launch]
@@ -91,60 +76,19 @@ def _bias(call: Call, channels: int, multiplier: int) -> tuple[Arg, list[Launch]
     return _by_multiplier(bias, 1, channels, multiplier, call.target)
 
 
-def _items(call: Call, work: int) -> tuple[int, int, int]:
-    """Output rows, output columns and channels of a work-item."""
-    x, filter_, out = call.input(0), call.input(1), call.outputs[0]
-    rows, width, channels = out.shape[0] * out.shape[1], out.shape[2], x.shape[3]
-    if call.target.kind == "gpu":
-        return 1, _PIXELS[0], _width(channels, call.target)
-    fits = _CACHE_BYTES // (4 * filter_.shape[1] * x.shape[2])
-    block = fits // call.target.vector_width * call.target.vector_width
-    if block < _LEAST_BLOCK:
-        block = channels
-    blocks = -(-channels // block)
-    wanted = min(_ITEM_FLOPS, work / (call.target.compute_units * _ITEMS_PER_UNIT))
-    return max(1, min(rows, round(rows * blocks * wanted / work))), width, min(block, channels)
+def _items(g: Geometry, pixels: int, target: Target) -> Depthwise:
+    """A work-item's share: all columns of some rows, of as many channels as stay near from one row to the next."""
+    if target.kind == "gpu":
+        return Depthwise(g, 1, pixels, _width(g.channels, target))
+    width = target.vector_width
+    block = schedule_of(_KERNEL, target).near_bytes // (4 * g.kernel_height * g.width) // width * width
+    block = min(g.channels, block) if block >= _LEAST_BLOCK else g.channels
+    rows, blocks = g.images * g.out_height, -(-g.channels // block)
+    work = flops(rows, g.out_width, g.columns, g.taps) / (rows * blocks)
+    return Depthwise(g, filled(_KERNEL, target, rows, blocks, work), g.out_width, block)
 
 
-def _geometry(call: Call, multiplier: int, items: tuple[int, int, int]) -> Geometry:
-    x, filter_, out = call.input(0).shape, call.input(1).shape, call.outputs[0].shape
-    vertical, horizontal = windows(call.options, call.image, filter_)
-    return Geometry(
-        height=x[1],
-        width=x[2],
-        channels=x[3],
-        multiplier=multiplier,
-        kernel_height=filter_[1],
-        kernel_width=filter_[2],
-        stride_y=vertical.stride,
-        stride_x=horizontal.stride,
-        dilation_y=vertical.dilation,
-        dilation_x=horizontal.dilation,
-        pad_y=vertical.before + call.pads.top,
-        pad_x=horizontal.before + call.pads.left,
-        rows=out[0] * out[1],
-        out_height=out[1],
-        out_width=out[2],
-        item_rows=items[0],
-        item_pixels=items[1],
-        item_channels=items[2],
-    )
-
-
-def _grid(g: Geometry, target: Target) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Global and local size: blocks of channels, rows, columns."""
-    rows, pixels = -(-g.rows // g.item_rows), -(-g.out_width // g.item_pixels)
-    blocks = -(-g.channels // g.item_channels)
-    if target.kind == "cpu":
-        return (blocks, rows, pixels), (1, 1, 1)
-    wide = min(64, target.max_work_group_size, 1 << (blocks - 1).bit_length())
-    tall = max(1, min(64, target.max_work_group_size) // wide)
-    return (-(-blocks // wide) * wide, -(-rows // tall) * tall, pixels), (wide, tall, 1)
-
-
-def _defines(g: Geometry, target: Target) -> dict[str, str | int | float]:
-    whole = target.kind == "gpu"  # a work-item's columns
-    pixels = _PIXELS[0] if whole else min(_PIXELS, key=lambda n: -(-g.out_width // n) * n)
+def _defines(g: Geometry, pixels: int, target: Target) -> dict[str, str | int | float]:
     defines: dict[str, str | int | float] = {"PIXELS": pixels}
     if g.dilation_x == 1 and g.kernel_width <= _WIDEST_UNROLLED and g.stride_x <= 2:
         defines |= {"KERNEL_WIDTH": g.kernel_width, "STRIDE_X": g.stride_x}

@@ -6,15 +6,13 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.shares import chunks
+from litecl.delegate.kit.schedule import chunks, rows_of
 from litecl.delegate.matmul.gemm import Product, gemm
 from litecl.delegate.matmul.packing import CACHED_WEIGHTS, packed_bias, packed_rows, stored, stored_as
 from litecl.delegate.matmul.tile import flops, tile_for
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
-
-_DOTS_AT_ONCE = 4
 
 
 def _claim(options: FullyConnectedOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -29,7 +27,7 @@ def _lower(call: Call) -> list[Step]:
     rows = x.spec.size // depth
     if rows == 1 and call.target.kind == "cpu" and (weights.data is None or weights.spec.size > CACHED_WEIGHTS):
         return [_dots(call, columns, depth)]  # its sums over lanes cost more than packing does where weights are cached
-    tile = tile_for(call.target, rows, columns)
+    tile = tile_for("gemm", call.target, rows, columns)
     packed, packing = packed_rows(weights, 1, tile.panel, call.target)
     bias, padding = packed_bias(_bias(call), columns, 1, tile.panel, call.target)
     product = Product(rows, columns, depth)
@@ -39,7 +37,8 @@ def _lower(call: Call) -> list[Step]:
 
 def _dots(call: Call, columns: int, depth: int) -> Launch:
     bias = _bias(call)
-    share = chunks(columns, call.target, step=_DOTS_AT_ONCE, work=depth)
+    dots = rows_of("fully_connected", call.target, columns)
+    share = chunks("fully_connected", columns, call.target, step=dots, work=depth)
     nothing = Const(np.zeros(1, np.float32))
     values = call.input(1).data
     weights: Arg = call.input(1) if values is None or not call.target.half_weights else stored(values, call.target)
@@ -47,9 +46,8 @@ def _dots(call: Call, columns: int, depth: int) -> Launch:
     flags = (np.int32(bias is not None), np.int32(call.residual is not None))
     return share.launch(
         "fully_connected",
-        "fully_connected",
         (*operands, *share.args, np.int32(depth), *flags, *call.activation.bounds),
-        call.activation.defines | stored_as(weights) | {"MR": str(_DOTS_AT_ONCE)},
+        call.activation.defines | stored_as(weights) | {"MR": str(dots)},
         flops(columns, depth),
     )
 

@@ -2,18 +2,28 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Refusal, Step
 from litecl.delegate.kit.claims import C_TYPES, Specs, bits, given, moves
-from litecl.delegate.kit.shares import chunks, elements
+from litecl.delegate.kit.schedule import chunks, elements
+from litecl.delegate.kit.shared import packed
 from litecl.delegate.kit.strided import dense
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
 from litecl.interpreter.ops.gather import GATHER, GATHER_ND
 from litecl.interpreter.ops.one_hot import ONE_HOT
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A dimension of an array that is indexed."""
+
+    size: int
+    stride: int
 
 
 def _defines(x: Operand, indices: Operand) -> dict[str, str]:
@@ -52,11 +62,9 @@ def _gather(call: Call, x: Operand, positions: Operand, axis: int, batch: int) -
     outer, inner = math.prod(x.shape[batch:axis]), math.prod(x.shape[axis + 1 :])
     count = math.prod(positions.shape[batch:])
     rows = math.prod(x.shape[:batch]) * outer * count
-    share = chunks(rows, call.target, work=inner)
+    share = chunks("gather", rows, call.target, work=inner)
     sizes = (np.int32(size) for size in (outer, x.shape[axis], inner, count))
-    return [
-        share.launch("gather", "gather", (x, positions, *call.outputs, *share.args, *sizes), _defines(x, positions))
-    ]
+    return [share.launch("gather", (x, positions, *call.outputs, *share.args, *sizes), _defines(x, positions))]
 
 
 def _lower_gather(call: Call) -> list[Step]:
@@ -74,19 +82,19 @@ def _lower_gather_nd(call: Call) -> list[Step]:
     x, indices, (y,) = call.input(0), call.input(1), call.outputs
     depth = indices.shape[-1]
     inner = math.prod(x.shape[depth:])
-    table = Const(np.array([*x.shape[:depth], *dense(x.shape)[:depth]], np.int32))
-    share = chunks(y.spec.size // inner, call.target, work=inner)
-    args = (x, indices, y, table, *share.args, np.int32(depth), np.int32(inner))
-    return [share.launch("gather", "gather_nd", args, _defines(x, indices))]
+    axes = map(Axis, x.shape[:depth], dense(x.shape)[:depth])
+    share = chunks("gather", y.spec.size // inner, call.target, work=inner)
+    args = (x, indices, y, Const(packed(Axis, axes)), *share.args, np.int32(depth), np.int32(inner))
+    return [share.launch("gather_nd", args, _defines(x, indices))]
 
 
 def _lower_one_hot(call: Call) -> list[Step]:
     indices, on, off, (y,) = call.input(0), call.input(2), call.input(3), call.outputs
     axis = call.options.axis % len(y.shape)
     inner: Shape = y.shape[axis + 1 :]
-    share = elements(y.spec.size, call.target)
+    share = elements("one_hot", y.spec.size, call.target)
     args = (indices, on, off, y, *share.args, np.int32(y.shape[axis]), np.int32(math.prod(inner)))
-    return [share.launch("one_hot", "one_hot", args, {"T": bits(y.spec), "I": C_TYPES[indices.spec.type]})]
+    return [share.launch("one_hot", args, {"T": bits(y.spec), "I": C_TYPES[indices.spec.type]})]
 
 
 CL_OPS = (

@@ -6,7 +6,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Activation, Call, ClOp, Refusal, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.shares import chunks
+from litecl.delegate.kit.schedule import chunks
 from litecl.delegate.matmul.gemm import Product, gemm
 from litecl.delegate.matmul.packing import packed_bias, packed_rows
 from litecl.delegate.matmul.tile import tile_for
@@ -32,19 +32,17 @@ def _lower_basic(call: Call) -> list[Step]:
     x, h, weights, bias, c = (call.input(i) for i in range(5))
     h_out, c_out, joined, sums, h_next, c_next = call.outputs
     (batch, depth), units = x.shape, h.shape[1]
-    share = chunks(batch, call.target, work=depth + units)
-    tile = tile_for(call.target, batch, 4 * units)
+    share = chunks("basic_lstm", batch, call.target, work=depth + units)
+    tile = tile_for("gemm", call.target, batch, 4 * units)
     packed, packing = packed_rows(weights, 1, tile.panel, call.target)
     start, padding = packed_bias(bias, 4 * units, 1, tile.panel, call.target)
     product = Product(batch, 4 * units, depth + units)
     return [
-        share.launch("basic_lstm", "join_inputs", (x, h, joined, *share.args, np.int32(depth), np.int32(units)), {}),
+        share.launch("join_inputs", (x, h, joined, *share.args, np.int32(depth), np.int32(units)), {}),
         *packing,
         *padding,
         gemm(product, tile, call.target, joined, packed, start, sums, Activation()),
-        share.launch(
-            "basic_lstm", "finish_step", (sums, c, h_out, c_out, h_next, c_next, *share.args, np.int32(units)), {}
-        ),
+        share.launch("finish_step", (sums, c, h_out, c_out, h_next, c_next, *share.args, np.int32(units)), {}),
     ]
 
 

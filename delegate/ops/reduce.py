@@ -22,15 +22,13 @@ from litecl.delegate.kit.claims import (
     stored,
     typed,
 )
-from litecl.delegate.kit.shares import chunks
+from litecl.delegate.kit.schedule import chunks, even_pieces
 from litecl.delegate.quantized.integers import alike
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.kit.types import limits
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import reduce
 from litecl.interpreter.schema import TensorType
-
-_FEW, _LONG_LINE = 256, 4096  # on a GPU: results too few to keep it busy, lines worth sharing out
 
 
 @dataclass(frozen=True)
@@ -74,9 +72,7 @@ def _stages(shape: Shape, axes: Sequence[int], target: Target) -> list[_Stage]:
 
 def _shared_out(stage: _Stage, target: Target) -> list[_Stage]:
     """A GPU takes a long line in two steps: parts of it, then the results of the parts."""
-    if target.kind == "cpu" or stage.outer * stage.inner > _FEW or stage.length < _LONG_LINE:
-        return [stage]
-    parts = max(part for part in range(1, 1025) if stage.length % part == 0)
+    parts = even_pieces("reduce", target, stage.outer * stage.inner, stage.length)
     first = _Stage(stage.outer * parts, stage.length // parts, stage.inner)
     return [first, _Stage(stage.outer, parts, stage.inner)] if parts > 1 else [stage]
 
@@ -126,6 +122,7 @@ def _launch(
     if divisor is not None:
         defines["MEAN"] = 1
     share = chunks(
+        "reduce",
         stage.outer * stage.inner,
         target,
         step=1 if stage.inner == 1 else min(stage.inner, target.vector_width),
@@ -134,7 +131,7 @@ def _launch(
     sizes = np.int32(stage.length), np.int32(stage.inner)
     args = (source, into, *share.args, *sizes, reduction.first(types[1]), of(types[1], divisor or 1))
     entry = "reduce_rows" if stage.inner == 1 else "reduce_columns"
-    return share.launch("reduce", entry, args, defines, stage.outer * stage.length * stage.inner)
+    return share.launch(entry, args, defines, stage.outer * stage.length * stage.inner)
 
 
 def _cl_op(op: Op, reduction: _Reduction, *allowed: TensorType) -> ClOp:

@@ -1,13 +1,15 @@
 """RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR, from tables of the positions that the interpreter computes."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Refusal, Step
 from litecl.delegate.kit.claims import C_TYPES, FLOAT, QUANTIZED, Specs, bits, moves, typed
-from litecl.delegate.kit.shares import Chunks, chunks
+from litecl.delegate.kit.schedule import Chunks, chunks
+from litecl.delegate.kit.shared import packed
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.resize import (
     RESIZE_BILINEAR,
@@ -19,17 +21,25 @@ from litecl.interpreter.ops.resize import (
 from litecl.interpreter.schema import TensorType
 
 
-def _share(call: Call) -> Chunks:
+def _share(kernel: str, call: Call) -> Chunks:
     *_, channels = call.outputs[0].shape
-    return chunks(call.outputs[0].spec.size // channels, call.target, work=channels)
+    return chunks(kernel, call.outputs[0].spec.size // channels, call.target, work=channels)
 
 
 def _sizes(call: Call) -> tuple[np.int32, ...]:
     return tuple(np.int32(size) for size in (*call.input(0).shape[1:], *call.outputs[0].shape[1:3]))
 
 
-def _integers(*columns: Array) -> Const:
-    return Const(np.stack(columns, axis=-1).astype(np.int32))
+@dataclass(frozen=True)
+class Between:
+    """The two positions of the input between which one of the output lies."""
+
+    lower: int
+    upper: int
+
+
+def _between(lower: Array, upper: Array) -> Const:
+    return Const(packed(Between, map(Between, lower.tolist(), upper.tolist())))
 
 
 # Types of sums and weights in quantized_resize.cl, by the type of the elements.
@@ -42,16 +52,16 @@ def _lower_integers(call: Call) -> list[Step]:
     sides = [
         (interpolation if real else fixed_interpolation)(call.options, x.shape[axis], y.shape[axis]) for axis in (1, 2)
     ]
-    tables: list[Arg] = [_integers(lower, upper) for lower, upper, _ in sides]
+    tables: list[Arg] = [_between(lower, upper) for lower, upper, _ in sides]
     tables += [Const(distance.astype(np.float32 if real else np.int32)) for _, _, distance in sides]
-    share = _share(call)
+    share = _share("quantized_resize", call)
     of_reals: dict[str, str | int] = {"A": "float", "W": "float", "ONE": 1, "FLOATING": 1}
     defines: dict[str, str | int] = of_reals if real else {"A": _SUMS[x.spec.type], "W": "int", "ONE": 1024}
     if x.spec.type == TensorType.INT16:
         defines["WORDS"] = 1
     args = (x, y, *tables, *share.args, *_sizes(call))
     defines["T"] = C_TYPES[x.spec.type]
-    return [share.launch("quantized_resize", "quantized_bilinear", args, defines, 8 * y.spec.size)]
+    return [share.launch("quantized_bilinear", args, defines, 8 * y.spec.size)]
 
 
 def _lower_bilinear(call: Call) -> list[Step]:
@@ -59,18 +69,18 @@ def _lower_bilinear(call: Call) -> list[Step]:
     if x.spec.type in QUANTIZED:
         return _lower_integers(call)
     sides = [interpolation(call.options, x.shape[axis], y.shape[axis]) for axis in (1, 2)]
-    tables: list[Arg] = [_integers(lower, upper) for lower, upper, _ in sides]
+    tables: list[Arg] = [_between(lower, upper) for lower, upper, _ in sides]
     tables += [Const(distance.astype(np.float32)) for _, _, distance in sides]
-    share = _share(call)
+    share = _share("resize", call)
     defines: dict[str, str | int] = {"T": "float", "BILINEAR": 1}
-    return [share.launch("resize", "bilinear", (x, y, *tables, *share.args, *_sizes(call)), defines, 8 * y.spec.size)]
+    return [share.launch("bilinear", (x, y, *tables, *share.args, *_sizes(call)), defines, 8 * y.spec.size)]
 
 
 def _lower_nearest(call: Call) -> list[Step]:
     x, (y,) = call.input(0), call.outputs
-    tables = [_integers(nearest(call.options, x.shape[axis], y.shape[axis])) for axis in (1, 2)]
-    share = _share(call)
-    return [share.launch("resize", "nearest", (x, y, *tables, *share.args, *_sizes(call)), {"T": bits(x.spec)})]
+    tables = [Const(nearest(call.options, x.shape[axis], y.shape[axis]).astype(np.int32)) for axis in (1, 2)]
+    share = _share("resize", call)
+    return [share.launch("nearest", (x, y, *tables, *share.args, *_sizes(call)), {"T": bits(x.spec)})]
 
 
 def _claim_bilinear(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:

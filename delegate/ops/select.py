@@ -4,7 +4,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Step
 from litecl.delegate.kit.claims import bits, moves
-from litecl.delegate.kit.shares import elements
+from litecl.delegate.kit.schedule import elements
 from litecl.delegate.kit.strided import view, walk
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.select import SELECT, SELECT_V2
@@ -14,9 +14,9 @@ def _launch(call: Call, condition: Array) -> list[Step]:
     (y,) = call.outputs
     views = (condition, view(call.input(1).shape), view(call.input(2).shape))
     path = walk(*(np.broadcast_to(v, y.shape) for v in views))
-    share = elements(y.spec.size, call.target)
+    share = elements("select", y.spec.size, call.target)
     args: tuple[Arg, ...] = (*(call.input(i) for i in range(3)), y, path.table, *share.args, *path.arguments)
-    return [share.launch("select", "choose", args, {"T": bits(y.spec)})]
+    return [share.launch("choose", args, {"T": bits(y.spec)})]
 
 
 def _lower_select(call: Call) -> list[Step]:

@@ -12,16 +12,20 @@ import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Operand, Refusal, Step
 from litecl.delegate.kit import claims
+from litecl.delegate.matmul.geometry import Geometry, geometry
 from litecl.delegate.matmul.packing import packed_bias, panels, stored
 from litecl.delegate.matmul.tile import tile_for
-from litecl.delegate.ops.conv_2d import Geometry, convolution
-from litecl.interpreter.graph import TensorSpec
+from litecl.delegate.ops.conv_2d import Placement, convolution
+from litecl.interpreter.graph import Shape, TensorSpec
+from litecl.interpreter.kit.window import Window
 from litecl.interpreter.ops.transpose_conv import (
     CONVOLUTION_2D_TRANSPOSE_BIAS,
     TRANSPOSE_CONV,
     TransposeConvOptions,
-    geometry,
     offset,
+)
+from litecl.interpreter.ops.transpose_conv import (
+    geometry as transposed,
 )
 from litecl.interpreter.options import CustomOptions
 
@@ -54,43 +58,22 @@ def _lower(call: Call, x: Operand, bias: Operand | None, strides: tuple[int, int
     columns, kernel_height, kernel_width, _ = filter_.shape
     vertical = phases_of(kernel_height, strides[0], cut[0], out.shape[1])
     horizontal = phases_of(kernel_width, strides[1], cut[1], out.shape[2])
-    tile = tile_for(call.target, out.shape[0] * vertical[0].count * horizontal[0].count, columns)
+    tile = tile_for("conv_2d", call.target, out.shape[0] * vertical[0].count * horizontal[0].count, columns)
     padded, steps = packed_bias(bias, columns, 1, tile.panel, call.target)
     launches: list[Step] = [*steps]
     for v, h in product(vertical, horizontal):
         taps = filter_.data[:, v.taps][:, :, h.taps].reshape(columns, -1)
         weights = stored(panels(taps, tile.panel) if taps.size else np.zeros(1, np.float32), call.target)
-        shape = _geometry(x, out, v, h)
-        launches.append(convolution(shape, tile, call.target, x, weights, padded, out, call.activation))
+        g = window_of(x.shape, v, h, columns)
+        placement = Placement(out.shape[1], out.shape[2], v.stride, h.stride, v.first, h.first, out.step)
+        launches.append(convolution(g, placement, tile, call.target, x, weights, padded, out, call.activation))
     return launches
 
 
-def _geometry(x: Operand, out: Operand, v: Phase, h: Phase) -> Geometry:
-    return Geometry(
-        height=x.shape[1],
-        width=x.shape[2],
-        channels=x.shape[3],
-        group_channels=x.shape[3],
-        kernel_height=len(v.taps),
-        kernel_width=len(h.taps),
-        stride_y=1,
-        stride_x=1,
-        dilation_y=1,
-        dilation_x=1,
-        pad_y=v.pad,
-        pad_x=h.pad,
-        pixels=x.shape[0] * v.count * h.count,
-        grid_height=v.count,
-        grid_width=h.count,
-        out_height=out.shape[1],
-        out_width=out.shape[2],
-        step_y=v.stride,
-        step_x=h.stride,
-        first_y=v.first,
-        first_x=h.first,
-        columns=out.shape[3],
-        group_columns=out.shape[3],
-    )
+def window_of(x: Shape, v: Phase, h: Phase, columns: int) -> Geometry:
+    """Return the window of one phase over images of shape ``x``."""
+    windows = [Window(len(phase.taps), 1, 1, phase.pad, 0, phase.count) for phase in (v, h)]
+    return geometry((windows[0], windows[1]), x, x[3], columns)
 
 
 def _claim(options: TransposeConvOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -112,7 +95,7 @@ def _transpose_conv(call: Call) -> list[Step]:
 
 def _transpose_conv_bias(call: Call) -> list[Step]:
     x, filter_ = call.input(0), call.input(1)
-    shape = geometry(call.options, x.shape, filter_.shape)
+    shape = transposed(call.options, x.shape, filter_.shape)
     return _lower(call, x, call.inputs[2], shape.strides, shape.offsets)
 
 

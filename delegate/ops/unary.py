@@ -5,7 +5,7 @@ from typing import Any
 
 from litecl.delegate.cl_op import Activation, Call, ClOp, Launch, Step
 from litecl.delegate.kit.claims import C_TYPES, takes
-from litecl.delegate.kit.shares import elements
+from litecl.delegate.kit.schedule import elements
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import unary
 from litecl.interpreter.ops.gelu import GELU, GeluOptions
@@ -15,10 +15,10 @@ from litecl.interpreter.schema import TensorType
 
 def _launch(call: Call, function: str, activation: Activation) -> Launch:
     (y,) = call.outputs
-    share = elements(y.spec.size, call.target)
+    share = elements("unary", y.spec.size, call.target)
     defines = {"T": C_TYPES[y.spec.type], "OP": function, **activation.defines}
     args = (call.input(0), y, *share.args, *activation.bounds)
-    return share.launch("unary", "unary", args, defines, y.spec.size)
+    return share.launch("unary", args, defines, y.spec.size)
 
 
 def _function(op: Op, *others: TensorType, of_others: str | None = None) -> ClOp:

@@ -8,11 +8,12 @@ one kind share it in the cache.
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Launch, Operand
+from litecl.delegate.plan.region_tables import Control, Entry
 from litecl.delegate.plan.steps import Branch, Loop, Part, Steps, Work, works_of
 from litecl.interpreter.graph import Array
 
@@ -25,9 +26,6 @@ _SCALARS = {
     np.dtype(np.int16): "short",
 }
 
-
-# region.cl's codes of control flow.
-_BLOCK, _JUMP, _UNLESS, _WHILE, _REPEAT, _SWAP, _START, _COUNT = range(-1, -9, -1)
 
 _MOST = int(np.iinfo(np.int32).max)  # iterations that can be counted
 
@@ -79,13 +77,13 @@ class Function:
 
 @dataclass(frozen=True, eq=False)
 class RegionProgram:
-    """The functions of a region and its two tables, in region.cl's layout.
+    """The functions of a region, its entries and the arguments of its launches, in region.cl's layout.
 
     places: of how many entries progress is counted, those that all workers come to.
     """
 
     functions: tuple[Function, ...]
-    works: Array
+    works: tuple[Entry, ...]
     args: Array
     places: int
 
@@ -116,9 +114,8 @@ def region_program(
         return None
     for part in steps:
         tables.outermost(part)
-    return RegionProgram(
-        tuple(tables.functions), np.array(tables.works, np.int32), np.array(tables.args, np.uint64), tables.places
-    )
+    args = np.array(tables.args, np.uint64)
+    return RegionProgram(tuple(tables.functions), tuple(tables.works), args, tables.places)
 
 
 class _Tables:
@@ -127,7 +124,7 @@ class _Tables:
     def __init__(self, address: Callable[[Arg], int], most_iterations: int | None) -> None:
         self._address, self._most = address, most_iterations
         self.functions: dict[Function, int] = {}
-        self.works: list[list[int]] = []
+        self.works: list[Entry] = []
         self.args: list[int] = []
         self.places = 0
 
@@ -136,7 +133,7 @@ class _Tables:
         if isinstance(part, Work):
             self._work(part.launch)
         else:
-            block = self._control(_BLOCK)
+            block = self._control(Control.BLOCK)
             self._part(part)
             self._land(block)
         self.places += 1
@@ -154,9 +151,9 @@ class _Tables:
             self._part(part)
 
     def _branch(self, branch: Branch) -> None:
-        unless = self._under(_UNLESS, branch.predicate)
+        unless = self._under(Control.UNLESS, branch.predicate)
         self._steps(branch.then)
-        over = self._control(_JUMP)
+        over = self._control(Control.JUMP)
         self._land(unless)
         self._steps(branch.otherwise)
         self._land(over)
@@ -166,47 +163,50 @@ class _Tables:
         trips = loop.trips if loop.trips is not None and loop.trips <= _MOST else None
         counts = trips is not None or self._most is not None
         if counts:
-            self._control(_START, loop.number)
+            self._control(Control.START, loop=loop.number)
         if trips is None:
-            first = self._control(_JUMP)
+            first = self._control(Control.JUMP)
             start = self._body(loop, counts)
             self._land(first)
             self._steps(loop.condition)
-            self._under(_WHILE, loop.predicate, start)
+            self._under(Control.WHILE, loop.predicate, start)
         elif trips:
-            self._control(_REPEAT, self._body(loop, counts), loop.number, trips)
+            self._control(Control.REPEAT, to=self._body(loop, counts), loop=loop.number, times=trips)
 
     def _body(self, loop: Loop, counts: bool) -> int:
         """One iteration; where it starts."""
         start = len(self.works)
         if counts:
-            self._control(_COUNT, loop.number, _MOST if self._most is None else self._most)
+            times = _MOST if self._most is None else self._most
+            self._control(Control.COUNT, loop=loop.number, times=times)
         self._steps(loop.body)
         if loop.swaps:
-            self._control(_SWAP, loop.number)
+            self._control(Control.SWAP, loop=loop.number)
         return start
 
     def _work(self, launch: Launch) -> None:
         function = function_of(launch)
         assert function is not None
         case = self.functions.setdefault(function, len(self.functions))
-        self.works.append([case, *[*launch.global_size, 1, 1][:3], len(self.args), self.places])
+        x, y, z = [*launch.global_size, 1, 1][:3]
+        self.works.append(Entry(case, x, y, z, first_arg=len(self.args), place=self.places))
         self.args += [_bits(arg) if isinstance(arg, np.generic) else self._address(arg) for arg in launch.args]
 
-    def _control(self, code: int, *numbers: int) -> int:
-        """Adds an entry of control flow; its position."""
-        self.works.append([code, *[*numbers, 0, 0, 0][:3], len(self.args), self.places])
+    def _control(self, code: Control, *, to: int = 0, loop: int = 0, times: int = 0) -> int:
+        """Add an entry of control flow; return its position."""
+        entry = Entry(code, to=to, loop=loop, times=times, first_arg=len(self.args), place=self.places)
+        self.works.append(entry)
         return len(self.works) - 1
 
-    def _under(self, code: int, predicate: Operand, to: int = 0) -> int:
-        """An entry that goes somewhere if the predicate says so."""
-        entry = self._control(code, to)
+    def _under(self, code: Control, predicate: Operand, to: int = 0) -> int:
+        """Add an entry that goes somewhere if the predicate says so; return its position."""
+        entry = self._control(code, to=to)
         self.args.append(self._address(predicate))
         return entry
 
     def _land(self, entry: int) -> None:
         """Lets an entry go to where the table ends now."""
-        self.works[entry][1] = len(self.works)
+        self.works[entry] = replace(self.works[entry], to=len(self.works))
 
 
 def function_of(launch: Launch) -> Function | None:

@@ -7,14 +7,10 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Launch, Operand, Refusal, Scratch, Target
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.shares import Chunks, chunks
+from litecl.delegate.kit.schedule import Chunks, chunks, pieces
 from litecl.interpreter.arithmetic import hybrid
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.schema import TensorType
-
-_ITEMS_PER_UNIT = 4
-_LEAST_PART = {"cpu": 4096, "gpu": 256}  # elements that are worth a work-item of their own
-_MOST_PARTS = 64  # each work-item looks at the ranges of all
 
 
 def applies(inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> bool:
@@ -80,18 +76,14 @@ def _launches(
     ranges = Scratch(8 * share.n)
     sizes = (*share.args, np.int32(length), np.int32(parts), np.int32(part_length))
     return [
-        share.launch("quantize_rows", "find_ranges", (x, ranges, *sizes), {}, x.spec.size),
-        share.launch("quantize_rows", entry, (x, ranges, *made, *sizes, np.int32(asymmetric)), {}, x.spec.size),
+        share.launch("find_ranges", (x, ranges, *sizes), {}, x.spec.size),
+        share.launch(entry, (x, ranges, *made, *sizes, np.int32(asymmetric)), {}, x.spec.size),
     ]
 
 
 def _parts(count: int, length: int, target: Target) -> tuple[Chunks, int, int]:
     """How parts of ``count`` rows are dealt out, parts of a row, and the length of a part."""
-    wanted = _MOST_PARTS if target.kind == "gpu" else -(-target.compute_units * _ITEMS_PER_UNIT // count)
-    if target.kind == "cpu" and target.compute_units == 1:
-        wanted = 1
-    most = max(1, min(wanted, _MOST_PARTS, length // _LEAST_PART[target.kind]))
     width = target.vector_width
-    part_length = -(-length // (most * width)) * width
+    part_length = -(-length // (pieces("quantize_rows", target, count, length) * width)) * width
     parts = -(-length // part_length)
-    return chunks(count * parts, target, work=part_length), parts, part_length
+    return chunks("quantize_rows", count * parts, target, work=part_length), parts, part_length

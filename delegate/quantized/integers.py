@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,26 @@ def bounded(options: Any) -> Refusal | None:
     return None if function in _ACTIVATIONS else Refusal(f"fused activation {function.name} of integers")
 
 
+class StageRow(IntEnum):
+    """Rows of a stage for 32-bit sums (``finish_sum`` in kernels_cl/quantized.h), an int for every column.
+
+    THIRD: the left shift; with FOLDED what rounds the right shift and adds the zero point; with REAL_FACTORS the first
+    half of a double, whose second half is in RIGHT.
+    """
+
+    BIAS = 0
+    MULTIPLIER = 1
+    THIRD = 2
+    RIGHT = 3
+
+
+class WideRow(IntEnum):
+    """Rows of a stage for 64-bit sums (``finish_wide``), a double for every column."""
+
+    BIAS = 0
+    FACTOR = 1
+
+
 @dataclass(frozen=True, eq=False)
 class Weights:
     """Constant integer weights [groups, columns, depth] as kernels take them.
@@ -119,15 +140,15 @@ class Weights:
         rectified = bool(folded and bounds.low >= bounds.zero and right.min() > 0)
         if folded:
             third = ((1 << right) >> 1) + (bounds.zero << right)
-        table = np.zeros((4, groups, -(-columns // panel) * panel), np.int32)
-        table[3] = rectified  # columns past the last
-        for row, field in zip(table, (biases, value, third, right), strict=True):
-            row[:, :columns] = field
-        fields = np.ascontiguousarray(table.reshape(4, groups, -1, width).transpose(1, 2, 0, 3))
+        table = np.zeros((len(StageRow), groups, -(-columns // panel) * panel), np.int32)
+        table[StageRow.RIGHT] = rectified  # columns past the last
+        for row, field in zip(StageRow, (biases, value, third, right), strict=True):
+            table[row, :, :columns] = field
+        fields = np.ascontiguousarray(table.reshape(len(StageRow), groups, -1, width).transpose(1, 2, 0, 3))
         if real:
             factors = np.zeros(table.shape[1:], np.float64)
             factors[:, :columns] = self.factors
-            fields[:, :, 2:] = factors.view(np.int32).reshape(groups, -1, 2, width)
+            fields[:, :, StageRow.THIRD :] = factors.view(np.int32).reshape(groups, -1, 2, width)
         kind = "RECTIFIED" if rectified else "FOLDED" if folded else "REAL_FACTORS" if real else None
         return Stage(fields, {} if kind is None else {kind: 1})
 
@@ -139,10 +160,11 @@ class Weights:
         groups, columns, _ = self.values.shape
         multiplier = fixed_point.quantize_multiplier(self.factors)
         reduced = fixed_point.reduced(multiplier) * 2.0 ** (multiplier.shift - 15.0)
-        table = np.zeros((2, groups, -(-columns // panel) * panel), np.float64)
-        table[0, :, :columns] = self.bias
-        table[1, :, :columns] = self.factors if real else reduced
-        fields = np.ascontiguousarray(table.reshape(2, groups, -1, width).transpose(1, 2, 0, 3)).view(np.int32)
+        table = np.zeros((len(WideRow), groups, -(-columns // panel) * panel), np.float64)
+        table[WideRow.BIAS, :, :columns] = self.bias
+        table[WideRow.FACTOR, :, :columns] = self.factors if real else reduced
+        fields = np.ascontiguousarray(table.reshape(len(WideRow), groups, -1, width).transpose(1, 2, 0, 3))
+        fields = fields.view(np.int32)
         return Stage(fields, {"WIDE_SUMS": 1, "REAL_FACTORS" if real else "FLOORED": 1})
 
 
@@ -187,10 +209,19 @@ def weights_of(inputs: Specs, out: TensorSpec, values: Array, groups: int, *, re
     return Weights(signed, factor, biases.reshape(groups, -1).astype(np.int64), factors)
 
 
-def scale(factor: float) -> tuple[int, int, int]:
-    """The struct Scale of kernels_cl/quantized.h: multiplier, left and right shift."""
+@dataclass(frozen=True)
+class Scale:
+    """A multiplier of 31 bits and its shifts, of which one is 0."""
+
+    multiplier: int
+    left: int
+    right: int
+
+
+def scale(factor: float) -> Scale:
+    """Return a factor in fixed point."""
     value, shift = (int(field) for field in fixed_point.quantize_multiplier(factor))
-    return value, max(shift, 0), max(-shift, 0)
+    return Scale(value, max(shift, 0), max(-shift, 0))
 
 
 def zero_point(spec: TensorSpec) -> int:

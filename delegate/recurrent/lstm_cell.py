@@ -1,12 +1,15 @@
 """The launches of an LSTM cell's walk along time, which the LSTM operators share (kernels_cl/lstm.cl)."""
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Call, Const, Launch, Operand, Refusal, Scratch, Target
 from litecl.delegate.kit import claims
+from litecl.delegate.kit.schedule import grid, group_of, rows_of
+from litecl.delegate.kit.shared import const
 from litecl.delegate.matmul.gemm import Product, gemm
 from litecl.delegate.matmul.packing import panels, stored, stored_as
 from litecl.delegate.matmul.tile import flops, tile_for
@@ -14,8 +17,24 @@ from litecl.interpreter.graph import Array
 from litecl.interpreter.recurrent.lstm_cell import Layout
 from litecl.interpreter.schema import TensorType
 
-_GROUP = 64
 _NOTHING = np.zeros(1, np.float32)
+
+
+class Gate(IntEnum):
+    """The gates in the order of their weights; the input gate is absent where it is coupled to the forget gate."""
+
+    INPUT = 0
+    FORGET = 1
+    CELL = 2
+    OUTPUT = 3
+
+
+class Peephole(IntEnum):
+    """The gates that see the cell's state."""
+
+    INPUT = 0
+    FORGET = 1
+    OUTPUT = 2
 
 
 @dataclass(frozen=True)
@@ -34,6 +53,16 @@ class Walk:
     out_first: int
     out_time: int
     out_batch: int
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """What lstm.cl is told of a cell: its walk, its units, blocks of them that fill vectors, elements of its output."""
+
+    walk: Walk
+    units: int
+    blocks: int
+    outputs: int
 
 
 def walk(steps: int, batch: int, width: int, *, time_major: bool, reverse: bool = False, first: int = 0) -> Walk:
@@ -93,13 +122,13 @@ def cell_of(call: Call, layout: Layout) -> Cell:
         return None if operand is None else operand.data
 
     def gates(base: int | None) -> list[Array]:
-        found = [] if base is None else [at(base + gate) for gate in range(4)]
+        found = [] if base is None else [at(base + gate) for gate in Gate]
         return [array for array in found if array is not None]
 
     input_weights = gates(layout.input_weights)
     zeros = np.zeros(input_weights[0].shape[0], np.float32)
-    bias = [_or(at(layout.bias + gate), zeros) for gate in range(4 - len(input_weights), 4)]
-    peephole = [at(layout.peephole + i) for i in range(3)]
+    bias = [_or(at(layout.bias + gate), zeros) for gate in range(len(Gate) - len(input_weights), len(Gate))]
+    peephole = [at(layout.peephole + gate) for gate in Peephole]
     return Cell(
         input_weights,
         [np.diag(weights) if weights.ndim == 1 else weights for weights in gates(layout.recurrent_weights)],
@@ -127,10 +156,10 @@ def run_cell(
     """
     sums, launches = _of_inputs(cell, walk, inputs, call.target)
     width = call.target.vector_width
-    rows = _batch_rows(walk.batch, call.target)
+    rows = rows_of("lstm", call.target, walk.batch)
     blocks = -(-cell.units // width)
     scratch = Scratch(4 * walk.batch * blocks * width)
-    shape = (walk.steps, walk.batch, cell.units, blocks, cell.outputs, *astuple(walk)[2:])
+    shape = const(Recurrence(walk, cell.units, blocks, cell.outputs))
     recurrent = stored(panels(_by_block(cell.recurrent_weights, width), cell.gates * width), call.target)
     operands: list[Arg] = [sums, recurrent]
     bias = cell.bias if cell.norm else []
@@ -138,13 +167,9 @@ def run_cell(
     operands += [Const(array) for array in _projection(cell, width)]
     operands += [call.input(layout.output_state), call.input(layout.cell_state), *states, out, scratch]
     clips = (np.float32(call.options.cell_clip), np.float32(call.options.proj_clip))
-    group = 1 if call.target.kind == "cpu" else min(_GROUP, call.target.max_work_group_size)
-    launch = Launch(
+    launch = grid("lstm", call.target, (group_of("lstm", call.target), walk.batch), (1, rows)).launch(
         "lstm",
-        "lstm",
-        (*operands, Const(np.array(shape, np.int32)), *clips, *call.activation.bounds),
-        (group, -(-walk.batch // rows)),
-        (group, 1),
+        (*operands, shape, *clips, *call.activation.bounds),
         _defines(cell, rows, width) | stored_as(recurrent) | call.activation.defines,
         flops(walk.steps * walk.batch, cell.gates * cell.units, cell.outputs),
     )
@@ -155,7 +180,7 @@ def _of_inputs(cell: Cell, walk: Walk, inputs: Sequence[Operand], target: Target
     """What the gates get from the inputs at all steps, with their biases where no normalization comes before them."""
     rows, width = walk.steps * walk.batch, target.vector_width
     columns = -(-cell.units // width) * width * cell.gates
-    tile = tile_for(target, rows, columns)
+    tile = tile_for("gemm", target, rows, columns)
     bias = [np.zeros_like(array) for array in cell.bias] if cell.norm else cell.bias
     start: Arg = Const(panels(_by_block([array[:, None] for array in bias], width), tile.panel))
     nothing = Const(np.zeros(-(-columns // tile.panel) * tile.panel, np.float32))
@@ -199,16 +224,9 @@ def _projection(cell: Cell, width: int) -> tuple[Array, Array]:
     return panels(cell.projection, width), panels(bias[:, None], width)
 
 
-def _batch_rows(batch: int, target: Target) -> int:
-    """Rows of the batch that share the weights they meet: as many as the registers hold."""
-    if target.kind == "gpu" or batch == 1:
-        return 1
-    return 4 if batch > 2 and target.vector_width == 16 else 2
-
-
 def _defines(cell: Cell, rows: int, width: int) -> dict[str, str | int | float]:
     flags = {
-        "CIFG": cell.gates == 3,
+        "CIFG": cell.gates < len(Gate),
         "PEEPHOLE": bool(cell.peephole),
         "PROJECTION": cell.projection is not None,
         "LAYER_NORM": bool(cell.norm),

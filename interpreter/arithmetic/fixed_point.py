@@ -45,8 +45,11 @@ def quantize_multiplier(factor: npt.ArrayLike) -> Multiplier:
 
 
 def multiply_by_quantized_multiplier(x: Array, multiplier: Multiplier) -> Array:
-    """``x`` times the factor for 32-bit ``x``; rounded once to 32 bits and once more by the right shift."""
-    left, right = np.maximum(multiplier.shift, 0), np.maximum(-multiplier.shift, 0)
+    """``x`` times the factor for 32-bit ``x``; rounded once to 32 bits and once more by the right shift.
+
+    Shifts to the left count modulo 32, as in OpenCL C and in the reference kernels where they run on x86.
+    """
+    left, right = np.maximum(multiplier.shift, 0) % 32, np.maximum(-multiplier.shift, 0)
     x = x.astype(np.int64)
     if left.any():
         x = wrapped(x << left)

@@ -8,12 +8,12 @@ from litecl.delegate.cl_op import Launch, Scratch, Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import Region
 from litecl.delegate.devices import choose
+from litecl.delegate.plan.headers import Peak
 from litecl.delegate.plan.memory import Arena
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Work
 from litecl.delegate.report import Counters
 
-_CHAINS = 12  # of peak.cl
 _STEPS = 20_000
 _RUNS = 12
 
@@ -36,7 +36,7 @@ def _launch(target: Target) -> Launch:
     cpu = target.kind == "cpu"
     items, steps = target.compute_units * (64 if cpu else 4096), _STEPS // (1 if cpu else 10)
     args = Scratch(4 * items), np.int32(steps), np.float32(0.5), np.float32(1.0)
-    return Launch("peak", "peak", args, (items,), flops=2 * items * steps * _CHAINS * target.vector_width)
+    return Launch("peak", "peak", args, (items,), flops=2 * items * steps * Peak.CHAINS * target.vector_width)
 
 
 def _plan(launch: Launch) -> Plan:

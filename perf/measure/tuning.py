@@ -4,17 +4,19 @@ Candidates run side by side, in turns. Where one of two ways pays from some size
 measured sizes from which on it is the faster. Measure on an idle machine: with a busy core, threads do not pay.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from litecl.delegate import CLDelegate, Tuning
 from litecl.delegate.backend.protocols import FoundDevice
+from litecl.delegate.cl_op import Target
 from litecl.delegate.devices import choose, devices
+from litecl.delegate.kit.schedule import schedule_of
 from litecl.delegate.matmul.tile import flops
-from litecl.delegate.tuning import Measurement, Timing, file_of, measurement, save
+from litecl.delegate.tuning import Measurement, Schedule, Timing, file_of, measurement, save
 from litecl.interpreter import Interpreter
 from litecl.perf.measure import peer_models
 from litecl.perf.measure.feeds import prepare, random_inputs
@@ -24,8 +26,7 @@ _ROUNDS = 15
 _CLEARLY = 0.9  # of the default's time: what is closer may be noise, and is no reason to leave it
 _CHANNELS = (8, 16, 32, 64, 128)
 _CONVOLUTION_SIDE = 28
-_ITEM_FLOPS = (2.5e5, 5e5, 1e6, 2e6, 4e6)
-_ITEM_MODEL = (56, 128, 3)  # side, channels and number of 1x1 convolutions
+_PRODUCTS = (56, 128, 3)  # side, channels and number of 1x1 convolutions
 _MODEL_SIDES = (8, 11, 16, 23, 32, 45, 64)
 _MODEL_CHANNELS, _MODEL_LAYERS = 64, 4
 
@@ -35,13 +36,17 @@ Candidates = Mapping[str, tuple[FoundDevice, Tuning]]  # a device and a tuning b
 
 @dataclass(frozen=True)
 class Tuned:
-    """A device by its index and name, what litecl is tuned to there and why, and the file that says so."""
+    """A device by its index and name, what litecl is tuned to there and why, and the file that says so.
+
+    choices: value and default of everything that was timed, by its name in ``timings``.
+    """
 
     index: int
     name: str
     file: Path
     tuning: Tuning
     timings: tuple[Timing, ...]
+    choices: Mapping[str, tuple[float, float]]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything under its name, with the defaults."""
@@ -59,24 +64,29 @@ def tuned(directory: Path, *, again: bool = False, tick: Tick = no_tick) -> list
         if found is None:
             found = measure(device, directory, tick)
             save(directory, device.identity, device.name, found)
-        rows.append(Tuned(index, device.name, file_of(directory, device.identity), found.tuning, found.timings))
+        names = dict.fromkeys(timing.choice for timing in found.timings)
+        choices = {name: _values(name, found.tuning, device.target()) for name in names}
+        file = file_of(directory, device.identity)
+        rows.append(Tuned(index, device.name, file, found.tuning, found.timings, choices))
     return rows
 
 
 def measure(device: FoundDevice, directory: Path, tick: Tick = no_tick) -> Measurement:
-    """Times the candidates of every choice that there is on a device; a GPU has none.
+    """Times the candidates of every choice that there is on a device.
 
     directory: where programs are kept.
     """
-    target = device.target()
+    target, bench = device.target(), _Bench(directory, tick)
+    trials = _GPU_TRIALS if target.kind == "gpu" else _CPU_TRIALS
+    found = {trial.kernel: _schedule(trial, device, target, bench) for trial in trials}
+    schedules = {kernel: schedule for kernel, schedule in found.items() if schedule is not None}
     if target.kind == "gpu":
-        return Measurement(Tuning())
-    bench = _Bench(directory, tick)
-    choices = _winograd_channels(device, target.vector_width, bench) | _item_flops(device, bench)
+        return Measurement(Tuning(schedules=schedules), tuple(bench.timings))
+    settings = _winograd_channels(device, target.vector_width, bench)
     single, default = choose(), choose(flops=inf)
     if device == default != single:
-        choices |= _small_flops(device, single, bench)
-    return Measurement(Tuning(**choices), tuple(bench.timings))
+        settings |= _small_flops(device, single, bench)
+    return Measurement(Tuning(**settings, schedules=schedules), tuple(bench.timings))
 
 
 class _Bench:
@@ -113,14 +123,6 @@ def _winograd_channels(device: FoundDevice, vector_width: int, bench: _Bench) ->
     return {"winograd_channels": crossover(sizes, times, never)}
 
 
-def _item_flops(device: FoundDevice, bench: _Bench) -> dict[str, float]:
-    default = Tuning().item_flops
-    candidates = {f"{size:,.0f}": (device, Tuning(item_flops=size)) for size in _ITEM_FLOPS}
-    times = dict(zip(_ITEM_FLOPS, bench.times("item_flops", _products(*_ITEM_MODEL), candidates), strict=True))
-    best = min(times, key=times.__getitem__)
-    return {"item_flops": best if times[best] < _CLEARLY * times[default] else default}
-
-
 def _small_flops(device: FoundDevice, single: FoundDevice, bench: _Bench) -> dict[str, float]:
     channels, count = _MODEL_CHANNELS, _MODEL_LAYERS
     candidates = {"one thread": (single, Tuning()), "all threads": (device, Tuning())}
@@ -135,6 +137,57 @@ def _convolution(side: int, channels: int) -> Subject:
 
 def _products(side: int, channels: int, count: int) -> Subject:
     return f"{count} of 1x1, {side}x{side}x{channels}", peer_models.products(side, channels, count)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Values of one field of a kernel's schedule."""
+
+    kernel: str
+    field: str
+    values: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.kernel}.{self.field}"
+
+
+_NEVER = 1e15  # channels from which on a convolution is Winograd's, where another kernel is timed
+_FLOPS = (250_000, 500_000, 1_000_000, 2_000_000, 4_000_000)
+_SUBJECTS: Mapping[str, Callable[[], Subject]] = {
+    "gemm": lambda: _products(*_PRODUCTS),
+    "conv_2d": lambda: _convolution(_CONVOLUTION_SIDE, 64),
+    "depthwise_conv_2d": lambda: ("the depthwise convolutions of MobileNetV2", peer_models.depthwise_set()),
+    "fully_connected": lambda: ("dense, 1280 to 1000", peer_models.dense(1280, 1000)),
+}
+_CPU_TRIALS = (
+    *(_Trial(kernel, "most", _FLOPS) for kernel in ("gemm", "conv_2d", "depthwise_conv_2d")),
+    _Trial("fully_connected", "items_per_unit", (1, 2, 4, 8)),
+)
+_GPU_TRIALS = tuple(_Trial(kernel, "group", (32, 64, 128, 256)) for kernel in ("gemm", "conv_2d", "depthwise_conv_2d"))
+
+
+def _schedule(trial: _Trial, device: FoundDevice, target: Target, bench: _Bench) -> Schedule | None:
+    """Return the schedule with the best value, None where the default is as good."""
+    default = schedule_of(trial.kernel, target)
+    values = dict.fromkeys((getattr(default, trial.field), *trial.values))
+    schedules = {f"{value:,.0f}": replace(default, **{trial.field: value}) for value in values}
+    candidates = {
+        name: (device, Tuning(winograd_channels=_NEVER, schedules={trial.kernel: schedule}))
+        for name, schedule in schedules.items()
+    }
+    times = dict(zip(schedules, bench.times(trial.name, _SUBJECTS[trial.kernel](), candidates), strict=True))
+    usual, best = next(iter(times)), min(times, key=times.__getitem__)
+    return schedules[best] if times[best] < _CLEARLY * times[usual] else None
+
+
+def _values(choice: str, tuning: Tuning, target: Target) -> tuple[float, float]:
+    """Return the value of a choice and its default."""
+    kernel, _, field = choice.rpartition(".")
+    if not kernel:
+        return getattr(tuning, field), getattr(Tuning(), field)
+    default = schedule_of(kernel, replace(target, tuning=Tuning()))
+    return getattr(tuning.schedules.get(kernel, default), field), getattr(default, field)
 
 
 def crossover(sizes: Sequence[int], times: Sequence[Sequence[float]], never: float) -> float:

@@ -96,6 +96,11 @@ def _tiny(op: Op, options: Any) -> list[Case]:
     return [_case(f"to steps of {c}", op, options, T.INT16, ((2**-15, 0), (2**-15, 0), (c, 0))) for c in scales]
 
 
+def _huge(op: Op, options: Any) -> list[Case]:
+    """Factors of 2**31 and more, whose left shifts count modulo 32."""
+    return [_case(f"steps of {a}", op, options, T.INT8, ((a, 3), (2.0**24, -5), (0.27, 1))) for a in (30.0, 90.0)]
+
+
 def _large(op: Op, options: Any) -> list[Case]:
     """So many bytes that their pairs are looked up in a table."""
     shapes = (2, 40, 300), (300,)
@@ -106,6 +111,7 @@ CASES = (
     *_large(ops.ADD, ops.AddOptions(Activation.RELU6)),
     *_large(ops.MUL, ops.MulOptions()),
     *_tiny(ops.MUL, ops.MulOptions()),
+    *_huge(ops.MUL, ops.MulOptions()),
     *_general(ops.ADD, ops.AddOptions(), _ALL),
     *_general(ops.SUB, ops.SubOptions(), _ALL),
     *_general(ops.MUL, ops.MulOptions(), _ALL),

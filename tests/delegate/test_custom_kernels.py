@@ -9,7 +9,7 @@ import pytest
 
 from litecl.delegate import Call, CLDelegate, ClOp, Launch
 from litecl.delegate.kit.claims import takes
-from litecl.delegate.kit.shares import elements
+from litecl.delegate.kit.schedule import elements
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.file.writer import write
@@ -54,9 +54,9 @@ def device_op(kernel: Path) -> ClOp:
 
     def lower(call: Call) -> list[Launch]:
         x, (y,) = call.input(0), call.outputs
-        share = elements(x.spec.size, call.target)
-        path, by = str(kernel.with_suffix("")), np.float32(call.options.by)
-        return [share.launch(path, "scale", (x, y, *share.args, by), {"SHIFT": 1.0})]
+        share = elements(str(kernel.with_suffix("")), x.spec.size, call.target)
+        by = np.float32(call.options.by)
+        return [share.launch("scale", (x, y, *share.args, by), {"SHIFT": 1.0})]
 
     return ClOp(SCALE, claim=takes(TensorType.FLOAT32), lower=lower)
 

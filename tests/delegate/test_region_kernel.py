@@ -11,6 +11,7 @@ from litecl.delegate.cl_op import Launch, Operand
 from litecl.delegate.opencl import programs
 from litecl.delegate.opencl.device import devices
 from litecl.delegate.plan.region_program import region_program
+from litecl.delegate.plan.region_tables import Control, Entry
 from litecl.delegate.plan.steps import Loop, Work
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError
@@ -93,26 +94,27 @@ def test_a_function_is_named_once_and_its_work_every_time() -> None:
     program = region_program([first, launch("unary", np.int32(8), np.float32(1), OP="LOG"), first], lambda arg: 0)
     assert program is not None
     assert len(program.functions) == len(program.variants) == 2
-    np.testing.assert_array_equal(program.works[:, :5], [[0, 3, 2, 1, 0], [1, 3, 2, 1, 2], [0, 3, 2, 1, 4]])
+    launches = [(entry.code, entry.size_0, entry.size_1, entry.size_2, entry.first_arg) for entry in program.works]
+    assert launches == [(0, 3, 2, 1, 0), (1, 3, 2, 1, 2), (0, 3, 2, 1, 4)]
     assert program.args.tolist() == [7, 0x3F000000, 8, 0x3F800000, 7, 0x3F000000]
-
-
-_BLOCK, _JUMP, _, _WHILE, _REPEAT, _SWAP, _START, _COUNT = range(-1, -9, -1)  # region.cl's codes of control flow
 
 
 def test_a_loop_is_its_body_with_the_condition_behind_it() -> None:
     """Counted loops have none, but for those that run more often than a counter counts."""
     condition, body = launch("unary", OP="NEG"), launch("unary", OP="EXP")
     holds = Operand(TensorSpec(TensorType.BOOL, ()))
-    counted = [[_BLOCK, 6, 0, 0], [_START, 0, 0, 0], [_COUNT, 0, 2**31 - 1, 0], [0, 3, 2, 1], [_SWAP, 0, 0, 0]]
-    never = [[_BLOCK, 2, 0, 0], [_START, 0, 0, 0]]
-    tested = [[_BLOCK, 6, 0, 0], [_JUMP, 4, 0, 0], [0, 3, 2, 1], [_SWAP, 0, 0, 0], [1, 3, 2, 1], [_WHILE, 2, 0, 0]]
-    expected = {5: [*counted, [_REPEAT, 2, 0, 5]], 0: never, None: tested, 2**40: tested}
-    for trips, works in expected.items():
+    works = [Entry(function, 3, 2, 1) for function in (0, 1)]
+    start, count, swap = Entry(Control.START), Entry(Control.COUNT, times=2**31 - 1), Entry(Control.SWAP)
+    counted = [Entry(Control.BLOCK, to=6), start, count, works[0], swap, Entry(Control.REPEAT, to=2, times=5)]
+    never = [Entry(Control.BLOCK, to=2), start]
+    ahead, back = Entry(Control.JUMP, to=4), Entry(Control.WHILE, to=2)
+    tested = [Entry(Control.BLOCK, to=6), ahead, works[0], swap, works[1], back]
+    expected = {5: counted, 0: never, None: tested, 2**40: tested}
+    for trips, entries in expected.items():
         loop = Loop(0, 0, 0, [condition], holds, [body], swaps=True, trips=trips)
         program = region_program([loop], lambda arg: 0)
         assert program is not None
-        assert program.works[:, :4].tolist() == works
+        assert list(program.works) == entries
 
 
 def test_a_parameter_that_cannot_be_passed_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from litecl.delegate import CLDelegate, Tuning, disk
 from litecl.delegate.cl_op import Target
 from litecl.delegate.devices import choose
 from litecl.delegate.matmul.tile import grid_for, tile_for
-from litecl.delegate.tuning import Measurement, Timing, file_of, load, measurement, save
+from litecl.delegate.tuning import Measurement, Schedule, TileShape, Timing, file_of, load, measurement, save
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
@@ -24,7 +25,10 @@ from support import compare, oracle
 from support.build import randn
 
 DEVICE = ("a platform", "OpenCL 3.0", "a device", "1", "avx2")
-FOUND = Measurement(Tuning(64, 5e5, 1e7), (Timing("item_flops", "a model", {"500,000": 1.5, "1,000,000": 2.5}),))
+SCHEDULE = Schedule(most=5e5, tiles=(TileShape(3, 1, 0.5),))
+FOUND = Measurement(
+    Tuning(64, 1e7, {"gemm": SCHEDULE}), (Timing("gemm.most", "a model", {"500,000": 1.5, "1,000,000": 2.5}),)
+)
 
 
 def test_what_is_kept_is_found_by_the_same_device_and_driver(tmp_path: Path) -> None:
@@ -37,13 +41,17 @@ def test_what_is_kept_is_found_by_the_same_device_and_driver(tmp_path: Path) -> 
 
 
 def _content(**changes: object) -> bytes:
-    tuning = {"winograd_channels": 64, "item_flops": 5e5, "small_flops": 1e7}
-    return json.dumps({"version": 1, "tuning": tuning, "timings": [], **changes}).encode()
+    tuning = {"winograd_channels": 64, "small_flops": 1e7, "schedules": {"gemm": asdict(SCHEDULE)}}
+    return json.dumps({"version": 2, "tuning": tuning, "timings": [], **changes}).encode()
+
+
+def _schedules(content: Any) -> bytes:
+    return _content(tuning={"winograd_channels": 64, "small_flops": 1e7, "schedules": content})
 
 
 def test_a_file_without_timings_counts(tmp_path: Path) -> None:
     file_of(tmp_path, DEVICE).write_bytes(_content())
-    assert load(tmp_path, DEVICE) == Tuning(64, 5e5, 1e7)
+    assert load(tmp_path, DEVICE) == FOUND.tuning
 
 
 @pytest.mark.parametrize(
@@ -58,16 +66,18 @@ def test_a_file_without_timings_counts(tmp_path: Path) -> None:
         _content(version=0),
         _content(version=None),
         _content(tuning=None),
-        _content(tuning={"item_flops": "1"}),
-        _content(tuning={"item_flops": -1}),
+        _content(tuning={"winograd_channels": 64, "small_flops": 1e7}),
+        _schedules({"gemm": {"most": -1}}),
+        _schedules({"gemm": {"tiles": [{"rows": 3}]}}),
+        _schedules([]),
         _content(tuning={"small_flops": float("nan")}),
         _content(tuning={"small_flops": 10**400}),
         _content(tuning={"unknown": 1}),
         _content(timings=None),
         _content(timings=[{}]),
-        _content(timings=[{"choice": "item_flops", "subject": "", "times_ms": {"a": None}}]),
+        _content(timings=[{"choice": "gemm.most", "subject": "", "times_ms": {"a": None}}]),
     ],
-    ids=range(17),
+    ids=range(19),
 )
 def test_a_file_that_is_corrupt_or_of_another_version_counts_as_none(content: bytes, tmp_path: Path) -> None:
     file_of(tmp_path, DEVICE).write_bytes(content)
@@ -123,18 +133,33 @@ def test_winograd_or_direct_with_the_same_result(least: int, kernel: str, kept: 
     compare.assert_close(got, oracle.run(content, [feed])[0], compare.DEVICE["float32"])
 
 
-@pytest.mark.parametrize("item_flops", [0, 2e5, 1e15])
-def test_any_share_of_a_product_has_the_same_result(item_flops: float, tmp_path: Path) -> None:
-    content, feed = peer_models.products(17, 40, 2), randn(np.random.default_rng(2), 1, 17, 17, 40)
-    got, _ = _run(content, feed, cache_dir=tmp_path, tuning=Tuning(item_flops=item_flops))
-    compare.assert_close(got, oracle.run(content, [feed])[0], compare.DEVICE["float32"])
+@pytest.mark.parametrize(
+    ("schedule", "said"),
+    [
+        ({"items_per_unit": 0}, "items_per_unit: expected a whole number from 1"),
+        ({"group": 2.5}, "group: expected a whole number from 1"),
+        ({"least": 0}, "least: expected a number from 1"),
+        ({"most": inf}, "most: expected a number from 1"),
+        ({"near_bytes": -1}, "near_bytes: expected a whole number from 0"),
+    ],
+)
+def test_schedules_out_of_range_are_refused(schedule: dict[str, Any], said: str) -> None:
+    with pytest.raises(DelegateError, match=said):
+        Schedule(**schedule)
+
+
+@pytest.mark.parametrize("tile", [(0, 1, 1.0), (1, 33, 1.0), (1, 1, 0.0)])
+def test_tiles_out_of_range_are_refused(tile: tuple[int, int, float]) -> None:
+    with pytest.raises(DelegateError, match="of a tile: expected a"):
+        TileShape(*tile)
 
 
 def test_work_items_have_the_arithmetic_that_is_asked_for() -> None:
     shares = []
-    for item_flops in (1e5, 1e6, 1e7):
-        target = Target("cpu", vector_width=8, compute_units=1, tuning=Tuning(item_flops=item_flops))
-        shares.append(grid_for(tile_for(target, 1000, 64), target, 1000, 64, 64).item_rows)
+    for most in (1e5, 1e6, 1e7):
+        tuning = Tuning(schedules={"gemm": Schedule(items_per_unit=8, most=most)})
+        target = Target("cpu", vector_width=8, compute_units=1, tuning=tuning)
+        shares.append(grid_for("gemm", tile_for("gemm", target, 1000, 64), target, 1000, 64, 64).shares[0])
     assert shares == sorted(set(shares))
 
 
@@ -159,13 +184,16 @@ def test_a_crossover_is_where_the_second_way_begins_to_stay_ahead() -> None:
 
 
 def test_measuring_is_done_once_unless_it_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small = {"_ROUNDS": 1, "_CHANNELS": (16,), "_CONVOLUTION_SIDE": 16, "_ITEM_MODEL": (8, 16, 1)}
+    small = {"_ROUNDS": 1, "_CHANNELS": (16,), "_CONVOLUTION_SIDE": 16, "_PRODUCTS": (8, 16, 1)}
+    products = dict.fromkeys(measuring._SUBJECTS, lambda: ("a product", peer_models.products(8, 16, 1)))
+    monkeypatch.setattr(measuring, "_SUBJECTS", products)
+    monkeypatch.setattr(measuring, "_CPU_TRIALS", measuring._CPU_TRIALS[:1])
     for name, value in {**small, "_MODEL_SIDES": (4, 5)}.items():
         monkeypatch.setattr(measuring, name, value)
     first = measuring.tuned(tmp_path)
     assert all(row.file.is_file() for row in first)
     for row in first:
-        assert {timing.choice for timing in row.timings} <= {*vars(Tuning())}
+        assert {timing.choice for timing in row.timings} == {*row.choices}
         assert all(ms > 0 for timing in row.timings for ms in timing.times_ms.values())
     measured: list[Any] = []
     monkeypatch.setattr(measuring, "measure", lambda device, directory, tick: measured.append(device) or FOUND)
@@ -187,14 +215,15 @@ def test_the_command_shows_it(
     assert [row["name"] for row in found["tuning"]] == [row["name"] for row in found["devices"]]
     row = found["tuning"][0]
     assert Path(row["file"]).parent == tmp_path / ".cache" / "litecl"
-    assert row["tuning"] == {"winograd_channels": 64, "item_flops": 5e5, "small_flops": 1e7}
+    assert row["tuning"] == json.loads(json.dumps(asdict(FOUND.tuning)))
     assert row["defaults"] == vars(Tuning())
+    assert row["choices"] == {"gemm.most": [5e5, 1e6]}
     assert row["timings"] == [
-        {"choice": "item_flops", "subject": "a model", "times_ms": {"500,000": 1.5, "1,000,000": 2.5}}
+        {"choice": "gemm.most", "subject": "a model", "times_ms": {"500,000": 1.5, "1,000,000": 2.5}}
     ]
     assert main(["devices", "--tuning"]) == 0
     shown = capsys.readouterr().out
-    assert all(text in shown for text in ("item_flops", "1,000,000", "a model", "500,000 1.500", row["file"]))
+    assert all(text in shown for text in ("gemm.most", "1,000,000", "a model", "500,000 1.500", row["file"]))
     assert main(["devices", "--again"]) == 0
     assert row["file"] in capsys.readouterr().out
 

@@ -3,17 +3,16 @@
 import re
 from pathlib import Path
 
-from litecl import delegate, kernels_cl
+from litecl import delegate, kernels_cl, perf
 from litecl.cases.tables import TABLES
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import BUILTINS, CUSTOMS
-from litecl.perf import measure
 
 _FOLDER = Path(kernels_cl.__file__).parent
 _KERNELS = sorted(path.stem for path in _FOLDER.glob("*.cl"))
-_FILES = sorted(path for package in (delegate, measure) for path in Path(package.__file__).parent.rglob("*.py"))
-_LOWERINGS = "\n".join(path.read_text() for path in _FILES)
+_ROOMS = [Path(delegate.__file__).parent, Path(perf.__file__).parent / "measure"]
+_LOWERINGS = "\n".join(path.read_text() for room in _ROOMS for path in sorted(room.rglob("*.py")))
 
 
 def test_every_kernel_file_is_used() -> None:

@@ -2,17 +2,19 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import astuple, replace
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Scratch, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.shares import chunks
+from litecl.delegate.kit.schedule import chunks
+from litecl.delegate.kit.shared import const
 from litecl.delegate.kit.strided import Memory, copy, view
-from litecl.delegate.matmul.patches import Patches, matrix, patches
+from litecl.delegate.matmul.geometry import matrix
+from litecl.delegate.matmul.patches import Groups, Patches, patches
 from litecl.delegate.matmul.tile import flops
-from litecl.delegate.quantized.integers import Bounds, bounds_of, per_tensor, scale, unsigned_zero, zero_point
+from litecl.delegate.ops.quantized.conv_2d import QuantizedConvolution
+from litecl.delegate.quantized.integers import StageRow, bounds_of, per_tensor, scale, unsigned_zero, zero_point
 from litecl.interpreter.arithmetic import fixed_point
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
@@ -41,21 +43,16 @@ def _lower(call: Call) -> list[Step]:
     products, alone = math.prod(y.shape[:-2]), math.prod(x.shape[:-2]) == 1
     if products == 1:  # one y for all: the rows of all products are rows of one
         rows = out.spec.size // columns
-    g = matrix(rows, depth, columns)
-    g = replace(g, groups=products, group_x=0 if alone else rows * depth, group_out=rows * columns)
+    groups = Groups(products, 0 if alone else rows * depth, rows * columns)
     left, steps = _rows_first(call)
-    work = patches(g, call.target)
-    bounds, x_zero = bounds_of(options, out.spec), unsigned_zero(x.spec)
-    packed, stage, packing = _packed(call, work, bounds, x_zero)
-    row_factor = -zero_point(y.spec)
-    sizes = (*work.sizes(x.spec.size), x_zero, *astuple(bounds), row_factor, 0)
-    operands: tuple[Arg, ...] = (left, packed, stage, work.scratch, out, Const(np.array(sizes, np.int32)))
-    launch = Launch(
-        "quantized_conv_2d",
+    work = patches("quantized_conv_2d", matrix(rows, depth, columns), call.target, groups)
+    x_zero, row_factor = unsigned_zero(x.spec), -zero_point(y.spec)
+    packed, stage, packing = _packed(call, work, x_zero)
+    shape = QuantizedConvolution(work.gather(x.spec.size), x_zero, bounds_of(options, out.spec), row_factor)
+    operands: tuple[Arg, ...] = (left, packed, stage, work.scratch, out, const(shape))
+    launch = work.grid.launch(
         "quantized_conv_2d",
         operands,
-        work.grid.global_size,
-        work.grid.local_size,
         work.tile.defines | {"T": claims.C_TYPES[out.spec.type]} | ({"ROW_SUMS": 1} if row_factor else {}),
         flops(products, rows, columns, depth),
     )
@@ -72,21 +69,21 @@ def _rows_first(call: Call) -> tuple[Memory, list[Launch]]:
     return transposed, [copy(x, at, transposed, view(at.shape), claims.bits(x.spec), call.target)]
 
 
-def _packed(call: Call, work: Patches, bounds: Bounds, x_zero: int) -> tuple[Scratch, Scratch, Launch]:
+def _packed(call: Call, work: Patches, x_zero: int) -> tuple[Scratch, Scratch, Launch]:
     """``y`` as weights, their stage, and the launch that makes both."""
     x, y, out, g = call.input(0).spec, call.input(1), call.outputs[0].spec, work.geometry
     width, depth, columns = call.target.vector_width, g.channels, g.columns
     panel = work.tile.panel // width
     vectors, row_bytes = -(-columns // work.tile.panel) * panel, -(-depth // 4) * 4
-    packed, stage = (Scratch(g.groups * vectors * width * size) for size in (row_bytes, 4 * 4))
+    packed, stage = (Scratch(work.groups.count * vectors * width * size) for size in (row_bytes, 4 * len(StageRow)))
     products = np.float32(_scale(x)) * np.float32(_scale(y.spec))  # in float32, as in TFLite
-    multiplier, left, right = scale(float(products) / _scale(out))
+    factor = scale(float(products) / _scale(out))
     row_step, column_step = (1, depth) if call.options.adj_y else (columns, 1)
     added = depth * x_zero * zero_point(y.spec)
-    share = chunks(g.groups * vectors, call.target, work=width * depth)
-    sizes = (depth, columns, row_step, column_step, row_bytes, vectors, panel, x_zero, added, multiplier, left, right)
-    args: tuple[Arg, ...] = (y, packed, stage, *share.args, *(np.int32(size) for size in sizes))
-    return packed, stage, share.launch("pack_columns", "pack_columns", args, {"T": claims.C_TYPES[y.spec.type]})
+    share = chunks("pack_columns", work.groups.count * vectors, call.target, work=width * depth)
+    sizes = (depth, columns, row_step, column_step, row_bytes, vectors, panel, x_zero, added)
+    args: tuple[Arg, ...] = (y, packed, stage, const(factor), *share.args, *(np.int32(size) for size in sizes))
+    return packed, stage, share.launch("pack_columns", args, {"T": claims.C_TYPES[y.spec.type]})
 
 
 def _scale(spec: TensorSpec) -> float:

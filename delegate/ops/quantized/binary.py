@@ -2,17 +2,18 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import astuple
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Refusal, Step
-from litecl.delegate.kit import shares
+from litecl.delegate.cl_op import Arg, Call, ClOp, Refusal, Step
+from litecl.delegate.kit import schedule
 from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, typed
+from litecl.delegate.kit.shared import const
 from litecl.delegate.ops.binary import together
 from litecl.delegate.ops.quantized.table import elements, results
-from litecl.delegate.quantized.integers import bounded, bounds_of, per_tensor, scale, words, zero_point
+from litecl.delegate.quantized.integers import Bounds, Scale, bounded, bounds_of, per_tensor, scale, words, zero_point
 from litecl.interpreter.arithmetic import fixed_point
 from litecl.interpreter.arithmetic.quantized_binary import powers_of_two
 from litecl.interpreter.graph import TensorSpec
@@ -44,27 +45,53 @@ def _shifted(specs: Sequence[TensorSpec]) -> Refusal | None:
     return Refusal("16-bit scales that are powers of two") if powers else None
 
 
-def _sum_scales(a: float, b: float, c: float, bits: int) -> tuple[int, ...]:
+@dataclass(frozen=True)
+class ScaledPair:
+    """How two operands are combined: less their zero points, shifted left, and scaled, as is then the result."""
+
+    a_zero: int
+    b_zero: int
+    left_shift: int
+    a: Scale
+    b: Scale
+    c: Scale
+    bounds: Bounds
+
+
+@dataclass(frozen=True)
+class LinearSum:
+    """The sum of two bytes as one linear form. high, low: the upper and the lower 14 bits of both factors, those of b
+    in the upper word. base, rest: what is added, base 2^14 + rest."""
+
+    high: int
+    low: int
+    base: int
+    rest: int
+    shift: int
+    least: int
+    most: int
+
+
+def _sum_scales(a: float, b: float, c: float, bits: int) -> tuple[int, Scale, Scale, Scale]:
     twice = 2 * max(a, b)
-    factors = (a / twice, b / twice, twice / ((1 << bits) * c))
-    return (bits, *(field for factor in factors for field in scale(factor)))
+    return bits, scale(a / twice), scale(b / twice), scale(twice / ((1 << bits) * c))
 
 
-def _product_scales(a: float, b: float, c: float, bits: int) -> tuple[int, ...]:
+def _product_scales(a: float, b: float, c: float, bits: int) -> tuple[int, Scale, Scale, Scale]:
     factor = np.float32(a) * np.float32(b) / np.float32(c)  # in float32, as in TFLite
-    return (0, *scale(1.0), *scale(1.0), *scale(float(factor)))
+    return 0, scale(1.0), scale(1.0), scale(float(factor))
 
 
-def _scales(op: Op, call: Call, *, sums: bool) -> tuple[int, ...]:
-    """The struct Scales of quantized_binary.cl for operands of any type."""
+def _scales(op: Op, call: Call, *, sums: bool) -> ScaledPair:
+    """The scales of operands of any type."""
     a, b, c = call.input(0).spec, call.input(1).spec, call.outputs[0].spec
     x, y, z = (float(fixed_point.scale_of(op.name, spec)) for spec in (a, b, c))
     factors = (_sum_scales if sums else _product_scales)(x, y, z, _LEFT_SHIFT[c.dtype.itemsize])
-    return (zero_point(a), zero_point(b), *factors, *astuple(bounds_of(call.options, c)))
+    return ScaledPair(zero_point(a), zero_point(b), *factors, bounds_of(call.options, c))
 
 
-def _linear(op: Op, call: Call, sign: int) -> tuple[int, ...] | None:
-    """The struct for LINEAR sums of bytes, None where no constant makes them equal TFLite's for all pairs."""
+def _linear(op: Op, call: Call, sign: int) -> LinearSum | None:
+    """The linear form of a sum of bytes, None where no constant makes them equal TFLite's for all pairs."""
     a, b, c = call.input(0).spec, call.input(1).spec, call.outputs[0].spec
     if c.type not in BYTES or not a.type == b.type == c.type:
         return None
@@ -84,7 +111,7 @@ def _linear(op: Op, call: Call, sign: int) -> tuple[int, ...] | None:
         return None
     constant = (least + most) // 2
     high, low = (_pair(*part) for part in zip(*(divmod(factor, 1 << _LOW_BITS) for factor in factors), strict=True))
-    return (high, low, *divmod(constant, 1 << _LOW_BITS), shift - _LOW_BITS, bounds.low, bounds.high)
+    return LinearSum(high, low, *divmod(constant, 1 << _LOW_BITS), shift - _LOW_BITS, bounds.low, bounds.high)
 
 
 def _pair(low: int, high: int) -> int:
@@ -100,15 +127,14 @@ def _cl_op(op: Op, function: str, sign: int | None) -> ClOp:
         defines: dict[str, str | int] = {"OP": function, "T": C_TYPES[c.spec.type]}
         if c.spec.type == TensorType.INT16:
             defines["WORDS"] = 1
-        scales = None if sign is None else _linear(op, call, sign)
-        if scales is not None:
+        linear = None if sign is None else _linear(op, call, sign)
+        if linear is not None:
             defines = {"LINEAR": 1, "T": defines["T"]}
-        else:
-            scales = _scales(op, call, sums=sign is not None)
+        scales = const(linear or _scales(op, call, sums=sign is not None))
         a, b, path = together(a, b, c)
-        share = shares.elements(c.spec.size, call.target)
-        args: tuple[Arg, ...] = (a, b, c, path.table, Const(np.array(scales, np.int32)), *share.args, *path.arguments)
-        return [share.launch("quantized_binary", "quantized_binary", args, defines, c.spec.size)]
+        share = schedule.elements("quantized_binary", c.spec.size, call.target)
+        args: tuple[Arg, ...] = (a, b, c, path.table, scales, *share.args, *path.arguments)
+        return [share.launch("quantized_binary", args, defines, c.spec.size)]
 
     return ClOp(op, claim=_claim, lower=lower)
 

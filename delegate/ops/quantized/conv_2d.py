@@ -1,16 +1,19 @@
 """CONV_2D and FULLY_CONNECTED of quantized tensors: patches gathered row by row, and a product of bytes."""
 
 from collections.abc import Sequence
-from dataclasses import astuple
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.matmul.patches import Geometry, geometry, matrix, patches
+from litecl.delegate.kit.shared import const
+from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
+from litecl.delegate.matmul.patches import Gather, patches
 from litecl.delegate.matmul.tile import flops
 from litecl.delegate.quantized.integers import (
+    Bounds,
     Weights,
     bounded,
     bounds_of,
@@ -26,6 +29,19 @@ from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnect
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat, TensorType
 
 _WEIGHTS = (*claims.BYTES, TensorType.INT4, TensorType.INT2)
+
+
+@dataclass(frozen=True)
+class QuantizedConvolution:
+    """What quantized_conv_2d.cl is told of a convolution or a product.
+
+    x_zero: what stands for zero in unsigned activations. row_factor: how often the sum of a patch counts.
+    """
+
+    gather: Gather
+    x_zero: int
+    bounds: Bounds
+    row_factor: int
 
 
 def claim_product(
@@ -87,8 +103,9 @@ def _claim_dense(options: FullyConnectedOptions, inputs: claims.Specs, outputs: 
 
 def _lower_conv(call: Call) -> list[Step]:
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
-    g = geometry(windows(call.options, call.image, filter_.shape), x.shape, filter_.shape, out.shape, call.pads)
-    return [convolution(call, g, weights_of(call.specs, out.spec, filter_.value, g.columns // g.group_columns))]
+    columns, *_, depth = filter_.shape
+    g = geometry(windows(call.options, call.image, filter_.shape), x.shape, depth, columns, call.pads)
+    return [convolution(call, g, weights_of(call.specs, out.spec, filter_.value, g.groups))]
 
 
 def _lower_dense(call: Call) -> list[Step]:
@@ -106,13 +123,13 @@ def convolution(
     real: whether factors are applied in float64.
     """
     x, out = call.input(0), call.outputs[0]
-    operations = flops(g.pixels, g.columns, g.patch)
+    operations = flops(g.pixels, g.columns, g.depth)
     words = x.spec.type == TensorType.INT16
     if words:
         g, weights = g.words, weights.words
-    work = patches(g, call.target, words=words)
+    work = patches("quantized_conv_2d", g, call.target, words=words)
     x_zero, bounds = unsigned_zero(x.spec), bounds_of(call.options, out.spec)
-    sizes = (*work.sizes(x.spec.size * x.spec.dtype.itemsize), x_zero, *astuple(bounds), weights.factor, 0)
+    shape = QuantizedConvolution(work.gather(x.spec.size * x.spec.dtype.itemsize), x_zero, bounds, weights.factor)
     panel, width = work.tile.panel, call.target.vector_width
     if is_wide(call.specs, call.options):
         stage = weights.wide_stage(panel, width, real=real)
@@ -124,22 +141,14 @@ def convolution(
         Const(stage.fields),
         work.scratch,
         into or out,
-        Const(np.array(sizes, np.int32)),
+        const(shape),
     )
     defines = work.tile.defines | stage.defines | {"T": claims.C_TYPES[out.spec.type]}
     if words:
         defines["WORDS"] = 1
     if weights.factor:
         defines["ROW_SUMS"] = 1
-    return Launch(
-        "quantized_conv_2d",
-        "quantized_conv_2d",
-        operands,
-        work.grid.global_size,
-        work.grid.local_size,
-        defines,
-        operations,
-    )
+    return work.grid.launch("quantized_conv_2d", operands, defines, operations)
 
 
 CL_OPS = (

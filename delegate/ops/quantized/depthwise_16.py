@@ -1,14 +1,16 @@
 """The launch of DEPTHWISE_CONV_2D on 16-bit activations."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, Const, Launch
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.shares import chunks
+from litecl.delegate.kit.schedule import chunks
+from litecl.delegate.kit.shared import const
+from litecl.delegate.matmul.geometry import Geometry, geometry
 from litecl.delegate.ops.quantized.conv_2d import is_wide
-from litecl.delegate.quantized.integers import Weights, bounds_of
+from litecl.delegate.quantized.integers import Bounds, Weights, bounds_of
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.depthwise_conv_2d import windows
 
@@ -16,28 +18,31 @@ MOST_TAPS = 508
 """Elements of a filter whose products with 16-bit activations add up to 32 bits."""
 
 
+@dataclass(frozen=True)
+class WordDepthwise:
+    """What quantized_depthwise_16.cl is told of a convolution. lanes: channels with those that are padded."""
+
+    window: Geometry
+    lanes: int
+    bounds: Bounds
+
+
 def launch(call: Call, weights: Weights) -> Launch:
     """The launch of quantized_depthwise_16.cl, for weights in one group."""
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
-    vertical, horizontal = windows(call.options, x.shape, filter_.shape)
-    channels, width = x.shape[3], call.target.vector_width
-    lanes, bounds = -(-channels // width) * width, bounds_of(call.options, out.spec)
-    by_multiplier = _by_multiplier(weights.words, channels)
+    g = geometry(windows(call.options, x.shape, filter_.shape), x.shape, 1, filter_.shape[3])
+    width = call.target.vector_width
+    lanes, bounds = -(-g.channels // width) * width, bounds_of(call.options, out.spec)
+    by_multiplier = _by_multiplier(weights.words, g.channels)
     if is_wide(call.specs, call.options):
         stage = by_multiplier.wide_stage(width, width, real=False)
     else:
         stage = by_multiplier.stage(width, width, 0, bounds)
-    sizes = (
-        *(*x.shape[1:3], channels, lanes, filter_.shape[3] // channels, *filter_.shape[1:3]),
-        *(vertical.stride, horizontal.stride, vertical.dilation, horizontal.dilation),
-        *(vertical.before, horizontal.before, *out.shape[1:3], bounds.low, bounds.high),
-    )
-    taps = filter_.shape[1] * filter_.shape[2]
-    share = chunks(out.spec.size // filter_.shape[3], call.target, work=filter_.shape[3] * taps)
+    share = chunks("quantized_depthwise_16", g.pixels, call.target, work=g.columns * g.taps)
     tables = (Const(_padded(by_multiplier.values, lanes)), Const(stage.fields))
-    args: tuple[Arg, ...] = (x, *tables, out, Const(np.array(sizes, np.int32)), *share.args)
+    args: tuple[Arg, ...] = (x, *tables, out, const(WordDepthwise(g, lanes, bounds)), *share.args)
     defines: dict[str, str | int | float] = {**stage.defines, "T": claims.C_TYPES[out.spec.type], "WORDS": 1}
-    return share.launch("quantized_depthwise_16", "quantized_depthwise_16", args, defines, 2 * out.spec.size * taps)
+    return share.launch("quantized_depthwise_16", args, defines, 2 * out.spec.size * g.taps)
 
 
 def _by_multiplier(weights: Weights, channels: int) -> Weights:

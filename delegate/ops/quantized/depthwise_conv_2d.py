@@ -1,57 +1,45 @@
 """DEPTHWISE_CONV_2D of quantized tensors; several filters a channel are a convolution in groups."""
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Refusal, Step, Target
 from litecl.delegate.kit import claims
-from litecl.delegate.matmul.patches import geometry
+from litecl.delegate.kit.schedule import grid, rows_of, spread
+from litecl.delegate.kit.shared import const
+from litecl.delegate.matmul.geometry import Geometry, geometry
 from litecl.delegate.matmul.tile import flops
 from litecl.delegate.ops.quantized import depthwise_16
 from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution, sums_in_float64
-from litecl.delegate.quantized.integers import Bounds, Weights, bounds_of, unsigned_zero, weights_of
+from litecl.delegate.quantized.integers import Bounds, StageRow, Weights, bounds_of, unsigned_zero, weights_of
 from litecl.interpreter.arithmetic import fixed_point
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, windows
 from litecl.interpreter.schema import TensorType
 
-_PIXELS = (4, 5, 6, 3)  # columns of the output that a piece may compute, the best first
+_KERNEL = "quantized_depthwise_conv_2d"
 _WIDEST_UNROLLED = 5
 _LEAST_FLAT = 4  # fewer do not make up for columns that are loaded anew for every tap
 _GROUP = 4  # rows of the kernel that are multiplied at once
-_ITEMS_PER_UNIT = 8
-_LEAST_ITEM_OPERATIONS = 1e5
 
 
 @dataclass(frozen=True)
-class Geometry:
-    """The struct of this name in kernels_cl/quantized_depthwise_conv_2d.cl, field by field."""
+class QuantizedDepthwise:
+    """What quantized_depthwise_conv_2d.cl is told of a convolution.
 
-    height: int
-    width: int
-    channels: int
+    lanes: channels, in fours, with those that are padded. parts: of weights of more than 8 bits. size: elements of x.
+    """
+
+    window: Geometry
     lanes: int
     parts: int
-    kernel_height: int
-    kernel_width: int
-    stride_y: int
-    stride_x: int
-    dilation_y: int
-    dilation_x: int
-    pad_y: int
-    pad_x: int
-    rows: int
-    out_height: int
-    out_width: int
     item_rows: int
     item_channels: int
     size: int
-    out_zero: int
-    low: int
-    high: int
+    bounds: Bounds
 
 
 def _claim(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -72,48 +60,46 @@ def _lower(call: Call) -> list[Step]:
     if columns == x.shape[3]:
         return [_launch(call, weights_of(call.specs, out.spec, by_column, 1))]
     weights = weights_of(call.specs, out.spec, by_column, x.shape[3])
-    windows_ = windows(call.options, x.shape, filter_.shape)
-    g = geometry(windows_, x.shape, (columns, *filter_.shape[1:3], 1), out.shape, call.pads)
-    return [convolution(call, g, weights)]
+    return [convolution(call, _window(call), weights)]
+
+
+def _window(call: Call) -> Geometry:
+    x, filter_ = call.input(0).shape, call.input(1).shape
+    return geometry(windows(call.options, x, filter_), x, 1, filter_[3])
 
 
 def _launch(call: Call, weights: Weights) -> Launch:
     x, out, target = call.input(0), call.outputs[0], call.target
-    flat = _flat(call)
+    g = _window(call)
+    flat = _flat(g, target)
     width = target.vector_width if flat > 1 else _width(x.shape[3], target)
-    bounds = bounds_of(call.options, out.spec)
     weights = weights.repeated(flat)
     parts = _parts(weights)
-    g = _geometry(call, width, len(parts), bounds)
-    stage = weights.stage(4 * g.lanes, 4 * g.lanes, unsigned_zero(x.spec), bounds)
+    shape = _shape(call, g, width, len(parts))
+    stage = weights.stage(4 * shape.lanes, 4 * shape.lanes, unsigned_zero(x.spec), shape.bounds)
     operands = (
         x,
-        Const(_packed(parts, g)),
-        Const(_by_lane(stage.fields, g.lanes)),
+        Const(_packed(parts, shape)),
+        Const(_by_lane(stage.fields, shape.lanes)),
         Const(np.full(4 * width, fixed_point.zero_point_of(DEPTHWISE_CONV_2D.name, x.spec), x.spec.dtype)),
         out,
-        Const(np.array(astuple(g), np.int32)),
+        const(shape),
     )
-    grid = (-(-g.channels // g.item_channels), -(-g.rows // g.item_rows))
-    return Launch(
-        "quantized_depthwise_conv_2d",
+    counts = (g.channels, g.images * g.out_height)
+    return grid(_KERNEL, target, counts, (shape.item_channels, shape.item_rows)).launch(
         "quantized_depthwise_conv_2d",
         operands,
-        grid,
-        (1, 1),
         _defines(g, width, flat, call) | stage.defines,
-        flops(out.spec.size, g.kernel_height * g.kernel_width),
+        flops(out.spec.size, g.taps),
     )
 
 
-def _flat(call: Call) -> int:
+def _flat(g: Geometry, target: Target) -> int:
     """Neighbouring pixels that one vector takes: more than one where they have few channels and lie side by side."""
-    width = 4 * call.target.vector_width
-    filter_, out_width, channels = call.input(1).shape, call.outputs[0].shape[2], call.input(0).shape[3]
-    _, horizontal = windows(call.options, call.input(0).shape, filter_)
-    dense = (horizontal.stride, horizontal.dilation) == (1, 1) and filter_[2] <= _WIDEST_UNROLLED
-    fits = channels % 4 == 0 and width % channels == 0 and width <= out_width * channels
-    flat = width // channels if fits and dense and call.target.kind == "cpu" else 1
+    width = 4 * target.vector_width
+    dense = (g.stride_x, g.dilation_x) == (1, 1) and g.kernel_width <= _WIDEST_UNROLLED
+    fits = g.channels % 4 == 0 and width % g.channels == 0 and width <= g.out_width * g.channels
+    flat = width // g.channels if fits and dense and target.kind == "cpu" else 1
     return flat if flat >= _LEAST_FLAT else 1
 
 
@@ -132,70 +118,44 @@ def _parts(weights: Weights) -> Array:
     return np.stack(parts)
 
 
-def _packed(parts: Array, g: Geometry) -> Array:
+def _packed(parts: Array, shape: QuantizedDepthwise) -> Array:
     """[parts, row groups, kernel_width, 4, lanes, 4 rows]."""
-    parts = parts.reshape(g.parts, -1, g.kernel_height, g.kernel_width)
-    groups = -(-g.kernel_height // _GROUP)
-    padded = np.zeros((g.parts, 4 * g.lanes, groups * _GROUP, g.kernel_width), np.int8)
-    padded[:, : parts.shape[1], : g.kernel_height] = parts
-    split = padded.reshape(g.parts, g.lanes, 4, groups, _GROUP, g.kernel_width)
+    height, width, count, lanes = shape.window.kernel_height, shape.window.kernel_width, shape.parts, shape.lanes
+    parts = parts.reshape(count, -1, height, width)
+    groups = -(-height // _GROUP)
+    padded = np.zeros((count, 4 * lanes, groups * _GROUP, width), np.int8)
+    padded[:, : parts.shape[1], :height] = parts
+    split = padded.reshape(count, lanes, 4, groups, _GROUP, width)
     return np.ascontiguousarray(split.transpose(0, 3, 5, 2, 1, 4))
 
 
 def _by_lane(fields: Array, lanes: int) -> Array:
-    """Fields [1, 1, 4, channels] as [4, 4, lanes]: those of channel 4 j + q at [q, j]."""
-    return np.ascontiguousarray(fields.reshape(4, lanes, 4).transpose(0, 2, 1))
+    """Fields [1, 1, StageRow, channels] as [StageRow, 4, lanes]: those of channel 4 j + q at [q, j]."""
+    return np.ascontiguousarray(fields.reshape(len(StageRow), lanes, 4).transpose(0, 2, 1))
 
 
-def _geometry(call: Call, width: int, parts: int, bounds: Bounds) -> Geometry:
-    x, filter_, out = call.input(0).shape, call.input(1).shape, call.outputs[0]
-    vertical, horizontal = windows(call.options, x, filter_)
-    images, out_height, out_width, channels = out.shape
-    item_rows, item_channels = _items(call, width)
-    return Geometry(
-        height=x[1],
-        width=x[2],
-        channels=channels,
-        parts=parts,
-        lanes=-(-channels // (4 * width)) * width,
-        kernel_height=filter_[1],
-        kernel_width=filter_[2],
-        stride_y=vertical.stride,
-        stride_x=horizontal.stride,
-        dilation_y=vertical.dilation,
-        dilation_x=horizontal.dilation,
-        pad_y=vertical.before,
-        pad_x=horizontal.before,
-        rows=images * out_height,
-        out_height=out_height,
-        out_width=out_width,
-        item_rows=item_rows,
-        item_channels=item_channels,
-        size=call.input(0).spec.size,
-        out_zero=bounds.zero,
-        low=bounds.low,
-        high=bounds.high,
+def _shape(call: Call, g: Geometry, width: int, parts: int) -> QuantizedDepthwise:
+    return QuantizedDepthwise(
+        g,
+        -(-g.channels // (4 * width)) * width,
+        parts,
+        *_items(g, width, call.target),
+        call.input(0).spec.size,
+        bounds_of(call.options, call.outputs[0].spec),
     )
 
 
-def _items(call: Call, width: int) -> tuple[int, int]:
+def _items(g: Geometry, width: int, target: Target) -> tuple[int, int]:
     """Output rows and channels of a work-item."""
-    out, filter_ = call.outputs[0], call.input(1)
-    rows, channels = out.shape[0] * out.shape[1], out.shape[3]
-    if call.target.kind == "gpu":
+    if target.kind == "gpu":
         return 1, 4 * width
-    operations = flops(out.spec.size, filter_.shape[1] * filter_.shape[2])
-    wanted = max(1, min(call.target.compute_units * _ITEMS_PER_UNIT, int(operations / _LEAST_ITEM_OPERATIONS)))
-    if call.target.compute_units == 1:
-        wanted = 1
-    item_rows = -(-rows // min(rows, wanted))
-    blocks = -(-channels // (4 * width))
-    parts = min(blocks, max(1, wanted // -(-rows // item_rows)))
-    return item_rows, -(-blocks // parts) * 4 * width
+    rows, blocks = g.images * g.out_height, -(-g.channels // (4 * width))
+    item_rows, item_blocks = spread(_KERNEL, target, rows, blocks, flops(rows, g.out_width, g.channels, g.taps))
+    return item_rows, item_blocks * 4 * width
 
 
 def _defines(g: Geometry, width: int, flat: int, call: Call) -> dict[str, str | int | float]:
-    pixels = 1 if flat > 1 else min(_PIXELS, key=lambda n: -(-g.out_width // n) * n)
+    pixels = 1 if flat > 1 else rows_of(_KERNEL, call.target, g.out_width)
     defines: dict[str, str | int | float] = {"PIXELS": pixels, "ROWS": min(_GROUP, g.kernel_height)}
     defines["T"] = claims.C_TYPES[call.outputs[0].spec.type]
     if g.dilation_x == 1 and g.kernel_width <= _WIDEST_UNROLLED and g.stride_x <= 2:

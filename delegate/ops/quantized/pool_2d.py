@@ -7,8 +7,9 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Refusal, Step
 from litecl.delegate.kit.claims import C_TYPES, QUANTIZED, Specs, given, typed
-from litecl.delegate.kit.shares import chunks
-from litecl.delegate.ops.pool_2d import sizes
+from litecl.delegate.kit.schedule import chunks
+from litecl.delegate.kit.shared import const
+from litecl.delegate.matmul.geometry import geometry
 from litecl.delegate.quantized.integers import alike, bounded, bounds_of
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
@@ -29,14 +30,13 @@ def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusa
 def _cl_op(op: Op, reduction: str) -> ClOp:
     def lower(call: Call) -> list[Step]:
         x, (y,) = call.input(0), call.outputs
-        rows, columns = windows(op.name, call.options, x.shape)
-        pixels, work = y.spec.size // x.shape[3], rows.size * columns.size * x.shape[3]
-        share = chunks(pixels, call.target, work=work)
+        g = geometry(windows(op.name, call.options, x.shape), x.shape, 1, x.shape[3])
+        work = g.taps * g.channels
+        share = chunks("quantized_pool_2d", g.pixels, call.target, work=work)
         bounds = bounds_of(call.options, y.spec)
-        numbers = (*sizes(x.shape, rows, columns), bounds.low, bounds.high)
-        args: tuple[Arg, ...] = (x, y, *share.args, *(np.int32(number) for number in numbers))
+        args: tuple[Arg, ...] = (x, y, const(g), *share.args, np.int32(bounds.low), np.int32(bounds.high))
         defines = {"OP": reduction, "T": C_TYPES[y.spec.type]}
-        return [share.launch("quantized_pool_2d", "quantized_pool_2d", args, defines, pixels * work)]
+        return [share.launch("quantized_pool_2d", args, defines, g.pixels * work)]
 
     return ClOp(op, claim=_claim, lower=lower)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Refusal, Scratch, Step, Target
 from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, typed
-from litecl.delegate.kit.shares import elements
+from litecl.delegate.kit.schedule import elements
 from litecl.delegate.ops.quantized import table
 from litecl.delegate.quantized.integers import Bounds, per_tensor
 from litecl.interpreter.arithmetic import fixed_point
@@ -33,21 +33,21 @@ def requantized(
     target: Target,
 ) -> Launch:
     """``(x - x_zero) * factor + bounds.zero``, clamped, of as many elements of ``type_`` as ``y`` has."""
-    share = elements(y.spec.size, target)
+    share = elements("requantize", y.spec.size, target)
     shifts = max(int(factor.shift), 0), max(-int(factor.shift), 0)
     numbers = (int(factor.value), *shifts, x_zero, bounds.zero, bounds.low, bounds.high)
     args: tuple[Arg, ...] = (x, y, *share.args, *(np.int32(number) for number in numbers))
-    return share.launch("requantize", "requantize_each", args, _defines(type_, y.spec.type), y.spec.size)
+    return share.launch("requantize_each", args, _defines(type_, y.spec.type), y.spec.size)
 
 
 def scaled(sums: Operand | Scratch, type_: TensorType, x: TensorSpec, y: Operand, count: int, target: Target) -> Launch:
     """Sums of ``count`` elements of ``x``, brought to the scale of ``y`` in float32 (QuantizedMeanOrSumExtraArgs)."""
-    share = elements(y.spec.size, target)
+    share = elements("requantize", y.spec.size, target)
     scale = np.float32(fixed_point.scale_of(SUM.name, x)) / np.float32(fixed_point.scale_of(SUM.name, y.spec))
     offset = np.float32(-fixed_point.zero_point_of(SUM.name, x)) * scale * np.float32(count)
     bounds = (np.int32(number) for number in astuple(_range(y.spec)))
     args: tuple[Arg, ...] = (sums, y, *share.args, scale, offset, *bounds)
-    return share.launch("requantize", "scale_each", args, _defines(type_, y.spec.type), y.spec.size)
+    return share.launch("scale_each", args, _defines(type_, y.spec.type), y.spec.size)
 
 
 def _defines(from_: TensorType, to: TensorType) -> dict[str, str | int | float]:
@@ -85,16 +85,16 @@ def _lower_quantize(call: Call) -> list[Step]:
 
 
 def _quantized(x: Operand, y: Operand, bounds: Bounds, target: Target) -> Launch:
-    share = elements(y.spec.size, target)
+    share = elements("requantize", y.spec.size, target)
     scale = np.float32(fixed_point.scale_of(QUANTIZE.name, y.spec))
     args: tuple[Arg, ...] = (x, y, *share.args, scale, *(np.int32(number) for number in astuple(bounds)))
-    return share.launch("requantize", "quantize", args, _defines(_FLOAT, y.spec.type), y.spec.size)
+    return share.launch("quantize", args, _defines(_FLOAT, y.spec.type), y.spec.size)
 
 
 def _shifted(x: Operand, y: Operand, bounds: Bounds, target: Target) -> Launch:
-    share = elements(y.spec.size, target)
+    share = elements("requantize", y.spec.size, target)
     args: tuple[Arg, ...] = (x, y, *share.args, *(np.int32(number) for number in astuple(bounds)))
-    return share.launch("requantize", "shift_each", args, _defines(x.spec.type, y.spec.type), y.spec.size)
+    return share.launch("shift_each", args, _defines(x.spec.type, y.spec.type), y.spec.size)
 
 
 def _claim_dequantize(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -106,9 +106,9 @@ def _lower_dequantize(call: Call) -> list[Step]:
     x, (y,) = call.input(0), call.outputs
     scale = np.float32(fixed_point.scale_of(DEQUANTIZE.name, x.spec))
     zero = np.int32(fixed_point.zero_point_of(DEQUANTIZE.name, x.spec))
-    share = elements(y.spec.size, call.target)
+    share = elements("requantize", y.spec.size, call.target)
     args: tuple[Arg, ...] = (x, y, *share.args, scale, zero)
-    return [share.launch("requantize", "dequantize", args, _defines(x.spec.type, _FLOAT), y.spec.size)]
+    return [share.launch("dequantize", args, _defines(x.spec.type, _FLOAT), y.spec.size)]
 
 
 CL_OPS = (

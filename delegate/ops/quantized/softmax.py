@@ -7,7 +7,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Refusal, Step
 from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, typed
-from litecl.delegate.kit.shares import chunks
+from litecl.delegate.kit.schedule import chunks
 from litecl.delegate.quantized.integers import per_tensor, words
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.kit.types import integer_limits
@@ -33,10 +33,10 @@ def _lower_words(call: Call) -> list[Step]:
     factor = difference_multiplier_16(x.spec, call.options.beta)
     tables = [Const(table.astype(np.int32)) for table in tables_16()]
     shifts = max(int(factor.shift), 0), max(-int(factor.shift), 0)
-    share = chunks(y.spec.size // length, call.target, work=length * _WORK)
+    share = chunks("softmax_16", y.spec.size // length, call.target, work=length * _WORK)
     numbers = [np.int32(number) for number in (length, int(factor.value), *shifts)]
     args: tuple[Arg, ...] = (x, *tables, y, *share.args, *numbers)
-    return [share.launch("softmax_16", "softmax_16", args, {"T": "short", "WORDS": 1}, y.spec.size * _WORK)]
+    return [share.launch("softmax_16", args, {"T": "short", "WORDS": 1}, y.spec.size * _WORK)]
 
 
 def _lower(call: Call) -> list[Step]:
@@ -45,12 +45,12 @@ def _lower(call: Call) -> list[Step]:
         return _lower_words(call)
     length = y.shape[-1]
     table = exponentials(call.options, x.spec).astype(np.int32)
-    share = chunks(y.spec.size // length, call.target, work=length * _WORK)
+    share = chunks("quantized_softmax", y.spec.size // length, call.target, work=length * _WORK)
     low, high = integer_limits(y.spec.type)
     args: tuple[Arg, ...] = (x, Const(table), y, *share.args, *(np.int32(n) for n in (length, low, high)))
     bits = 8 * y.spec.dtype.itemsize
     defines: dict[str, str | int] = {"X": C_TYPES[x.spec.type], "T": C_TYPES[y.spec.type], "BITS": bits}
-    return [share.launch("quantized_softmax", "quantized_softmax", args, defines, y.spec.size * _WORK)]
+    return [share.launch("quantized_softmax", args, defines, y.spec.size * _WORK)]
 
 
 CL_OPS = (ClOp(SOFTMAX, claim=_claim, lower=_lower),)

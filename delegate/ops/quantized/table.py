@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Scratch, Step, Target
-from litecl.delegate.kit import shares
+from litecl.delegate.kit import schedule
 from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, stored, typed
-from litecl.delegate.kit.shares import chunks
+from litecl.delegate.kit.schedule import chunks
 from litecl.delegate.ops.binary import together
 from litecl.delegate.quantized.integers import per_tensor, words, zero_point
 from litecl.interpreter.graph import Array, TensorSpec
@@ -65,9 +65,9 @@ def applied(op: Op, call: Call) -> Launch:
 
 def looked_up(table: Array, x: Operand, y: Operand | Scratch, type_: TensorType, target: Target) -> Launch:
     """The launch that puts ``table[x]``, of a type, into ``y``."""
-    share = chunks(x.spec.size, target)
+    share = chunks("table", x.spec.size, target)
     defines = {"T": f"u{C_TYPES[x.spec.type].removeprefix('u')}", "R": C_TYPES[type_]}
-    return share.launch("table", "look_up", (x, Const(table), y, *share.args), defines, x.spec.size)
+    return share.launch("look_up", (x, Const(table), y, *share.args), defines, x.spec.size)
 
 
 def _of_pairs(op: Op) -> ClOp:
@@ -89,9 +89,9 @@ def _of_pairs(op: Op) -> ClOp:
             right = np.where(right == zero_point(b.spec), right ^ 1, right)
         table = Const(results(op, call.options, [a.spec, b.spec], y.spec, [left, right]))
         a, b, path = together(a, b, y)
-        share = shares.elements(y.spec.size, call.target)
+        share = schedule.elements("table", y.spec.size, call.target)
         args: tuple[Arg, ...] = (a, b, table, y, path.table, *share.args, *path.arguments)
-        return [share.launch("table", "look_up_pairs", args, {"T": "uchar", "R": C_TYPES[y.spec.type]}, y.spec.size)]
+        return [share.launch("look_up_pairs", args, {"T": "uchar", "R": C_TYPES[y.spec.type]}, y.spec.size)]
 
     return ClOp(op, claim=claim, lower=lower)
 

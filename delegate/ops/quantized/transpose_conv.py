@@ -9,11 +9,10 @@ import numpy as np
 from litecl.delegate.cl_op import Call, ClOp, Operand, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.strided import copy, view
-from litecl.delegate.matmul.patches import Geometry
 from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution, sums_in_float64
-from litecl.delegate.ops.transpose_conv import Phase, phases_of
+from litecl.delegate.ops.transpose_conv import Phase, phases_of, window_of
 from litecl.delegate.quantized.integers import weights_of, zero_point
-from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV, TransposeConvOptions, offset
 
 _ORDER = (2, 1, 3)  # of input, weights and bias among the operands
@@ -39,7 +38,7 @@ def _lower(call: Call) -> list[Step]:
         taps = _taps(filter_, v, h)
         shape = (out.shape[0], v.count, h.count, out.shape[3])
         part = Scratch(out.spec.dtype.itemsize * int(np.prod(shape)))
-        g = _geometry(x.shape, taps.shape, shape, v, h)
+        g = replace(window_of(x.shape, v, h, out.shape[3]), kernel_height=taps.shape[1], kernel_width=taps.shape[2])
         place = view(out.shape)[:, v.first :: v.stride, h.first :: h.stride]
         steps += [
             convolution(call, g, weights_of(call.specs, out.spec, taps, 1), into=part),
@@ -52,24 +51,6 @@ def _taps(filter_: Operand, v: Phase, h: Phase) -> Array:
     """The taps that a phase meets; one that stands for zeros where it meets none."""
     taps = filter_.value[:, v.taps][:, :, h.taps]
     return taps if taps.size else np.full_like(filter_.value[:, :1, :1], zero_point(filter_.spec))
-
-
-def _geometry(x: Shape, taps: Shape, out: Shape, v: Phase, h: Phase) -> Geometry:
-    return Geometry(
-        height=x[1],
-        width=x[2],
-        channels=x[3],
-        group_channels=x[3],
-        kernel_height=taps[1],
-        kernel_width=taps[2],
-        pad_y=v.pad,
-        pad_x=h.pad,
-        pixels=out[0] * out[1] * out[2],
-        out_height=out[1],
-        out_width=out[2],
-        columns=out[3],
-        group_columns=out[3],
-    )
 
 
 CL_OPS = (ClOp(TRANSPOSE_CONV, claim=_claim, lower=_lower, float64=_sums_in_float64),)

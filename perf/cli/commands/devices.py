@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from litecl.delegate import Tuning, disk
+from litecl.delegate import disk
 from litecl.perf.cli.command import Output, progress
 from litecl.perf.cli.tables import size, table
 from litecl.perf.measure import tuning
@@ -64,9 +64,8 @@ def _tuning(row: Tuned) -> RenderableType:
     if not row.timings:
         return Text(title + "there is nothing to choose")
     values, timed = table("choice", "value", "default"), table("choice", "timed", "best ms")
-    chosen, defaults = asdict(row.tuning), asdict(Tuning())
-    for choice in dict.fromkeys(timing.choice for timing in row.timings):
-        values.add_row(choice, f"{chosen[choice]:,.0f}", f"{defaults[choice]:,.0f}")
+    for choice, (value, default) in row.choices.items():
+        values.add_row(choice, f"{value:,.0f}", f"{default:,.0f}")
     for timing in row.timings:
         times = (f"{name} {ms:.3f}" for name, ms in timing.times_ms.items())
         timed.add_row(timing.choice, timing.subject, "\n".join(times))

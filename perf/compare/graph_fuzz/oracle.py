@@ -22,7 +22,8 @@ _ULPS = 24.0  # of the sum of magnitudes: what float32 sums of a few thousand te
 _MARGIN = 3.0  # of the spread that a few runs show
 _FEW, _MANY = 6, 120  # runs: where something differs at all, and where it still does after that
 _CHAOS = 0.05  # of a tensor's elements, off by this share of themselves
-_EPSILON = float(np.finfo(np.float32).eps)
+_EXPONENTS = np.finfo(np.float32)
+_EPSILON = float(_EXPONENTS.eps)
 
 _SUMS = {
     "CONV_2D",
@@ -94,9 +95,6 @@ _EXACT = {
     "RESIZE_NEAREST_NEIGHBOR",
 }
 """Operators that hand elements on, or round to integers: these have no error of their own."""
-
-_OF_INPUT = {"GELU"}
-"""Operators that take the difference of numbers as large as their input."""
 
 _OF_SUMS = {"LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM", "LOG_SOFTMAX"}
 """Operators that apply functions to sums: off as with operands slightly different, and by errors relative to 1."""
@@ -268,10 +266,21 @@ def _with_errors(name: str, run: Run, plain: Callable[[Inputs], list[Array]], er
             results = run(options, [x if x is None else errors.of(x, share=share) for x in inputs] if share else inputs)
             if not any(r.dtype == np.float32 for r in results):
                 return results
+            if name == "REDUCE_PROD" and results[0].size:
+                results = [_in_any_order(inputs, results[0])]
             magnitudes = _magnitudes(name, inputs, results, plain, hybrid=hybrid)
             return [errors.of(r, m) for r, m in zip(results, magnitudes, strict=True)]
 
     return noisy
+
+
+def _in_any_order(inputs: Inputs, product: Array) -> Array:
+    """A product, NaN where that of some of its factors leaves the range of floats: then the order decides."""
+    x, axes = require.arrays(inputs, 2)
+    exponents = np.log2(np.abs(x, dtype=np.float64), where=x != 0, out=np.zeros(x.shape))
+    reduced = tuple({int(axis) % x.ndim for axis in np.ravel(axes)}) if x.ndim else ()
+    over, under = (f(exponents, 0).sum(reduced).reshape(product.shape) for f in (np.maximum, np.minimum))
+    return np.where((over > _EXPONENTS.maxexp) | (under < _EXPONENTS.minexp), np.float32(np.nan), product)
 
 
 def _magnitudes(
@@ -287,4 +296,5 @@ def _magnitudes(
         return [np.asarray(np.abs(a) + np.abs(b))]
     if name in _SUMS:
         return plain([np.abs(x) if x is not None and x.dtype == np.float32 else x for x in inputs])
-    return [*require.arrays(inputs, 1)] if name in _OF_INPUT else results
+    # GELU takes the difference of numbers as large as its input.
+    return [*require.arrays(inputs, 1)] if name == "GELU" else results

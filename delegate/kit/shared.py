@@ -1,0 +1,84 @@
+"""What host and kernels share: records and codes as OpenCL C text, and records packed as that text lays them out.
+
+A kernel file writes ``#include <Name>`` for a record or codes of that name (listed in ``delegate/plan/headers.py``) and
+uses the names of fields and codes only. So a field has one place where it is declared, and no order to be kept by hand.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from enum import IntEnum
+from typing import Any, get_type_hints
+
+import numpy as np
+
+from litecl.delegate.cl_op import Const
+from litecl.interpreter.graph import Array
+
+_SCALARS: dict[Any, tuple[str, Any]] = {
+    int: ("int", np.int32),
+    float: ("float", np.float32),
+    np.int64: ("long", np.int64),
+}
+"""OpenCL C's names of the types that fields may have, and numpy's."""
+
+
+def layout(record: type) -> list[tuple[str, Any]]:
+    """Return the fields of a record in the order of its memory, each with its type: a scalar or another record."""
+    types = get_type_hints(record)
+    return [(field.name, types[field.name]) for field in fields(record)]
+
+
+def dtype_of(record: type) -> np.dtype[Any]:
+    """Return the layout of a record as a numpy type.
+
+    Raises TypeError where a field has a type that kernels do not share, or where a compiler would add padding.
+    """
+    if not is_dataclass(record):
+        raise TypeError(f"{record.__name__}: expected a dataclass")
+    members = []
+    for name, type_ in layout(record):
+        if type_ not in _SCALARS and not is_dataclass(type_):
+            raise TypeError(f"{record.__name__}.{name}: expected a scalar or a record, got {type_}")
+        members.append((name, _SCALARS[type_][1] if type_ in _SCALARS else dtype_of(type_)))
+    aligned, dense = np.dtype(members, align=True), np.dtype(members)
+    if gaps := aligned.itemsize - dense.itemsize:
+        raise TypeError(f"{record.__name__}: expected fields without gaps between them, got {gaps} bytes of gaps")
+    return aligned
+
+
+def text(shared: type) -> str:
+    """Return the OpenCL C of a record, with those that it consists of, or of codes. It may be included twice."""
+    name = shared.__name__
+    declared = _codes(shared) if issubclass(shared, IntEnum) else _struct(shared)
+    return f"#ifndef SHARED_{name}\n#define SHARED_{name}\n{declared}#endif\n"
+
+
+def _struct(record: type) -> str:
+    dtype_of(record)  # refuses what cannot be shared
+    members = layout(record)
+    parts = "".join(text(type_) for _, type_ in members if type_ not in _SCALARS)
+    declared = "".join(f"    {_SCALARS[t][0] if t in _SCALARS else t.__name__} {name};\n" for name, t in members)
+    return f"{parts}typedef struct {{\n{declared}}} {record.__name__};\n"
+
+
+def _codes(codes: type[IntEnum]) -> str:
+    """Return a macro CODES_NAME for each, and CODESS (the plural) for how many there are."""
+    prefix = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", codes.__name__).upper()
+    values = {f"{prefix}_{code.name}": code.value for code in codes} | {f"{prefix}S": len(codes)}
+    return "".join(f"#define {name} {value if value >= 0 else f'({value})'}\n" for name, value in values.items())
+
+
+def packed(record: type, values: Iterable[Any]) -> Array:
+    """Return records of one type as an array that a kernel reads as ``__global const Name *``."""
+    return np.array([_values(value) for value in values], dtype_of(record))
+
+
+def _values(value: Any) -> tuple[Any, ...]:
+    members = (getattr(value, name) for name, _ in layout(type(value)))
+    return tuple(_values(member) if is_dataclass(member) else member for member in members)
+
+
+def const(value: Any) -> Const:
+    """Return one record as a kernel's argument."""
+    return Const(packed(type(value), [value]))

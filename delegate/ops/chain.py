@@ -1,0 +1,143 @@
+"""Element-wise operators one after another as one launch, of a kernel that is built once for all of them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum, auto
+
+import numpy as np
+
+from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Target
+from litecl.delegate.kit.schedule import elements
+from litecl.delegate.kit.shared import packed
+from litecl.delegate.kit.strided import long_rows, view, view_of, walk
+from litecl.interpreter.graph import Array, Shape
+
+
+class StepCode(IntEnum):
+    """What kernels_cl/chain.cl does to the value so far: operators that take an operand, others, and activations."""
+
+    ADD = 0
+    SUB = auto()
+    SUB_FROM = auto()
+    MUL = auto()
+    DIV = auto()
+    DIV_INTO = auto()
+    MAXIMUM = auto()
+    MINIMUM = auto()
+    SQUARED_DIFFERENCE = auto()
+    PRELU = auto()
+    ABS = auto()
+    NEG = auto()
+    SQUARE = auto()
+    SQRT = auto()
+    RSQRT = auto()
+    EXP = auto()
+    LOG = auto()
+    CLAMP = auto()
+    TANH = auto()
+    LOGISTIC = auto()
+    SWISH = auto()
+    HARD_SWISH = auto()
+    GELU = auto()
+    GELU_APPROXIMATE = auto()
+    ELU = auto()
+    LEAKY_RELU = auto()
+
+
+class ChainArray(IntEnum):
+    """The arrays that are walked together: what the chain begins with, operands of its steps, and the result."""
+
+    X = 0
+    A = 1
+    B = 2
+    C = 3
+    D = 4
+    Y = 5
+
+
+@dataclass(frozen=True)
+class ChainStep:
+    """A step as the kernel reads it. array: its operand, -1 for none or for ``number``.
+
+    low, high: the arguments of an activation; a step that takes an operand clamps its result to them.
+    """
+
+    code: int
+    array: int
+    number: float
+    low: float
+    high: float
+
+
+_REVERSED = {
+    "ADD": "ADD",
+    "SUB": "SUB_FROM",
+    "MUL": "MUL",
+    "DIV": "DIV_INTO",
+    "MAXIMUM": "MAXIMUM",
+    "MINIMUM": "MINIMUM",
+    "SQUARED_DIFFERENCE": "SQUARED_DIFFERENCE",
+}
+OPERANDS = ChainArray.Y - ChainArray.A
+"""Arrays that the kernel takes beside the first and the result."""
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """One operator: its step, and the operand that it takes beside the value so far, if any.
+
+    activation: the step itself, or what follows one that takes an operand, if no more than a clamp.
+    """
+
+    step: str
+    operand: Operand | None = None
+    activation: Activation = field(default_factory=Activation)
+
+    @property
+    def number(self) -> float | None:
+        """The operand, where it is one number that is known."""
+        data = None if self.operand is None else self.operand.data
+        return None if data is None or data.size != 1 else float(data.reshape(()))
+
+
+def step_of(name: str, position: int) -> str | None:
+    """The step that an operator is whose input at ``position`` is the value so far; None if chain.cl has none."""
+    return (name if name in StepCode.__members__ else None) if position == 0 else _REVERSED.get(name)
+
+
+def chain(x: Operand, links: Sequence[Link], y: Operand, target: Target) -> Launch:
+    """y: x after all of the steps, whose operands broadcast to its shape."""
+    arrays = operands_of(links)
+    given, shape = _long_rows(arrays, y) if x.row_step is None and y.row_step is None else (arrays, y.shape)
+    operands = [x, *given, *[x] * (OPERANDS - len(given))]
+    path = walk(*(_view(operand, shape) for operand in (*operands, y)))
+    steps = packed(ChainStep, (_step(link, arrays) for link in links))
+    share = elements("chain", y.spec.size, target, work=len(links))
+    tables: tuple[Arg, ...] = (Const(np.array(path.steps, np.int32)), Const(steps), path.table)
+    sizes = (*share.args, np.int32(path.row), np.int32(len(links)))
+    return share.launch("chain", (*operands, y, *tables, *sizes), {}, y.spec.size * len(links))
+
+
+def operands_of(links: Sequence[Link]) -> list[Operand]:
+    """Return the operands that lie in memory, each once."""
+    return list(dict.fromkeys(link.operand for link in links if link.operand is not None and link.number is None))
+
+
+def _step(link: Link, arrays: Sequence[Operand]) -> ChainStep:
+    plain = link.operand is None or link.number is not None
+    array = -1 if plain else ChainArray.A + [link.operand is array for array in arrays].index(True)
+    return ChainStep(StepCode[link.step], array, link.number or 0.0, link.activation.low, link.activation.high)
+
+
+def _long_rows(arrays: Sequence[Operand], y: Operand) -> tuple[Sequence[Operand], Shape]:
+    """Arrays that every row repeats, as longer rows, if that is what they all are that have fewer elements than y."""
+    longer = [(a, None) if a.spec.size == y.spec.size else long_rows(a, y.shape) for a in arrays]
+    shapes = {shape for _, shape in longer if shape is not None}
+    dense = all(array.row_step is None for array in arrays)
+    return ([a for a, _ in longer], shapes.pop()) if dense and len(shapes) == 1 else (arrays, y.shape)
+
+
+def _view(x: Operand, shape: Shape) -> Array:
+    whole = x.row_step is None and x.spec.size == math.prod(shape)
+    return view(shape) if whole else np.broadcast_to(view_of(x), shape)

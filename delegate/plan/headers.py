@@ -1,0 +1,59 @@
+"""The records and codes that kernel files include by name: ``#include <Geometry>``."""
+
+from enum import IntEnum
+from functools import cache
+
+from litecl.delegate.kit.shared import text
+from litecl.delegate.kit.strided import Place, Square
+from litecl.delegate.matmul.gemm import Begin
+from litecl.delegate.matmul.geometry import Geometry
+from litecl.delegate.matmul.patches import Gather, GatherSize
+from litecl.delegate.matmul.winograd import Winograd
+from litecl.delegate.ops.chain import ChainArray, ChainStep, StepCode
+from litecl.delegate.ops.conv_2d import Convolution
+from litecl.delegate.ops.depthwise_conv_2d import Depthwise
+from litecl.delegate.ops.gather import Axis
+from litecl.delegate.ops.hybrid.conv_2d import HybridConvolution, HybridRow
+from litecl.delegate.ops.quantized.binary import LinearSum, ScaledPair
+from litecl.delegate.ops.quantized.conv_2d import QuantizedConvolution
+from litecl.delegate.ops.quantized.depthwise_16 import WordDepthwise
+from litecl.delegate.ops.quantized.depthwise_conv_2d import QuantizedDepthwise
+from litecl.delegate.ops.resize import Between
+from litecl.delegate.plan.region_tables import (
+    BranchFlag,
+    Control,
+    Count,
+    Entry,
+    LaunchLine,
+    LoopFlag,
+    RegionSize,
+    Shift,
+)
+from litecl.delegate.quantized.integers import Scale, StageRow, WideRow
+from litecl.delegate.recurrent.lstm_cell import Gate, Peephole, Recurrence
+from litecl.interpreter.errors import KernelBuildError
+
+
+class Peak(IntEnum):
+    """CHAINS: multiply-adds of peak.cl at once, of which none waits for another (``perf/measure/peak.py``)."""
+
+    CHAINS = 12
+
+
+RECORDS: tuple[type, ...] = (
+    *(Axis, Begin, Between, ChainStep, Convolution, Depthwise, Entry, Gather, Geometry, HybridConvolution, LinearSum),
+    *(Place, QuantizedConvolution, QuantizedDepthwise, Recurrence, Scale, ScaledPair, Winograd, WordDepthwise),
+)
+CODES: tuple[type, ...] = (
+    *(BranchFlag, ChainArray, Control, Count, Gate, GatherSize, HybridRow, LaunchLine, LoopFlag, Peak, Peephole),
+    *(RegionSize, Shift, Square, StageRow, StepCode, WideRow),
+)
+_BY_NAME = {shared.__name__: shared for shared in (*RECORDS, *CODES)}
+
+
+@cache
+def header(name: str) -> str:
+    """Return the OpenCL C of a record or of codes. Raises KernelBuildError where there is none of that name."""
+    if name not in _BY_NAME:
+        raise KernelBuildError(f"#include <{name}>: expected one of {', '.join(sorted(_BY_NAME))}")
+    return text(_BY_NAME[name])

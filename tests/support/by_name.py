@@ -1,0 +1,51 @@
+"""Cases of the tables by name, planned for any device and run on one."""
+
+import importlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from litecl.cases import Case
+from litecl.delegate import CLDelegate
+from litecl.delegate.cl_op import Launch, Target
+from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.claim.partition import partition
+from litecl.delegate.ops import CL_OPS
+from litecl.delegate.plan.plan import plan
+from litecl.interpreter import Interpreter
+from litecl.interpreter.file.reader import read
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import Array
+from litecl.interpreter.run.shapes import propagate
+from support import compare, oracle
+
+Fed = tuple[bytes, list[Array]]
+
+
+def case_of(table: str, op: str, name: str) -> Fed:
+    """Return one of the tables' cases as a model, and what it is fed."""
+    found: Case = next(c for c in importlib.import_module(f"cases.{table}").CASES if (c.op.name, c.name) == (op, name))
+    return write(found.model()), list(found.feeds)
+
+
+def launches(fed: Fed, target: Target) -> list[Launch]:
+    """Return what a device would be given to run."""
+    content, feeds = fed
+    model = read(content)
+    specs = propagate(model, {0: [feed.shape for feed in feeds]})
+    regions = partition(0, model, specs, CLOptions(), preserve=False).regions
+    return [work.launch for region in regions for work in plan(region, model, specs, target, 64, CL_OPS).works]
+
+
+def agrees(fed: Fed, delegates: Sequence[CLDelegate]) -> None:
+    """Run a model on a device, and compare with LiteRT's reference kernels."""
+    content, feeds = fed
+    interpreter = Interpreter(model_content=content, delegates=delegates)
+    interpreter.allocate_tensors()
+    for detail, feed in zip(interpreter.get_input_details(), feeds, strict=True):
+        interpreter.set_tensor(detail["index"], feed)
+    interpreter.invoke()
+    assert interpreter.delegation_report().counters.kernel_launches
+    for detail, expected in zip(interpreter.get_output_details(), oracle.run(content, feeds), strict=True):
+        got = np.asarray(interpreter.get_tensor(detail["index"]))
+        compare.assert_close(got, expected, compare.DEVICE.get(expected.dtype.name, 0.0))
