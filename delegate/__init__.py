@@ -2,7 +2,19 @@
 
 from litecl.delegate.cl_op import Call, ClOp, Launch, Refusal
 from litecl.delegate.delegate import CLDelegate
+from litecl.delegate.progress import BuildStep
 from litecl.delegate.report import DelegationReport
 from litecl.delegate.tuning import Schedule, TileShape, Tuning
 
-__all__ = ["CLDelegate", "Call", "ClOp", "DelegationReport", "Launch", "Refusal", "Schedule", "TileShape", "Tuning"]
+__all__ = [
+    "BuildStep",
+    "CLDelegate",
+    "Call",
+    "ClOp",
+    "DelegationReport",
+    "Launch",
+    "Refusal",
+    "Schedule",
+    "TileShape",
+    "Tuning",
+]

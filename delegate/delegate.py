@@ -1,19 +1,31 @@
 """The public delegate: claims what an OpenCL device can run and leaves the rest, with reasons, to the CPU."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 from litecl.delegate.claim.options import CLOptions
-from litecl.delegate.delegation import CLDelegation
+from litecl.delegate.claim.strings import parsed
+from litecl.delegate.delegation import REGION, CLDelegation
+from litecl.delegate.devices import devices
+from litecl.delegate.naming import listed
+from litecl.delegate.progress import told_to
+from litecl.delegate.report import log
+from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Model, TensorSpec
+
+_LOG = logging.getLogger("litecl")
 
 
 class CLDelegate(CLOptions):
     """Runs parts of a model on an OpenCL device; pass it as ``Interpreter(model, delegates=[CLDelegate()])``.
 
-    device: its index in ``litecl devices``, a fragment of its name, a pyopencl Device, or what a back end of yours has
-        found; None picks a GPU if there is one, else the CPU device that suits the model. num_threads: on a CPU
-        device, 1 picks the one that runs in the calling thread; others are a bound where the device can be divided,
-        which PoCL 7.1's cannot.
+    device: its index in ``litecl devices``, its name, a fragment that one name has, a pyopencl Device, or what a back
+        end of yours has found; None picks a GPU if there is one, else the CPU device that suits the model. One that is
+        named and not there, or a fragment that several names have, raises DeviceNotFound; without any device a warning
+        says what to install.
+    num_threads: on a CPU device, 1 picks the one that runs in the calling thread; others are a bound where the device
+        can be divided, which PoCL 7.1's cannot.
     precision: "fp32", or "fp16", which stores large weights (over 2**18 elements) of convolutions, matrix products and
         LSTMs as halves, but for those of Winograd's algorithm; activations and arithmetic are float32 in both.
     max_delegated_partitions: keep only so many regions, the largest; None keeps all. min_nodes_per_partition: leave
@@ -26,14 +38,43 @@ class CLDelegate(CLOptions):
     max_loop_iterations: of a WHILE on the device each time it runs; one that goes on raises ModelError, and variables
         are as they were before. None lets it go on. On a CPU device a loop runs within one kernel, which nothing
         interrupts; queued loops, as on a GPU, hear Ctrl-C. queue_loops: queue them on a CPU device too.
+    dump_passes: a folder in which every region is written as text, as it is after each pass of planning, in a folder
+        of its own (``region0``).
     custom_ops: device operators of your own, for the records given to ``Interpreter(custom_ops=...)``. Their launches
         name a kernel file by its absolute path, without ``.cl``; it is written as those of litecl are.
+    progress: is called with a ``BuildStep`` before each file that is compiled, and when all of a region are. It is not
+        pickled.
+
+    The logger ``litecl`` tells which device was chosen, what was compiled and where it is kept (INFO), why nodes stay
+    on the CPU (DEBUG), and what went wrong (WARNING).
     """
+
+    @classmethod
+    def from_strings(cls, options: Mapping[Any, Any]) -> Self:
+        """Make a delegate of options as strings, as ``load_delegate`` takes them. Raises DelegateError."""
+        return cls(**parsed(options))
 
     def apply(
         self, model: Model, specs: Sequence[Sequence[TensorSpec]], *, preserve_all_tensors: bool = False
     ) -> CLDelegation:
-        """Partition, plan and build; see ``Delegate.apply``. Raises DelegateError only if ``strict``."""
+        """Partition, plan and build; see ``Delegate.apply``.
+
+        Raises DeviceNotFound for a device that is named and not there, DelegateError where another CLDelegate has taken
+        the model's nodes, and for what fails if ``strict``.
+        """
+        _require_first(model)
         delegation = CLDelegation(model, specs, self, preserve_all_tensors)
-        delegation.prepare()
+        with told_to(self.progress):
+            delegation.prepare()
+        if _LOG.isEnabledFor(logging.INFO):
+            log(delegation.report())
         return delegation
+
+
+def _require_first(model: Model) -> None:
+    """Raise DelegateError where a CLDelegate has been here before: it took all that this one would."""
+    if any(node.op.name == REGION for graph in model.subgraphs for node in graph.nodes):
+        raise DelegateError(
+            "two CLDelegates for one model: the first has taken its nodes. Give one, for one device of: "
+            f"{listed(devices())}"
+        )

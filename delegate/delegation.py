@@ -16,14 +16,17 @@ from litecl.delegate.claim.control import FOLDED
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import Partitioning, Region, partition
 from litecl.delegate.devices import forget, open_device, tuning_of
+from litecl.delegate.plan.dump import dump_of
 from litecl.delegate.plan.plan import Plan, plan
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, PartitionRow, summary, warn
 from litecl.delegate.report_details import kernel_name, with_details
 from litecl.interpreter import limits
-from litecl.interpreter.errors import DelegateError, LimitError, OutOfDeviceMemory
+from litecl.interpreter.errors import DelegateError, DeviceNotFound, LimitError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec, callees_of, entries, reached
 from litecl.interpreter.op import ControlOp, InPlace, Inputs, NoOptions
 from litecl.interpreter.run.executor import Frame
+
+REGION = "CL_REGION"  # the operator of a node that runs a region
 
 
 @dataclass
@@ -58,6 +61,8 @@ class CLDelegation:
             flops = work_flops(self.original, self.specs)
             self._device = open_device(self.options, flops, self.passed_over)
             hits_before = self._device.cache_hits
+        except DeviceNotFound:  # a user who names a device means it
+            raise
         except DelegateError as error:
             self._fail(error)
         self.model = replace(self.original, subgraphs=self._subgraphs())
@@ -185,7 +190,7 @@ class CLDelegation:
             warn(f"a region on {self._device.name} is {program.manner}")
         self._programs[number] = program
         runner = _RegionRunner(self, program, nodes)
-        op = ControlOp("CL_REGION", NoOptions, _keep_declared, runner.run, in_place=runner.in_place)
+        op = ControlOp(REGION, NoOptions, _keep_declared, runner.run, in_place=runner.in_place)
         return Node(op, region.inputs, region.outputs, NoOptions())
 
     def _program(self, region: Region, device: Device, number: int) -> Program:
@@ -194,7 +199,8 @@ class CLDelegation:
             tuning = tuning_of(self.options, device)
             target = replace(device.target, half_weights=self.options.precision == "fp16", tuning=tuning)
             with typed_planning("planning a region"):
-                planned = plan(region, model, specs, target, device.alignment, self.options.cl_ops)
+                observe = dump_of(self.options.dump_passes, number)
+                planned = plan(region, model, specs, target, device.alignment, self.options.cl_ops, observe)
             _reserve(planned)
             return Program(planned, device, number, self.options)
 

@@ -1,5 +1,6 @@
 """The devices of every back end: listed, chosen by what a user asks for, and opened once for all models."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -9,10 +10,12 @@ from litecl.delegate.backend import fork
 from litecl.delegate.backend.errors import host_memory
 from litecl.delegate.backend.protocols import Backend, Device, FoundDevice, Identified
 from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.naming import named
 from litecl.delegate.report import summary, warn
 from litecl.delegate.tuning import Tuning, load
-from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.errors import DelegateError, DeviceNotFound
 
+_LOG = logging.getLogger("litecl")
 _DEVICES: dict[tuple[FoundDevice, bool, Path | None], Device] = {}
 _opening = fork.Section()  # one thread at a time opens a device
 
@@ -75,18 +78,21 @@ def choose(
     raise DelegateError("no device")
 
 
+def gpus() -> list[FoundDevice]:
+    """Return every GPU; none where there is no device at all."""
+    try:
+        return [found for found in devices() if found.describe().type == "GPU"]
+    except DelegateError:
+        return []
+
+
 def _named(wanted: int | str) -> FoundDevice:
-    """Return a device by its index, or by a fragment of its name."""
-    found = devices()
-    names = [device.name for device in found]
-    if isinstance(wanted, int):
-        if not 0 <= wanted < len(found):
-            raise DelegateError(f"device {wanted} out of range; there are {len(found)}: {names}")
-        return found[wanted]
-    matches = [device for device in found if wanted.lower() in device.name.lower()]
-    if not matches:
-        raise DelegateError(f"no device is named {wanted!r}; there are: {names}")
-    return matches[0]
+    """Return a device by its index, its name or a fragment of one name. Raises DeviceNotFound."""
+    try:
+        found = devices()
+    except DelegateError as error:
+        raise DeviceNotFound(f"device {wanted!r}: {error}") from error
+    return named(found, wanted)
 
 
 def _own(wanted: object) -> FoundDevice:
@@ -95,7 +101,7 @@ def _own(wanted: object) -> FoundDevice:
         return wanted
     found = next((found for backend in BACKENDS if (found := backend().of(wanted)) is not None), None)
     if found is None:
-        raise DelegateError(f"device: expected an index, a name or a device, got {wanted!r}")
+        raise DeviceNotFound(f"device: expected an index, a name or a device, got {wanted!r}")
     return found
 
 
@@ -109,7 +115,9 @@ def open_device(options: CLOptions, flops: float, passed_over: list[str]) -> Dev
     with host_memory("looking for a device"):
         for found in candidates(options.device, options.num_threads, flops, partial(tuning_of, options)):
             try:
-                return _opened(options, found)
+                opened = _opened(options, found)
+                _LOG.info("device %s, for %d arithmetic operations an invoke", opened.name, flops)
+                return opened
             except DelegateError as error:
                 if options.strict or options.device is not None:
                     raise

@@ -230,5 +230,14 @@ class DelegationReport:
         return table
 
 
+def log(report: DelegationReport) -> None:
+    """Log what was claimed, and for every other node why not."""
+    claimed = f"{report.claimed} of {len(report.nodes)} nodes in {_regions(len(report.partitions))} on {report.device}"
+    _LOG.info("%s, prepared in %.2f s, %d programs from the cache", claimed, report.build_s, report.cache_hits)
+    for row in report.nodes:
+        if not row.claimed:
+            _LOG.debug("subgraph %d, node %d (%s) stays on the CPU: %s", row.subgraph, row.node, row.op, row.reason)
+
+
 def _regions(count: int) -> str:
     return "1 region" if count == 1 else f"{count} regions"

@@ -2,10 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from litecl.delegate.report import DelegationReport, NodeRow, PartitionRow, TensorRow
+from typing import Any
 
 _STYLE = """<style>
 .litecl table{border-collapse:collapse;margin:.3em 0 .8em}
@@ -16,7 +13,7 @@ _STYLE = """<style>
 _OPEN_UP_TO = 60  # nodes: longer lists are folded
 
 
-def html(report: "DelegationReport") -> str:
+def html(report: Any) -> str:  # a DelegationReport, whose module imports this one
     """Return a report: a sentence, what went wrong, regions, what stays on the CPU and why, and every node."""
     cost = report.counters
     head = (
@@ -35,7 +32,7 @@ def html(report: "DelegationReport") -> str:
     )
 
 
-def _partitions(rows: "Sequence[PartitionRow]") -> str:
+def _partitions(rows: Sequence[Any]) -> str:
     columns = ("region", "nodes", "launches", "arena", "constants", "operations", "runs as", "loops", "kernels")
     return _table(
         columns,
@@ -59,7 +56,7 @@ def _partitions(rows: "Sequence[PartitionRow]") -> str:
     )
 
 
-def _nodes(title: str, rows: "Sequence[NodeRow]") -> str:
+def _nodes(title: str, rows: Sequence[Any]) -> str:
     if not rows:
         return ""
     columns = ("node", "operator", "where", "reason", "kernels", "inputs", "outputs")
@@ -82,7 +79,7 @@ def _nodes(title: str, rows: "Sequence[NodeRow]") -> str:
     return f"<details{opened}><summary>{title} ({len(rows)})</summary>{_table(columns, lines)}</details>"
 
 
-def _tensor(row: "TensorRow") -> str:
+def _tensor(row: Any) -> str:
     shape = "?" if row.shape is None else ",".join(map(str, row.shape))
     constant = ", constant" if row.constant else ""
     return f"{row.name or row.tensor} {row.type}[{shape}], {_size(row.size_bytes)}{constant}"

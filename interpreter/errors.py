@@ -4,13 +4,20 @@
 
     LiteclError
     ├── ModelError              the model, or what is fed to it, is wrong
+    │   ├── ArgumentError       an argument of a type that is not taken
     │   ├── LimitError          more memory or time than was allowed
+    │   ├── ModelFileError      a file that cannot be read (ModelFileNotFound: that is not there)
     │   ├── ShapeError          shapes, types or axes that do not fit together
     │   └── UnsupportedOp       an operator, version or type that has no kernel
     ├── ConversionError         a TensorFlow graph that cannot be expressed as a .tflite file
     └── DelegateError           an OpenCL device that cannot do what was asked of it
+        ├── DelegateNotFound    a delegate to load that is none of litecl's
+        ├── DeviceNotFound      a device that was asked for and is not there
         ├── KernelBuildError    a kernel that does not compile there
         └── OutOfDeviceMemory   an allocation that the device refuses
+
+Each is also the built-in error that LiteRT raises in its place, so that ``except ValueError`` and the like keep
+working: LiteRT raises ValueError for some faults of a model and RuntimeError for others, so a ModelError is both.
 
 An error is raised where the fault is seen, saying what was expected and what was got; each level above adds where it
 happened with ``add_note``.
@@ -21,8 +28,20 @@ class LiteclError(Exception):
     """The base of every error that litecl raises on purpose."""
 
 
-class ModelError(LiteclError, ValueError):
+class ModelError(LiteclError, ValueError, RuntimeError):
     """A model is malformed, or what is fed to it does not fit it."""
+
+
+class ArgumentError(ModelError, TypeError):
+    """An argument has a type that is not taken."""
+
+
+class ModelFileError(OSError, ModelError):
+    """A model file cannot be read."""
+
+
+class ModelFileNotFound(FileNotFoundError, ModelFileError):
+    """There is no model file of this name."""
 
 
 class LimitError(ModelError):
@@ -53,6 +72,14 @@ class ConversionError(LiteclError):
 
 class DelegateError(LiteclError, RuntimeError):
     """An OpenCL device cannot do what was asked of it."""
+
+
+class DelegateNotFound(DelegateError, ValueError, OSError):
+    """``load_delegate`` knows no delegate of this name."""
+
+
+class DeviceNotFound(DelegateError, ValueError):
+    """A device that was asked for is not there, or its name fits several."""
 
 
 class KernelBuildError(DelegateError):

@@ -33,7 +33,10 @@ def check_strict(spec: TensorSpec, shape: Shape) -> None:
 
 def checked(index: int, spec: TensorSpec, value: npt.ArrayLike) -> Array:
     """Return a value as an array. Raises ShapeError unless shape and type are those of the tensor."""
-    array = np.asarray(value, dtype=np.object_ if spec.type == TensorType.STRING else None)
+    try:
+        array = np.asarray(value, dtype=np.object_ if spec.type == TensorType.STRING else None)
+    except (TypeError, ValueError) as error:  # a ragged list
+        raise ShapeError(f"set_tensor: tensor {index} ({spec.name!r}): {error}") from error
     if array.dtype != spec.dtype:
         raise ShapeError(f"set_tensor: tensor {index} ({spec.name!r}): expected {spec.dtype}, got {array.dtype}")
     if array.shape != spec.shape:

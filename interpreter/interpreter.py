@@ -2,33 +2,33 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import replace
 from os import PathLike
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from litecl.interpreter import limits
+from litecl.interpreter import arguments, limits
 from litecl.interpreter.custom import CustomOp, with_custom_ops
-from litecl.interpreter.delegation import Delegate, Delegation, Report
-from litecl.interpreter.details import tensor_details
+from litecl.interpreter.delegation import Delegate, Delegation
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.feeding import blank, check_strict, checked, entry_shapes
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array, Model, TensorSpec
+from litecl.interpreter.introspection import Introspection
+from litecl.interpreter.lifetime import Lifetime, kept
 from litecl.interpreter.op import InPlace
+from litecl.interpreter.resolver import OpResolverType, resolver
 from litecl.interpreter.run import threads
 from litecl.interpreter.run.executor import Executor, Listener
 from litecl.interpreter.run.shapes import Known, propagate
 from litecl.interpreter.run.variables import Variables
-from litecl.interpreter.signature import SignatureRunner
+from litecl.interpreter.signature import SignatureRunner, only_key
 
 Source = str | PathLike[str] | bytes | bytearray | memoryview | Model
 
 
-class Interpreter:
-    """Runs a TensorFlow Lite model.
+class Interpreter(Introspection, Lifetime):
+    """Runs a TensorFlow Lite model. It is closed by ``close()`` or at the end of ``with``, and can be pickled.
 
     model_path: a path, or the bytes of a file, or a ``Model``. model_content: the bytes, under TFLite's name.
     delegates: objects that claim parts of the model, such as ``CLDelegate()`` (``experimental_delegates`` is TFLite's
@@ -44,7 +44,8 @@ class Interpreter:
     experimental_op_resolver_type and the other experimental keywords are accepted for compatibility: there is one set
         of kernels.
 
-    Raises ModelError for a malformed model and UnsupportedOp for an operator that has no kernel.
+    Raises ModelError for a malformed model, ModelFileNotFound for a file that is not there, ArgumentError for an
+    argument of a wrong type, and UnsupportedOp, when tensors are allocated, for an operator that has no kernel.
     """
 
     def __init__(
@@ -53,10 +54,13 @@ class Interpreter:
         model_content: bytes | None = None,
         experimental_delegates: Sequence[Delegate] | None = None,
         num_threads: int | None = None,
-        experimental_op_resolver_type: object = None,
+        experimental_op_resolver_type: OpResolverType = OpResolverType.AUTO,
         experimental_preserve_all_tensors: bool = False,
         experimental_disable_delegate_clustering: bool = False,
         experimental_default_delegate_latest_features: bool = False,
+        experimental_compress_quantization_zero_points: bool = False,
+        experimental_disable_delegate_node_fusion: bool = False,
+        experimental_force_delegate_node_profiling: bool = False,
         *,
         delegates: Sequence[Delegate] | None = None,
         custom_ops: Mapping[str, CustomOp] | None = None,
@@ -64,17 +68,15 @@ class Interpreter:
         memory_limit: int | None = None,
         time_limit: float | None = None,
     ) -> None:
-        if (model_path is None) == (model_content is None):
-            raise ModelError("give a model by `model_path` or by `model_content`, one of the two")
-        if num_threads is not None and num_threads < 1:
-            raise ModelError(f"num_threads: expected at least 1, got {num_threads}")
+        self._arguments = kept(locals())
+        source = arguments.one_of(model_path, model_content)
+        resolver(experimental_op_resolver_type)
+        self._num_threads = arguments.threads(num_threads)
+        self._delegates = arguments.delegates(experimental_delegates, delegates)
         self._budget = limits.budget(memory_limit, time_limit)
-        source = model_content if model_path is None else model_path
-        assert source is not None
         self._model = with_custom_ops(read(source), custom_ops or {})
         if not self._model.subgraphs:
             raise ModelError("the model has no subgraph")
-        self._delegates = (*(experimental_delegates or ()), *(delegates or ()))
         self._preserve = experimental_preserve_all_tensors
         self._listeners = tuple(listeners)
         self._variables = Variables(self._budget)
@@ -88,7 +90,6 @@ class Interpreter:
         self._values: dict[int, dict[int, Array]] = {}
         self._results = ExitStack()  # counts the outputs of the last invoke, where memory is limited
         self._busy = False
-        self._num_threads = num_threads
         self._threads: AbstractContextManager[None] = nullcontext()
         self._limits_apply = False
 
@@ -102,12 +103,10 @@ class Interpreter:
         With ``strict`` only the dimensions that the signature leaves open (-1) may change.
         Raises ShapeError for a tensor that is no input, a negative dimension or, if strict, a fixed dimension.
         """
-        graph = self._model.subgraphs[subgraph_index]
-        if input_index not in graph.inputs:
+        graph = self._graph(subgraph_index)
+        if arguments.index("input_index", input_index) not in graph.inputs:
             raise ShapeError(f"resize: tensor {input_index} is not an input; inputs are {list(graph.inputs)}")
-        shape = tuple(int(d) for d in np.asarray(tensor_size).reshape(-1))
-        if any(d < 0 for d in shape):
-            raise ShapeError(f"resize: dimensions must not be negative, got {list(shape)}")
+        shape = arguments.shape(tensor_size)
         spec = graph.tensors[input_index]
         if strict:
             check_strict(spec, shape)
@@ -233,12 +232,14 @@ class Interpreter:
         """A copy of a tensor's value: outputs, inputs, constants, variables and, if preserved, intermediates."""
         return np.array(self._value(tensor_index, subgraph_index))
 
-    def tensor(self, tensor_index: int) -> Callable[[], Array]:
+    def tensor(self, tensor_index: int, *, subgraph_index: int = 0) -> Callable[[], Array]:
         """A function that returns the tensor's current value without a copy; write into an input through it."""
-        return lambda: self._value(tensor_index, 0)
+        return lambda: self._value(tensor_index, subgraph_index)
 
     def _value(self, tensor: int, subgraph: int) -> Array:
         spec = self._spec(tensor, subgraph)
+        if self._executor is None and spec.data is None:
+            raise ModelError(f"tensor {tensor} ({spec.name!r}) has no memory: call allocate_tensors() first")
         for values in (self._inputs.get(subgraph, {}), self._values.get(subgraph, {})):
             if tensor in values:
                 return values[tensor]
@@ -246,68 +247,22 @@ class Interpreter:
             return spec.data
         if spec.is_variable:
             return self._variables.get((subgraph, tensor), spec)
+        if tensor in self._graph(subgraph).outputs and spec.shape is not None:
+            return blank(spec)  # as in TFLite, before the first invoke
         raise ModelError(
             f"tensor {tensor} ({spec.name!r}) has no value: invoke() first, and for an intermediate tensor "
             "construct the interpreter with experimental_preserve_all_tensors=True"
         )
 
     def _spec(self, tensor: int, subgraph: int) -> TensorSpec:
-        if not 0 <= subgraph < len(self._specs):
-            raise ModelError(f"subgraph {subgraph} out of range for {len(self._specs)} subgraphs")
-        specs = self._specs[subgraph]
-        if not 0 <= tensor < len(specs):
-            raise ModelError(f"tensor {tensor} out of range for {len(specs)} tensors")
-        return specs[tensor]
-
-    # What the model is
-
-    def get_input_details(self) -> list[dict[str, Any]]:
-        """Name, index, shape, shape signature, dtype and quantization of every input, in TFLite's dictionaries."""
-        return [self._details(t) for t in self._model.subgraphs[0].inputs]
-
-    def get_output_details(self) -> list[dict[str, Any]]:
-        """The same for every output; a shape not known before run time is the declared one until then."""
-        return [self._details(t) for t in self._model.subgraphs[0].outputs]
-
-    def get_tensor_details(self, subgraph_index: int = 0) -> list[dict[str, Any]]:
-        """The same for every tensor of a subgraph."""
-        return [self._details(t, subgraph_index) for t in range(len(self._specs[subgraph_index]))]
-
-    def _details(self, tensor: int, subgraph: int = 0) -> dict[str, Any]:
-        spec = self._specs[subgraph][tensor]
-        value = self._values.get(subgraph, {}).get(tensor)
-        shape = value.shape if value is not None else spec.shape
-        if shape is None:
-            shape = self._model.subgraphs[subgraph].tensors[tensor].static_shape
-        return tensor_details(tensor, replace(spec, shape=shape))
-
-    def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
-        """The names of inputs and outputs by signature key."""
-        return {s.key: {"inputs": sorted(s.inputs), "outputs": sorted(s.outputs)} for s in self._model.signatures}
+        graph = self._graph(subgraph)
+        if not 0 <= arguments.index("tensor_index", tensor) < len(graph.tensors):
+            raise ModelError(f"tensor {tensor} out of range for {len(graph.tensors)} tensors")
+        return self._specs[subgraph][tensor]
 
     def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
         """A callable that takes a signature's inputs by name and returns its outputs by name."""
-        signatures = {s.key: s for s in self._model.signatures}
-        if signature_key is None and len(signatures) != 1:
-            raise ModelError(f"signature_key: the model has {len(signatures)} signatures: {sorted(signatures)}")
-        key = next(iter(signatures)) if signature_key is None else signature_key
-        if key not in signatures:
-            raise ModelError(f"signature {key!r} not found; the model has {sorted(signatures)}")
-        return SignatureRunner(self, signatures[key])
-
-    def delegation_report(self) -> Report:
-        """Return what the delegate claimed and why not the rest, with the counters of the last invoke.
-
-        Raises ModelError where there is no delegate or tensors have not been allocated.
-        """
-        if not self._delegations:
-            raise ModelError("no delegation to report: pass delegates=[...] and call allocate_tensors()")
-        return self._delegations[-1].report()
-
-    @property
-    def model(self) -> Model:
-        """The model as loaded."""
-        return self._model
+        return SignatureRunner(self, only_key(self._model) if signature_key is None else signature_key)
 
     # Preparation
 

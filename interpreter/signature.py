@@ -5,12 +5,16 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from litecl.interpreter.errors import ModelError
-from litecl.interpreter.graph import Array, Signature
+from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.graph import Array, Model, Shape, Signature
 
 
 class Runnable(Protocol):
     """What runs a model by tensors and subgraphs: an ``Interpreter``."""
+
+    @property
+    def model(self) -> Model:
+        """The model as loaded."""
 
     def resize_tensor_input(self, input_index: int, tensor_size: npt.ArrayLike, *, subgraph_index: int = 0) -> None:
         """See ``Interpreter``, as for the others."""
@@ -32,11 +36,22 @@ class Runnable(Protocol):
 
 
 class SignatureRunner:
-    """Callable: inputs by keyword, outputs in a dictionary. An input of another shape resizes the model."""
+    """Callable: inputs by keyword, outputs in a dictionary. An input of another shape resizes the model.
 
-    def __init__(self, interpreter: Runnable, signature: Signature) -> None:
+    ``Interpreter.get_signature_runner`` makes one. Raises ModelError for a signature that the model does not have.
+    """
+
+    def __init__(self, interpreter: Runnable | None = None, signature_key: str | None = None) -> None:
+        if interpreter is None or signature_key is None:
+            missing = "interpreter" if interpreter is None else "signature_key"
+            raise ModelError(f"SignatureRunner: expected an interpreter and the key of a signature, got no {missing}")
         self._interpreter = interpreter
-        self._signature = signature
+        self._signature = _named(interpreter.model, signature_key)
+        # Under TFLite's names, which libraries read.
+        self._signature_key = self._signature.key
+        self._subgraph_index = self._signature.subgraph
+        self._inputs = dict(sorted(self._signature.inputs.items()))
+        self._outputs = dict(sorted(self._signature.outputs.items())).items()
 
     def __call__(self, **inputs: npt.ArrayLike) -> dict[str, Array]:
         """Runs the signature. Raises ModelError for missing or unknown names, ShapeError for a wrong type."""
@@ -46,18 +61,42 @@ class SignatureRunner:
                 f"signature {signature.key!r}: expected inputs {sorted(signature.inputs)}, got {sorted(inputs)}"
             )
         for name, value in inputs.items():
-            shape = np.shape(value)
+            shape = _shape(name, value)
             interpreter.resize_tensor_input(signature.inputs[name], shape, subgraph_index=signature.subgraph)
         interpreter.allocate_tensors()
         for name, value in inputs.items():
             interpreter.set_tensor(signature.inputs[name], value, subgraph_index=signature.subgraph)
         interpreter._invoke(signature.subgraph)
-        return {name: interpreter.get_tensor(tensor, signature.subgraph) for name, tensor in signature.outputs.items()}
+        return {name: interpreter.get_tensor(tensor, signature.subgraph) for name, tensor in self._outputs}
 
     def get_input_details(self) -> dict[str, dict[str, Any]]:
         """TFLite's dictionary for every input, by name."""
-        return {n: self._interpreter._details(t, self._signature.subgraph) for n, t in self._signature.inputs.items()}
+        return {name: self._interpreter._details(t, self._subgraph_index) for name, t in self._inputs.items()}
 
     def get_output_details(self) -> dict[str, dict[str, Any]]:
         """TFLite's dictionary for every output, by name."""
-        return {n: self._interpreter._details(t, self._signature.subgraph) for n, t in self._signature.outputs.items()}
+        return {name: self._interpreter._details(t, self._subgraph_index) for name, t in self._outputs}
+
+
+def _shape(name: str, value: npt.ArrayLike) -> Shape:
+    """Return the shape of an input. Raises ShapeError for a list that has none."""
+    try:
+        return np.shape(value)
+    except ValueError as error:
+        raise ShapeError(f"input {name!r}: {error}") from error
+
+
+def _named(model: Model, key: str) -> Signature:
+    """Return a signature by its key. Raises ModelError where there is none."""
+    signatures = {signature.key: signature for signature in model.signatures}
+    if not isinstance(key, str) or key not in signatures:
+        raise ModelError(f"signature {key!r:.100} not found; the model has {sorted(signatures)}")
+    return signatures[key]
+
+
+def only_key(model: Model) -> str:
+    """Return the key of a model's only signature. Raises ModelError where it has none, or several."""
+    if len(model.signatures) != 1:
+        keys = sorted(signature.key for signature in model.signatures)
+        raise ModelError(f"signature_key: the model has {len(keys)} signatures: {keys}")
+    return model.signatures[0].key

@@ -1,16 +1,20 @@
 """What a user may ask of the delegate."""
 
+import difflib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
 from os import PathLike
 from typing import Any, Literal, get_args
 
 from litecl.delegate.cl_op import ClOp, DeviceOp
 from litecl.delegate.ops import CL_OPS
+from litecl.delegate.progress import Progress
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.file.tables import BUILTIN_OPERATORS
 from litecl.interpreter.op import Op
+from litecl.interpreter.ops import CUSTOMS
 
 Precision = Literal["fp32", "fp16"]
 
@@ -49,7 +53,11 @@ class CLOptions:
     strict: bool = False
     max_loop_iterations: int | None = None
     queue_loops: bool = False
+    dump_passes: str | PathLike[str] | None = field(
+        default=None, metadata=_flag("--dump-passes", "write every region there, as it is after each pass of planning")
+    )
     custom_ops: Collection[ClOp] = ()
+    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         if self.precision not in get_args(Precision):
@@ -60,6 +68,14 @@ class CLOptions:
                 raise DelegateError(f"{name}: expected a positive number, got {value}")
         for name, freeze in _FROZEN.items():
             object.__setattr__(self, name, freeze(getattr(self, name)))
+        for name in ("allow_ops", "deny_ops"):
+            _check_names(name, getattr(self, name) or (), {cl_op.op.name for cl_op in self.custom_ops})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the options to pickle: whom to tell of progress stays in this process."""
+        if self.device is not None and not isinstance(self.device, int | str):
+            raise DelegateError(f"a delegate for {self.device} cannot be pickled: name its device, or give its index")
+        return {item.name: getattr(self, item.name) for item in fields(self)} | {"progress": None}
 
     def why_denied(self, op: str, place: tuple[int, int]) -> str | None:
         """Return why the user keeps a node on the CPU, or None. place: its subgraph, and its position there."""
@@ -73,6 +89,14 @@ class CLOptions:
     def cl_ops(self) -> Mapping[Op, DeviceOp]:
         """The device operators: litecl's, and those of the user."""
         return {**CL_OPS, **{cl_op.op: cl_op for cl_op in self.custom_ops}}
+
+
+def _check_names(option: str, names: Collection[str], customs: Collection[str]) -> None:
+    """Raise DelegateError for a name that no operator has, with those that are like it."""
+    known = {*BUILTIN_OPERATORS, *CUSTOMS, *customs}
+    for name in sorted({*names} - known):
+        like = difflib.get_close_matches(name.upper(), known, 3) or sorted(op.name for op in CL_OPS)
+        raise DelegateError(f"{option}: no operator is called {name!r}; did you mean one of {', '.join(like)}?")
 
 
 def _node_set(nodes: Collection[int | tuple[int, int]] | None) -> frozenset[tuple[int, int]]:

@@ -11,6 +11,7 @@ import pyopencl as cl
 
 from litecl.delegate.backend import fork
 from litecl.delegate.cl_op import Target
+from litecl.delegate.naming import advice
 from litecl.delegate.opencl.capabilities import capabilities
 from litecl.delegate.opencl.environment import set_environment
 from litecl.delegate.opencl.errors import typed_errors
@@ -31,8 +32,12 @@ def devices() -> list[Any]:
     with _listing.lock:
         set_environment()
         fork.opened()
-        with typed_errors("no OpenCL platform"):
-            platforms = cl.get_platforms()
+        try:
+            with typed_errors("no OpenCL platform"):
+                platforms = cl.get_platforms()
+        except DelegateError as error:
+            error.args = (f"{error}. {advice()}",)
+            raise
         with typed_errors("listing the OpenCL devices"):
             return [device for platform in platforms for device in platform.get_devices()]
 
@@ -55,7 +60,7 @@ def candidates(num_threads: int | None, flops: float, tuned: Callable[[Any], Tun
 def _best(found: list[Any], num_threads: int | None, flops: float, tuned: Callable[[Any], Tuning]) -> Any:
     """A GPU if there is one, else the CPU device that suits."""
     if not found:
-        raise DelegateError("no OpenCL device")
+        raise DelegateError(f"no OpenCL device. {advice()}")
     found = [device for device in found if not fork.lost(needs_threads(device))] or found
     gpus = [device for device in found if device.type & cl.device_type.GPU]
     return gpus[0] if gpus else _cpu(found, num_threads, flops, tuned)

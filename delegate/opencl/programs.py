@@ -1,5 +1,6 @@
 """Building OpenCL programs for one device, with a cache of their binaries on disk."""
 
+import logging
 import re
 import threading
 import warnings
@@ -20,8 +21,10 @@ from litecl.delegate.opencl.errors import typed
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.plan.headers import header
 from litecl.delegate.plan.region_program import RegionProgram, Variant, function_of
+from litecl.delegate.progress import logged, tell
 from litecl.interpreter.errors import KernelBuildError
 
+_LOG = logging.getLogger("litecl")
 _KERNELS = Path(kernels_cl.__file__).parent
 _INCLUDE = re.compile(r'#include (?:"(\w+\.h)"|<(\w+)>)')
 
@@ -118,11 +121,14 @@ class Programs:
                 with suppress(cl.Error):
                     binary = self._built[key].get_info(cl.program_info.BINARIES)[0]
                     disk.write_sealed(self._cache_dir / f"{key}.bin", binary)
+                    _LOG.info("kept %s.bin (%d bytes) in %s", key, len(binary), self._cache_dir)
             self._unsaved.clear()
 
     def _build(self, key: str, source: str, options: Sequence[str]) -> Any:
-        with _build_errors(source, options, self._device):
+        tell(_name(source), 0, 1)
+        with _build_errors(source, options, self._device), logged(f"compiling {_name(source)} for {self._device.name}"):
             program = cl.Program(self._context, source).build(list(options), devices=[self._device], cache_dir=False)
+        tell(_name(source), 1, 1)
         self._unsaved.add(key)
         return program
 
@@ -132,9 +138,14 @@ class Programs:
         return source, render({**dict(variant.defines), **self._macros, "LITECL_REGION": 1})
 
     def _link(self, key: str, files: Sequence[tuple[str, tuple[str, ...]]]) -> Any:
-        objects = [self._object(source, options) for source, options in files]
-        with _build_errors(files[-1][0], (), self._device):
+        objects, total = [], len(files) + 1
+        for done, (source, options) in enumerate(files):
+            tell(_name(source), done, total)
+            objects.append(self._object(source, options))
+        tell("the region", len(files), total)
+        with _build_errors(files[-1][0], (), self._device), logged(f"linking {len(files)} files"):
             program = cl.link_program(self._context, objects, devices=[self._device])
+        tell("the region", total, total)
         self._unsaved.add(key)
         return program
 
@@ -142,7 +153,8 @@ class Programs:
         """One compiled file of a program to be linked; kept, because other regions use the same files."""
         key = self._key("object", source, *options)
         if key not in self._objects:
-            with _build_errors(source, options, self._device), warnings.catch_warnings():
+            doing = f"compiling {_name(source)} for {self._device.name}"
+            with _build_errors(source, options, self._device), warnings.catch_warnings(), logged(doing):
                 warnings.simplefilter("ignore")  # pyopencl warns that it cannot cache these: we do
                 self._objects[key] = cl.Program(self._context, source).compile(list(options), [self._device])
         return self._objects[key]
@@ -196,6 +208,10 @@ def _build_errors(source: str, options: Sequence[str], device: Any) -> Iterator[
     try:
         yield
     except (cl.Error, OSError) as error:  # pyopencl keeps the source of what does not build in a file
-        found = re.findall(r'#line 1 "([^"]+\.cl)"', source)
-        name = found[-1] if found else "a program"
-        raise typed(error, f"{name} with {' '.join(options)} on {device.name}:\n", KernelBuildError) from error
+        raise typed(error, f"{_name(source)} with {' '.join(options)} on {device.name}:\n", KernelBuildError) from error
+
+
+def _name(source: str) -> str:
+    """Return the kernel file that a source was made of."""
+    found = re.findall(r'#line 1 "([^"]+\.cl)"', source)
+    return found[-1] if found else "a program"

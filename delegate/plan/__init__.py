@@ -1,1 +1,1 @@
-"""A region as steps over operands with its memory placed. Pure functions of data: nothing here imports pyopencl."""
+"""A region as a graph, which passes rewrite and a lowering turns into steps with their memory placed. Pure data."""

@@ -1,13 +1,29 @@
 """A region as steps over operands, with its memory placed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from litecl.delegate.cl_op import DeviceOp, Operand, Scratch, Target
 from litecl.delegate.claim.partition import Region
+from litecl.delegate.plan.graph import region_graph
+from litecl.delegate.plan.lowering import lower
 from litecl.delegate.plan.memory import Arena, Usage, place
-from litecl.delegate.plan.scope import Lowered, Scope, State
-from litecl.delegate.plan.steps import Branch, Loop, Part, Slot, Steps, Within, Work, control_of, place_of, works_of
+from litecl.delegate.plan.pipeline import Observer, fused
+from litecl.delegate.plan.steps import (
+    Branch,
+    Loop,
+    Part,
+    Slot,
+    State,
+    Steps,
+    Within,
+    Work,
+    control_of,
+    place_of,
+    works_of,
+)
+from litecl.delegate.plan.values import Planning, Values
 from litecl.interpreter.graph import Model, TensorSpec
 from litecl.interpreter.op import Op
 
@@ -69,41 +85,66 @@ def plan(
     target: Target,
     alignment: int,
     cl_ops: Mapping[Op, DeviceOp],
+    observe: Observer | None = None,
 ) -> Plan:
-    """Lowers every node of a region, with the subgraphs that it runs, and places its memory."""
-    lowered = Lowered(model, specs, target, alignment, cl_ops)
-    scope = Scope(lowered, region.subgraph, region.nodes, region.outputs)
-    steps = scope.steps()
-    outputs, copies = _outputs(scope, region)
+    """Fuse and lower every node of a region, with the subgraphs that it runs, and place its memory.
+
+    observe: is told of every pass over every graph.
+    """
+    planning = Planning(model, specs, target, alignment, cl_ops, observe)
+    steps, values = _run(planning, region.subgraph, region.nodes, {}, {}, kept=region.outputs)
+    outputs, copies = _outputs(values, region)
     steps += copies
     unplaced = Plan(
         region,
         steps,
         tuple(works_of(steps)),
-        tuple(scope.operand(t) for t in region.inputs),
+        tuple(values.operand(t) for t in region.inputs),
         tuple(outputs),
-        tuple(lowered.states),
-        lowered.aliases,
-        lowered.slots,
-        tuple(lowered.lstms),
+        tuple(planning.states.values()),
+        planning.aliases,
+        planning.slots,
+        tuple(planning.lstms),
         Arena({}, 0),
     )
     return replace(unplaced, arena=place(_usages(unplaced), alignment))
 
 
-def _outputs(scope: Scope, region: Region) -> tuple[list[Operand], list[Part]]:
+def _run(
+    planning: Planning,
+    subgraph: int,
+    nodes: Sequence[int],
+    given: Mapping[int, Operand],
+    pinned: Mapping[int, Operand],
+    owned: Collection[int] = (),
+    kept: Collection[int] | None = None,
+) -> tuple[list[Part], Values]:
+    """Return the steps of nodes of a subgraph, and the operands of its tensors; see ``control.Run``.
+
+    kept: tensors that are read when the nodes have run; None for the subgraph's outputs.
+    """
+    source, specs = planning.model.subgraphs[subgraph], planning.specs[subgraph]
+    read = source.outputs if kept is None else kept
+    settled = {**given, **pinned}
+    graph = region_graph(subgraph, source, specs, nodes, read, planning.cl_ops, planning.alignment, settled, owned)
+    values = Values(planning, fused(graph, planning.observe), pinned.values())
+    return lower(values, partial(_run, planning)), values
+
+
+def _outputs(values: Values, region: Region) -> tuple[list[Operand], list[Part]]:
     """Return the operands of what leaves a region, copies of what lies in a state's old value, and their launches.
 
     The old value is overwritten by the new one at the end of a run, before outputs are read.
     """
-    old = {state.before for state in scope.lowered.states}
+    planning = values.planning
+    old = {state.before for state in planning.states.values()}
     outputs: list[Operand] = []
     copies: list[Part] = []
-    for operand in (scope.newest(t) for t in region.outputs):
+    for operand in (values.newest(t) for t in region.outputs):
         outputs.append(operand)
-        if scope.lowered.place(operand)[0] in old:
+        if planning.place(operand)[0] in old:
             outputs[-1] = Operand(operand.spec)
-            copies.append(scope.copy(region.nodes[-1], operand, outputs[-1]))
+            copies.append(values.copy(region.nodes[-1], operand, outputs[-1]))
     return outputs, copies
 
 
@@ -114,8 +155,8 @@ def _usages(unplaced: Plan) -> list[Usage]:
     """
     walk = _Walk(unplaced)
     end = walk.steps(unplaced.steps, 0)
-    always = {unplaced.root(o) for o in unplaced.inputs}
-    always |= {o for state in unplaced.states for o in (state.before, state.after)}
+    always = [unplaced.root(o) for o in unplaced.inputs]
+    always += [o for state in unplaced.states for o in (state.before, state.after)]
     first: dict[Operand | Scratch, int] = dict.fromkeys(always, 0)
     last: dict[Operand | Scratch, int] = dict.fromkeys(always, end)
     for item, steps in walk.uses.items():

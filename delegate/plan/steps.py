@@ -75,6 +75,15 @@ class Slot:
     written: bool
 
 
+@dataclass(frozen=True, eq=False)
+class State:
+    """A variable tensor: where the region reads it, and where it leaves the new value."""
+
+    tensor: int
+    before: Operand
+    after: Operand
+
+
 Part = Work | Branch | Loop
 Steps = Sequence[Part]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from litecl.interpreter import limits
-from litecl.interpreter.errors import ModelError
+from litecl.interpreter.errors import ArgumentError, ModelError, ModelFileError, ModelFileNotFound
 from litecl.interpreter.file import storage
 from litecl.interpreter.file.flatbuffer import Record, decode
 from litecl.interpreter.file.options import decode_custom_options, decode_options
@@ -40,7 +40,8 @@ _ALIGNMENT = 64  # bytes, of a vector register and a cache line
 def read(source: str | os.PathLike[str] | bytes | bytearray | memoryview | Model) -> Model:
     """The model in a file, given by path or by content. A ``Model`` is returned as it is.
 
-    Raises ModelError for a malformed file, naming the table and the index; OSError for a path that cannot be read.
+    Raises ModelError for a malformed file, naming the table and the index, and ModelFileError for a path that cannot be
+    read.
     """
     if isinstance(source, Model):
         return source
@@ -53,13 +54,25 @@ def read(source: str | os.PathLike[str] | bytes | bytearray | memoryview | Model
 def _content(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> memoryview:
     if isinstance(source, bytes | bytearray | memoryview):
         return memoryview(source).cast("B").toreadonly()
-    with Path(source).open("rb", buffering=0) as file:
+    with _opened(source) as file:
         size = os.fstat(file.fileno()).st_size
         if not size:
             raise ModelError(f"{os.fspath(source)} is empty")
         if size > limits.MOST_BYTES:
             raise ModelError(f"{os.fspath(source)} has {size} bytes, expected at most {limits.MOST_BYTES}")
         return _aligned(file, size)
+
+
+def _opened(source: str | os.PathLike[str]) -> FileIO:
+    """Open a model file. Raises ModelFileError, which is an OSError too, or ArgumentError for what is no path."""
+    try:
+        return Path(source).open("rb", buffering=0)
+    except FileNotFoundError as error:
+        raise ModelFileNotFound(error.errno, error.strerror, os.fspath(source)) from error
+    except OSError as error:
+        raise ModelFileError(error.errno, error.strerror, os.fspath(source)) from error
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"expected a path, the bytes of a file or a Model, got {source!r:.100}") from error
 
 
 def _aligned(file: FileIO, size: int) -> memoryview:

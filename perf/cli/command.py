@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.progress import BuildStep
+from litecl.delegate.report import DelegationReport
 from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
 from litecl.perf.measure.feeds import load_inputs, random_inputs
-from litecl.perf.measure.timing import Tick
 
 _FLAGS = [field for field in fields(CLOptions) if "flag" in field.metadata]
 
@@ -63,6 +65,7 @@ def device_arguments(parser: argparse.ArgumentParser, *, cpu: bool = False) -> N
         )
     if cpu:
         place.add_argument("--cpu", action="store_true", help="run the numpy reference, without a delegate")
+        parser.add_argument("--require-device", action="store_true", help="fail unless the device takes every node")
 
 
 def device_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -78,6 +81,8 @@ def _kind(hint: Any) -> dict[str, Any]:
         return {"choices": get_args(hint)}
     if int in get_args(hint):
         return {"type": positive, "metavar": "N"}
+    if str in get_args(hint):
+        return {"type": Path, "metavar": "DIR"}
     return {"type": _device_name, "metavar": "DEVICE"}
 
 
@@ -100,13 +105,43 @@ def count(text: str) -> int:
     return int(text)
 
 
+def require_device(args: argparse.Namespace, report: DelegationReport | None) -> None:
+    """Raise DelegateError where ``--require-device`` is given and the CPU runs a node. report: None: it runs all."""
+    if not args.require_device:
+        return
+    if report is None:
+        raise DelegateError("--require-device: no device was asked for (--cpu)")
+    left = [row for row in report.nodes if not row.claimed]
+    if left:
+        ops = {row.reason: sorted({other.op for other in left if other.reason == row.reason}) for row in left}
+        reasons = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in ops.items())
+        raise DelegateError(f"--require-device: the CPU runs {len(left)} of {len(report.nodes)} nodes. {reasons}")
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar on stderr; to call it moves it on by one. ``building`` is what a ``CLDelegate`` tells of its progress."""
+
+    bar: Progress
+    task: TaskID
+    doing: str
+
+    def __call__(self) -> None:
+        self.bar.advance(self.task)
+
+    def building(self, step: BuildStep) -> None:
+        """Say what is being compiled."""
+        going_on = f"compiling {step.what} ({step.done + 1} of {step.total})"
+        self.bar.update(self.task, description=self.doing if step.done == step.total else going_on)
+
+
 @contextmanager
-def progress(doing: str, total: int | None) -> Iterator[Tick]:
-    """Show a bar on stderr; the function that it yields moves it on by one."""
+def progress(doing: str, total: int | None) -> Iterator[Bar]:
+    """Show a bar on stderr, if that is a terminal."""
     console = Console(stderr=True)
     columns = [TextColumn("{task.description}"), BarColumn(), *([MofNCompleteColumn()] if total else [])]
     with Progress(
         *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal
     ) as bar:
         task = bar.add_task(doing, total=total)
-        yield lambda: bar.advance(task)
+        yield Bar(bar, task, doing)

@@ -13,7 +13,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.run.executor import Listener
-from litecl.perf.measure.feeds import Runtime, difference, outputs_of, prepare
+from litecl.perf.measure.feeds import Runtime, difference, outputs_of, prepare, steps
 from litecl.perf.measure.timing import Stats, Tick, elapsed_ms, in_turns, no_tick
 from litecl.perf.measure.trace import HostRow, Trace
 
@@ -61,11 +61,15 @@ class Subject:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Their times over ours, so above 1 means that litecl is faster; ``difference`` as ``feeds.difference`` has it."""
+    """Their times over ours, so above 1 means that litecl is faster.
+
+    difference, steps: of the outputs, as ``feeds.difference`` and ``feeds.steps`` have them.
+    """
 
     median_ratio: float
     min_ratio: float
     difference: float
+    steps: int | None
 
 
 @dataclass(frozen=True)
@@ -114,11 +118,14 @@ def bench(content: bytes, inputs: Mapping[str, Array], options: BenchOptions, ti
     in_turns(invokes, options.warmup, tick=tick)
     timed = in_turns(invokes, options.runs, tick=tick)
     differences.append(_compare(contenders))
+    apart = _steps(contenders)
     subjects = tuple(
         Subject(c.name, c.num_threads, c.prepare_ms, c.first_ms, stats)
         for c, stats in zip(contenders, timed, strict=True)
     )
-    return BenchResult(subjects, _comparison(subjects, max(differences)), _report(contenders[0].runtime, options))
+    return BenchResult(
+        subjects, _comparison(subjects, max(differences), apart), _report(contenders[0].runtime, options)
+    )
 
 
 def profile(
@@ -198,6 +205,11 @@ def _compare(contenders: Sequence[_Contender]) -> float:
     return max((difference(ours, expected) for expected in theirs), default=0.0)
 
 
+def _steps(contenders: Sequence[_Contender]) -> int | None:
+    ours, *theirs = [outputs_of(contender.runtime) for contender in contenders]
+    return steps(contenders[0].runtime.get_output_details(), ours, theirs[0]) if theirs else None
+
+
 def _report(runtime: Runtime, options: BenchOptions) -> DelegationReport | None:
     if options.cpu:
         return None
@@ -205,11 +217,11 @@ def _report(runtime: Runtime, options: BenchOptions) -> DelegationReport | None:
     return DelegationReport.of(runtime)
 
 
-def _comparison(subjects: Sequence[Subject], largest: float) -> Comparison | None:
+def _comparison(subjects: Sequence[Subject], largest: float, apart: int | None) -> Comparison | None:
     if len(subjects) < 2:
         return None
     ours, theirs = subjects[0].stats, subjects[1].stats
-    return Comparison(theirs.median_ms / ours.median_ms, theirs.min_ms / ours.min_ms, largest)
+    return Comparison(theirs.median_ms / ours.median_ms, theirs.min_ms / ours.min_ms, largest, apart)
 
 
 def _kernels(reports: Sequence[DelegationReport]) -> tuple[KernelTime, ...]:

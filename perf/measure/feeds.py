@@ -112,6 +112,16 @@ def difference(got: Sequence[Array], expected: Sequence[Array]) -> float:
     return max((_difference(a, b) for a, b in zip(got, expected, strict=True)), default=0.0)
 
 
+def steps(details: Sequence[Mapping[str, Any]], got: Sequence[Array], expected: Sequence[Array]) -> int | None:
+    """Return by how many steps of its quantization any element differs at most; None where no output is quantized."""
+    apart = [
+        int(np.abs(a.astype(np.int64) - b.astype(np.int64)).max(initial=0))
+        for detail, a, b in zip(details, got, expected, strict=True)
+        if detail["quantization_parameters"]["scales"].size and a.dtype.kind in "iu" and a.shape == b.shape
+    ]
+    return max(apart, default=None)
+
+
 def _difference(got: Array, expected: Array) -> float:
     if got.shape != expected.shape:
         return float("inf")

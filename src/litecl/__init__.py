@@ -1,6 +1,25 @@
 """litecl: TensorFlow Lite models on any OpenCL device, loops and recurrent nets included.
 
-Import the parts by name: ``litecl.interpreter``, ``litecl.delegate``, ``litecl.converter``, ``litecl.perf``.
+Import the parts by name: ``litecl.interpreter``, ``litecl.delegate``, ``litecl.converter``, ``litecl.compiled_model``,
+``litecl.perf``.
 """
 
+from contextlib import ExitStack as _ExitStack
+from typing import Any as _Any
+
 __version__ = "0.1.0"
+
+
+def install_as(package: str = "ai_edge_litert", **options: _Any) -> _ExitStack:
+    """Put litecl in the place of a package: "ai_edge_litert", "tflite_runtime" or "tensorflow" (its ``lite``).
+
+    What is imported from there afterwards is litecl's: ``interpreter``, and of ai_edge_litert also ``compiled_model``
+    and what belongs to it. All else in the package is still its own, if it is installed; it need not be. An interpreter
+    that is given no delegate gets ``CLDelegate(**options)``, as TFLite's gets XNNPACK, unless its resolver is
+    BUILTIN_REF or BUILTIN_WITHOUT_DEFAULT_DELEGATES; ``cpu=True`` gives it none.
+
+    Returns what undoes it, at the end of ``with litecl.install_as(...):`` or by ``close()``.
+    """
+    from litecl.drop_in import install
+
+    return install(package, options)

@@ -151,6 +151,13 @@ def within_a_concatenation(g: Graph, x: int) -> int:
     return joined(g, normalised_to(g, joined(g, a, conv(g, x, 32))), normalised_to(g, a))
 
 
+def of_a_part(g: Graph, x: int) -> list[int]:
+    """A chain of functions, none of which could read rows by itself, and one that takes rows as an operand."""
+    a = conv(g, x, 64)
+    functions = apply(g, unary.ABS, apply(g, EXP, a))
+    return [joined(g, conv(g, x, 32), a), functions, apply(g, MUL, apply(g, EXP, conv(g, x, 64)), a)]
+
+
 def normalised_to(g: Graph, x: int) -> int:
     channels = g.tensors[x].static_shape[-1]
     return apply(g, RELU, apply(g, ADD, apply(g, MUL, x, normal(channels)), normal(channels)))
@@ -169,6 +176,7 @@ _ONE: dict[str, tuple[Build, int]] = {
     "GELU written out": (written_out_gelu, 1),
     "a wider result": (wider, 1),
     "within a concatenation": (within_a_concatenation, 4),
+    "of a part": (of_a_part, 5),
     "a product with its sigmoid": (lambda g, x: apply(g, MUL, x, apply(g, LOGISTIC, x)), 1),
 }
 

@@ -12,7 +12,7 @@ from litecl.delegate import CLDelegate
 from litecl.delegate.devices import choose
 from litecl.delegate.opencl import device, enqueue, programs
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import DelegateError, KernelBuildError, OutOfDeviceMemory
+from litecl.interpreter.errors import DelegateError, DeviceNotFound, KernelBuildError, OutOfDeviceMemory
 from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
@@ -293,13 +293,10 @@ def test_choosing_a_device() -> None:
         choose(1.5)
 
 
-def test_an_unknown_device_is_reported_and_the_model_runs() -> None:
-    model_ = chain()
-    interpreter = prepared(model_, device="no such device")
-    assert "no such device" in interpreter.delegation_report().failures[0]
-    assert_same(interpreter, model_, randn(RNG, 2, 5))
-    with pytest.raises(DelegateError, match="no such device"):
-        prepared(model_, device="no such device", strict=True)
+@pytest.mark.parametrize("strict", [False, True])
+def test_an_unknown_device_is_an_error(strict: bool) -> None:
+    with pytest.raises(DeviceNotFound, match="no such device"):
+        prepared(chain(), device="no such device", strict=strict)
 
 
 def test_options_are_checked() -> None:

@@ -273,6 +273,29 @@ def list_writer() -> Model:
 
 
 @in_every_mode
+def test_a_constant_is_never_updated_in_place(mode: dict[str, Any]) -> None:
+    """An update of a constant is computed at preparation; one of the result must leave it as it is."""
+    state: State = [((), INT), ((4, 8), FLOAT)]
+
+    def body(g: Graph, x: Sequence[int]) -> list[int]:
+        ones, fives = (g.const(np.full((1, 8), value, np.float32)) for value in (1, 5))
+        known = g.op(DYNAMIC_UPDATE_SLICE, [g.const(np.zeros((4, 8), np.float32)), ones, _at(g, 1)], NoOptions())
+        row = g.op(CONCATENATION, [one(g, x[0]), _at(g, 0, 1)], ConcatenationOptions(0))
+        updated = g.op(DYNAMIC_UPDATE_SLICE, [known, fives, row], NoOptions())
+        return [next_(g, x[0]), plus(g, g.op(ABS, [updated], NoOptions()), x[1])]
+
+    check(while_model(state, below(3), body), [int32(0), np.zeros((4, 8), np.float32)], **mode)
+
+
+def one(g: Graph, i: int) -> int:
+    return g.op(RESHAPE, [i, g.const(np.array([1], np.int32))], ReshapeOptions((1,)))
+
+
+def _at(g: Graph, row: int, size: int = 2) -> int:
+    return g.const(np.array([row, 0][-size:], np.int32))
+
+
+@in_every_mode
 def test_a_list_write_is_recognised(mode: dict[str, Any]) -> None:
     model_ = list_writer()
     feeds = [int32(0), randn(RNG, 5, 3), randn(RNG, 1, 3)]

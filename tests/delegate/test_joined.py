@@ -20,6 +20,7 @@ from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.pack import PACK, UNPACK, PackOptions, UnpackOptions
+from litecl.interpreter.ops.pad import PAD
 from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, MAX_POOL_2D, Pool2DOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.slice import SLICE
@@ -146,6 +147,21 @@ def streamed(g: Graph) -> list[int]:
     return [g.op(SLICE, [frames, begin, size], NoOptions()), conv(g, frames, 8)]
 
 
+def read_in_rows(g: Graph) -> list[int]:
+    """A part that a chain, a function in one, and a pool of the padded image read where it lies."""
+    x = g.input((1, 6, 6, 8))
+    a = conv(g, x, 32)
+    around = g.op(PAD, [a, g.const(np.array([(0, 0), (1, 2), (2, 1), (0, 0)], np.int32))], NoOptions())
+    options = Pool2DOptions(Padding.VALID, 2, 2, 3, 3)
+    return [
+        joined(g, conv(g, x, 64), a),
+        g.op(ABS, [g.op(EXP, [a], NoOptions())], NoOptions()),
+        g.op(ADD, [g.op(NEG, [g.input((1, 6, 6, 32))], NoOptions()), a], AddOptions()),
+        g.op(AVERAGE_POOL_2D, [around], options),
+        g.op(MAX_POOL_2D, [g.op(PAD, [a, g.nodes[1].inputs[1]], NoOptions())], options),
+    ]
+
+
 # What each computes, and the launches that it takes: no copy among them unless said.
 _WITHOUT_COPIES: dict[str, tuple[Callable[[Graph], list[int]], int]] = {
     "a dense block": (dense_block, 2 + 3 * 3 + 2),
@@ -154,6 +170,7 @@ _WITHOUT_COPIES: dict[str, tuple[Callable[[Graph], list[int]], int]] = {
     "heads": (heads, 4),
     "packed and unpacked": (packed, 5),
     "gates": (gates, 1 + 3),
+    "parts that are read": (read_in_rows, 2 + 4),
     "a delay line": (streamed, 2 + 1),  # what leaves the region is copied
 }
 

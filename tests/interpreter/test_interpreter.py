@@ -116,8 +116,9 @@ def test_order_of_calls_is_checked() -> None:
         interpreter.invoke()
     interpreter.allocate_tensors()
     output = interpreter.get_output_details()[0]["index"]
+    assert interpreter.get_tensor(output).tolist() == [[0.0] * 4]
     with pytest.raises(ModelError, match=r"invoke\(\) first"):
-        interpreter.get_tensor(output)
+        interpreter.get_tensor(2)
     with pytest.raises(ModelError, match="out of range"):
         interpreter.get_tensor(99)
 

@@ -85,6 +85,16 @@ def test_inspect_nodes_and_delegation(path: Path, capsys: pytest.CaptureFixture[
     assert "of 3 nodes in" in shown
 
 
+def test_inspect_writes_regions_after_passes(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``--dump-passes`` asks for the delegate too."""
+    found = data(capsys, "inspect", path, "--dump-passes", tmp_path / "passes")
+    assert found["delegation"]["partitions"]
+    files = sorted((tmp_path / "passes" / "region0").iterdir())
+    assert [file.name for file in files] == ["000_subgraph0_claimed.txt", "001_subgraph0_chains.txt"]
+    assert "MUL" in files[0].read_text()
+    assert "chain(%0)" in files[1].read_text()
+
+
 def test_run_is_repeatable_and_the_same_on_both_sides(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     on_device = data(capsys, "run", path, "--random", 3)
     on_cpu = data(capsys, "run", path, "--random", 3, "--cpu")
@@ -138,7 +148,7 @@ def test_bench_against_litert_with_profile(path: Path, capsys: pytest.CaptureFix
 
 
 def test_a_missing_file_and_a_broken_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "FileNotFoundError" in failure(capsys, "inspect", tmp_path / "none.tflite")
+    assert "ModelFileNotFound" in failure(capsys, "inspect", tmp_path / "none.tflite")
     broken = tmp_path / "broken.tflite"
     broken.write_bytes(b"\x1c\x00\x00\x00XXXX" + bytes(64))
     assert "ModelError: file identifier: expected" in failure(capsys, "run", broken)
@@ -153,8 +163,7 @@ def test_errors_tell_where(path: Path, tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_unknown_names(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no input is named 'y'; the model has ['main_in0']" in failure(capsys, "run", path, "--input", "y=y.npy")
-    shown = text(capsys, "run", path, "--device", "no such device")
-    assert "no device is named 'no such device'" in " ".join(shown.split())
+    assert "no device is named 'no such device'" in failure(capsys, "run", path, "--device", "no such device")
 
 
 @pytest.mark.parametrize(
@@ -236,3 +245,10 @@ def test_convert_without_tensorflow_says_what_to_install(
     monkeypatch.setitem(sys.modules, "keras", None)
     said = failure(capsys, "convert", tmp_path / "model.keras", "-o", tmp_path / "out.tflite")
     assert "pip install 'litecl[convert]'" in said
+
+
+def test_a_device_that_is_required(capsys: pytest.CaptureFixture[str], path: Path) -> None:
+    assert data(capsys, "run", path, "--require-device")["delegation"]
+    assert "no device is named 'nothing'" in failure(capsys, "run", path, "--device", "nothing")
+    assert "no device is named 'nothing'" in failure(capsys, "bench", path, "--device", "nothing")
+    assert "--require-device: no device was asked for" in failure(capsys, "run", path, "--cpu", "--require-device")

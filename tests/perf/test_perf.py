@@ -21,7 +21,16 @@ from litecl.interpreter.schema import TensorType
 from litecl.perf.cli.tables import size, to_json
 from litecl.perf.compare import reference
 from litecl.perf.measure.bench import PEERS, BenchOptions, bench, profile
-from litecl.perf.measure.feeds import Runtime, difference, load_inputs, outputs_of, prepare, random_inputs, save_outputs
+from litecl.perf.measure.feeds import (
+    Runtime,
+    difference,
+    load_inputs,
+    outputs_of,
+    prepare,
+    random_inputs,
+    save_outputs,
+    steps,
+)
 from litecl.perf.measure.summary import describe, node_lines, summarize
 from litecl.perf.measure.timing import Stats, in_turns
 from litecl.perf.measure.trace import Trace
@@ -78,6 +87,13 @@ def test_trace_hears_every_node_that_runs() -> None:
     assert {(row.op, row.calls) for row in trace.rows} == {("FULLY_CONNECTED", 3), ("ADD", 3), ("SOFTMAX", 3)}
     trace.clear()
     assert trace.rows == ()
+
+
+def test_steps_are_those_of_quantized_outputs() -> None:
+    quantized, plain = ({"quantization_parameters": {"scales": np.ones(n, np.float32)}} for n in (1, 0))
+    got, expected = [np.int8([127, 3]), np.int8([1])], [np.int8([-128, 4]), np.int8([9])]
+    assert steps([quantized, plain], got, expected) == 255
+    assert steps([plain], got[1:], expected[1:]) is None
 
 
 def test_difference_is_relative_to_the_tensors_magnitude() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 
+import litecl
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model, Node, Subgraph, TensorSpec
@@ -17,11 +18,13 @@ from litecl.interpreter.schema import TensorType
 from litecl.perf.cli import main
 from litecl.perf.verify import coverage
 from support import oracle
+from support.pattern_models import classifier
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
-    *("docs/architecture.md", "docs/runtimes.md", "docs/threads.md", "docs/backends.md", "docs/verify.md"),
+    *("docs/architecture.md", "docs/backends.md", "docs/drop_in.md", "docs/runtimes.md", "docs/threads.md"),
+    "docs/verify.md",
 )
 
 
@@ -83,6 +86,19 @@ def test_the_readme_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", _text("README.md"), re.S)
     exec(compile(example, "README.md", "exec"), {})
     assert re.search(r"^(\d+) of \1 nodes in", capsys.readouterr().out, re.M), "the device did not take the whole model"
+
+
+def test_the_examples_of_standing_in_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model.tflite").write_bytes(write(classifier()))
+    monkeypatch.chdir(tmp_path)
+    examples = re.findall(r"```python\n(.*?)```", _text("docs/drop_in.md"), re.S)
+    assert len(examples) == 3
+    with litecl.install_as("ai_edge_litert"):  # which undoes the example's, too
+        for example in examples:
+            exec(compile(example, "drop_in.md", "exec"), {})
+    assert "4 nodes on the device" in capsys.readouterr().out
 
 
 def test_the_example_of_a_back_end_runs(capsys: pytest.CaptureFixture[str]) -> None:

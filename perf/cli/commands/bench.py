@@ -3,7 +3,7 @@
 import argparse
 import hashlib
 from collections import defaultdict
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -20,6 +20,7 @@ from litecl.perf.cli.command import (
     model_argument,
     positive,
     progress,
+    require_device,
 )
 from litecl.perf.cli.tables import report_data, table, titled
 from litecl.perf.measure.bench import PEERS, BenchOptions, BenchResult, Profile, bench, profile
@@ -52,8 +53,10 @@ def run(args: argparse.Namespace) -> Output:
     options = BenchOptions(
         delegate=device_options(args), cpu=args.cpu, runs=args.runs, warmup=args.warmup, against=args.against
     )
-    with progress("measuring", args.runs + args.warmup) as tick:
-        result = bench(content, values, options, tick)
+    with progress("measuring", args.runs + args.warmup) as bar:
+        told = replace(options, delegate={**options.delegate, "progress": bar.building})
+        result = bench(content, values, told, bar)
+    require_device(args, result.report)
     profiled = None
     if args.profile:
         with progress("profiling", _PROFILE_RUNS) as tick:
@@ -98,6 +101,10 @@ def _times(result: BenchResult) -> RenderableType:
         f"{against} / litecl: median x{c.median_ratio:.2f}, min x{c.min_ratio:.2f} (above 1: litecl is faster); "
         f"largest difference {c.difference:.1e} of the output's magnitude"
     )
+    if c.steps is not None:
+        line += f", {c.steps} steps of its quantization"
+    if c.steps and against == "litert":
+        line += " (LiteRT's default kernels round otherwise than its reference: --against litert-reference)"
     return Group(made, Text(line))
 
 

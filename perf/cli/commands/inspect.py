@@ -12,7 +12,7 @@ from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.report import NodeRow
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
-from litecl.perf.cli.command import Output, device_arguments, device_options, model_argument
+from litecl.perf.cli.command import Output, device_arguments, device_options, model_argument, progress
 from litecl.perf.cli.summaries import summary_view
 from litecl.perf.cli.tables import report_data, table
 from litecl.perf.measure.summary import NodeLine, node_lines, summarize
@@ -37,9 +37,10 @@ def run(args: argparse.Namespace) -> Output:
     data: dict[str, Any] = {"model": str(args.model), **asdict(summary)}
     view = [summary_view(args.model.name, summary)]
     delegation = None
-    if args.delegate:
-        interpreter = Interpreter(model, delegates=[CLDelegate(**device_options(args))])
-        interpreter.allocate_tensors()
+    if args.delegate or args.dump_passes:
+        with progress("preparing", None) as bar:
+            interpreter = Interpreter(model, delegates=[CLDelegate(**device_options(args), progress=bar.building)])
+            interpreter.allocate_tensors()
         delegation = DelegationReport.of(interpreter)
         data["delegation"] = report_data(delegation)
     if args.nodes:

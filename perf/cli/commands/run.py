@@ -20,6 +20,7 @@ from litecl.perf.cli.command import (
     inputs,
     model_argument,
     progress,
+    require_device,
 )
 from litecl.perf.cli.tables import number, report_data, shape, table, titled
 from litecl.perf.measure.feeds import outputs_of, prepare, save_outputs
@@ -37,10 +38,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Output:
     """Run a model once."""
-    interpreter = Interpreter(args.model, delegates=[] if args.cpu else [CLDelegate(**device_options(args))])
-    with progress("preparing and running", None):
+    with progress("preparing and running", None) as bar:
+        delegates = [] if args.cpu else [CLDelegate(**device_options(args), progress=bar.building)]
+        interpreter = Interpreter(args.model, delegates=delegates)
         prepare(interpreter, inputs(args, interpreter))
+        require_device(args, None if args.cpu else DelegationReport.of(interpreter))
         interpreter.invoke()
+    require_device(args, None if args.cpu else DelegationReport.of(interpreter))
     names = [details["name"] for details in interpreter.get_output_details()]
     values = [_value(name, value) for name, value in zip(names, outputs_of(interpreter), strict=True)]
     data: dict[str, Any] = {"model": str(args.model), "outputs": values, "delegation": None, "files": []}

@@ -1,0 +1,70 @@
+"""The delegate's options as strings, which is how TFLite hands them to a delegate that it loads."""
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from litecl.interpreter.errors import DelegateError
+
+_TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+
+
+def parsed(options: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return keywords of ``CLDelegate``. Raises DelegateError for one that is unknown or has no form as a string."""
+    return {str(name): _value(str(name), value) for name, value in options.items()}
+
+
+def _value(name: str, value: Any) -> Any:
+    if name not in _PARSERS:
+        close = difflib.get_close_matches(name, _PARSERS, 1)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
+        raise DelegateError(f"no option is called {name!r}{meant} There are: {', '.join(_PARSERS)}")
+    if not isinstance(value, str):
+        return value
+    try:
+        return _PARSERS[name](value.strip())
+    except ValueError as error:
+        raise DelegateError(f"{name}: {error}") from error
+
+
+def _bool(text: str) -> bool:
+    if text.lower() not in (*_TRUE, *_FALSE):
+        raise ValueError(f"expected true or false, got {text!r}")
+    return text.lower() in _TRUE
+
+
+def _optional(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    return lambda text: None if text.lower() in ("", "none") else parse(text)
+
+
+def _device(text: str) -> str | int:
+    return int(text) if text.isdecimal() else text
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _nodes(text: str) -> tuple[Any, ...]:
+    """Return "3,1:4" as node 3 of subgraph 0 and node 4 of subgraph 1."""
+    pairs = [tuple(int(number) for number in part.split(":")) for part in _names(text)]
+    if any(len(pair) > 2 for pair in pairs):
+        raise ValueError(f"expected NODE or SUBGRAPH:NODE, got {text!r}")
+    return tuple(pair if len(pair) == 2 else pair[0] for pair in pairs)
+
+
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "device": _optional(_device),
+    "num_threads": _optional(int),
+    "precision": str,
+    "max_delegated_partitions": _optional(int),
+    "min_nodes_per_partition": int,
+    "allow_ops": _optional(_names),
+    "deny_ops": _optional(_names),
+    "deny_nodes": _optional(_nodes),
+    "cache_dir": _optional(str),
+    "profile": _bool,
+    "strict": _bool,
+    "max_loop_iterations": _optional(int),
+    "queue_loops": _bool,
+}

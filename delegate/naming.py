@@ -1,0 +1,58 @@
+"""Devices by name: which one a user means, and what to say where there is none."""
+
+import platform
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+from litecl.interpreter.errors import DeviceNotFound
+
+
+class Named(Protocol):
+    """What has a name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+N = TypeVar("N", bound=Named)
+
+_POCL = "PoCL, which runs kernels on the CPU"
+# What to install where there is no OpenCL device, by system and processor; "" fits any processor.
+_PACKAGES = {
+    ("Linux", "x86_64"): f"{_POCL}: pip install pocl-binary-distribution",
+    ("Linux", ""): f"{_POCL}: apt install pocl-opencl-icd, or conda install -c conda-forge pocl",
+    ("Darwin", ""): f"{_POCL}: conda install -c conda-forge pocl pyopencl",
+    ("Windows", ""): "Intel's CPU runtime: pip install intel-opencl-rt",
+}
+
+
+def advice(system: str | None = None, machine: str | None = None) -> str:
+    """Return what to install for a device, in a sentence. None stands for the system and processor of this machine."""
+    key = system or platform.system(), machine or platform.machine()
+    package = _PACKAGES.get(key) or _PACKAGES.get((key[0], "")) or f"{_POCL}: https://portablecl.org"
+    return f"Install the OpenCL driver of your GPU, or {package}"
+
+
+def listed(found: Sequence[Named]) -> str:
+    """Return the devices with their indices, in a line."""
+    return ", ".join(f"{index}: {device.name}" for index, device in enumerate(found)) or "none"
+
+
+def named(found: Sequence[N], wanted: int | str) -> N:
+    """Return the device of an index, of a name, or of a fragment of one name, without regard to case.
+
+    Raises DeviceNotFound, which lists the devices, where none fits or several do.
+    """
+    if isinstance(wanted, int):
+        if not 0 <= wanted < len(found):
+            raise DeviceNotFound(f"device {wanted} out of range; there are {len(found)}: {listed(found)}")
+        return found[wanted]
+    low = wanted.lower()
+    equal = [device for device in found if device.name.lower() == low]
+    fitting = equal or [device for device in found if low in device.name.lower()]
+    if len(fitting) == 1:
+        return fitting[0]
+    fault = f"no device is named {wanted!r}"
+    if fitting:
+        fault = f"{len(fitting)} devices are named {wanted!r}: give an index, or more of the name"
+    raise DeviceNotFound(f"{fault}; there are {listed(found)}")

@@ -1,0 +1,184 @@
+"""One run of a subgraph as a graph: its nodes, and what passes have found out about them. Pure data."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from litecl.delegate.analysis.states import states_of
+from litecl.delegate.cl_op import Activation, ClOp, DeviceOp, Operand, Pads
+from litecl.delegate.kit.claims import fused_activation
+from litecl.interpreter.graph import ABSENT, Array, Node, Subgraph, TensorSpec
+from litecl.interpreter.op import Op
+
+NONE = Activation()
+_NO_PADS = Pads()
+
+
+@dataclass(frozen=True)
+class ElementwiseStep:
+    """One step of a chain: its name in chain.cl, the tensor that it takes beside the value so far, if any.
+
+    activation: the step itself, or what follows one that takes a tensor, if no more than a clamp.
+    """
+
+    name: str
+    tensor: int | None = None
+    activation: Activation = NONE
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tensor lies that is computed as a part of another: ``offset`` bytes from the beginning of ``whole``.
+
+    row_step: elements from one of its rows to the next, None where the tensor is dense.
+    """
+
+    whole: int
+    offset: int
+    row_step: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RegionNode:
+    """A node of the model with what is fused into it: what one call of a lowering computes.
+
+    position: of the node in its subgraph. at: of the node in the order in which they run. cl_op: the record of its
+    kernel, None for control operators. inputs, outputs: the tensors that the node reads and computes with all that is
+    fused.
+    activation: what is applied to the result. residual: a tensor that is added before. pads: zeros around the first
+    input. steps: of a chain that begins with the first input. in_place: whether the result may take the first
+    input's memory. fused: the nodes that are part of this one, in order. states: the variables that the node updates,
+    ABSENT where one is not given.
+    """
+
+    position: int
+    at: int
+    node: Node
+    cl_op: ClOp | None
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    activation: Activation = NONE
+    residual: int | None = None
+    pads: Pads = _NO_PADS
+    steps: tuple[ElementwiseStep, ...] = ()
+    in_place: bool = False
+    fused: tuple["RegionNode", ...] = ()
+    states: tuple[int, ...] = ()
+
+    @cached_property
+    def reads(self) -> tuple[int, ...]:
+        """Every tensor that the node reads, one that it reads twice twice."""
+        others = (self.residual, *(step.tensor for step in self.steps))
+        return tuple(t for t in (*self.inputs, *others) if t is not None and t != ABSENT)
+
+    @property
+    def writes_rows(self) -> bool:
+        """Whether the first output may lie within a wider tensor, row by row."""
+        alone = self.cl_op is not None and self.cl_op.writes_rows and self.residual is None
+        return bool(self.steps) or alone
+
+    def reads_rows(self, tensor: int) -> bool:
+        """Return whether a tensor that the node reads may lie within a wider one, row by row."""
+        alone = self.cl_op is not None and self.cl_op.reads_rows and tensor != self.residual
+        return bool(self.steps) or alone
+
+    def followed_by(self, *nodes: "RegionNode", **changes: Any) -> "RegionNode":
+        """Return the node with others fused in that continue with its result. changes: of other fields."""
+        outputs = (*nodes[-1].outputs, *self.outputs[1:])
+        return replace(self, outputs=outputs, fused=(*self.fused, *nodes), **changes)
+
+
+@dataclass(frozen=True, eq=False)
+class RegionGraph:
+    """The nodes that run, in order, and the tensors between them.
+
+    subgraph: its number; source: the subgraph itself. kept: tensors that are read when the nodes have run. given:
+    tensors whose operand is settled: those that exist already, and results that must end up somewhere. owned: given
+    tensors that may be overwritten. updated: tensors that nodes update in place. alignment: of a place, in bytes.
+    places: where tensors lie within others.
+    """
+
+    subgraph: int
+    source: Subgraph
+    specs: Sequence[TensorSpec]
+    nodes: tuple[RegionNode, ...]
+    kept: frozenset[int]
+    given: Mapping[int, Operand]
+    owned: frozenset[int]
+    updated: frozenset[int]
+    alignment: int
+    places: Mapping[int, Place] = field(default_factory=dict)
+
+    @cached_property
+    def readers(self) -> Mapping[int, Sequence[RegionNode]]:
+        """The nodes that read each tensor, in order; one that reads it twice is there twice."""
+        readers: dict[int, list[RegionNode]] = {}
+        for node in self.nodes:
+            for tensor in node.reads:
+                readers.setdefault(tensor, []).append(node)
+        return readers
+
+    @cached_property
+    def _made_at(self) -> Mapping[int, int]:
+        return {tensor: node.at for node in self.nodes for tensor in node.outputs}
+
+    def only_reader(self, tensor: int) -> RegionNode | None:
+        """Return the node that is all that reads a tensor."""
+        readers = self.readers.get(tensor, ())
+        return readers[0] if len(readers) == 1 and tensor not in self.kept else None
+
+    def is_steady(self, tensor: int) -> bool:
+        """Return whether no node updates a tensor, so that it may be read sooner or later than the model says."""
+        return tensor not in self.updated
+
+    def is_there(self, tensor: int, node: RegionNode) -> bool:
+        """Return whether a tensor is computed before a node, and then as any later node finds it."""
+        return self._made_at.get(tensor, -1) < node.at and self.is_steady(tensor)
+
+    def value(self, tensor: int) -> Array | None:
+        """Return the value of a constant; None of any other tensor."""
+        return self.given[tensor].data if tensor in self.given else self.specs[tensor].data
+
+    def inputs_of(self, node: RegionNode) -> list[TensorSpec | None]:
+        """Return what a node's inputs are, None for those that are absent."""
+        return [None if t == ABSENT else self.specs[t] for t in node.inputs]
+
+
+def region_graph(
+    subgraph: int,
+    source: Subgraph,
+    specs: Sequence[TensorSpec],
+    nodes: Sequence[int],
+    kept: Collection[int],
+    cl_ops: Mapping[Op, DeviceOp],
+    alignment: int,
+    given: Mapping[int, Operand] | None = None,
+    owned: Collection[int] = (),
+) -> RegionGraph:
+    """Return the graph of nodes of a subgraph (their positions, in the order in which they run), nothing fused."""
+    running = [i for i in nodes if not _is_folded(source.nodes[i], specs)]
+    return RegionGraph(
+        subgraph,
+        source,
+        specs,
+        tuple(_node(i, at, source.nodes[i], specs, cl_ops) for at, i in enumerate(running)),
+        frozenset(kept),
+        given or {},
+        frozenset(owned),
+        frozenset(t for i in running for t in states_of(source.nodes[i]) if t != ABSENT),
+        alignment,
+    )
+
+
+def _is_folded(node: Node, specs: Sequence[TensorSpec]) -> bool:
+    return bool(node.outputs) and all(specs[t].data is not None for t in node.outputs)
+
+
+def _node(position: int, at: int, node: Node, specs: Sequence[TensorSpec], cl_ops: Mapping[Op, DeviceOp]) -> RegionNode:
+    if not isinstance(node.op, Op):
+        return RegionNode(position, at, node, None, node.inputs, node.outputs)
+    inputs = [None if t == ABSENT else specs[t] for t in node.inputs]
+    cl_op = cl_ops[node.op].select(inputs, [specs[t] for t in node.outputs])
+    activation = fused_activation(node.options)
+    return RegionNode(position, at, node, cl_op, node.inputs, node.outputs, activation, states=states_of(node))

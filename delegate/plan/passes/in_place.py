@@ -1,0 +1,14 @@
+"""Updates of a part of a tensor that nobody needs as it was: they write into its memory."""
+
+from dataclasses import replace
+
+from litecl.delegate.analysis import loop_variables
+from litecl.delegate.plan.graph import RegionGraph
+
+
+def in_place(graph: RegionGraph) -> RegionGraph:
+    """Mark the nodes that may write into their first input."""
+    positions = [node.position for node in graph.nodes]
+    found = loop_variables.in_place(graph.source, positions, graph.kept, graph.owned)
+    nodes = (replace(node, in_place=True) if node.position in found else node for node in graph.nodes)
+    return replace(graph, nodes=tuple(nodes)) if found else graph

@@ -1,0 +1,82 @@
+"""Tensors that need no memory of their own: what a node only joins is computed where it belongs in the result."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from litecl.delegate.cl_op import Operand
+from litecl.delegate.kit.strided import is_dense, offset, row_step, view_of
+from litecl.delegate.plan.graph import Place, RegionGraph, RegionNode
+from litecl.delegate.quantized.integers import alike
+from litecl.interpreter.graph import Array
+from litecl.interpreter.schema import TensorType
+
+Places = Mapping[int, Place]
+
+
+def joins(graph: RegionGraph) -> RegionGraph:
+    """Find tensors their places within the results of CONCATENATION, PACK and RESHAPE.
+
+    A tensor may lie there if its place begins where a sub-buffer may, and is in one piece, or in rows that whatever
+    writes or reads the tensor can step over.
+    """
+    places: dict[int, Place] = {}
+    views: dict[RegionNode, Sequence[Array]] = {}
+    for tensor, rows in _tensors(graph):
+        for reader in graph.readers.get(tensor, ()):
+            if reader.cl_op is None or reader.cl_op.joins is None:
+                continue
+            if reader not in views:  # a result has its place before what is joined in it
+                views[reader] = _views(graph, reader, places)
+            place = _place(graph, tensor, reader, views[reader], rows)
+            if place is not None:
+                places[tensor] = place
+                break
+    return replace(graph, places=places)
+
+
+def _tensors(graph: RegionGraph) -> Iterator[tuple[int, bool]]:
+    """Yield the tensors that may lie anywhere, results before what they are made of; whether row by row."""
+    made = {tensor for node in graph.nodes for tensor in node.outputs}
+    for node in reversed(graph.nodes):
+        for i, tensor in enumerate(node.outputs):
+            if _is_free(graph, tensor) and not (i == 0 and node.in_place):
+                yield tensor, i == 0 and node.writes_rows
+    for tensor in graph.readers:
+        if tensor not in made and _is_free(graph, tensor):
+            yield tensor, False
+
+
+def _is_free(graph: RegionGraph, tensor: int) -> bool:
+    spec = graph.specs[tensor]
+    return tensor not in graph.given and spec.data is None and not spec.is_variable
+
+
+def _views(graph: RegionGraph, node: RegionNode, places: Places) -> Sequence[Array]:
+    """Return the places of a node's inputs in its output, as views of it."""
+    assert node.cl_op is not None
+    assert node.cl_op.joins is not None
+    (whole,) = node.outputs
+    step = places[whole].row_step if whole in places else None
+    operand = graph.given.get(whole) or Operand(graph.specs[whole], step)
+    return node.cl_op.joins(node.node.options, graph.inputs_of(node), view_of(operand))
+
+
+def _place(graph: RegionGraph, tensor: int, reader: RegionNode, views: Sequence[Array], rows: bool) -> Place | None:
+    position, whole, spec = reader.inputs.index(tensor), reader.outputs[0], graph.specs[tensor]
+    if reader.inputs.count(tensor) > 1 or position >= len(views):
+        return None
+    if spec.quantization is not None and alike(graph.specs[whole], spec):
+        return None  # it is rescaled on its way
+    view = views[position]
+    step, start = row_step(view), offset(view) * spec.dtype.itemsize
+    if step is None or start % graph.alignment:
+        return None
+    if is_dense(view):
+        return Place(whole, start)
+    return Place(whole, start, step) if rows and _all_read_rows(graph, tensor) else None
+
+
+def _all_read_rows(graph: RegionGraph, tensor: int) -> bool:
+    """Return whether everything that reads a tensor may meet it within a wider one."""
+    known = graph.specs[tensor].type == TensorType.FLOAT32 and tensor not in graph.kept
+    return known and all(node.reads_rows(tensor) for node in graph.readers[tensor])

@@ -1,0 +1,25 @@
+"""The passes over a region's graph, in order."""
+
+from collections.abc import Callable
+
+from litecl.delegate.plan.graph import RegionGraph
+from litecl.delegate.plan.passes.chains import chains
+from litecl.delegate.plan.passes.epilogues import epilogues
+from litecl.delegate.plan.passes.in_place import in_place
+from litecl.delegate.plan.passes.joins import joins
+from litecl.delegate.plan.passes.pads import pads
+
+Pass = Callable[[RegionGraph], RegionGraph]
+Observer = Callable[[str, RegionGraph], None]
+
+PASSES: tuple[Pass, ...] = (in_place, pads, epilogues, chains, joins)
+
+
+def fused(graph: RegionGraph, observe: Observer | None = None) -> RegionGraph:
+    """Return a graph after all passes. observe: is told the name of each and the graph after it."""
+    told = observe or (lambda name, graph: None)
+    told("claimed", graph)
+    for run in PASSES:
+        graph = run(graph)
+        told(run.__name__, graph)
+    return graph

@@ -1,0 +1,109 @@
+"""The operands of the tensors of one run of a subgraph, and where they lie as far as that is settled."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from litecl.delegate.analysis.states import is_state
+from litecl.delegate.cl_op import DeviceOp, Operand, Target
+from litecl.delegate.kit.claims import bits
+from litecl.delegate.kit.strided import copy, view
+from litecl.delegate.plan.graph import RegionGraph, RegionNode
+from litecl.delegate.plan.steps import Part, Slot, State, Within, Work, place_of
+from litecl.interpreter.graph import ABSENT, Model, TensorSpec
+from litecl.interpreter.op import Op
+from litecl.interpreter.schema import TensorType
+
+
+@dataclass
+class Planning:
+    """A plan in the making: what it is made for, and what all runs of subgraphs have found out about their operands.
+
+    observe: is told the name of every pass and the graph after it. aliases: where an operand lies that has no memory
+    of its own. slots: the places of loop variables. lstms: loops (subgraph and node) that run as an LSTM.
+    """
+
+    model: Model
+    specs: Sequence[Sequence[TensorSpec]]
+    target: Target
+    alignment: int
+    cl_ops: Mapping[Op, DeviceOp]
+    observe: Callable[[str, RegionGraph], None] | None = None
+    aliases: dict[Operand, Within] = field(default_factory=dict)
+    slots: dict[Operand, Slot] = field(default_factory=dict)
+    states: dict[int, State] = field(default_factory=dict)
+    lstms: list[tuple[int, int]] = field(default_factory=list)
+    loops: int = 0
+
+    def place(self, operand: Operand) -> tuple[Operand, int]:
+        """Return the operand in whose memory one lies, and how many bytes from its beginning."""
+        return place_of(operand, self.aliases)
+
+
+class Values:
+    """The operands of a graph's tensors, each made once: in the place that a pass has found, or with memory of its own.
+
+    pinned: operands in which tensors must end up. overwritten: tensors into which a node writes in place.
+    """
+
+    def __init__(self, planning: Planning, graph: RegionGraph, pinned: Collection[Operand]) -> None:
+        self.planning, self.graph = planning, graph
+        self._pinned = set(pinned)
+        self._operands = dict(graph.given)
+        self._newest: dict[int, Operand] = {}  # variable tensors that a node of this run has updated
+        self.overwritten = {node.inputs[0] for node in graph.nodes if node.in_place}
+        for tensor, place in graph.places.items():  # wholes come before what lies in them
+            operand = self._operands[tensor] = Operand(graph.specs[tensor], place.row_step)
+            planning.aliases[operand] = Within(self.operand(place.whole), place.offset)
+
+    def operand(self, tensor: int) -> Operand:
+        """Return the operand of a tensor."""
+        if tensor not in self._operands:
+            self._operands[tensor] = Operand(self.graph.specs[tensor])
+        return self._operands[tensor]
+
+    def newest(self, tensor: int) -> Operand:
+        """Return the operand that holds a tensor's value as of the last node lowered."""
+        return self._newest.get(tensor) or self.operand(tensor)
+
+    def inputs(self, node: RegionNode) -> list[Operand | None]:
+        """Return what a node reads, None where it is absent."""
+        return [None if t == ABSENT else self.newest(t) for t in node.inputs]
+
+    def outputs(self, node: RegionNode) -> list[Operand]:
+        """Return what a node writes: its outputs, and the new values of the variables that it updates."""
+        if node.in_place:
+            self._operands.setdefault(node.outputs[0], self.newest(node.inputs[0]))
+        return [*(self.operand(t) for t in node.outputs), *(self._state(t) for t in node.states)]
+
+    def _state(self, tensor: int) -> Operand:
+        """Return the operand of a variable's new value."""
+        if tensor == ABSENT:
+            return Operand(TensorSpec(TensorType.FLOAT32, ()))
+        after = self._newest[tensor] = Operand(self.graph.specs[tensor])
+        if is_state(self.graph.source, self.graph.specs, tensor):
+            self.planning.states.pop(tensor, None)
+            self.planning.states[tensor] = State(tensor, self.operand(tensor), after)
+        return after
+
+    def is_needed(self, tensor: int) -> bool:
+        """Return whether anybody reads a tensor."""
+        return tensor in self.graph.kept or tensor in self.graph.readers
+
+    def copy(self, position: int, source: Operand, into: Operand) -> Work:
+        """Return the work of copying a whole tensor on behalf of a node."""
+        flat = view((source.spec.size,))
+        launch = copy(source, flat, into, flat, bits(source.spec), self.planning.target)
+        return Work(position, launch, self.graph.subgraph)
+
+    def assign(self, position: int, source: Operand, into: Operand) -> list[Part]:
+        """Make one operand the value of another: nothing to do unless it has a place already."""
+        if self.planning.place(source) == self.planning.place(into):
+            return []
+        if self.has_place(into):
+            return [self.copy(position, source, into)]
+        self.planning.aliases[into] = Within(source)
+        return []
+
+    def has_place(self, operand: Operand) -> bool:
+        """Return whether it is settled where an operand lies."""
+        return operand in self._pinned or operand in self.planning.aliases

@@ -1,0 +1,76 @@
+"""Checks of the arguments that a caller hands to an interpreter, whatever they are."""
+
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from litecl.interpreter.delegation import Delegate
+from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
+from litecl.interpreter.graph import Shape
+
+_MOST = 2**31 - 1  # of a dimension, which a file stores in 32 bits
+
+
+def index(name: str, value: Any) -> int:
+    """Return a number of a tensor, an operator or a subgraph. Raises ArgumentError unless it is an integer."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"{name}: expected an integer, got {type(value).__name__} {value!r:.100}") from None
+
+
+def shape(value: npt.ArrayLike) -> Shape:
+    """Return the dimensions that a caller asks for. Raises ArgumentError for no numbers, ShapeError for others."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind == "c":
+            raise TypeError("complex dimensions")
+        dimensions = tuple(int(d) for d in array.reshape(-1))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentError(f"resize: expected a list of dimensions, got {value!r:.100}") from error
+    if array.ndim != 1:
+        raise ShapeError(f"resize: expected a list of dimensions, got {value!r:.100}")
+    if not all(0 <= d <= _MOST for d in dimensions):
+        fault = "must not be negative" if min(dimensions) < 0 else f"are at most {_MOST}"
+        raise ShapeError(f"resize: dimensions {fault}, got {list(dimensions)}")
+    return dimensions
+
+
+def threads(value: Any) -> int | None:
+    """Return ``num_threads``. Raises ModelError unless it is None or a positive integer."""
+    count = None if value is None else index("num_threads", value)
+    if count is not None and count < 1:
+        raise ModelError(f"num_threads: expected at least 1, got {count}")
+    return count
+
+
+def one_of(model_path: Any, model_content: Any) -> Any:
+    """Return the source of a model, given by path or by content. Raises ModelError unless it is one of the two."""
+    given = [source for source in (model_path, model_content) if not _is_empty(source)]
+    if len(given) == 1:
+        if given[0] is model_content and isinstance(model_content, str):
+            raise ArgumentError("model_content: expected the bytes of a file, got a str; model_path takes a path")
+        return given[0]
+    both = "got both" if given else "got neither, or an empty one"
+    raise ModelError(f"give a model by `model_path` or by `model_content`, one of the two: {both}")
+
+
+def _is_empty(source: Any) -> bool:
+    return source is None or (isinstance(source, str | bytes | bytearray | memoryview) and not source)
+
+
+def delegates(*given: Iterable[Delegate] | None) -> tuple[Delegate, ...]:
+    """Return all delegates that were given. Raises ArgumentError for what is none."""
+    found: list[Delegate] = []
+    for some in given:
+        try:
+            found.extend(() if some is None else some)
+        except TypeError:
+            raise ArgumentError(f"delegates: expected a list of delegates, got {type(some).__name__}") from None
+    for delegate in found:
+        if not callable(getattr(delegate, "apply", None)):
+            raise ArgumentError(f"delegates: expected objects such as CLDelegate(), got {type(delegate).__name__}")
+    return tuple(found)

@@ -1,0 +1,123 @@
+"""What an interpreter tells of its model: tensors, operators and signatures, in TFLite's dictionaries."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter.arguments import index
+from litecl.interpreter.delegation import Delegation, Report
+from litecl.interpreter.details import tensor_details
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.graph import ABSENT, Array, Model, Shape, Subgraph, TensorSpec
+
+
+class Introspection:
+    """The methods that describe a model. Which tensors there are, and of what type, is known before allocation."""
+
+    _model: Model
+    _specs: Sequence[Sequence[TensorSpec]]  # by subgraph, as far as shapes are known
+    _entries: dict[int, tuple[Shape, ...]]  # shapes of the inputs of each subgraph that a caller may run
+    _values: Mapping[int, Mapping[int, Array]]  # what the last invoke computed
+    _delegations: Sequence[Delegation]
+    _arguments: Mapping[str, Any]  # of the constructor
+
+    @property
+    def model(self) -> Model:
+        """The model as loaded."""
+        return self._model
+
+    def num_subgraphs(self) -> int:
+        """Return the number of subgraphs."""
+        return len(self._model.subgraphs)
+
+    def get_input_details(self) -> list[dict[str, Any]]:
+        """Return name, index, shape, shape signature, dtype and quantization of every input, in TFLite's dictionaries.
+
+        After ``resize_tensor_input`` the shape is the new one at once.
+        """
+        return [self._details(t) for t in self._model.subgraphs[0].inputs]
+
+    def get_output_details(self) -> list[dict[str, Any]]:
+        """Return the same for every output; a shape not known before run time is the declared one until then."""
+        return [self._details(t) for t in self._model.subgraphs[0].outputs]
+
+    def get_tensor_details(self, subgraph_index: int = 0) -> list[dict[str, Any]]:
+        """Return the same for every tensor of a subgraph. Raises ModelError for a subgraph that is not there."""
+        graph = self._graph(subgraph_index)
+        return [self._details(t, subgraph_index) for t in range(len(graph.tensors))]
+
+    def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
+        """Return the names of inputs and outputs by signature key."""
+        return {s.key: {"inputs": sorted(s.inputs), "outputs": sorted(s.outputs)} for s in self._model.signatures}
+
+    def _get_full_signature_list(self) -> dict[str, dict[str, dict[str, int]]]:
+        """Return tensor indices by name, by "inputs" and "outputs", and by signature key."""
+        signatures = sorted(self._model.signatures, key=lambda signature: signature.key)
+        return {s.key: {"inputs": _sorted(s.inputs), "outputs": _sorted(s.outputs)} for s in signatures}
+
+    def _get_tensor_details(self, tensor_index: int, subgraph_index: int) -> dict[str, Any]:
+        """Return TFLite's dictionary for one tensor. Raises ModelError for one that is not there."""
+        tensor, graph = index("tensor_index", tensor_index), self._graph(subgraph_index)
+        if not 0 <= tensor < len(graph.tensors):
+            raise ModelError(f"tensor {tensor} out of range for {len(graph.tensors)} tensors")
+        return self._details(tensor, subgraph_index)
+
+    def _get_ops_details(self) -> list[dict[str, Any]]:
+        """Return a dictionary for every operator of subgraph 0: name, tensors, and types of these."""
+        return [self._get_op_details(position) for position in range(len(self._model.subgraphs[0].nodes))]
+
+    def _get_op_details(self, op_index: int) -> dict[str, Any]:
+        """Return the dictionary of the operator at a position. Raises ModelError where there is none."""
+        nodes, position = self._model.subgraphs[0].nodes, index("op_index", op_index)
+        if not 0 <= position < len(nodes):
+            raise ModelError(f"operator {position} out of range for {len(nodes)} operators")
+        node = nodes[position]
+        inputs, outputs = ([t for t in ts if t != ABSENT] for ts in (node.inputs, node.outputs))
+        return {
+            "index": position,
+            "op_name": node.op.name,
+            "inputs": np.array(node.inputs, np.int32),
+            "outputs": np.array(node.outputs, np.int32),
+            "operand_types": [self._details(t)["dtype"] for t in inputs],
+            "result_types": [self._details(t)["dtype"] for t in outputs],
+        }
+
+    def delegation_report(self) -> Report:
+        """Return what the delegate claimed and why not the rest, with the counters of the last invoke.
+
+        Raises ModelError where there is no delegate or tensors have not been allocated.
+        """
+        if not self._delegations:
+            raise ModelError("no delegation to report: pass delegates=[...] and call allocate_tensors()")
+        return self._delegations[-1].report()
+
+    @property
+    def experimental_compress_quantization_zero_points(self) -> bool:
+        """What the constructor was given; it changes nothing."""
+        return bool(self._arguments["experimental_compress_quantization_zero_points"])
+
+    def _graph(self, subgraph: int) -> Subgraph:
+        """Return a subgraph. Raises ModelError for one that is not there."""
+        graphs, number = self._model.subgraphs, index("subgraph_index", subgraph)
+        if not 0 <= number < len(graphs):
+            raise ModelError(f"subgraph {number} out of range for {len(graphs)} subgraphs")
+        return graphs[number]
+
+    def _details(self, tensor: int, subgraph: int = 0) -> dict[str, Any]:
+        spec = self._specs[subgraph][tensor]
+        return tensor_details(tensor, replace(spec, shape=self._shape(tensor, subgraph)))
+
+    def _shape(self, tensor: int, subgraph: int) -> Shape:
+        """Return the shape that a caller asked for, or else of the value, or as inferred, or as declared."""
+        graph = self._model.subgraphs[subgraph]
+        if subgraph in self._entries and tensor in graph.inputs:
+            return self._entries[subgraph][graph.inputs.index(tensor)]
+        value = self._values.get(subgraph, {}).get(tensor)
+        shape = self._specs[subgraph][tensor].shape if value is None else value.shape
+        return graph.tensors[tensor].static_shape if shape is None else shape
+
+
+def _sorted(names: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(names.items()))

@@ -1,0 +1,28 @@
+"""TFLite's interpreter whose custom operators are registered by native functions, as far as there are none."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from litecl.interpreter.errors import ArgumentError
+from litecl.interpreter.interpreter import Interpreter
+
+
+class InterpreterWithCustomOps(Interpreter):
+    """An ``Interpreter`` under TFLite's name; ``custom_ops={name: function}`` gives it custom operators.
+
+    custom_op_registerers: none. TFLite's are native functions that write into its own registry of kernels. Raises
+    ArgumentError for any.
+    """
+
+    def __init__(self, custom_op_registerers: Sequence[Any] | None = None, **arguments: Any) -> None:
+        refuse(custom_op_registerers)
+        super().__init__(**arguments)
+
+
+def refuse(registerers: Sequence[Any] | None) -> None:
+    """Raise ArgumentError unless there are none."""
+    if registerers:
+        raise ArgumentError(
+            f"custom_op_registerers: {registerers!r:.100} would register kernels of TFLite's; "
+            "pass custom_ops={name: function} with functions in Python"
+        )

@@ -1,0 +1,29 @@
+"""TFLite's names for sets of kernels."""
+
+import enum
+from typing import Any
+
+from litecl.interpreter.errors import ModelError
+
+
+@enum.unique
+class OpResolverType(enum.Enum):
+    """The sets of kernels of TFLite's interpreter. litecl has one: that of the reference kernels, in numpy.
+
+    What an interpreter computes is the same for each. Where litecl stands in for another package (``install_as``), AUTO
+    and BUILTIN come with a delegate, as they do in TFLite, and the others without.
+    """
+
+    AUTO = 0
+    BUILTIN = 1
+    BUILTIN_REF = 2
+    BUILTIN_WITHOUT_DEFAULT_DELEGATES = 3
+
+
+def resolver(given: Any) -> OpResolverType:
+    """Return the resolver that a caller asks for, by this enumeration or by TFLite's. Raises ModelError for no such."""
+    named = OpResolverType.__members__.get(getattr(given, "name", ""))
+    if named is None or not isinstance(given, enum.Enum):
+        choices = ", ".join(OpResolverType.__members__)
+        raise ModelError(f"experimental_op_resolver_type: expected an OpResolverType ({choices}), got {given!r:.100}")
+    return named

@@ -1,0 +1,8 @@
+"""``python -m litecl`` is the command ``litecl``."""
+
+import sys
+
+from litecl.perf.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""Which delegate a compiled model gets for what it may run on."""
+
+from typing import Any
+
+from litecl.delegate import CLDelegate
+from litecl.delegate.devices import gpus
+from litecl.hardware_accelerator import HardwareAccelerator
+from litecl.interpreter.errors import ArgumentError, DeviceNotFound, ModelError
+from litecl.options import CpuKernelMode, Options
+
+
+def resolved(options: Options | None, accelerators: Any) -> Options:
+    """Return the options for what a caller gave, one of the two. Raises ModelError for both."""
+    if options is None:
+        return Options(HardwareAccelerator.CPU if accelerators is None else _flags(accelerators))
+    if accelerators is not None:
+        raise ModelError("Pass either options or hardware_accel, not both.")
+    return options
+
+
+def delegates(options: Options) -> list[CLDelegate]:
+    """Return the delegate for what was asked for. Raises DeviceNotFound for a GPU or NPU that is not there."""
+    wanted, threads = _flags(options.hardware_accelerators), options.cpu_options.num_threads or None
+    if wanted & HardwareAccelerator.GPU and (found := gpus()):
+        return [CLDelegate(found[0])]
+    if not wanted & HardwareAccelerator.CPU:
+        raise DeviceNotFound(f"no device is a {wanted.name}; with HardwareAccelerator.CPU too the CPU takes its place")
+    mode = options.cpu_options.kernel_mode
+    return [CLDelegate(num_threads=threads)] if mode in (None, CpuKernelMode.DELEGATE) else []
+
+
+def _flags(given: Any) -> HardwareAccelerator:
+    """Return what a model may run on. Raises ArgumentError for what is no such flag, ModelError for none at all."""
+    try:
+        chosen = HardwareAccelerator(int(given))
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"hardware_accel: expected a HardwareAccelerator, got {given!r}") from error
+    if not chosen:
+        raise ModelError("hardware_accel: expected CPU, GPU or both, got none")
+    return chosen

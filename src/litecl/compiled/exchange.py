@@ -1,0 +1,152 @@
+"""How memory changes hands between a model and the buffers of its caller, so that little is copied."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from litecl.compiled.signatures import Names, listed
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ArgumentError, ModelError, ShapeError
+from litecl.interpreter.graph import Array
+from litecl.interpreter.ops.variables import READ_VARIABLE
+from litecl.tensor_buffer import TensorBuffer
+
+Buffers = Sequence[tuple[int, TensorBuffer]]  # with the tensors that they hold
+
+
+class Exchange:
+    """Which buffers hold memory of the interpreter's own.
+
+    The first buffer that is made for an input is the memory that the model reads. The buffer that got an output of the
+    last run is the memory that it was written to. Either gets a copy of its own before anything else is written there.
+    """
+
+    def __init__(self, interpreter: Interpreter) -> None:
+        self._interpreter = interpreter
+        self._bound: dict[tuple[int, int], ref[TensorBuffer]] = {}  # inputs, by subgraph and tensor
+        self._lent: dict[tuple[int, int], ref[TensorBuffer]] = {}  # outputs
+        nodes = [node for graph in interpreter.model.subgraphs for node in graph.nodes]
+        self._keeps_state = any(node.op is READ_VARIABLE for node in nodes)  # whose result is the variable itself
+
+    def input_buffer(self, subgraph: int, tensor: int) -> TensorBuffer:
+        """Return a new buffer for an input, of its present shape, filled with zeros."""
+        key, memory = (subgraph, tensor), self._memory(subgraph, tensor)
+        if _alive(self._bound.get(key)) is not None:
+            return TensorBuffer(np.zeros_like(memory))
+        buffer = TensorBuffer(memory)
+        self._bound[key] = ref(buffer)
+        return buffer
+
+    def output_buffer(self, subgraph: int, tensor: int) -> TensorBuffer:
+        """Return a new buffer for an output, of its present shape."""
+        details = self._interpreter._get_tensor_details(tensor, subgraph)
+        return TensorBuffer(np.zeros(details["shape"], np_dtype(details)))
+
+    def run(self, subgraph: int, inputs: Buffers, outputs: Buffers) -> None:
+        """Run a subgraph on buffers. Raises ShapeError for one that does not fit."""
+        memories = self._fit(subgraph, inputs)
+        for (tensor, buffer), memory in zip(inputs, memories, strict=True):
+            if not buffer.holds(memory):
+                self._feed(subgraph, tensor, buffer, memory)
+        self._let_go(subgraph, outputs)
+        self._interpreter._invoke(subgraph)
+        for tensor, buffer in outputs:
+            self._collect(subgraph, tensor, buffer, inputs)
+
+    def _memory(self, subgraph: int, tensor: int) -> Array:
+        return self._interpreter.tensor(tensor, subgraph_index=subgraph)()
+
+    def _fit(self, subgraph: int, inputs: Buffers) -> list[Array]:
+        """Resize inputs whose buffers have another shape, check their types, and return where the model reads them."""
+        memories = [self._memory(subgraph, tensor) for tensor, _ in inputs]
+        resized = False
+        for (tensor, buffer), memory in zip(inputs, memories, strict=True):
+            array = buffer.array
+            if array.dtype != memory.dtype:
+                raise ShapeError(f"input {tensor}: expected a buffer of {memory.dtype}, got {array.dtype}")
+            if array.shape == memory.shape or (array.ndim == 1 and array.size == memory.size):
+                continue
+            if array.ndim != memory.ndim:
+                raise ShapeError(f"input {tensor}: expected shape {list(memory.shape)}, got {list(array.shape)}")
+            self._interpreter.resize_tensor_input(tensor, array.shape, subgraph_index=subgraph)
+            resized = True
+        if not resized:
+            return memories
+        self._interpreter.allocate_tensors()
+        return [self._memory(subgraph, tensor) for tensor, _ in inputs]
+
+    def _feed(self, subgraph: int, tensor: int, buffer: TensorBuffer, memory: Array) -> None:
+        """Put an input where the model reads it, after whoever has that memory for a buffer got a copy."""
+        holder = _alive(self._bound.pop((subgraph, tensor), None))
+        if holder is not None and holder.holds(memory):
+            holder.exchange(memory.copy())
+        self._interpreter.set_tensor(tensor, buffer.array.reshape(memory.shape), subgraph_index=subgraph)
+
+    def _let_go(self, subgraph: int, outputs: Buffers) -> None:
+        """Give a copy to buffers that hold memory which this run is about to write, but are not among its outputs."""
+        for key, holder in list(self._lent.items()):
+            buffer = _alive(holder)
+            if key[0] == subgraph and any(tensor == key[1] and buffer is target for tensor, target in outputs):
+                continue
+            del self._lent[key]
+            if buffer is not None and not buffer.is_destroyed:
+                buffer.exchange(buffer.array.copy())
+
+    def _collect(self, subgraph: int, tensor: int, buffer: TensorBuffer, inputs: Buffers) -> None:
+        """Hand an output to its buffer: the memory itself, or a copy where somebody else has that too.
+
+        This may be an input, a constant, a variable, or another buffer for the same tensor.
+        """
+        value = self._memory(subgraph, tensor)
+        if buffer.holds(value) and _alive(self._lent.get((subgraph, tensor))) is buffer:
+            return
+        if buffer.is_users:
+            if buffer.array.dtype != value.dtype or buffer.array.size != value.size:
+                raise ShapeError(f"an output of {value.dtype}{list(value.shape)} does not fit its buffer")
+            buffer.array[...] = value.reshape(buffer.array.shape)
+            return
+        if self._keeps_state or not value.flags.writeable or self._is_anothers(value, buffer, inputs):
+            buffer.exchange(value.copy())
+            return
+        buffer.exchange(value)
+        self._lent[subgraph, tensor] = ref(buffer)
+
+    def _is_anothers(self, value: Array, buffer: TensorBuffer, inputs: Buffers) -> bool:
+        """Return whether a value shares memory with an input, or with another output that has been handed out."""
+        handed = [other for holder in self._lent.values() if (other := _alive(holder)) is not None]
+        others = [other for other in (*handed, *(given for _, given in inputs)) if other is not buffer]
+        return any(not other.is_destroyed and np.may_share_memory(value, other.array) for other in others)
+
+
+def paired(kind: str, names: Names, buffers: Any) -> list[tuple[int, TensorBuffer]]:
+    """Return buffers with their tensors. Raises ModelError where there are too few, ArgumentError for what is none."""
+    try:
+        given = list(buffers)
+    except TypeError:
+        raise ArgumentError(f"expected a list of {kind} buffers, got {type(buffers).__name__}") from None
+    if len(given) != len(names):
+        raise ModelError(f"expected {len(names)} {kind} buffers {listed(names)}, got {len(given)}")
+    for buffer in given:
+        if not isinstance(buffer, TensorBuffer):
+            raise ArgumentError(f"expected a TensorBuffer as {kind}, got {type(buffer).__name__}")
+    return [(tensor, buffer) for (_, tensor), buffer in zip(names, given, strict=True)]
+
+
+def by_name(kind: str, names: Names, buffers: Any) -> list[TensorBuffer]:
+    """Return buffers in their order. Raises ModelError unless there is one for every name, and none besides."""
+    if not isinstance(buffers, Mapping):
+        raise ArgumentError(f"expected {kind} buffers by name, got {type(buffers).__name__}")
+    if buffers.keys() != {*listed(names)}:
+        raise ModelError(f"expected {kind} buffers {listed(names)}, got {[*buffers]}")
+    return [buffers[name] for name, _ in names]
+
+
+def np_dtype(details: Mapping[str, Any]) -> np.dtype[Any]:
+    """Return the type of the arrays that hold a tensor, by its dictionary: strings are objects."""
+    return np.dtype(np.object_ if details["dtype"] is np.bytes_ else details["dtype"])
+
+
+def _alive(holder: ref[TensorBuffer] | None) -> TensorBuffer | None:
+    return None if holder is None else holder()

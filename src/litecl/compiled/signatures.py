@@ -1,0 +1,66 @@
+"""The signatures of a compiled model, and inputs and outputs by position and by name."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.graph import Model
+
+_UNNAMED = "<placeholder signature>"  # LiteRT's name for what a model without signatures does
+
+
+Names = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A way to run the model: names and tensors of a subgraph, in the order of the subgraph's inputs and outputs."""
+
+    key: str
+    subgraph: int
+    inputs: Names
+    outputs: Names
+
+
+def entries(model: Model) -> tuple[Entry, ...]:
+    """Return the signatures of a model, or what it does under the names of its tensors, which need not be distinct."""
+    graphs = model.subgraphs
+    if not model.signatures:
+        inputs, outputs = (
+            tuple((graphs[0].tensors[t].name, t) for t in tensors) for tensors in (graphs[0].inputs, graphs[0].outputs)
+        )
+        return (Entry(_UNNAMED, 0, inputs, outputs),)
+    return tuple(
+        Entry(
+            signature.key,
+            signature.subgraph,
+            _in_order(signature.inputs, graphs[signature.subgraph].inputs),
+            _in_order(signature.outputs, graphs[signature.subgraph].outputs),
+        )
+        for signature in model.signatures
+    )
+
+
+def _in_order(names: Mapping[str, int], tensors: Sequence[int]) -> Names:
+    """Return names in the order in which a subgraph has their tensors, which is that of LiteRT's buffers."""
+    places = {tensor: place for place, tensor in reversed([*enumerate(tensors)])}
+    return tuple(sorted(names.items(), key=lambda item: places.get(item[1], len(tensors))))
+
+
+def at(kind: str, index: int, names: Names) -> int:
+    """Return the tensor of an input or output by position. Raises ModelError where there is none."""
+    if not isinstance(index, int) or not 0 <= index < len(names):
+        raise ModelError(f"{kind} {index!r} out of range for {len(names)} {kind}s {listed(names)}")
+    return names[index][1]
+
+
+def called(kind: str, name: str, names: Names) -> int:
+    """Return the position of an input or output by name. Raises ModelError where there is none."""
+    if not isinstance(name, str) or name not in listed(names):
+        raise ModelError(f"{kind} {name!r} not found; the signature has {listed(names)}")
+    return listed(names).index(name)
+
+
+def listed(names: Names) -> list[str]:
+    """Return the names alone."""
+    return [name for name, _ in names]

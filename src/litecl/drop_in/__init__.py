@@ -1,0 +1,73 @@
+"""Puts litecl in the place of other packages that run TensorFlow Lite models, so that programs need no change."""
+
+import logging
+import sys
+from contextlib import ExitStack
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from litecl.interpreter.errors import ArgumentError
+
+_LOG = logging.getLogger("litecl")
+
+_INTERPRETER = {"interpreter": "litecl.drop_in.interpreter"}
+_COMPILED = {
+    name: f"litecl.{name}"
+    for name in ("compiled_model", "environment", "hardware_accelerator", "options", "tensor_buffer")
+} | dict.fromkeys(("cpu_kernel_mode", "cpu_options", "gpu_options"), "litecl.options")
+PACKAGES = {
+    "ai_edge_litert": _INTERPRETER | _COMPILED,
+    "tflite_runtime": _INTERPRETER,
+    "tensorflow": {"lite": "litecl.drop_in.tensorflow_lite"},
+}
+"""The packages that litecl can stand in for: which of its modules take the place of which of theirs."""
+
+
+def install(package: str, options: dict[str, Any]) -> ExitStack:
+    """See ``litecl.install_as``."""
+    if package not in PACKAGES:
+        raise ArgumentError(f"install_as: expected one of {', '.join(PACKAGES)}, got {package!r}")
+    from litecl.delegate.claim.options import CLOptions
+    from litecl.drop_in import interpreter
+
+    CLOptions(**{name: value for name, value in options.items() if name != "cpu"})  # checked here, not at first use
+    undo = ExitStack()
+    undo.callback(interpreter.DEFAULTS.update, dict(interpreter.DEFAULTS))
+    undo.callback(interpreter.DEFAULTS.clear)
+    interpreter.DEFAULTS.update(options)
+    root = _root(package, undo)
+    for name, ours in PACKAGES[package].items():
+        _replace(root, name, import_module(ours), undo)
+    return undo
+
+
+def _root(package: str, undo: ExitStack) -> ModuleType:
+    """Return the package itself, so that all that litecl has not is still found there; or an empty one for it."""
+    try:
+        return import_module(package)
+    except ImportError:
+        root = ModuleType(package, "Where litecl stands in for a package that is not installed.")
+        root.__path__ = []
+        sys.modules[package] = root
+        undo.callback(sys.modules.pop, package, None)
+        return root
+
+
+def _replace(root: ModuleType, name: str, ours: ModuleType, undo: ExitStack) -> None:
+    """Make a module of ours the submodule of a package, and remember what was there."""
+    full = f"{root.__name__}.{name}"
+    before = sys.modules.get(full)
+    if before is not None and before is not ours and root.__name__ != "tensorflow":
+        _LOG.warning("%s was imported before: modules that took names from it keep what they took", full)
+    undo.callback(_restore, sys.modules, full, before)
+    undo.callback(_restore, root.__dict__, name, root.__dict__.get(name))
+    sys.modules[full] = ours
+    setattr(root, name, ours)
+
+
+def _restore(names: dict[str, Any], name: str, before: Any) -> None:
+    if before is None:
+        names.pop(name, None)
+    else:
+        names[name] = before

@@ -1,0 +1,60 @@
+"""LiteRT's options for a ``CompiledModel``. What has no meaning here is taken and changes nothing."""
+
+import enum
+from dataclasses import dataclass, field
+
+from litecl.hardware_accelerator import HardwareAccelerator
+
+
+class CpuKernelMode(enum.IntEnum):
+    """Which kernels run on the CPU: OpenCL's (DELEGATE, XNNPACK), or those of the numpy interpreter."""
+
+    DELEGATE = 0
+    XNNPACK = 0  # the same under LiteRT's older name
+    REFERENCE = 1
+    BUILTIN = 2
+
+
+@dataclass
+class CpuOptions:
+    """Options for the CPU.
+
+    num_threads: of the OpenCL device and of numpy; 0 lets litecl decide. kernel_mode: None is DELEGATE. What concerns
+    XNNPACK and YNNPACK has no meaning here.
+    """
+
+    num_threads: int = 0
+    kernel_mode: CpuKernelMode | None = None
+    enable_ynnpack: bool = False
+    xnnpack_flags: int | None = None
+    xnnpack_weight_cache_path: str = ""
+
+
+@dataclass
+class GpuOptions:
+    """Options for the GPU, none of which has a meaning here: litecl computes in float32 as with ``enforce_f32``."""
+
+    enforce_f32: bool = False
+    constant_tensor_sharing: bool = False
+    infinite_float_capping: bool = False
+    benchmark_mode: bool = False
+    allow_src_quantized_fc_conv_ops: bool = False
+    hint_waiting_for_completion: bool = False
+
+
+@dataclass
+class Options:
+    """What a ``CompiledModel`` is compiled for. The options of vendors' NPUs are not there."""
+
+    hardware_accelerators: HardwareAccelerator = HardwareAccelerator.CPU
+    cpu_options: CpuOptions = field(default_factory=CpuOptions)
+    gpu_options: GpuOptions = field(default_factory=GpuOptions)
+
+    def __post_init__(self) -> None:
+        self.cpu_options = self.cpu_options or CpuOptions()
+        self.gpu_options = self.gpu_options or GpuOptions()
+
+    @classmethod
+    def create(cls) -> "Options":
+        """Return the defaults."""
+        return cls()
