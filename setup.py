@@ -6,13 +6,13 @@ from pathlib import Path
 from setuptools import setup
 
 _PACKAGES = Path(__file__).resolve().parent / "src" / "litecl"
-_PARTS = ("converter", "delegate", "interpreter", "kernels_cl", "perf")
+_PARTS = ("cases", "converter", "delegate", "interpreter", "kernels_cl", "perf")
 
 _absent = [name for name in _PARTS if not (_PACKAGES / name / "__init__.py").is_file()]
 if _absent:
     sys.exit(
         f"src/litecl: {', '.join(_absent)}: expected packages, got none there. In a checkout these are symbolic links "
-        "to folders at the root: clone again where links are allowed (git config --global core.symlinks true; on "
+        "to its folders: clone again where links are allowed (git config --global core.symlinks true; on "
         "Windows also Developer Mode), not from a ZIP file, or install the wheel or the sdist."
     )
 setup()

@@ -19,6 +19,7 @@ from litecl.delegate.plan.dump import dump_of
 from litecl.delegate.plan.plan import Plan, plan
 from litecl.delegate.region import region_node
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, PartitionRow, summary, warn
+from litecl.delegate.report_details import kernel_name, with_details
 from litecl.interpreter import limits
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, LimitError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec, callees_of, entries, reached
@@ -71,7 +72,7 @@ class CLDelegation:
         programs = self._programs.items()
         return DelegationReport(
             device="none" if self._device is None else self._device.name,
-            nodes=tuple(self._rows),
+            nodes=self._detailed(),
             partitions=tuple(_partition_row(number, program) for number, program in programs),
             counters=replace(self.counters),
             build_s=self._build_s,
@@ -80,6 +81,11 @@ class CLDelegation:
             failures=tuple(self.failures),
             passed_over=tuple(self.passed_over),
         )
+
+    def _detailed(self) -> tuple[NodeRow, ...]:
+        works = [work for program in self._programs.values() for work in program.plan.works]
+        launched = [((w.subgraph, w.node), kernel_name(w.launch.kernel, w.launch.entry)) for w in works]
+        return with_details(self._rows, self.original, self.specs, launched)
 
     def _kernel_rows(self) -> tuple[KernelRow, ...]:
         """Device times of launches; none of a region whose device does not tell them, which is logged."""
@@ -263,4 +269,5 @@ def _partition_row(number: int, program: Program) -> PartitionRow:
         flops=program.plan.flops,
         manner=program.manner,
         loops=program.loops(),
+        kernels=tuple(dict.fromkeys(kernel_name(w.launch.kernel, w.launch.entry) for w in program.plan.works)),
     )

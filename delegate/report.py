@@ -5,10 +5,13 @@ import json
 import logging
 from collections import Counter
 from dataclasses import asdict, dataclass, field
+from typing import Any, Self
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from litecl.interpreter.errors import DelegateError
 
 _LOG = logging.getLogger("litecl")
 _said: set[str] = set()
@@ -45,8 +48,24 @@ class Manner:
 
 
 @dataclass(frozen=True)
+class TensorRow:
+    """A tensor of a node. shape: None where it is known only at run time; size_bytes is then 0."""
+
+    tensor: int
+    name: str
+    type: str
+    shape: tuple[int, ...] | None
+    size_bytes: int
+    constant: bool
+
+
+@dataclass(frozen=True)
 class NodeRow:
-    """One node of the model as loaded. ``reason`` says why the CPU runs it, or why nobody needs to."""
+    """One node of the model as loaded. ``reason`` says why the CPU runs it, or why nobody needs to.
+
+    kernels: what is launched on its behalf, a file and the function in it where that has another name. None of a node
+    that is part of another one's kernel, or moves nothing.
+    """
 
     subgraph: int
     node: int
@@ -54,6 +73,9 @@ class NodeRow:
     claimed: bool
     partition: int | None
     reason: str
+    inputs: tuple[TensorRow, ...] = ()
+    outputs: tuple[TensorRow, ...] = ()
+    kernels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,7 +83,7 @@ class PartitionRow:
     """One region on the device: its nodes, launches an invoke, arena size and arithmetic operations.
 
     Launches and operations within a loop count once. manner: whether it is one kernel or queued, and why. loops: how
-    each loop runs, in words.
+    each loop runs, in words. kernels: those of its nodes, each once.
     """
 
     partition: int
@@ -73,11 +95,24 @@ class PartitionRow:
     flops: int
     manner: Manner
     loops: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LaunchTime:
+    """How long a launch took on the device; when it was queued and begun, since the region's first one was queued."""
+
+    duration_ms: float
+    queued_ms: float = 0.0
+    start_ms: float = 0.0
 
 
 @dataclass(frozen=True)
 class KernelRow:
-    """Device time of one launch in the last invoke, from its event (only with ``profile=True``)."""
+    """Device time of one launch in the last invoke, from its event (only with ``profile=True``).
+
+    queued_ms, start_ms: those of its ``LaunchTime``.
+    """
 
     partition: int
     node: int
@@ -86,6 +121,8 @@ class KernelRow:
     duration_ms: float
     flops: int
     subgraph: int = 0
+    queued_ms: float = 0.0
+    start_ms: float = 0.0
 
 
 @dataclass
@@ -128,6 +165,14 @@ class DelegationReport:
     failures: tuple[str, ...] = ()
     passed_over: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, interpreter: Any) -> Self:
+        """Return what CLDelegate made of an interpreter's model. Raises DelegateError for another delegate's report."""
+        report = interpreter.delegation_report()
+        if not isinstance(report, cls):
+            raise DelegateError(f"expected a report of CLDelegate, got {type(report).__name__}")
+        return report
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """A line for every fault of a device, each of which makes the model slower than it should be."""
@@ -148,6 +193,12 @@ class DelegationReport:
         data = asdict(self) | {"warnings": self.warnings}
         data["counters"].pop("invocation")
         return json.dumps(data)
+
+    def _repr_html_(self) -> str:
+        """Return the report as HTML, which notebooks show."""
+        from litecl.delegate.report_html import html
+
+        return html(self)
 
     def __str__(self) -> str:
         out = io.StringIO()

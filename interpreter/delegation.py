@@ -6,6 +6,60 @@ from typing import Any, Protocol
 from litecl.interpreter.graph import Array, Model, TensorSpec
 
 
+class NodeReport(Protocol):
+    """Where one node of a model runs."""
+
+    @property
+    def subgraph(self) -> int:
+        """Its subgraph."""
+
+    @property
+    def node(self) -> int:
+        """Its position there."""
+
+    @property
+    def op(self) -> str:
+        """Its operator."""
+
+    @property
+    def claimed(self) -> bool:
+        """Whether a delegate runs it."""
+
+    @property
+    def reason(self) -> str:
+        """Why not, if so."""
+
+
+class Report(Protocol):
+    """What a delegate tells of a model. ``litecl.delegate.DelegationReport.of`` gives that of CLDelegate."""
+
+    @property
+    def nodes(self) -> Sequence[NodeReport]:
+        """Every node of every subgraph as loaded."""
+
+    @property
+    def partitions(self) -> Sequence[Any]:
+        """Every region on the device."""
+
+    @property
+    def counters(self) -> Any:
+        """What the last invoke cost."""
+
+    @property
+    def claimed(self) -> int:
+        """Number of nodes that the delegate runs."""
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """A line for all that did not go as it was meant to."""
+
+    def to_json(self) -> str:
+        """Return everything as a JSON object."""
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+
+
 class Delegation(Protocol):
     """The outcome of applying a delegate to one model with one set of shapes."""
 
@@ -19,7 +73,7 @@ class Delegation(Protocol):
         Its region then gets the same array and need not copy it.
         """
 
-    def report(self) -> Any:
+    def report(self) -> Report:
         """Return what ran where and why, including the counters of the last invoke."""
 
 

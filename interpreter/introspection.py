@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from litecl.interpreter.arguments import index
-from litecl.interpreter.delegation import Delegation
+from litecl.interpreter.delegation import Delegation, Report
 from litecl.interpreter.details import tensor_details
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import ABSENT, Array, Model, Shape, Subgraph, TensorSpec
@@ -84,8 +84,8 @@ class Introspection:
             "result_types": [self._details(t)["dtype"] for t in outputs],
         }
 
-    def delegation_report(self) -> Any:
-        """What the delegate claimed and why not the rest, with the counters of the last invoke.
+    def delegation_report(self) -> Report:
+        """Return what the delegate claimed and why not the rest, with the counters of the last invoke.
 
         Raises ModelError where there is no delegate or tensors have not been allocated.
         """

@@ -101,7 +101,7 @@ def demonstrate(begin: Callable[..., Callable[[], None]]) -> Findings:
     runtimes = {"litecl on the device": device, **others}
     times = in_turns([runtime.invoke for runtime in runtimes.values()], ROUNDS, tick=tick)
     begin("done")()
-    report: DelegationReport = device.delegation_report()
+    report = DelegationReport.of(device)
     return Findings(len(content), differences, dict(zip(runtimes, times, strict=True)), report)
 
 

@@ -10,11 +10,13 @@ from litecl.converter.lower.builder import Builder, Lowering
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, compare, unary
 from litecl.interpreter.ops.add_n import ADD_N
+from litecl.interpreter.ops.binary import DIV
 from litecl.interpreter.ops.cast import CAST, CastOptions
 from litecl.interpreter.ops.gelu import GELU, GeluOptions
 from litecl.interpreter.ops.leaky_relu import LEAKY_RELU, LeakyReluOptions
 from litecl.interpreter.ops.prelu import PRELU
 from litecl.interpreter.ops.select import SELECT, SELECT_V2, WHERE
+from litecl.interpreter.ops.unary import HARD_SWISH
 from litecl.interpreter.schema import TensorType
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # https://arxiv.org/abs/1706.02515
@@ -83,7 +85,7 @@ def _divide(b: Builder) -> Value:
     x, y = b.node.input(0), b.node.input(1)
     if y.data is not None and y.type == TensorType.FLOAT32 and np.all(y.data != 0):
         return b.op(binary.MUL, [x, b.const(1 / y.data.astype(np.float64), np.float32)])
-    return b.op(binary.DIV, [x, y])
+    return b.op(DIV, [x, y])
 
 
 def _divide_no_nan(b: Builder) -> Value:
@@ -91,7 +93,7 @@ def _divide_no_nan(b: Builder) -> Value:
     zero = b.scalar(0)
     is_zero = b.op(compare.EQUAL, [y, zero], type=TensorType.BOOL, shape=y.shape)
     divisor = b.op(SELECT_V2, [is_zero, b.scalar(1), y], shape=y.shape)
-    return b.op(SELECT_V2, [is_zero, zero, b.op(binary.DIV, [x, divisor])])
+    return b.op(SELECT_V2, [is_zero, zero, b.op(DIV, [x, divisor])])
 
 
 def _cast(b: Builder) -> Value:
@@ -111,7 +113,7 @@ def lower_gelu(b: Builder) -> Value:
 
 def lower_hard_swish(b: Builder) -> Value:
     """Lower to HARD_SWISH."""
-    return b.op(unary.HARD_SWISH, b.node.inputs)
+    return b.op(HARD_SWISH, b.node.inputs)
 
 
 def lower_prelu(b: Builder) -> Value:
@@ -129,7 +131,7 @@ def _softplus(b: Builder) -> Value:
 
 def _softsign(b: Builder) -> Value:
     x = b.node.input(0)
-    return b.op(binary.DIV, [x, b.op(binary.ADD, [b.op(unary.ABS, [x]), b.scalar(1)])])
+    return b.op(DIV, [x, b.op(binary.ADD, [b.op(unary.ABS, [x]), b.scalar(1)])])
 
 
 def _selu(b: Builder) -> Value:
@@ -147,11 +149,11 @@ def _expm1(b: Builder) -> Value:
 
 
 def _reciprocal(b: Builder) -> Value:
-    return b.op(binary.DIV, [b.scalar(1), b.node.input(0)])
+    return b.op(DIV, [b.scalar(1), b.node.input(0)])
 
 
 def _tan(b: Builder) -> Value:
-    return b.op(binary.DIV, [b.op(unary.SIN, b.node.inputs), b.op(unary.COS, b.node.inputs)])
+    return b.op(DIV, [b.op(unary.SIN, b.node.inputs), b.op(unary.COS, b.node.inputs)])
 
 
 def _clip(b: Builder) -> Value:
@@ -168,7 +170,7 @@ def _erf(b: Builder) -> Value:
     scaled = b.op(binary.MUL, [b.node.input(0), b.scalar(math.sqrt(2.0))])
     is_zero = b.op(compare.EQUAL, [scaled, b.scalar(0)], type=TensorType.BOOL)
     divisor = b.op(SELECT_V2, [is_zero, b.scalar(1e-20), scaled])
-    half = b.op(binary.DIV, [b.op(GELU, [divisor], GeluOptions(False)), divisor])
+    half = b.op(DIV, [b.op(GELU, [divisor], GeluOptions(False)), divisor])
     return b.op(binary.SUB, [b.op(binary.MUL, [half, b.scalar(2)]), b.scalar(1)])
 
 

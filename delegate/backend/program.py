@@ -172,11 +172,13 @@ class Program:
                     work.node,
                     work.launch.kernel,
                     work.launch.entry,
-                    duration_ms,
+                    time.duration_ms,
                     work.launch.flops,
                     work.subgraph,
+                    time.queued_ms,
+                    time.start_ms,
                 )
-                for work, duration_ms in self._execution.times()
+                for work, time in self._execution.times()
             ]
 
     def _upload(self, inputs: Sequence[Array], counters: Counters) -> None:

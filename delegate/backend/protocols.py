@@ -14,7 +14,7 @@ from litecl.delegate.cl_op import Operand, Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, Work
-from litecl.delegate.report import Counters, Manner
+from litecl.delegate.report import Counters, LaunchTime, Manner
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.graph import Array
 
@@ -75,8 +75,8 @@ class Execution(Protocol):
     def finish(self) -> None:
         """Wait until all that was queued is done. It must be safe to call it again after an error."""
 
-    def times(self) -> Sequence[tuple[Work, float]]:
-        """Return the device time of each launch of the last run in ms, where the device was opened for profiles."""
+    def times(self) -> Sequence[tuple[Work, LaunchTime]]:
+        """Return the device time of each launch of the last run, where the device was opened for profiles."""
 
 
 class Identified(Protocol):
@@ -131,6 +131,7 @@ class Description:
     """The description of a device that ``litecl devices`` shows.
 
     type: "CPU", "GPU", "accelerator" or "other". processor: what its compiler takes the processor for, if known.
+    version, platform_version: in the words of the device and of its platform.
     """
 
     platform: str
@@ -140,6 +141,8 @@ class Description:
     memory_bytes: int
     max_buffer_bytes: int
     processor: str | None = None
+    version: str = ""
+    platform_version: str = ""
 
 
 @runtime_checkable

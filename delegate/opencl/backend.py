@@ -59,6 +59,8 @@ class CLFoundDevice:
             memory_bytes=device.global_mem_size,
             max_buffer_bytes=device.max_mem_alloc_size,
             processor=name_processor(device),
+            version=device.version,
+            platform_version=device.platform.version,
         )
 
     @_ASKING

@@ -12,7 +12,7 @@ from litecl.delegate.opencl.queued import QueuedLaunches
 from litecl.delegate.opencl.region_kernel import RegionKernel
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, Steps, Work, control_of
-from litecl.delegate.report import Counters, Manner, summary
+from litecl.delegate.report import Counters, LaunchTime, Manner, summary
 from litecl.interpreter import limits
 from litecl.interpreter.errors import KernelBuildError
 
@@ -32,7 +32,7 @@ class Launches(Protocol):
 
     def loop(self, loop: Loop) -> str: ...
 
-    def times(self) -> Sequence[tuple[Work, float]]: ...
+    def times(self) -> Sequence[tuple[Work, LaunchTime]]: ...
 
 
 class CLExecution:
@@ -54,7 +54,7 @@ class CLExecution:
         """Say how a loop runs."""
         return self._launches.loop(loop)
 
-    def times(self) -> Sequence[tuple[Work, float]]:
+    def times(self) -> Sequence[tuple[Work, LaunchTime]]:
         """Return device times from events."""
         with typed_errors("reading the times of launches"):
             return self._launches.times()

@@ -21,7 +21,7 @@ from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_tables import BranchFlag, LoopFlag
 from litecl.delegate.plan.steps import Branch, Loop, Steps, Work
-from litecl.delegate.report import Counters
+from litecl.delegate.report import Counters, LaunchTime
 from litecl.interpreter import limits
 
 _MOST_AHEAD = 16  # iterations queued between two looks at the flag
@@ -74,9 +74,14 @@ class QueuedLaunches:
             return f"queued under a flag on the device, up to {_MOST_AHEAD} iterations ahead"
         return f"queued, exactly {loop.trips} iterations"
 
-    def times(self) -> list[tuple[Work, float]]:
+    def times(self) -> list[tuple[Work, LaunchTime]]:
         """Return the time of each launch by its event."""
-        return [(work, (event.profile.end - event.profile.start) * 1e-6) for work, event in self._events]
+        times = [(work, event.profile) for work, event in self._events]
+        first = min((taken.queued for _, taken in times), default=0)
+        return [
+            (work, LaunchTime(*(ns * 1e-6 for ns in (t.end - t.start, t.queued - first, t.start - first))))
+            for work, t in times
+        ]
 
     def _guarded(self, steps: Steps, guard: int | None) -> list[tuple[Work, int | None]]:
         """Every launch with the flag that it is under."""

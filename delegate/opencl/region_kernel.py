@@ -16,7 +16,7 @@ from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_program import region_program
 from litecl.delegate.plan.region_tables import Count, Entry, LaunchLine, RegionSize, Shift
 from litecl.delegate.plan.steps import Loop, Work
-from litecl.delegate.report import Counters
+from litecl.delegate.report import Counters, LaunchTime
 from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.graph import Array
 
@@ -75,7 +75,7 @@ class RegionKernel:
         """Say how a loop runs."""
         return "in the region's kernel"
 
-    def times(self) -> list[tuple[Work, float]]:
+    def times(self) -> list[tuple[Work, LaunchTime]]:
         """Return nothing: a region in one kernel has no times of its parts."""
         return []
 

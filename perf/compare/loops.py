@@ -199,7 +199,7 @@ def measure(subject: Subject) -> Row:
     difference = max(map(_difference, _outputs(ours), _outputs(litert)))
     times = [(_time_us(ours), _time_us(litert)) for _ in range(_RUNS)]
     ours_us, litert_us = (min(side) for side in zip(*times, strict=True))
-    return Row(subject.name, subject.iterations, ours_us, litert_us, difference, ours.delegation_report())
+    return Row(subject.name, subject.iterations, ours_us, litert_us, difference, DelegationReport.of(ours))
 
 
 def _outputs(runtime: Any) -> list[Array]:

@@ -214,8 +214,7 @@ def _report(runtime: Runtime, options: BenchOptions) -> DelegationReport | None:
     if options.cpu:
         return None
     assert isinstance(runtime, Interpreter)
-    report: DelegationReport = runtime.delegation_report()
-    return report
+    return DelegationReport.of(runtime)
 
 
 def _comparison(subjects: Sequence[Subject], largest: float, apart: int | None) -> Comparison | None:

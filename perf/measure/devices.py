@@ -12,7 +12,8 @@ class DeviceRow:
     """A device. ``index`` is what ``CLDelegate(device=...)`` takes; ``vector_width`` counts floats in kernels.
 
     processor: what a CPU device of PoCL compiles for, in LLVM's words. float64: whether its kernels compute in it.
-    problem: why it can build no kernel at all, if so; ``vector_width`` is then 0.
+    problem: why it can build no kernel at all, if so; ``vector_width`` is then 0. version, platform_version: of OpenCL,
+        as the device and its platform tell it, often with the compiler's.
     default_for: "small models", "large models" or both where litecl takes it unasked.
     """
 
@@ -29,6 +30,8 @@ class DeviceRow:
     processor: str | None
     float64: bool
     problem: str | None
+    version: str
+    platform_version: str
 
 
 def device_rows() -> tuple[DeviceRow, ...]:
@@ -60,4 +63,6 @@ def _row(index: int, found: FoundDevice, default_for: tuple[str, ...]) -> Device
         processor=facts.processor,
         float64=bool(target and target.float64),
         problem=problem,
+        version=facts.version,
+        platform_version=facts.platform_version,
     )

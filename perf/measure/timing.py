@@ -55,6 +55,7 @@ class Stats:
             "min_ms": self.min_ms,
             "p10_ms": self.p10_ms,
             "p90_ms": self.p90_ms,
+            "times_ms": list(self.times_ms),
         }
 
 

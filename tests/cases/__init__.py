@@ -24,10 +24,11 @@ class Case:
     intermediates: types and quantization of the node's intermediate tensors.
     outputs: type and quantization of the outputs, where they do not follow from the inputs; their shapes are inferred.
     tolerance: largest difference, relative to the expected output's largest magnitude; None takes the table's of
-        ``test_ops``; a case that gives one says why in a comment.
+        ``tolerances``; a case that gives one says why in a comment.
     device: why the device is expected to refuse it; None where it must claim it.
     on_device: False where the case says nothing of the device, whether it takes it or not.
-    kernels: which of LiteRT's answer, a key of ``oracle.RESOLVERS``; a case that gives one says why in a comment.
+    kernels: which of LiteRT's answer, a key of ``RESOLVERS`` of ``tests/support/oracle.py``; a case that gives one says
+        why in a comment.
     """
 
     name: str

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cases import Case
-from cases.values import Random
+from litecl.cases import Case
+from litecl.cases.values import Random
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.add_n import ADD_N
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from cases import Case
-from cases.integers import affine
-from cases.values import Random, scalar
+from litecl.cases import Case
+from litecl.cases.integers import affine
+from litecl.cases.values import Random, scalar
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.arg_max import ARG_MAX, ARG_MIN

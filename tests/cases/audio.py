@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cases import Case
-from cases.values import Random, i32
+from litecl.cases import Case
+from litecl.cases.values import Random, i32
 from litecl.interpreter.ops.audio import AUDIO_SPECTROGRAM, MFCC, AudioSpectrogramOptions, MfccOptions
 
 _random = Random(97)

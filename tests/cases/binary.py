@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from cases import Case
-from cases.values import EDGES, SPECIAL, Random, i32, unfit
+from litecl.cases import Case
+from litecl.cases.values import EDGES, SPECIAL, Random, i32, unfit
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary as ops

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cases import Case
-from cases.values import EDGES, Random
+from litecl.cases import Case
+from litecl.cases.values import EDGES, Random
 from litecl.interpreter.ops.bucketize import BUCKETIZE, BucketizeOptions
 
 _random = Random(39)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cases import Case, rng
+from litecl.cases import Case, rng
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.conv_3d import CONV_3D, Conv3DOptions
 from litecl.interpreter.ops.conv_3d_transpose import CONV_3D_TRANSPOSE

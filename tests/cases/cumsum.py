@@ -1,7 +1,7 @@
 """Cases of CUMSUM."""
 
-from cases import Case
-from cases.values import Random, scalar, unfit
+from litecl.cases import Case
+from litecl.cases.values import Random, scalar, unfit
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.cumsum import CUMSUM, CumsumOptions
 

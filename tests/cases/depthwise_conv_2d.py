@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cases import Case, rng
-from cases.values import unfit
+from litecl.cases import Case, rng
+from litecl.cases.values import unfit
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding

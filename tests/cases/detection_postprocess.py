@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from cases import Case, rng
-from cases.quantize import affine
+from litecl.cases import Case, rng
+from litecl.cases.quantize import affine
 from litecl.interpreter.ops.detection_postprocess import DETECTION_POSTPROCESS, DetectionOptions
 
 _rng = rng(83)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cases import Case
-from cases.values import Random, i32, unfit
+from litecl.cases import Case
+from litecl.cases.values import Random, i32, unfit
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from cases import Case
-from cases.values import Random
+from litecl.cases import Case
+from litecl.cases.values import Random
 from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import binary, pack, pad, reduce, reshape, split, unary

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cases import (
+from litecl.cases import (
     Case,
     arg_max,
     binary,
@@ -52,7 +52,7 @@ from cases import (
     unary,
     unique,
 )
-from cases.values import Random
+from litecl.cases.values import Random
 from litecl.interpreter.graph import Array, Quantization
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops import BUILTINS
@@ -240,12 +240,13 @@ _QUANTIZED: dict[str, tuple[T, ...]] = {
 
 def _first(op: Op | ControlOp) -> Case:
     """The first case of an operator with elements in all of its inputs."""
-    return next(
+    found: Case = next(
         case
         for table in _TABLES
         for case in table.CASES
         if case.op is op and all(x is None or x.size for x in case.inputs) and not case.quantization
     )
+    return found
 
 
 def _values(x: Array, type_: T) -> Array:
@@ -270,7 +271,7 @@ def _cases(name: str, wanted: tuple[T, ...]) -> Iterable[Case]:
 def _quantized(name: str, wanted: tuple[T, ...]) -> Iterable[Case]:
     """The same with a scale, and a zero point where the type may have one, for inputs and outputs."""
     for case, type_ in zip(_cases(name, wanted), wanted, strict=True):
-        scale = Quantization(np.float32([0.05]), np.int64([0 if type_ == T.INT16 else 3]))
+        scale = Quantization(np.array([0.05], np.float32), np.array([0 if type_ == T.INT16 else 3]))
         (graph,) = case.model().subgraphs
         outputs = [graph.tensors[t] for t in graph.outputs]
         yield replace(

@@ -1,11 +1,12 @@
 """Cases of operators with float inputs and integer weights."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from cases import Case, rng
+from litecl.cases import Case, rng
 from litecl.interpreter.graph import Array, Quantization
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
@@ -56,7 +57,7 @@ def _case(
     name: str,
     op: Op,
     options: Any,
-    inputs: list[Array | None],
+    inputs: Sequence[Array | None],
     *,
     axis: int | None = None,
     bits: int = 8,

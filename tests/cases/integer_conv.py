@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from cases import Case
-from cases.integers import Integers, T, positive, weighted_case, with_ties
+from litecl.cases import Case
+from litecl.cases.integers import Integers, T, positive, weighted_case, with_ties
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions

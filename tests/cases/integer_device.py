@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from cases import Case
-from cases.integers import Integers, T, weighted_case
+from litecl.cases import Case
+from litecl.cases.integers import Integers, T, weighted_case
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from cases import Case, rng
-from cases.integers import Integers, T, affine
+from litecl.cases import Case, rng
+from litecl.cases.integers import Integers, T, affine
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.lstm import BASIC_LSTM, LSTM, LSTMOptions
@@ -131,7 +131,7 @@ def _sequence(name: str, shape: tuple[int, ...], cells: int, outputs: int | None
     return _lstm(name, UNIDIRECTIONAL_SEQUENCE_LSTM, shape, cells, outputs, version=3, **chosen)
 
 
-def _products(name: str, batch: int, depth: int, cells: int, outputs: int, **options: float) -> Case:
+def _products(name: str, batch: int, depth: int, cells: int, outputs: int, **options: Any) -> Case:
     """The form with 8-bit products and twelve intermediates."""
     operands = _cell(
         _integers(np.int8, batch, depth),

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from cases import Case
-from cases.integers import Integers, T, affine, positive, weighted_case, with_ties
+from litecl.cases import Case
+from litecl.cases.integers import Integers, T, affine, limits, positive, weighted_case, with_ties
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
@@ -77,8 +77,8 @@ def _batch(
 ) -> Case:
     depth = x[-2] if options.get("adj_x") else x[-1]
     x_scale, y_scale = 0.03, 0.02
-    deviation = np.prod([np.iinfo(type_.dtype).max / 3**0.5 for type_ in types[:2]]) * depth**0.5
-    step = x_scale * y_scale * deviation / (gain * 0.5 * np.iinfo(types[2].dtype).max)
+    deviation = np.prod(np.array([limits(type_)[1] / 3**0.5 for type_ in types[:2]])) * depth**0.5
+    step = x_scale * y_scale * deviation / (gain * 0.5 * limits(types[2])[1])
     quantization = {0: affine(x_scale, zeros[0]), 1: affine(y_scale, zeros[1])}
     broadcast = x[:-2] != y[:-2] and 1 not in (np.prod(x[:-2]), np.prod(y[:-2]))
     device = "types or batches" if set(types) != {T.INT8} or broadcast else None
@@ -114,7 +114,7 @@ def _near_ties() -> Case:
         [np.arange(16, dtype=np.uint8)[:, None], np.arange(60, 76, dtype=np.uint8)[:, None]],
         frozenset({1}),
         {0: T.UINT8, 1: T.UINT8},
-        {0: affine(a), 1: affine(b, 67)},
+        {0: affine(float(a)), 1: affine(b, 67)},
         [TensorSpec(T.UINT8, None, quantization=affine(float(2 * a * b), 128))],
         version=13,
     )

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from cases import Case
-from cases.integers import Integers, T, affine, unfit
+from litecl.cases import Case
+from litecl.cases.integers import Integers, T, affine, unfit
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, MAX_POOL_2D, Pool2DOptions

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cases import Case, rng
+from litecl.cases import Case, rng
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, compare, reduce, unary
@@ -72,7 +72,7 @@ class Integers:
 
     def full(self, type_: TensorType, *shape: int) -> Array:
         """Integers of the whole range of a type, its ends among them."""
-        low, high = {T.INT4: (-8, 7), T.INT2: (-2, 1)}.get(type_, _limits(type_))
+        low, high = {T.INT4: (-8, 7), T.INT2: (-2, 1)}.get(type_, limits(type_))
         values = self._rng.integers(low, high + 1, shape).astype(type_.dtype)
         values.flat[:2] = (low, high)[: min(2, values.size)]
         return values
@@ -80,7 +80,7 @@ class Integers:
     def weights(self, type_: TensorType, *shape: int) -> Array:
         """Integers of a type's range without its lowest, as converters make them; all of it for UINT8."""
         values = self.full(type_, *shape)
-        return values if type_ == T.UINT8 else np.maximum(values, -_limits(type_)[1])
+        return values if type_ == T.UINT8 else np.maximum(values, -limits(type_)[1])
 
     def scales(self, count: int | None) -> Array:
         """One scale, or ``count`` that differ up to four times."""
@@ -161,18 +161,19 @@ def with_ties(case: Case, factor: float = 0.25) -> Case:
     zeros = {i: q.zero_point for i, q in case.quantization.items()}
     quantization = {i: Quantization(np.ones(1, np.float32), zero[:1]) for i, zero in zeros.items()}
     assert output.quantization is not None
-    step = Quantization(np.float32([1 / factor]), output.quantization.zero_point)
+    step = Quantization(np.array([1 / factor], np.float32), output.quantization.zero_point)
     return replace(case, quantization=quantization, outputs=[replace(output, quantization=step)])
 
 
-def _limits(type_: TensorType) -> tuple[int, int]:
-    limits = {T.INT4: (-8, 7), T.INT2: (-2, 1)}
-    if type_ in limits:
-        return limits[type_]
-    info = np.iinfo(type_.dtype)
+def limits(type_: TensorType) -> tuple[int, int]:
+    """Return the lowest and the highest value of an integer type."""
+    narrow = {T.INT4: (-8, 7), T.INT2: (-2, 1)}
+    if type_ in narrow:
+        return narrow[type_]
+    info: Any = np.iinfo(type_.dtype)
     return int(info.min), int(info.max)
 
 
 def _deviation(type_: TensorType) -> float:
-    low, high = _limits(type_)
+    low, high = limits(type_)
     return float(high - low) / 12**0.5

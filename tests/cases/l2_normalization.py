@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cases import Case, rng
+from litecl.cases import Case, rng
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.l2_normalization import L2_NORMALIZATION, L2NormOptions
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cases import Case
-from cases.values import EDGES, Random, unfit
+from litecl.cases import Case
+from litecl.cases.values import EDGES, Random, unfit
 from litecl.interpreter.ops.leaky_relu import LEAKY_RELU, LeakyReluOptions
 
 _random = Random(2)

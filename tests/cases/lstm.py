@@ -1,8 +1,10 @@
 """Cases of LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM and BIDIRECTIONAL_SEQUENCE_LSTM."""
 
+from typing import Any
+
 import numpy as np
 
-from cases import Case, rng
+from litecl.cases import Case, rng
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.bidirectional_sequence_lstm import (
     BIDIRECTIONAL_SEQUENCE_LSTM,
@@ -59,7 +61,7 @@ def _constants(operands: Operands, states: tuple[int, ...], *fed: int) -> frozen
     return frozenset(range(len(operands))) - frozenset(states) - frozenset(fed)
 
 
-def _step(name: str, operands: Operands, activation: ActivationFunctionType = _TANH, **clips: float) -> Case:
+def _step(name: str, operands: Operands, activation: ActivationFunctionType = _TANH, **clips: Any) -> Case:
     return Case(name, LSTM, LSTMOptions(activation, **clips), operands, _constants(operands, LSTM.states, 0))
 
 
@@ -69,7 +71,7 @@ def _sequence(
     activation: ActivationFunctionType = _TANH,
     time_major: bool = True,
     diagonal: bool = False,
-    **clips: float,
+    **clips: Any,
 ) -> Case:
     op = UNIDIRECTIONAL_SEQUENCE_LSTM
     options = UnidirectionalSequenceLSTMOptions(

@@ -1,7 +1,7 @@
 """Cases of MATRIX_DIAG and MATRIX_SET_DIAG."""
 
-from cases import Case
-from cases.values import Random
+from litecl.cases import Case
+from litecl.cases.values import Random
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.matrix_diag import MATRIX_DIAG, MATRIX_SET_DIAG
 

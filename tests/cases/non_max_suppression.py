@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cases import Case, rng
-from cases.values import scalar
+from litecl.cases import Case, rng
+from litecl.cases.values import scalar
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.non_max_suppression import NON_MAX_SUPPRESSION_V4, NON_MAX_SUPPRESSION_V5

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from cases import Case
-from cases.values import Random, i32, scalar
+from litecl.cases import Case
+from litecl.cases.values import Random, i32, scalar
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.one_hot import ONE_HOT, OneHotOptions
 

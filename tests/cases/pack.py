@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cases import Case
-from cases.values import Random, unfit
+from litecl.cases import Case
+from litecl.cases.values import Random, unfit
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.pack import PACK, UNPACK, PackOptions, UnpackOptions
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cases import Case
-from cases.values import Random, i32, unfit
+from litecl.cases import Case
+from litecl.cases.values import Random, i32, unfit
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.pad import MIRROR_PAD, PAD, PADV2, MirrorPadOptions
@@ -37,7 +37,7 @@ CASES = (
             f"{dtype.__name__} borders",
             op,
             NoOptions(),
-            [_random.normal(2, 3), dtype([[1, 0], [0, 1]]), *value],
+            [_random.normal(2, 3), np.array([[1, 0], [0, 1]], dtype), *value],
             frozenset({1}),
         )
         for dtype in (np.int16, np.int8, np.bool_)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cases import Case
-from cases.values import EDGES, Random, unfit
+from litecl.cases import Case
+from litecl.cases.values import EDGES, Random, unfit
 from litecl.interpreter.graph import Array, Quantization, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.quantize import DEQUANTIZE, FAKE_QUANT, QUANTIZE, FakeQuantOptions
@@ -14,7 +14,9 @@ _random = Random(37)
 
 def affine(scale: float | list[float], zero_point: int | list[int], axis: int = 0) -> Quantization:
     """Quantization parameters, per tensor or along ``axis``."""
-    return Quantization(np.atleast_1d(np.float32(scale)), np.atleast_1d(np.int64(zero_point)), axis)
+    return Quantization(
+        np.atleast_1d(np.asarray(scale, np.float32)), np.atleast_1d(np.asarray(zero_point, np.int64)), axis
+    )
 
 
 def _quantize(name: str, x: Array, to: T, how: Quantization) -> Case:

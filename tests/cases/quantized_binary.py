@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from cases import Case, rng
-from cases.integers import COMPARISONS, unfit
-from cases.quantize import affine
-from cases.quantized_unary import ELEMENTS, Scaling
+from litecl.cases import Case, rng
+from litecl.cases.integers import COMPARISONS, unfit
+from litecl.cases.quantize import affine
+from litecl.cases.quantized_unary import ELEMENTS, Scaling
 from litecl.interpreter.graph import Array, Quantization, Shape, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import binary as ops

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from cases import Case, rng
-from cases.integers import unfit
-from cases.quantize import affine
-from cases.quantized_unary import ELEMENTS
+from litecl.cases import Case, rng
+from litecl.cases.integers import unfit
+from litecl.cases.quantize import affine
+from litecl.cases.quantized_unary import ELEMENTS
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import reduce, resize

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from cases import Case
-from cases.integers import unfit
-from cases.quantize import affine
+from litecl.cases import Case
+from litecl.cases.integers import unfit
+from litecl.cases.quantize import affine
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import unary as ops

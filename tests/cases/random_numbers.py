@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cases import Case
-from cases.values import i32, scalar
+from litecl.cases import Case
+from litecl.cases.values import i32, scalar
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import random as ops
@@ -18,7 +18,7 @@ def _numbers(op: Op, shape: tuple[int, ...], seeds: tuple[int, int], constant: b
 
 
 def _multinomial(type_: T, samples: int, seeds: tuple[int, int]) -> Case:
-    logits = np.float32([[0.1, 2.0, -1.0, 0.5], [3.0, -np.inf, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]])
+    logits = np.array([[0.1, 2.0, -1.0, 0.5], [3.0, -np.inf, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]], np.float32)
     return Case(
         f"{type_.name} {samples} of {seeds}",
         ops.MULTINOMIAL,

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from cases import Case
-from cases.values import SPECIAL, Random, i32, unfit
-from litecl.interpreter.graph import Array
+from litecl.cases import Case
+from litecl.cases.values import SPECIAL, Random, i32, unfit
+from litecl.interpreter.graph import Array, Shape
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import reduce as ops
 from litecl.interpreter.ops.reduce import ReducerOptions
@@ -12,7 +12,7 @@ from litecl.interpreter.schema import TensorType
 
 _random = Random(8)
 _FLOAT = (ops.SUM, ops.MEAN, ops.REDUCE_PROD, ops.REDUCE_MAX, ops.REDUCE_MIN)
-_AXES = (
+_AXES: tuple[tuple[str, Shape, list[int], bool], ...] = (
     ("last", (2, 3, 4), [2], False),
     ("last kept", (2, 3, 4), [-1], True),
     ("first", (2, 3, 4), [0], False),

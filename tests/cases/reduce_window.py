@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cases import Case
-from cases.values import Random, scalar
+from litecl.cases import Case
+from litecl.cases.values import Random, scalar
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.reduce_window import REDUCE_WINDOW, ReduceWindowOptions
 from litecl.interpreter.schema import TensorType as T
@@ -20,7 +20,7 @@ def _window(name: str, function: int, x: Array, start: float, size: Array, strid
     return Case(name, REDUCE_WINDOW, ReduceWindowOptions(function), inputs, frozenset({2, 3, 4}))
 
 
-_small = np.float32(_random.integers(4, 5, low=1, high=4))
+_small = _random.integers(4, 5, low=1, high=4, dtype=np.float32)
 
 CASES = (
     *(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cases import Case, rng
+from litecl.cases import Case, rng
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.resize import (
@@ -32,7 +32,11 @@ _SIZES = (
 
 
 def _table(op: Op, options: type) -> tuple[Case, ...]:
-    forms = (("", {}), (", corners aligned", {"align_corners": True}), (", half pixels", {"half_pixel_centers": True}))
+    forms: tuple[tuple[str, dict[str, bool]], ...] = (
+        ("", {}),
+        (", corners aligned", {"align_corners": True}),
+        (", half pixels", {"half_pixel_centers": True}),
+    )
     sized = tuple(
         Case(name + form, op, options(**chosen), [_f(*x), np.array(size, np.int32)], frozenset({1}), version=3)
         for form, chosen in forms

@@ -1,7 +1,7 @@
 """Cases of SCATTER_ND."""
 
-from cases import Case
-from cases.values import Random, i32
+from litecl.cases import Case
+from litecl.cases.values import Random, i32
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.scatter_nd import SCATTER_ND

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cases import Case
-from cases.values import EDGES, Random, unfit
+from litecl.cases import Case
+from litecl.cases.values import EDGES, Random, unfit
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.select import SELECT, SELECT_V2, WHERE

@@ -1,7 +1,7 @@
 """Cases of SHAPE and RANK."""
 
-from cases import Case
-from cases.values import Random
+from litecl.cases import Case
+from litecl.cases.values import Random
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.shape import RANK, SHAPE, ShapeOptions
 from litecl.interpreter.schema import TensorType

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cases import Case, rng
+from litecl.cases import Case, rng
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 
 _random = rng()

@@ -1,7 +1,7 @@
 """Cases of SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND."""
 
-from cases import Case
-from cases.values import Random, i32
+from litecl.cases import Case
+from litecl.cases.values import Random, i32
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.space_to_batch_nd import BATCH_TO_SPACE_ND, SPACE_TO_BATCH_ND

@@ -1,7 +1,7 @@
 """Cases of SPACE_TO_DEPTH and DEPTH_TO_SPACE."""
 
-from cases import Case
-from cases.values import Random
+from litecl.cases import Case
+from litecl.cases.values import Random
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.space_to_depth import (
     DEPTH_TO_SPACE,

@@ -1,7 +1,7 @@
 """Cases of SPLIT and SPLIT_V."""
 
-from cases import Case
-from cases.values import Random, i32, scalar, unfit
+from litecl.cases import Case
+from litecl.cases.values import Random, i32, scalar, unfit
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.split import SPLIT, SPLIT_V, SplitOptions, SplitVOptions
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from cases import Case
-from cases.values import Random, i32, unfit
+from litecl.cases import Case
+from litecl.cases.values import Random, i32, unfit
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOptions
 from litecl.interpreter.schema import TensorType

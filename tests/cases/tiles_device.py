@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cases import Case, rng
+from litecl.cases import Case, rng
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions

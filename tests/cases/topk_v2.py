@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cases import Case
-from cases.values import Random, scalar
+from litecl.cases import Case
+from litecl.cases.values import Random, scalar
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.topk_v2 import TOPK_V2

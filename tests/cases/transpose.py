@@ -1,7 +1,7 @@
 """Cases of TRANSPOSE."""
 
-from cases import Case
-from cases.values import Random, i32, unfit
+from litecl.cases import Case
+from litecl.cases.values import Random, i32, unfit
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.transpose import TRANSPOSE

@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 
-from cases import Case, rng
+from litecl.cases import Case, rng
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.transpose_conv import CONVOLUTION_2D_TRANSPOSE_BIAS, TRANSPOSE_CONV, TransposeConvOptions
 from litecl.interpreter.options import CustomOptions

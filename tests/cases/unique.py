@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cases import Case
-from cases.values import Random, i32
+from litecl.cases import Case
+from litecl.cases.values import Random, i32
 from litecl.interpreter.ops.unique import UNIQUE, UniqueOptions
 from litecl.interpreter.schema import TensorType
 

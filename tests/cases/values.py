@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from cases import rng
+from litecl.cases import rng
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType
 

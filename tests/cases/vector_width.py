@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cases import Case
-from cases.values import Random, i32, scalar
+from litecl.cases import Case
+from litecl.cases.values import Random, i32, scalar
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import binary, compare, reduce, unary

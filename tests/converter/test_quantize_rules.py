@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cases import Case
+from litecl.cases import Case
 from litecl.converter import Quantization
 from litecl.converter.quantization.quantize import quantize
 from litecl.converter.quantization.rules import RULES, STAY

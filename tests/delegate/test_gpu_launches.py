@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pytest
 
-from cases import Case, hybrid, integer_device, vector_width
+from litecl.cases import Case, hybrid, integer_device, vector_width
 from litecl.delegate import CLDelegate
 from litecl.delegate.cl_op import Target
 from litecl.delegate.claim.options import CLOptions

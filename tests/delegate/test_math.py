@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cases import Case
+from litecl.cases import Case
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array

@@ -12,7 +12,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from cases import Case
+from litecl.cases import Case
 from litecl.delegate import CLDelegate, disk
 from litecl.delegate.opencl import capabilities, device, identity, processor, programs
 from litecl.delegate.opencl.capabilities import Capabilities

@@ -5,7 +5,7 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter as LiteRT
 from ai_edge_litert.interpreter import OpResolverType
 
-from cases import Case, integer_lstm, rng
+from litecl.cases import Case, integer_lstm, rng
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 

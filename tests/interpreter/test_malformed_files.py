@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cases import softmax
+from litecl.cases import softmax
 from litecl.interpreter.errors import ModelError, UnsupportedOp
 from litecl.interpreter.file.flatbuffer import Record, decode, encode
 from litecl.interpreter.file.reader import read

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from flatbuffers import flexbuffers
 
-from cases import Case
+from litecl.cases import Case
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.writer import write

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cases import softmax
+from litecl.cases import softmax
 from litecl.interpreter.file.flatbuffer import decode, encode
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS

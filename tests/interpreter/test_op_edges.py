@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cases.values import i32, scalar
+from litecl.cases.values import i32, scalar
 from litecl.interpreter.errors import LiteclError, ModelError, ShapeError, UnsupportedOp
 from litecl.interpreter.graph import Array, Quantization, Shape, TensorSpec
 from litecl.interpreter.op import NoOptions, Op

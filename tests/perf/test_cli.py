@@ -131,7 +131,10 @@ def test_bench_alone(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (subject,) = found["subjects"]
     assert subject["runs"] == 3
     assert 0 < subject["min_ms"] <= subject["p10_ms"] <= subject["median_ms"] <= subject["p90_ms"]
-    assert found["comparison"] is found["delegation"] is found["profile"] is None
+    assert found["comparison"] is found["delegation"] is found["profile"] is found["device"] is None
+    assert len(subject["times_ms"]) == 3
+    assert (found["schema"], found["kind"]) == (1, "litecl bench")
+    assert found["machine"]["litecl"] and found["date"] and found["sha256"]
 
 
 def test_bench_against_litert_with_profile(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

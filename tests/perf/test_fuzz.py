@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cases.tables import TABLES
+from litecl.cases.tables import TABLES
 from litecl.interpreter.errors import LiteclError, ModelError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.interpreter import Interpreter

@@ -2,8 +2,8 @@
 
 from functools import cache
 
-from cases import Case
-from cases.tables import TABLES
+from litecl.cases import Case
+from litecl.cases.tables import TABLES
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array

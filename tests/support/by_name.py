@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cases import Case
+from litecl.cases import Case
 from litecl.delegate import CLDelegate
 from litecl.delegate.cl_op import Launch, Target
 from litecl.delegate.claim.options import CLOptions

@@ -1,12 +1,10 @@
-"""When two arrays count as equal: one table of tolerances by element type."""
+"""When two arrays count as equal: the tolerances of the cases."""
 
 import numpy as np
 
+from litecl.cases.tolerances import DEVICE as DEVICE
+from litecl.cases.tolerances import INTERPRETER as INTERPRETER
 from litecl.interpreter.graph import Array
-
-INTERPRETER = {"float16": 1e-3, "float32": 1e-5, "float64": 1e-6, "complex64": 1e-5, "complex128": 1e-6}
-DEVICE = INTERPRETER | {"float32": 1e-4}
-"""Largest difference by element type, relative to the expected output's largest magnitude; 0 for all others."""
 
 
 def assert_close(got: Array, expected: Array, tolerance: float) -> None:

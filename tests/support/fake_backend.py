@@ -16,7 +16,7 @@ from litecl.delegate.cl_op import Const, Operand, Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, Work
-from litecl.delegate.report import Counters, Manner
+from litecl.delegate.report import Counters, LaunchTime, Manner
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.run.executor import Executor
@@ -162,9 +162,9 @@ class FakeExecution:
         while self.memory.queue:
             self.memory.queue.pop(0)()
 
-    def times(self) -> Sequence[tuple[Work, float]]:
+    def times(self) -> Sequence[tuple[Work, LaunchTime]]:
         self._device.call("times")
-        return [(work, 1.0) for work in self._plan.works] if self._profile else []
+        return [(work, LaunchTime(1.0)) for work in self._plan.works] if self._profile else []
 
     def _compute(self) -> None:
         plan, part, variables = self._plan, self.memory.part, self._executor.variables

@@ -1,6 +1,6 @@
 """Models with WHILE and IF, and runs of them on a device."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,70 +9,52 @@ import pytest
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Array, Model, Subgraph
+from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.op import NoOptions, Op
-from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
-from litecl.interpreter.ops.compare import LESS
 from litecl.interpreter.ops.concatenation import ConcatenationOptions
-from litecl.interpreter.ops.control import IF, WHILE, IfOptions, WhileOptions
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.unary import TANH
-from litecl.interpreter.ops.unidirectional_sequence_lstm import (
-    UnidirectionalSequenceLSTMOptions,
+from litecl.interpreter.ops.unidirectional_sequence_lstm import UnidirectionalSequenceLSTMOptions
+from litecl.interpreter.schema import ActivationFunctionType
+from litecl.perf.measure.build import Graph
+from litecl.perf.measure.build_control import (
+    BOOL,
+    FLOAT,
+    INT,
+    Part,
+    State,
+    below,
+    if_node,
+    int32,
+    next_,
+    plus,
+    subgraph,
+    times,
+    while_model,
+    while_node,
 )
-from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from support import compare, oracle
-from support.build import Graph, model
 
-INT, BOOL, FLOAT = TensorType.INT32, TensorType.BOOL, TensorType.FLOAT32
-State = Sequence[tuple[tuple[int, ...], TensorType]]
-Part = Callable[[Graph, Sequence[int]], Any]
-
-
-def subgraph(name: str, state: State, part: Part) -> Subgraph:
-    """A subgraph over loop variables, whose outputs ``part`` returns."""
-    g = Graph(name)
-    found = part(g, [g.input(shape, type_) for shape, type_ in state])
-    return g.build(*([found] if isinstance(found, int) else found))
-
-
-def while_model(state: State, condition: Part, body: Part, *more: Subgraph) -> Model:
-    """A model that is one WHILE: subgraph 1 is its condition, 2 its body, and ``more`` come after."""
-    return model(
-        subgraph("main", state, lambda g, x: while_node(g, x, 1, 2)),
-        subgraph("cond", state, condition),
-        subgraph("body", state, body),
-        *more,
-    )
-
-
-def while_node(g: Graph, x: Sequence[int], condition: int, body: int) -> list[int]:
-    return g.node(WHILE, x, [g.tensors[t] for t in x], WhileOptions(condition, body))
-
-
-def if_node(g: Graph, x: Sequence[int], then: int, otherwise: int, *results: int) -> list[int]:
-    return g.node(IF, x, [g.tensors[t] for t in results], IfOptions(then, otherwise))
-
-
-def int32(value: int) -> Array:
-    return np.array(value, np.int32)
-
-
-def below(limit: int, at: int = 0) -> Part:
-    """The condition that an int32 variable is less than a limit."""
-    return lambda g, x: g.op(LESS, [x[at], g.const(int32(limit))], NoOptions())
-
-
-def plus(g: Graph, a: int, b: int) -> int:
-    return g.op(ADD, [a, b], AddOptions())
-
-
-def times(g: Graph, a: int, b: int) -> int:
-    return g.op(MUL, [a, b], MulOptions())
-
-
-def next_(g: Graph, i: int) -> int:
-    return plus(g, i, g.const(int32(1)))
+__all__ = [
+    "BOOL",
+    "FLOAT",
+    "INT",
+    "Part",
+    "State",
+    "below",
+    "check",
+    "if_node",
+    "int32",
+    "next_",
+    "outputs",
+    "plus",
+    "prepared",
+    "reasons",
+    "subgraph",
+    "times",
+    "while_model",
+    "while_node",
+]
 
 
 def prepared(model_: Model, feeds: Sequence[Array], delegates: Sequence[CLDelegate]) -> Interpreter:

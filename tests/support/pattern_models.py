@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cases.detection_postprocess import CASES as DETECTIONS
+from litecl.cases.detection_postprocess import CASES as DETECTIONS
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model, Quantization, Signature, TensorSpec
 from litecl.interpreter.op import NoOptions

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cases import integer_conv, integer_lstm
+from litecl.cases import integer_conv, integer_lstm
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array, Model, TensorSpec

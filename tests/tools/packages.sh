@@ -16,7 +16,8 @@ unset PYTHONPATH  # what is installed is what is used
 rm -rf dist
 "$python" -m build --outdir dist . > "$work/log" || { cat "$work/log" >&2; exit 1; }
 "$python" -m twine check --strict dist/*
-git ls-files converter delegate interpreter kernels_cl perf src | grep -vE "^src/litecl/[a-z_]+$|^perf/compare/" | sed "s,^src/litecl/,," \
+git ls-files converter delegate interpreter kernels_cl perf src tests/cases | grep -vE "^src/litecl/[a-z_]+$|^perf/compare/" \
+    | sed -E "s,^(src/litecl|tests)/,," \
     | sort > "$work/expected"
 "$python" -m zipfile --list dist/*.whl | sed -nE 's,^litecl/([^ ]+) .*,\1,p' | sort > "$work/found"
 diff "$work/expected" "$work/found" || { echo "the wheel's files are not those of the checkout" >&2; exit 1; }
@@ -32,7 +33,9 @@ done
 echo "== a checkout without symbolic links"
 mkdir "$work/plain"
 git ls-files -z | grep -zvE "^src/litecl/[a-z_]+$" | xargs -0 cp --parents -t "$work/plain"
-for link in converter delegate interpreter kernels_cl perf; do echo "../../$link" > "$work/plain/src/litecl/$link"; done
+for link in converter delegate interpreter kernels_cl perf tests/cases; do
+    echo "../../$link" > "$work/plain/src/litecl/${link#tests/}"
+done
 if "$python" -m build --wheel --outdir "$work/dist" "$work/plain" > "$work/log" 2>&1; then
     echo "it was built all the same" >&2
     exit 1

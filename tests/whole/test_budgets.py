@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cases import Case
-from cases.tables import TABLES
+from litecl.cases import Case
+from litecl.cases.tables import TABLES
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LimitError, LiteclError, ModelError

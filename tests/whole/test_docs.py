@@ -16,7 +16,7 @@ from litecl.interpreter.graph import Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.options import RawOptions, unknown_op
 from litecl.interpreter.schema import TensorType
 from litecl.perf.cli import main
-from litecl.perf.measure import coverage
+from litecl.perf.verify import coverage
 from support import oracle
 from support.pattern_models import classifier
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
     *("docs/architecture.md", "docs/backends.md", "docs/drop_in.md", "docs/glossary.md", "docs/quantization.md"),
-    *("docs/runtimes.md", "docs/threads.md"),
+    *("docs/runtimes.md", "docs/threads.md", "docs/verify.md"),
 )
 
 
@@ -63,8 +63,9 @@ def test_files_that_are_named_exist(document: str) -> None:
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
-def test_commands_that_are_named_exist(capsys: pytest.CaptureFixture[str]) -> None:
-    for line in re.findall(r"^    litecl (.+)$", _text("README.md"), re.M):
+@pytest.mark.parametrize("document", ["README.md", "docs/verify.md"])
+def test_commands_that_are_named_exist(document: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for line in re.findall(r"^    litecl (.+)$", _text(document), re.M):
         command, *rest = line.partition("#")[0].split()
         with pytest.raises(SystemExit) as caught:
             main([command, "--help"])
@@ -72,6 +73,12 @@ def test_commands_that_are_named_exist(capsys: pytest.CaptureFixture[str]) -> No
         options = re.findall(r"--[a-z-]+", " ".join(rest))
         help_ = capsys.readouterr().out
         assert not [option for option in options if option not in help_]
+
+
+def test_the_example_of_verifying_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", _text("docs/verify.md"), re.S)
+    exec(compile(example, "verify.md", "exec"), {})
+    assert re.search(r"\{'pass': \d+\}$", capsys.readouterr().out.strip())
 
 
 @pytest.mark.tensorflow

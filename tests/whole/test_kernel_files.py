@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from cases.tables import TABLES
 from litecl import delegate, kernels_cl, perf
+from litecl.cases.tables import TABLES
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import BUILTINS, CUSTOMS

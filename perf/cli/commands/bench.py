@@ -1,6 +1,7 @@
 """``litecl bench``: how long a model takes, and what of it."""
 
 import argparse
+import hashlib
 from collections import defaultdict
 from dataclasses import asdict, replace
 from typing import Any
@@ -23,6 +24,7 @@ from litecl.perf.cli.command import (
 )
 from litecl.perf.cli.tables import report_data, table, titled
 from litecl.perf.measure.bench import PEERS, BenchOptions, BenchResult, Profile, bench, profile
+from litecl.perf.measure.environment import header, named
 
 HELP = "measure how long a model takes"
 
@@ -62,7 +64,9 @@ def run(args: argparse.Namespace) -> Output:
     view = [_times(result)]
     view += [] if profiled is None else [_profile(profiled)]
     view += [] if result.report is None else [Text(str(result.report))]
-    return Output({"model": str(args.model), **_data(result, profiled)}, view)
+    data = header("litecl bench") | {"model": str(args.model), "sha256": hashlib.sha256(content).hexdigest()}
+    data["device"] = None if result.report is None else named(result.report.device)
+    return Output(data | _data(result, profiled), view)
 
 
 def _data(result: BenchResult, profile: Profile | None) -> dict[str, Any]:

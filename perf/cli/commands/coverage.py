@@ -5,34 +5,51 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
+from rich.text import Text
 
 from litecl.perf.cli.command import Output
 from litecl.perf.cli.tables import table
-from litecl.perf.measure import coverage
+from litecl.perf.verify import coverage
+from litecl.perf.verify.record import load
 
-HELP = "list the operators and their types"
+HELP = "list the operators and their types, and what devices computed rightly"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     parser.add_argument("--output", type=Path, metavar="FILE.md", help="write the table there as Markdown")
+    parser.add_argument(
+        "--results",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="FILE.json",
+        help="what `litecl verify -o FILE.json` found: a column for each device, passed of those that it runs",
+    )
 
 
 def run(args: argparse.Namespace) -> Output:
     """List the operators."""
-    rows = coverage.rows()
+    rows = coverage.rows([load(path) for path in args.results])
     if args.output is not None:
         args.output.write_text(coverage.markdown(rows))
     data = {"operators": [asdict(row) for row in rows], "missing": coverage.missing()}
-    return Output(data, [_operators(rows)])
+    return Output(data, [_operators(rows), _refusals(rows)])
 
 
 def _operators(rows: Sequence[coverage.Row]) -> RenderableType:
     """The operators, and what runs them in which types."""
-    made = table("operator", "versions", "CPU", "device", "converter", "cases", "TFLite")
+    devices = coverage.devices_of(rows)
+    made = table(*coverage.COLUMNS, *devices)
     for row in rows:
-        device = " ".join(row.device) or ("yes" if row.on_device else "")
-        marks = ["yes" if mark else "" for mark in (row.converter, row.tflite)]
-        made.add_row(row.name, row.versions, " ".join(row.cpu), device, marks[0], str(row.cases or ""), marks[1])
+        made.add_row(*coverage.cells(row, devices))
     return made
+
+
+def _refusals(rows: Sequence[coverage.Row]) -> RenderableType:
+    made = table("operator", "left to the CPU")
+    for row in rows:
+        if row.refused:
+            made.add_row(row.name, "\n".join(row.refused))
+    return Group(Text("Whatever their types:"), made)

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from litecl.delegate import CLDelegate
+from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.report import NodeRow
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> Output:
         with progress("preparing", None) as bar:
             interpreter = Interpreter(model, delegates=[CLDelegate(**device_options(args), progress=bar.building)])
             interpreter.allocate_tensors()
-        delegation = interpreter.delegation_report()
+        delegation = DelegationReport.of(interpreter)
         data["delegation"] = report_data(delegation)
     if args.nodes:
         lines = node_lines(model)

@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from litecl.delegate import CLDelegate
+from litecl.delegate import CLDelegate, DelegationReport
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.perf.cli.command import (
@@ -42,9 +42,9 @@ def run(args: argparse.Namespace) -> Output:
         delegates = [] if args.cpu else [CLDelegate(**device_options(args), progress=bar.building)]
         interpreter = Interpreter(args.model, delegates=delegates)
         prepare(interpreter, inputs(args, interpreter))
-        require_device(args, None if args.cpu else interpreter.delegation_report())
+        require_device(args, None if args.cpu else DelegationReport.of(interpreter))
         interpreter.invoke()
-    require_device(args, None if args.cpu else interpreter.delegation_report())
+    require_device(args, None if args.cpu else DelegationReport.of(interpreter))
     names = [details["name"] for details in interpreter.get_output_details()]
     values = [_value(name, value) for name, value in zip(names, outputs_of(interpreter), strict=True)]
     data: dict[str, Any] = {"model": str(args.model), "outputs": values, "delegation": None, "files": []}
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> Output:
         data["files"] = [str(path) for path in save_outputs(interpreter, args.output)]
         view += [Text(path) for path in data["files"]]
     if not args.cpu:
-        delegation = interpreter.delegation_report()
+        delegation = DelegationReport.of(interpreter)
         data["delegation"] = report_data(delegation)
         view.append(Text(str(delegation)))
     return Output(data, view)

@@ -1,0 +1,48 @@
+"""What a delegation report tells of each node beyond its place: tensors and kernels."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from litecl.delegate.report import NodeRow, TensorRow
+from litecl.interpreter.graph import ABSENT, Model, TensorSpec
+
+
+def kernel_name(kernel: str, entry: str) -> str:
+    """Return a kernel's file (a user's without its folder), and the function in it where that has another name."""
+    file = Path(kernel).name
+    return file if file == entry else f"{file}:{entry}"
+
+
+def with_details(
+    rows: Iterable[NodeRow],
+    model: Model,
+    specs: Sequence[Sequence[TensorSpec]],
+    launched: Iterable[tuple[tuple[int, int], str]],
+) -> tuple[NodeRow, ...]:
+    """Return the rows with tensors and kernels.
+
+    specs: of a model's tensors, as far as they are known. launched: for every launch the node (subgraph and position)
+    on whose behalf it runs, and its kernel.
+    """
+    kernels: dict[tuple[int, int], dict[str, None]] = {}
+    for place, kernel in launched:
+        kernels.setdefault(place, {})[kernel] = None
+    return tuple(_with_details(row, model, specs[row.subgraph], kernels) for row in rows)
+
+
+def _with_details(
+    row: NodeRow, model: Model, specs: Sequence[TensorSpec], kernels: dict[tuple[int, int], dict[str, None]]
+) -> NodeRow:
+    node = model.subgraphs[row.subgraph].nodes[row.node]
+    return replace(
+        row,
+        inputs=tuple(_tensor_row(t, specs[t]) for t in node.inputs if t != ABSENT),
+        outputs=tuple(_tensor_row(t, specs[t]) for t in node.outputs),
+        kernels=tuple(kernels.get((row.subgraph, row.node), ())),
+    )
+
+
+def _tensor_row(tensor: int, spec: TensorSpec) -> TensorRow:
+    size_bytes = 0 if spec.shape is None else spec.size * spec.dtype.itemsize
+    return TensorRow(tensor, spec.name, spec.type.name, spec.shape, size_bytes, spec.data is not None)

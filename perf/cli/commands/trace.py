@@ -1,0 +1,42 @@
+"""``litecl trace``: when what ran, for Perfetto and chrome://tracing."""
+
+import argparse
+from pathlib import Path
+
+from rich.text import Text
+
+from litecl.interpreter import Interpreter
+from litecl.perf.cli.command import (
+    Output,
+    device_arguments,
+    device_options,
+    input_arguments,
+    inputs,
+    model_argument,
+    positive,
+    progress,
+)
+from litecl.perf.cli.tables import to_json
+from litecl.perf.measure.timeline import trace
+
+HELP = "write when every node and launch of a model ran, for ui.perfetto.dev and chrome://tracing"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    model_argument(parser)
+    input_arguments(parser)
+    device_arguments(parser)
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.json", help="the trace to write")
+    parser.add_argument("--runs", type=positive, default=5, metavar="N", help="invokes of each kind (default: 5)")
+
+
+def run(args: argparse.Namespace) -> Output:
+    """Trace a model."""
+    content = args.model.read_bytes()
+    with progress("tracing", 2 * args.runs) as tick:
+        made = trace(content, inputs(args, Interpreter(content)), device_options(args), args.runs, tick)
+    args.output.write_text(to_json(made))
+    spans = [event for event in made["traceEvents"] if event["ph"] == "X"]
+    data = {"output": str(args.output), "events": len(made["traceEvents"]), "spans": len(spans)}
+    return Output(data, [Text(f"{args.output}: {len(spans)} spans; open it at https://ui.perfetto.dev")])

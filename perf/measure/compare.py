@@ -1,0 +1,106 @@
+"""Two benchmarks of a model compared: is the new one slower, or is that chance?"""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from litecl.perf.measure.environment import read_results
+
+_CHANCE = 0.01  # a probability below which a difference is none of chance
+_SAME = (("model", "sha256"), ("device", "device"), ("machine", "machine"))
+
+Bench = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A runtime's medians before and after. chance: the probability that times as different come of chance alone.
+
+    verdict: "slower" or "faster" where it is neither chance nor within the tolerance, else "same".
+    """
+
+    name: str
+    old_ms: float
+    new_ms: float
+    chance: float
+    verdict: str
+
+    @property
+    def ratio(self) -> float:
+        """New over old."""
+        return self.new_ms / self.old_ms
+
+
+def load(path: Path) -> Bench:
+    """Read what ``litecl bench --json`` printed. Raises ModelError for anything else."""
+    return read_results(path, "litecl bench")
+
+
+def changes(old: Bench, new: Bench, tolerance: float) -> list[Change]:
+    """Return what became of each runtime that both have measured. tolerance: as a part of the old time."""
+    before = {subject["name"]: subject["times_ms"] for subject in old["subjects"]}
+    return [
+        _change(subject["name"], before[subject["name"]], subject["times_ms"], tolerance)
+        for subject in new["subjects"]
+        if subject["name"] in before
+    ]
+
+
+def _change(name: str, old: Sequence[float], new: Sequence[float], tolerance: float) -> Change:
+    old_ms, new_ms, chance = float(np.median(old)), float(np.median(new)), rank_test(old, new)
+    ratio = new_ms / old_ms
+    beyond = "slower" if ratio > 1 + tolerance else "faster" if ratio < 1 / (1 + tolerance) else "same"
+    return Change(name, old_ms, new_ms, chance, beyond if chance < _CHANCE else "same")
+
+
+def rank_test(a: Sequence[float], b: Sequence[float]) -> float:
+    """Return the two-sided probability of the Mann-Whitney U test, by its normal approximation with ties."""
+    times = np.concatenate([a, b])
+    _, inverse, counts = np.unique(times, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    ranks = (last - (counts - 1) / 2)[inverse]
+    n, m, total = len(a), len(b), len(times)
+    u = float(ranks[:n].sum()) - n * (n + 1) / 2
+    ties = float((counts**3 - counts).sum()) / (total * (total - 1))
+    deviation = math.sqrt(n * m / 12 * (total + 1 - ties))
+    if not deviation:
+        return 1.0
+    z = max(0.0, abs(u - n * m / 2) - 0.5) / deviation
+    return math.erfc(z / math.sqrt(2))
+
+
+def operators(old: Bench, new: Bench) -> list[tuple[str, float, float]]:
+    """Return device time by operator before and after in ms, where both have profiles; largest difference first."""
+    if not (old["profile"] and new["profile"]):
+        return []
+    before, after = _by_operator(old), _by_operator(new)
+    found = [(op, before.get(op, 0.0), after.get(op, 0.0)) for op in before | after]
+    return sorted(found, key=lambda row: -abs(row[2] - row[1]))
+
+
+def _by_operator(bench: Bench) -> dict[str, float]:
+    totals: dict[str, float] = defaultdict(float)
+    for kernel in bench["profile"]["kernels"]:
+        totals[kernel["op"]] += kernel["duration_ms"]
+    return totals
+
+
+def differences(old: Bench, new: Bench) -> list[str]:
+    """Return what is not the same of model, device and machine, each in a line: it may be what made the difference."""
+    return [
+        f"{name}: {_words(old[key])} before, {_words(new[key])} now"
+        for name, key in _SAME
+        if _words(old[key]) != _words(new[key])
+    ]
+
+
+def _words(value: Any) -> str:
+    """Return a value in a line, without what changes from run to run."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    return ", ".join(f"{key} {item}" for key, item in value.items() if key not in ("load", "variables"))

@@ -1,0 +1,66 @@
+"""litecl compare: what is slower is found, what is chance is not."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litecl.interpreter.errors import ModelError
+from litecl.perf.cli import main
+from litecl.perf.measure.compare import changes, load, rank_test
+from litecl.perf.measure.environment import header
+
+RNG = np.random.default_rng(8)
+
+
+def times(count: int = 50, factor: float = 1.0) -> list[float]:
+    """Times as of a machine: a floor, a spread above it, and now and then a disturbance."""
+    spread = RNG.gamma(2.0, 0.03, count) + (RNG.random(count) < 0.05) * RNG.exponential(2.0, count)
+    return list(factor * (1.0 + spread))
+
+
+def bench(of: list[float], **more: Any) -> dict[str, Any]:
+    subject = {"name": "litecl", "times_ms": of}
+    return header("litecl bench") | {"sha256": "a", "device": None, "subjects": [subject], "profile": None} | more
+
+
+def test_the_rank_test_is_mann_whitney_s() -> None:
+    # By hand: U is 0 of a mean of 8 with a deviation of sqrt(12); and 2.5 of 8, with sqrt(312 / 28) because of ties.
+    assert rank_test([1.1, 2.2, 3.3, 4.4], [5.5, 6.6, 7.7, 8.8]) == pytest.approx(0.03038282, rel=1e-6)
+    assert rank_test([1, 2, 2, 3], [2, 3, 4, 4]) == pytest.approx(0.134169, rel=1e-5)
+    assert rank_test([1, 1], [1, 1]) == 1.0
+
+
+def test_what_is_slower_is_found_and_chance_is_not() -> None:
+    found = [changes(bench(times()), bench(times(factor=1.1)), 0.05)[0].verdict for _ in range(20)]
+    assert found.count("slower") == 20
+    same = [changes(bench(times()), bench(times()), 0.05)[0].verdict for _ in range(20)]
+    assert same.count("same") == 20
+    assert changes(bench(times(factor=1.2)), bench(times()), 0.05)[0].verdict == "faster"
+    assert changes(bench(times()), bench(times(factor=1.1)), 0.2)[0].verdict == "same"
+
+
+def test_the_command_fails_where_it_is_slower(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    kernels = [{"op": "CONV_2D", "duration_ms": 0.5}, {"op": "ADD", "duration_ms": 0.1}]
+    slower = [{"op": "CONV_2D", "duration_ms": 0.9}, {"op": "ADD", "duration_ms": 0.1}]
+    old.write_text(json.dumps(bench(times(), profile={"kernels": kernels})))
+    new.write_text(json.dumps(bench(times(factor=1.3), sha256="b", profile={"kernels": slower})))
+    assert main(["compare", str(old), str(old)]) == 0
+    capsys.readouterr()
+    assert main(["compare", str(old), str(new), "--fail-above", "5%", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["changes"][0]["verdict"] == "slower"
+    assert found["operators"][0] == {"op": "CONV_2D", "old_ms": 0.5, "new_ms": 0.9}
+    assert found["differences"] == ["model: a before, b now"]
+    assert main(["compare", str(old), str(new), "--fail-above", "50%"]) == 0
+
+
+def test_what_is_no_benchmark_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "other.json"
+    for content in ("{}", "[1]", "no json", json.dumps(header("litecl verify"))):
+        file.write_text(content)
+        with pytest.raises(ModelError, match="litecl bench"):
+            load(file)
