@@ -127,7 +127,7 @@ def test_two_delegates() -> None:
     [
         ({"deny_ops": ["CONV2D"]}, "deny_ops: no operator is called 'CONV2D'; did you mean one of CONV_2D"),
         ({"allow_ops": ["softmax"]}, "allow_ops: no operator is called 'softmax'; did you mean one of SOFTMAX"),
-        ({"allow_ops": ["ADD", "xyzzy"]}, "did you mean one of ABS, ADD"),
+        ({"allow_ops": ["ADD", "XYZZY"]}, "did you mean one of ABS, ADD"),
     ],
 )
 def test_a_misspelt_operator(options: dict[str, Any], said: str) -> None:

@@ -122,7 +122,8 @@ def _outputs(s: Sketch) -> list[int]:
     variables = [t for t in s.pool if s.spec(t).is_variable]
     if variables and s.chance(0.1):
         ends.append(int(s.one_of(*variables)))
-    return ends or [s.nodes[-1].outputs[0]]
+    made = [tensor for node in s.nodes for tensor in node.outputs]
+    return ends or made[-1:] or [s.inputs[0]]
 
 
 def _signature(number: int, graph: Subgraph) -> Signature:
