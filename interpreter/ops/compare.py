@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from litecl.interpreter.arithmetic import quantized_binary as quantized
-from litecl.interpreter.kit import types
-from litecl.interpreter.op import Op
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import require, types
+from litecl.interpreter.op import Inputs, Op, Run
 from litecl.interpreter.ops.binary import binary
 from litecl.interpreter.schema import TensorType
 
@@ -16,8 +17,20 @@ _ANY = (*_ORDERED, TensorType.BOOL, TensorType.STRING)
 
 
 def _compare(name: str, ufunc: Callable[..., Any], allowed: Collection[TensorType], versions: range) -> Op:
-    """The comparison of plain numbers, and of the real numbers that quantized ones represent."""
-    bound = quantized.compare(ufunc)
+    """The comparison of plain numbers, and of the real numbers that quantized ones represent.
+
+    Except for EQUAL and NOT_EQUAL, 16-bit integers are compared as they are, whatever their scales, as in TensorFlow
+    Lite (comparisons.cc).
+    """
+    rescaled = quantized.compare(ufunc)
+    as_they_are = () if name in ("EQUAL", "NOT_EQUAL") else (TensorType.INT16,)
+
+    def raw(options: Any, inputs: Inputs) -> list[Array]:
+        return [np.asarray(ufunc(*require.arrays(inputs, 2)))]
+
+    def bound(options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
+        return raw if a.type in as_they_are else rescaled(options, a, b, output)
+
     plain = (*allowed, TensorType.INT8, TensorType.UINT8)
     return binary(name, ufunc, plain, versions, TensorType.BOOL, quantized.QUANTIZED, bound)
 

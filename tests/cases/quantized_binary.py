@@ -10,7 +10,6 @@ from litecl.cases.quantized_unary import ELEMENTS, Scaling
 from litecl.interpreter.graph import Array, Quantization, Shape, TensorSpec
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops import binary as ops
-from litecl.interpreter.ops import compare
 from litecl.interpreter.ops.prelu import PRELU
 from litecl.interpreter.schema import ActivationFunctionType as Activation
 from litecl.interpreter.schema import TensorType as T
@@ -129,12 +128,7 @@ CASES = (
     *_general(PRELU, NoOptions(), _PAIR)[4:7],
     *(_words_by_bytes(scalings) for scalings in _MIXED),
     *(_case("alpha a channel", PRELU, NoOptions(), type_, _MIXED[0], (2, 3, 4, 5), (1, 1, 5)) for type_ in _PAIR),
-    *(
-        case
-        for op in COMPARISONS
-        for case in _general(op, NoOptions(), _ALL if op.name.endswith("EQUAL") else _PAIR)
-        if op not in (compare.GREATER_EQUAL, compare.LESS_EQUAL) or not case.name.startswith("INT16")
-    ),
+    *(case for op in COMPARISONS for case in _general(op, NoOptions(), _ALL)),
     *(_case("as integers", op, NoOptions(), type_, _SAME) for op in _INTEGERS[:2] for type_ in _ALL),
     *(_case("bits", op, NoOptions(), type_, _SAME) for op in _INTEGERS[2:] for type_ in _ALL),
 )
