@@ -212,7 +212,7 @@ class Call:
         return [None if operand is None else operand.spec for operand in self.inputs]
 
     def input(self, position: int) -> Operand:
-        """An operand that the claim has made sure of."""
+        """Return an operand that the claim has made sure of."""
         operand = self.inputs[position]
         assert operand is not None, f"input {position} is absent"
         return operand

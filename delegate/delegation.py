@@ -48,7 +48,7 @@ class CLDelegation:
     _cache_hits: int = 0
 
     def prepare(self) -> None:
-        """Rewrites the model, subgraph by subgraph."""
+        """Rewrite the model, subgraph by subgraph."""
         graphs = self.original.subgraphs
         shapes = {i: [self.specs[i][t].static_shape for t in graphs[i].inputs] for i in self._entries()}
         self.planned, self.planned_specs = with_lists_in_place(self.original, self.specs, shapes)
@@ -100,7 +100,7 @@ class CLDelegation:
         return tuple(rows)
 
     def _subgraphs(self) -> tuple[Subgraph, ...]:
-        """Every subgraph rewritten, but for those that only regions run: these are part of the regions."""
+        """Return every subgraph rewritten, but for those that only regions run: these are part of the regions."""
         graphs = list(self.original.subgraphs)
         self._called = set(reached(self.original, [node for graph in graphs for node in graph.nodes]))
         waiting = [i for i in range(len(graphs)) if i not in self._called or i in self._entries()]

@@ -136,13 +136,13 @@ class Counters:
     invocation: int = field(default=-1, repr=False)
 
     def begin(self, invocation: int) -> None:
-        """Starts from zero if this is another invoke than the one last counted."""
+        """Start from zero if this is another invoke than the one last counted."""
         if invocation != self.invocation:
             self.clear()
             self.invocation = invocation
 
     def clear(self) -> None:
-        """Starts from zero."""
+        """Start from zero."""
         self.kernel_launches = self.host_syncs = self.bytes_to_device = self.bytes_to_host = 0
 
 
@@ -189,7 +189,7 @@ class DelegationReport:
         return sum(row.claimed for row in self.nodes)
 
     def to_json(self) -> str:
-        """The whole report as a JSON object."""
+        """Return the whole report as a JSON object."""
         data = asdict(self) | {"warnings": self.warnings}
         data["counters"].pop("invocation")
         return json.dumps(data)

@@ -111,7 +111,7 @@ class Measurement:
 
 
 def load(directory: Path | None, identity: Sequence[str]) -> Tuning:
-    """The tuning of a device, or the defaults where none was measured. identity: what tells it apart."""
+    """Return the tuning of a device, or the defaults where none was measured. identity: what tells it apart."""
     found = measurement(directory, identity)
     return Tuning() if found is None else found.tuning
 
@@ -128,7 +128,7 @@ def measurement(directory: Path | None, identity: Sequence[str]) -> Measurement 
 
 
 def save(directory: Path, identity: Sequence[str], name: str, found: Measurement) -> None:
-    """Keeps a measurement in place of an earlier one. Of several processes that write, the last one wins.
+    """Keep a measurement in place of an earlier one. Of several processes that write, the last one wins.
 
     name: of the device, for people who open the file.
     """
@@ -137,7 +137,7 @@ def save(directory: Path, identity: Sequence[str], name: str, found: Measurement
 
 
 def file_of(directory: Path, identity: Sequence[str]) -> Path:
-    """The file of a device."""
+    """Return the file of a device."""
     return directory / f"{disk.key('tuning', identity)}.json"
 
 

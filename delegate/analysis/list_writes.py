@@ -41,7 +41,8 @@ def with_lists_in_place(model: Model, specs: Specs, entries: Mapping[int, Sequen
 
 
 def update_lists_in_place(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> Model:
-    """The model with such writes replaced, node by node: positions stay, and a piece that nobody reads any more too.
+    """Return the model with such writes replaced, node by node: positions stay, and a piece that nobody reads any more
+    too.
 
     The model itself where there is none.
     """
@@ -84,7 +85,9 @@ class _Writes:
         self._readers = Counter([*(t for node in graph.nodes for t in node.inputs), *graph.outputs])
 
     def find(self, joined: int) -> tuple[int, int, tuple[int, int]] | None:
-        """The position of the node, that of the SLICE of what lies before, and the two parts of where it writes."""
+        """Return the position of the node, that of the SLICE of what lies before, and the two parts of where it
+        writes.
+        """
         node = self._graph.nodes[joined]
         if node.op is not CONCATENATION or len(node.inputs) != 3 or node.options.axis != 0:
             return None
@@ -105,7 +108,7 @@ class _Writes:
         return node if node is not None and node.op is op else None
 
     def _parts(self, tensor: int, rest: int) -> tuple[int, int] | None:
-        """The two tensors whose concatenation a position is: an index, then constants that are all ``rest``."""
+        """Return the two tensors whose concatenation a position is: an index, then constants that are all ``rest``."""
         node = self._made_by(tensor, CONCATENATION)
         if node is None or len(node.inputs) != 2 or not self._is(node.inputs[1], rest):
             return None
@@ -120,7 +123,7 @@ class _Writes:
         return len(terms) == 1 and self._is(terms[0], 1)
 
     def _scalar(self, tensor: int) -> int:
-        """A tensor of one element without the axes that were put around it."""
+        """Return a tensor of one element without the axes that were put around it."""
         node = self._made_by(tensor, RESHAPE) or self._made_by(tensor, EXPAND_DIMS)
         return tensor if node is None else self._scalar(node.inputs[0])
 

@@ -45,7 +45,7 @@ def _acts(node: Node) -> bool:
 
 
 def in_place(graph: Subgraph, nodes: Sequence[int], kept: Collection[int], owned: Collection[int]) -> set[int]:
-    """The DYNAMIC_UPDATE_SLICE nodes whose tensor nobody needs as it was, so that they may write into it.
+    """Return the DYNAMIC_UPDATE_SLICE nodes whose tensor nobody needs as it was, so that they may write into it.
 
     kept: tensors that are read after the nodes have run. owned: inputs of the subgraph that may be overwritten.
     """
@@ -101,7 +101,9 @@ def trip_count(
 
 
 def _comparisons(graph: Subgraph, tensor: int, specs: Sequence[TensorSpec]) -> list[tuple[int, int] | None]:
-    """The variable (its position) and the limit of every ``i < n`` that a condition consists of, None for another."""
+    """Return the variable (its position) and the limit of every ``i < n`` that a condition consists of, None for
+    another.
+    """
     maker = next((node for node in graph.nodes if tensor in node.outputs), None)
     if maker is not None and maker.op is LOGICAL_AND:
         return [found for t in maker.inputs for found in _comparisons(graph, t, specs)]

@@ -52,7 +52,7 @@ class _Process:
         self._busy = False
 
     def before(self) -> None:
-        """Takes the locks that are free: nothing begins until the process is forked."""
+        """Take the locks that are free: nothing begins until the process is forked."""
         self.lock.acquire()
         self._users = list(self.users)
         self._held = [user for user in self._users if user.lock.acquire(blocking=False)]
@@ -86,7 +86,7 @@ class _Process:
 
 
 def _settled() -> bool:
-    """Waits until no thread but Python's is at work; whether that was so in time.
+    """Wait until no thread but Python's is at work; whether that was so in time.
 
     A runtime's threads then hold no lock. Python's own hold the lock of a user if they are within OpenCL.
     """
@@ -135,7 +135,7 @@ def opened() -> None:
 
 
 def register(user: User) -> None:
-    """Makes a user known, before it first takes its lock."""
+    """Make a user known, before it first takes its lock."""
     with _process.lock:
         _process.users.add(user)
 

@@ -83,7 +83,7 @@ def _shapes(index: int, node: Node, model: Model, specs: Specs) -> str | None:
 
 
 def _loop_shapes(index: int, node: Node, model: Model, specs: Specs) -> str | None:
-    """The first loop variable that an iteration gives another shape or type."""
+    """Return the first loop variable that an iteration gives another shape or type."""
     body = callees_of(node)[1]
     graph = model.subgraphs[body]
     given = [specs[index][t] for t in node.inputs]
@@ -109,7 +109,7 @@ def _arguments(index: int, node: Node, given: Sequence[int], model: Model, specs
 
 
 def _after_one_iteration(body: int, given: Sequence[TensorSpec], model: Model) -> list[Shape | None]:
-    """The shapes that the first iteration gives the loop variables, as far as they can be told."""
+    """Return the shapes that the first iteration gives the loop variables, as far as they can be told."""
     graph: Subgraph = model.subgraphs[body]
     try:
         specs = propagate(model, {body: [spec.static_shape for spec in given]})[body]

@@ -51,7 +51,7 @@ def partition(
     preserve: bool = False,
     float64: bool = True,
 ) -> Partitioning:
-    """Partitions one subgraph. With ``preserve`` every tensor that a region computes is one of its outputs.
+    """Partition one subgraph. With ``preserve`` every tensor that a region computes is one of its outputs.
 
     float64: whether the device computes in float64.
     """
@@ -82,7 +82,7 @@ def why_not(
     preserve: bool = False,
     float64: bool = True,
 ) -> str | None:
-    """The reason why a node stays on the CPU, or None if the device takes it."""
+    """Return the reason why a node stays on the CPU, or None if the device takes it."""
     node, known = model.subgraphs[index].nodes[position], specs[index]
     inputs, outputs = [None if t == ABSENT else known[t] for t in node.inputs], [known[t] for t in node.outputs]
     if outputs and all(spec.data is not None for spec in outputs):
@@ -126,7 +126,7 @@ def _refusal(
 
 
 def _dependencies(graph: Subgraph) -> list[set[int]]:
-    """The nodes that each node must follow: producers of its inputs, and side effects in their order."""
+    """Return the nodes that each node must follow: producers of its inputs, and side effects in their order."""
     producer: dict[int, int] = {}
     readers: dict[int, set[int]] = {}
     result: list[set[int]] = []
@@ -178,7 +178,7 @@ def _cluster(graph: Subgraph, refused: dict[int, str]) -> list[tuple[int, ...]]:
 
 
 def _too_small(candidates: Sequence[tuple[int, ...]], options: CLOptions) -> list[tuple[tuple[int, ...], str]]:
-    """The candidate regions that the options rule out, with the reason."""
+    """Return the candidate regions that the options rule out, with the reason."""
     least, most = options.min_nodes_per_partition, options.max_delegated_partitions
     small = [run for run in candidates if len(run) < least]
     dropped = [(run, f"a partition of {len(run)} nodes, min_nodes_per_partition is {least}") for run in small]
@@ -189,7 +189,9 @@ def _too_small(candidates: Sequence[tuple[int, ...]], options: CLOptions) -> lis
 
 
 def _readers(graph: Subgraph) -> dict[int, list[int]]:
-    """The nodes that read each tensor; one past the last node represents the subgraph, which reads its outputs."""
+    """Return the nodes that read each tensor; one past the last node represents the subgraph, which reads its
+    outputs.
+    """
     readers: dict[int, list[int]] = {}
     for i, node in enumerate(graph.nodes):
         for tensor in node.inputs:

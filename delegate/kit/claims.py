@@ -42,23 +42,23 @@ BITS = {1: "uchar", 2: "ushort", 4: "int", 8: "long"}
 
 
 def stored(type_: TensorType) -> np.dtype[Any]:
-    """The numpy type of the elements on the device: a truth value is a byte."""
+    """Return the numpy type of the elements on the device: a truth value is a byte."""
     return np.dtype(np.uint8) if type_ == TensorType.BOOL else type_.dtype
 
 
 def of(type_: TensorType, value: float) -> np.generic:
-    """A number as a kernel argument of a tensor's element type."""
+    """Return a number as a kernel argument of a tensor's element type."""
     result: np.generic = stored(type_).type(value)
     return result
 
 
 def bits(spec: TensorSpec) -> str:
-    """The integer type as which the elements of a tensor are moved."""
+    """Return the integer type as which the elements of a tensor are moved."""
     return BITS[spec.dtype.itemsize]
 
 
 def given(inputs: Specs, position: int) -> TensorSpec:
-    """An input that shape inference has made sure of."""
+    """Return an input that shape inference has made sure of."""
     spec = inputs[position]
     assert spec is not None, f"input {position} is absent"
     return spec
@@ -75,7 +75,7 @@ def typed(specs: Specs, allowed: Collection[TensorType], *, quantized: bool = Fa
 
 
 def is_quantized(spec: TensorSpec | None) -> bool:
-    """Whether a tensor's integers stand for real numbers."""
+    """Return whether a tensor's integers stand for real numbers."""
     return spec is not None and spec.quantization is not None and spec.type in QUANTIZED
 
 
@@ -96,22 +96,22 @@ def activated(options: Any, type_: TensorType) -> Refusal | None:
 
 
 def fused_activation(options: Any) -> Activation:
-    """The activation that an operator's options ask for, none where they have no such option."""
+    """Return the activation that an operator's options ask for, none where they have no such option."""
     return _FUSED[getattr(options, "fused_activation_function", ActivationFunctionType.NONE)]
 
 
 def takes(*allowed: TensorType) -> Claim:
-    """The claim of an operator that runs whenever its inputs have one of these types."""
+    """Return the claim of an operator that runs whenever its inputs have one of these types."""
     return lambda options, inputs, outputs: typed(inputs, allowed)
 
 
 def moves(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-    """The claim of an operator that moves elements of any type that the device holds."""
+    """Return the claim of an operator that moves elements of any type that the device holds."""
     return typed(outputs, C_TYPES, quantized=True)
 
 
 def moves_by(**positions: int) -> Claim:
-    """The claim of an operator that moves elements, as constants say."""
+    """Return the claim of an operator that moves elements, as constants say."""
     return lambda options, inputs, outputs: constant(inputs, **positions) or moves(options, inputs, outputs)
 
 
@@ -121,5 +121,5 @@ def always(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> bool:
 
 
 def integers(data: Any) -> list[int]:
-    """The elements of a constant."""
+    """Return the elements of a constant."""
     return [int(value) for value in np.ravel(data)]

@@ -34,19 +34,19 @@ _ORIGIN = np.zeros(1, np.int8)
 
 
 def view(shape: Sequence[int]) -> Array:
-    """A dense array of ``shape`` as a view: one byte stands for an element, so strides count elements."""
+    """Return a dense array of ``shape`` as a view: one byte stands for an element, so strides count elements."""
     return np.lib.stride_tricks.as_strided(_ORIGIN, tuple(shape), dense(shape), writeable=False)
 
 
 def box(whole: Array, slices: Sequence[slice]) -> Array:
-    """The part of a view that slices name, one a dimension."""
+    """Return the part of a view that slices name, one a dimension."""
     index: tuple[Any, ...] = (*slices, ...)  # with the ellipsis a scalar stays an array, which is not read
     part: Array = whole[index]
     return part
 
 
 def view_of(operand: Operand) -> Array:
-    """The elements of an operand, which may lie within a wider tensor."""
+    """Return the elements of an operand, which may lie within a wider tensor."""
     if operand.row_step is None:
         return view(operand.shape)
     *around, last = operand.shape
@@ -55,7 +55,8 @@ def view_of(operand: Operand) -> Array:
 
 
 def row_step(array: Array) -> int | None:
-    """Elements from one row (the last dimension) of a view to the next, None where that is not the same everywhere.
+    """Return elements from one row (the last dimension) of a view to the next, None where that is not the same
+    everywhere.
 
     Rows of one element are none: a walk would take them for one row, whose elements do not lie side by side.
     """
@@ -66,17 +67,17 @@ def row_step(array: Array) -> int | None:
 
 
 def same_steps(a: Array, b: Array) -> bool:
-    """Whether two views of one shape go on from their first elements in the same way."""
+    """Return whether two views of one shape go on from their first elements in the same way."""
     return _loops(a) == _loops(b)
 
 
 def is_dense(array: Array) -> bool:
-    """Whether a view's elements lie side by side, in order."""
+    """Return whether a view's elements lie side by side, in order."""
     return _loops(array) in ([], [(array.size, (1,))])
 
 
 def offset(array: Array) -> int:
-    """Where a view's first element lies in the dense array that the view is of."""
+    """Return where a view's first element lies in the dense array that the view is of."""
     assert isinstance(array, np.ndarray), "a view that was indexed became a number"
     address: int = array.__array_interface__["data"][0]
     return address - int(_ORIGIN.__array_interface__["data"][0])
@@ -119,7 +120,7 @@ class Walk:
 
 
 def long_rows(x: Operand, shape: Shape) -> tuple[Operand, Shape]:
-    """A constant that is repeated by every row, several times over, and the shape with as much longer rows.
+    """Return a constant that is repeated by every row, several times over, and the shape with as much longer rows.
 
     The start of a row costs some time, and a row of a few channels fills no vector.
     """
@@ -133,7 +134,7 @@ def long_rows(x: Operand, shape: Shape) -> tuple[Operand, Shape]:
 
 
 def walk(*views: Array) -> Walk:
-    """The walk over views of one shape in the fewest dimensions."""
+    """Return the walk over views of one shape in the fewest dimensions."""
     loops = _loops(*views)
     if not loops:
         return Walk(1, (), ((),) * len(views), (1,) * len(views))
@@ -142,7 +143,7 @@ def walk(*views: Array) -> Walk:
 
 
 def _loops(*views: Array) -> list[Loop]:
-    """The dimensions that views have in common: size 1 goes, what no view tells apart merges."""
+    """Return the dimensions that views have in common: size 1 goes, what no view tells apart merges."""
     loops: list[Loop] = []
     for size, *steps in zip(views[0].shape, *(v.strides for v in views), strict=True):
         strides = tuple(steps)
@@ -167,7 +168,7 @@ def _copy_args(source: Memory, at: Array, into: Memory, to: Array, target: Targe
 
 
 def copy(source: Memory, at: Array, into: Memory, to: Array, bits: str, target: Target) -> Launch:
-    """Copies the elements of ``source`` that the view ``at`` names to the places in ``into`` that ``to`` names.
+    """Copy the elements of ``source`` that the view ``at`` names to the places in ``into`` that ``to`` names.
 
     bits: the integer type of the elements' size (``claims.bits``).
     """
@@ -189,7 +190,9 @@ def _transpose(
     bits: str,
     target: Target,
 ) -> Launch:
-    """A copy in square tiles. loops: around them, over rows (adjacent in ``into``), over columns (in ``source``)."""
+    """Return a copy in square tiles. loops: around them, over rows (adjacent in ``into``), over columns (in
+    ``source``).
+    """
     around, (rows, row_strides), (columns, column_strides) = loops
     dims = tuple(size for size, _ in around)
     table = Walk(1, dims, _by_array(around, 2), (1, 1)).table
@@ -228,6 +231,6 @@ def copy_box(
 
 
 def fill(into: Memory, count: int, value: Arg, bits: str, target: Target) -> Launch:
-    """Writes one element, which lies on the device, ``count`` times."""
+    """Write one element, which lies on the device, ``count`` times."""
     share = elements("copy", count, target)
     return share.launch("fill", (into, value, *share.args), {"T": bits})

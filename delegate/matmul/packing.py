@@ -33,7 +33,7 @@ class Strided:
 
 
 def pack(x: Operand, source: Strided, panel: int, target: Target) -> tuple[Scratch, Launch]:
-    """Packs matrices on the device as ``panels`` does on the host: the memory and the launch that fills it."""
+    """Pack matrices on the device as ``panels`` does on the host: the memory and the launch that fills it."""
     s = source
     lines = -(-s.columns // panel) * s.depth
     packed = Scratch(4 * s.images * lines * panel)
@@ -53,7 +53,7 @@ def stored(weights: Array, target: Target) -> Const:
 
 
 def stored_as(weights: Arg) -> dict[str, str | int | float]:
-    """The macro of tile.h for weights that are ``stored`` as halves."""
+    """Return the macro of tile.h for weights that are ``stored`` as halves."""
     halves = isinstance(weights, Const) and weights.data is not None and weights.data.dtype == np.float16
     return {"HALF_WEIGHTS": 1} if halves else {}
 
@@ -71,7 +71,7 @@ def packed_rows(weights: Operand, groups: int, panel: int, target: Target) -> tu
 def packed_bias(
     bias: Operand | None, columns: int, groups: int, panel: int, target: Target
 ) -> tuple[Arg, list[Launch]]:
-    """A bias of ``groups * columns`` elements, or none, padded to whole panels group by group."""
+    """Return a bias of ``groups * columns`` elements, or none, padded to whole panels group by group."""
     if bias is not None and bias.data is None:
         packed, launch = pack(bias, Strided(groups, 1, columns, columns, 0, 1), panel, target)
         return packed, [launch]

@@ -101,7 +101,7 @@ _LEAST_SHARE = 0.6  # of the pixels of tiles that a line must fill
 
 
 def patches(kernel: str, g: Geometry, target: Target, groups: Groups | None = None, *, words: bool = False) -> Patches:
-    """The tiles and work-items of a convolution; ``words`` are gathered patch by patch.
+    """Return the tiles and work-items of a convolution; ``words`` are gathered patch by patch.
 
     groups: products that are no groups of channels.
     """
@@ -121,7 +121,7 @@ def patches(kernel: str, g: Geometry, target: Target, groups: Groups | None = No
 
 
 def _line_tile(kernel: str, g: Geometry, target: Target) -> Tile | None:
-    """The tile that takes the lines of the output with the least waste, if that is little enough."""
+    """Return the tile that takes the lines of the output with the least waste, if that is little enough."""
     width = target.vector_width
     shape = line_tile(kernel, target, g.out_width, g.columns)
     fits = g.out_width >= _LEAST_SHARE * -(-g.out_width // shape.rows) * shape.rows

@@ -43,7 +43,7 @@ def _tiles(g: Geometry) -> tuple[int, int]:
 
 
 def winograd(call: Call, g: Geometry) -> list[Launch]:
-    """A CONV_2D with constant weights [columns, 3, 3, channels]."""
+    """Return a CONV_2D with constant weights [columns, 3, 3, channels]."""
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
     columns, channels, tiles = g.columns, g.channels, _tiles(g)
     patches = g.images * prod(tiles)

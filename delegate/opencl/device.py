@@ -28,7 +28,9 @@ _listing = fork.Section()  # one thread at a time lists devices and makes sub-de
 
 
 def devices() -> list[Any]:
-    """Every OpenCL device of every platform. Raises DelegateError where there is no OpenCL at all, or no longer."""
+    """Return every OpenCL device of every platform. Raises DelegateError where there is no OpenCL at all, or no
+    longer.
+    """
     with _listing.lock:
         set_environment()
         fork.opened()
@@ -58,7 +60,7 @@ def candidates(num_threads: int | None, flops: float, tuned: Callable[[Any], Tun
 
 
 def _best(found: list[Any], num_threads: int | None, flops: float, tuned: Callable[[Any], Tuning]) -> Any:
-    """A GPU if there is one, else the CPU device that suits."""
+    """Return a GPU if there is one, else the CPU device that suits."""
     if not found:
         raise DelegateError(f"no OpenCL device. {advice()}")
     found = [device for device in found if not fork.lost(needs_threads(device))] or found
@@ -75,7 +77,7 @@ def _cpu(found: list[Any], num_threads: int | None, flops: float, tuned: Callabl
 
 
 def _part_of(device: Any, num_threads: int | None) -> Any:
-    """The device, or for fewer threads than it has a sub-device, made once: every one made has its own programs.
+    """Return the device, or for fewer threads than it has a sub-device, made once: every one made has its own programs.
 
     A device that cannot be divided (PoCL 7.1's) stays whole.
     """
@@ -174,7 +176,7 @@ class Device:
         self.programs = Programs(self.context, self.device, macros, self.cache_dir)
 
     def with_own_queue(self) -> "Device":
-        """The same device for one region, which so need not wait for what others have queued."""
+        """Return the same device for one region, which so need not wait for what others have queued."""
         other = copy.copy(self)
         other.queue = self._new_queue()
         return other

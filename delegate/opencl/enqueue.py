@@ -26,7 +26,9 @@ _TRIED_S = 1e-3  # what a kernel took before that is tried with the lock held
 
 
 def _native(library: type[ctypes.CDLL], name: str) -> Any:
-    """The function in the library that pyopencl itself calls; None where it is not to be found by way of pyopencl."""
+    """Return the function in the library that pyopencl itself calls; None where it is not to be found by way of
+    pyopencl.
+    """
     try:
         function = library(cl._cl.__file__)[name]
     except (OSError, AttributeError):
@@ -107,7 +109,7 @@ class BoundKernel:
         self._call = *objects, dimensions, None, *addresses, no_events, None, None
 
     def enqueue(self) -> None:
-        """Queues the kernel. Unless it is short, other threads run meanwhile, also where queueing it runs it."""
+        """Queue the kernel. Unless it is short, other threads run meanwhile, also where queueing it runs it."""
         if _enqueue is None:
             queue, kernel, _ = self._held
             cl.enqueue_nd_range_kernel(queue, kernel, *self._sizes)

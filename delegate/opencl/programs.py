@@ -51,7 +51,7 @@ class Programs:
         fork.register(self)
 
     def kernel(self, name: str, entry: str, defines: Defines) -> Any:
-        """A new kernel object of ``kernels_cl/<name>.cl``. Raises KernelBuildError with the build log."""
+        """Return a new kernel object of ``kernels_cl/<name>.cl``. Raises KernelBuildError with the build log."""
         return self._kernel(name, entry, _source(f"{name}.cl"), render({**defines, **self._macros}))
 
     def guarded_kernel(self, launch: Launch) -> Any:
@@ -75,7 +75,9 @@ class Programs:
             raise typed(error, f"{name}.cl: making kernel {entry!r}", KernelBuildError) from error
 
     def region_kernel(self, region: RegionProgram, *, solo: bool) -> Any:
-        """A new kernel object that runs a whole region (region.cl). Raises KernelBuildError with the build log."""
+        """Return a new kernel object that runs a whole region (region.cl). Raises KernelBuildError with the build
+        log.
+        """
         macros = {**self._macros, "LITECL_REGION": 1, **({"LITECL_SOLO": 1} if solo else {})}
         main = region.functions_macro + _source("region.cl"), render(macros)
         files = [*(self._part(variant, callers) for variant, callers in region.variants.items()), main]
@@ -85,12 +87,12 @@ class Programs:
         return cl.Kernel(self._built[key], "run")
 
     def _made(self, key: str, build: Callable[[], Any]) -> Any:
-        """A program from the cache, or else built, if the driver has space for what it writes."""
+        """Return a program from the cache, or else built, if the driver has space for what it writes."""
         self.check_room()
         return self.load(key) or build()
 
     def load(self, key: str) -> Any:
-        """A program from the cache, or None where there is none that this driver takes."""
+        """Return a program from the cache, or None where there is none that this driver takes."""
         binary = None if self._cache_dir is None else disk.read_sealed(self._cache_dir / f"{key}.bin")
         if binary is None:
             return None
@@ -160,12 +162,13 @@ class Programs:
         return self._objects[key]
 
     def _key(self, name: str, *built_from: str) -> str:
-        """The name of a binary; a user's kernel file has a path for its name."""
+        """Return the name of a binary; a user's kernel file has a path for its name."""
         return disk.key(Path(name).name, self._identity, *built_from)
 
 
 def _source(name: str) -> str:
-    """A kernel file with every header and shared record in place of its #include, and line numbers that stay true.
+    """Return a kernel file with every header and shared record in place of its #include, and line numbers that stay
+    true.
 
     Files of litecl's are read once; a user's, which have absolute paths, may change. Raises KernelBuildError.
     """
@@ -204,7 +207,7 @@ def _literal(value: str | int | float) -> str:
 
 @contextmanager
 def _build_errors(source: str, options: Sequence[str], device: Any) -> Iterator[None]:
-    """Turns OpenCL's errors into ours, with the file, the options and the build log."""
+    """Turn OpenCL's errors into ours, with the file, the options and the build log."""
     try:
         yield
     except (cl.Error, OSError) as error:  # pyopencl keeps the source of what does not build in a file

@@ -47,7 +47,7 @@ class QueuedLaunches:
             self._kernel_of(work, guard, set())
 
     def run(self, counters: Counters) -> None:
-        """Queues everything; waits only for the flags of loops."""
+        """Queue everything; waits only for the flags of loops."""
         self._counters = counters
         self._events = []
         try:
@@ -84,7 +84,7 @@ class QueuedLaunches:
         ]
 
     def _guarded(self, steps: Steps, guard: int | None) -> list[tuple[Work, int | None]]:
-        """Every launch with the flag that it is under."""
+        """Return every launch with the flag that it is under."""
         found: list[tuple[Work, int | None]] = []
         for part in steps:
             if isinstance(part, Work):
@@ -148,7 +148,7 @@ class QueuedLaunches:
             swapped.add(loop.number)
 
     def _read(self, flag: int) -> tuple[bool, int]:
-        """A loop's flag and how often its body has run."""
+        """Return a loop's flag and how often its body has run."""
         values = np.empty(2, np.int32)
         cl.enqueue_copy(self._device.queue, values, self._flags, src_offset=4 * flag, is_blocking=True)
         self._counters.host_syncs += 1
@@ -164,7 +164,7 @@ class QueuedLaunches:
     def _control(
         self, entry: str, scalars: list[Any], predicate: Operand | None = None, swapped: set[int] | None = None
     ) -> None:
-        """Queues one of control.cl's kernels, with arguments of its own: it is not worth keeping."""
+        """Queue one of control.cl's kernels, with arguments of its own: it is not worth keeping."""
         kernel = self._device.programs.kernel("control", entry, {})
         arguments = [self._flags, *scalars]
         if predicate is not None:
@@ -190,5 +190,5 @@ class QueuedLaunches:
         return self._bound[key]
 
     def _sets_of(self, work: Work) -> set[int]:
-        """The loops whose sets a launch reads or writes."""
+        """Return the loops whose sets a launch reads or writes."""
         return {loop for arg in work.launch.args for loop in self._memory.loops_of(arg)}

@@ -76,7 +76,7 @@ def _defines(function: str, a: TensorSpec, c: TensorSpec, activation: Activation
 
 
 def _cl_op(op: Op, claim: Claim, of_integers: str | None = None, *, fuses_activation: bool = True) -> ClOp:
-    """An operator that binary.cl knows by its name, and for integers by ``of_integers``."""
+    """Return an operator that binary.cl knows by its name, and for integers by ``of_integers``."""
 
     def lower(call: Call) -> list[Step]:
         a, b = call.input(0), call.input(1)
@@ -87,7 +87,7 @@ def _cl_op(op: Op, claim: Claim, of_integers: str | None = None, *, fuses_activa
 
 
 def _predicate(op: Op, claim: Claim) -> ClOp:
-    """An operator whose result is a truth value."""
+    """Return an operator whose result is a truth value."""
     return _cl_op(op, claim, fuses_activation=False)
 
 

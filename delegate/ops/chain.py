@@ -102,7 +102,9 @@ class Link:
 
 
 def step_of(name: str, position: int) -> str | None:
-    """The step that an operator is whose input at ``position`` is the value so far; None if chain.cl has none."""
+    """Return the step that an operator is whose input at ``position`` is the value so far; None if chain.cl has
+    none.
+    """
     return (name if name in StepCode.__members__ else None) if position == 0 else _REVERSED.get(name)
 
 

@@ -65,7 +65,7 @@ def convolution(
     activation: Activation,
     residual: Operand | None = None,
 ) -> Launch:
-    """The launch of conv_2d.cl, for weights and bias packed for ``tile``."""
+    """Return the launch of conv_2d.cl, for weights and bias packed for ``tile``."""
     grid = grid_for("conv_2d", tile, target, g.pixels, g.group_columns, g.depth, g.groups)
     shape = const(Convolution(g, placement, *grid.shares))
     zeros = np.zeros(max(1, g.kernel_width * g.group_channels), np.float32)
@@ -79,7 +79,7 @@ def convolution(
 
 
 def _neighbours(g: Geometry) -> dict[str, str | int | float]:
-    """The macro of conv_2d.cl for images of few channels, as the first layer of a network sees."""
+    """Return the macro of conv_2d.cl for images of few channels, as the first layer of a network sees."""
     few = g.dilation_x == 1 and g.channels == g.group_channels <= _FEW_CHANNELS
     return {"ROW_STEP": g.stride_x * g.channels} if few else {}
 
@@ -116,7 +116,7 @@ def _geometry(call: Call, x: Shape, filter_: Shape) -> Geometry:
 
 
 def _product(call: Call) -> list[Step]:
-    """A 1x1 convolution: the pixels are the rows of a matrix."""
+    """Return a 1x1 convolution: the pixels are the rows of a matrix."""
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
     columns, depth = filter_.shape[0], filter_.shape[3]
     rows = x.spec.size // depth

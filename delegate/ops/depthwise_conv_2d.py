@@ -35,7 +35,7 @@ def _claim(options: DepthwiseConv2DOptions, inputs: claims.Specs, outputs: Seque
 
 
 def lower(call: Call) -> list[Step]:
-    """The launch of depthwise_conv_2d.cl, for the filter [1, height, width, channels * multiplier] of a call."""
+    """Return the launch of depthwise_conv_2d.cl, for the filter [1, height, width, channels * multiplier] of a call."""
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
     channels = x.shape[3]
     multiplier = filter_.shape[3] // channels
@@ -77,7 +77,9 @@ def _bias(call: Call, channels: int, multiplier: int) -> tuple[Arg, list[Launch]
 
 
 def _items(g: Geometry, pixels: int, target: Target) -> Depthwise:
-    """A work-item's share: all columns of some rows, of as many channels as stay near from one row to the next."""
+    """Return a work-item's share: all columns of some rows, of as many channels as stay near from one row to the
+    next.
+    """
     if target.kind == "gpu":
         return Depthwise(g, 1, pixels, _width(g.channels, target))
     width = target.vector_width

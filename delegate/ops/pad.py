@@ -49,7 +49,9 @@ class _Piece:
 
 
 def _pieces(size: int, before: int, after: int, inset: int) -> list[_Piece]:
-    """The border before, what is inside, the border after; ``inset``: elements at the edge that are not mirrored."""
+    """Return the border before, what is inside, the border after; ``inset``: elements at the edge that are not
+    mirrored.
+    """
     forwards, backwards = slice(None), slice(None, None, -1)
     end = size - inset
     pieces = [

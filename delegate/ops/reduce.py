@@ -55,7 +55,7 @@ class _Reduction:
 
 
 def _stages(shape: Shape, axes: Sequence[int], target: Target) -> list[_Stage]:
-    """The reductions one after another that make up the whole one."""
+    """Return the reductions one after another that make up the whole one."""
     groups = [
         (reduced, math.prod(shape[axis] for axis in run))
         for reduced, run in groupby(range(len(shape)), key=lambda axis: axis in axes)
@@ -92,7 +92,9 @@ def _lower(call: Call, reduction: _Reduction) -> list[Step]:
 def reduced(
     x: Operand, axes: Sequence[int], y: Operand | Scratch, type_: TensorType, reduction: _Reduction, target: Target
 ) -> list[Step]:
-    """The launches that reduce ``x`` to ``y``, whose elements have a type that may be wider; none without axes."""
+    """Return the launches that reduce ``x`` to ``y``, whose elements have a type that may be wider; none without
+    axes.
+    """
     stages = _stages(x.shape, axes, target)
     wide = _accumulator(type_, reduction)
     count = math.prod(x.shape[axis] for axis in axes)

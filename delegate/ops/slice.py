@@ -48,7 +48,7 @@ def _lower_update(call: Call) -> list[Step]:
 
 
 def _index(options: StridedSliceOptions, shape: Shape, operands: Sequence[TensorSpec]) -> tuple[Any, ...]:
-    """The index as numpy takes it, with 0 for what is not constant: the shape does not depend on it."""
+    """Return the index as numpy takes it, with 0 for what is not constant: the shape does not depend on it."""
     unknown = [0] * operands[0].size, [0] * operands[0].size, [1] * operands[0].size
     known = [u if spec.data is None else integers(spec.data) for spec, u in zip(operands, unknown, strict=True)]
     return index_of(options, shape, list(zip(*known, strict=True)))

@@ -17,7 +17,7 @@ from litecl.interpreter.ops.transpose import TRANSPOSE
 
 
 def _cl_op(op: Op, claim: Claim, source: Callable[[Call], Array]) -> ClOp:
-    """The operator whose output holds, in order, the elements of the view ``source`` of its first input."""
+    """Return the operator whose output holds, in order, the elements of the view ``source`` of its first input."""
 
     def lower(call: Call) -> list[Step]:
         (y,) = call.outputs

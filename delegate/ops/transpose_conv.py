@@ -42,7 +42,7 @@ class Phase:
 
 
 def phases_of(kernel: int, stride: int, cut: int, length: int) -> list[Phase]:
-    """The phases of ``length`` output pixels, of which ``cut`` were cut off before the first."""
+    """Return the phases of ``length`` output pixels, of which ``cut`` were cut off before the first."""
     phases = []
     for first in range(min(stride, length)):
         start = (first + cut) % stride

@@ -48,7 +48,7 @@ def _while(values: Values, node: RegionNode, run: Run) -> list[Part]:
 
 
 def _lstm(values: Values, node: RegionNode, loop: lstm_loop.LstmLoop, initial: Sequence[Operand]) -> list[Part]:
-    """An LSTM as one walk along time."""
+    """Return an LSTM as one walk along time."""
     planning, subgraph = values.planning, values.graph.subgraph
     planning.lstms.append((subgraph, node.position))
     time, (batch, units) = initial[loop.x].shape[0], initial[loop.h].shape
@@ -96,7 +96,7 @@ def _loop(values: Values, node: RegionNode, run: Run, initial: Sequence[Operand]
 def _variables(
     planning: Planning, number: int, initial: Sequence[Operand], ways: Sequence[Kind]
 ) -> tuple[list[Operand], list[Operand]]:
-    """Where an iteration reads each variable, and where it leaves the new value."""
+    """Return where an iteration reads each variable, and where it leaves the new value."""
     current = [x if kind == Kind.READ_ONLY else _variable(x) for x, kind in zip(initial, ways, strict=True)]
     following = [_variable(x) if kind == Kind.SWAPPED else x for x, kind in zip(current, ways, strict=True)]
     swapped = [j for j, kind in enumerate(ways) if kind == Kind.SWAPPED]
@@ -112,12 +112,12 @@ def _variables(
 
 
 def _variable(initial: Operand) -> Operand:
-    """The operand of a variable, which is no constant even where it begins with one."""
+    """Return the operand of a variable, which is no constant even where it begins with one."""
     return Operand(replace(initial.spec, data=None))
 
 
 def _leave(values: Values, node: RegionNode, value: Operand, result: Operand) -> list[Part]:
-    """A loop's result, which is copied if it lies in a set: which of the two is known only at run time."""
+    """Return a loop's result, which is copied if it lies in a set: which of the two is known only at run time."""
     if value in values.planning.slots:
         return [values.copy(node.position, value, result)]
     return values.assign(node.position, value, result)
@@ -135,7 +135,7 @@ def _call(values: Values, node: RegionNode, run: Run) -> list[Part]:
 
 
 def _callee(values: Values, node: RegionNode, run: Run, callee: int, arguments: Sequence[Operand]) -> list[Part]:
-    """The steps of a subgraph that leaves its outputs in those of the node that runs it."""
+    """Return the steps of a subgraph that leaves its outputs in those of the node that runs it."""
     results = [values.operand(t) if values.is_needed(t) else None for t in node.outputs]
     return _steps(values, node, run, callee, _bound(values.planning.model.subgraphs[callee], arguments), results)
 
@@ -149,7 +149,7 @@ def _steps(
     results: Sequence[Operand | None],
     owned: Sequence[int] = (),
 ) -> list[Part]:
-    """The steps of a subgraph that leaves its outputs in ``results``; None where an output is not wanted."""
+    """Return the steps of a subgraph that leaves its outputs in ``results``; None where an output is not wanted."""
     graph, specs = values.planning.model.subgraphs[subgraph], values.planning.specs[subgraph]
     made = {t for inner in graph.nodes for t in inner.outputs if specs[t].data is None}
     pinned: dict[int, Operand] = {}
@@ -164,7 +164,7 @@ def _steps(
 
 
 def _bound(graph: Subgraph, operands: Sequence[Operand]) -> dict[int, Operand]:
-    """The inputs of a subgraph as operands."""
+    """Return the inputs of a subgraph as operands."""
     return dict(zip(graph.inputs, operands, strict=True))
 
 

@@ -47,5 +47,5 @@ def place(usages: Sequence[Usage], alignment: int) -> Arena:
 
 
 def align(value: int, alignment: int) -> int:
-    """The next multiple of an alignment."""
+    """Return the next multiple of an alignment."""
     return -(-value // alignment) * alignment

@@ -70,11 +70,11 @@ class Plan:
         return tuple(part.predicate for part in self.control)
 
     def place(self, operand: Operand) -> tuple[Operand, int]:
-        """The operand in whose memory this one lies, and how many bytes from its beginning."""
+        """Return the operand in whose memory this one lies, and how many bytes from its beginning."""
         return place_of(operand, self.aliases)
 
     def root(self, operand: Operand) -> Operand:
-        """The operand in whose memory this one lies."""
+        """Return the operand in whose memory this one lies."""
         return self.place(operand)[0]
 
 
@@ -167,7 +167,7 @@ def _usages(unplaced: Plan) -> list[Usage]:
 
 
 def _last(steps: Sequence[int], loops: Sequence[tuple[int, int]]) -> int:
-    """The last step at which something is alive that is used at ``steps``. loops: inner ones first."""
+    """Return the last step at which something is alive that is used at ``steps``. loops: inner ones first."""
     last = steps[-1]
     for start, end in loops:
         if steps[0] < start and any(start <= step <= end for step in steps):
@@ -187,7 +187,7 @@ class _Walk:
         self.loops: list[tuple[int, int]] = []
 
     def steps(self, steps: Steps, at: int) -> int:
-        """Walks a sequence that begins at step ``at``; the step after it."""
+        """Walk a sequence that begins at step ``at``; the step after it."""
         for part in steps:
             if isinstance(part, Work):
                 for item in self._named(part):

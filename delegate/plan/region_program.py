@@ -104,7 +104,7 @@ class RegionProgram:
 def region_program(
     steps: Steps, address: Callable[[Arg], int], most_iterations: int | None = None
 ) -> RegionProgram | None:
-    """The program that runs steps one after another, or None where a parameter has a type that it cannot pass.
+    """Return the program that runs steps one after another, or None where a parameter has a type that it cannot pass.
 
     address: of everything but a scalar, as region.cl's POINTER reads it. most_iterations: of a loop each time it runs.
     """
@@ -205,12 +205,12 @@ class _Tables:
         return entry
 
     def _land(self, entry: int) -> None:
-        """Lets an entry go to where the table ends now."""
+        """Let an entry go to where the table ends now."""
         self.works[entry] = replace(self.works[entry], to=len(self.works))
 
 
 def function_of(launch: Launch) -> Function | None:
-    """The function that a launch calls, None where it has a parameter of a type that cannot be handed on."""
+    """Return the function that a launch calls, None where it has a parameter of a type that cannot be handed on."""
     scalars = [arg.dtype for arg in launch.args if isinstance(arg, np.generic)]
     if any(dtype not in _SCALARS for dtype in scalars):
         return None
@@ -219,5 +219,5 @@ def function_of(launch: Launch) -> Function | None:
 
 
 def _bits(scalar: np.generic) -> int:
-    """A scalar's bits, widened with zeros."""
+    """Return a scalar's bits, widened with zeros."""
     return int.from_bytes(scalar.tobytes(), "little")

@@ -53,7 +53,7 @@ class Within:
 
 
 def place_of(operand: Operand, aliases: Mapping[Operand, Within]) -> tuple[Operand, int]:
-    """The operand with memory of its own in which one lies, and how many bytes from its beginning."""
+    """Return the operand with memory of its own in which one lies, and how many bytes from its beginning."""
     offset = 0
     while operand in aliases:
         within = aliases[operand]
@@ -89,7 +89,7 @@ Steps = Sequence[Part]
 
 
 def works_of(steps: Steps) -> Iterator[Work]:
-    """Every launch, each once, in the order in which they are listed."""
+    """Yield every launch, each once, in the order in which they are listed."""
     for part in steps:
         if isinstance(part, Work):
             yield part
@@ -99,7 +99,7 @@ def works_of(steps: Steps) -> Iterator[Work]:
 
 
 def control_of(steps: Steps) -> Iterator[Branch | Loop]:
-    """Every branch and loop, an inner one after the one around it."""
+    """Yield every branch and loop, an inner one after the one around it."""
     for part in steps:
         if not isinstance(part, Work):
             yield part
@@ -108,5 +108,5 @@ def control_of(steps: Steps) -> Iterator[Branch | Loop]:
 
 
 def inside(part: Branch | Loop) -> tuple[Steps, Steps]:
-    """The two sequences that a branch or a loop is made of."""
+    """Return the two sequences that a branch or a loop is made of."""
     return (part.then, part.otherwise) if isinstance(part, Branch) else (part.condition, part.body)

@@ -51,7 +51,7 @@ def words(*specs: TensorSpec) -> Refusal | None:
 
 
 def alike(x: TensorSpec, *others: TensorSpec) -> Refusal | None:
-    """The tensors represent the same numbers: they have one type, scale and zero point."""
+    """Return the tensors represent the same numbers: they have one type, scale and zero point."""
     if refusal := per_tensor(x, *others):
         return refusal
     same = all(
@@ -103,13 +103,13 @@ class Weights:
     factors: Array
 
     def repeated(self, times: int) -> "Weights":
-        """The columns several times over."""
+        """Return the columns several times over."""
         arrays = [np.repeat(a[:, None], times, 1) for a in (self.values, self.bias, self.factors)]
         values, bias, factors = (a.reshape(a.shape[0], -1, *a.shape[3:]) for a in arrays)
         return Weights(values, self.factor, bias, factors)
 
     def packed(self, panel: int, runs: int = 1) -> Array:
-        """The values as ``packed`` below."""
+        """Return the values as ``packed`` below."""
         return packed(self.values, panel, runs)
 
     @property
@@ -191,7 +191,7 @@ class Stage:
 
 
 def weights_of(inputs: Specs, out: TensorSpec, values: Array, groups: int, *, real: bool = False) -> Weights:
-    """The weights [columns, ..] and the bias of an operator whose inputs are x, weights and perhaps a bias.
+    """Return the weights [columns, ..] and the bias of an operator whose inputs are x, weights and perhaps a bias.
 
     real: whether factors are applied in float64, of scales that nothing rounds.
     """
@@ -225,12 +225,12 @@ def scale(factor: float) -> Scale:
 
 
 def zero_point(spec: TensorSpec) -> int:
-    """The zero point of a tensor that is quantized as a whole."""
+    """Return the zero point of a tensor that is quantized as a whole."""
     return fixed_point.zero_point_of(spec)
 
 
 def unsigned_zero(spec: TensorSpec) -> int:
-    """The zero point of activations after they have been made unsigned."""
+    """Return the zero point of activations after they have been made unsigned."""
     return fixed_point.zero_point_of(spec) + flip(spec.type)
 
 
@@ -254,6 +254,6 @@ class Bounds:
 
 
 def bounds_of(options: Any, out: TensorSpec) -> Bounds:
-    """The bounds of an output after a fused activation, if the operator has one."""
+    """Return the bounds of an output after a fused activation, if the operator has one."""
     function = getattr(options, "fused_activation_function", ActivationFunctionType.NONE)
     return Bounds(fixed_point.zero_point_of(out), *fixed_point.activation_range(function, out))

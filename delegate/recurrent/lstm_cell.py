@@ -66,7 +66,9 @@ class Recurrence:
 
 
 def walk(steps: int, batch: int, width: int, *, time_major: bool, reverse: bool = False, first: int = 0) -> Walk:
-    """The walk over dense x and an output of ``width`` elements a step, in which the cell's begin at ``first``."""
+    """Return the walk over dense x and an output of ``width`` elements a step, in which the cell's begin at
+    ``first``.
+    """
     time, row = (batch, 1) if time_major else (1, steps)
     start = (steps - 1) * time if reverse else 0
     step = -time if reverse else time
@@ -106,7 +108,7 @@ class Cell:
 
 
 def claim(options: object, inputs: claims.Specs, layouts: Sequence[Layout], *fed: int) -> Refusal | None:
-    """Refuses operands that are not float32, and weights that are not constants; ``fed`` are inputs that are data."""
+    """Refuse operands that are not float32, and weights that are not constants; ``fed`` are inputs that are data."""
     data = {*fed, *(p for layout in layouts for p in (layout.output_state, layout.cell_state))}
     unknown = [i for i, spec in enumerate(inputs) if spec is not None and spec.data is None and i not in data]
     if unknown:
@@ -115,7 +117,7 @@ def claim(options: object, inputs: claims.Specs, layouts: Sequence[Layout], *fed
 
 
 def cell_of(call: Call, layout: Layout) -> Cell:
-    """The operands that stand at the positions of ``layout``."""
+    """Return the operands that stand at the positions of ``layout``."""
 
     def at(position: int) -> Array | None:
         operand = call.inputs[position] if position < len(call.inputs) else None
@@ -150,7 +152,7 @@ def run_cell(
     out: Operand,
     states: Sequence[Operand],
 ) -> list[Launch]:
-    """A cell's walk over its inputs (x, and the auxiliary one if the cell has weights for it) into ``out``.
+    """Return a cell's walk over its inputs (x, and the auxiliary one if the cell has weights for it) into ``out``.
 
     states: the output state and the cell state after the last step.
     """

@@ -47,12 +47,14 @@ class LstmLoop:
 def find(
     body: Subgraph, specs: Sequence[TensorSpec], initial: Sequence[TensorSpec], trips: int | None
 ) -> LstmLoop | None:
-    """The LSTM that a loop with this body is. initial: of its variables. trips: how often it runs, where known."""
+    """Return the LSTM that a loop with this body is. initial: of its variables. trips: how often it runs, where
+    known.
+    """
     return _Body(body, specs, initial, trips).find() if trips else None
 
 
 def steps(loop: LstmLoop, initial: Sequence[Operand], results: Sequence[Operand], target: Target) -> list[Launch]:
-    """The launches that leave results: h of every step, [T, B, U], the last h and the last c."""
+    """Return the launches that leave results: h of every step, [T, B, U], the last h and the last c."""
     x, (sequence, h, c) = initial[loop.x], results
     time, batch, _ = x.shape
     inputs: list[Operand | None] = [None] * 24
@@ -77,7 +79,7 @@ class _Body:
         return None
 
     def _cell(self, h: int) -> tuple[int, int, int] | None:
-        """The old c, the new c and z of the step that makes h."""
+        """Return the old c, the new c and z of the step that makes h."""
         output, squashed = self._factors(h, LOGISTIC, TANH) or (None, None)
         sum_ = self._made_by(squashed, ADD)
         if sum_ is None or output is None or squashed is None:
@@ -114,7 +116,7 @@ class _Body:
         return self._with_list(x, h, c, time, h_new, _cell(input_weights, recurrent_weights, bias))
 
     def _with_list(self, x: int, h: int, c: int, time: int, h_new: int, cell: Cell) -> LstmLoop | None:
-        """The loop, if its other variables are a list of every h or of the last one, and counters."""
+        """Return the loop, if its other variables are a list of every h or of the last one, and counters."""
         counters: dict[int, Array] = {}
         lists: list[tuple[int, bool]] = []
         for position in set(range(len(self._body.inputs))) - {x, h, c}:
@@ -138,7 +140,7 @@ class _Body:
         return start is not None and last is not None and start.item() == 0 and last.item() == spec.static_shape[0]
 
     def _counted(self, position: int) -> Array | None:
-        """The last value of a variable that starts from a constant and to which every iteration adds 1."""
+        """Return the last value of a variable that starts from a constant and to which every iteration adds 1."""
         start, node = self._initial[position].data, self._made_by(self._body.outputs[position], ADD)
         if start is None or start.size != 1 or start.dtype.kind != "i" or node is None:
             return None
@@ -164,7 +166,7 @@ class _Body:
         return True if zero and self._specs[result].shape == (self._trips, *units) else None
 
     def _sums(self, tensor: int) -> list[int]:
-        """The terms of a chain of additions."""
+        """Return the terms of a chain of additions."""
         tensor = self._bare(tensor)
         node = self._made_by(tensor, ADD)
         if node is None or node.options.fused_activation_function:
@@ -172,7 +174,7 @@ class _Body:
         return [term for t in node.inputs for term in self._sums(t)]
 
     def _bias(self, terms: Sequence[int], products: Sequence[Node]) -> Array | None:
-        """The sum of the terms that are no products, None where one is not a constant."""
+        """Return the sum of the terms that are no products, None where one is not a constant."""
         terms = [*terms, *(node.inputs[2] for node in products if len(node.inputs) > 2 and node.inputs[2] >= 0)]
         width = self._specs[products[0].outputs[0]].static_shape[-1]
         values = [self._specs[t].data for t in terms]
@@ -208,7 +210,7 @@ class _Body:
         return node if node is not None and node.op is op else None
 
     def _bare(self, tensor: int) -> int:
-        """A tensor before it was given another shape."""
+        """Return a tensor before it was given another shape."""
         node = self._made_by(tensor, RESHAPE) or self._made_by(tensor, EXPAND_DIMS)
         return tensor if node is None else self._bare(node.inputs[0])
 

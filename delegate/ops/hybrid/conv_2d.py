@@ -71,7 +71,7 @@ def _lower_dense(call: Call) -> list[Step]:
 
 
 def _product(call: Call, g: Geometry, rows: int, *, asymmetric: bool) -> list[Step]:
-    """The launches for an input that is quantized as ``rows`` rows."""
+    """Return the launches for an input that is quantized as ``rows`` rows."""
     x, out = call.input(0), call.outputs[0]
     quantized, launches = hybrid.quantized_rows(x, rows, call.target, asymmetric=asymmetric)
     work = patches("hybrid_conv_2d", g, call.target)

@@ -83,7 +83,7 @@ def _product_scales(a: float, b: float, c: float, bits: int) -> tuple[int, Scale
 
 
 def _scales(op: Op, call: Call, *, sums: bool) -> ScaledPair:
-    """The scales of operands of any type."""
+    """Return the scales of operands of any type."""
     a, b, c = call.input(0).spec, call.input(1).spec, call.outputs[0].spec
     x, y, z = (float(fixed_point.scale_of(spec)) for spec in (a, b, c))
     factors = (_sum_scales if sums else _product_scales)(x, y, z, _LEFT_SHIFT[c.dtype.itemsize])
@@ -91,7 +91,7 @@ def _scales(op: Op, call: Call, *, sums: bool) -> ScaledPair:
 
 
 def _linear(op: Op, call: Call, sign: int) -> LinearSum | None:
-    """The linear form of a sum of bytes, None where no constant makes them equal TFLite's for all pairs."""
+    """Return the linear form of a sum of bytes, None where no constant makes them equal TFLite's for all pairs."""
     a, b, c = call.input(0).spec, call.input(1).spec, call.outputs[0].spec
     if c.type not in BYTES or not a.type == b.type == c.type:
         return None

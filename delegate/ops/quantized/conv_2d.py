@@ -47,7 +47,7 @@ class QuantizedConvolution:
 def claim_product(
     inputs: claims.Specs, outputs: Sequence[TensorSpec], options: Any, *, axis: int = 0, real: bool = False
 ) -> Refusal | None:
-    """A product of activations of 8 or 16 bits and constant weights of 8 bits or fewer.
+    """Return a product of activations of 8 or 16 bits and constant weights of 8 bits or fewer.
 
     axis: the weights' dimension of output channels. real: whether factors are applied in float64.
     """
@@ -118,7 +118,7 @@ def _lower_dense(call: Call) -> list[Step]:
 def convolution(
     call: Call, g: Geometry, weights: Weights, *, real: bool = False, into: Scratch | None = None
 ) -> Launch:
-    """The launch of quantized_conv_2d.cl on the first input of a call, ``into`` memory that is not its output.
+    """Return the launch of quantized_conv_2d.cl on the first input of a call, ``into`` memory that is not its output.
 
     real: whether factors are applied in float64.
     """

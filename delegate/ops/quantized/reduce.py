@@ -27,7 +27,7 @@ def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusa
 
 
 def _sums(call: Call) -> tuple[list[Step], Operand | Scratch, TensorType, int]:
-    """The launches that add up, what they leave where and in which type, and the number of terms."""
+    """Return the launches that add up, what they leave where and in which type, and the number of terms."""
     x, (y,) = call.input(0), call.outputs
     axes = {axis % len(x.shape) for axis in integers(call.input(1).data)} if x.shape else set()
     count = math.prod(x.shape[axis] for axis in axes)

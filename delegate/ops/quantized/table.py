@@ -22,12 +22,12 @@ from litecl.interpreter.schema import TensorType
 
 
 def _table(op: Op, options: Any, x: TensorSpec, y: TensorSpec) -> Array:
-    """The results for every element, counted as an unsigned one."""
+    """Return the results for every element, counted as an unsigned one."""
     return results(op, options, [x], y, [elements(x)])
 
 
 def elements(spec: TensorSpec) -> Array:
-    """All elements of a type, in the order of their bits."""
+    """Return all elements of a type, in the order of their bits."""
     size = spec.dtype.itemsize
     return np.arange(1 << 8 * size, dtype=f"u{size}").view(spec.dtype)
 
@@ -58,20 +58,22 @@ def _roots(op: Op, x: TensorSpec) -> Refusal | None:
 
 
 def applied(op: Op, call: Call) -> Launch:
-    """The launch that applies an operator to the elements of its input."""
+    """Return the launch that applies an operator to the elements of its input."""
     x, (y,) = call.input(0), call.outputs
     return looked_up(_table(op, call.options, x.spec, y.spec), x, y, y.spec.type, call.target)
 
 
 def looked_up(table: Array, x: Operand, y: Operand | Scratch, type_: TensorType, target: Target) -> Launch:
-    """The launch that puts ``table[x]``, of a type, into ``y``."""
+    """Return the launch that puts ``table[x]``, of a type, into ``y``."""
     share = chunks("table", x.spec.size, target)
     defines = {"T": f"u{C_TYPES[x.spec.type].removeprefix('u')}", "R": C_TYPES[type_]}
     return share.launch("look_up", (x, Const(table), y, *share.args), defines, x.spec.size)
 
 
 def _of_pairs(op: Op) -> ClOp:
-    """A function of two bytes. Divisors are constants without a zero: of a division by zero a table cannot tell."""
+    """Return a function of two bytes. Divisors are constants without a zero: of a division by zero a table cannot
+    tell.
+    """
     divides = op is binary.DIV
 
     def claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:

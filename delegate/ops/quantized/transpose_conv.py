@@ -48,7 +48,7 @@ def _lower(call: Call) -> list[Step]:
 
 
 def _taps(filter_: Operand, v: Phase, h: Phase) -> Array:
-    """The taps that a phase meets; one that represents zeros where it meets none."""
+    """Return the taps that a phase meets; one that represents zeros where it meets none."""
     taps = filter_.value[:, v.taps][:, :, h.taps]
     return taps if taps.size else np.full_like(filter_.value[:, :1, :1], zero_point(filter_.spec))
 
