@@ -215,7 +215,7 @@ class _Errors:
 
 
 def _noisy(model: Model, errors: _Errors) -> Model:
-    """The model with operators that err by a few units in the last place."""
+    """Return the model with operators that err by a few units in the last place."""
     graphs = [replace(g, nodes=tuple(_noisy_node(n, errors) for n in g.nodes)) for g in model.subgraphs]
     return replace(model, subgraphs=tuple(graphs))
 
@@ -241,7 +241,7 @@ def _noisy_node(node: Node, errors: _Errors) -> Node:
 
 
 def _plain(options: Any) -> Any:
-    """The options without a fused activation."""
+    """Return the options without a fused activation."""
     name = "fused_activation_function"
     if not any(f.name == name for f in fields(options)) or not getattr(options, name):
         return options
@@ -249,7 +249,9 @@ def _plain(options: Any) -> Any:
 
 
 def _activated(function: ActivationFunctionType, run: Callable[[Inputs], list[Array]], errors: _Errors) -> Run:
-    """The activation of what errs: bounds are exact, and where a tensor reaches them its largest element is too."""
+    """Return the activation of what errs: bounds are exact, and where a tensor reaches them its largest element is
+    too.
+    """
 
     def activated(options: Any, inputs: Inputs) -> list[Array]:
         results = [activation.apply(function, r) for r in run(inputs)]
@@ -275,7 +277,7 @@ def _with_errors(name: str, run: Run, plain: Callable[[Inputs], list[Array]], er
 
 
 def _in_any_order(inputs: Inputs, product: Array) -> Array:
-    """A product, NaN where that of some of its factors leaves the range of floats: then the order decides."""
+    """Return a product, NaN where that of some of its factors leaves the range of floats: then the order decides."""
     x, axes = require.arrays(inputs, 2)
     exponents = np.log2(np.abs(x, dtype=np.float64), where=x != 0, out=np.zeros(x.shape))
     reduced = tuple({int(axis) % x.ndim for axis in np.ravel(axes)}) if x.ndim else ()
