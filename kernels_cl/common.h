@@ -120,7 +120,7 @@ typedef intv intv_u __attribute__((aligned(4)));
 // each array. index, offsets: where a walk is, and the offset of each array's row there.
 #define MOST_DIMS 16
 
-inline void walk_from(__global const int *table, int arrays, int line, int *index, int *offsets) {
+inline void seek_row(__global const int *table, int arrays, int line, int *index, int *offsets) {
     const int rank = table[0];
     for (int a = 0; a < arrays; ++a) offsets[a] = 0;
     for (int d = rank; d > 0; --d) {
@@ -131,7 +131,7 @@ inline void walk_from(__global const int *table, int arrays, int line, int *inde
     }
 }
 
-inline void walk_on(__global const int *table, int arrays, int *index, int *offsets) {
+inline void next_row(__global const int *table, int arrays, int *index, int *offsets) {
     const int rank = table[0];
     for (int d = rank; d > 0; --d) {
         const bool again = ++index[d - 1] == table[d];

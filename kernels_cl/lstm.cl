@@ -174,15 +174,15 @@ KERNEL void lstm(ITEM __global float *of_input, __global const Weight *restrict 
                        .low = low,
                        .high = high};
     const int first = LOCAL_ITEM, step = LOCAL_ITEMS;
-    const int b0 = ITEM_INDEX(1) * MR, rows = MIN(MR, g->walk.batch - b0);
-    for (int t = 0; t < g->walk.steps; ++t) {
+    const int b0 = ITEM_INDEX(1) * MR, rows = MIN(MR, g->time.batch - b0);
+    for (int t = 0; t < g->time.steps; ++t) {
         __global float *sums[MR], *to[MR], *cells[MR], *c_new[MR];
         __global const float *h[MR], *c_old[MR];
         for (int r = 0; r < MR; ++r) {
-            const int b = MIN(b0 + r, g->walk.batch - 1);  // rows past the last are summed, never finished
-            sums[r] = of_input + (size_t)(g->walk.x_first + t * g->walk.x_time + b * g->walk.x_batch) * g->blocks * PANEL;
-            to[r] = out + g->walk.out_first + t * g->walk.out_time + b * g->walk.out_batch;
-            h[r] = t == 0 ? h_in + b * g->outputs : to[r] - g->walk.out_time;
+            const int b = MIN(b0 + r, g->time.batch - 1);  // rows past the last are summed, never finished
+            sums[r] = of_input + (size_t)(g->time.x_first + t * g->time.x_time + b * g->time.x_batch) * g->blocks * PANEL;
+            to[r] = out + g->time.out_first + t * g->time.out_time + b * g->time.out_batch;
+            h[r] = t == 0 ? h_in + b * g->outputs : to[r] - g->time.out_time;
             c_old[r] = t == 0 ? c_in + b * g->units : c_out + b * g->units;
             c_new[r] = c_out + b * g->units;
 #ifdef PROJECTION
@@ -221,7 +221,7 @@ KERNEL void lstm(ITEM __global float *of_input, __global const Weight *restrict 
     }
     for (int r = 0; r < rows; ++r) {
         const int b = b0 + r;
-        __global const float *last = out + g->walk.out_first + (g->walk.steps - 1) * g->walk.out_time + b * g->walk.out_batch;
+        __global const float *last = out + g->time.out_first + (g->time.steps - 1) * g->time.out_time + b * g->time.out_batch;
         for (int i = first; i < g->outputs; i += step) h_out[b * g->outputs + i] = last[i];
     }
 }

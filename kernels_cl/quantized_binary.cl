@@ -30,19 +30,19 @@ inline intv combine(intv x, intv y, const Scales s) {
 #endif
 
 KERNEL void quantized_binary(ITEM __global const T *a, __global const T *b, __global T *c,
-                             __global const int *walk, __global const Scales *scales, int n, int per_item, int row,
+                             __global const int *nest, __global const Scales *scales, int n, int per_item, int row,
                              int a_step, int b_step) {
     SHARE(n, per_item);
     const Scales s = *scales;  // what is written to c cannot change these
     int index[MOST_DIMS], offsets[2];
     int column = start % row;
-    walk_from(walk, 2, start / row, index, offsets);
+    seek_row(nest, 2, start / row, index, offsets);
     for (int at = start, count; at < end; at += count) {
         __global const T *x = a + offsets[0] + a_step * column;
         __global const T *y = b + offsets[1] + b_step * column;
         count = MIN(row - column, end - at);
         column = 0;
-        walk_on(walk, 2, index, offsets);
+        next_row(nest, 2, index, offsets);
         int i = 0;
         for (; i + VW <= count; i += VW) {
             const intv p = a_step ? LOAD_T(x + i) : (intv)x[0], q = b_step ? LOAD_T(y + i) : (intv)y[0];

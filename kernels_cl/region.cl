@@ -128,7 +128,7 @@ static bool holds(const Region *r, const ulong arg) {
     return *PLACE(arg);
 }
 
-static void walk(const Region *r, int at, const int end) {
+static void run_entries(const Region *r, int at, const int end) {
     while (at < end) {
         __global const Entry *work = r->works + at;
         ++at;
@@ -157,7 +157,7 @@ void run(__global uchar *arena, __global uchar *constants, __global const Entry 
     const Region region = {(ulong)arena, works, args, shifts, counts, progress};
     shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;  // every worker writes the same
 #ifdef LITECL_SOLO
-    walk(&region, 0, count);
+    run_entries(&region, 0, count);
 #else
     const int worker = get_group_id(0), workers = get_num_groups(0);
     progress += LAUNCH_LINES * LINE;
@@ -173,7 +173,7 @@ void run(__global uchar *arena, __global uchar *constants, __global const Entry 
             const int first = items * owner / workers, last = items * (owner + 1) / workers;
             __global volatile int *taken = begun + owner * LINE;
             for (int i = first + atomic_inc(taken); i < last; i = first + atomic_inc(taken), ++finished) {
-                if (is_block) walk(&region, at + 1, next);
+                if (is_block) run_entries(&region, at + 1, next);
                 else run_items(&region, i, i + 1, work);
             }
         }

@@ -83,7 +83,7 @@ class _Steps:
 
 
 def demonstrate(begin: Callable[..., Callable[[], None]]) -> Findings:
-    """Build, converts, runs, compares and measure. ``begin`` starts a step of the progress display."""
+    """Build, convert, run, compare and measure. ``begin`` starts a step of the progress display."""
     rng = np.random.default_rng(7)
     begin("loading TensorFlow, building a Keras model")
     model = spectrogram_classifier(SHAPE, rng)

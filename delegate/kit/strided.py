@@ -97,7 +97,7 @@ Loop = tuple[int, Strides]  # the size of a dimension, and each array's stride i
 
 
 @dataclass(frozen=True)
-class Walk:
+class LoopNest:
     """Several arrays walked together: rows of ``row`` elements, one for every index of ``dims``.
 
     strides: of each array, over ``dims``. steps: of each array, from one element of a row to the next.
@@ -133,13 +133,13 @@ def long_rows(x: Operand, shape: Shape) -> tuple[Operand, Shape]:
     return Operand(TensorSpec(x.spec.type, data.shape, data=data)), (total // data.size, data.size)
 
 
-def walk(*views: Array) -> Walk:
+def loop_nest(*views: Array) -> LoopNest:
     """Return the walk over views of one shape in the fewest dimensions."""
     loops = _loops(*views)
     if not loops:
-        return Walk(1, (), ((),) * len(views), (1,) * len(views))
+        return LoopNest(1, (), ((),) * len(views), (1,) * len(views))
     *outer, (row, steps) = loops
-    return Walk(row, tuple(size for size, _ in outer), _by_array(outer, len(views)), steps)
+    return LoopNest(row, tuple(size for size, _ in outer), _by_array(outer, len(views)), steps)
 
 
 def _loops(*views: Array) -> list[Loop]:
@@ -161,10 +161,10 @@ def _by_array(loops: Sequence[Loop], count: int) -> tuple[Strides, ...]:
 
 
 def _copy_args(source: Memory, at: Array, into: Memory, to: Array, target: Target) -> tuple[tuple[Arg, ...], Chunks]:
-    path = walk(at, to)
+    nest = loop_nest(at, to)
     share = elements("copy", at.size, target)
     offsets = np.int32(offset(at)), np.int32(offset(to))
-    return (source, into, path.table, *share.args, *path.arguments, *offsets), share
+    return (source, into, nest.table, *share.args, *nest.arguments, *offsets), share
 
 
 def copy(source: Memory, at: Array, into: Memory, to: Array, bits: str, target: Target) -> Launch:
@@ -195,7 +195,7 @@ def _transpose(
     """
     around, (rows, row_strides), (columns, column_strides) = loops
     dims = tuple(size for size, _ in around)
-    table = Walk(1, dims, _by_array(around, 2), (1, 1)).table
+    table = LoopNest(1, dims, _by_array(around, 2), (1, 1)).table
     tiles = math.prod(dims) * -(-rows // Square.SIDE) * -(-columns // Square.SIDE)
     share = chunks("transpose", tiles, target, work=Square.SIDE * Square.SIDE)
     sizes = (np.int32(value) for value in (rows, columns, row_strides[0], column_strides[1], at, to))

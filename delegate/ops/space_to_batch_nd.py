@@ -1,4 +1,4 @@
-"""SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: strided copies, by way of a padded image where there are borders."""
+"""SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: strided copies, through a padded image where there are borders."""
 
 from litecl.delegate.cl_op import Call, ClOp, Scratch, Step
 from litecl.delegate.kit.claims import bits, integers, moves_by

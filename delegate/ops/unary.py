@@ -1,4 +1,4 @@
-"""Functions of one input, every element by itself, activations among them."""
+"""Element-wise functions of one input, including activations."""
 
 from collections.abc import Callable
 from typing import Any

@@ -153,15 +153,15 @@ def _usages(unplaced: Plan) -> list[Usage]:
 
     What is made before a loop and read in it is read again by the next iteration, so it lives as long as the loop.
     """
-    walk = _Walk(unplaced)
-    end = walk.steps(unplaced.steps, 0)
+    numbered = _Numbering(unplaced)
+    end = numbered.steps(unplaced.steps, 0)
     always = [unplaced.root(o) for o in unplaced.inputs]
     always += [o for state in unplaced.states for o in (state.before, state.after)]
     first: dict[Operand | Scratch, int] = dict.fromkeys(always, 0)
     last: dict[Operand | Scratch, int] = dict.fromkeys(always, end)
-    for item, steps in walk.uses.items():
+    for item, steps in numbered.uses.items():
         first.setdefault(item, steps[0])
-        last[item] = max(last.get(item, 0), _last(steps, walk.loops))
+        last[item] = max(last.get(item, 0), _last(steps, numbered.loops))
     last |= {root: end for o in unplaced.outputs if (root := unplaced.root(o)) in first}
     return [Usage(item, item.size_bytes, first[item], last[item]) for item in first]
 
@@ -175,7 +175,7 @@ def _last(steps: Sequence[int], loops: Sequence[tuple[int, int]]) -> int:
     return last
 
 
-class _Walk:
+class _Numbering:
     """Numbers the steps of a plan in the order in which they are listed.
 
     uses: for whatever needs memory the steps that name it. loops: first and last step of each, inner ones first.
@@ -187,7 +187,7 @@ class _Walk:
         self.loops: list[tuple[int, int]] = []
 
     def steps(self, steps: Steps, at: int) -> int:
-        """Walk a sequence that begins at step ``at``; the step after it."""
+        """Number a sequence that begins at step ``at``; return the step after it."""
         for part in steps:
             if isinstance(part, Work):
                 for item in self._named(part):

@@ -12,7 +12,7 @@ import numpy as np
 
 from litecl.delegate.analysis.loop_variables import live_nodes
 from litecl.delegate.cl_op import Activation, Call, Launch, Operand, Target
-from litecl.delegate.recurrent.lstm_cell import Cell, run_cell, walk
+from litecl.delegate.recurrent.lstm_cell import Cell, run_cell, time_loop
 from litecl.interpreter.graph import Array, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.binary import ADD, MUL
@@ -61,8 +61,8 @@ def steps(loop: LstmLoop, initial: Sequence[Operand], results: Sequence[Operand]
     inputs[FULL.output_state], inputs[FULL.cell_state] = initial[loop.h], initial[loop.c]
     options = UnidirectionalSequenceLSTMOptions(ActivationFunctionType.TANH, time_major=True)
     call = Call(options, inputs, results, target, Activation("TANH"))
-    path = walk(time, batch, loop.cell.outputs, time_major=True)
-    return run_cell(call, loop.cell, FULL, path, [x], sequence, [h, c])
+    over = time_loop(time, batch, loop.cell.outputs, time_major=True)
+    return run_cell(call, loop.cell, FULL, over, [x], sequence, [h, c])
 
 
 class _Body:

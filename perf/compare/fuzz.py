@@ -68,7 +68,7 @@ class Limits:
 
 
 def attempt(content: bytes, limits: Limits) -> str:
-    """Read, prepares and runs a model: "ran", or the name of the typed error that refuses it."""
+    """Read, prepare and runs a model: "ran", or the name of the typed error that refuses it."""
     delegates = [CLDelegate(num_threads=1, cache_dir=None)] if limits.delegate else []
     try:
         interpreter = Interpreter(

@@ -171,7 +171,7 @@ class _Calls:
 
 
 def made_and_dropped(paths: Sequence[str], options: dict[str, Any], count: int) -> list[tuple[int, int]]:
-    """Make, invokes and drop interpreters: how many so far, and bytes resident then, a line for every tenth."""
+    """Make, invoke and drop interpreters: how many so far, and bytes resident then, a line for every tenth."""
     lines = []
     for i in range(count):
         opened(paths[i % len(paths)], options).invoke()

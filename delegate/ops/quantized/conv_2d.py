@@ -33,9 +33,8 @@ _WEIGHTS = (*claims.BYTES, TensorType.INT4, TensorType.INT2)
 
 @dataclass(frozen=True)
 class QuantizedConvolution:
-    """What quantized_conv_2d.cl is told of a convolution or a product.
-
-    x_zero: what stands for zero in unsigned activations. row_factor: how often the sum of a patch counts.
+    """Arguments of quantized_conv_2d.cl. x_zero: represents zero in unsigned activations. row_factor: multiplies the
+    sum of a patch.
     """
 
     gather: Gather
@@ -68,7 +67,7 @@ def claim_product(
 
 
 def _claim_words(inputs: claims.Specs, out: TensorSpec, options: Any, axis: int, real: bool) -> Refusal | None:
-    """16-bit activations, and signed weights, whose zero points are 0."""
+    """Refuse 16-bit activations and weights whose zero points are not 0."""
     x, filter_ = claims.given(inputs, 0), claims.given(inputs, 1)
     assert filter_.data is not None
     if filter_.type == TensorType.UINT8 or any(zero_point(spec) for spec in (x, filter_, out)):
