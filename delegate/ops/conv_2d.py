@@ -25,6 +25,7 @@ _FEW_CHANNELS = 4
 @dataclass(frozen=True)
 class Placement:
     """The pixels of a ``height`` x ``width`` image that results are written to: every step-th from first on.
+
     pixel_step: elements from one pixel to the next.
     """
 

@@ -77,7 +77,7 @@ def _bias(call: Call, channels: int, multiplier: int) -> tuple[Arg, list[Launch]
 
 
 def _items(g: Geometry, pixels: int, target: Target) -> Depthwise:
-    """Return a work-item's share: all columns of some rows, of as many channels as stay in the cache from row to row."""
+    """Return a work-item's share: all columns of some rows, of as many channels as stay cached from row to row."""
     if target.kind == "gpu":
         return Depthwise(g, 1, pixels, _width(g.channels, target))
     width = target.vector_width

@@ -49,7 +49,7 @@ class _Piece:
 
 
 def _pieces(size: int, before: int, after: int, inset: int) -> list[_Piece]:
-    """Return the border before, the input itself, the border after. inset: elements at the edge that are not mirrored."""
+    """Return the border before, the input, the border after. inset: elements at the edge that are not mirrored."""
     forwards, backwards = slice(None), slice(None, None, -1)
     end = size - inset
     pieces = [

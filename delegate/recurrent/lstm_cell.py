@@ -39,9 +39,10 @@ class Peephole(IntEnum):
 
 @dataclass(frozen=True)
 class TimeLoop:
-    """Strides of a cell's input and output. A row of x is one time step of one batch entry; out is counted in elements.
-    Each has a first position, and strides from step to step (negative to run backwards) and from one batch entry to the
-    next.
+    """Strides of a cell's input and output.
+
+    A row of x is one time step of one batch entry; out is counted in elements. Each has a first position, and strides
+    from step to step (negative to run backwards) and from one batch entry to the next.
     """
 
     steps: int
@@ -67,7 +68,9 @@ class Recurrence:
 def time_loop(
     steps: int, batch: int, width: int, *, time_major: bool, reverse: bool = False, first: int = 0
 ) -> TimeLoop:
-    """Return the loop over dense x and an output of ``width`` elements a step, of which the cell's begin at ``first``."""
+    """Return the loop over dense x and an output of ``width`` elements a step, the cell's part of which begins at
+    ``first``.
+    """
     time, row = (batch, 1) if time_major else (1, steps)
     start = (steps - 1) * time if reverse else 0
     step = -time if reverse else time
@@ -116,7 +119,7 @@ def claim(options: object, inputs: claims.Specs, layouts: Sequence[Layout], *fed
 
 
 def cell_of(call: Call, layout: Layout) -> Cell:
-    """Return the operands that stand at the positions of ``layout``."""
+    """Return the operands at the positions that ``layout`` gives."""
 
     def at(position: int) -> Array | None:
         operand = call.inputs[position] if position < len(call.inputs) else None

@@ -1,5 +1,6 @@
-"""Other products of floats with integer weights: the float operator, on rows that are quantized and dequantized. Such
-products differ from scaled products of integers only in the last bits.
+"""Other products of floats with integer weights: the float operator, on rows quantized and dequantized.
+
+Such products differ from scaled products of integers only in the last bits.
 """
 
 from collections.abc import Callable, Sequence

@@ -33,8 +33,9 @@ _WEIGHTS = (*claims.BYTES, TensorType.INT4, TensorType.INT2)
 
 @dataclass(frozen=True)
 class QuantizedConvolution:
-    """Arguments of quantized_conv_2d.cl. x_zero: represents zero in unsigned activations. row_factor: multiplies the
-    sum of a patch.
+    """Arguments of quantized_conv_2d.cl.
+
+    x_zero: represents zero in unsigned activations. row_factor: multiplies the sum of a patch.
     """
 
     gather: Gather

@@ -28,8 +28,9 @@ _GROUP = 4  # rows of the kernel that are multiplied at once
 
 @dataclass(frozen=True)
 class QuantizedDepthwise:
-    """Arguments of quantized_depthwise_conv_2d.cl. lanes: channels, in fours, including padded ones. parts: of weights
-    of more than 8 bits. size: elements of x.
+    """Arguments of quantized_depthwise_conv_2d.cl.
+
+    lanes: channels, in fours, including padded ones. parts: of weights of more than 8 bits. size: elements of x.
     """
 
     window: Geometry
