@@ -70,11 +70,11 @@ class Plan:
         return tuple(part.predicate for part in self.control)
 
     def place(self, operand: Operand) -> tuple[Operand, int]:
-        """Return the operand in whose memory this one lies, and how many bytes from its beginning."""
+        """Return the operand whose memory contains this one, and the offset in bytes."""
         return place_of(operand, self.aliases)
 
     def root(self, operand: Operand) -> Operand:
-        """Return the operand in whose memory this one lies."""
+        """Return the operand whose memory contains this one."""
         return self.place(operand)[0]
 
 

@@ -210,7 +210,7 @@ class _Tables:
 
 
 def function_of(launch: Launch) -> Function | None:
-    """Return the function that a launch calls, None where it has a parameter of a type that cannot be handed on."""
+    """Return the function that a launch calls; None if it has a parameter of a type that cannot be passed."""
     scalars = [arg.dtype for arg in launch.args if isinstance(arg, np.generic)]
     if any(dtype not in _SCALARS for dtype in scalars):
         return None

@@ -89,7 +89,7 @@ Steps = Sequence[Part]
 
 
 def works_of(steps: Steps) -> Iterator[Work]:
-    """Yield every launch, each once, in the order in which they are listed."""
+    """Yield every launch, once each, in listed order."""
     for part in steps:
         if isinstance(part, Work):
             yield part

@@ -100,17 +100,17 @@ class Cell:
 
     @property
     def units(self) -> int:
-        """Number of cells."""
+        """The number of cells."""
         return int(self.input_weights[0].shape[0])
 
     @property
     def outputs(self) -> int:
-        """Elements of the output of a step."""
+        """The number of output elements of a step."""
         return int(self.recurrent_weights[0].shape[1])
 
 
 def claim(options: object, inputs: claims.Specs, layouts: Sequence[Layout], *fed: int) -> Refusal | None:
-    """Refuse operands that are not float32, and weights that are not constants; ``fed`` are inputs that are data."""
+    """Refuse operands that are not float32, and weights that are not constants. fed: inputs that are data."""
     data = {*fed, *(p for layout in layouts for p in (layout.output_state, layout.cell_state))}
     unknown = [i for i, spec in enumerate(inputs) if spec is not None and spec.data is None and i not in data]
     if unknown:
@@ -154,7 +154,8 @@ def run_cell(
     out: Operand,
     states: Sequence[Operand],
 ) -> list[Launch]:
-    """Run a cell over its inputs (x, and the auxiliary one if the cell has weights for it) into ``out``.
+    """Return the launches of a cell over its inputs (x, and the auxiliary one if the cell has weights for it) into
+    ``out``.
 
     states: the output state and the cell state after the last step.
     """
@@ -181,7 +182,7 @@ def run_cell(
 
 
 def _of_inputs(cell: Cell, time: TimeLoop, inputs: Sequence[Operand], target: Target) -> tuple[Scratch, list[Launch]]:
-    """Return the inputs' part of the gates at all steps, with their biases where no normalization comes before them."""
+    """Return the inputs' part of the gates at all steps, with biases unless a normalization comes before them."""
     rows, width = time.steps * time.batch, target.vector_width
     columns = -(-cell.units // width) * width * cell.gates
     tile = tile_for("gemm", target, rows, columns)
@@ -203,7 +204,9 @@ def _of_inputs(cell: Cell, time: TimeLoop, inputs: Sequence[Operand], target: Ta
 
 
 def _by_block(gates: Sequence[Array], width: int) -> Array:
-    """Gates' weights [units, depth] as rows of one matrix, ordered by block of ``width`` units, gate and unit."""
+    """Arrange the gates' weights [units, depth] as rows of one matrix, ordered by block of ``width`` units, gate
+    and unit.
+    """
     units, depth = gates[0].shape
     blocks = -(-units // width)
     padded = np.zeros((len(gates), blocks * width, depth), np.float32)
@@ -212,7 +215,7 @@ def _by_block(gates: Sequence[Array], width: int) -> Array:
 
 
 def _blocks(vectors: Sequence[Array], width: int) -> Array:
-    """Vectors of one element a unit, each padded to whole blocks."""
+    """Arrange vectors of one element per unit, each padded to whole blocks."""
     if not vectors:
         return _NOTHING
     units = len(vectors[0])

@@ -1,4 +1,4 @@
-"""Finds WHILE loops that are an LSTM and nothing else, as Keras 3 traces them, and runs them as the fused LSTM does.
+"""Finds WHILE loops that are just an LSTM, as Keras 3 traces them, and runs them like the fused LSTM.
 
 The body takes row t of a time-major tensor, computes one step, and keeps the new h in row t of a list, or as the only
 row of one: z = x @ Wx + h @ Wh + b in four parts i, f, g, o; c' = sigmoid(f) c + sigmoid(i) tanh(g);
@@ -30,9 +30,9 @@ from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 @dataclass(frozen=True, eq=False)
 class LstmLoop:
-    """Positions of the loop's variables, and the cell's weights. whole: the list gets every step, not the last only.
+    """Positions of the loop's variables, and the cell's weights.
 
-    counters: final values of the variables that count.
+    whole: the list gets every step, not only the last. counters: final values of the variables that count.
     """
 
     x: int
@@ -47,14 +47,12 @@ class LstmLoop:
 def find(
     body: Subgraph, specs: Sequence[TensorSpec], initial: Sequence[TensorSpec], trips: int | None
 ) -> LstmLoop | None:
-    """Return the LSTM that a loop with this body is. initial: of its variables. trips: how often it runs, where
-    known.
-    """
+    """Return the LSTM that a loop with this body is. initial: of its variables. trips: how often it runs, if known."""
     return _Body(body, specs, initial, trips).find() if trips else None
 
 
 def steps(loop: LstmLoop, initial: Sequence[Operand], results: Sequence[Operand], target: Target) -> list[Launch]:
-    """Return the launches that leave results: h of every step, [T, B, U], the last h and the last c."""
+    """Return the launches that compute results: h of every step, [T, B, U], the last h and the last c."""
     x, (sequence, h, c) = initial[loop.x], results
     time, batch, _ = x.shape
     inputs: list[Operand | None] = [None] * 24
@@ -151,7 +149,7 @@ class _Body:
         return np.asarray(start + self._trips, start.dtype)
 
     def _written(self, position: int, time: int, h: int) -> bool | None:
-        """Return whether a list gets every h (True) or becomes the last one (False); None where it is no such list."""
+        """Return whether a list gets every h (True) or only the last one (False); None if it is neither."""
         result, units = self._body.outputs[position], self._specs[h].static_shape
         if self._bare(result) == h and self._specs[result].shape == (1, *units):
             return False
@@ -174,7 +172,7 @@ class _Body:
         return [term for t in node.inputs for term in self._sums(t)]
 
     def _bias(self, terms: Sequence[int], products: Sequence[Node]) -> Array | None:
-        """Return the sum of the terms that are no products, None where one is not a constant."""
+        """Return the sum of the terms that are not products; None if one of these is not a constant."""
         terms = [*terms, *(node.inputs[2] for node in products if len(node.inputs) > 2 and node.inputs[2] >= 0)]
         width = self._specs[products[0].outputs[0]].static_shape[-1]
         values = [self._specs[t].data for t in terms]
@@ -210,7 +208,7 @@ class _Body:
         return node if node is not None and node.op is op else None
 
     def _bare(self, tensor: int) -> int:
-        """Return a tensor before it was given another shape."""
+        """Return a tensor before it was reshaped."""
         node = self._made_by(tensor, RESHAPE) or self._made_by(tensor, EXPAND_DIMS)
         return tensor if node is None else self._bare(node.inputs[0])
 
