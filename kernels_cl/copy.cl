@@ -1,5 +1,5 @@
-// Elements from one place to another: y[j] = x[i], where both are walked in rows (see delegate/kit/strided.py).
-// A work-item takes per_item consecutive elements, counted in the order of the walk.
+// Strided copies: y[j] = x[i], row by row (see delegate/kit/strided.py).
+// A work-item takes per_item consecutive elements, counted in the order of the loops.
 // nest: rank, dims[rank], strides of x[rank], strides of y[rank]; row, x_step, y_step: a row's length and steps.
 // Macros: T, an integer type of the elements' size; I, the type of positions that are read on the device.
 #include "common.h"
@@ -44,7 +44,7 @@ KERNEL void fill(ITEM __global T *y, __global const T *value, int n, int per_ite
 }
 
 #ifdef I
-// Where a box lies that is given by positions in a tensor, in `count` of its dimensions.
+// The offset of a box whose position in `count` dimensions is given by a tensor.
 inline int box_offset(__global const I *positions, __global const Place *places, int count) {
     int offset = 0;
     for (int i = 0; i < count; ++i) {

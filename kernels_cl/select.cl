@@ -1,4 +1,4 @@
-// y[i] = condition[i'] ? a[i"] : b[i"'], all of which broadcast. They are walked in rows (see delegate/kit/strided.py).
+// y[i] = condition[i'] ? a[i"] : b[i"'], all of which broadcast, row by row (see delegate/kit/strided.py).
 // A work-item takes per_item consecutive elements of y.
 // nest: rank, dims[rank], strides of condition[rank], of a[rank], of b[rank].
 // Macro: T, an integer type of the elements' size.

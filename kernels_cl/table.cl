@@ -1,5 +1,5 @@
 // A function of every element, from the table of all its results: y[i] = table[x[i]]; and of every pair of bytes, in
-// arrays that broadcast against each other (see binary.cl for the walk and the shares).
+// arrays that broadcast against each other (see binary.cl for the loops and the shares).
 // A work-item takes per_item elements.
 // Macros: T, the type of the elements as unsigned ones; R, that of the results.
 #include "common.h"

@@ -249,9 +249,7 @@ def _plain(options: Any) -> Any:
 
 
 def _activated(function: ActivationFunctionType, run: Callable[[Inputs], list[Array]], errors: _Errors) -> Run:
-    """Return the activation of what errs: bounds are exact, and where a tensor reaches them its largest element is
-    too.
-    """
+    """Return the activation of what errs: bounds are exact, and so are the largest elements that reach them."""
 
     def activated(options: Any, inputs: Inputs) -> list[Array]:
         results = [activation.apply(function, r) for r in run(inputs)]
