@@ -186,7 +186,7 @@ class Call:
     operand for every entry of ``op.states``, the state after the node (never the memory that the state is read from).
     activation: the operator's fused activation, or that of the node after it.
     residual: a tensor of the output's shape, added before the activation (only where ``ClOp.fuses_residual``).
-    pads: zeros around the first input, beside those that the options ask for (only where ``ClOp.fuses_pads``).
+    pads: zeros around the first input, in addition to those that the options ask for (only where ``ClOp.fuses_pads``).
     """
 
     options: Any

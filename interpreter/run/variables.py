@@ -106,7 +106,7 @@ class Variables:
             self._budget.drop(before)
 
     def held_by(self, key: VariableKey, holder: Held) -> bool:
-        """Return whether nobody wrote the variable since ``holder`` took it."""
+        """Return whether the variable has not been written since ``holder`` took it."""
         return self._values.get(key) is holder
 
     def reset(self) -> None:
