@@ -28,7 +28,9 @@ def like_input(allowed: Collection[TensorType], stored: Collection[TensorType] =
 
 
 def each(function: Callable[[Any, Array], Array]) -> Run:
-    """A kernel that applies a function of the options and the input; IEEE's results, without numpy's warnings."""
+    """Return a kernel that applies a function of the options and the input; IEEE's results, without numpy's
+    warnings.
+    """
 
     def run(options: Any, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)
@@ -39,7 +41,7 @@ def each(function: Callable[[Any, Array], Array]) -> Run:
 
 
 def bind_quantized(bound: quantized.Bound) -> Bind:
-    """The ``bind`` of an operator that has a kernel of its own for quantized inputs."""
+    """Return the ``bind`` of an operator that has a kernel of its own for quantized inputs."""
 
     def bind(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
         (x,) = require.present(inputs, 1)
@@ -49,7 +51,7 @@ def bind_quantized(bound: quantized.Bound) -> Bind:
 
 
 def _bind(run: Run, bound: quantized.Bound | None) -> Bind:
-    """The ``bind`` of an operator that has kernels for quantized inputs or for halves of floats."""
+    """Return the ``bind`` of an operator that has kernels for quantized inputs or for halves of floats."""
     of_quantized = None if bound is None else bind_quantized(bound)
 
     def bind(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
@@ -67,7 +69,9 @@ def unary(
     stored: Collection[TensorType] = (),
     bound: quantized.Bound | None = None,
 ) -> Op:
-    """The operator without options that applies ``function`` to its input, ``bound`` to one that is quantized."""
+    """Return the operator without options that applies ``function`` to its input, ``bound`` to one that is
+    quantized.
+    """
     run = each(lambda options, x: function(x))
     bind = _bind(run, bound) if bound or TensorType.BFLOAT16 in allowed else None
     infer = like_input(allowed, stored)

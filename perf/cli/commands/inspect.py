@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _nodes(lines: Sequence[NodeLine], rows: Sequence[NodeRow] = ()) -> RenderableType:
-    """Every node, with the place where it runs if a delegate was asked."""
+    """Return every node, with the place where it runs if a delegate was asked."""
     placed = {(row.subgraph, row.node): row for row in rows}
     made = table("subgraph", "node", "operator", "inputs", "outputs", "options", *(("where",) if rows else ()))
     for line in lines:

@@ -134,16 +134,17 @@ class _Errors:
     alike: bool = False
 
     def of(self, values: Array, magnitude: Array | None = None, share: float = 1.0) -> Array:
-        """Floats with errors; other elements as they are."""
+        """Return floats with errors, 0 where they cancel but for these; other elements as they are."""
         if values.dtype != np.float32:
             return values
         size = np.abs(values) if magnitude is None else np.maximum(np.abs(values), np.abs(magnitude))
         by = self.rng.uniform(-1, 1, () if self.alike else values.shape)
-        return np.asarray(values + by * (self.most * share) * size, np.float32)
+        noisy = values + by * (self.most * share) * size
+        return np.asarray(np.where(np.abs(noisy) < _EPSILON / 2 * size, 0, noisy), np.float32)
 
 
 def _noisy(model: Model, errors: _Errors) -> Model:
-    """The model with operators that err by a few units in the last place."""
+    """Return the model with operators that err by a few units in the last place."""
     graphs = [replace(g, nodes=tuple(_noisy_node(n, errors) for n in g.nodes)) for g in model.subgraphs]
     return replace(model, subgraphs=tuple(graphs))
 
@@ -174,14 +175,14 @@ def _applies_tanh(node: Node) -> bool:
 
 
 def _plain(options: Any) -> Any:
-    """The options without a fused activation."""
+    """Return the options without a fused activation."""
     if not any(f.name == _ACTIVATION for f in fields(options)) or not getattr(options, _ACTIVATION):
         return options
     return replace(options, **{_ACTIVATION: ActivationFunctionType.NONE})
 
 
 def _activated(function: ActivationFunctionType, run: Callable[[Inputs], list[Array]], errors: _Errors) -> Run:
-    """The activation of what errs: bounds are exact, and where a tensor reaches them its largest element is too."""
+    """Return the activation of what errs: bounds are exact, and so are the largest elements that reach them."""
 
     def activated(options: Any, inputs: Inputs) -> list[Array]:
         results = [activation.apply(function, r) for r in run(inputs)]
@@ -207,7 +208,7 @@ def _with_errors(name: str, run: Run, plain: Callable[[Inputs], list[Array]], er
 
 
 def _in_any_order(inputs: Inputs, product: Array) -> Array:
-    """A product, NaN where that of some of its factors leaves the range of floats: then the order decides."""
+    """Return a product, NaN where that of some of its factors leaves the range of floats: then the order decides."""
     x, axes = require.arrays(inputs, 2)
     exponents = np.log2(np.abs(x, dtype=np.float64), where=x != 0, out=np.zeros(x.shape))
     reduced = tuple({int(axis) % x.ndim for axis in np.ravel(axes)}) if x.ndim else ()
