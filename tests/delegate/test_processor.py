@@ -127,11 +127,11 @@ def test_models_are_right_as_on_another_processor(cpu: str, tmp_path: Path) -> N
     """An AVX2 machine whose device claims vectors of 16 floats, and one with SSE alone."""
     program = (
         "import sys; sys.path[:0] = ['tests', 'tests/delegate']\n"
-        "from support import compare; import test_processor as t\n"
+        "from support import all_cases, compare; import test_processor as t\n"
         "for name in ('CONV_2D-INT8 x INT8, 1x1', 'ADD_N-five', 'SOFTMAX'):\n"
         "    case = t.case_of(name)\n"
         "    interpreter = t.run(case, device='pthread', cache_dir=sys.argv[1], strict=True)\n"
-        "    for detail, wanted in zip(interpreter.get_output_details(), t.expected(case), strict=True):\n"
+        "    for detail, wanted in zip(interpreter.get_output_details(), all_cases.expected(case), strict=True):\n"
         "        tolerance = compare.DEVICE.get(wanted.dtype.name, 0.0)\n"
         "        compare.assert_close(interpreter.get_tensor(detail['index']), wanted, tolerance)\n"
         "device = t.devices.tested()[0]\n"
