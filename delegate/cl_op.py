@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from litecl.delegate.gpu import Gpu, Profile
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Op
@@ -31,6 +32,7 @@ class Target:
     kind: "cpu" needs few work-items, each with a register tile of its own; "gpu" needs many, with coalesced access.
     vector_width: floats in a native vector (1 on a GPU, 8 with AVX2, 16 with AVX-512).
     compute_units: how many work-groups run at once.
+    gpu: more of a GPU; None of a CPU.
     float64: whether kernels can compute in float64.
     half_weights: whether the weights of products are stored as fp16; arithmetic is in float32 nevertheless.
     tuning: what was measured on the device.
@@ -43,7 +45,21 @@ class Target:
     local_mem_bytes: int = 0
     float64: bool = True
     half_weights: bool = False
+    gpu: Gpu | None = None
     tuning: Tuning = field(default_factory=Tuning)
+
+    @classmethod
+    def of(cls, profile: Profile) -> "Target":
+        """Return what lowerings may know of a GPU that need not be there."""
+        return cls(
+            "gpu",
+            4,
+            profile.compute_units,
+            profile.max_work_group_size,
+            profile.local_mem_bytes,
+            profile.float64,
+            gpu=profile.gpu,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,16 +97,15 @@ inline intv requantize(intv x, intv m, intv left, intv right) {
 inline intv rescale(intv x, const Scale by) { return requantize(x, by.multiplier, by.left, by.right); }
 
 // Sums times factors in float64, rounded once: halves away from zero with REAL_FACTORS, halves up with FLOORED, where
-// the product is exact. For results that are clamped to 16 bits or less anyway.
+// the product is exact. For results that are clamped to 16 bits or less anyway. Wide sums are whole numbers in float64,
+// or 64-bit integers on a device without it.
 #if defined(REAL_FACTORS) || defined(FLOORED)
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#include "float64.h"
 #if VW == 1
-typedef double doubleh;
 typedef int inth;
 #define HALF_VW 1
 #define CONVERT_H(x, type) ((type)(x))
 #else
-typedef JOIN(double, HALF_VW) doubleh;
 typedef JOIN(int, HALF_VW) inth;
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_convertvector)
@@ -117,18 +116,26 @@ typedef JOIN(int, HALF_VW) inth;
 #define CONVERT_H(x, type) JOIN(JOIN(convert_, type), HALF_VW)(x)
 #endif
 #endif
-typedef doubleh doubleh_u __attribute__((aligned(8)));
-#define LOADD(p) (*(__global const doubleh_u *)(p))
+#ifdef cl_khr_fp64
+#define WIDE_TYPE double
+typedef double Factor;
+#if VW == 1
+typedef double wideh;
+#else
+typedef JOIN(double, HALF_VW) wideh;
+#endif
+typedef wideh wideh_u __attribute__((aligned(8)));
+#define LOADD(p) (*(__global const wideh_u *)(p))
 
-inline inth round_half(doubleh x) {
-    const doubleh y = x < -65536.0 ? (doubleh)-65536.0 : (x > 65536.0 ? (doubleh)65536.0 : x), one = 1.0, none = 0.0;
+inline inth round_half(wideh x) {
+    const wideh y = x < -65536.0 ? (wideh)-65536.0 : (x > 65536.0 ? (wideh)65536.0 : x), one = 1.0, none = 0.0;
 #ifdef FLOORED
-    const doubleh z = y + 0.5;
+    const wideh z = y + 0.5;
     const inth whole = CONVERT_H(z, int);
     return whole - CONVERT_H(z < CONVERT_H(whole, double) ? one : none, int);
 #else
     const inth whole = CONVERT_H(y, int);
-    const doubleh rest = y - CONVERT_H(whole, double);
+    const wideh rest = y - CONVERT_H(whole, double);
     return whole + CONVERT_H((rest >= 0.5 ? one : none) - (rest <= -0.5 ? one : none), int);
 #endif
 }
@@ -142,6 +149,33 @@ inline intv scale(intv x, __global const double *factors) {
     return (intv)(scale_half(x.lo, factors), scale_half(x.hi, factors + HALF_VW));
 #endif
 }
+#else
+#define WIDE_TYPE long
+typedef ulong Factor;  // the bits of a float64
+#if VW > 1
+typedef longh wideh;
+#endif
+
+inline int round_half(const Real y) {
+    const int right = -y.exponent;
+    if (y.mantissa == 0 || right > 54) return 0;
+    if (right < 36) return y.negative ? -65536 : 65536;
+    const ulong tie = 1UL << (right - 1), rest = y.mantissa & (2 * tie - 1);
+#ifdef FLOORED
+    const int up = rest > tie || (rest == tie && !y.negative);
+#else
+    const int up = rest >= tie;
+#endif
+    const int whole = MIN((int)(y.mantissa >> right) + up, 65536);
+    return y.negative ? -whole : whole;
+}
+
+inline intv scale(intv x, __global const ulong *factors) {
+    intv y;
+    for (int i = 0; i < VW; ++i) ((int *)&y)[i] = round_half(times(real_of_long(((int *)&x)[i]), real_of_bits(factors[i])));
+    return y;
+}
+#endif
 #endif
 
 // VW elements at p as integers.
@@ -164,7 +198,7 @@ inline intv clamp_int(intv x, int low, int high) {
 // multiplier, left and right shift of VW columns, `step` ints from one to the next. With FOLDED no column has a left
 // shift; its slot holds the term that rounds the right shift and adds the zero point. With RECTIFIED, in addition,
 // results of negative sums are clamped away and all columns have a right shift: then rounding twice equals rounding
-// down once, applied to the 64-bit product plus all terms. With REAL_FACTORS a double takes the slots of the shifts.
+// down once, applied to the 64-bit product plus all terms. With REAL_FACTORS a float64 takes the slots of the shifts.
 #ifdef RECTIFIED
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
     const longh x = AS_LONGH(sum), m = AS_LONGH(LOADI(stage + STAGE_ROW_MULTIPLIER * step)), added = AS_LONGH(LOADI(stage + STAGE_ROW_THIRD * step));
@@ -182,7 +216,7 @@ inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, 
 #else
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
 #ifdef REAL_FACTORS
-    const intv y = scale(sum, (__global const double *)(stage + STAGE_ROW_THIRD * step));
+    const intv y = scale(sum, (__global const Factor *)(stage + STAGE_ROW_THIRD * step));
 #else
     const intv y = requantize(sum, LOADI(stage + STAGE_ROW_MULTIPLIER * step), LOADI(stage + STAGE_ROW_THIRD * step), LOADI(stage + STAGE_ROW_RIGHT * step));
 #endif
@@ -190,15 +224,24 @@ inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, 
 }
 #endif
 
-// The last step of 64-bit sums, passed as two float64 halves: the product with a factor, and the clamp. stage is at the
-// bias and the factor of VW columns, all doubles.
+// The last step of 64-bit sums: the product with a factor, and the clamp. stage is at the bias and
+// the factor of VW columns, float64 all.
 #ifdef WIDE_SUMS
-inline intv finish_wide(const doubleh sums[2], __global const int *stage, int low, int high) {
-    __global const double *biases = (__global const double *)stage + WIDE_ROW_BIAS * VW;
-    __global const double *factors = (__global const double *)stage + WIDE_ROW_FACTOR * VW;
+inline intv finish_wide(const wideh sums[2], __global const int *stage, int low, int high) {
+    __global const Factor *biases = (__global const Factor *)stage + WIDE_ROW_BIAS * VW;
+    __global const Factor *factors = (__global const Factor *)stage + WIDE_ROW_FACTOR * VW;
+#ifdef cl_khr_fp64
     const inth first = round_half((sums[0] + LOADD(biases)) * LOADD(factors));
     const inth second = round_half((sums[1] + LOADD(biases + HALF_VW)) * LOADD(factors + HALF_VW));
     return clamp_int((intv)(first, second), low, high);
+#else
+    intv y;
+    for (int i = 0; i < VW; ++i) {
+        const Real sum = plus(real_of_long(((const long *)sums)[i]), real_of_bits(biases[i]));
+        ((int *)&y)[i] = round_half(times(sum, real_of_bits(factors[i])));
+    }
+    return clamp_int(y, low, high);
+#endif
 }
 #endif
 

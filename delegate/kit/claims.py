@@ -115,11 +115,6 @@ def moves_by(**positions: int) -> Claim:
     return lambda options, inputs, outputs: constant(inputs, **positions) or moves(options, inputs, outputs)
 
 
-def always(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> bool:
-    """Return True: the condition of a field that applies to every node (``ClOp.float64``)."""
-    return True
-
-
 def integers(data: Any) -> list[int]:
     """Return the elements of a constant."""
     return [int(value) for value in np.ravel(data)]

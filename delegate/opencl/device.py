@@ -15,6 +15,7 @@ from litecl.delegate.naming import advice
 from litecl.delegate.opencl.capabilities import capabilities
 from litecl.delegate.opencl.environment import set_environment
 from litecl.delegate.opencl.errors import typed_errors
+from litecl.delegate.opencl.gpu import gpu_of
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.programs import Programs
 from litecl.delegate.tuning import Tuning
@@ -58,12 +59,12 @@ def candidates(num_threads: int | None, flops: float, tuned: Callable[[Any], Tun
 
 
 def _best(found: list[Any], num_threads: int | None, flops: float, tuned: Callable[[Any], Tuning]) -> Any:
-    """Return a GPU if there is one, else the CPU device that suits."""
+    """Return a GPU if there is one, rather with memory of its own, else the CPU device that suits."""
     if not found:
         raise DelegateError(f"no OpenCL device. {advice()}")
     found = [device for device in found if not fork.lost(needs_threads(device))] or found
     gpus = [device for device in found if device.type & cl.device_type.GPU]
-    return gpus[0] if gpus else _cpu(found, num_threads, flops, tuned)
+    return min(gpus, key=lambda gpu: bool(gpu.host_unified_memory)) if gpus else _cpu(found, num_threads, flops, tuned)
 
 
 def _cpu(found: list[Any], num_threads: int | None, flops: float, tuned: Callable[[Any], Tuning]) -> Any:
@@ -108,6 +109,7 @@ def target_of(device: Any, directory: Path | None = None) -> Target:
         max_work_group_size=device.max_work_group_size,
         local_mem_bytes=device.local_mem_size,
         float64=able.float64,
+        gpu=gpu_of(device) if gpu else None,
     )
 
 

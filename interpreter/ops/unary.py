@@ -8,7 +8,7 @@ import numpy as np
 from litecl.interpreter.arithmetic import bfloat16, lookup
 from litecl.interpreter.arithmetic import quantized_unary as quantized
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require, types
+from litecl.interpreter.kit import activation, require, types
 from litecl.interpreter.op import Bind, Infer, Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.schema import TensorType
 
@@ -101,7 +101,7 @@ FLOOR = unary("FLOOR", np.floor, _HALVES)
 ROUND = unary("ROUND", np.rint, _HALVES)
 LOGICAL_NOT = unary("LOGICAL_NOT", np.logical_not, types.BOOL)
 
-RELU = unary("RELU", lambda x: np.maximum(x, 0), types.FLOAT, range(1, 4), _ALL, quantized.relu(0.0, _INFINITY))
+RELU = unary("RELU", activation.relu, types.FLOAT, range(1, 4), _ALL, quantized.relu(0.0, _INFINITY))
 RELU6 = unary("RELU6", lambda x: np.clip(x, 0, 6), types.FLOAT, range(1, 4), _ALL, quantized.relu(0.0, 6.0))
 RELU_0_TO_1 = unary("RELU_0_TO_1", lambda x: np.clip(x, 0, 1), stored=_BYTES, bound=quantized.relu(0.0, 1.0))
 RELU_N1_TO_1 = unary("RELU_N1_TO_1", lambda x: np.clip(x, -1, 1), stored=_BYTES, bound=quantized.relu(-1.0, 1.0))

@@ -116,7 +116,6 @@ CL_OPS = (
         fuses_activation=True,
         fuses_residual=True,
         fuses_pads=True,
-        float64=claims.always,
     ),
     ClOp(
         FULLY_CONNECTED,
@@ -124,6 +123,5 @@ CL_OPS = (
         lower=_lower_dense,
         fuses_activation=True,
         fuses_residual=True,
-        float64=claims.always,
     ),
 )

@@ -86,11 +86,6 @@ def is_wide(inputs: claims.Specs, options: Any) -> bool:
     return weighted.is_wide(claims.given(inputs, 0), bias, declared)
 
 
-def sums_in_float64(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> bool:
-    """Return whether sums are scaled in float64: those of 64 bits."""
-    return is_wide(inputs, options)
-
-
 def _claim_conv(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     return claim_product(inputs, outputs, options)
 
@@ -152,6 +147,6 @@ def convolution(
 
 
 CL_OPS = (
-    ClOp(CONV_2D, claim=_claim_conv, lower=_lower_conv, float64=sums_in_float64),
-    ClOp(FULLY_CONNECTED, claim=_claim_dense, lower=_lower_dense, float64=claims.always),
+    ClOp(CONV_2D, claim=_claim_conv, lower=_lower_conv),
+    ClOp(FULLY_CONNECTED, claim=_claim_dense, lower=_lower_dense),
 )

@@ -13,7 +13,7 @@ from litecl.delegate.kit.shared import const
 from litecl.delegate.matmul.geometry import Geometry, geometry
 from litecl.delegate.matmul.tile import flops
 from litecl.delegate.ops.quantized import depthwise_16
-from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution, sums_in_float64
+from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution
 from litecl.delegate.quantized.integers import Bounds, StageRow, Weights, bounds_of, unsigned_zero, weights_of
 from litecl.interpreter.arithmetic import fixed_point
 from litecl.interpreter.graph import Array, TensorSpec
@@ -171,4 +171,4 @@ def _defines(g: Geometry, width: int, flat: int, call: Call) -> dict[str, str | 
     return defines
 
 
-CL_OPS = (ClOp(DEPTHWISE_CONV_2D, claim=_claim, lower=_lower, float64=sums_in_float64),)
+CL_OPS = (ClOp(DEPTHWISE_CONV_2D, claim=_claim, lower=_lower),)

@@ -11,7 +11,7 @@ import numpy as np
 from litecl.delegate.cl_op import Call, ClOp, Operand, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.strided import copy, view
-from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution, sums_in_float64
+from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution
 from litecl.delegate.ops.transpose_conv import Phase, phases_of, window_of
 from litecl.delegate.quantized.integers import weights_of, zero_point
 from litecl.interpreter.graph import Array, TensorSpec
@@ -22,10 +22,6 @@ _ORDER = (2, 1, 3)  # of input, weights and bias among the operands
 
 def _claim(options: TransposeConvOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     return claim_product([inputs[i] for i in _ORDER if i < len(inputs)], outputs, options)
-
-
-def _sums_in_float64(options: TransposeConvOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> bool:
-    return sums_in_float64(options, [inputs[i] for i in _ORDER if i < len(inputs)], outputs)
 
 
 def _lower(call: Call) -> list[Step]:
@@ -55,4 +51,4 @@ def _taps(filter_: Operand, v: Phase, h: Phase) -> Array:
     return taps if taps.size else np.full_like(filter_.value[:, :1, :1], zero_point(filter_.spec))
 
 
-CL_OPS = (ClOp(TRANSPOSE_CONV, claim=_claim, lower=_lower, float64=_sums_in_float64),)
+CL_OPS = (ClOp(TRANSPOSE_CONV, claim=_claim, lower=_lower),)
