@@ -30,17 +30,19 @@ Source = str | PathLike[str] | bytes | bytearray | memoryview | Model
 class Interpreter(Introspection, Lifetime):
     """Runs a TensorFlow Lite model. It is closed by ``close()`` or at the end of ``with``, and can be pickled.
 
-    model_path: a path, or the bytes of a file, or a ``Model``. model_content: the bytes, under TFLite's name.
+    model_path: a path, or the bytes of a file, or a ``Model``.
+    model_content: the bytes, under TFLite's name.
     delegates: objects that claim parts of the model, such as ``CLDelegate()`` (``experimental_delegates`` is TFLite's
-        name for it). custom_ops: custom operators by name: an ``Op``, or a callable that takes the custom options
-        (bytes) and a list of arrays and returns a list of arrays.
+        name for it).
+    custom_ops: custom operators by name: an ``Op``, or a callable that takes the custom options (bytes) and a list of
+        arrays and returns a list of arrays.
     experimental_preserve_all_tensors: keep intermediate tensors, also those of subgraphs, for ``get_tensor``.
     memory_limit: the most bytes that values and kernels may take together, for files that are not trusted; None: no
-    tensor takes more than half of the machine's memory. time_limit: the most seconds of an ``allocate_tensors`` or
-    ``invoke``, checked between operators, iterations and blocks of work. Beyond either, LimitError is raised; variables
-    may have been written by then.
+        tensor takes more than half of the machine's memory.
+    time_limit: the most seconds of an ``allocate_tensors`` or ``invoke``, checked between operators, iterations and
+        blocks of work. Beyond either, LimitError is raised; variables may have been written by then.
     num_threads: the most threads of numpy's BLAS while the model runs; one if its products are small. None: as many as
-    BLAS has. Delegates have a ``num_threads`` of their own.
+        BLAS has. Delegates have a ``num_threads`` of their own.
     experimental_op_resolver_type and the other experimental keywords are accepted for compatibility: there is one set
         of kernels.
 

@@ -100,8 +100,8 @@ class ControlOp:
     ``run`` gets the executor's ``Context`` besides options and inputs. ``callees`` names the subgraphs that it may run.
     ``infer`` takes what ``Op.infer`` takes and may answer ``shape=None``. ``declared_types`` is ``Op``'s.
     propagate: options, input specs, ``Shapes`` -> output specs, where these follow from the subgraphs; it is called in
-    place of ``infer``, whatever is known of the inputs. ``in_place`` takes the arrays that every run reads, the tensors
-    that are wanted of the outputs and the context; it returns None if there is only ``run``.
+        place of ``infer``, whatever is known of the inputs. ``in_place`` takes the arrays that every run reads, the
+        tensors that are wanted of the outputs and the context; it returns None if there is only ``run``.
     """
 
     name: str

@@ -28,9 +28,35 @@ def _flag(flag: str, help_: str) -> dict[str, str]:
 
 @dataclass(frozen=True, eq=False)
 class CLOptions:
-    """The keywords of ``CLDelegate``, whose docstring explains them: declared here, checked and frozen.
+    """The keywords of ``CLDelegate``, declared here only: checked and frozen, with flags for the command.
 
-    queue_loops: queue the iterations of loops, and launches one by one, even if one kernel could run them all.
+    device: its index in ``litecl devices``, its name, a fragment of exactly one name, a pyopencl Device, or a device
+        found by a back end of yours; None picks a GPU if there is one, else the CPU device that suits the model. A name
+        that matches no device, or a fragment of several names, raises DeviceNotFound; if there is no device at all, a
+        warning says what to install.
+    num_threads: on a CPU, 1 picks the device that runs in the calling thread; other numbers are a limit if the device
+        can be partitioned, which PoCL 7.1's cannot.
+    precision: "fp32", or "fp16", which stores large weights (over 2**18 elements) of convolutions, matrix products and
+        LSTMs in half precision, except those for Winograd's algorithm; activations and arithmetic are float32 in both.
+    max_delegated_partitions: keep at most this many regions, the largest; None keeps all.
+    min_nodes_per_partition: leave smaller regions to the CPU.
+    allow_ops, deny_ops: operator names.
+    deny_nodes: node positions of subgraph 0, or (subgraph, node) pairs.
+    cache_dir: where program binaries and tunings are kept: "auto" is ``~/.cache/litecl``, None keeps none.
+    tuning: None uses what ``litecl devices --tuning`` measured on the device, or else the defaults.
+    profile: measure the device time of every launch.
+    strict: raise DelegateError if the device fails, instead of leaving the region to the CPU, or to a queue if it
+        cannot be linked. Refusing an operator is not a failure.
+    max_loop_iterations: of a WHILE on the device each time it runs; beyond that it raises ModelError, and variables are
+        as they were before. None sets no limit. On a CPU device a loop runs within one kernel, which cannot be
+        interrupted; queued loops, as on a GPU, respond to Ctrl-C.
+    queue_loops: queue the iterations of loops, and launches one by one, on a CPU device too.
+    dump_passes: a folder to which every region is written as text after each pass of planning, in a folder of its own
+        (``region0``).
+    custom_ops: device operators of your own, for the records given to ``Interpreter(custom_ops=...)``. Their launches
+        name a kernel file by its absolute path, without ``.cl``, which is written like litecl's own.
+    progress: called with a ``BuildStep`` before each file is compiled, and when all files of a region are. It is not
+        pickled.
     """
 
     device: object = field(
