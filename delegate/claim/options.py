@@ -18,6 +18,8 @@ from litecl.interpreter.ops import CUSTOMS
 
 Precision = Literal["fp32", "fp16"]
 
+_NUMBERS = (int, int | None)  # types of options that count something
+
 
 def _flag(flag: str, help_: str) -> dict[str, str]:
     """Return field metadata that makes an option a flag of the command ``litecl`` too; its annotation gives the
@@ -92,8 +94,7 @@ class CLOptions:
     def __post_init__(self) -> None:
         if self.precision not in get_args(Precision):
             raise DelegateError(f"precision: expected 'fp32' or 'fp16', got {self.precision!r}")
-        for name in ("num_threads", "max_delegated_partitions", "min_nodes_per_partition", "max_loop_iterations"):
-            value = getattr(self, name)
+        for name, value in ((item.name, getattr(self, item.name)) for item in fields(self) if item.type in _NUMBERS):
             if value is not None and value < (0 if name.startswith("max_") else 1):
                 raise DelegateError(f"{name}: expected a positive number, got {value}")
         for name, freeze in _FROZEN.items():
