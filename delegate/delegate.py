@@ -32,7 +32,8 @@ class CLDelegate(CLOptions):
     max_delegated_partitions: keep only so many regions, the largest; None keeps all. min_nodes_per_partition: leave
         smaller regions to the CPU. allow_ops, deny_ops: operator names; deny_nodes: node positions of subgraph 0, or
         (subgraph, node) pairs.
-    cache_dir: where program binaries and tunings are kept: "auto" is ``~/.cache/litecl``, None keeps none.
+    cache_dir: where program binaries and tunings are kept: "auto" is ``~/.cache/litecl`` (``XDG_CACHE_HOME``, or the
+        system's folder), None keeps none.
     tuning: None takes what ``litecl devices --tuning`` has measured on the device, or else the defaults.
     profile: take device times of every launch. strict: raise DelegateError where the device fails, instead of
         leaving the region to the CPU, or to a queue where it cannot be linked. Refusing an operator is no failure.

@@ -47,7 +47,9 @@ class CLOptions:
     allow_ops: Collection[str] | None = None
     deny_ops: Collection[str] | None = None
     deny_nodes: Collection[int | tuple[int, int]] | None = None
-    cache_dir: str | PathLike[str] | None = "auto"
+    cache_dir: str | PathLike[str] | None = field(
+        default="auto", metadata=_flag("--cache", "where compiled programs are kept (default: see `litecl cache`)")
+    )
     tuning: Tuning | None = None
     profile: bool = False
     strict: bool = False

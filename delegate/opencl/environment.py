@@ -8,10 +8,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+from litecl.delegate import disk
 from litecl.delegate.opencl import processor
 from litecl.interpreter.errors import DelegateError
 
 POCL = "Portable Computing Language"  # the name of its platform
+_IN_USE_S = 3600.0  # PoCL may still read what it wrote so lately
 _ROOM_BYTES = 32 << 20  # more than PoCL writes for one program
 
 # pyopencl reads this when it is imported, so this module is the first of the delegate's. Its cache is a database in the
@@ -41,10 +43,18 @@ def check_room() -> None:
 
 def _kept_folder() -> Path | None:
     """Return the folder for this kind of processor, beside PoCL's own one; None where there is no home."""
-    xdg, home = os.environ.get("XDG_CACHE_HOME"), os.environ.get("HOME")
-    cache = Path(xdg) if xdg else Path(home) / ".cache" if home else None
     compiled_for = " ".join((processor.best_name(processor.features()), *sorted(processor.features())))
-    return cache and cache / "pocl" / f"litecl-{hashlib.sha256(compiled_for.encode()).hexdigest()[:12]}"
+    try:
+        return disk.pocl_folder() / f"litecl-{hashlib.sha256(compiled_for.encode()).hexdigest()[:12]}"
+    except DelegateError:
+        return None
+
+
+def tidy() -> None:
+    """Keep PoCL's folder, which nothing else keeps small, within the limit of litecl's; not one that a user has set."""
+    kept = _kept_folder()
+    if kept is not None and os.environ.get("POCL_CACHE_DIR") == str(kept):
+        disk.tidy(kept, disk.limit(disk.default_folder()), unused_s=_IN_USE_S)
 
 
 def _is_writable(folder: Path) -> bool:
