@@ -1,4 +1,4 @@
-"""The folder on disk where programs and tunings are kept: what tells devices apart, and files that can be trusted."""
+"""The cache folder, where programs and tunings are kept: file names by device, and files that can be trusted."""
 
 import hashlib
 import os
@@ -42,7 +42,9 @@ def _cache_folder(name: str) -> Path:
 
 
 def folder(cache_dir: str | PathLike[str] | None) -> Path | None:
-    """Return what ``CLDelegate(cache_dir=...)`` means: "auto" is the default, None (or no home) is nowhere."""
+    """Return what ``CLDelegate(cache_dir=...)`` means: "auto" is the default folder; None (or no home folder)
+    keeps nothing.
+    """
     if cache_dir != "auto":
         return None if cache_dir is None else Path(cache_dir)
     try:
@@ -52,13 +54,13 @@ def folder(cache_dir: str | PathLike[str] | None) -> Path | None:
 
 
 def key(name: str, identity: Sequence[str], *made_from: str) -> str:
-    """Return the name of a file about a device. identity: see ``Identified`` in ``delegate/backend/protocols.py``."""
+    """Return the file name for a device. identity: see ``Identified`` in ``delegate/backend/protocols.py``."""
     digest = hashlib.sha256("\0".join((*identity, *made_from)).encode()).hexdigest()
     return f"{name}-{digest[:32]}"
 
 
 def read(path: Path) -> bytes | None:
-    """Return the content of a file, or None where it cannot be read: a cache that is not there is no error."""
+    """Return the content of a file, or None if it cannot be read: a missing cache is not an error."""
     try:
         return path.read_bytes()
     except OSError:
@@ -66,9 +68,9 @@ def read(path: Path) -> bytes | None:
 
 
 def read_sealed(path: Path) -> bytes | None:
-    """Return what ``write_sealed`` wrote under this name, or None where the file holds anything else.
+    """Return what ``write_sealed`` wrote under this name, or None if the file holds anything else.
 
-    A driver trusts a binary and may crash the process over one bit, so nothing else must reach it.
+    A driver trusts a binary, and one wrong bit may crash the process, so nothing else must reach it.
     """
     content = read(path)
     head = len(_SEAL) + _DIGEST_BYTES
@@ -80,7 +82,7 @@ def read_sealed(path: Path) -> bytes | None:
 
 
 def write_sealed(path: Path, content: bytes) -> bool:
-    """Write a file behind a checksum of its content and name, so that a renamed one is not taken either."""
+    """Write a file behind a checksum of its content and name, so that a renamed file is rejected too."""
     return write_atomically(path, _seal(path, content) + content)
 
 
@@ -98,7 +100,7 @@ def write_atomically(path: Path, content: bytes) -> bool:
                 file.close()
                 temporary.replace(path)
                 return True
-            finally:  # nothing is left of it, whatever happened
+            finally:  # no temporary file is left, whatever happened
                 temporary.unlink(missing_ok=True)
     return False
 

@@ -19,7 +19,7 @@ _PIPED_WIDTH = 160  # where no terminal tells
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one subcommand and returns the exit code: 0, 1 for an error (told on stderr), 130 when interrupted."""
+    """Run one subcommand and return the exit code: 0, 1 for an error (told on stderr), 130 when interrupted."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     named = next((word for word in given if not word.startswith("-")), "")
     args = parser({name: import_module(f"litecl.perf.cli.commands.{name}") for name in [named] if name in helps()})

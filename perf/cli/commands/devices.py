@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _devices(rows: Sequence[DeviceRow]) -> RenderableType:
-    """The OpenCL devices, and which of them litecl takes unasked."""
+    """Return the OpenCL devices, and which of them litecl takes unasked."""
     made = table("index", "name", "type", "units", "memory", "default for")
     for row in rows:
         compiled = f"vectors of {row.vector_width} floats" + (f", for {row.processor}" if row.processor else "")
