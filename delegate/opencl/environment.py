@@ -10,6 +10,7 @@ from pathlib import Path
 
 from litecl.delegate import disk
 from litecl.delegate.opencl import processor
+from litecl.delegate.report import warn
 from litecl.interpreter.errors import DelegateError
 
 POCL = "Portable Computing Language"  # the name of its platform
@@ -28,10 +29,23 @@ def set_environment() -> None:
     the processor that it was told to compile for. Variables that a user has set are kept.
     """
     os.environ.setdefault("POCL_DEVICES", "pthread basic")
-    if "POCL_CACHE_DIR" not in os.environ:
-        kept = _kept_folder()
-        usable = kept is not None and _is_writable(kept) and _has_room(kept)
-        os.environ["POCL_CACHE_DIR"] = str(kept) if usable else _temporary_folder()
+    if "POCL_CACHE_DIR" not in os.environ and (folder := _pocl_folder()) is not None:
+        os.environ["POCL_CACHE_DIR"] = folder
+
+
+def _pocl_folder() -> str | None:
+    """Return a folder that can be written: the one that is kept, or else one of this process; None without any."""
+    kept = _kept_folder()
+    if kept is not None and _is_writable(kept) and _has_room(kept):
+        return str(kept)
+    try:
+        return _temporary_folder()
+    except OSError:
+        warn(
+            "PoCL shows no device, as there is no folder that it can write to: set POCL_CACHE_DIR or TMPDIR to one "
+            "(for a container: --tmpfs /tmp)"
+        )
+        return None
 
 
 def check_room() -> None:

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +13,7 @@ import pytest
 
 from litecl.delegate import devices as open_devices
 from litecl.delegate import disk, report
+from litecl.delegate.naming import advice
 from litecl.delegate.opencl import capabilities, environment, processor
 from litecl.delegate.opencl.device import devices
 from litecl.interpreter.errors import DelegateError
@@ -167,6 +170,44 @@ def test_the_cache_folder_is_that_of_xdg(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.delenv("POCL_CACHE_DIR", raising=False)
     environment.set_environment()
     assert Path(os.environ["POCL_CACHE_DIR"]).parent == tmp_path / "pocl"
+
+
+_WHERE_NOTHING_CAN_BE_WRITTEN = """for m in / /tmp /var/tmp /dev/shm /work; do
+mountpoint -q $m && mount -o remount,ro,bind $m; done; exec "$@" """
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="environments of Linux")
+@pytest.mark.parametrize(
+    ("where", "variables", "flags", "returned", "said"),
+    [
+        ("HOME=/proc", {"HOME": "/proc"}, (), 0, "cannot be kept in /proc/.cache/litecl"),
+        ("no OpenCL", {"OCL_ICD_VENDORS": "/nowhere"}, (), 0, f"no OpenCL platform.*{re.escape(advice())}"),
+        (
+            "required",
+            {"OCL_ICD_VENDORS": "/nowhere"},
+            ("--require-device",),
+            1,
+            f"DelegateError.*{re.escape(advice())}",
+        ),
+        ("wrong device", {}, ("--device", "nothing"), 1, "no device is named 'nothing'; there are 0: "),
+        ("read-only root", {}, (), 0, "PoCL shows no device.*set POCL_CACHE_DIR or TMPDIR.*--tmpfs /tmp"),
+    ],
+    ids=["unwritable home", "no OpenCL", "required", "wrong device", "read-only root"],
+)
+def test_every_environment_ends_with_the_sentence_that_helps(
+    where: str, variables: dict[str, str], flags: tuple[str, ...], returned: int, said: str, tmp_path: Path
+) -> None:
+    write_file(small(), tmp_path / "model.tflite")
+    command = [sys.executable, "-m", "litecl", "run", str(tmp_path / "model.tflite"), "--json", *flags]
+    if where == "read-only root":
+        command = ["unshare", "--mount", "sh", "-c", _WHERE_NOTHING_CAN_BE_WRITTEN, "sh", *command]
+        if shutil.which("unshare") is None or subprocess.run(["unshare", "--mount", "true"]).returncode:
+            pytest.skip("needs the right to mount")
+    kept = {key: value for key, value in os.environ.items() if key not in ("XDG_CACHE_HOME", "POCL_CACHE_DIR")}
+    done = subprocess.run(command, cwd="/", env=kept | variables, capture_output=True, text=True)
+    assert done.returncode == returned, done.stderr
+    assert re.search(said, done.stderr.replace("\n", " ")), done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_disk_without_room_leaves_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
