@@ -215,7 +215,7 @@ def test_installing_is_undone() -> None:
     with litecl.install_as("ai_edge_litert", cpu=True):
         from ai_edge_litert.interpreter import Interpreter as OnNumpy
 
-        assert not OnNumpy(CONTENT)._delegates
+        assert not OnNumpy(CONTENT)._preparation.delegates
 
 
 def test_installing_for_a_package_that_is_not_there() -> None:

@@ -37,7 +37,7 @@ for made_with in ${PYTHONS:-$python}; do
         "$made_with" -m venv "$work/fresh"
         "$work/fresh/bin/python" -m pip install --quiet "$package$extra"
         (cd "$work" && fresh/bin/litecl devices && fresh/bin/python "$here/tests/tools/readme_example.py")
-        if [[ $verify && $package == *.whl ]]; then (cd "$work" && fresh/bin/litecl verify --quick); fi
+        if [[ $verify && $package == *.whl ]]; then (cd "$work" && fresh/bin/python -m litecl verify --quick); fi
         rm -rf "$work/fresh"
     done
 done
