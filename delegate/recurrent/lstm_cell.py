@@ -8,7 +8,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Call, Const, Launch, Operand, Refusal, Scratch, Target
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.schedule import grid, group_of, rows_of
+from litecl.delegate.kit.schedule import groups, rows_of
 from litecl.delegate.kit.shared import const
 from litecl.delegate.matmul.gemm import Product, gemm
 from litecl.delegate.matmul.packing import panels, stored, stored_as
@@ -172,7 +172,7 @@ def run_cell(
     operands += [Const(array) for array in _projection(cell, width)]
     operands += [call.input(layout.output_state), call.input(layout.cell_state), *states, out, scratch]
     clips = (np.float32(call.options.cell_clip), np.float32(call.options.proj_clip))
-    launch = grid("lstm", call.target, (group_of("lstm", call.target), time.batch), (1, rows)).launch(
+    launch = groups("lstm", call.target, time.batch, rows).launch(
         "lstm",
         (*operands, shape, *clips, *call.activation.bounds),
         _defines(cell, rows, width) | stored_as(recurrent) | call.activation.defines,
