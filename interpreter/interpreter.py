@@ -128,7 +128,7 @@ class Interpreter(Introspection, Lifetime):
         self._results = ExitStack()
         if self._budget is not None:
             self._budget.reset()
-        self._specs = propagate(self._model, self._entries)
+        self._specs = propagate(self._model, self._entries, self._variables.fits)
         if self._budget is not None:
             fed = [self._specs[i][t] for i in self._entries for t in self._model.subgraphs[i].inputs]
             self._budget.require(limits.bytes_of(fed))

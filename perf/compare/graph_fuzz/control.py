@@ -24,7 +24,16 @@ class _Run:
 
     graphs: Sequence[Subgraph]
     resources: dict[str, Any] = field(default_factory=dict)
+    assigned: dict[str, Array] = field(default_factory=dict)
     variables: dict[tuple[int, int], Array] = field(default_factory=dict)
+
+    def read(self, variable: str) -> Array:
+        """Return the value of a resource variable."""
+        return self.assigned[variable]
+
+    def assign(self, variable: str, value: Array) -> None:
+        """Give a resource variable another value."""
+        self.assigned[variable] = value
 
     def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
         """The outputs of a subgraph."""
