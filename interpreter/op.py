@@ -108,8 +108,8 @@ class ControlOp:
     """An operator that runs subgraphs or touches state that outlives it.
 
     ``run`` gets the executor's ``Context`` besides options and inputs. ``callees`` names the subgraphs that it may run.
-    ``infer`` takes what ``Op.infer`` takes and may answer ``shape=None``. ``bind``, ``declared_types`` and
-    ``declared_shapes`` are ``Op``'s; what ``bind`` returns takes a ``Context`` too.
+    ``infer`` takes what ``Op.infer`` takes and may answer ``shape=None``. ``bind`` and ``declared_types``
+    are ``Op``'s; what ``bind`` returns takes a ``Context`` too.
     propagate: options, input specs, ``Shapes`` -> output specs, where these follow from the subgraphs; it is asked in
         the place of ``infer``, whatever is known of the inputs.
     ``in_place`` takes the arrays that every run reads, the tensors that are wanted of the outputs and the context; it
@@ -127,4 +127,3 @@ class ControlOp:
     versions: range = range(1, 2)
     custom: bool = False
     declared_types: bool = False
-    declared_shapes: bool = False

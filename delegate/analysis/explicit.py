@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from litecl.delegate.analysis.states import is_state
-from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec, callees_of, entries, reached, updated_by
+from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec, callees_of, updated_by
 from litecl.interpreter.ops.control import CALL_ONCE, IF, WHILE
 from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE
-from litecl.interpreter.run.resources import agreed, name_of
+from litecl.interpreter.run.resources import agreed, name_of, running
 from litecl.interpreter.run.variables import VariableKey
 from litecl.interpreter.schema import TensorType
 
@@ -66,9 +66,7 @@ class _Uses:
 
     def __init__(self, model: Model, specs: Specs) -> None:
         self.model, self.specs = model, specs
-        begun = entries(model)
-        nodes = [node for index in begun for node in model.subgraphs[index].nodes]
-        self.running = sorted({*begun, *reached(model, nodes)})
+        self.running = running(model)
         self.variables = {name: spec for name, spec in agreed(model, specs, self.running).items() if spec is not None}
         count = len(model.subgraphs)
         self.taken: list[set[VariableKey]] = [set() for _ in range(count)]
@@ -209,8 +207,8 @@ class _Rewriting:
         uses = self._uses
         if (name := uses.variable(self._index, node)) is not None:
             return self._read(node, name) if node.op is READ_VARIABLE else self._assign(position, node, name)
-        if node.op is CALL_ONCE:
-            self._write(position, {key: self._another(key) for key in uses.assigned[callees_of(node)[0]]})
+        if node.op is CALL_ONCE:  # what it assigns is in the state store, wherever it runs
+            self._current |= {key: self._another(key) for key in uses.assigned[callees_of(node)[0]]}
             return node
         if callees_of(node) and self._index in uses.running:
             return self._call(position, node)

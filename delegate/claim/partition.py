@@ -11,6 +11,8 @@ from litecl.delegate.claim.control import FOLDED, refusal
 from litecl.delegate.claim.options import CLOptions
 from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec, acts, callees_of, updated_by
 from litecl.interpreter.op import ControlOp
+from litecl.interpreter.ops.control import CALL_ONCE
+from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE
 from litecl.interpreter.run.variables import VariableKey
 from litecl.interpreter.schema import TensorType
 
@@ -78,7 +80,7 @@ def partition(
     }
     runs = _cluster(graph, reasons)
     candidates = [run for run in runs if run[0] not in reasons]
-    for run, reason in _too_small(candidates, options):
+    for run, reason in [*_without_work(graph, candidates), *_too_small(candidates, options)]:
         reasons |= dict.fromkeys(run, reason)
     readers = _readers(graph, source.results[index])
     regions = tuple(_region(index, source, run, readers, preserve) for run in runs if run[0] not in reasons)
@@ -187,6 +189,13 @@ def _cluster(graph: Subgraph, refused: dict[int, str]) -> list[tuple[int, ...]]:
                     heapq.heappush(ready[i in refused], i)
         runs.append(tuple(run))
     return runs
+
+
+def _without_work(graph: Subgraph, candidates: Sequence[tuple[int, ...]]) -> list[tuple[tuple[int, ...], str]]:
+    """The candidate regions that only move variables, with the reason why they are none."""
+    moves = (READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE)
+    idle = [run for run in candidates if all(graph.nodes[i].op in moves for i in run)]
+    return [(run, "nothing is computed beside it on the device") for run in idle]
 
 
 def _too_small(candidates: Sequence[tuple[int, ...]], options: CLOptions) -> list[tuple[tuple[int, ...], str]]:

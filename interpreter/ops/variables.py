@@ -89,6 +89,5 @@ READ_VARIABLE = ControlOp(
     run=_run_read,
     bind=_bind_read,
     declared_types=True,
-    declared_shapes=True,
 )
 ASSIGN_VARIABLE = ControlOp("ASSIGN_VARIABLE", options=NoOptions, infer=_infer_assign, run=_run_assign)

@@ -188,11 +188,7 @@ class Executor:
     def _prepare(self, index: int) -> tuple[Step, ...]:
         graph = self._model.subgraphs[index]
         folded = {t for t, spec in enumerate(self._specs[index]) if spec.data is not None}
-        nodes = [
-            (i, node)
-            for i, node in enumerate(graph.nodes)
-            if not folded.issuperset(node.outputs) or acts(self._model, node)
-        ]
+        nodes = [(i, n) for i, n in enumerate(graph.nodes) if not folded.issuperset(n.outputs) or acts(self._model, n)]
         last = {t: i for i, node in nodes for t in (*node.inputs, *node.outputs)}
         keep = {ABSENT, *graph.outputs}
         drops: dict[int, list[int]] = {}

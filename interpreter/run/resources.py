@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from litecl.interpreter.graph import Model, TensorSpec
+from litecl.interpreter.graph import Model, TensorSpec, entries, reached
 from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE
 from litecl.interpreter.tensor import Array
 
@@ -12,6 +12,13 @@ Specs = Sequence[Sequence[TensorSpec]]
 def name_of(variable: Array) -> str:
     """Return the name of a variable by its handle."""
     return str(variable.item())
+
+
+def running(model: Model) -> Sequence[int]:
+    """Return the subgraphs that may run: those that a caller may run, and those that they reach."""
+    begun = entries(model)
+    nodes = [node for index in begun for node in model.subgraphs[index].nodes]
+    return sorted({*begun, *reached(model, nodes)})
 
 
 def agreed(model: Model, specs: Specs, running: Iterable[int]) -> Mapping[str, TensorSpec | None]:
