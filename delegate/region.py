@@ -18,7 +18,7 @@ Failed = Callable[[Program, DelegateError], None]
 
 
 def region_node(program: Program, nodes: tuple[Node, ...], counters: Counters, failed: Failed) -> Node:
-    """Return the node that runs a program, or its ``nodes`` on the CPU once ``failed`` has been told of a fault."""
+    """Return the node that runs a program, or its ``nodes`` on the CPU once ``failed`` has been notified of a fault."""
     runner, region = _Runner(program, nodes, counters, failed), program.plan.region
     op = ControlOp(REGION, NoOptions, _keep_declared, runner.run, in_place=runner.in_place)
     return Node(op, region.inputs, region.outputs, NoOptions())

@@ -34,9 +34,9 @@ class DeviceState:
         return self._operand.spec.dtype
 
     def fetch(self) -> Array:
-        """Read the newest value, which exists nowhere else: a read that fails is tried once more.
+        """Read the newest value, which exists nowhere else: a failed read is tried once more.
 
-        Raises DelegateError, after which the value is still where it was, or was lost with the device.
+        Raises DelegateError, after which the value is still in device memory, or lost with the device.
         """
         if self._view is not None:
             return self._view.copy()

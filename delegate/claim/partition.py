@@ -1,4 +1,4 @@
-"""The nodes that go to the device, in which regions, and why the others do not. A pure function of data."""
+"""Which nodes go to the device, in which regions, and why the others do not. A pure function of data."""
 
 import heapq
 from collections.abc import Collection, Mapping, Sequence
@@ -53,11 +53,11 @@ class Region:
 
 @dataclass(frozen=True)
 class Partitioning:
-    """The regions of one subgraph, and for every node that is in none of them the reason."""
+    """The regions of one subgraph, and the reason for every node outside them."""
 
     regions: tuple[Region, ...]
     reasons: dict[int, str]
-    order: tuple[tuple[int, ...], ...]  # runs of nodes in a valid order; a region's nodes are one run
+    order: tuple[tuple[int, ...], ...]  # runs of nodes in a valid order; the nodes of a region are one run
 
 
 def partition(
@@ -68,7 +68,7 @@ def partition(
     preserve: bool = False,
     float64: bool = True,
 ) -> Partitioning:
-    """Partitions one subgraph. With ``preserve`` every tensor that a region computes is one of its outputs.
+    """Partition one subgraph. With ``preserve``, every tensor that a region computes is one of its outputs.
 
     float64: whether the device computes in float64.
     """
@@ -150,7 +150,7 @@ def _dependencies(graph: Subgraph, folded: Collection[int]) -> list[set[int]]:
         if i not in folded and (isinstance(node.op, ControlOp) or not node.op.pure):
             follows |= set() if previous_effect is None else {previous_effect}
             previous_effect = i
-        for tensor in updated_by(node):  # in place: readers of the old value come before, of the new one after
+        for tensor in updated_by(node):  # updated in place: readers of the old value come before, of the new one after
             follows |= readers.get(tensor, set())
             producer[tensor] = i
         for tensor in node.inputs:
@@ -161,10 +161,10 @@ def _dependencies(graph: Subgraph, folded: Collection[int]) -> list[set[int]]:
 
 
 def _cluster(graph: Subgraph, refused: dict[int, str]) -> list[tuple[int, ...]]:
-    """Runs of nodes of one side each, in an order that respects dependencies, as few as greed finds.
+    """Split nodes into runs on one side each, in an order that respects dependencies, as few as a greedy search finds.
 
-    TFLite's epochs (graph_info.cc): the first ready node sets the side, then every ready node of that side joins.
-    Folded nodes belong to neither side: they are never run.
+    Like TFLite's epochs (graph_info.cc): the first ready node sets the side, then every ready node of that side joins.
+    Folded nodes belong to neither side: they never run.
     """
     folded = {i for i, reason in refused.items() if reason == FOLDED}
     dependencies = _dependencies(graph, folded)
@@ -173,7 +173,7 @@ def _cluster(graph: Subgraph, refused: dict[int, str]) -> list[tuple[int, ...]]:
     for i, follows in enumerate(dependencies):
         for before in follows - folded if i not in folded else ():
             followers[before].append(i)
-    ready: dict[bool, list[int]] = {False: [], True: []}  # heaps: nodes join in the order of the model
+    ready: dict[bool, list[int]] = {False: [], True: []}  # heaps: nodes join in model order
     for i, count in enumerate(waits_for):
         if not count and i not in folded:
             ready[i in refused].append(i)
@@ -199,7 +199,7 @@ def _without_work(graph: Subgraph, candidates: Sequence[tuple[int, ...]]) -> lis
 
 
 def _too_small(candidates: Sequence[tuple[int, ...]], options: CLOptions) -> list[tuple[tuple[int, ...], str]]:
-    """The candidate regions that the options rule out, with the reason."""
+    """Return the candidate regions that the options rule out, with the reason."""
     least, most = options.min_nodes_per_partition, options.max_delegated_partitions
     small = [run for run in candidates if len(run) < least]
     dropped = [(run, f"a partition of {len(run)} nodes, min_nodes_per_partition is {least}") for run in small]

@@ -1,4 +1,4 @@
-"""A region as steps over operands, with its memory placed."""
+"""A region as steps over operands, with memory assigned."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -72,15 +72,15 @@ class Plan:
 
     @property
     def predicates(self) -> tuple[Operand, ...]:
-        """What loops and branches hang on."""
+        """The predicates of loops and branches."""
         return tuple(part.predicate for part in self.control)
 
     def place(self, operand: Operand) -> tuple[Operand, int]:
-        """The operand in whose memory this one lies, and how many bytes from its beginning."""
+        """Return the operand whose memory contains this one, and the offset in bytes."""
         return place_of(operand, self.aliases)
 
     def root(self, operand: Operand) -> Operand:
-        """The operand in whose memory this one lies."""
+        """Return the operand whose memory contains this one."""
         return self.place(operand)[0]
 
 
@@ -129,7 +129,7 @@ def _run(
 ) -> tuple[list[Part], Values]:
     """Return the steps of nodes of a subgraph, and the operands of its tensors; see ``control.Run``.
 
-    kept: tensors that are read when the nodes have run; None for the subgraph's outputs.
+    kept: tensors that are read after the nodes have run; None means the subgraph's outputs.
     """
     source, specs = planning.model.subgraphs[subgraph], planning.specs[subgraph]
     read = source.outputs if kept is None else kept
@@ -153,25 +153,24 @@ def _outputs(values: Values, region: Region) -> tuple[list[Operand], list[Part]]
 
 
 def _usages(unplaced: Plan) -> list[Usage]:
-    """Lifetimes in steps: inputs and states live all through a run, outputs from their making to its end.
-
-    What is made before a loop and read in it is read again by the next iteration, so it lives as long as the loop.
+    """Return lifetimes in steps: of inputs and states the whole run, of outputs from their first write to its end. What
+    is computed before a loop and read in it is read again by the next iteration, so it lives as long as the loop.
     """
-    walk = _Walk(unplaced)
-    end = walk.steps(unplaced.steps, 0)
+    numbered = _Numbering(unplaced)
+    end = numbered.steps(unplaced.steps, 0)
     kept = [*unplaced.inputs, *(state.before for state in unplaced.states)]
-    always = [item for operand in kept if (item := walk.memory(operand)) is not None]
+    always = [item for operand in kept if (item := numbered.memory(operand)) is not None]
     first: dict[Operand | Scratch, int] = dict.fromkeys(always, 0)
     last: dict[Operand | Scratch, int] = dict.fromkeys(always, end)
-    for item, steps in walk.uses.items():
+    for item, steps in numbered.uses.items():
         first.setdefault(item, steps[0])
-        last[item] = max(last.get(item, 0), _last(steps, walk.loops))
+        last[item] = max(last.get(item, 0), _last(steps, numbered.loops))
     last |= {root: end for o in unplaced.outputs if (root := unplaced.root(o)) in first}
     return [Usage(item, item.size_bytes, first[item], last[item]) for item in first]
 
 
 def _last(steps: Sequence[int], loops: Sequence[tuple[int, int]]) -> int:
-    """The last step at which something is alive that is used at ``steps``. loops: inner ones first."""
+    """Return the last step at which something used at ``steps`` is alive. loops: inner ones first."""
     last = steps[-1]
     for start, end in loops:
         if steps[0] < start and any(start <= step <= end for step in steps):
@@ -179,10 +178,9 @@ def _last(steps: Sequence[int], loops: Sequence[tuple[int, int]]) -> int:
     return last
 
 
-class _Walk:
-    """Numbers the steps of a plan in the order in which they are listed.
-
-    uses: for whatever needs memory the steps that name it. loops: first and last step of each, inner ones first.
+class _Numbering:
+    """Numbers the steps of a plan in listed order. uses: the steps that name each thing that needs memory. loops: first
+    and last step of each, inner ones first.
     """
 
     def __init__(self, unplaced: Plan) -> None:
@@ -191,7 +189,7 @@ class _Walk:
         self.loops: list[tuple[int, int]] = []
 
     def steps(self, steps: Steps, at: int) -> int:
-        """Walks a sequence that begins at step ``at``; the step after it."""
+        """Number a sequence that begins at step ``at``; return the step after it."""
         for part in steps:
             if isinstance(part, Work):
                 for item in self._named(part):

@@ -24,7 +24,7 @@ class Held(Protocol):
     def dtype(self) -> np.dtype[Any]: ...
 
     def fetch(self) -> Array:
-        """The newest value."""
+        """Return the newest value."""
 
 
 class Variables:

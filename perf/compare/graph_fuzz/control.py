@@ -38,7 +38,7 @@ class _Run:
         self.assigned[variable] = value
 
     def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
-        """The outputs of a subgraph."""
+        """Return the outputs of a subgraph."""
         graph = self.graphs[subgraph]
         values = {t: x for t, x in zip(graph.inputs, inputs, strict=True) if x is not None}
 
@@ -87,7 +87,7 @@ def _inner(s: Sketch, name: str, given: Sequence[int]) -> Sketch:
 
 
 def _add(s: Sketch, graph: Subgraph) -> int:
-    """Makes a subgraph part of the model; its number."""
+    """Make a subgraph part of the model; its number."""
     s.graphs.append(graph)
     return len(s.graphs) - 1
 

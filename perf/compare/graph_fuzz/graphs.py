@@ -89,7 +89,7 @@ def families_of(theme: Theme, rng: np.random.Generator, most: int) -> tuple[Fami
 
 
 def draw(seed: Sequence[int], theme: Theme, families: tuple[Family, ...]) -> Drawn:
-    """The model of a seed. deny: nodes that are to stay on the CPU, which cuts regions."""
+    """Return the model of a seed. deny: nodes that are to stay on the CPU, which cuts regions."""
     rng = np.random.default_rng(seed)
     graphs: list[Subgraph] = [Subgraph((), (), (), ())]
     main = _sketch(rng, theme, families, graphs, "main")
@@ -165,13 +165,13 @@ def _calls(s: Sketch, entries: list[tuple[int, Sketch]]) -> Iterator[Call]:
 
 
 def _feed(s: Sketch, tensor: int, *, first: bool) -> Array:
-    """The value that the graph was drawn with, or another."""
+    """Return the value that the graph was drawn with, or another."""
     spec = s.spec(tensor)
     return s.values[tensor] if first or tensor in s.fixed else s.random(spec.type, spec.static_shape)
 
 
 def kind_of(graph: Subgraph, node: Node) -> str:
-    """The type that a node computes; "hybrid" for floats with integer weights, "quantized" before others."""
+    """Return the type that a node computes; "hybrid" for floats with integer weights, "quantized" before others."""
     specs: list[TensorSpec] = [graph.tensors[t] for t in (*node.outputs, *node.inputs) if t >= 0]
     if not specs:
         return "none"
