@@ -17,6 +17,7 @@ from litecl.delegate.claim.partition import Partitioning, Region, partition
 from litecl.delegate.devices import forget, open_device, tuning_of
 from litecl.delegate.plan.dump import dump_of
 from litecl.delegate.plan.plan import Plan, plan
+from litecl.delegate.progress import phase, timed
 from litecl.delegate.region import region_node
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, PartitionRow, summary, warn
 from litecl.delegate.report_details import kernel_name, with_details
@@ -46,6 +47,7 @@ class CLDelegation:
     _input_memory: dict[int, dict[int, Array]] = field(default_factory=dict)
     _build_s: float = 0.0
     _cache_hits: int = 0
+    _phases: dict[str, float] = field(default_factory=dict)
 
     def prepare(self) -> None:
         """Rewrites the model, subgraph by subgraph."""
@@ -53,16 +55,22 @@ class CLDelegation:
         shapes = {i: [self.specs[i][t].static_shape for t in graphs[i].inputs] for i in self._entries()}
         self.planned, self.planned_specs = with_lists_in_place(self.original, self.specs, shapes)
         start_s = time.perf_counter()
+        with timed() as self._phases:
+            self._rewrite()
+        self._build_s = time.perf_counter() - start_s
+
+    def _rewrite(self) -> None:
+        hits_before = 0
         try:
             flops = work_flops(self.original, self.specs)
-            self._device = open_device(self.options, flops, self.passed_over)
+            with phase("open"):
+                self._device = open_device(self.options, flops, self.passed_over)
             hits_before = self._device.cache_hits
         except DeviceNotFound:  # a user who names a device means it
             raise
         except DelegateError as error:
             self._fail(error)
         self.model = replace(self.original, subgraphs=self._subgraphs())
-        self._build_s = time.perf_counter() - start_s
         if self._device is not None:
             self._cache_hits = self._device.cache_hits - hits_before
 
@@ -80,12 +88,24 @@ class CLDelegation:
             kernels=kernels,
             failures=tuple(self.failures),
             passed_over=tuple(self.passed_over),
+            phases=dict(self._phases),
         )
 
     def _detailed(self) -> tuple[NodeRow, ...]:
         works = [work for program in self._programs.values() for work in program.plan.works]
         launched = [((w.subgraph, w.node), kernel_name(w.launch.kernel, w.launch.entry)) for w in works]
-        return with_details(self._rows, self.original, self.specs, launched)
+        merged = {part: node for plan in self.plans.values() for part, node in plan.merged.items()}
+        return with_details(self._rows, self.original, self.specs, launched, merged)
+
+    @property
+    def device(self) -> Device | None:
+        """Return the device, None where there is none that can be used."""
+        return self._device
+
+    @property
+    def plans(self) -> dict[int, Plan]:
+        """Return the plan of every region by its number."""
+        return {number: program.plan for number, program in self._programs.items()}
 
     def _kernel_rows(self) -> tuple[KernelRow, ...]:
         """Device times of launches; none of a region whose device does not tell them, which is logged."""
@@ -144,7 +164,7 @@ class CLDelegation:
     def _partition(self, index: int, graph: Subgraph) -> Partitioning:
         try:
             if self._device is not None:
-                with typed_planning(f"partitioning subgraph {index}"):
+                with typed_planning(f"partitioning subgraph {index}"), phase("partition"):
                     float64 = self._device.target.float64
                     basis = self._basis(index)
                     return partition(index, *basis, self.options, preserve=self.preserve, float64=float64)
@@ -192,11 +212,12 @@ class CLDelegation:
             model, specs = self._basis(region.subgraph)
             tuning = tuning_of(self.options, device)
             target = replace(device.target, half_weights=self.options.precision == "fp16", tuning=tuning)
-            with typed_planning("planning a region"):
+            with typed_planning("planning a region"), phase("plan"):
                 observe = dump_of(self.options.dump_passes, number)
                 planned = plan(region, model, specs, target, device.alignment, self.options.cl_ops, observe)
             _reserve(planned)
-            return Program(planned, device, number, self.options)
+            with phase("upload"):
+                return Program(planned, device, number, self.options)
 
     def _report(self, index: int, graph: Subgraph, parts: Partitioning) -> None:
         regions = {number: program.plan.region for number, program in self._programs.items()}

@@ -4,6 +4,7 @@ import io
 import json
 import logging
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
@@ -64,7 +65,7 @@ class NodeRow:
     """One node of the model as loaded. ``reason`` says why the CPU runs it, or why nobody needs to.
 
     kernels: what is launched on its behalf, a file and the function in it where that has another name. None of a node
-    that is part of another one's kernel, or moves nothing.
+    that is part of another one's launch, or moves nothing. into: that other node, its subgraph and position.
     """
 
     subgraph: int
@@ -76,6 +77,7 @@ class NodeRow:
     inputs: tuple[TensorRow, ...] = ()
     outputs: tuple[TensorRow, ...] = ()
     kernels: tuple[str, ...] = ()
+    into: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -100,18 +102,23 @@ class PartitionRow:
 
 @dataclass(frozen=True)
 class LaunchTime:
-    """How long a launch took on the device; when it was queued and begun, since the region's first one was queued."""
+    """How long a launch took on the device; when it was queued and begun, since the region's first one was queued.
+
+    runs: how often it ran, one after another or with others in turns; the times are then those of all runs together,
+        and the start is that of the first.
+    """
 
     duration_ms: float
     queued_ms: float = 0.0
     start_ms: float = 0.0
+    runs: int = 1
 
 
 @dataclass(frozen=True)
 class KernelRow:
     """Device time of one launch in the last invoke, from its event (only with ``profile=True``).
 
-    queued_ms, start_ms: those of its ``LaunchTime``.
+    queued_ms, start_ms, runs: those of its ``LaunchTime``. size_bytes: of the memory that the launch is given.
     """
 
     partition: int
@@ -123,6 +130,8 @@ class KernelRow:
     subgraph: int = 0
     queued_ms: float = 0.0
     start_ms: float = 0.0
+    size_bytes: int = 0
+    runs: int = 1
 
 
 @dataclass
@@ -151,6 +160,7 @@ class DelegationReport:
     """Rows for every node and partition, and what the last invoke cost.
 
     build_s: seconds spent building programs and packing weights. cache_hits: programs loaded from the binary cache.
+    phases: what ``build_s`` consists of, in seconds by name (``delegate/progress.py``).
     failures: device failures that sent a region, or the whole model, back to the CPU. passed_over: devices that were
     not used because they cannot be, with the reason. ``warnings`` sums up all that did not go as it was meant to.
     """
@@ -164,6 +174,7 @@ class DelegationReport:
     kernels: tuple[KernelRow, ...] = ()
     failures: tuple[str, ...] = ()
     passed_over: tuple[str, ...] = ()
+    phases: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, interpreter: Any) -> Self:

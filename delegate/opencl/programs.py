@@ -21,7 +21,7 @@ from litecl.delegate.opencl.errors import typed
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.plan.headers import header
 from litecl.delegate.plan.region_program import RegionProgram, Variant, function_of
-from litecl.delegate.progress import logged, tell
+from litecl.delegate.progress import logged, phase, tell
 from litecl.interpreter.errors import KernelBuildError
 
 _LOG = logging.getLogger("litecl")
@@ -87,7 +87,12 @@ class Programs:
     def _made(self, key: str, build: Callable[[], Any]) -> Any:
         """A program from the cache, or else built, if the driver has space for what it writes."""
         self.check_room()
-        return self.load(key) or build()
+        with phase("load"):
+            loaded = self.load(key)
+        if loaded is not None:
+            return loaded
+        with phase("compile"):
+            return build()
 
     def load(self, key: str) -> Any:
         """A program from the cache, or None where there is none that this driver takes."""

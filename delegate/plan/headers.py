@@ -35,9 +35,10 @@ from litecl.interpreter.errors import KernelBuildError
 
 
 class Peak(IntEnum):
-    """CHAINS: multiply-adds of peak.cl at once, of which none waits for another (``perf/measure/peak.py``)."""
+    """What peak.cl does at once, of which none waits for another: CHAINS of multiply-adds, STREAMS of reads."""
 
     CHAINS = 12
+    STREAMS = 8
 
 
 RECORDS: tuple[type, ...] = (

@@ -19,7 +19,8 @@ class Planning:
     """A plan in the making: what it is made for, and what all runs of subgraphs have found out about their operands.
 
     observe: is told the name of every pass and the graph after it. aliases: where an operand lies that has no memory
-    of its own. slots: the places of loop variables. lstms: loops (subgraph and node) that run as an LSTM.
+    of its own. slots: the places of loop variables. lstms: loops (subgraph and node) that run as an LSTM. merged: nodes
+    that are part of another one's launches, and that one.
     """
 
     model: Model
@@ -32,6 +33,7 @@ class Planning:
     slots: dict[Operand, Slot] = field(default_factory=dict)
     states: dict[int, State] = field(default_factory=dict)
     lstms: list[tuple[int, int]] = field(default_factory=list)
+    merged: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     loops: int = 0
 
     def place(self, operand: Operand) -> tuple[Operand, int]:

@@ -53,16 +53,20 @@ def inputs(args: argparse.Namespace, interpreter: Interpreter) -> dict[str, Arra
     return random_inputs(details, args.random) | load_inputs(args.input, details)
 
 
-def device_arguments(parser: argparse.ArgumentParser, *, cpu: bool = False) -> None:
-    """Take the options of the delegate that are declared with a flag; cpu: also ``--cpu``, in place of a device."""
+def device_arguments(parser: argparse.ArgumentParser, *, cpu: bool = False, several: bool = False) -> None:
+    """Take the options of the delegate that are declared with a flag.
+
+    cpu: also ``--cpu``, in place of a device. several: ``--device`` may be repeated.
+    """
     place = parser.add_mutually_exclusive_group()
     hints = get_type_hints(CLOptions)
     for field in _FLAGS:
-        kind = _kind(hints[field.name])
+        kind, default = _kind(hints[field.name]), field.default
         group = place if field.name == "device" else parser
-        group.add_argument(
-            field.metadata["flag"], dest=field.name, default=field.default, help=field.metadata["help"], **kind
-        )
+        if several and field.name == "device":
+            kind, default = kind | {"action": "append"}, []
+        flag, text = field.metadata["flag"], field.metadata["help"]
+        group.add_argument(flag, dest=field.name, default=default, help=text, **kind)
     if cpu:
         place.add_argument("--cpu", action="store_true", help="run the numpy reference, without a delegate")
         parser.add_argument("--require-device", action="store_true", help="fail unless the device takes every node")
@@ -128,6 +132,10 @@ class Bar:
 
     def __call__(self) -> None:
         self.bar.advance(self.task)
+
+    def now(self, doing: str) -> None:
+        """Say what is being done."""
+        self.bar.update(self.task, description=doing)
 
     def building(self, step: BuildStep) -> None:
         """Say what is being compiled."""

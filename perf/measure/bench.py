@@ -1,20 +1,17 @@
 """The speed of a model: litecl alone or in turns with LiteRT, and where its time goes."""
 
-import os
 import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from litecl.delegate import CLDelegate, DelegationReport
+from litecl.delegate import DelegationReport
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
-from litecl.interpreter.run.executor import Listener
+from litecl.perf.measure.contenders import PEERS, Contender, cores, litecl, start
 from litecl.perf.measure.feeds import Runtime, difference, outputs_of, prepare, steps
-from litecl.perf.measure.timing import Stats, Tick, elapsed_ms, in_turns, no_tick
+from litecl.perf.measure.timing import Stats, Tick, in_turns, no_tick
 from litecl.perf.measure.trace import HostRow, Trace
 
 
@@ -108,11 +105,12 @@ def bench(content: bytes, inputs: Mapping[str, Array], options: BenchOptions, ti
 
     Outputs are compared after the first invoke and after the last, when variable tensors have gone the same way.
     """
-    contenders = [_start("litecl", options.num_threads, lambda: _litecl(content, options), inputs)]
+    ours = partial(litecl, content, options.delegate, cpu=options.cpu)
+    contenders = [start("litecl", options.num_threads, ours, inputs)]
     if options.against is not None:
         threads = cores() if options.num_threads is None else options.num_threads
         load = PEERS[options.against]
-        contenders.append(_start(options.against, threads, lambda: load(content, threads), inputs))
+        contenders.append(start(options.against, threads, lambda: load(content, threads), inputs))
     differences = [_compare(contenders)]
     invokes = [contender.runtime.invoke for contender in contenders]
     in_turns(invokes, options.warmup, tick=tick)
@@ -133,7 +131,7 @@ def profile(
 ) -> Profile:
     """Takes device times from events and host times from a trace, over ``runs`` invokes after one to warm up."""
     trace = Trace()
-    runtime = _litecl(content, options, profile=True, listeners=[trace])
+    runtime = litecl(content, {**options.delegate, "profile": True}, cpu=options.cpu, listeners=[trace])
     prepare(runtime, inputs)
     runtime.invoke()
     trace.clear()
@@ -146,66 +144,12 @@ def profile(
     return Profile(runs, _kernels(reports), trace.rows)
 
 
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@dataclass(frozen=True, eq=False)
-class _Contender:
-    """A runtime that has run once."""
-
-    name: str
-    num_threads: int | None
-    runtime: Runtime
-    prepare_ms: float
-    first_ms: float
-
-
-def _start(name: str, num_threads: int | None, load: Callable[[], Runtime], inputs: Mapping[str, Array]) -> _Contender:
-    """Loads, prepares and runs once. Raises LiteclError where the runtime cannot run the model."""
-    start_s = time.perf_counter()
-    try:
-        runtime = load()
-        prepare(runtime, inputs)
-        prepare_ms = (time.perf_counter() - start_s) * 1e3
-        return _Contender(name, num_threads, runtime, prepare_ms, elapsed_ms(runtime.invoke))
-    except LiteclError:
-        raise
-    except (ValueError, RuntimeError) as error:  # LiteRT's errors
-        raise LiteclError(f"{name} cannot run the model: {error}") from error
-
-
-def _litecl(
-    content: bytes, options: BenchOptions, *, profile: bool = False, listeners: Sequence[Listener] = ()
-) -> Interpreter:
-    delegates = [] if options.cpu else [CLDelegate(**options.delegate, profile=profile)]
-    return Interpreter(model_content=content, delegates=delegates, listeners=listeners)
-
-
-def _litert(content: bytes, num_threads: int, resolver: str = "AUTO") -> Runtime:
-    try:
-        from ai_edge_litert.interpreter import Interpreter as LiteRt
-        from ai_edge_litert.interpreter import OpResolverType
-    except ModuleNotFoundError as error:
-        raise LiteclError("comparing with LiteRT needs its package: pip install ai-edge-litert") from error
-    kernels = OpResolverType[resolver]
-    runtime: Runtime = LiteRt(model_content=content, num_threads=num_threads, experimental_op_resolver_type=kernels)
-    return runtime
-
-
-PEERS: dict[str, Callable[[bytes, int], Runtime]] = {
-    "litert": _litert,
-    "litert-reference": partial(_litert, resolver="BUILTIN_REF"),
-}
-
-
-def _compare(contenders: Sequence[_Contender]) -> float:
+def _compare(contenders: Sequence[Contender]) -> float:
     ours, *theirs = [outputs_of(contender.runtime) for contender in contenders]
     return max((difference(ours, expected) for expected in theirs), default=0.0)
 
 
-def _steps(contenders: Sequence[_Contender]) -> int | None:
+def _steps(contenders: Sequence[Contender]) -> int | None:
     ours, *theirs = [outputs_of(contender.runtime) for contender in contenders]
     return steps(contenders[0].runtime.get_output_details(), ours, theirs[0]) if theirs else None
 

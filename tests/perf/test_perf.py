@@ -20,7 +20,8 @@ from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.schema import TensorType
 from litecl.perf.cli.tables import size, to_json
 from litecl.perf.compare import reference
-from litecl.perf.measure.bench import PEERS, BenchOptions, bench, profile
+from litecl.perf.measure.bench import BenchOptions, bench, profile
+from litecl.perf.measure.contenders import PEERS
 from litecl.perf.measure.feeds import (
     Runtime,
     difference,

@@ -23,7 +23,8 @@ from litecl.perf.cli.command import (
     require_device,
 )
 from litecl.perf.cli.tables import report_data, table, titled
-from litecl.perf.measure.bench import PEERS, BenchOptions, BenchResult, Profile, bench, profile
+from litecl.perf.measure.bench import BenchOptions, BenchResult, Profile, bench, profile
+from litecl.perf.measure.contenders import PEERS
 from litecl.perf.measure.environment import header, named
 
 HELP = "measure how long a model takes"
