@@ -89,6 +89,7 @@ class CLDelegation:
             failures=tuple(self.failures),
             passed_over=tuple(self.passed_over),
             phases=dict(self._phases),
+            copies=tuple(row for program in self._programs.values() for row in program.copies),
         )
 
     def _detailed(self) -> tuple[NodeRow, ...]:

@@ -116,7 +116,7 @@ class LaunchTime:
 
 @dataclass(frozen=True)
 class KernelRow:
-    """Device time of one launch in the last invoke, from its event (only with ``profile=True``).
+    """Device time of one launch in the last invoke (only with ``profile=True``).
 
     queued_ms, start_ms, runs: those of its ``LaunchTime``. size_bytes: of the memory that the launch is given.
     """
@@ -132,6 +132,20 @@ class KernelRow:
     start_ms: float = 0.0
     size_bytes: int = 0
     runs: int = 1
+
+
+@dataclass(frozen=True)
+class CopyRow:
+    """A copy of a region's inputs to the device, or of its outputs back, with the wait for them (``profile=True``).
+
+    start_ms: since the region began to run, on the host.
+    """
+
+    partition: int
+    to: str
+    start_ms: float
+    duration_ms: float
+    size_bytes: int
 
 
 @dataclass
@@ -160,7 +174,8 @@ class DelegationReport:
     """Rows for every node and partition, and what the last invoke cost.
 
     build_s: seconds spent building programs and packing weights. cache_hits: programs loaded from the binary cache.
-    phases: what ``build_s`` consists of, in seconds by name (``delegate/progress.py``).
+    phases: what ``build_s`` consists of, in seconds by name (``delegate/progress.py``). kernels, copies: of the last
+    invoke, where times are taken.
     failures: device failures that sent a region, or the whole model, back to the CPU. passed_over: devices that were
     not used because they cannot be, with the reason. ``warnings`` sums up all that did not go as it was meant to.
     """
@@ -175,6 +190,7 @@ class DelegationReport:
     failures: tuple[str, ...] = ()
     passed_over: tuple[str, ...] = ()
     phases: Mapping[str, float] = field(default_factory=dict)
+    copies: tuple[CopyRow, ...] = ()
 
     @classmethod
     def of(cls, interpreter: Any) -> Self:

@@ -12,7 +12,9 @@
 // work-items it hands out a ticket for each, and the workers that wait for the block help. Tickets are numbered through
 // from the first launch to the last, so a worker that looks up late finds none left of the launch that it looked at.
 // Macros: FUNCTIONS(F), which expands to F(number, name) for every function that is called, stands before this file;
-// LITECL_SOLO, for a device that runs one work-group at a time: then nothing is counted.
+// LITECL_SOLO, for a device that runs one work-group at a time: then nothing is counted; LITECL_TIMED, for a program that
+// takes the times of its own steps: of the entries that one worker walks through in times, of launches that all come to
+// in stamps, a row for every worker with the time at which it began and those at which it found each to be done.
 #include "common.h"
 #include <Control>
 #include <Count>
@@ -21,8 +23,17 @@
 #include <Shift>
 #include <RegionSize>
 
+#ifdef LITECL_TIMED
+#include "clock.h"
+#include <StepTime>
+#define TIMED(statement) statement
+#else
+#define TIMED(statement)
+#endif
+
 #define PATIENCE 2000
 #define LINE (REGION_SIZE_LINE_BYTES / 4)  // ints in a cache line
+#define COMMA ,
 
 #define PROTOTYPE(number, name) CALLER(name);
 FUNCTIONS(PROTOTYPE)
@@ -34,6 +45,7 @@ typedef struct {
     __global ulong *shifts;
     __global int *counts;
     __global volatile int *launch;
+    TIMED(__global StepTime *times;)
 } Region;
 
 #define CASE(number, name) \
@@ -128,8 +140,22 @@ static bool holds(const Region *r, const ulong arg) {
     return *PLACE(arg);
 }
 
+#ifdef LITECL_TIMED
+// Charges an entry with the time since then; what time it is now.
+static long charge(const Region *r, const int entry, const long since) {
+    __global StepTime *time = r->times + entry;
+    const long now = CLOCK();
+    if (!time->runs) time->first = since;
+    time->cycles += now - since;
+    ++time->runs;
+    return now;
+}
+#endif
+
 static void walk(const Region *r, int at, const int end) {
+    TIMED(long since = CLOCK();)
     while (at < end) {
+        TIMED(const int entry = at;)
         __global const Entry *work = r->works + at;
         ++at;
         switch (work->code) {
@@ -148,19 +174,22 @@ static void walk(const Region *r, int at, const int end) {
                 break;
             default: run_all(r, work);
         }
+        TIMED(since = charge(r, entry, since);)
     }
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void run(__global uchar *arena, __global uchar *constants, __global const Entry *works, __global const ulong *args,
-         __global ulong *shifts, __global int *counts, __global volatile int *progress, const int count) {
-    const Region region = {(ulong)arena, works, args, shifts, counts, progress};
+         __global ulong *shifts, __global int *counts, __global volatile int *progress, const int count
+         TIMED(COMMA __global StepTime *times COMMA __global long *stamps)) {
+    const Region region = {(ulong)arena, works, args, shifts, counts, progress TIMED(COMMA times)};
     shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;  // every worker writes the same
 #ifdef LITECL_SOLO
     walk(&region, 0, count);
 #else
     const int worker = get_group_id(0), workers = get_num_groups(0);
     progress += LAUNCH_LINES * LINE;
+    TIMED(__global long *stamp = stamps + worker * (works[count - 1].place + 2); *stamp = CLOCK();)
     for (int at = 0, next; at < count; at = next) {
         __global const Entry *work = works + at;
         const bool is_block = work->code == CONTROL_BLOCK;
@@ -183,6 +212,7 @@ void run(__global uchar *arena, __global uchar *constants, __global const Entry 
             pause_worker(waited);
         }
         mem_fence(CLK_GLOBAL_MEM_FENCE);
+        TIMED(*++stamp = CLOCK();)
     }
 #endif
 }

@@ -5,6 +5,7 @@ a time may run it, while others run other regions. What waits for the device let
 """
 
 import threading
+import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -17,7 +18,7 @@ from litecl.delegate.backend.protocols import Device
 from litecl.delegate.backend.states import DeviceState
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.plan.plan import Plan
-from litecl.delegate.report import Counters, KernelRow
+from litecl.delegate.report import CopyRow, Counters, KernelRow
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.run.variables import Variables
@@ -37,6 +38,8 @@ class Program:
         self.needs_threads = device.needs_threads
         self._device = device
         self._saved = False
+        self._timed = options.profile
+        self.copies: list[CopyRow] = []  # of the last run, if times are taken
         fork.register(self)
         with self.lock:
             self._execution = device.bind(plan, options)
@@ -79,6 +82,8 @@ class Program:
         try:
             if not self._saved:
                 self._device.check()
+            if self._timed:
+                return self._run_timed(inputs, variables, keys, counters)
             self._upload(inputs, counters)
             if keys:
                 self._restore(variables, keys, counters)
@@ -86,6 +91,28 @@ class Program:
             return self._download(counters)
         except BaseException as error:
             self._abandon(error)
+
+    def _run_timed(
+        self, inputs: Sequence[Array], variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters
+    ) -> list[Array]:
+        """Do the same, and note how long copies took."""
+        start_s, sent, received = time.perf_counter(), counters.bytes_to_device, counters.bytes_to_host
+        self._upload(inputs, counters)
+        if keys:
+            self._restore(variables, keys, counters)
+        copied_s = time.perf_counter()
+        self._execution.run(counters)
+        queued_s = time.perf_counter()
+        outputs = self._download(counters)
+        end_s = time.perf_counter()
+        rows = (
+            ("device", start_s, copied_s, counters.bytes_to_device - sent),
+            ("host", queued_s, end_s, counters.bytes_to_host - received),
+        )
+        self.copies = [
+            CopyRow(self.partition, to, (a - start_s) * 1e3, (b - a) * 1e3, copied) for to, a, b, copied in rows
+        ]
+        return outputs
 
     def in_place(
         self,

@@ -74,9 +74,13 @@ class Programs:
         except cl.Error as error:
             raise typed(error, f"{name}.cl: making kernel {entry!r}", KernelBuildError) from error
 
-    def region_kernel(self, region: RegionProgram, *, solo: bool) -> Any:
-        """A new kernel object that runs a whole region (region.cl). Raises KernelBuildError with the build log."""
-        macros = {**self._macros, "LITECL_REGION": 1, **({"LITECL_SOLO": 1} if solo else {})}
+    def region_kernel(self, region: RegionProgram, *, solo: bool, timed: bool = False) -> Any:
+        """A new kernel object that runs a whole region (region.cl). Raises KernelBuildError with the build log.
+
+        timed: takes the times of its steps, which makes it another program than without.
+        """
+        asked = {"LITECL_SOLO": solo, "LITECL_TIMED": timed}
+        macros = {**self._macros, "LITECL_REGION": 1, **{name: 1 for name, given in asked.items() if given}}
         main = region.functions_macro + _source("region.cl"), render(macros)
         files = [*(self._part(variant, callers) for variant, callers in region.variants.items()), main]
         key = self._key("region", *(text for source, options in files for text in (source, *options)))

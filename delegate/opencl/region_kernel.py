@@ -12,6 +12,7 @@ from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel, may_be_short
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
 from litecl.delegate.opencl.memory import Memory
+from litecl.delegate.opencl.step_times import StepTimes
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_program import region_program
 from litecl.delegate.plan.region_tables import Count, Entry, LaunchLine, RegionSize, Shift
@@ -34,8 +35,10 @@ class RegionKernel:
         self._plan, self._device, self._most = plan, device, most_iterations
         self._limited_loops = bool(plan.loops) and most_iterations is not None
         units = device.target.compute_units
-        kernel = device.programs.region_kernel(program, solo=units == 1)
+        kernel = device.programs.region_kernel(program, solo=units == 1, timed=device.profile)
         self._groups = 1 if units == 1 else units * _GROUPS_PER_UNIT
+        self._step_times = StepTimes(program, device, self._groups) if device.profile else None
+        self._event: Any = None
         self._progress_bytes = RegionSize.LINE_BYTES * (len(LaunchLine) + (self._groups + 1) * program.places)
         self._progress = device.buffer(self._progress_bytes)
         entries = packed(Entry, program.works)
@@ -43,6 +46,7 @@ class RegionKernel:
         self._prepare_counts()
         tables.append(self._counts_buffer)
         arguments = [memory.arena, memory.constants, *tables, self._progress, np.int32(len(program.works))]
+        arguments += [] if self._step_times is None else self._step_times.arguments
         self._kernel = BoundKernel(
             device.queue, kernel, arguments, (self._groups,), (1,), may_be_short=may_be_short(plan)
         )
@@ -52,7 +56,11 @@ class RegionKernel:
         try:
             if self._groups > 1:
                 cl.enqueue_fill_buffer(self._device.queue, self._progress, np.int32(0), 0, self._progress_bytes)
-            self._kernel.enqueue()
+            if self._step_times is None:
+                self._kernel.enqueue()
+            else:
+                self._step_times.clear()
+                self._event = self._kernel.enqueue_with_event()
             counters.kernel_launches += 1
             if self._limited_loops:
                 self._read_counts(counters)
@@ -63,7 +71,7 @@ class RegionKernel:
     @property
     def at_once(self) -> Callable[[], None] | None:
         """Return what runs the region, where queueing a kernel runs it and the host sees how often loops have run."""
-        if self._groups > 1 or self._device.needs_threads or not self._shares_counts:
+        if self._groups > 1 or self._device.needs_threads or not self._shares_counts or self._step_times is not None:
             return None
         return self._run_at_once if self._limited_loops else self._kernel.run_at_once
 
@@ -76,8 +84,10 @@ class RegionKernel:
         return "in the region's kernel"
 
     def times(self) -> list[tuple[Work, LaunchTime]]:
-        """Return nothing: a region in one kernel has no times of its parts."""
-        return []
+        """Return the times that the kernel has taken of its steps; none unless it was asked to."""
+        if self._step_times is None or self._event is None:
+            return []
+        return self._step_times.read(self._event)
 
     def _prepare_counts(self) -> None:
         """Make the memory in which loops are counted, which the host sees in place or reads by a copy."""

@@ -28,6 +28,7 @@ from litecl.delegate.plan.region_tables import (
     LoopFlag,
     RegionSize,
     Shift,
+    StepTime,
 )
 from litecl.delegate.quantized.integers import Scale, StageRow, WideRow
 from litecl.delegate.recurrent.lstm_cell import Gate, Peephole, Recurrence
@@ -43,7 +44,17 @@ class Peak(IntEnum):
 
 RECORDS: tuple[type, ...] = (
     *(Axis, Begin, Between, ChainStep, Convolution, Depthwise, Entry, Gather, Geometry, HybridConvolution, LinearSum),
-    *(Place, QuantizedConvolution, QuantizedDepthwise, Recurrence, Scale, ScaledPair, Winograd, WordDepthwise),
+    *(
+        Place,
+        QuantizedConvolution,
+        QuantizedDepthwise,
+        Recurrence,
+        Scale,
+        ScaledPair,
+        StepTime,
+        Winograd,
+        WordDepthwise,
+    ),
 )
 CODES: tuple[type, ...] = (
     *(BranchFlag, ChainArray, Control, Count, Gate, GatherSize, HybridRow, LaunchLine, LoopFlag, Peak, Peephole),

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
+import numpy as np
+
 
 class Control(IntEnum):
     """Codes of entries that are no launches. The codes of launches are the numbers of their functions.
@@ -40,6 +42,15 @@ class Entry:
     times: int = 0
     first_arg: int = 0
     place: int = 0
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """The times of an entry, by the processor's counter: when it first began, cycles in all, and how often it ran."""
+
+    first: np.int64
+    cycles: np.int64
+    runs: np.int64
 
 
 class LaunchLine(IntEnum):

@@ -10,7 +10,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array
 from litecl.perf.measure.feeds import Runtime, difference, outputs_of, prepare, steps
-from litecl.perf.report.document import Accuracy, Difference, Place, Tensor
+from litecl.perf.report.facts import Accuracy, Difference, Place, Tensor
 
 TOLERANCE = 1e-4
 _ROUNDED_OTHERWISE = 1  # steps by which LiteRT's default kernels may be off

@@ -6,7 +6,7 @@ from litecl.delegate.cl_op import Const, Operand
 from litecl.delegate.plan.memory import Usage
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.report import PartitionRow
-from litecl.perf.report.document import Block, Place, RegionFacts
+from litecl.perf.report.facts import Block, Place, RegionFacts
 
 _PACKED, _AS_IS = "packed copies and tables", "as in the model"
 

@@ -7,7 +7,7 @@ from typing import Any
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.reader import read
 from litecl.perf.measure.summary import summarize
-from litecl.perf.report.document import ModelFacts, Signature, Tensor
+from litecl.perf.report.facts import ModelFacts, Signature, Tensor
 
 
 def model_of(name: str, content: bytes, values: str) -> ModelFacts:

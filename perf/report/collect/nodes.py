@@ -10,7 +10,7 @@ from litecl.perf.measure.timeline import Span
 from litecl.perf.measure.trace import Trace
 from litecl.perf.report.collect.advice import lift
 from litecl.perf.report.collect.watched import Watched
-from litecl.perf.report.document import LaunchFacts, Merged, NodeFacts, Place, Refused, Tensor
+from litecl.perf.report.facts import LaunchFacts, Merged, NodeFacts, Place, Refused, Tensor
 
 
 def on_host(watched: Watched, invokes: Sequence[Sequence[Span]]) -> tuple[dict[Place, float], dict[int, float]]:

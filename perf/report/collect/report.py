@@ -18,7 +18,8 @@ from litecl.perf.report.collect.accuracy import first_departure, layers_accuracy
 from litecl.perf.report.collect.model import model_of
 from litecl.perf.report.collect.run import Beside, Prepared, prepared, run_of
 from litecl.perf.report.collect.start import starts
-from litecl.perf.report.document import Accuracy, Latency, Report, Run
+from litecl.perf.report.document import Report, Run
+from litecl.perf.report.facts import Accuracy, Latency
 
 _PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 _REFERENCE = "litecl's reference"

@@ -18,7 +18,8 @@ from litecl.perf.report.collect.timeline import timeline_of
 from litecl.perf.report.collect.verdict import verdict
 from litecl.perf.report.collect.watched import Watched
 from litecl.perf.report.collect.works import launches_of, operators_of
-from litecl.perf.report.document import Accuracy, Latency, ProfileFacts, Roofs, Run, Start
+from litecl.perf.report.document import ProfileFacts, Run
+from litecl.perf.report.facts import Accuracy, Latency, Roofs, Start
 
 _RUNS = 15  # with times, and as many without
 
@@ -61,7 +62,7 @@ def run_of(content: bytes, inputs: Mapping[str, Array], one: Prepared, beside: B
     plain_spans = [one.watched.invoke()[0] for _ in range(_RUNS)]
     invokes = [timed.invoke() for _ in range(_RUNS)]
     median = sorted(invokes, key=lambda invoke: _invoke_ms(invoke[0]))[_RUNS // 2]
-    report, roofs, kernels = one.report, _roofs(one.watched), [rows for _, rows in invokes]
+    report, roofs, kernels = one.report, _roofs(one.watched), [told.kernels for _, told in invokes]
     ops = {(row.subgraph, row.node): row.op for row in report.nodes}
     on_cpu, _ = on_host(one.watched, plain_spans)
     device_ms, cpu_ms = _device_ms(kernels, ops), sum(on_cpu.values())

@@ -13,7 +13,7 @@ from typing import Any
 
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
-from litecl.perf.report.document import Phase, Start
+from litecl.perf.report.facts import Phase, Start
 
 _COMMAND = [sys.executable, "-c", "from litecl.perf.report.collect.start import child; child()"]
 _FOLDERS = {"cache_dir": "litecl", "POCL_CACHE_DIR": "pocl"}

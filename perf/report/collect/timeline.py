@@ -3,17 +3,20 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from litecl.delegate.report import KernelRow
+from litecl.delegate.report import CopyRow, DelegationReport, KernelRow
 from litecl.delegate.report_details import kernel_name
 from litecl.perf.measure.timeline import Span as HostSpan
 from litecl.perf.report.collect.watched import Watched
-from litecl.perf.report.document import Place, Span
+from litecl.perf.report.facts import Place, Span
 
 
 def timeline_of(
-    watched: Watched, ops: Mapping[Place, str], spans: Sequence[HostSpan], kernels: Sequence[KernelRow]
+    watched: Watched, ops: Mapping[Place, str], spans: Sequence[HostSpan], report: DelegationReport
 ) -> tuple[Span, ...]:
-    """Return the spans of an invoke, from the beginning of its first node on. ops: the operator of each node."""
+    """Return the spans of an invoke, from the beginning of its first node on.
+
+    ops: the operator of each node. report: of the invoke, with times of copies and launches.
+    """
     if not spans:
         return ()
     zero_s = min(span.start_s for span in spans)
@@ -22,11 +25,20 @@ def timeline_of(
         number = watched.region_of(span)
         name = span.op if number is None else f"region {number}"
         note = f"{within} nodes within" if within else ""
-        start_ms = (span.start_s - zero_s) * 1e3
+        start_ms = queued_ms = (span.start_s - zero_s) * 1e3
         op = span.op if number is None else ""
         found.append(Span("host", name, op, start_ms, (span.end_s - span.start_s) * 1e3, note=note))
-        found += _launches([k for k in kernels if k.partition == number], start_ms, span.subgraph, ops)
+        for copy in (row for row in report.copies if row.partition == number):
+            begin_ms = start_ms + copy.start_ms
+            found.append(Span("copies", f"to {copy.to}", "", begin_ms, copy.duration_ms, note=_bytes(copy)))
+            queued_ms = queued_ms if copy.to == "host" else begin_ms + copy.duration_ms
+        kernels = [k for k in report.kernels if k.partition == number and k.runs]
+        found += _launches(kernels, queued_ms, span.subgraph, ops)
     return tuple(found)
+
+
+def _bytes(copy: CopyRow) -> str:
+    return f"{copy.size_bytes} bytes" + (", and the wait for the device" if copy.to == "host" else "")
 
 
 def _outermost(spans: Sequence[HostSpan]) -> list[tuple[HostSpan, int]]:

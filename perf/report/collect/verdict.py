@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from litecl.perf.report.document import Accuracy, Latency, NodeFacts, Refused
+from litecl.perf.report.facts import Accuracy, Latency, NodeFacts, Refused
 
 _ALIKE = 0.03  # times that differ by less count as the same
 _NAMED = 3  # operators in a sentence

@@ -6,12 +6,11 @@ from typing import Any
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.delegation import CLDelegation
 from litecl.delegate.region import REGION
-from litecl.delegate.report import KernelRow
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Model, Node, TensorSpec
 from litecl.perf.measure.feeds import prepare
 from litecl.perf.measure.timeline import Span, Timeline
-from litecl.perf.report.document import Place
+from litecl.perf.report.facts import Place
 
 
 class Watched:
@@ -30,11 +29,11 @@ class Watched:
         self.delegation = self._delegate.apply(model, specs, preserve_all_tensors=preserve_all_tensors)
         return self.delegation
 
-    def invoke(self) -> tuple[list[Span], tuple[KernelRow, ...]]:
-        """Run the model; return when its nodes ran on the host, and its launches on the device."""
+    def invoke(self) -> tuple[list[Span], DelegationReport]:
+        """Run the model; return when its nodes ran on the host, and the report, with its launches on the device."""
         self._timeline.spans.clear()
         self.interpreter.invoke()
-        return list(self._timeline.spans), self.report().kernels
+        return list(self._timeline.spans), self.report()
 
     def report(self) -> DelegationReport:
         """Return the delegation report."""

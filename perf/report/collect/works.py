@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from litecl.delegate.report import KernelRow, NodeRow
 from litecl.delegate.report_details import kernel_name
-from litecl.perf.report.document import LaunchFacts, OperatorFacts, Place, Roofs, Work
+from litecl.perf.report.facts import LaunchFacts, OperatorFacts, Place, Roofs, Work
 
 
 @dataclass(frozen=True)
