@@ -34,8 +34,9 @@ class CLDelegate(CLOptions):
         (subgraph, node) pairs.
     cache_dir: where program binaries and tunings are kept: "auto" is ``~/.cache/litecl``, None keeps none.
     tuning: None takes what ``litecl devices --tuning`` has measured on the device, or else the defaults.
-    profile: take device times of every launch, within a region's kernel where that can tell. strict: raise DelegateError where the device fails, instead of
-        leaving the region to the CPU, or to a queue where it cannot be linked. Refusing an operator is no failure.
+    profile: take device times of every launch, within a region's kernel where that can tell. strict: raise
+        DelegateError where the device fails, instead of leaving the region to the CPU, or to a queue where it cannot be
+        linked. Refusing an operator is no failure.
     max_loop_iterations: of a WHILE on the device each time it runs; one that goes on raises ModelError, and variables
         are as they were before. None lets it go on. On a CPU device a loop runs within one kernel, which nothing
         interrupts; queued loops, as on a GPU, hear Ctrl-C. queue_loops: queue them on a CPU device too.

@@ -45,7 +45,7 @@ typedef struct {
     __global ulong *shifts;
     __global int *counts;
     __global volatile int *launch;
-    TIMED(__global StepTime *times;)
+    TIMED(__global long *times;)
 } Region;
 
 #define CASE(number, name) \
@@ -143,11 +143,10 @@ static bool holds(const Region *r, const ulong arg) {
 #ifdef LITECL_TIMED
 // Charges an entry with the time since then; what time it is now.
 static long charge(const Region *r, const int entry, const long since) {
-    __global StepTime *time = r->times + entry;
+    __global long *time = r->times + entry * STEP_TIMES;
     const long now = CLOCK();
-    if (!time->runs) time->first = since;
-    time->cycles += now - since;
-    ++time->runs;
+    if (!time[STEP_TIME_RUNS]++) time[STEP_TIME_FIRST] = since;
+    time[STEP_TIME_CYCLES] += now - since;
     return now;
 }
 #endif
@@ -181,7 +180,7 @@ static void walk(const Region *r, int at, const int end) {
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void run(__global uchar *arena, __global uchar *constants, __global const Entry *works, __global const ulong *args,
          __global ulong *shifts, __global int *counts, __global volatile int *progress, const int count
-         TIMED(COMMA __global StepTime *times COMMA __global long *stamps)) {
+         TIMED(COMMA __global long *times COMMA __global long *stamps)) {
     const Region region = {(ulong)arena, works, args, shifts, counts, progress TIMED(COMMA times)};
     shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;  // every worker writes the same
 #ifdef LITECL_SOLO

@@ -145,6 +145,7 @@ class Program:
                 self.run([view for view in self._views if view is not None], variables, keys, counters)
                 cost.kernel_launches, cost.host_syncs = counters.kernel_launches, counters.host_syncs
                 return values
+            self.copies = []
             with self.lock:
                 try:
                     if keys:

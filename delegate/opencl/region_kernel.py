@@ -56,11 +56,11 @@ class RegionKernel:
         try:
             if self._groups > 1:
                 cl.enqueue_fill_buffer(self._device.queue, self._progress, np.int32(0), 0, self._progress_bytes)
-            if self._step_times is None:
-                self._kernel.enqueue()
-            else:
+            if self._step_times is not None:
                 self._step_times.clear()
                 self._event = self._kernel.enqueue_with_event()
+            else:
+                self._kernel.enqueue()
             counters.kernel_launches += 1
             if self._limited_loops:
                 self._read_counts(counters)
@@ -71,13 +71,18 @@ class RegionKernel:
     @property
     def at_once(self) -> Callable[[], None] | None:
         """Return what runs the region, where queueing a kernel runs it and the host sees how often loops have run."""
-        if self._groups > 1 or self._device.needs_threads or not self._shares_counts or self._step_times is not None:
+        if self._groups > 1 or self._device.needs_threads or not self._shares_counts:
             return None
-        return self._run_at_once if self._limited_loops else self._kernel.run_at_once
+        alone = not self._limited_loops and self._step_times is None
+        return self._kernel.run_at_once if alone else self._run_at_once
 
     def _run_at_once(self) -> None:
+        if self._step_times is not None:
+            self._step_times.clear()
+            self._event = None
         self._kernel.run_at_once()
-        self._check()
+        if self._limited_loops:
+            self._check()
 
     def loop(self, loop: Loop) -> str:
         """Say how a loop runs."""
@@ -85,7 +90,7 @@ class RegionKernel:
 
     def times(self) -> list[tuple[Work, LaunchTime]]:
         """Return the times that the kernel has taken of its steps; none unless it was asked to."""
-        if self._step_times is None or self._event is None:
+        if self._step_times is None:
             return []
         return self._step_times.read(self._event)
 

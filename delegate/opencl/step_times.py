@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from litecl.delegate.kit.shared import dtype_of
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel
 from litecl.delegate.plan.region_program import RegionProgram
@@ -25,30 +24,38 @@ class StepTimes:
 
     def __init__(self, program: RegionProgram, device: Device, workers: int) -> None:
         self._program, self._device = program, device
-        entries, stamps = max(1, len(program.works)), workers * (program.places + 1)
-        self._times = np.zeros(entries, dtype_of(StepTime))
+        self._times = np.zeros((max(1, len(program.works)), len(StepTime)), np.int64)
         self._stamps = np.zeros((workers, program.places + 1), np.int64)
         self._solo = workers == 1
-        self.arguments = [device.buffer(self._times.nbytes), device.buffer(8 * stamps)]
+        memory = [device.shared_buffer(array.nbytes) for array in (self._times, self._stamps)]
+        self.arguments = [buffer for buffer, _ in memory]
+        self._shared = [view for _, view in memory if view is not None]
 
     def clear(self) -> None:
-        """Queue what sets all times to zero."""
+        """Set all times to zero, while nothing is under way."""
+        if self._shared:
+            for view in self._shared:
+                view.fill(0)
+            return
         for buffer, array in zip(self.arguments, (self._times, self._stamps), strict=True):
             cl.enqueue_fill_buffer(self._device.queue, buffer, np.int32(0), 0, array.nbytes)
 
-    def read(self, event: Any) -> list[tuple[Work, LaunchTime]]:
-        """Return the times of launches in the last run, in the order of the table. event: of the kernel."""
+    def read(self, event: Any = None) -> list[tuple[Work, LaunchTime]]:
+        """Return the times of launches in the last run, in the order of the table. event: of the kernel, if queued."""
         for buffer, array in zip(self.arguments, (self._times, self._stamps), strict=True):
             cl.enqueue_copy(self._device.queue, array, buffer, is_blocking=True)
+        runs = self._times[:, StepTime.RUNS]
+        if not runs.any() and not self._stamps.any():
+            return []
         ms = cycle_s(self._device) * 1e3
-        queued_ms = (event.profile.start - event.profile.queued) * 1e-6
+        queued_ms = 0.0 if event is None else (event.profile.start - event.profile.queued) * 1e-6
         ends = self._ends()
-        begin = self._times["first"][self._times["runs"] > 0].min(initial=ends[0] or np.iinfo(np.int64).max)
+        begin = self._times[runs > 0, StepTime.FIRST].min(initial=ends[0] or np.iinfo(np.int64).max)
         found = []
         for position, work in self._program.launches.items():
-            first, cycles, runs = self._step(position, ends)
-            start_ms = queued_ms + max(0, first - int(begin)) * ms if runs else 0.0
-            found.append((work, LaunchTime(max(0, cycles) * ms, 0.0, start_ms, runs)))
+            first, cycles, times = self._step(position, ends)
+            start_ms = queued_ms + max(0, first - int(begin)) * ms if times else 0.0
+            found.append((work, LaunchTime(max(0, cycles) * ms, 0.0, start_ms, times)))
         return found
 
     def _ends(self) -> list[int]:
@@ -57,9 +64,10 @@ class StepTimes:
 
     def _step(self, position: int, ends: list[int]) -> tuple[int, int, int]:
         """Return when an entry first began, how many cycles it took, and how often it ran."""
-        entry, place = self._times[position], self._program.works[position].place
+        place = self._program.works[position].place
         if self._solo or not self._is_outermost(position):
-            return int(entry["first"]), int(entry["cycles"]), int(entry["runs"])
+            first, cycles, runs = self._times[position].tolist()
+            return first, cycles, runs
         return ends[place], ends[place + 1] - ends[place], 1
 
     def _is_outermost(self, position: int) -> bool:

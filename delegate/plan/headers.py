@@ -58,7 +58,7 @@ RECORDS: tuple[type, ...] = (
 )
 CODES: tuple[type, ...] = (
     *(BranchFlag, ChainArray, Control, Count, Gate, GatherSize, HybridRow, LaunchLine, LoopFlag, Peak, Peephole),
-    *(RegionSize, Shift, Square, StageRow, StepCode, WideRow),
+    *(RegionSize, Shift, Square, StageRow, StepCode, StepTime, WideRow),
 )
 _BY_NAME = {shared.__name__: shared for shared in (*RECORDS, *CODES)}
 

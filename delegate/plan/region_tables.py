@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
-import numpy as np
-
 
 class Control(IntEnum):
     """Codes of entries that are no launches. The codes of launches are the numbers of their functions.
@@ -44,13 +42,12 @@ class Entry:
     place: int = 0
 
 
-@dataclass(frozen=True)
-class StepTime:
+class StepTime(IntEnum):
     """The times of an entry, by the processor's counter: when it first began, cycles in all, and how often it ran."""
 
-    first: np.int64
-    cycles: np.int64
-    runs: np.int64
+    FIRST = 0
+    CYCLES = 1
+    RUNS = 2
 
 
 class LaunchLine(IntEnum):
