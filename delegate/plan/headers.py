@@ -36,7 +36,7 @@ from litecl.interpreter.errors import KernelBuildError
 
 
 class Peak(IntEnum):
-    """What peak.cl does at once, of which none waits for another: CHAINS of multiply-adds, STREAMS of reads."""
+    """CHAINS: independent multiply-adds in flight in peak.cl; STREAMS: independent reads (``perf/measure/peak.py``)."""
 
     CHAINS = 12
     STREAMS = 8
@@ -65,7 +65,7 @@ _BY_NAME = {shared.__name__: shared for shared in (*RECORDS, *CODES)}
 
 @cache
 def header(name: str) -> str:
-    """Return the OpenCL C of a record or of codes. Raises KernelBuildError where there is none of that name."""
+    """Return the OpenCL C of a record or of codes. Raises KernelBuildError if there is none of that name."""
     if name not in _BY_NAME:
         raise KernelBuildError(f"#include <{name}>: expected one of {', '.join(sorted(_BY_NAME))}")
     return text(_BY_NAME[name])

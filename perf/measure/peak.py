@@ -27,7 +27,7 @@ _FLOAT_BYTES = 4
 
 
 def fma_flops() -> float:
-    """The most float32 operations a second, an addition and a product each, of one CPU core or of a whole GPU."""
+    """Return the most float32 operations a second, an addition and a product each, of one CPU core or a whole GPU."""
     return flops(choose(num_threads=1).open(profile=False, directory=None))
 
 
