@@ -44,17 +44,7 @@ class Peak(IntEnum):
 
 RECORDS: tuple[type, ...] = (
     *(Axis, Begin, Between, ChainStep, Convolution, Depthwise, Entry, Gather, Geometry, HybridConvolution, LinearSum),
-    *(
-        Place,
-        QuantizedConvolution,
-        QuantizedDepthwise,
-        Recurrence,
-        Scale,
-        ScaledPair,
-        StepTime,
-        Winograd,
-        WordDepthwise,
-    ),
+    *(Place, QuantizedConvolution, QuantizedDepthwise, Recurrence, Scale, ScaledPair, Winograd, WordDepthwise),
 )
 CODES: tuple[type, ...] = (
     *(BranchFlag, ChainArray, Control, Count, Gate, GatherSize, HybridRow, LaunchLine, LoopFlag, Peak, Peephole),

@@ -1,7 +1,7 @@
 """Parts that subcommands share: their output, arguments that several of them take, and bars on stderr."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -53,17 +53,17 @@ def inputs(args: argparse.Namespace, interpreter: Interpreter) -> dict[str, Arra
     return random_inputs(details, args.random) | load_inputs(args.input, details)
 
 
-def device_arguments(parser: argparse.ArgumentParser, *, cpu: bool = False, several: bool = False) -> None:
+def device_arguments(parser: argparse.ArgumentParser, *, cpu: bool = False, several: Collection[str] = ()) -> None:
     """Take the options of the delegate that are declared with a flag.
 
-    cpu: also ``--cpu``, in place of a device. several: ``--device`` may be repeated.
+    cpu: also ``--cpu``, in place of a device. several: options whose flags may be repeated.
     """
     place = parser.add_mutually_exclusive_group()
     hints = get_type_hints(CLOptions)
     for field in _FLAGS:
         kind, default = _kind(hints[field.name]), field.default
         group = place if field.name == "device" else parser
-        if several and field.name == "device":
+        if field.name in several:
             kind, default = kind | {"action": "append"}, []
         flag, text = field.metadata["flag"], field.metadata["help"]
         group.add_argument(flag, dest=field.name, default=default, help=text, **kind)

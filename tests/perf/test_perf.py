@@ -175,9 +175,9 @@ def test_bench_measures_in_turns_and_compares() -> None:
     assert (ours.name, theirs.name) == ("litecl", "litert")
     assert len(ticks) == 5
     assert len(ours.stats.times_ms) == len(theirs.stats.times_ms) == 4
-    assert result.comparison is not None
-    assert result.comparison.difference < 1e-5
-    assert result.comparison.median_ratio == pytest.approx(theirs.stats.median_ms / ours.stats.median_ms)
+    (comparison,) = result.comparisons
+    assert comparison.difference < 1e-5
+    assert comparison.median_ratio == pytest.approx(theirs.stats.median_ms / ours.stats.median_ms)
     assert result.report is not None
 
 

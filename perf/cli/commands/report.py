@@ -33,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     model_argument(parser)
     input_arguments(parser)
-    device_arguments(parser, several=True)
+    device_arguments(parser, several=("device",))
     parser.add_argument(
         "-o",
         "--output",

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
-from litecl.perf.measure.contenders import PEERS, Contender, cores, start
+from litecl.perf.measure.bench import BenchOptions, peers
+from litecl.perf.measure.contenders import Contender
 from litecl.perf.measure.doubts import busy, doubts, load, outliers
 from litecl.perf.measure.environment import header
 from litecl.perf.measure.feeds import outputs_of, prepare
@@ -52,10 +52,10 @@ def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doin
     expected = _reference(content, inputs)
     doing("preparing")
     ours = [prepared(content, inputs, {**wanted.delegate, "device": device}) for device in wanted.devices]
-    peers = _peers(content, inputs, wanted)
-    accuracies = [_accuracies(one, expected, peers) for one in ours]
+    beside_us = peers(content, inputs, BenchOptions(wanted.delegate, against=wanted.against))
+    accuracies = [_accuracies(one, expected, beside_us) for one in ours]
     doing("measuring")
-    latencies = _latencies([*(one.contender for one in ours), *peers], wanted)
+    latencies = _latencies([*(one.contender for one in ours), *beside_us], wanted)
     beside = latencies[len(ours) :]
     runs: list[Run] = []
     for one, latency, accuracy in zip(ours, latencies, accuracies, strict=False):
@@ -74,18 +74,10 @@ def _reference(content: bytes, inputs: Mapping[str, Array]) -> list[Array]:
     return outputs_of(reference)
 
 
-def _peers(content: bytes, inputs: Mapping[str, Array], wanted: Wanted) -> list[Contender]:
-    """Start the peer with one thread, and with as many as litecl may take."""
-    if wanted.against is None:
-        return []
-    load_peer, most = PEERS[wanted.against], wanted.delegate.get("num_threads") or cores()
-    return [start(wanted.against, n, partial(load_peer, content, n), inputs) for n in sorted({1, most})]
-
-
-def _accuracies(one: Prepared, expected: Sequence[Array], peers: Sequence[Contender]) -> list[Accuracy]:
+def _accuracies(one: Prepared, expected: Sequence[Array], theirs: Sequence[Contender]) -> list[Accuracy]:
     """Compare outputs of the first invokes: later ones may begin from other states."""
     runtime = one.contender.runtime
-    beside = [outputs_accuracy(p.name, runtime, outputs_of(p.runtime), peer_steps(p.name)) for p in peers[:1]]
+    beside = [outputs_accuracy(p.name, runtime, outputs_of(p.runtime), peer_steps(p.name)) for p in theirs[:1]]
     return [outputs_accuracy(_REFERENCE, runtime, expected), *beside]
 
 
