@@ -1,5 +1,6 @@
 """The page: a report's data through a template, with pictures. One file, which fetches nothing."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -51,12 +52,14 @@ def page(data: Mapping[str, Any]) -> str:
         "colours_of": colours,
         "constants_of": _constants,
         "digits": units.digits,
+        "percent": units.percent,
         "place": place,
         "sections_of": sections,
         "size": units.size,
         "start_parts": _start_parts,
         "start_rows": start_rows,
         "subgraphs_of": _subgraphs,
+        "worst_of": _worst,
     }
     style, script = ((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     return environment.get_template("report.html").render(report=data, style=Markup(style), script=Markup(script))
@@ -120,6 +123,12 @@ def _start_parts(starts: Sequence[Mapping[str, Any]], start: Mapping[str, Any]) 
 
 def _constants(run: Mapping[str, Any]) -> int:
     return sum(size for region in run["regions"] for size in region["constants"].values())
+
+
+def _worst(outputs: Sequence[Mapping[str, Any]]) -> int:
+    """Return which output is the furthest off; one whose difference is not finite counts as that."""
+    far = [math.inf if row["relative"] is None else row["relative"] for row in outputs]
+    return far.index(max(far))
 
 
 def _subgraphs(run: Mapping[str, Any]) -> list[dict[str, int]]:

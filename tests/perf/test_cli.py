@@ -1,9 +1,7 @@
 """The command ``litecl``, run in this process: exit codes, JSON, tables and error messages."""
 
-import csv
 import json
 import sys
-import time
 from pathlib import Path
 from pkgutil import iter_modules
 from types import SimpleNamespace
@@ -151,34 +149,6 @@ def test_bench_against_litert_with_profile(path: Path, capsys: pytest.CaptureFix
     shown = text(capsys, *arguments)
     assert "litert (1 thread) / litecl: median x" in shown
     assert "by operator (per invoke)" in shown
-
-
-def test_bench_of_several_models_devices_and_threads(
-    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    other, table, page, figures = (tmp_path / name for name in ("other.tflite", "b.csv", "b.md", "b.json"))
-    other.write_bytes(path.read_bytes())
-    asked = ["--threads", 1, "--threads", 2, "--against", "litert", "--runs", 3, "--warmup", 0]
-    shown = text(capsys, "bench", path, other, *asked, "-o", table, "-o", page, "-o", figures)
-    rows = list(csv.DictReader(table.open()))
-    expected = [(name, threads) for name in (path.name, other.name) for threads in (("1", "1"), ("2", "1", "2"))]
-    assert [(row["model"], row["threads"]) for row in rows] == [(name, n) for name, ns in expected for n in ns]
-    assert all(0 < float(row["min_ms"]) <= float(row["p5_ms"]) <= float(row["p99_ms"]) for row in rows)
-    assert all(float(row["per_second"]) == pytest.approx(1e3 / float(row["median_ms"])) for row in rows)
-    assert page.read_text().count("\n| ") == len(rows)
-    assert all(name in shown for name in (path.name, other.name, "litert (2 threads) / litecl"))
-    data = json.loads(figures.read_text())
-    assert [len(case["subjects"]) for case in data["cases"]] == [2, 3, 2, 3]
-    assert "expected a benchmark of one model" in failure(capsys, "compare", figures, figures)
-    assert "ends in .csv, .md, .json" in failure(capsys, "bench", path, "-o", "b.txt")
-
-
-def test_bench_goes_on_for_so_many_seconds(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    start_s = time.monotonic()
-    found = data(capsys, "bench", path, "--seconds", 1, "--cpu")
-    assert time.monotonic() - start_s >= 1
-    (subject,) = found["subjects"]
-    assert subject["runs"] > 5
 
 
 def test_a_missing_file_and_a_broken_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,7 +55,9 @@ def test_stats_are_the_order_statistics() -> None:
     assert (stats.min_ms, stats.median_ms, stats.p10_ms, stats.p90_ms) == (1.0, 6.0, 2.0, 10.0)
     told = stats.to_dict()
     assert told.pop("times_ms") == list(stats.times_ms)
-    assert told == {"runs": 11, "median_ms": 6.0, "min_ms": 1.0, "p10_ms": 2.0, "p90_ms": 10.0}
+    percentiles = {"p1_ms": 1.1, "p5_ms": 1.5, "p10_ms": 2.0, "p25_ms": 3.5, "p75_ms": 8.5}
+    percentiles |= {"p90_ms": 10.0, "p95_ms": 10.5, "p99_ms": 10.9}
+    assert told == pytest.approx({"runs": 11, "median_ms": 6.0, "mean_ms": 6.0, "min_ms": 1.0} | percentiles)
 
 
 def test_turns_alternate_and_tick_once_a_round() -> None:

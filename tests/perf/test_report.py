@@ -140,7 +140,9 @@ def test_parts_add_up(data: dict[str, Any]) -> None:
         profile = run["profile"]
         launches = sum(row["work"]["ms"] for row in run["launches"])
         assert math.isclose(launches, profile["device_ms"], rel_tol=1e-9)
-        assert math.isclose(sum(row["work"]["share"] for row in run["operators"]), 1.0, rel_tol=1e-9)
+        whole_ms = launches + profile["cpu_ms"] + profile["rest_ms"]
+        shares = sum(row["work"]["share"] for row in run["operators"]) + profile["rest_ms"] / whole_ms
+        assert math.isclose(shares, 1.0, rel_tol=1e-9)
         assert math.isclose(sum(row["ms"] for row in run["nodes"]), launches + profile["cpu_ms"], rel_tol=1e-9)
         (refused,) = run["refused"]
         assert (refused["ops"], refused["reason"]) == ({"SOFTMAX": 1}, "denied by deny_ops")

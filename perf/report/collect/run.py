@@ -66,7 +66,8 @@ def run_of(content: bytes, inputs: Mapping[str, Array], one: Prepared, beside: B
     ops = {(row.subgraph, row.node): row.op for row in report.nodes}
     on_cpu, _ = on_host(one.watched, plain_spans)
     device_ms, cpu_ms = _device_ms(kernels, ops), sum(on_cpu.values())
-    total_ms = device_ms + cpu_ms
+    invoke_ms = _invoke_ms(median[0])
+    total_ms = max(invoke_ms, device_ms + cpu_ms)
     launches = launches_of(kernels, ops, roofs, total_ms)
     nodes = nodes_of(report, launches, on_cpu, total_ms)
     refused, device = refused_of(nodes), named(report.device)
@@ -81,7 +82,7 @@ def run_of(content: bytes, inputs: Mapping[str, Array], one: Prepared, beside: B
         latency=beside.latency,
         starts=tuple(beside.starts),
         roofs=roofs,
-        profile=_profile(report, timed.report(), _invoke_ms(median[0]), device_ms, cpu_ms),
+        profile=_profile(report, timed.report(), invoke_ms, device_ms, cpu_ms),
         operators=operators_of(launches, report.nodes, on_cpu, total_ms),
         launches=launches,
         nodes=nodes,

@@ -3,9 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from litecl.perf.report.draw.units import ms as _ms
 from litecl.perf.report.facts import Accuracy, Latency, NodeFacts, Refused
 
 _ALIKE = 0.03  # times that differ by less count as the same
+_ROUNDS = ", whose default kernels round otherwise than its reference kernels (--against litert-reference)."
 _NAMED = 3  # operators in a sentence
 
 
@@ -71,11 +73,8 @@ def _outputs(accuracy: Accuracy) -> str:
     worst = max(row.relative for row in accuracy.outputs)
     far = f"{max(quantized)} steps of their quantization" if quantized else f"{worst:.1e} of their magnitude"
     if wrong:
-        return f"{len(wrong)} of {len(accuracy.outputs)} outputs depart from {accuracy.reference}, by up to {far}."
+        words = f"{len(wrong)} of {len(accuracy.outputs)} outputs depart from {accuracy.reference}, by up to {far}"
+        return words + (_ROUNDS if quantized and accuracy.reference == "litert" else ".")
     if not worst:
         return f"Outputs equal those of {accuracy.reference}."
     return f"Outputs agree with {accuracy.reference} to {far}."
-
-
-def _ms(value: float) -> str:
-    return f"{value:.3g} ms" if value < 1000 else f"{value / 1000:.3g} s"

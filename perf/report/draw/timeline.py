@@ -27,7 +27,7 @@ def timeline(spans: Sequence[Mapping[str, Any]], colours: Mapping[str, str]) -> 
     for t in ticks(0, end, 8):
         parts += [
             line(x(t), 0, x(t), height - 20, "grid"),
-            text(x(t), height - 5, units.ms(t) if t else "0", "tick", "middle"),
+            text(x(t), height - 5, units.ms(t) if t else "0", "tick", "end" if x(t) > _WIDTH - 30 else "middle"),
         ]
     for span in spans:
         parts += _span(span, lanes[span["lane"]], x, colours)
