@@ -83,7 +83,7 @@ def _comparison(c: Mapping[str, Any]) -> str:
     if c["steps"] is not None:
         line += f", {c['steps']} steps of its quantization"
     if c["steps"] and c["name"] == "litert":
-        line += " (LiteRT's default kernels round otherwise than its reference: --against litert-reference)"
+        line += " (LiteRT's default kernels round differently from its reference kernels: --against litert-reference)"
     return line
 
 

@@ -1,4 +1,4 @@
-"""``litecl bench``: how long a model takes, and what of it."""
+"""``litecl bench``: how long a model takes, and where the time goes."""
 
 import argparse
 import hashlib
@@ -99,7 +99,7 @@ def _case(
         with progress("profiling", _PROFILE_RUNS) as tick:
             profiled = profile(content, values, options, _PROFILE_RUNS, tick)
     view = [] if profiled is None else [_profile(profiled)]
-    view += [] if result.report is None else [Text(str(result.report))]
+    view += [] if result.report is None else [result.report]
     case = {"model": str(path), "sha256": hashlib.sha256(content).hexdigest()}
     return case | _data(result, profiled), view
 
@@ -116,7 +116,7 @@ def _data(result: BenchResult, profile: Profile | None) -> dict[str, Any]:
 
 
 def _profile(profile: Profile) -> RenderableType:
-    """Device time by operator and by launch, then host time by node."""
+    """Show device time by operator and by launch, then host time by node."""
     parts = [_kernels_by_op(profile), _kernels_by_node(profile)] if profile.kernels else []
     return Group(*parts, _host(profile))
 
