@@ -30,15 +30,9 @@ _UNITS: dict[str, Callable[[float], str]] = {
 
 def page(data: Mapping[str, Any]) -> str:
     """Return a report as HTML. data: of ``document.Report``, as JSON has it."""
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["shape"] = units.shape
-    environment.globals |= {
+    made = environment()
+    made.filters["shape"] = units.shape
+    made.globals |= {
         "n": partial(figure, data),
         "draw_histogram": _marked(latency.histogram),
         "draw_series": _marked(latency.series),
@@ -61,8 +55,24 @@ def page(data: Mapping[str, Any]) -> str:
         "subgraphs_of": _subgraphs,
         "worst_of": _worst,
     }
+    return made.get_template("report.html").render(report=data, **look())
+
+
+def environment() -> Environment:
+    """Return what renders templates: all text is escaped, and a name that is not there is an error."""
+    return Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def look() -> dict[str, Markup]:
+    """Return the style and the script of every page."""
     style, script = ((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
-    return environment.get_template("report.html").render(report=data, style=Markup(style), script=Markup(script))
+    return {"style": Markup(style), "script": Markup(script)}
 
 
 def figure(data: Mapping[str, Any], path: str, unit: str) -> Markup:

@@ -68,7 +68,8 @@ def run_of(content: bytes, inputs: Mapping[str, Array], one: Prepared, beside: B
     device_ms, cpu_ms = _device_ms(kernels, ops), sum(on_cpu.values())
     invoke_ms = _invoke_ms(median[0])
     total_ms = max(invoke_ms, device_ms + cpu_ms)
-    launches = launches_of(kernels, ops, roofs, total_ms)
+    integers = {(n.subgraph, n.node) for n in report.nodes if any(t.type != "FLOAT32" for t in n.outputs)}
+    launches = launches_of(kernels, ops, roofs, total_ms, integers)
     nodes = nodes_of(report, launches, on_cpu, total_ms)
     refused, device = refused_of(nodes), named(report.device)
     rows = {row.partition: row for row in report.partitions}

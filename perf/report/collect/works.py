@@ -2,7 +2,7 @@
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from litecl.delegate.report import KernelRow, NodeRow
@@ -26,11 +26,16 @@ class Sum:
 
 
 def launches_of(
-    invokes: Sequence[Sequence[KernelRow]], ops: Mapping[Place, str], roofs: Roofs | None, total_ms: float
+    invokes: Sequence[Sequence[KernelRow]],
+    ops: Mapping[Place, str],
+    roofs: Roofs | None,
+    total_ms: float,
+    integers: Collection[Place] = (),
 ) -> tuple[LaunchFacts, ...]:
     """Return the launches of an invoke with the medians of their times; those of a loop are one.
 
-    invokes: the launches of each. ops: the operator of each node. total_ms: the time that shares are of.
+    invokes: the launches of each. ops: the operator of each node. total_ms: the time that shares are of. integers:
+    nodes to whose arithmetic the roof, which is of float32, does not apply.
     """
     alike = [rows for rows in invokes if len(rows) == len(invokes[-1])] if invokes else []
     folded: dict[tuple[int, Place, str, int], list[tuple[KernelRow, float]]] = {}
@@ -40,18 +45,19 @@ def launches_of(
         folded.setdefault(key, []).append((row, statistics.median(r.duration_ms for r in rows)))
     facts: list[LaunchFacts] = []
     for (partition, place, name, _), timed in folded.items():
-        total = sum((_sum(row, ms, roofs) for row, ms in timed), Sum())
+        total = sum((_sum(row, ms, roofs, place in integers) for row, ms in timed), Sum())
         runs = sum(row.runs for row, _ in timed)
         work = work_of(total, total_ms)
         facts.append(LaunchFacts(len(facts), partition, place, ops.get(place, "?"), name, runs, work))
     return tuple(facts)
 
 
-def _sum(row: KernelRow, ms: float, roofs: Roofs | None) -> Sum:
+def _sum(row: KernelRow, ms: float, roofs: Roofs | None, is_integer: bool) -> Sum:
     flops, size = row.flops * row.runs, row.size_bytes * row.runs
     if roofs is None:
         return Sum(ms, flops, size)
-    return Sum(ms, flops, size, flops / roofs.flops_per_s * 1e3, size / roofs.bandwidth(row.size_bytes) * 1e3)
+    arithmetic_ms = 0.0 if is_integer else flops / roofs.flops_per_s * 1e3
+    return Sum(ms, flops, size, arithmetic_ms, size / roofs.bandwidth(row.size_bytes) * 1e3)
 
 
 def work_of(total: Sum, total_ms: float) -> Work:

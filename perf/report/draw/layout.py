@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _ASPECT = 2.3  # width over height that a picture should have
+_PAGE = 1040  # what a page is wide: a graph that can does not go beyond
 _MANY = 140  # nodes: more get small boxes
 _WIDEST = 12  # boxes in a row; the rest of a row goes below
 
@@ -42,6 +43,7 @@ def layout(count: int, edges: Sequence[tuple[int, int]]) -> Layout:
     step_x, step_y = box.width + box.gap_x, box.height + box.gap_y
     column_width = lanes * step_x + box.gap_x
     columns = max(1, round(math.sqrt(_ASPECT * len(rows) * step_y / column_width)))
+    columns = min(columns, max(1, int(_PAGE / column_width))) if box is LARGE else columns
     each = math.ceil(len(rows) / columns) if rows else 1
     corners, column = {}, {}
     left = 0.0
