@@ -4,8 +4,8 @@
 // stage is [groups][columns / VW][4][VW]: bias, multiplier and shifts of every column (finish_sum in quantized.h).
 // Weights with a zero point of their own (uint8) need the sum of each patch too: it counts row_factor times.
 // Sums of words may outgrow 32 bits: those of BLOCK_BYTES of a row do not, and are added up in float64.
-// Macros: MR, NV, PANEL; T, WORDS, FOLDED, RECTIFIED, REAL_FACTORS, FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS, where
-// row_factor is not 0.
+// Macros: MR, NV, PANEL; T, OUT, WORDS, FOLDED, RECTIFIED, REAL_FACTORS, FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS,
+// where row_factor is not 0.
 #include "patches.h"
 #include <QuantizedConvolution>
 
@@ -30,11 +30,11 @@ typedef struct {
 typedef intv Sums;
 #define FINISH(sum, stage) finish_sum(sum, stage, VW, c->bounds.zero, c->bounds.low, c->bounds.high)
 #endif
-#define FINISHED(sum, j) CONVERT(FINISH(sum, stage + (n0 / VW + j) * STAGE_ROWS * VW), T)
+#define FINISHED(sum, j) CONVERT(FINISH(sum, stage + (n0 / VW + j) * STAGE_ROWS * VW), OUT)
 
 // MR pixels x NV vectors of columns from n0 on.
 OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __global const char *restrict weights,
-                                    __global const int *restrict stage, __global T *restrict out,
+                                    __global const int *restrict stage, __global OUT *restrict out,
                                     const int *restrict row_sums, __global const QuantizedConvolution *restrict c, const int count,
                                     const int n0) {
     __global const Gather *restrict p = &c->gather;
@@ -72,7 +72,7 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
     if (columns >= TILE_COLUMNS && count >= MR) {
         UNROLL for (int j = 0; j < NV; ++j)
             UNROLL for (int r = 0; r < MR; ++r)
-                *(__global Tv_u *)(out + r * g->columns + j * VW) = FINISHED(tile[r][j], j);
+                *(__global Outv_u *)(out + r * g->columns + j * VW) = FINISHED(tile[r][j], j);
         return;
     }
     Sums some[MR][NV];
@@ -85,7 +85,7 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
 
 KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global const char *restrict weights,
                               __global const int *restrict stage, __global uchar *restrict rows,
-                              __global T *restrict out, __global const QuantizedConvolution *restrict c) {
+                              __global OUT *restrict out, __global const QuantizedConvolution *restrict c) {
     __global const Gather *restrict p = &c->gather;
     __global const Geometry *restrict g = &p->window;
     const int group = ITEM_INDEX(2);
@@ -102,7 +102,7 @@ KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global co
 #ifdef ROW_SUMS
         for (int r = 0; r < MR; ++r) sums[r] = sum_patch(patches + r * p->row_step, p);
 #endif
-        __global T *to = out + (size_t)pixels.first * g->columns;
+        __global OUT *to = out + (size_t)pixels.first * g->columns;
         for (int n0 = s.n_first; n0 < s.n_last; n0 += TILE_COLUMNS)
             multiply_rows(patches, weights, stage, to + n0, sums, c, pixels.count, n0);
     }

@@ -27,6 +27,7 @@ from litecl.delegate.ops import (
     softmax,
     space_to_batch_nd,
     split,
+    svdf,
     topk_v2,
     transpose,
     transpose_conv,
@@ -66,6 +67,7 @@ _HEAVY: tuple[ClOp, ...] = (
     *depthwise_conv_2d.CL_OPS,
     *fully_connected.CL_OPS,
     *lstm.CL_OPS,
+    *svdf.CL_OPS,
     *transpose_conv.CL_OPS,
     *unidirectional_sequence_lstm.CL_OPS,
 )

@@ -13,9 +13,7 @@ from litecl.delegate.ops.chain import ChainArray, ChainStep, StepCode
 from litecl.delegate.ops.conv_2d import Convolution
 from litecl.delegate.ops.depthwise_conv_2d import Depthwise
 from litecl.delegate.ops.gather import Axis
-from litecl.delegate.ops.hybrid.conv_2d import HybridConvolution, HybridRow
 from litecl.delegate.ops.quantized.binary import LinearSum, ScaledPair
-from litecl.delegate.ops.quantized.conv_2d import QuantizedConvolution
 from litecl.delegate.ops.quantized.depthwise_16 import WordDepthwise
 from litecl.delegate.ops.quantized.depthwise_conv_2d import QuantizedDepthwise
 from litecl.delegate.ops.resize import Between
@@ -29,6 +27,8 @@ from litecl.delegate.plan.region_tables import (
     RegionSize,
     Shift,
 )
+from litecl.delegate.quantized.hybrid_product import HybridConvolution, HybridRow
+from litecl.delegate.quantized.integer_product import QuantizedConvolution
 from litecl.delegate.quantized.integers import Scale, StageRow, WideRow
 from litecl.delegate.recurrent.lstm_cell import Gate, Peephole, Recurrence
 from litecl.interpreter.errors import KernelBuildError

@@ -14,16 +14,20 @@ from litecl.interpreter.schema import TensorType
 
 
 def applies(inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> bool:
-    """Return whether the second operand of a node with a float result is constant integer weights."""
-    weights = inputs[1] if len(inputs) > 1 else None
-    known = weights is not None and weights.data is not None and weights.type in hybrid.INTEGERS
+    """Return whether an operand, other than the first, of a node with a float result is constant integer weights."""
+    known = any(spec is not None and spec.data is not None and spec.type in hybrid.INTEGERS for spec in inputs[1:])
     return known and outputs[0].type == TensorType.FLOAT32
 
 
-def claim(inputs: claims.Specs) -> Refusal | None:
-    """Integer weights with scales, and other operands that the device's operator of floats takes."""
-    weights = claims.given(inputs, 1)
+def claim(inputs: claims.Specs, *positions: int) -> Refusal | None:
+    """Constant integer weights with scales at these positions, the second operand if none are named."""
+    return next((refusal for i in positions or (1,) if (refusal := _claim(claims.given(inputs, i)))), None)
+
+
+def _claim(weights: TensorSpec) -> Refusal | None:
     quantization = weights.quantization
+    if weights.data is None or weights.type not in hybrid.INTEGERS:
+        return Refusal(f"integer weights beside others, which are {weights.type.name}")
     if quantization is None or not quantization.scale.size:
         return Refusal("integer weights without scales")
     if quantization.block_size:

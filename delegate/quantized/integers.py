@@ -253,6 +253,10 @@ class Bounds:
     high: int
 
 
+WORDS = Bounds(0, -_LARGEST_WORD, _LARGEST_WORD - 1)
+"""Results of 16 bits, without a zero point."""
+
+
 def bounds_of(options: Any, out: TensorSpec) -> Bounds:
     """The bounds of an output after a fused activation, if the operator has one."""
     function = getattr(options, "fused_activation_function", ActivationFunctionType.NONE)

@@ -190,7 +190,6 @@ def _svdf(
         quantization,
         [TensorSpec(T.INT8, None, quantization=affine(0.1, 7))],
         3,
-        device="quantized activations",
     )
 
 

@@ -10,6 +10,7 @@ from litecl.delegate.ops.quantized import (
     reduce,
     requantize,
     softmax,
+    svdf,
     table,
     transpose_conv,
 )
@@ -22,6 +23,7 @@ CL_OPS: tuple[ClOp, ...] = (
     *pool_2d.CL_OPS,
     *reduce.CL_OPS,
     *softmax.CL_OPS,
+    *svdf.CL_OPS,
     *transpose_conv.CL_OPS,
     *requantize.CL_OPS,
     *table.CL_OPS,
