@@ -1,6 +1,6 @@
 """SVDF on the device: a product with the features, then what the filters remember (kernels_cl/svdf.cl)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from litecl.delegate.kit.schedule import chunks
 from litecl.delegate.matmul.gemm import Product, gemm
 from litecl.delegate.matmul.packing import packed_bias, packed_rows
 from litecl.delegate.matmul.tile import flops, tile_for
-from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.svdf import SVDF, SVDFOptions
 
 BIAS, STATE = 3, 4
@@ -51,19 +51,17 @@ def remembered(call: Call, newest: Scratch, time: Operand) -> Launch:
 
 def remembered_integers(call: Call, newest: Scratch, scale: Const, zero: int) -> Launch:
     """The launch for integers, whose sums are rescaled."""
-    last = (scale, np.int32(zero))
-    return _launch(
-        call, newest, call.input(2), np.zeros(1, np.int32), last, {"T": claims.C_TYPES[call.outputs[0].spec.type]}
-    )
+    type_ = claims.C_TYPES[call.outputs[0].spec.type]
+    return _launch(call, newest, call.input(2), np.zeros(1, np.int32), (scale, np.int32(zero)), {"T": type_})
 
 
 def _launch(
     call: Call,
     newest: Scratch,
     time: Operand,
-    no_bias: np.ndarray,
+    no_bias: Array,
     last: Sequence[Arg],
-    defines: dict[str, str | int | float],
+    defines: Mapping[str, str | int | float],
 ) -> Launch:
     out, after = call.outputs
     (filters, memory), rank, bias = time.shape, call.options.rank, call.inputs[BIAS]

@@ -8,7 +8,7 @@ from litecl.delegate.cl_op import Call, ClOp, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.shared import const
 from litecl.delegate.matmul.geometry import matrix
-from litecl.delegate.ops.svdf import STATE, claim_operands, remembered_integers
+from litecl.delegate.ops.svdf import BIAS, STATE, claim_operands, remembered_integers
 from litecl.delegate.quantized.integer_product import integer_product
 from litecl.delegate.quantized.integers import WORDS, Weights, per_tensor, scale, unsigned_zero, zero_point
 from litecl.interpreter.arithmetic import fixed_point
@@ -23,6 +23,7 @@ def _claim(options: SVDFOptions, inputs: claims.Specs, outputs: Sequence[TensorS
     return (
         claims.typed((x, features, out), (TensorType.INT8,), quantized=True)
         or claims.typed((time, state), (TensorType.INT16,), quantized=True)
+        or claims.typed((inputs[BIAS],), (TensorType.INT32,), quantized=True)
         or claim_operands(options, inputs)
         or per_tensor(x, features, time, state, out)
     )
@@ -42,7 +43,7 @@ def _lower(call: Call) -> list[Step]:
     )
     newest, g = Scratch(2 * batch * filters), matrix(batch, depth, filters)
     first = integer_product(x, g, weights, newest, TensorType.INT16, unsigned_zero(x.spec), WORDS, call.target)
-    last = const(scale(of_state * of_time / of_out))
+    last = const(scale(float(of_state * of_time / of_out)))
     return [first, remembered_integers(call, newest, last, zero_point(out.spec))]
 
 
