@@ -30,6 +30,7 @@ from litecl.delegate.plan.region_tables import (
 from litecl.delegate.quantized.hybrid_product import HybridConvolution, HybridRow
 from litecl.delegate.quantized.integer_product import QuantizedConvolution
 from litecl.delegate.quantized.integers import Scale, StageRow, WideRow
+from litecl.delegate.recurrent.integer_cell import IntegerGate, IntegerRecurrence, IntegerTable
 from litecl.delegate.recurrent.lstm_cell import Gate, Peephole, Recurrence
 from litecl.interpreter.errors import KernelBuildError
 
@@ -41,11 +42,25 @@ class Peak(IntEnum):
 
 
 RECORDS: tuple[type, ...] = (
-    *(Axis, Begin, Between, ChainStep, Convolution, Depthwise, Entry, Gather, Geometry, HybridConvolution, LinearSum),
+    *(Axis, Begin, Between, ChainStep, Convolution, Depthwise, Entry, Gather, Geometry, HybridConvolution, IntegerGate),
+    *(IntegerRecurrence, LinearSum),
     *(Place, QuantizedConvolution, QuantizedDepthwise, Recurrence, Scale, ScaledPair, Winograd, WordDepthwise),
 )
 CODES: tuple[type, ...] = (
-    *(BranchFlag, ChainArray, Control, Count, Gate, GatherSize, HybridRow, LaunchLine, LoopFlag, Peak, Peephole),
+    *(
+        BranchFlag,
+        ChainArray,
+        Control,
+        Count,
+        Gate,
+        GatherSize,
+        HybridRow,
+        IntegerTable,
+        LaunchLine,
+        LoopFlag,
+        Peak,
+        Peephole,
+    ),
     *(RegionSize, Shift, Square, StageRow, StepCode, WideRow),
 )
 _BY_NAME = {shared.__name__: shared for shared in (*RECORDS, *CODES)}

@@ -124,10 +124,13 @@ class Weights:
         least = int(fixed_point.quantize_multiplier(self.factors).shift.min(initial=0))
         return bool((sums < _MOST_SUM).all() and (sums * self.factors < _MOST_RESULT).all() and least >= _LEAST_SHIFT)
 
-    def stage(self, panel: int, width: int, x_zero: int, bounds: "Bounds", *, real: bool = False) -> "Stage":
+    def stage(
+        self, panel: int, width: int, x_zero: int, bounds: "Bounds", *, real: bool = False, folds: bool = True
+    ) -> "Stage":
         """Return what becomes of the columns' sums, columns past the last as zeros up to a multiple of ``panel``.
 
         Biases make up for activations that are ``x_zero`` too large. If ``real``, factors are applied in float64.
+        folds: whether other rows than those for any sums may be had.
         """
         groups, columns, depth = self.values.shape
         sums = (self.values.astype(np.int64) + self.factor).sum(axis=2)
@@ -136,7 +139,7 @@ class Weights:
         third, right = np.maximum(shift, 0), np.maximum(-shift, 0)
         product = _LARGEST_WORD * 128 if self.values.dtype == np.int16 else _LARGEST_PRODUCT
         largest = np.abs(biases).max(initial=0) + depth * product
-        folded = bool(not real and not third.any() and right.max() <= _MOST_FOLDED and largest < _SMALL_SUMS)
+        folded = bool(folds and not real and not third.any() and right.max() <= _MOST_FOLDED and largest < _SMALL_SUMS)
         rectified = bool(folded and bounds.low >= bounds.zero and right.min() > 0)
         if folded:
             third = ((1 << right) >> 1) + (bounds.zero << right)

@@ -160,7 +160,7 @@ def run_cell(
     blocks = -(-cell.units // width)
     scratch = Scratch(4 * walk.batch * blocks * width)
     shape = const(Recurrence(walk, cell.units, blocks, cell.outputs))
-    recurrent = stored(panels(_by_block(cell.recurrent_weights, width), cell.gates * width), call.target)
+    recurrent = stored(panels(by_block(cell.recurrent_weights, width), cell.gates * width), call.target)
     operands: list[Arg] = [sums, recurrent]
     bias = cell.bias if cell.norm else []
     operands += [Const(_blocks(vectors, width)) for vectors in (cell.peephole, cell.norm, bias)]
@@ -182,13 +182,13 @@ def _of_inputs(cell: Cell, walk: Walk, inputs: Sequence[Operand], target: Target
     columns = -(-cell.units // width) * width * cell.gates
     tile = tile_for("gemm", target, rows, columns)
     bias = [np.zeros_like(array) for array in cell.bias] if cell.norm else cell.bias
-    start: Arg = Const(panels(_by_block([array[:, None] for array in bias], width), tile.panel))
+    start: Arg = Const(panels(by_block([array[:, None] for array in bias], width), tile.panel))
     nothing = Const(np.zeros(-(-columns // tile.panel) * tile.panel, np.float32))
     sums: Scratch | None = None
     launches = []
     for x, weights in zip(inputs, (cell.input_weights, cell.aux_weights), strict=False):
         product = Product(rows, columns, x.shape[-1])
-        packed = stored(panels(_by_block(weights, width), tile.panel), target)
+        packed = stored(panels(by_block(weights, width), tile.panel), target)
         out = Scratch(4 * rows * columns)
         launches.append(
             gemm(product, tile, target, x, packed, start if sums is None else nothing, out, Activation(), sums)
@@ -198,11 +198,11 @@ def _of_inputs(cell: Cell, walk: Walk, inputs: Sequence[Operand], target: Target
     return sums, launches
 
 
-def _by_block(gates: Sequence[Array], width: int) -> Array:
+def by_block(gates: Sequence[Array] | Array, width: int) -> Array:
     """Gates' weights [units, depth] as rows of one matrix, ordered by block of ``width`` units, gate and unit."""
     units, depth = gates[0].shape
     blocks = -(-units // width)
-    padded = np.zeros((len(gates), blocks * width, depth), np.float32)
+    padded = np.zeros((len(gates), blocks * width, depth), gates[0].dtype)
     padded[:, :units] = np.stack(gates)
     return padded.reshape(len(gates), blocks, width, depth).swapaxes(0, 1).reshape(-1, depth)
 

@@ -1,0 +1,356 @@
+// The walk along time of an LSTM cell of integers: 8-bit activations, 16-bit gates and cell states
+// (tflite/kernels/lstm_eval.cc). What the gates get from the input is computed beforehand for all steps (a product).
+// With PRODUCTS_8 both products of a gate are rounded to 8 bits before they are added up, normalization is in floats,
+// and what is projected has 16 bits.
+// Units lie in blocks of VW: of_input is [rows][blocks][NV gates][VW], recurrent [blocks][row_bytes / 4][NV][VW][4], its
+// stage [blocks][NV][4][VW]; peephole [1 or batch][3][blocks][VW], norm [2][NV][blocks][VW], weights and biases.
+// projection is [outputs / VW][hidden_bytes / 4][VW][4], or [2] words, its stage [outputs / VW][4][VW].
+// tables: what the gates' two activations and that of the state make of every 16-bit number.
+// rows and cells are a row of the batch each: its last output, made unsigned, and what is to be projected.
+// A work-group walks one row of the batch, and its work-items share the blocks: on a CPU one work-item does it all.
+// Macros: NV (the number of gates); CIFG, PEEPHOLE, PROJECTION, LAYER_NORM, PRODUCTS_8 where there is one.
+#define T char
+#define PANEL (NV * VW)
+#include "quantized.h"
+#include <Gate>
+#include <IntegerGate>
+#include <IntegerRecurrence>
+#include <IntegerTable>
+#include <Peephole>
+
+#ifdef PRODUCTS_8
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#pragma OPENCL FP_CONTRACT OFF  // TensorFlow Lite rounds every product
+#endif
+
+#ifdef LITECL_CPU
+#define ALL_ITEMS_DONE
+#else
+#define ALL_ITEMS_DONE barrier(CLK_GLOBAL_MEM_FENCE)
+#endif
+
+// A gate's place among those that there are.
+#define PLACE_OF(gate) (gate - (GATES - NV))
+#define INPUT PLACE_OF(GATE_INPUT)
+#define FORGET PLACE_OF(GATE_FORGET)
+#define CELL PLACE_OF(GATE_CELL)
+#define OUTPUT PLACE_OF(GATE_OUTPUT)
+
+typedef VECTOR(short) Words;
+typedef Words Words_u __attribute__((aligned(2)));
+
+typedef struct {
+    __global const int *stage;
+    __global const short *peephole, *tables;
+    __global const int *norm;
+    __global const IntegerGate *gates;
+} Cell;
+
+// The first `count` words at p as integers, and zeros.
+INLINE intv load_words(__global const short *p, const int count) {
+    if (count >= VW) return CONVERT(*(__global const Words_u *)p, int);
+    intv x = 0;
+    for (int i = 0; i < count; ++i) ((int *)&x)[i] = p[i];
+    return x;
+}
+
+INLINE void store_words(__global short *p, const intv x, const int count) {
+    if (count >= VW) {
+        *(__global Words_u *)p = CONVERT(x, short);
+        return;
+    }
+    for (int i = 0; i < count; ++i) p[i] = (short)((const int *)&x)[i];
+}
+
+// A byte as unsigned, 128 added, in a byte that is signed.
+INLINE Tv flipped(const intv x) { return CONVERT(x < 0 ? x + 128 : x - 128, char); }
+
+INLINE intv to_16_bits(const intv x) { return clamp_int(x, -32768, 32767); }
+INLINE intv within(const intv x, const int bound) { return bound > 0 ? clamp_int(x, -bound, bound) : x; }
+
+INLINE intv looked_up(const Cell *cell, const int table, const intv x) {
+    __global const short *values = cell->tables + (table << 16);
+    intv y;
+    UNROLL for (int i = 0; i < VW; ++i) ((int *)&y)[i] = values[((const int *)&x)[i] & 0xffff];
+    return y;
+}
+
+// sums[j] += bytes of a row times weights [count / 4][vectors][VW][4], the odd fours apart from the even ones.
+#define MULTIPLY(sums, vectors, row, weights, count, DOT)                                                    \
+    {                                                                                                        \
+        intv odd_[vectors];                                                                                  \
+        UNROLL for (int j = 0; j < vectors; ++j) odd_[j] = 0;                                                \
+        int k_ = 0;                                                                                          \
+        for (; k_ + 8 <= (count); k_ += 8) {                                                                 \
+            __global const char *w_ = (weights) + (size_t)k_ * vectors * VW;                                 \
+            const intv even_x = *(__global const int *)((row) + k_), odd_x = *(__global const int *)((row) + k_ + 4); \
+            UNROLL for (int j = 0; j < vectors; ++j) sums[j] = DOT(sums[j], even_x, LOADI(w_ + j * VW * 4)); \
+            UNROLL for (int j = 0; j < vectors; ++j) odd_[j] = DOT(odd_[j], odd_x, LOADI(w_ + (vectors + j) * VW * 4)); \
+        }                                                                                                    \
+        if (k_ < (count)) {                                                                                  \
+            __global const char *w_ = (weights) + (size_t)k_ * vectors * VW;                                 \
+            const intv last_x = *(__global const int *)((row) + k_);                                         \
+            UNROLL for (int j = 0; j < vectors; ++j) sums[j] = DOT(sums[j], last_x, LOADI(w_ + j * VW * 4)); \
+        }                                                                                                    \
+        UNROLL for (int j = 0; j < vectors; ++j) sums[j] += odd_[j];                                         \
+    }
+
+INLINE intv requantized(const intv sum, __global const int *stage) {
+    return requantize(sum, LOADI(stage + STAGE_ROW_MULTIPLIER * VW), LOADI(stage + STAGE_ROW_THIRD * VW),
+                      LOADI(stage + STAGE_ROW_RIGHT * VW));
+}
+
+#ifdef PRODUCTS_8
+// A product rounded to 8 bits, in steps of the sum of both.
+INLINE intv rounded(const intv x, const int zero, const Scale by) {
+    return rescale(clamp_int(x + zero, -128, 127) - zero, by);
+}
+#endif
+
+INLINE intv peep(const intv z, const intv c, const Cell *cell, const int gate, const int place, const int at,
+                 __global const IntegerRecurrence *g) {
+#ifdef PEEPHOLE
+    const intv weights = load_words(cell->peephole + place * g->blocks * VW + at, VW);
+    return to_16_bits(z + rescale(weights * c, cell->gates[gate].peephole));
+#else
+    return z;
+#endif
+}
+
+// The sums of one block's gates, before normalization, take the place of what they get from the input.
+OUT_OF_LINE WIDE void sum_block(__global short *sums, __global const uchar *h, __global const char *weights,
+                                __global const short *c_old, const Cell *cell, const int block,
+                                __global const IntegerRecurrence *g) {
+    __global const int *stage = cell->stage + block * NV * STAGE_ROWS * VW;
+    intv z[NV];
+    UNROLL for (int j = 0; j < NV; ++j) z[j] = LOADI(stage + j * STAGE_ROWS * VW + STAGE_ROW_BIAS * VW);
+    MULTIPLY(z, NV, h, weights + (size_t)block * g->row_bytes * PANEL, g->row_bytes, DOT4)
+    sums += block * PANEL;
+    UNROLL for (int j = 0; j < NV; ++j) {
+        const intv of_input = load_words(sums + j * VW, VW), of_output = requantized(z[j], stage + j * STAGE_ROWS * VW);
+#ifdef PRODUCTS_8
+        __global const IntegerGate *gate = cell->gates + j;
+        z[j] = to_16_bits(rounded(of_input, gate->input_zero, gate->input) +
+                          rounded(of_output, gate->output_zero, gate->output));
+#else
+        z[j] = to_16_bits(of_input + of_output);
+#endif
+    }
+    const int at = block * VW;
+    const intv c = load_words(c_old + at, g->units - at);
+#ifndef CIFG
+    z[INPUT] = peep(z[INPUT], c, cell, INPUT, PEEPHOLE_INPUT, at, g);
+#endif
+    z[FORGET] = peep(z[FORGET], c, cell, FORGET, PEEPHOLE_FORGET, at, g);
+    UNROLL for (int j = 0; j < NV; ++j) store_words(sums + j * VW, z[j], VW);
+}
+
+#ifdef LAYER_NORM
+#define SUM_AT(sums, gate, u) (sums)[(u) / VW * PANEL + (gate) * VW + (u) % VW]
+
+#ifdef PRODUCTS_8
+typedef struct {
+    float mean, inverse;
+} Moments;
+
+INLINE float divided(const float x, const float y) { return (float)((double)x / y); }
+
+// Added up one element after the other, as TensorFlow Lite does; divisions and roots rounded once.
+INLINE Moments moments(__global const short *sums, const int gate, const int units, const int guard) {
+    float sum = 0.0f, squares = 0.0f;
+    for (int u = 0; u < units; ++u) {
+        const float z = SUM_AT(sums, gate, u), square = z * z;
+        sum += z;
+        squares += square;
+    }
+    const float mean = divided(sum, units), product = mean * mean, variance = divided(squares, units) - product;
+    const float root = (float)sqrt((double)(variance == 0.0f ? 1e-8f : variance));
+    return (Moments){mean, divided(1.0f, root)};
+}
+
+INLINE intv normalized(const intv z, const Moments m, const Cell *cell, const int gate, const int at,
+                       __global const IntegerRecurrence *g) {
+    __global const IntegerGate *by = cell->gates + gate;
+    const int from = gate * g->blocks * VW + at;
+    const floatv weights = CONVERT(LOADI(cell->norm + from), float);
+    const floatv biases = CONVERT(LOADI(cell->norm + NV * g->blocks * VW + from), float) * by->bias_scale;
+    const floatv y = ((CONVERT(z, float) - m.mean) * m.inverse * weights * by->norm_scale + biases) * 4096.0f;
+    const floatv half_away = y + copysign_v((floatv)(0.49999997f), y);
+    return CONVERT(y != y ? (floatv)(0.0f) : clamp_v(half_away, -32768.0f, 32767.0f), int);
+}
+#else
+typedef struct {
+    long mean;
+    int value, shift;
+} Moments;
+
+INLINE int times(const int a, const int b) {
+    const long product = ((long)a * b + (1L << 30)) >> 31;
+    return (int)MIN(product, 2147483647L);
+}
+
+INLINE int saturated_shift(const int x, const int places) {
+    const long y = (long)x << places;
+    return (int)MIN(MAX(y, -2147483648L), 2147483647L);
+}
+
+// 1 / sqrt(x), by five steps of Newton's method (GetInvSqrtQuantizedMultiplierExp).
+INLINE void inverse_sqrt(int x, Moments *m) {
+    const int bits = 32 - (int)clz(x);
+    if (bits <= 1) {
+        m->value = 2147483647, m->shift = 0;
+        return;
+    }
+    const int down = MAX(bits - 28, 0) / 2;
+    x >>= 2 * down;
+    const int up = MAX(31 - (bits - 2 * down), 0) / 2 - 1;
+    const int part = (x << 2 * MAX(up, 0)) >> 1, half_x = (part + 1) >> 1;
+    int root = 1 << 28;
+    for (int i = 0; i < 5; ++i) {
+        const int cube = saturated_shift(times(times(root, root), root), 6);
+        root = saturated_shift(times(root, (1 << 28) + (1 << 27)) - times(half_x, cube), 3);
+    }
+    const int shift = 11 + down - up;
+    m->value = times(root, 1518500250) << MAX(-shift, 0), m->shift = MAX(shift, 0);
+}
+
+// Mean times 1024, and 1 / standard deviation.
+INLINE Moments moments(__global const short *sums, const int gate, const int units, const int guard) {
+    long sum = 0, squares = 0;
+    for (int u = 0; u < units; ++u) {
+        const int z = SUM_AT(sums, gate, u);
+        sum += z;
+        squares += z * z;
+    }
+    Moments m;
+    m.mean = 1024 * sum / units;
+    const int variance = (int)((squares * ((1 << 20) / units) - m.mean * m.mean) / (1 << 20));
+    inverse_sqrt(variance < 1 ? guard : variance, &m);
+    return m;
+}
+
+INLINE intv normalized(const intv z, const Moments m, const Cell *cell, const int gate, const int at,
+                       __global const IntegerRecurrence *g) {
+    const int from = gate * g->blocks * VW + at;
+    const intv normal = requantize((z << 10) - (int)m.mean, m.value, 0, m.shift);
+    const uintv product = AS_UINTV(normal) * AS_UINTV(LOADI(cell->norm + from));
+    const intv y = AS_INTV(product + AS_UINTV(LOADI(cell->norm + NV * g->blocks * VW + from)));
+    const intv whole = y >> 10, rest = y & 1023, one = 1, none = 0;  // y / 1024, halves away from zero, the rest dropped
+    return to_16_bits(rescale(whole + (y > 0 ? rest >> 9 : (rest > 512 ? one : none)), cell->gates[gate].norm));
+}
+#endif
+#else
+typedef int Moments;
+#define moments(sums, gate, units, guard) 0
+#define normalized(z, m, cell, gate, at, g) (z)
+#endif
+
+// The new states of one row; the output gate's sums get their peephole.
+OUT_OF_LINE WIDE void update_states(__global short *sums, __global const short *c_old, __global short *c_new,
+                                    const Cell *cell, const int first, const int step,
+                                    __global const IntegerRecurrence *g) {
+    Moments m[NV];
+    UNROLL for (int gate = 0; gate < OUTPUT; ++gate) m[gate] = moments(sums, gate, g->units, cell->gates[gate].guard);
+    for (int block = first; block < g->blocks; block += step) {
+        __global short *own = sums + block * PANEL;
+        const int at = block * VW, count = g->units - at;
+        intv z[NV];
+        UNROLL for (int gate = 0; gate < OUTPUT; ++gate)
+            z[gate] = normalized(load_words(own + gate * VW, VW), m[gate], cell, gate, at, g);
+        const intv forget = looked_up(cell, INTEGER_TABLE_GATE, z[FORGET]);
+#ifdef CIFG
+        const intv input = 32767 - forget;
+#else
+        const intv input = looked_up(cell, INTEGER_TABLE_GATE, z[INPUT]);
+#endif
+        const intv candidate = looked_up(cell, INTEGER_TABLE_CELL, z[CELL]);
+        const intv kept = divide_by_power(forget * load_words(c_old + at, count), 15);
+        const intv added = divide_by_power(input * candidate, g->added_shift);
+        const intv c = within(to_16_bits(kept + added), g->cell_clip);
+        store_words(c_new + at, c, count);
+        const intv output = peep(load_words(own + OUTPUT * VW, VW), c, cell, OUTPUT, PEEPHOLE_OUTPUT, at, g);
+        store_words(own + OUTPUT * VW, output, VW);
+    }
+}
+
+// What the cells of one row put out: into the row's own memory and, where nothing is projected, to out.
+OUT_OF_LINE WIDE void put_out(__global const short *sums, __global const short *c, __global uchar *to,
+                              __global char *out, const Cell *cell, const int first, const int step,
+                              __global const IntegerRecurrence *g) {
+    const Moments m = moments(sums, OUTPUT, g->units, cell->gates[OUTPUT].guard);
+    for (int block = first; block < g->blocks; block += step) {
+        const int at = block * VW, count = g->units - at;
+        const intv z = normalized(load_words(sums + block * PANEL + OUTPUT * VW, VW), m, cell, OUTPUT, at, g);
+        const intv state = looked_up(cell, INTEGER_TABLE_STATE, load_words(c + at, count));
+        const intv hidden = looked_up(cell, INTEGER_TABLE_GATE, z) * state;
+#ifdef PRODUCTS_8
+        store_words((__global short *)to + at, divide_by_power(hidden, 15), count);
+#else
+        const intv y = clamp_int(rescale(hidden, g->hidden) + g->hidden_zero, -128, 127);
+        store_lanes((__global char *)to + at, flipped(y), count);
+#ifndef PROJECTION
+        store_lanes(out + at, CONVERT(y, char), count);
+#endif
+#endif
+    }
+}
+
+#ifdef PROJECTION
+OUT_OF_LINE WIDE void project(__global const uchar *cells, __global uchar *h, __global char *out,
+                              __global const char *weights, __global const int *stage, const int panel,
+                              __global const IntegerRecurrence *g) {
+    stage += panel * STAGE_ROWS * VW;
+    weights += (size_t)panel * g->hidden_bytes * VW;
+    intv sum[1] = {LOADI(stage + STAGE_ROW_BIAS * VW)};
+#ifdef PRODUCTS_8
+    MULTIPLY(sum, 1, cells, weights, g->hidden_bytes, DOT2)
+#else
+    MULTIPLY(sum, 1, cells, weights, g->hidden_bytes, DOT4)
+#endif
+    const intv y = within(clamp_int(requantized(sum[0], stage) + g->output_zero, -128, 127), g->projection_clip);
+    const int at = panel * VW, count = g->outputs - at;
+    store_lanes((__global char *)h + at, flipped(y), count);
+    store_lanes(out + at, CONVERT(y, char), count);
+}
+#endif
+
+KERNEL void integer_lstm(ITEM __global short *of_input, __global const char *restrict recurrent,
+                         __global const int *restrict stage, __global const short *restrict peephole,
+                         __global const int *restrict norm, __global const short *restrict tables,
+                         __global const char *restrict projection, __global const int *restrict projection_stage,
+                         __global const IntegerGate *restrict gates, __global const char *h_in,
+                         __global const short *c_in, __global char *h_out, __global short *c_out, __global char *out,
+                         __global uchar *rows, __global uchar *cells, __global const IntegerRecurrence *restrict g) {
+    const int first = LOCAL_ITEM, step = LOCAL_ITEMS, b = ITEM_INDEX(1);
+    const Cell cell = {.stage = stage,
+                       .peephole = peephole + b * g->peephole_step,
+                       .tables = tables,
+                       .norm = norm,
+                       .gates = gates};
+    __global uchar *h = rows + b * g->row_bytes;
+    __global char *to = out + g->walk.out_first + b * g->walk.out_batch;
+    for (int i = first; i < g->outputs; i += step) h[i] = h_in[b * g->outputs + i] ^ 128;
+    ALL_ITEMS_DONE;
+    for (int t = 0; t < g->walk.steps; ++t, to += g->walk.out_time) {
+        __global short *sums = of_input + (size_t)(g->walk.x_first + t * g->walk.x_time + b * g->walk.x_batch) * g->blocks * PANEL;
+        __global const short *c_old = t == 0 ? c_in + b * g->units : c_out + b * g->units;
+        for (int i = first; i < g->blocks; i += step) {
+            const int block = t % 2 ? g->blocks - 1 - i : i;  // back again: the last weights are still at hand
+            sum_block(sums, h, recurrent, c_old, &cell, block, g);
+        }
+        ALL_ITEMS_DONE;
+        update_states(sums, c_old, c_out + b * g->units, &cell, first, step, g);
+        ALL_ITEMS_DONE;
+#ifdef PROJECTION
+        __global uchar *hidden = cells + b * g->hidden_bytes;
+        put_out(sums, c_out + b * g->units, hidden, to, &cell, first, step, g);
+        ALL_ITEMS_DONE;
+        for (int panel = first; panel * VW < g->outputs; panel += step)
+            project(hidden, h, to, projection, projection_stage, panel, g);
+#else
+        put_out(sums, c_out + b * g->units, h, to, &cell, first, step, g);
+#endif
+        ALL_ITEMS_DONE;
+    }
+    for (int i = first; i < g->outputs; i += step) h_out[b * g->outputs + i] = h[i] ^ 128;
+}
