@@ -43,25 +43,12 @@ class Peak(IntEnum):
 
 RECORDS: tuple[type, ...] = (
     *(Axis, Begin, Between, ChainStep, Convolution, Depthwise, Entry, Gather, Geometry, HybridConvolution, IntegerGate),
-    *(IntegerRecurrence, LinearSum),
-    *(Place, QuantizedConvolution, QuantizedDepthwise, Recurrence, Scale, ScaledPair, Winograd, WordDepthwise),
+    *(IntegerRecurrence, LinearSum, Place, QuantizedConvolution, QuantizedDepthwise, Recurrence, Scale, ScaledPair),
+    *(Winograd, WordDepthwise),
 )
 CODES: tuple[type, ...] = (
-    *(
-        BranchFlag,
-        ChainArray,
-        Control,
-        Count,
-        Gate,
-        GatherSize,
-        HybridRow,
-        IntegerTable,
-        LaunchLine,
-        LoopFlag,
-        Peak,
-        Peephole,
-    ),
-    *(RegionSize, Shift, Square, StageRow, StepCode, WideRow),
+    *(BranchFlag, ChainArray, Control, Count, Gate, GatherSize, HybridRow, IntegerTable, LaunchLine, LoopFlag, Peak),
+    *(Peephole, RegionSize, Shift, Square, StageRow, StepCode, WideRow),
 )
 _BY_NAME = {shared.__name__: shared for shared in (*RECORDS, *CODES)}
 

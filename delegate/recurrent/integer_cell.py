@@ -1,4 +1,4 @@
-"""The launches of an LSTM cell of integers: its input's part of the gates, and its walk (kernels_cl/integer_lstm.cl)."""
+"""The launches of an LSTM cell of integers: its input's part of the gates, its walk (kernels_cl/integer_lstm.cl)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -181,7 +181,7 @@ def _padded(n: int, multiple: int) -> int:
 def _weights(sums: Sums, gates: int, width: int) -> Weights:
     """The products of all gates, ordered by block of ``width`` units, gate and unit."""
     arrays = (sums.weights, sums.bias[:, None], sums.factors[:, None])
-    values, bias, factors = (by_block(a.reshape(gates, -1, a.shape[1]), width) for a in arrays)
+    values, bias, factors = (by_block([*a.reshape(gates, -1, a.shape[1])], width) for a in arrays)
     return Weights(values[None], 0, bias.T, factors.T)
 
 
@@ -222,4 +222,5 @@ def _defines(cell: IntegerCell) -> dict[str, str | int | float]:
         "LAYER_NORM": cell.norm is not None,
         "PRODUCTS_8": cell.products_8,
     }
-    return {"NV": len(cell.gates)} | {name: 1 for name, on in flags.items() if on}
+    defines: dict[str, str | int | float] = {"NV": len(cell.gates)}
+    return defines | {name: 1 for name, on in flags.items() if on}

@@ -198,7 +198,7 @@ def _of_inputs(cell: Cell, walk: Walk, inputs: Sequence[Operand], target: Target
     return sums, launches
 
 
-def by_block(gates: Sequence[Array] | Array, width: int) -> Array:
+def by_block(gates: Sequence[Array], width: int) -> Array:
     """Gates' weights [units, depth] as rows of one matrix, ordered by block of ``width`` units, gate and unit."""
     units, depth = gates[0].shape
     blocks = -(-units // width)
