@@ -166,8 +166,8 @@ OUT_OF_LINE WIDE void update_states(__global short *sums, __global const short *
         const intv input = looked_up(cell, INTEGER_TABLE_GATE, z[INPUT]);
 #endif
         const intv candidate = looked_up(cell, INTEGER_TABLE_CELL, z[CELL]);
-        const intv kept = divide_by_power(forget * load_words(c_old + at, count), 15);
-        const intv added = divide_by_power(input * candidate, g->added_shift);
+        const intv kept = divide_by_power_v(forget * load_words(c_old + at, count), 15);
+        const intv added = divide_by_power_v(input * candidate, g->added_shift);
         const intv c = within(to_16_bits(kept + added), g->cell_clip);
         store_words(c_new + at, c, count);
         const intv output = peep(load_words(own + OUTPUT * VW, VW), c, cell, OUTPUT, PEEPHOLE_OUTPUT, at, g);
@@ -186,7 +186,7 @@ OUT_OF_LINE WIDE void put_out(__global const short *sums, __global const short *
         const intv state = looked_up(cell, INTEGER_TABLE_STATE, load_words(c + at, count));
         const intv hidden = looked_up(cell, INTEGER_TABLE_GATE, z) * state;
 #ifdef PRODUCTS_8
-        store_words((__global short *)to + at, divide_by_power(hidden, 15), count);
+        store_words((__global short *)to + at, divide_by_power_v(hidden, 15), count);
 #else
         const intv y = clamp_int(rescale(hidden, g->hidden) + g->hidden_zero, -128, 127);
         store_lanes((__global char *)to + at, flipped(y), count);

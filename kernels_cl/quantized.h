@@ -92,7 +92,7 @@ inline intv multiply_high(intv x, intv m) {
 #endif
 
 // x / 2^places, halves away from zero (RoundingDivideByPOT).
-inline intv divide_by_power(intv x, intv places) {
+inline intv divide_by_power_v(intv x, intv places) {
     const intv mask = AS_INTV((((uintv)1) << AS_UINTV(places)) - 1);
     const intv most = (mask >> 1) - (x >> 31), rest = x & mask;
     return (x >> places) - ((most - rest) >> 31);  // one more where the rest is above a half; nothing can overflow
@@ -100,7 +100,7 @@ inline intv divide_by_power(intv x, intv places) {
 
 // MultiplyByQuantizedMultiplier: x m 2^(left - right - 31), rounded to 32 bits, then once more, halves away from zero.
 inline intv requantize(intv x, intv m, intv left, intv right) {
-    return divide_by_power(multiply_high(x << left, m), right);
+    return divide_by_power_v(multiply_high(x << left, m), right);
 }
 
 inline intv rescale(intv x, const Scale by) { return requantize(x, by.multiplier, by.left, by.right); }

@@ -4,7 +4,7 @@
 // stage is [groups][columns / VW][4][VW]: bias, multiplier and shifts of every column (finish_sum in quantized.h).
 // Weights with a zero point of their own (uint8) need the sum of each patch too: it counts row_factor times.
 // Sums of words may outgrow 32 bits: those of BLOCK_BYTES of a row do not, and are added up in float64.
-// Macros: MR, NV, PANEL; T, OUT, WORDS, FOLDED, RECTIFIED, REAL_FACTORS, FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS,
+// Macros: MR, NV, PANEL; WEIGHT_BITS (patches.h); T, OUT, WORDS, FOLDED, RECTIFIED, REAL_FACTORS, FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS,
 // where row_factor is not 0.
 #include "patches.h"
 #include <QuantizedConvolution>
@@ -39,7 +39,7 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
                                     const int n0) {
     __global const Gather *restrict p = &c->gather;
     __global const Geometry *restrict g = &p->window;
-    weights = weights_at(weights, p->row_bytes, n0);
+    weights = weights_at(weights, column_bytes(p->runs, p->run_bytes), n0);
 #ifdef WIDE_SUMS
     Sums tile[MR][NV];
     UNROLL for (int r = 0; r < MR; ++r)
@@ -60,9 +60,15 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
     intv tile[MR][NV];
     UNROLL for (int j = 0; j < NV; ++j) {
         const intv bias = LOADI(stage + (n0 / VW + j) * STAGE_ROWS * VW);
-        UNROLL for (int r = 0; r < MR; ++r) tile[r][j] = bias;
+        UNROLL for (int r = 0; r < MR; ++r) tile[r][j] = WEIGHT_BITS == 8 ? bias : (intv)0;
     }
     multiply_patches(tile, rows, weights, p->row_step, p->runs, p->run_bytes, p->run_step);
+#if WEIGHT_BITS < 8
+    UNROLL for (int j = 0; j < NV; ++j) {
+        const intv bias = LOADI(stage + (n0 / VW + j) * STAGE_ROWS * VW);
+        UNROLL for (int r = 0; r < MR; ++r) tile[r][j] = narrowed(tile[r][j]) + bias;
+    }
+#endif
 #ifdef ROW_SUMS
     UNROLL for (int r = 0; r < MR; ++r)
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] += row_sums[r] * c->row_factor;
@@ -91,7 +97,7 @@ KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global co
     const int group = ITEM_INDEX(2);
     const Share s = share_of(p, ROW_ITEM, COLUMN_ITEM, group);
     x += group * p->group_x;
-    weights += (size_t)group * s.group_panels * p->row_bytes;
+    weights += (size_t)group * s.group_panels * column_bytes(p->runs, p->run_bytes);
     stage += group * s.group_panels * STAGE_ROWS;
     out += group * p->group_out;
     rows += s.first_row;

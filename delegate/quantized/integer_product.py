@@ -57,6 +57,8 @@ def integer_product(
     defines = work.tile.defines | stage.defines | {"T": C_TYPES[x.spec.type]}
     if type_ != x.spec.type:
         defines["OUT"] = C_TYPES[type_]
+    if weights.bits < 8:
+        defines["WEIGHT_BITS"] = weights.bits
     if words:
         defines["WORDS"] = 1
     if weights.factor:

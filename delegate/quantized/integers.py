@@ -94,28 +94,29 @@ class Weights:
     """Constant integer weights [groups, columns, depth] as kernels take them.
 
     values: signed bytes. factor: what is to be added to each of them, so that they are the weights less their zero
-    point. factors: from sums to steps of the output, [groups, columns].
+    point. factors: from sums to steps of the output, [groups, columns]. bits: in which a value is stored.
     """
 
     values: Array
     factor: int
     bias: Array
     factors: Array
+    bits: int = 8
 
     def repeated(self, times: int) -> "Weights":
         """The columns several times over."""
         arrays = [np.repeat(a[:, None], times, 1) for a in (self.values, self.bias, self.factors)]
         values, bias, factors = (a.reshape(a.shape[0], -1, *a.shape[3:]) for a in arrays)
-        return Weights(values, self.factor, bias, factors)
+        return replace(self, values=values, bias=bias, factors=factors)
 
     def packed(self, panel: int, runs: int = 1) -> Array:
         """The values as ``packed`` below."""
-        return packed(self.values, panel, runs)
+        return packed(self.values, panel, runs, self.bits)
 
     @property
     def words(self) -> "Weights":
         """The same weights in 16 bits, as activations of 16 bits are multiplied with."""
-        return replace(self, values=self.values.astype(np.int16))
+        return replace(self, values=self.values.astype(np.int16), bits=8)
 
     @property
     def fits_float64(self) -> bool:
@@ -171,18 +172,30 @@ class Weights:
         return Stage(fields, {"WIDE_SUMS": 1, "REAL_FACTORS" if real else "FLOORED": 1})
 
 
-def packed(values: Array, panel: int, runs: int = 1) -> Array:
+def stored_bits(type_: TensorType, depth: int) -> int:
+    """Return in how many bits weights of a type are stored: as few as the type has where sums leave room for that."""
+    bits = {TensorType.INT4: 4, TensorType.INT2: 2}.get(type_, 8)
+    return bits if depth * _LARGEST_PRODUCT < _MOST_RESULT else 8
+
+
+def packed(values: Array, panel: int, runs: int = 1, bits: int = 8) -> Array:
     """Integers [groups, columns, depth] as [groups, columns / panel, depth / n, panel, n], padded with zeros.
 
-    n is as many of them as 4 bytes hold; each of ``runs`` equal parts of the depth is padded.
+    n is as many of them as 4 bytes hold; each of ``runs`` equal parts of the depth is padded. Integers of fewer bits
+    than 8 are then joined, those of one place in as many following n as a byte holds (kernels_cl/patches.h).
     """
     groups, columns, depth = values.shape
-    n = 4 // values.dtype.itemsize
+    n, joined = 4 // values.dtype.itemsize, 8 // bits
     run = depth // runs
-    padded = np.zeros((groups, -(-columns // panel) * panel, runs, -(-run // n) * n), values.dtype)
+    padded = np.zeros((groups, -(-columns // panel) * panel, runs, -(-run // (n * joined)) * n * joined), values.dtype)
     padded[:, :columns, :, :run] = values.reshape(groups, columns, runs, run)
-    split = padded.reshape(groups, -1, panel, runs * padded.shape[3] // n, n)
-    return np.ascontiguousarray(split.transpose(0, 1, 3, 2, 4))
+    split = padded.reshape(groups, -1, panel, runs * padded.shape[3] // (n * joined), joined, n)
+    ordered = np.ascontiguousarray(split.transpose(4, 0, 1, 3, 2, 5))
+    if bits == 8:
+        return np.asarray(ordered[0])
+    parts = [(part.view(np.uint8) & ((1 << bits) - 1)) << (bits * i) for i, part in enumerate(ordered)]
+    joint: Array = np.bitwise_or.reduce(parts).astype(np.uint8).view(np.int8)
+    return joint
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +222,8 @@ def weights_of(inputs: Specs, out: TensorSpec, values: Array, groups: int, *, re
         products = products.astype(np.float32).astype(np.float64)  # TFLite's legacy convolutions round here
     factors = np.broadcast_to(products / fixed_point.scale_of(out), columns).reshape(groups, -1)
     factor = shift - (fixed_point.zero_point_of(filter_) if len(products) == 1 else 0)
-    return Weights(signed, factor, biases.reshape(groups, -1).astype(np.int64), factors)
+    bits = stored_bits(filter_.type, signed.shape[2])
+    return Weights(signed, factor, biases.reshape(groups, -1).astype(np.int64), factors, bits)
 
 
 @dataclass(frozen=True)

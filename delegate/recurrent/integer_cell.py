@@ -14,7 +14,7 @@ from litecl.delegate.matmul.geometry import matrix
 from litecl.delegate.matmul.tile import flops
 from litecl.delegate.quantized.integer_product import integer_product
 from litecl.delegate.quantized.integers import WORDS, Bounds, Scale, Weights, unsigned_zero
-from litecl.delegate.recurrent.lstm_cell import Gate, Peephole, Walk, by_block
+from litecl.delegate.recurrent.walk import Gate, Peephole, Walk, by_block
 from litecl.interpreter.arithmetic.fixed_point import Multiplier
 from litecl.interpreter.arithmetic.integer_sums import Sums
 from litecl.interpreter.graph import Array

@@ -259,16 +259,9 @@ _ALL = (
     _conv("8 bits, 1x2 in groups, one line", (1, 1, 40, 8), (6, 1, 2, 4), padding=Padding.VALID),
 )
 
-# The device computes recurrent cells in float32 only.
-_REFUSED = (
-    *(RNN, UNIDIRECTIONAL_SEQUENCE_RNN, BIDIRECTIONAL_SEQUENCE_RNN),
-    *(UNIDIRECTIONAL_SEQUENCE_LSTM, BIDIRECTIONAL_SEQUENCE_LSTM),
-)
 _BY_COLUMNS = BatchMatMulOptions(True, False)
 CASES = tuple(
-    replace(case, device="weights are integers")
-    if case.op in _REFUSED
-    else replace(case, device="the rows that are quantized are columns of the input")
+    replace(case, device="the rows that are quantized are columns of the input")
     if case.options == _BY_COLUMNS
     else case
     for case in _ALL

@@ -8,7 +8,7 @@ from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
 from litecl.delegate.quantized import hybrid
-from litecl.delegate.quantized.hybrid_product import hybrid_product, weights_of
+from litecl.delegate.quantized.hybrid_product import hybrid_product, is_blockwise, weights_of
 from litecl.interpreter.arithmetic.hybrid import scales_of
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions, windows
@@ -17,13 +17,16 @@ from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
 
 
 def _claim(
-    options: Conv2DOptions | FullyConnectedOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]
+    options: Conv2DOptions | FullyConnectedOptions,
+    inputs: claims.Specs,
+    outputs: Sequence[TensorSpec],
+    blocks: bool = False,
 ) -> Refusal | None:
     x, bias = inputs[0], inputs[2] if len(inputs) > 2 else None
     return (
         claims.typed((x, bias), claims.FLOAT)
         or (Refusal("a bias that is not a constant") if bias is not None and bias.data is None else None)
-        or hybrid.claim(inputs)
+        or hybrid.claim_weights(claims.given(inputs, 1), blocks=blocks)
         or claims.activated(options, outputs[0].type)
     )
 
@@ -31,7 +34,7 @@ def _claim(
 def _claim_dense(options: FullyConnectedOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     if options.weights_format != FullyConnectedOptionsWeightsFormat.DEFAULT:
         return Refusal(f"weights are stored as {options.weights_format.name}")
-    return _claim(options, inputs, outputs)
+    return _claim(options, inputs, outputs, blocks=True)
 
 
 def _lower_conv(call: Call) -> list[Step]:
@@ -46,7 +49,9 @@ def _lower_conv(call: Call) -> list[Step]:
 def _lower_dense(call: Call) -> list[Step]:
     columns, depth = call.input(1).shape
     rows = call.input(0).spec.size // depth
-    return _product(call, matrix(rows, depth, columns), rows, asymmetric=call.options.asymmetric_quantize_inputs)
+    # With a scale for every block of the weights, rows always have zero points.
+    asymmetric = call.options.asymmetric_quantize_inputs or is_blockwise(call.input(1).spec)
+    return _product(call, matrix(rows, depth, columns), rows, asymmetric=asymmetric)
 
 
 def _product(call: Call, g: Geometry, rows: int, *, asymmetric: bool) -> list[Step]:

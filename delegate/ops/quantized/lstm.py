@@ -10,7 +10,7 @@ from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.quantized.integers import Scale
 from litecl.delegate.recurrent.integer_cell import IntegerCell, IntegerGate, run_integer_cell, scale_from
-from litecl.delegate.recurrent.lstm_cell import walk
+from litecl.delegate.recurrent.walk import walk
 from litecl.interpreter.arithmetic.integer_sums import Sums
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, TensorSpec
