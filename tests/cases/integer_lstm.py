@@ -218,7 +218,6 @@ def _basic(name: str, batch: int, depth: int, cells: int, weights_zero: int) -> 
         quantization,
         outputs,
         2,
-        device="quantized activations",
     )
 
 

@@ -2,6 +2,7 @@
 
 from litecl.delegate.cl_op import ClOp
 from litecl.delegate.ops.quantized import (
+    basic_lstm,
     batch_matmul,
     binary,
     conv_2d,
@@ -17,6 +18,7 @@ from litecl.delegate.ops.quantized import (
 )
 
 CL_OPS: tuple[ClOp, ...] = (
+    *basic_lstm.CL_OPS,
     *batch_matmul.CL_OPS,
     *binary.CL_OPS,
     *conv_2d.CL_OPS,
