@@ -30,22 +30,24 @@ Source = str | PathLike[str] | bytes | bytearray | memoryview | Model
 class Interpreter(Introspection, Lifetime):
     """Runs a TensorFlow Lite model. It is closed by ``close()`` or at the end of ``with``, and can be pickled.
 
-    model_path: a path, or the bytes of a file, or a ``Model``. model_content: the bytes, under TFLite's name.
+    model_path: a path, or the bytes of a file, or a ``Model``.
+    model_content: the bytes, under TFLite's name.
     delegates: objects that claim parts of the model, such as ``CLDelegate()`` (``experimental_delegates`` is TFLite's
-        name for it). custom_ops: custom operators by name: an ``Op``, or a callable that takes the custom options
-        (bytes) and a list of arrays and returns a list of arrays.
+        name for it).
+    custom_ops: custom operators by name: an ``Op``, or a callable that takes the custom options (bytes) and a list of
+        arrays and returns a list of arrays.
     experimental_preserve_all_tensors: keep intermediate tensors, also those of subgraphs, for ``get_tensor``.
     memory_limit: the most bytes that values and kernels may take together, for files that are not trusted; None: no
-        tensor takes more than half of the machine. time_limit: the most seconds of an ``allocate_tensors`` or
-        ``invoke``, looked at between operators, iterations and blocks of work. Past either LimitError is raised;
-        variables may have been written until then.
-    num_threads: the most threads of numpy's BLAS while the model runs; one where its products are small. None: as many
-        as BLAS has. Delegates have a ``num_threads`` of their own.
+        tensor takes more than half of the machine's memory.
+    time_limit: the most seconds of an ``allocate_tensors`` or ``invoke``, checked between operators, iterations and
+        blocks of work. Beyond either, LimitError is raised; variables may have been written by then.
+    num_threads: the most threads of numpy's BLAS while the model runs; one if its products are small. None: as many as
+        BLAS has. Delegates have a ``num_threads`` of their own.
     experimental_op_resolver_type and the other experimental keywords are accepted for compatibility: there is one set
         of kernels.
 
-    Raises ModelError for a malformed model, ModelFileNotFound for a file that is not there, ArgumentError for an
-    argument of a wrong type, and UnsupportedOp, when tensors are allocated, for an operator that has no kernel.
+    Raises ModelError for a malformed model, ModelFileNotFound for a missing file, ArgumentError for an argument of a
+    wrong type, and UnsupportedOp, when tensors are allocated, for an operator that has no kernel.
     """
 
     def __init__(
@@ -83,12 +85,12 @@ class Interpreter(Introspection, Lifetime):
         self._entries = entry_shapes(self._model)
         self._specs: tuple[Known, ...] = tuple(graph.tensors for graph in self._model.subgraphs)
         self._executor: Executor | None = None
-        self._in_place: dict[int, InPlace] = {}  # of entries that one node of a delegate's is all of
+        self._in_place: dict[int, InPlace] = {}  # of entries that consist of a single node of a delegate
         self._delegations: list[Delegation] = []
         self._inputs: dict[int, dict[int, Array]] = {}
-        self._shared: dict[int, dict[int, Array]] = {}  # of _inputs, those that lie in a delegate's memory
+        self._shared: dict[int, dict[int, Array]] = {}  # of _inputs, those that are in a delegate's memory
         self._values: dict[int, dict[int, Array]] = {}
-        self._results = ExitStack()  # counts the outputs of the last invoke, where memory is limited
+        self._results = ExitStack()  # counts the outputs of the last invoke, if memory is limited
         self._busy = False
         self._threads: AbstractContextManager[None] = nullcontext()
         self._limits_apply = False
@@ -98,7 +100,7 @@ class Interpreter(Introspection, Lifetime):
     def resize_tensor_input(
         self, input_index: int, tensor_size: npt.ArrayLike, strict: bool = False, *, subgraph_index: int = 0
     ) -> None:
-        """Gives an input another shape; call ``allocate_tensors`` afterwards.
+        """Give an input another shape; call ``allocate_tensors`` afterwards.
 
         With ``strict`` only the dimensions that the signature leaves open (-1) may change.
         Raises ShapeError for a tensor that is no input, a negative dimension or, if strict, a fixed dimension.
@@ -118,7 +120,7 @@ class Interpreter(Introspection, Lifetime):
         self._executor, self._in_place = None, {}
 
     def allocate_tensors(self) -> None:
-        """Propagates shapes, lets the delegates claim their parts and resets variables; a no-op if nothing changed."""
+        """Propagate shapes, let delegates claim their parts and reset variables; a no-op if nothing has changed."""
         if self._executor is not None:
             return
         with self._budget or nullcontext():
@@ -139,7 +141,7 @@ class Interpreter(Introspection, Lifetime):
             self._delegations.append(delegation)
             model = delegation.model
         if self._budget is not None:
-            self._budget.start_clock()  # building kernels takes as long as a driver needs, whatever the model asks for
+            self._budget.start_clock()  # building kernels takes as long as a driver needs, whatever the limits
         self._variables.reset()
         executor = Executor(
             model, self._specs, self._variables, preserve=self._preserve, listeners=self._listeners, budget=self._budget
@@ -154,13 +156,13 @@ class Interpreter(Introspection, Lifetime):
         self._in_place = {} if self._limits_apply else self._runs_in_place(executor)
 
     def reset_all_variables(self) -> None:
-        """Sets variable tensors (LSTM state) back to zeros."""
+        """Set variable tensors (LSTM state) back to zeros."""
         self._variables.reset()
 
     # Running
 
     def invoke(self) -> None:
-        """Runs the model on the inputs that were set. Raises ModelError where another thread is running it."""
+        """Run the model on the inputs that were set. Raises ModelError where another thread is running it."""
         self._invoke(0)
 
     def _invoke(self, subgraph: int) -> None:
@@ -183,7 +185,7 @@ class Interpreter(Introspection, Lifetime):
             self._busy = False
 
     def _call(self, subgraph: int) -> None:
-        """Runs a subgraph node by node."""
+        """Run a subgraph node by node."""
         if self._executor is None:
             raise ModelError("the model is not ready: call allocate_tensors() before invoke()")
         graph = self._model.subgraphs[subgraph]
@@ -199,13 +201,13 @@ class Interpreter(Introspection, Lifetime):
             self._values = {**kept, subgraph: kept[subgraph] | outputs}
 
     def _limited_call(self, subgraph: int, inputs: Sequence[Array]) -> list[Array]:
-        """Run a subgraph with no more of BLAS's threads, memory and time than it may take."""
+        """Run a subgraph within its limits of BLAS threads, memory and time."""
         assert self._executor is not None
         with self._threads, self._budget or nullcontext(), self._counted(dict(enumerate(inputs))):
             return self._executor.call(subgraph, inputs)
 
     def _counted(self, values: Mapping[int, Array]) -> ExitStack:
-        """Counts values as alive until what is returned is closed."""
+        """Count values as alive until the returned object is closed."""
         stack = ExitStack()
         if self._budget is not None:
             stack.callback(limits.CountedValues(self._budget, values).clear)
@@ -214,7 +216,7 @@ class Interpreter(Introspection, Lifetime):
     # Tensors
 
     def set_tensor(self, tensor_index: int, value: npt.ArrayLike, *, subgraph_index: int = 0) -> None:
-        """Copies a value into an input or a variable tensor. Raises ShapeError unless shape and type fit exactly."""
+        """Copy a value into an input or a variable tensor. Raises ShapeError unless shape and type fit exactly."""
         if self._executor is None:
             raise ModelError("the model is not ready: call allocate_tensors() before set_tensor()")
         spec = self._spec(tensor_index, subgraph_index)
@@ -229,11 +231,11 @@ class Interpreter(Introspection, Lifetime):
             raise ModelError(f"set_tensor: tensor {tensor_index} ({spec.name!r}) is neither an input nor a variable")
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Array:
-        """A copy of a tensor's value: outputs, inputs, constants, variables and, if preserved, intermediates."""
+        """Return a copy of a tensor's value: outputs, inputs, constants, variables and, if preserved, intermediates."""
         return np.array(self._value(tensor_index, subgraph_index))
 
     def tensor(self, tensor_index: int, *, subgraph_index: int = 0) -> Callable[[], Array]:
-        """A function that returns the tensor's current value without a copy; write into an input through it."""
+        """Return a function that returns the tensor's current value without a copy; write into an input through it."""
         return lambda: self._value(tensor_index, subgraph_index)
 
     def _value(self, tensor: int, subgraph: int) -> Array:
@@ -261,13 +263,13 @@ class Interpreter(Introspection, Lifetime):
         return self._specs[subgraph][tensor]
 
     def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
-        """A callable that takes a signature's inputs by name and returns its outputs by name."""
+        """Return a callable that takes a signature's inputs by name and returns its outputs by name."""
         return SignatureRunner(self, only_key(self._model) if signature_key is None else signature_key)
 
     # Preparation
 
     def _input_arrays(self, subgraph: int, before: Mapping[int, Array]) -> dict[int, Array]:
-        """Arrays for the inputs: what was set before where the shape is the same, else zeros."""
+        """Return arrays for the inputs: what was set before if the shape is the same, else zeros."""
         arrays: dict[int, Array] = {}
         for tensor in self._model.subgraphs[subgraph].inputs:
             spec = self._specs[subgraph][tensor]
@@ -281,7 +283,7 @@ class Interpreter(Introspection, Lifetime):
         return arrays
 
     def _runs_in_place(self, executor: Executor) -> dict[int, InPlace]:
-        """What runs entries that one node is all of, on inputs whose arrays never change."""
+        """Return runners of entries that consist of a single node, on inputs whose arrays never change."""
         runs = {}
         for index in self._entries:
             inputs = [self._inputs[index][t] for t in self._model.subgraphs[index].inputs]
@@ -290,5 +292,5 @@ class Interpreter(Introspection, Lifetime):
         return runs
 
     def _shared_memory(self, subgraph: int) -> dict[int, Array]:
-        """Arrays of the delegates that inputs are written into."""
+        """Return the delegates' arrays that inputs are written into."""
         return {t: array for d in self._delegations for t, array in d.input_memory(subgraph).items()}

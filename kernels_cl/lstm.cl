@@ -159,7 +159,7 @@ OUT_OF_LINE WIDE void sum_block(floatv sums[MR][NV], __global const float *const
         UNROLL for (int gate = 0; gate < NV; ++gate) tile[r][gate] = LOAD(of_input[r] + block * PANEL + gate * VW);
     }
     __global const Weight *weights = cell->recurrent + (size_t)block * g->outputs * PANEL;
-    Ahead ahead = {weights, 0};  // one block follows another: nothing to fetch out of order
+    Ahead ahead = {weights, 0};  // blocks follow one another: nothing to prefetch
     multiply_tile(tile, rows, weights, g->outputs, &ahead);
     UNROLL for (int r = 0; r < MR; ++r)
         UNROLL for (int gate = 0; gate < NV; ++gate) sums[r][gate] = tile[r][gate];
@@ -185,7 +185,7 @@ INLINE floatv normalized(const floatv z, const float2 m, const Cell *cell, const
     return (z - m.x) * m.y * LOAD(cell->norm + from) + LOAD(cell->norm_bias + from);
 }
 
-// The new states of one row; the output gate's sums get their peephole.
+// The new states of one row; the peephole is added to the output gate's sums.
 OUT_OF_LINE WIDE void normalize_states(__global float *sums, __global const float *c_old, __global float *c_new,
                                        const Cell *cell, const int first, const int step,
                                        __global const Recurrence *g) {
@@ -274,10 +274,10 @@ KERNEL void lstm(ITEM __global float *of_input, __global const Weight *restrict 
         __global float *sums[MR], *to[MR], *cells[MR], *c_new[MR];
         __global const float *h[MR], *c_old[MR];
         for (int r = 0; r < MR; ++r) {
-            const int b = MIN(b0 + r, g->walk.batch - 1);  // rows past the last are summed, never finished
-            sums[r] = of_input + (size_t)(g->walk.x_first + t * g->walk.x_time + b * g->walk.x_batch) * g->blocks * PANEL;
-            to[r] = out + g->walk.out_first + t * g->walk.out_time + b * g->walk.out_batch;
-            h[r] = t == 0 ? h_in + b * g->outputs : to[r] - g->walk.out_time;
+            const int b = MIN(b0 + r, g->time.batch - 1);  // rows past the last are summed but not stored
+            sums[r] = of_input + (size_t)(g->time.x_first + t * g->time.x_time + b * g->time.x_batch) * g->blocks * PANEL;
+            to[r] = out + g->time.out_first + t * g->time.out_time + b * g->time.out_batch;
+            h[r] = t == 0 ? h_in + b * g->outputs : to[r] - g->time.out_time;
             c_old[r] = t == 0 ? c_in + b * g->units : c_out + b * g->units;
             c_new[r] = c_out + b * g->units;
 #ifdef PROJECTION
@@ -295,7 +295,7 @@ KERNEL void lstm(ITEM __global float *of_input, __global const Weight *restrict 
         ALL_ITEMS_DONE;
 #endif
         for (int i = first; i < g->blocks; i += step) {
-            const int block = t % 2 ? g->blocks - 1 - i : i;  // back again: the last weights are still at hand
+            const int block = t % 2 ? g->blocks - 1 - i : i;  // backwards: the last weights are still in the cache
             floatv z[MR][NV];
             sum_block(z, (__global const float *const __private *)sums, h, &cell, block, g);
             for (int r = 0; r < rows; ++r) {
@@ -333,7 +333,7 @@ KERNEL void lstm(ITEM __global float *of_input, __global const Weight *restrict 
     }
     for (int r = 0; r < rows; ++r) {
         const int b = b0 + r;
-        __global const float *last = out + g->walk.out_first + (g->walk.steps - 1) * g->walk.out_time + b * g->walk.out_batch;
+        __global const float *last = out + g->time.out_first + (g->time.steps - 1) * g->time.out_time + b * g->time.out_batch;
         for (int i = first; i < g->outputs; i += step) h_out[b * g->outputs + i] = last[i];
     }
 }

@@ -1,4 +1,4 @@
-// Patches of an image as rows of bytes, and their products with weights: what convolutions in bytes have in common.
+// Patches of an image as rows of bytes, and their products with weights, for all convolutions in bytes.
 //
 // x is [images, height, width, channels]; words are two channels each. A work-item gathers what MR pixels see, as
 // unsigned bytes, into memory of its own, and multiplies it by all of its columns: padding, strides, dilation and odd
@@ -33,11 +33,11 @@
 #define BLOCK (GATHER_SIZE_BLOCK * VW)  // bytes that are copied at once
 #define SLACK BLOCK  // bytes behind the rows of a work-item, so that the end of a run is copied whole
 
-// count bytes made unsigned. Up to SLACK bytes behind them may be written too; room: how many there are to read.
+// Copies count bytes, made unsigned. Up to SLACK bytes after them may be written too; room: bytes that may be read.
 INLINE void gather_bytes(__global uchar *restrict to, __global const uchar *restrict from, const int count,
                          const int room) {
     int i = 0;
-    if (count <= 16 && room >= 16) {  // less is written twice
+    if (count <= 16 && room >= 16) {  // the remainder is written twice
         *(__global uchar16_u *)to = *(__global const uchar16_u *)from ^ (uchar16)FLIP;
         return;
     }
@@ -46,7 +46,7 @@ INLINE void gather_bytes(__global uchar *restrict to, __global const uchar *rest
     ROLL for (; i < count; ++i) to[i] = from[i] ^ FLIP;
 }
 
-// count bytes of one value, and up to SLACK more.
+// Writes count bytes of one value, and up to SLACK more.
 INLINE void fill_bytes(__global uchar *to, const uchar value, const int count) {
     for (int i = 0; i < count; i += BLOCK) *(__global intv_b *)(to + i) = (intv)(int)(value * 0x01010101u);
 }
@@ -78,7 +78,7 @@ INLINE void gather_patch(__global uchar *restrict row, __global const uchar *res
     }
 }
 
-// The lines that MR pixels see, the first of which is at (line, column) of all lines of the output.
+// Gathers the lines that MR pixels read; the first pixel is at (line, column) of all output lines.
 INLINE void gather_lines(__global uchar *restrict to, __global const uchar *restrict x, const Gather *p,
                          const int line, const int column, const int size, __global const int *restrict zeros,
                          const int zeros_step) {
@@ -97,12 +97,12 @@ INLINE void gather_lines(__global uchar *restrict to, __global const uchar *rest
     }
 }
 
-// The patches of MR pixels; pixels past the last repeat it. size: of x, from the group's first channel on. What stands
-// for zero in image i is at zeros[i * zeros_step].
+// The patches of MR pixels; pixels past the last repeat it. size: of x, from the group's first channel on. zeros[i *
+// zeros_step] represents zero in image i.
 OUT_OF_LINE WIDE void gather_patches(__global uchar *restrict rows, __global const uchar *restrict x,
                                      __global const Gather *restrict gather, const int m0, const int size,
                                      __global const int *restrict zeros, const int zeros_step) {
-    const Gather p = *gather;  // what is written to rows cannot change these
+    const Gather p = *gather;  // copies, which writes to rows cannot change
     const Geometry *g = &p.window;
     const int pixels = PLACES_OF(g);
     if (p.plain && m0 + MR <= pixels) {
@@ -127,7 +127,7 @@ OUT_OF_LINE WIDE void gather_patches(__global uchar *restrict rows, __global con
     }
 }
 
-// Where the patches of MR pixels lie: in x itself, if they can be multiplied as they are, else gathered in rows.
+// The patches of MR pixels: in x itself, if they can be multiplied as they are, else gathered in rows.
 INLINE __global const uchar *patches_of(__global uchar *restrict rows, __global const uchar *restrict x,
                                         __global const Gather *restrict p, const int m0, const int size,
                                         __global const int *restrict zeros, const int zeros_step) {
@@ -138,7 +138,7 @@ INLINE __global const uchar *patches_of(__global uchar *restrict rows, __global 
 }
 
 // A work-item's share: pixels [m_first, m_last) x columns [n_first, n_last) of a group, whose columns are padded to
-// group_panels. first_row: where its own memory begins. size: of x, from the group's first channel on.
+// group_panels. first_row: the offset of its own memory. size: of x, from the group's first channel on.
 typedef struct {
     int m_first, m_last, n_first, n_last, group_panels, size;
     size_t first_row;
@@ -152,14 +152,14 @@ INLINE Share share_of(__global const Gather *p, const int row_item, const int co
     Share s;
     s.m_first = row_item * p->item_rows, s.m_last = MIN(s.m_first + p->item_rows, pixels);
     s.n_first = column_item * p->item_columns, s.n_last = MIN(s.n_first + p->item_columns, g->group_columns);
-    if (s.n_first >= s.n_last) s.m_last = 0;  // a work-item that only fills a group has no memory for rows
+    if (s.n_first >= s.n_last) s.m_last = 0;  // a work-item that only fills up a group has no memory for rows
     s.group_panels = (g->group_columns + PANEL - 1) / PANEL * PANEL;
     s.size = p->size - group * p->group_x;
     s.first_row = (size_t)((group * column_items + column_item) * row_items + row_item) * p->item_bytes;
     return s;
 }
 
-// MR pixels from m0 on, counted as line_pixels are: the first of them in the output, and how many there are.
+// MR pixels from m0 on, counted like line_pixels: the first of them in the output, and their number.
 typedef struct {
     int first, count;
 } Pixels;

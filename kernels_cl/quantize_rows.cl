@@ -1,10 +1,11 @@
 // Rows of floats quantized to bytes at run time (quantize_steps.h).
 //
-// x is [n / parts rows, length]; a row is cut into `parts` of part_length elements, the last of which may be shorter.
+// x is [n / parts rows, length]; a row is split into `parts` of part_length elements, the last of which may be shorter.
 // First the range of every part is found, then each is quantized by the range of its whole row. A work-item takes
 // per_item of the n parts.
 #define T uchar
 #include "quantized.h"
+#include "float64.h"
 
 #include "quantize_steps.h"
 
@@ -17,7 +18,7 @@ inline Step step_of(__global const float *ranges, int parts, int asymmetric) {
     return step_between(low, high, asymmetric);
 }
 
-// Where a part lies, how long it is, and how many elements there are from its first to the end of x.
+// The position of a part, its length, and the number of elements from its first to the end of x.
 typedef struct {
     int row, at, count, room;
 } Part;
@@ -77,7 +78,7 @@ KERNEL void quantize_rows(ITEM __global const float *x, __global const float *ra
     }
 }
 
-// The floats that the bytes of each part stand for.
+// The floats that the bytes of each part represent.
 KERNEL void round_rows(ITEM __global const float *x, __global const float *ranges, __global float *y, int n,
                        int per_item, int length, int parts, int part_length, int asymmetric) {
     SHARE(n, per_item);

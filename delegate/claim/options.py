@@ -18,17 +18,47 @@ from litecl.interpreter.ops import CUSTOMS
 
 Precision = Literal["fp32", "fp16"]
 
+_NUMBERS = (int, int | None)  # types of options that count something
+
 
 def _flag(flag: str, help_: str) -> dict[str, str]:
-    """Return what makes an option a flag of the command ``litecl`` too, of the type that its annotation tells."""
+    """Return field metadata that makes an option a flag of the command ``litecl`` too; its annotation gives the
+    type.
+    """
     return {"flag": flag, "help": help_}
 
 
 @dataclass(frozen=True, eq=False)
 class CLOptions:
-    """The keywords of ``CLDelegate``, whose docstring says what they mean: declared here, checked and frozen.
+    """The keywords of ``CLDelegate``, declared here only: checked and frozen, with flags for the command.
 
-    queue_loops: queue the iterations of loops, and launches by themselves, also where one kernel could run them all.
+    device: its index in ``litecl devices``, its name, a fragment of exactly one name, a pyopencl Device, or a device
+        found by a back end of yours; None picks a GPU if there is one, else the CPU device that suits the model. A name
+        that matches no device, or a fragment of several names, raises DeviceNotFound; if there is no device at all, a
+        warning says what to install.
+    num_threads: on a CPU, 1 picks the device that runs in the calling thread; other numbers are a limit if the device
+        can be partitioned, which PoCL 7.1's cannot.
+    precision: "fp32", or "fp16", which stores large weights (over 2**18 elements) of convolutions, matrix products and
+        LSTMs in half precision, except those for Winograd's algorithm; activations and arithmetic are float32 in both.
+    max_delegated_partitions: keep at most this many regions, the largest; None keeps all.
+    min_nodes_per_partition: leave smaller regions to the CPU.
+    allow_ops, deny_ops: operator names.
+    deny_nodes: node positions of subgraph 0, or (subgraph, node) pairs.
+    cache_dir: where program binaries and tunings are kept: "auto" is ``~/.cache/litecl``, None keeps none.
+    tuning: None uses what ``litecl devices --tuning`` measured on the device, or else the defaults.
+    profile: measure the device time of every launch.
+    strict: raise DelegateError if the device fails, instead of leaving the region to the CPU, or to a queue if it
+        cannot be linked. Refusing an operator is not a failure.
+    max_loop_iterations: of a WHILE on the device each time it runs; beyond that it raises ModelError, and variables are
+        as they were before. None sets no limit. On a CPU device a loop runs within one kernel, which cannot be
+        interrupted; queued loops, as on a GPU, respond to Ctrl-C.
+    queue_loops: queue the iterations of loops, and launches one by one, on a CPU device too.
+    dump_passes: a folder to which every region is written as text after each pass of planning, in a folder of its own
+        (``region0``).
+    custom_ops: device operators of your own, for the records given to ``Interpreter(custom_ops=...)``. Their launches
+        name a kernel file by its absolute path, without ``.cl``, which is written like litecl's own.
+    progress: called with a ``BuildStep`` before each file is compiled, and when all files of a region are. It is not
+        pickled.
     """
 
     device: object = field(
@@ -41,7 +71,9 @@ class CLOptions:
     num_threads: int | None = field(
         default=None, metadata=_flag("--threads", "threads on a CPU device (default: chosen)")
     )
-    precision: Precision = field(default="fp32", metadata=_flag("--precision", "fp16 stores large weights as halves"))
+    precision: Precision = field(
+        default="fp32", metadata=_flag("--precision", "fp16 stores large weights in half precision")
+    )
     max_delegated_partitions: int | None = None
     min_nodes_per_partition: int = 1
     allow_ops: Collection[str] | None = None
@@ -54,7 +86,7 @@ class CLOptions:
     max_loop_iterations: int | None = None
     queue_loops: bool = False
     dump_passes: str | PathLike[str] | None = field(
-        default=None, metadata=_flag("--dump-passes", "write every region there, as it is after each pass of planning")
+        default=None, metadata=_flag("--dump-passes", "write every region to this folder after each pass of planning")
     )
     custom_ops: Collection[ClOp] = ()
     progress: Progress | None = None
@@ -62,8 +94,7 @@ class CLOptions:
     def __post_init__(self) -> None:
         if self.precision not in get_args(Precision):
             raise DelegateError(f"precision: expected 'fp32' or 'fp16', got {self.precision!r}")
-        for name in ("num_threads", "max_delegated_partitions", "min_nodes_per_partition", "max_loop_iterations"):
-            value = getattr(self, name)
+        for name, value in ((item.name, getattr(self, item.name)) for item in fields(self) if item.type in _NUMBERS):
             if value is not None and value < (0 if name.startswith("max_") else 1):
                 raise DelegateError(f"{name}: expected a positive number, got {value}")
         for name, freeze in _FROZEN.items():
@@ -72,13 +103,13 @@ class CLOptions:
             _check_names(name, getattr(self, name) or (), {cl_op.op.name for cl_op in self.custom_ops})
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the options to pickle: whom to tell of progress stays in this process."""
+        """Return the options to pickle: the progress callback stays in this process."""
         if self.device is not None and not isinstance(self.device, int | str):
             raise DelegateError(f"a delegate for {self.device} cannot be pickled: name its device, or give its index")
         return {item.name: getattr(self, item.name) for item in fields(self)} | {"progress": None}
 
     def why_denied(self, op: str, place: tuple[int, int]) -> str | None:
-        """Return why the user keeps a node on the CPU, or None. place: its subgraph, and its position there."""
+        """Return why the user keeps a node on the CPU, or None. place: its subgraph and position."""
         if place in (self.deny_nodes or ()):
             return "denied by deny_nodes"
         if op in (self.deny_ops or ()):
@@ -92,9 +123,9 @@ class CLOptions:
 
 
 def _check_names(option: str, names: Collection[str], customs: Collection[str]) -> None:
-    """Raise DelegateError for a name that no operator has, with those that are like it.
+    """Raise DelegateError for a name that no operator has, with similar names.
 
-    A name that is like none, and not in capitals, may be that of a custom operator of a model to come.
+    A name that resembles none, and is not in capitals, may belong to a custom operator of a future model.
     """
     known = {*BUILTIN_OPERATORS, *CUSTOMS, *customs}
     for name in sorted({*names} - known):

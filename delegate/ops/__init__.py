@@ -1,4 +1,4 @@
-"""The device operators, one file an operator or a family, and the table of them all."""
+"""The device operators, one file per operator or family, and the table of them all: every module's ``CL_OPS``."""
 
 from litecl.delegate.cl_op import ClOp, DeviceOp, Variants
 from litecl.delegate.ops import (
@@ -76,8 +76,8 @@ _HEAVY: tuple[ClOp, ...] = (
 
 
 def _table() -> dict[Op, DeviceOp]:
-    """Return every operator, as variants where quantized tensors or integer weights have kernels of their own."""
-    general = {cl_op.op: cl_op for cl_op in (*_LIGHT, *_HEAVY)}
+    """Return every operator, as variants where quantized tensors or integer weights have their own kernels."""
+    general = {cl_op.op: cl_op for cl_op in device_ops(__name__, __path__)}
     table: dict[Op, DeviceOp] = {**general}
     for op in dict.fromkeys(cl_op.op for cl_op in (*quantized.CL_OPS, *hybrid.CL_OPS)):
         special = [

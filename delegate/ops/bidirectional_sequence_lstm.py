@@ -1,4 +1,4 @@
-"""BIDIRECTIONAL_SEQUENCE_LSTM on the device: a cell that walks forwards and one that walks backwards."""
+"""BIDIRECTIONAL_SEQUENCE_LSTM on the device: one cell that runs forwards in time and one that runs backwards."""
 
 from collections.abc import Sequence
 

@@ -25,12 +25,14 @@ def _claim(options: LSTMOptions, inputs: claims.Specs, outputs: Sequence[TensorS
 def _lower(call: Call) -> list[Step]:
     x, (out, *states) = call.input(0), call.outputs
     cell = cell_of(call, FULL)
-    one_step = walk(1, x.shape[0], cell.outputs, time_major=True)
+    one_step = time_loop(1, x.shape[0], cell.outputs, time_major=True)
     return [*run_cell(call, cell, FULL, one_step, [x], out, states)]
 
 
 def _lower_basic(call: Call) -> list[Step]:
-    """Outputs: activation, state, joined inputs, the gates' sums, then both again as the variables' values."""
+    """Outputs: activation, state, joined inputs, the gates' sums, then activation and state again as the new values of
+    the variables.
+    """
     x, h, weights, bias, c = (call.input(i) for i in range(5))
     h_out, c_out, joined, sums, h_next, c_next = call.outputs
     (batch, depth), units = x.shape, h.shape[1]

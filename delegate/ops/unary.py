@@ -1,4 +1,4 @@
-"""Functions of one input, every element by itself, activations among them."""
+"""Element-wise functions of one input, including activations."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +22,7 @@ def _launch(call: Call, function: str, activation: Activation) -> Launch:
 
 
 def _function(op: Op, *others: TensorType, of_others: str | None = None) -> ClOp:
-    """An operator that unary.cl knows by its name, and for types other than float by ``of_others``."""
+    """Return an operator that unary.cl knows by its name, and for types other than float by ``of_others``."""
 
     def lower(call: Call) -> list[Step]:
         floating = call.input(0).spec.type == TensorType.FLOAT32
@@ -32,7 +32,7 @@ def _function(op: Op, *others: TensorType, of_others: str | None = None) -> ClOp
 
 
 def _activation(op: Op, activates: Callable[[Any], Activation]) -> ClOp:
-    """An operator that is an activation, so that a producer may apply it."""
+    """Return an operator that is an activation, so that a producer may apply it."""
 
     def lower(call: Call) -> list[Step]:
         return [_launch(call, "ACTIVATE", activates(call.options))]
@@ -61,15 +61,15 @@ CL_OPS = (
     _function(unary.NEG, TensorType.INT32, TensorType.INT64),
     _function(unary.SIGN, TensorType.INT32),
     _function(unary.SQUARE),
-    _function(unary.SQRT),
-    _function(unary.RSQRT),
-    _function(unary.EXP),
-    _function(unary.LOG),
     _function(unary.SIN),
     _function(unary.COS),
     _function(unary.CEIL),
     _function(unary.FLOOR),
     _function(unary.ROUND),
+    _function(unary.EXP),
+    _function(unary.SQRT),
+    _function(unary.RSQRT),
+    _function(unary.LOG),
     ClOp(unary.LOGICAL_NOT, claim=takes(TensorType.BOOL), lower=_logical_not),
     _activation(unary.RELU, _always("CLAMP", low=0.0, high=float("inf"))),
     _activation(unary.RELU6, _always("CLAMP", low=0.0, high=6.0)),

@@ -26,7 +26,7 @@ def _lower(call: Call) -> list[Step]:
     time_major = call.options.time_major
     steps, batch = x.shape[:2] if time_major else (x.shape[1], x.shape[0])
     cell = cell_of(call, FULL)
-    forwards = walk(steps, batch, cell.outputs, time_major=time_major)
+    forwards = time_loop(steps, batch, cell.outputs, time_major=time_major)
     return [*run_cell(call, cell, FULL, forwards, [x], out, states)]
 
 

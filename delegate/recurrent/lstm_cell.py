@@ -46,7 +46,7 @@ def run_cell(
     call: Call,
     cell: Cell,
     layout: Layout,
-    walk: Walk,
+    time: TimeLoop,
     inputs: Sequence[Operand],
     out: Operand,
     states: Sequence[Operand],
@@ -177,7 +177,7 @@ def _projection(cell: Cell, width: int) -> tuple[Const, Const]:
 
 
 def _blocks(vectors: Sequence[Array], width: int) -> Array:
-    """Vectors of one element a unit, each padded to whole blocks."""
+    """Arrange vectors of one element per unit, each padded to whole blocks."""
     if not vectors:
         return _NOTHING
     units = len(vectors[0])

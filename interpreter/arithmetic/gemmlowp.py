@@ -105,7 +105,7 @@ def _exp_of_last_quarter(x: Array, bits: int) -> Array:
 def _newton(x: Array, bits: int) -> Array:
     """``2 / (1 + x)`` with two integer bits, by three steps of Newton's and Raphson's method.
 
-    The method starts so close that nothing saturates.
+    The starting value is so close that nothing saturates.
     """
 
     rounding, places = np.array(1 << (bits - 2)), np.array(bits - 1)
@@ -126,7 +126,7 @@ def _one_minus_over_one_plus(x: Array, bits: int) -> Array:
 
 
 def _constant(raw: int, bits: int) -> int:
-    """A 32-bit raw constant, rounded to ``bits`` bits."""
+    """Return a 32-bit raw constant, rounded to ``bits`` bits."""
     return raw if bits == 32 else int(rounding_divide_by_pot(np.asarray(raw), 32 - bits))
 
 
@@ -135,5 +135,5 @@ def _one(bits: int) -> int:
 
 
 def _wrap(x: Array, bits: int) -> Array:
-    """Keeps the lowest value, whose negative does not exist, as it is."""
+    """Keep the lowest value, whose negative does not exist, as it is."""
     return np.where(x == 1 << (bits - 1), -x, x)

@@ -21,7 +21,7 @@ from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.schema import TensorType
 
 INLINE_LIMIT_BYTES = 2**31 - 2**27
-"""How many bytes of buffers a FlatBuffer gets to hold, which leaves 128 MiB for the rest of it."""
+"""The most bytes of buffers in a FlatBuffer, which leaves 128 MiB for the rest of it."""
 
 _ALIGNMENT = 16
 _SCHEMA_VERSION = 3
@@ -30,15 +30,16 @@ _CUSTOM = BUILTIN_OPERATORS.index("CUSTOM")
 
 
 def write(model: Model, *, inline_limit_bytes: int = INLINE_LIMIT_BYTES) -> bytes:
-    """The bytes of a ``.tflite`` file; buffers lie after the FlatBuffer if they take more than ``inline_limit_bytes``.
+    """Return the bytes of a ``.tflite`` file; buffers lie after the FlatBuffer if they take more than
+    ``inline_limit_bytes``.
 
-    Raises ModelError for what the format cannot say.
+    Raises ModelError for anything that the format cannot express.
     """
     return b"".join(_chunks(model, inline_limit_bytes))
 
 
 def write_file(model: Model, path: str | os.PathLike[str], *, inline_limit_bytes: int = INLINE_LIMIT_BYTES) -> None:
-    """Writes the file in one step, so that a model may be written over the file that it was read from."""
+    """Write the file in one step, so that a model may be written over the file that it was read from."""
     target = Path(path)
     partial = target.with_name(target.name + ".partial")
     try:
@@ -50,7 +51,7 @@ def write_file(model: Model, path: str | os.PathLike[str], *, inline_limit_bytes
 
 
 def _chunks(model: Model, inline_limit_bytes: int) -> Iterator[memoryview | bytes]:
-    """The file in pieces: the FlatBuffer, then the buffers that lie outside it, each after its padding."""
+    """Yield the file in pieces: the FlatBuffer, then the buffers outside it, each after its padding."""
     emitter = _Emitter()
     root = emitter.model(model)
     raw = emitter.buffers
@@ -59,9 +60,9 @@ def _chunks(model: Model, inline_limit_bytes: int) -> Iterator[memoryview | byte
         root.fields["buffers"] = [Record("Buffer", data=buffer if buffer.size else None) for buffer in raw]
         yield encode(root, FILE_IDENTIFIER, size_hint_bytes=total + 65536)
         return
-    # A runtime takes a buffer of at most one byte, or one at an offset of at most 1, for one that lies inside.
+    # A runtime takes a buffer of at most one byte, or one at an offset of at most 1, for one stored inside.
     outside = [buffer.nbytes > 1 for buffer in raw]
-    # The first pass tells the size of the FlatBuffer, in which any offset but 0 takes the same room.
+    # The first pass gives the size of the FlatBuffer, in which any offset but 0 takes the same space.
     root.fields["buffers"] = _buffer_records(raw, outside, start=1)
     root.fields["buffers"] = _buffer_records(raw, outside, start=_aligned(len(encode(root, FILE_IDENTIFIER))))
     content = encode(root, FILE_IDENTIFIER)
@@ -94,7 +95,7 @@ class _Emitter:
     def __init__(self) -> None:
         self.buffers: list[Array] = [np.zeros(0, np.uint8)]  # the schema keeps buffer 0 empty
         self._shared: dict[tuple[Any, ...], int] = {}
-        self._kept: list[Array] = []  # an address names an array only while the array lives
+        self._kept: list[Array] = []  # an address identifies an array only while the array lives
         self._codes: dict[tuple[str, bool, int], int] = {}
 
     def model(self, model: Model) -> Record:
@@ -141,7 +142,7 @@ class _Emitter:
         )
 
     def _constant(self, data: Array, type_: TensorType) -> int:
-        """The buffer of a constant; constants of the same memory and type get the same one."""
+        """Return the buffer of a constant; constants of the same memory and type get the same one."""
         address = id(data) if data.dtype.hasobject else data.__array_interface__["data"][0]
         key = (address, data.shape, data.strides, data.dtype.str, type_)
         if key not in self._shared:
@@ -209,7 +210,7 @@ def _quantization(quantization: Quantization, tensors: list[TensorSpec]) -> Reco
 
 
 def _tensor_of(data: Array, tensors: list[TensorSpec]) -> int:
-    """The index of the tensor that holds an array, which is appended if there is none."""
+    """Return the index of the tensor that holds an array, which is appended if there is none."""
     for index, spec in enumerate(tensors):
         if spec.data is data:
             return index

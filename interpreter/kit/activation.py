@@ -8,9 +8,15 @@ from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import ActivationFunctionType
 
+
+def relu(x: Array) -> Array:
+    """Return the larger of every element and 0; -0 and NaN stay, which numpy's maximum leaves to the processor."""
+    return np.where(x < 0, x.dtype.type(0), x)
+
+
 _FUNCTIONS: dict[int, Callable[[Array], Array]] = {
     ActivationFunctionType.NONE: lambda x: x,
-    ActivationFunctionType.RELU: lambda x: np.maximum(x, 0),
+    ActivationFunctionType.RELU: relu,
     ActivationFunctionType.RELU_N1_TO_1: lambda x: x.clip(-1, 1),
     ActivationFunctionType.RELU6: lambda x: x.clip(0, 6),
     ActivationFunctionType.TANH: np.tanh,
@@ -19,7 +25,9 @@ _FUNCTIONS: dict[int, Callable[[Array], Array]] = {
 
 
 def apply(function: int, x: Array) -> Array:
-    """``function`` of every element, in the type of ``x``. Raises UnsupportedOp for a code that the schema has not."""
+    """``function`` of every element, in the type of ``x``. Raises UnsupportedOp for a code that the schema does
+    not have.
+    """
     compute = _FUNCTIONS.get(function)
     if compute is None:
         raise UnsupportedOp(f"expected a fused activation of 0 to {max(_FUNCTIONS)}, got {function}")

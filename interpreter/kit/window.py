@@ -1,4 +1,4 @@
-"""Windows that slide over spatial dimensions: sizes and paddings as TFLite has them, arrays seen through them."""
+"""Windows that slide over spatial dimensions: sizes and paddings as TFLite has them, arrays viewed through them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,13 +33,13 @@ class Window:
         return (self.size - 1) * self.dilation + 1
 
     def tap(self, index: int) -> slice:
-        """The padded elements that one tap meets, one a step."""
+        """Return the padded elements that one tap meets, one a step."""
         start = index * self.dilation
         return slice(start, start + (self.output - 1) * self.stride + 1, self.stride)
 
 
 def fit(padding: Padding, length: int, size: int, stride: int, dilation: int = 1) -> Window:
-    """The window of ``size`` taps over ``length`` elements (TFLite's ComputePaddingHeightWidth)."""
+    """Return the window of ``size`` taps over ``length`` elements (TFLite's ComputePaddingHeightWidth)."""
     if min(size, stride, dilation) < 1:
         raise ShapeError(f"expected window, stride and dilation of at least 1, got {size}, {stride}, {dilation}")
     extent = (size - 1) * dilation + 1
@@ -52,7 +52,7 @@ def fit(padding: Padding, length: int, size: int, stride: int, dilation: int = 1
 
 
 def pad(x: Array, windows: Sequence[Window], value: float = 0.0) -> Array:
-    """``x`` [batch, *spatial, channels] with the borders that the windows need."""
+    """Return ``x`` [batch, *spatial, channels] with the borders that the windows need."""
     if not any(w.before or w.after for w in windows):
         return x
     lengths = (w.before + n + w.after for w, n in zip(windows, x.shape[1:-1], strict=True))
@@ -78,14 +78,14 @@ def convolve(x: Array, multiply: Callable[[Array], Array], windows: Sequence[Win
         if result is None:
             result = np.empty((*outer, block.shape[1]), block.dtype)
         result[images, rows] = block.reshape(result[images, rows].shape)
-    if result is None:  # no images: only the number and the type of the results are asked for
+    if result is None:  # no images: only the number and the type of the results matter
         block = multiply(np.zeros((0, inner), x.dtype))
         return np.zeros((*outer, block.shape[1]), block.dtype)
     return result
 
 
 def reduce(x: Array, windows: Sequence[Window], combine: np.ufunc, identity: float) -> Array:
-    """Combines each window of ``x`` [batch, *spatial, channels], one dimension after the other."""
+    """Combine each window of ``x`` [batch, *spatial, channels], one dimension after the other."""
     x = pad(x, windows, identity)
     for axis, window in enumerate(windows, start=1):
         head = (slice(None),) * axis
@@ -112,7 +112,7 @@ def counts(windows: tuple[Window, ...], lengths: tuple[int, ...]) -> Array:
 
 
 def patches(x: Array, windows: Sequence[Window]) -> Array:
-    """A view [batch, *outputs, *taps, channels] of a padded array."""
+    """Return a view [batch, *outputs, *taps, channels] of a padded array."""
     x = np.ascontiguousarray(x)
     batch, *spatial, channel = x.strides
     outputs = [(w.output, step * w.stride) for w, step in zip(windows, spatial, strict=True)]

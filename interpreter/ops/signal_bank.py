@@ -1,4 +1,4 @@
-"""Filter banks of the audio front end of TensorFlow Lite Micro, and what smooths and compresses their energies."""
+"""Filter banks of the audio front end of TensorFlow Lite Micro, and the smoothing and compression of their energies."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.schema import TensorType
 
 _STEPS = np.arange(129) / 128
-# What log2(1 + x) has more than x, in units of 2**-16, at 128 steps.
+# log2(1 + x) - x, in units of 2**-16, at 128 steps.
 _LOG = np.append(np.round(65536 * (np.log2(1 + _STEPS) - _STEPS)), 0).astype(np.int64)
 _INT16, _UINT32, _UINT64 = TensorType.INT16, TensorType.UINT32, TensorType.UINT64
 _WORD = 0xFFFFFFFF
@@ -76,7 +76,7 @@ def _run_bank(options: FilterBankOptions, inputs: Inputs) -> list[Array]:
 
 
 def _square_root(x: Array) -> Array:
-    """The nearest integer, not beyond 16 bits of 32 or 32 of 64."""
+    """Return the nearest integer, not beyond 16 bits of 32 or 32 of 64."""
     root = np.minimum(np.floor(np.sqrt(x.astype(np.float64))), _WORD).astype(np.uint64)
     one = np.uint64(1)
     root = np.where(root * root > x, root - one, root)
@@ -106,7 +106,7 @@ def _infer_subtraction(options: SpectralSubtractionOptions, inputs: Specs) -> li
 
 
 def _bind_subtraction(options: SpectralSubtractionOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    """The estimate of the noise lives as long as the prepared model."""
+    """Subtract the noise estimate, which is kept as long as the prepared model."""
     estimate = np.zeros(options.num_channels, np.uint64)
     odd = np.arange(options.num_channels) % 2 == 1
     gain = np.where(odd, options.alternate_smoothing, options.smoothing).astype(np.uint64)
@@ -137,7 +137,7 @@ def _infer_pcan(options: PcanOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _gain(noise: Array, table: Array) -> Array:
-    """A polynomial a power of two (WideDynamicFunction)."""
+    """Return a polynomial a power of two (WideDynamicFunction)."""
     interval = fixed_math.bit_length(noise).astype(np.int64)
     at = np.clip(4 * interval - 6, 0, table.size - 3)
     fraction = ((noise << np.maximum(11 - interval, 0)) >> np.maximum(interval - 11, 0)) & 0x3FF
@@ -157,7 +157,7 @@ def _run_pcan(options: PcanOptions, inputs: Inputs) -> list[Array]:
 
 
 def _log(x: Array, scale: int) -> Array:
-    """The natural logarithm of positive integers, in units of ``1 / scale``."""
+    """Return the natural logarithm of positive integers, in units of ``1 / scale``."""
     whole = fixed_math.bit_length(x).astype(np.int64) - 1
     rest = x - (np.int64(1) << whole)
     fraction = (rest << np.maximum(16 - whole, 0)) >> np.maximum(whole - 16, 0)

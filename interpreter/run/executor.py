@@ -14,17 +14,17 @@ from litecl.interpreter.run.variables import Variables
 
 
 class Listener(Protocol):
-    """Is told of every node that has run. Times are ``time.perf_counter`` seconds."""
+    """Is called for every node that has run. Times are ``time.perf_counter`` seconds."""
 
     def ran(self, subgraph: int, node: int, op: str, start_s: float, end_s: float) -> None:
-        """A node has run; nodes inside a called subgraph are told before the caller."""
+        """A node has run; nodes inside a called subgraph are reported before the caller."""
 
 
 _RAISED = (LiteclError, *FAULTS)
 
 
 def _raise(error: Exception, doing: str, node: Node, subgraph: int, index: int) -> NoReturn:
-    """Says of an error which node it comes from; what numpy raises becomes a ModelError."""
+    """Say of an error which node it comes from; what numpy raises becomes a ModelError."""
     place = f"while {doing} {node.op.name} (subgraph {subgraph}, node {index})"
     if isinstance(error, LiteclError):
         locate(error, node.op.name, place)
@@ -37,7 +37,7 @@ def _raise(error: Exception, doing: str, node: Node, subgraph: int, index: int) 
 
 
 class Frame:
-    """One run of one subgraph: the context that its operators see."""
+    """One run of one subgraph: the context for its operators."""
 
     def __init__(self, executor: "Executor", subgraph: int, values: dict[int, Array]) -> None:
         self._executor = executor
@@ -60,11 +60,11 @@ class Frame:
         return self._executor.variables.resources
 
     def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
-        """Runs a subgraph on arrays, which are passed by reference, and returns its outputs."""
+        """Run a subgraph on arrays, which are passed by reference, and return its outputs."""
         return self._executor.call(subgraph, inputs)
 
     def run_nodes(self, nodes: Sequence[Node]) -> None:
-        """Runs nodes of this subgraph here and now, on the values of this frame (a region's fallback)."""
+        """Run nodes of this subgraph here and now, on the values of this frame (a region's fallback)."""
         for node in nodes:
             self._executor.run_node(self, node)
 
@@ -100,7 +100,7 @@ class Executor:
         self._replaced: dict[int, Step] = {}
 
     def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
-        """Runs a subgraph and returns its outputs. Errors carry a note that names the node."""
+        """Run a subgraph and return its outputs. Errors carry a note that names the node."""
         graph = self._model.subgraphs[subgraph]
         if len(inputs) != len(graph.inputs):
             raise ModelError(f"subgraph {subgraph} is given {len(inputs)} inputs, expected {len(graph.inputs)}")
@@ -134,9 +134,8 @@ class Executor:
         return outputs
 
     def in_place(self, subgraph: int, inputs: Inputs) -> InPlace | None:
-        """Return a shorter way to do what ``call`` does, where one node is all of a subgraph and knows one; else None.
-
-        inputs: the arrays that every call is to read.
+        """Return a shorter way to do what ``call`` does, if a single node makes up a subgraph and has one; else None.
+        inputs: the arrays that every call will read.
         """
         graph, steps = self._model.subgraphs[subgraph], self._steps[subgraph]
         if len(steps) != 1 or self._preserve or self._listeners or self._budget is not None:
@@ -167,7 +166,7 @@ class Executor:
         self.values[subgraph] = values
 
     def run_node(self, frame: Frame, node: Node) -> None:
-        """Runs a node that is not in the subgraph's list (it was replaced by a region)."""
+        """Run a node that is not in the subgraph's list (it was replaced by a region)."""
         if id(node) not in self._replaced:
             self._replaced[id(node)] = self._step(frame.subgraph, -1, node, ())
         self._run(frame, self._replaced[id(node)])
@@ -253,7 +252,7 @@ class Executor:
         return results
 
     def _check(self, subgraph: int, step: Step, inputs: Inputs) -> None:
-        """The checks of shape inference, on the shapes and values that have turned out, unless they just passed."""
+        """Repeat the checks of shape inference on actual shapes and values, unless the same ones just passed."""
         seen = tuple(None if x is None else mark(x) for x in inputs)
         if step.passed.get("last") == seen:
             self._require(step.passed["need"])

@@ -1,4 +1,4 @@
-"""Views of what is in a model, which several subcommands show."""
+"""Views of a model's content, shared by several subcommands."""
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -8,7 +8,7 @@ from litecl.perf.measure.summary import GraphSummary, ModelSummary, SignatureSum
 
 
 def summary_view(name: str, summary: ModelSummary) -> RenderableType:
-    """A model: its interface, and per subgraph its operators and tensors."""
+    """Return a model: its interface, and per subgraph its operators and tensors."""
     title = f"{name}: {len(summary.subgraphs)} subgraphs, {sum(summary.operators.values())} nodes, "
     parts: list[RenderableType] = [Text(title + f"{size(summary.constant_bytes)} of constants")]
     if summary.description:

@@ -1,4 +1,4 @@
-"""The form of tables for people and of data for programs."""
+"""Tables for people and data for programs."""
 
 import json
 import math
@@ -19,7 +19,7 @@ def to_json(data: Any) -> str:
 
 
 def report_data(report: DelegationReport) -> dict[str, Any]:
-    """The delegation report as plain data."""
+    """Return the delegation report as plain data."""
     data: dict[str, Any] = json.loads(report.to_json())
     return data
 
@@ -34,12 +34,12 @@ def table(*columns: str) -> Table:
 
 
 def titled(title: str, content: Table) -> RenderableType:
-    """Return a table under a title of its own, which a narrow table does not break."""
+    """Return a table under a title, which is not wrapped to a narrow table's width."""
     return Group(Text(title), content)
 
 
 def size(size_bytes: int) -> str:
-    """A size in the largest binary unit that leaves at least one: ``1.5 MiB``."""
+    """Return a size in the largest binary unit that leaves at least one: ``1.5 MiB``."""
     value, units = float(size_bytes), ["B", "KiB", "MiB", "GiB", "TiB"]
     while value >= 1024 and len(units) > 1:
         value /= 1024

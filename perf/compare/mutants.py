@@ -19,7 +19,7 @@ _SCALES = (0.0, -1.0, 1e-30, 1e30, float("nan"), float("inf"), 0.5)
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan of what to try: the seeds, how many mutations of them, and where their random numbers come from."""
+    """What to try: the seed files, the number of mutations of them, and the source of random numbers."""
 
     seeds: Sequence[tuple[str, bytes]]
     mutations: int
@@ -29,7 +29,7 @@ class Plan:
         return len(self._cuts) + self.mutations
 
     def __getitem__(self, number: int) -> tuple[str, bytes]:
-        """The name and the content of one damaged model, always the same for the same number."""
+        """Return the name and the content of one damaged model, always the same for the same number."""
         cuts = self._cuts
         if number < len(cuts):
             name, content = self.seeds[cuts[number][0]]
@@ -45,7 +45,7 @@ class Plan:
 
 
 def mutate(content: bytes, rng: np.random.Generator) -> bytes:
-    """The model with one to four changes of one kind."""
+    """Return the model with one to four changes of one kind."""
     kind = rng.integers(4)
     if kind == 0:
         return _changed_bytes(content, rng)
@@ -69,7 +69,7 @@ def _changed_words(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def _changed_fields(content: bytes, rng: np.random.Generator) -> bytes:
-    """Decodes, changes numbers where they stand, and encodes again."""
+    """Decode, change numbers in place, and encode again."""
     root = decode(memoryview(content), "Model", b"TFL3")
     places = list(_places(root))
     for _ in range(int(rng.integers(1, 5))):
@@ -82,7 +82,9 @@ def _changed_fields(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def _places(record: Record) -> Iterator[tuple[Record, str]]:
-    """Every field of every table that holds a number or a vector of numbers; the contents of buffers seldom matter."""
+    """Yield every field of every table that holds a number or a vector of numbers; the contents of buffers seldom
+    matter.
+    """
     for name, value in record.fields.items():
         if isinstance(value, Record):
             yield from _places(value)
@@ -105,7 +107,7 @@ def _other(value: Any, rng: np.random.Generator) -> Any:
 
 
 def _other_vector(vector: Any, rng: np.random.Generator) -> Any:
-    """One element changed, or the vector made longer or shorter."""
+    """Change one element, or make the vector longer or shorter."""
     kind = rng.integers(4)
     if kind == 0 or not vector.size:
         return vector[: int(rng.integers(0, vector.size + 1))]
@@ -119,7 +121,9 @@ def _other_vector(vector: Any, rng: np.random.Generator) -> Any:
 
 
 def seeds(paths: Sequence[Path], most: int | None = None) -> list[tuple[str, bytes]]:
-    """The models among files and folders, of at most 64 KiB, that can be read as they are; ``most`` evenly chosen."""
+    """Return the models among files and folders, of at most 64 KiB, that can be read as they are; ``most`` evenly
+    chosen.
+    """
     files = [file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("*.tflite")))]
     found = []
     for file in files:

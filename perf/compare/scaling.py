@@ -1,7 +1,7 @@
 """Throughput by the number of interpreters: ``python -m litecl.perf.compare.scaling MODEL...``.
 
 One, two and four interpreters (``--threads``) run in as many threads, each with one thread of its own, in litecl and in
-LiteRT, in turns. What counts is the best of the rounds. Measure on an idle machine with as many cores.
+LiteRT, in turns. The best round counts. Measure on an idle machine with as many cores.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def _opened(runtime: str, path: str) -> Runtime:
 
 
 def rate(interpreters: Sequence[Runtime], seconds: float) -> float:
-    """Invokes a second of interpreters in a thread each."""
+    """Return invokes per second of interpreters in a thread each."""
     counts = [0] * len(interpreters)
     start, stop = threading.Barrier(len(interpreters) + 1), threading.Event()
 
@@ -66,7 +66,7 @@ def rate(interpreters: Sequence[Runtime], seconds: float) -> float:
 
 
 def measure(path: str, numbers: Sequence[int], rounds: int, seconds: float) -> Rates:
-    """The best rates of a model."""
+    """Return the best rates of a model."""
     best: Rates = {}
     opened = {name: [_opened(name, path) for _ in range(max(numbers))] for name in _RUNTIMES}
     for _ in range(rounds):
@@ -78,7 +78,7 @@ def measure(path: str, numbers: Sequence[int], rounds: int, seconds: float) -> R
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measures the models that are named and prints the table."""
+    """Measure the models that are named and print the table."""
     parser = argparse.ArgumentParser(description="how throughput grows with interpreters in threads of their own")
     parser.add_argument("models", nargs="+", metavar="MODEL")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4])

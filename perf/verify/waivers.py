@@ -3,7 +3,7 @@
     CONV_2D/groups *: the driver miscompiles groups, reported as 1234
     # a line for notes
 
-``*`` and ``?`` stand for any characters and for one.
+``*`` and ``?`` match any characters and a single one.
 """
 
 import re
@@ -23,7 +23,7 @@ class Waiver:
     reason: str
 
     def covers(self, check: str) -> bool:
-        """Whether the pattern fits a name."""
+        """Return whether the pattern fits a name."""
         escaped = re.escape(self.pattern).replace(r"\*", ".*").replace(r"\?", ".")
         return re.fullmatch(escaped, check) is not None
 

@@ -42,7 +42,7 @@ def _lower_conv(call: Call) -> list[Step]:
     columns, *_, depth = filter_.shape
     g = geometry(windows(call.options, call.image, filter_.shape), x.shape, depth, columns, call.pads)
     scales = scales_of(filter_.spec)
-    # Images have a zero point of their own only where the filters' scales differ.
+    # Images have their own zero point only if the filters' scales differ.
     return _product(call, g, x.shape[0], asymmetric=bool((scales != scales[0]).any()))
 
 
@@ -72,7 +72,6 @@ CL_OPS = (
         fuses_activation=True,
         fuses_residual=True,
         fuses_pads=True,
-        float64=claims.always,
     ),
     ClOp(
         FULLY_CONNECTED,
@@ -80,6 +79,5 @@ CL_OPS = (
         lower=_lower_dense,
         fuses_activation=True,
         fuses_residual=True,
-        float64=claims.always,
     ),
 )

@@ -1,4 +1,4 @@
-"""``litecl run``: a model once, and its outputs."""
+"""``litecl run``: run a model once, and show its outputs."""
 
 import argparse
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     model_argument(parser)
     input_arguments(parser)
-    parser.add_argument("--output", type=Path, metavar="DIR", help="write every output there as a .npy file")
+    parser.add_argument("--output", type=Path, metavar="DIR", help="write every output to this folder as a .npy file")
     device_arguments(parser, cpu=True)
 
 
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _value(name: str, value: Array) -> dict[str, Any]:
-    """A tensor's name, type, shape, range and first elements."""
+    """Return a tensor's name, type, shape, range and first elements."""
     numeric = value.dtype.kind in "fiu" and value.size > 0
     return {
         "name": name,
@@ -90,5 +90,5 @@ def _values(title: str, values: Sequence[dict[str, Any]]) -> RenderableType:
 
 
 def _plain(value: Any) -> Any:
-    """An element that JSON can hold."""
+    """Return an element that JSON can hold."""
     return value if isinstance(value, bool | int | float) else str(value)

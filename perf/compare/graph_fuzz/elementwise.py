@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from litecl.delegate.ops.unary import CL_OPS
 from litecl.interpreter.graph import Quantization, Shape, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, unary
@@ -17,31 +18,9 @@ from litecl.perf.compare.graph_fuzz.sketch import Sketch, T, Unfit
 QUANTIZED = (T.INT8, T.UINT8, T.INT16)
 NUMBERS = (T.FLOAT32, T.INT32, T.INT64)
 
-_ACTIVATIONS = (
-    unary.RELU,
-    unary.RELU6,
-    unary.RELU_0_TO_1,
-    unary.RELU_N1_TO_1,
-    unary.LOGISTIC,
-    unary.TANH,
-    unary.HARD_SWISH,
-    unary.ELU,
-    GELU,
-    LEAKY_RELU,
-)
-_FUNCTIONS = (
-    unary.ABS,
-    unary.NEG,
-    unary.SIGN,
-    unary.SQUARE,
-    unary.SIN,
-    unary.COS,
-    unary.CEIL,
-    unary.FLOOR,
-    unary.ROUND,
-    unary.EXP,
-)
+_ACTIVATIONS = tuple(cl_op.op for cl_op in CL_OPS if cl_op.activates)
 _POSITIVE = (unary.SQRT, unary.RSQRT, unary.LOG)
+_FUNCTIONS = tuple(cl_op.op for cl_op in CL_OPS if cl_op.chains and cl_op.op not in _POSITIVE)
 _TABLES = (unary.ABS, unary.NEG, unary.EXP, unary.LOG, unary.RSQRT, *_ACTIVATIONS)
 _FIXED = {  # scale and zero point of outputs that TFLite fixes, by operator and type
     (unary.LOGISTIC, T.INT8): (1 / 256, -128),
@@ -60,7 +39,7 @@ OPTIONS: dict[Op, type] = {
 
 
 def fused(s: Sketch, type_: Any = T.FLOAT32) -> ActivationFunctionType:
-    """A fused activation, mostly none."""
+    """Return a fused activation, mostly none."""
     a = ActivationFunctionType
     some = (a.RELU, a.RELU6, a.RELU_N1_TO_1, *((a.TANH,) if type_ == T.FLOAT32 else ()))
     return a(s.one_of(*some)) if s.chance(0.35) else a.NONE
@@ -77,7 +56,7 @@ def plain(spec: TensorSpec) -> bool:
 
 
 def function_options(s: Sketch, op: Op) -> Any:
-    """The options of a function of one element."""
+    """Return the options of a function of one element."""
     if op is GELU:
         return GeluOptions(s.chance(0.5))
     return LeakyReluOptions(float(s.one_of(0.1, 0.3, -0.5, 1.5))) if op is LEAKY_RELU else None
@@ -140,7 +119,7 @@ def residual(s: Sketch) -> None:
 
 
 def partner_of(s: Sketch, x: int, shape: Shape | None = None, by: Quantization | None = None) -> int:
-    """A tensor that broadcasts against ``x``: one that is there, or a constant."""
+    """Return a tensor that broadcasts against ``x``: one that is there, or a constant."""
     spec = s.spec(x)
     if by is None and shape is None and s.chance(0.5):
         fits = lambda other: plain(other) == plain(spec) and broadcasts(spec.static_shape, other.static_shape)  # noqa: E731
@@ -157,7 +136,7 @@ def partner_of(s: Sketch, x: int, shape: Shape | None = None, by: Quantization |
 
 
 def broadcastable(s: Sketch, shape: Shape) -> Shape:
-    """A shape that broadcasts to another, now and then one to which it broadcasts."""
+    """Return a shape that broadcasts to another, now and then one to which it broadcasts."""
     kept = [size if s.chance(0.6) else 1 for size in shape]
     kept = kept[int(s.rng.integers(0, len(shape) + 1)) :] if s.chance(0.5) else kept
     if len(kept) == len(shape) and s.chance(0.15):

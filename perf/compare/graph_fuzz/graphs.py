@@ -21,7 +21,7 @@ _FAMILIES: dict[str, tuple[Family, ...]] = {
 
 @dataclass(frozen=True)
 class Theme:
-    """Choices of a batch of graphs, few so that kernels repeat: types of inputs, families, ranks of inputs."""
+    """Choices for a batch of graphs, few so that kernels repeat: types of inputs, families, ranks of inputs."""
 
     types: tuple[T, ...]
     families: tuple[str, ...]
@@ -57,7 +57,7 @@ THEMES = (
 
 @dataclass(frozen=True)
 class Call:
-    """One invoke: an entry point, what its inputs are given (in other shapes: they are resized), a reset before it."""
+    """One invoke: an entry point, values for its inputs (other shapes resize them), a reset before it."""
 
     entry: int
     feeds: tuple[Array, ...]
@@ -66,7 +66,7 @@ class Call:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A random model with what is done to it."""
+    """A random model and the calls made to it."""
 
     model: Model
     calls: tuple[Call, ...]
@@ -83,7 +83,7 @@ def families_of(theme: Theme, rng: np.random.Generator, most: int) -> tuple[Fami
 
 
 def draw(seed: Sequence[int], theme: Theme, families: tuple[Family, ...]) -> Drawn:
-    """The model of a seed. deny: nodes that are to stay on the CPU, which cuts regions."""
+    """Return the model of a seed. deny: nodes that are to stay on the CPU, which cuts regions."""
     rng = np.random.default_rng(seed)
     graphs: list[Subgraph] = [Subgraph((), (), (), ())]
     main = _sketch(rng, theme, families, graphs, "main")
@@ -101,7 +101,7 @@ def draw(seed: Sequence[int], theme: Theme, families: tuple[Family, ...]) -> Dra
 def _sketch(
     rng: np.random.Generator, theme: Theme, families: tuple[Family, ...], graphs: list[Subgraph], name: str
 ) -> Sketch:
-    """A graph of several inputs and about a dozen nodes."""
+    """Return a graph of several inputs and about a dozen nodes."""
     s = Sketch(rng, theme.types, families, graphs, name)
     shapes: list[Shape] = []
     while not s.nodes:
@@ -119,7 +119,7 @@ def _sketch(
 
 
 def _outputs(s: Sketch) -> list[int]:
-    """Return what nobody reads, and a few others."""
+    """Return the tensors that nothing reads, and a few others."""
     ends = s.ends()
     variables = [t for t in s.pool if s.spec(t).is_variable]
     if variables and s.chance(0.1):
@@ -153,13 +153,13 @@ def _calls(s: Sketch, entries: list[tuple[int, Sketch]]) -> Iterator[Call]:
 
 
 def _feed(s: Sketch, tensor: int, *, first: bool) -> Array:
-    """The value that the graph was drawn with, or another."""
+    """Return the value that the graph was drawn with, or another."""
     spec = s.spec(tensor)
     return s.values[tensor] if first or tensor in s.fixed else s.random(spec.type, spec.static_shape)
 
 
 def kind_of(graph: Subgraph, node: Node) -> str:
-    """The type that a node computes; "hybrid" for floats with integer weights, "quantized" before others."""
+    """Return the type that a node computes; "hybrid" for floats with integer weights, "quantized" before others."""
     specs: list[TensorSpec] = [graph.tensors[t] for t in (*node.outputs, *node.inputs) if t >= 0]
     first = graph.tensors[node.inputs[0]] if node.inputs and node.inputs[0] >= 0 else specs[0]
     kind = specs[0].type.name.lower()

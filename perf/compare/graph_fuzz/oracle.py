@@ -1,8 +1,8 @@
-"""The tolerance of a device: as far from the interpreter as rounding every operator a little differently moves results.
+"""The tolerance of a device: how far slightly different rounding in every operator moves results.
 
 Stochastic arithmetic (CESTAC): the interpreter runs a model several times, with random errors of some units in the
-last place added to what every operator computes in floats. Where the spread of an element is nothing, as that of all
-integers is which no float decides about, the device must have it exactly.
+last place added to what every operator computes in floats. Where an element has no spread, as
+integers that do not depend on floats, the device must match it exactly.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,12 +17,14 @@ from litecl.interpreter.kit import activation, require
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from litecl.perf.compare.graph_fuzz.graphs import Call
+from litecl.perf.compare.graph_fuzz.rounding import EXACT, OF_SUMS, SUMS
 
 _ULPS = 24.0  # of the sum of magnitudes: what float32 sums of a few thousand terms and polynomials stay below
 _MARGIN = 3.0  # of the spread that a few runs show
 _FEW, _MANY = 6, 120  # runs: where something differs at all, and where it still does after that
 _CHAOS = 0.05  # of a tensor's elements, off by this share of themselves
 _EXPONENTS = np.finfo(np.float32)
+_ACTIVATION = "fused_activation_function"
 _EPSILON = float(_EXPONENTS.eps)
 
 _SUMS = {
@@ -107,7 +109,7 @@ Outputs = list[list[Array]]  # of every call
 
 @dataclass(frozen=True)
 class Difference:
-    """An output of a call in which the device is not what it may be."""
+    """An output of a call in which the device is out of tolerance."""
 
     call: int
     output: int
@@ -115,7 +117,7 @@ class Difference:
 
 
 def run(interpreter: Interpreter, calls: Sequence[Call]) -> Outputs:
-    """Return what a model answers, call after call."""
+    """Return a model's answers, call by call."""
     interpreter.allocate_tensors()
     model = interpreter.model
     by_entry = {signature.subgraph: signature for signature in model.signatures}
@@ -142,7 +144,7 @@ def run(interpreter: Interpreter, calls: Sequence[Call]) -> Outputs:
 
 
 def differences(model: Model, calls: Sequence[Call], expected: Outputs, got: Outputs) -> list[Difference]:
-    """Return where the device's answers are not within what rounding allows."""
+    """Return the outputs in which the device differs by more than rounding allows."""
     if _agree(expected, got, []):
         return []
     rng = np.random.default_rng(len(calls))
@@ -209,22 +211,23 @@ class _Errors:
     alike: bool = False
 
     def of(self, values: Array, magnitude: Array | None = None, share: float = 1.0) -> Array:
-        """Floats with errors; other elements as they are."""
+        """Return floats with errors, 0 where they cancel but for these; other elements as they are."""
         if values.dtype != np.float32:
             return values
         size = np.abs(values) if magnitude is None else np.maximum(np.abs(values), np.abs(magnitude))
         by = self.rng.uniform(-1, 1, () if self.alike else values.shape)
-        return np.asarray(values + by * (self.most * share) * size, np.float32)
+        noisy = values + by * (self.most * share) * size
+        return np.asarray(np.where(np.abs(noisy) < _EPSILON / 2 * size, 0, noisy), np.float32)
 
 
 def _noisy(model: Model, errors: _Errors) -> Model:
-    """The model with operators that err by a few units in the last place."""
+    """Return the model with operators that err by a few units in the last place."""
     graphs = [replace(g, nodes=tuple(_noisy_node(n, errors) for n in g.nodes)) for g in model.subgraphs]
     return replace(model, subgraphs=tuple(graphs))
 
 
 def _noisy_node(node: Node, errors: _Errors) -> Node:
-    if not isinstance(node.op, Op) or node.op.name in _EXACT:
+    if not isinstance(node.op, Op) or (node.op.name in EXACT and not _applies_tanh(node)):
         return node
     op = node.op
 
@@ -234,7 +237,7 @@ def _noisy_node(node: Node, errors: _Errors) -> Node:
 
         plain = _plain(options)
         hybrid = any(s is not None and s.data is not None and s.quantization is not None for s in inputs)
-        if plain is options or outputs[0].type != TensorType.FLOAT32 or op.name in _OF_SUMS:
+        if plain is options or outputs[0].type != TensorType.FLOAT32 or op.name in OF_SUMS:
             return _with_errors(op.name, bound(options), lambda x: bound(plain)(plain, x), errors, hybrid=hybrid)
         sums = bound(plain)
         erring = _with_errors(op.name, sums, lambda x: sums(plain, x), errors, hybrid=hybrid)
@@ -243,16 +246,20 @@ def _noisy_node(node: Node, errors: _Errors) -> Node:
     return replace(node, op=replace(op, bind=bind))
 
 
+def _applies_tanh(node: Node) -> bool:
+    """Return whether a function that errs is applied to what an operator computes."""
+    return getattr(node.options, _ACTIVATION, None) == ActivationFunctionType.TANH
+
+
 def _plain(options: Any) -> Any:
-    """The options without a fused activation."""
-    name = "fused_activation_function"
-    if not any(f.name == name for f in fields(options)) or not getattr(options, name):
+    """Return the options without a fused activation."""
+    if not any(f.name == _ACTIVATION for f in fields(options)) or not getattr(options, _ACTIVATION):
         return options
-    return replace(options, **{name: ActivationFunctionType.NONE})
+    return replace(options, **{_ACTIVATION: ActivationFunctionType.NONE})
 
 
 def _activated(function: ActivationFunctionType, run: Callable[[Inputs], list[Array]], errors: _Errors) -> Run:
-    """The activation of what errs: bounds are exact, and where a tensor reaches them its largest element is too."""
+    """Return the activation of what errs: bounds are exact, and so are the largest elements that reach them."""
 
     def activated(options: Any, inputs: Inputs) -> list[Array]:
         results = [activation.apply(function, r) for r in run(inputs)]
@@ -262,7 +269,7 @@ def _activated(function: ActivationFunctionType, run: Callable[[Inputs], list[Ar
 
 
 def _with_errors(name: str, run: Run, plain: Callable[[Inputs], list[Array]], errors: _Errors, *, hybrid: bool) -> Run:
-    share = 1 / _ULPS if hybrid else 1.0 if name in _OF_SUMS else 0.0  # of errors in operands; hybrid ones round them
+    share = 1 / _ULPS if hybrid else 1.0 if name in OF_SUMS else 0.0  # of errors in operands; hybrid ones round them
 
     def noisy(options: Any, inputs: Inputs) -> list[Array]:
         with np.errstate(all="ignore"):
@@ -278,7 +285,7 @@ def _with_errors(name: str, run: Run, plain: Callable[[Inputs], list[Array]], er
 
 
 def _in_any_order(inputs: Inputs, product: Array) -> Array:
-    """A product, NaN where that of some of its factors leaves the range of floats: then the order decides."""
+    """Return a product, NaN where that of some of its factors leaves the range of floats: then the order decides."""
     x, axes = require.arrays(inputs, 2)
     exponents = np.log2(np.abs(x, dtype=np.float64), where=x != 0, out=np.zeros(x.shape))
     reduced = tuple({int(axis) % x.ndim for axis in np.ravel(axes)}) if x.ndim else ()
@@ -289,15 +296,15 @@ def _in_any_order(inputs: Inputs, product: Array) -> Array:
 def _magnitudes(
     name: str, inputs: Inputs, results: list[Array], plain: Callable[[Inputs], list[Array]], *, hybrid: bool
 ) -> list[Array]:
-    """Return what the errors of results are relative to."""
-    if name in _OF_SUMS:
+    """Return the magnitudes that errors of results are relative to."""
+    if name in OF_SUMS:
         return [np.full_like(r, np.abs(r).max(initial=1.0)) for r in results]
     if hybrid:
         return [np.full_like(r, np.abs(r).max(initial=0.0)) for r in results]
     if name == "SUB":
         a, b = require.arrays(inputs, 2)
         return [np.asarray(np.abs(a) + np.abs(b))]
-    if name in _SUMS:
+    if name in SUMS:
         return plain([np.abs(x) if x is not None and x.dtype == np.float32 else x for x in inputs])
     # GELU takes the difference of numbers as large as its input.
     return [*require.arrays(inputs, 1)] if name == "GELU" else results

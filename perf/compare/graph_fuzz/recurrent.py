@@ -66,7 +66,7 @@ def _cell(s: Sketch, depth: int, cells: int, outputs: int, aux: bool = False) ->
 
 
 def _state(s: Sketch, shape: Shape, not_these: Sequence[int] = ()) -> int:
-    """A variable: a new one, or now and then one that another LSTM updates."""
+    """Return a variable: a new one, or now and then one that another LSTM updates."""
     there = [t for t in s.pool if s.spec(t).is_variable and s.shape_of(t) == shape and t not in not_these]
     return int(s.one_of(*there)) if there and s.chance(0.4) else s.variable(shape)
 

@@ -1,4 +1,6 @@
-"""A graph under construction in which every tensor has a value, so that what is added is valid and stays tame."""
+"""A graph under construction in which every tensor has a value, so that every node added is valid and its values
+stay moderate.
+"""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +18,7 @@ SIZES = (1, 2, 3, 4, 5, 7, 8, 16, 17, 33, 64, 129)
 _SIZE_WEIGHTS = np.array([4, 3, 5, 3, 3, 4, 3, 2, 3, 2, 1, 1]) / 34
 MOST_ELEMENTS = 12_000
 _LARGEST = {"f": 3e3, "i": 1 << 20}  # of a tensor's elements, so that sums of them stay finite
-_RECENT = 0.55  # how often the newest tensor that fits is taken: what makes chains
+_RECENT = 0.55  # how often the newest suitable tensor is used, which makes chains
 _LIMITS = {T.INT8: (-128, 127), T.UINT8: (0, 255), T.INT16: (-32768, 32767)}
 
 
@@ -25,12 +27,12 @@ _Outputs = Sequence[TensorSpec] | None
 
 
 class Unfit(Exception):
-    """A node that cannot be added: no operand suits it, or its result is not tame."""
+    """A node that cannot be added: no operand suits it, or its result is too large."""
 
 
 @dataclass
 class Sketch:
-    """Tensors with values, nodes, and the random choices that lead on.
+    """Tensors with values, nodes, and the random choices that add more.
 
     types: element types to draw inputs of. families: what adds nodes. graphs: the subgraphs of the model so far, which
     all its sketches share. values: of every tensor. pool: the tensors that nodes may read, oldest first. fixed: inputs
@@ -53,7 +55,7 @@ class Sketch:
     # Random choices
 
     def one_of(self, *choices: Any) -> Any:
-        """One of several things."""
+        """Return one of several choices."""
         if not choices:
             raise Unfit("no choice")
         return choices[int(self.rng.integers(len(choices)))]
@@ -63,11 +65,11 @@ class Sketch:
         return bool(self.rng.random() < probability)
 
     def size(self, most: int = 1 << 30) -> int:
-        """A size of a dimension."""
+        """Return a size of a dimension."""
         return min(most, int(self.rng.choice(SIZES, p=_SIZE_WEIGHTS)))
 
     def shape(self, rank: int, most: int = MOST_ELEMENTS) -> Shape:
-        """A shape of at most so many elements."""
+        """Return a shape of at most so many elements."""
         sizes = [self.size() for _ in range(rank)]
         while np.prod(sizes) > most:
             largest = int(np.argmax(sizes))
@@ -77,7 +79,7 @@ class Sketch:
     # Tensors
 
     def tensor(self, spec: TensorSpec, value: Array, *, readable: bool = True) -> int:
-        """A tensor with its value; its index."""
+        """Add a tensor with its value; return its index."""
         index = len(self.tensors)
         self.tensors.append(replace(spec, name=f"{self.name}_{index}"))
         self.values.append(value)
@@ -86,14 +88,14 @@ class Sketch:
         return index
 
     def input(self, type_: TensorType, shape: Shape, by: Quantization | None = None, value: Array | None = None) -> int:
-        """An input of the graph, of random elements unless they are given."""
+        """Return an input of the graph, of random elements unless they are given."""
         given = self.random(type_, shape) if value is None else value
         index = self.tensor(TensorSpec(type_, shape, quantization=by), given)
         self.inputs.append(index)
         return index
 
     def positions(self, value: Array) -> int:
-        """Positions: a constant, or an input of the main graph, whose value stays."""
+        """Return positions: a constant, or an input of the main graph, whose value is fixed."""
         if self.depth or self.chance(0.5):
             return self.const(value)
         index = self.input(T.of(value.dtype), value.shape, value=value)
@@ -101,13 +103,13 @@ class Sketch:
         return index
 
     def const(self, value: Any, type_: TensorType | None = None, by: Quantization | None = None) -> int:
-        """A constant."""
+        """Return a constant."""
         array = np.asarray(value)
         spec = TensorSpec(type_ or T.of(array.dtype), array.shape, data=array, quantization=by)
         return self.tensor(spec, array, readable=False)
 
     def ints(self, *values: Any, type_: Any = np.int32) -> int:
-        """A constant vector of integers."""
+        """Return a constant vector of integers."""
         return self.const(np.array(values, type_).reshape(-1))
 
     def variable(self, shape: Shape, type_: TensorType = T.FLOAT32, by: Quantization | None = None) -> int:
@@ -116,7 +118,7 @@ class Sketch:
         return self.tensor(spec, np.zeros(shape, type_.dtype))
 
     def random(self, type_: TensorType, shape: Shape) -> Array:
-        """Elements of a type: bytes of the whole range, other integers near zero."""
+        """Return elements of a type: bytes of the whole range, other integers near zero."""
         if type_ == T.FLOAT32:
             return np.asarray(self.rng.standard_normal(shape) * self.one_of(0.5, 1.0, 3.0), np.float32)
         if type_ == T.BOOL:
@@ -125,7 +127,7 @@ class Sketch:
         return np.asarray(self.rng.integers(low, high + 1, shape)).astype(type_.dtype)
 
     def affine(self, type_: TensorType, scale: float | None = None, zero_point: int | None = None) -> Quantization:
-        """A quantization of a whole tensor."""
+        """Return a quantization of a whole tensor."""
         scale = float(np.exp(self.rng.uniform(-6, -1))) if scale is None else scale
         low, high = _LIMITS[type_]
         drawn = 0 if type_ == T.INT16 else int(self.one_of(0, low, self.rng.integers(low, high + 1)))
@@ -133,11 +135,11 @@ class Sketch:
         return Quantization(np.array([scale], np.float32), np.array([zero], np.int64))
 
     def spec(self, tensor: int) -> TensorSpec:
-        """Return what a tensor is."""
+        """Return the spec of a tensor."""
         return self.tensors[tensor]
 
     def shape_of(self, tensor: int) -> Shape:
-        """The shape of a tensor."""
+        """Return the shape of a tensor."""
         return self.tensors[tensor].static_shape
 
     # Operands
@@ -149,7 +151,7 @@ class Sketch:
         where: Callable[[TensorSpec], bool] = lambda spec: True,
         recent: float = _RECENT,
     ) -> int:
-        """A tensor of one of these types (any, if none is given) and ranks. Raises Unfit where there is none."""
+        """Return a tensor of one of these types (any, if none is given) and ranks. Raises Unfit where there is none."""
         ranks = (rank,) if isinstance(rank, int) else rank
         fitting = [
             t
@@ -163,7 +165,9 @@ class Sketch:
         return fitting[-1] if self.chance(recent) else int(self.one_of(*fitting))
 
     def like(self, tensor: int) -> int:
-        """A tensor of the same type, shape and quantization as another, itself or a constant where there is none."""
+        """Return a tensor of the same type, shape and quantization as another, itself or a constant where there is
+        none.
+        """
         spec = self.tensors[tensor]
         same = [t for t in self.pool if t != tensor and alike(self.tensors[t], spec)]
         if same and self.chance(0.75):
@@ -205,7 +209,7 @@ class Sketch:
     def computed(
         self, op: Op, inputs: Sequence[int], options: Any, outputs: _Outputs = None, inner: Sequence[TensorSpec] = ()
     ) -> tuple[list[TensorSpec], list[Array]]:
-        """The specs of what a node would compute, and the values."""
+        """Return the specs of what a node would compute, and the values."""
         specs = [None if t == ABSENT else self.tensors[t] for t in inputs]
         values = [None if t == ABSENT else self.values[t] for t in inputs]
         try:
@@ -227,9 +231,9 @@ class Sketch:
         return made
 
     def scaled(self, op: Op, inputs: Sequence[int], options: Any, type_: TensorType, least: float = 0.0) -> int:
-        """Adds a node with a quantized output, under a scale for which results spread over the type's range.
+        """Add a node with a quantized output, with a scale that spreads results over the type's range.
 
-        least: a scale below which sums may overflow when they are scaled, as no model's do.
+        least: a scale below which sums may overflow when they are rescaled, which no real model's do.
         """
         low, high = _LIMITS[type_]
         by = self.affine(type_)
@@ -247,7 +251,7 @@ class Sketch:
         return self.op(op, inputs, options, [TensorSpec(type_, None, quantization=by)])
 
     def control(self, op: ControlOp, inputs: Sequence[int], options: Any, results: Sequence[Array]) -> list[int]:
-        """Adds a node that runs subgraphs; its outputs, like the last of its operands."""
+        """Add a node that runs subgraphs; return its outputs, like the last of its operands."""
         if not all(tame(value) for value in results):
             raise Unfit(f"{op.name}: not tame")
         like = [self.tensors[t] for t in inputs[-len(results) :]]
@@ -257,7 +261,7 @@ class Sketch:
         return made
 
     def grow(self, count: int) -> None:
-        """Adds about so many nodes of its families."""
+        """Add about this many nodes of its families."""
         for _ in range(8 * count):
             if len(self.nodes) >= count:
                 break
@@ -267,11 +271,11 @@ class Sketch:
                 continue
 
     def build(self, outputs: Sequence[int]) -> Subgraph:
-        """The subgraph with these outputs."""
+        """Return the subgraph with these outputs."""
         return Subgraph(tuple(self.tensors), tuple(self.inputs), tuple(outputs), tuple(self.nodes), self.name)
 
     def ends(self) -> list[int]:
-        """The tensors that nodes compute and none reads, and now and then another."""
+        """Return the tensors that nodes compute and none reads, and sometimes another."""
         read = {t for node in self.nodes for t in node.inputs}
         made = [t for node in self.nodes for t in node.outputs]
         return [t for t in made if t not in read or self.chance(0.08)]
