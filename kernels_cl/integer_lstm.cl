@@ -1,13 +1,13 @@
-// The walk along time of an LSTM cell of integers: 8-bit activations, 16-bit gates and cell states
+// An LSTM cell of integers over all time steps: 8-bit activations, 16-bit gates and cell states
 // (tflite/kernels/lstm_eval.cc). What the gates get from the input is computed beforehand for all steps (a product).
 // With PRODUCTS_8 both products of a gate are rounded to 8 bits before they are added up, normalization is in floats,
 // and what is projected has 16 bits.
-// Units lie in blocks of VW: of_input is [rows][blocks][NV gates][VW], recurrent [blocks][row_bytes / 4][NV][VW][4], its
+// Units are arranged in blocks of VW: of_input is [rows][blocks][NV gates][VW], recurrent [blocks][row_bytes / 4][NV][VW][4], its
 // stage [blocks][NV][4][VW]; peephole [1 or batch][3][blocks][VW], norm [2][NV][blocks][VW], weights and biases.
 // projection is [outputs / VW][hidden_bytes / 4][VW][4], or [2] words, its stage [outputs / VW][4][VW].
-// tables: what the gates' two activations and that of the state make of every 16-bit number.
+// tables: the activations of the gates and of the state for every 16-bit number.
 // rows and cells are a row of the batch each: its last output, made unsigned, and what is to be projected.
-// A work-group walks one row of the batch, and its work-items share the blocks: on a CPU one work-item does it all.
+// A work-group computes one batch entry, and its work-items share the blocks: on a CPU one work-item does it all.
 // Macros: NV (the number of gates); CIFG, PEEPHOLE, PROJECTION, LAYER_NORM, PRODUCTS_8 where there is one.
 #define T char
 #define PANEL (NV * VW)
@@ -29,7 +29,7 @@
 #define ALL_ITEMS_DONE barrier(CLK_GLOBAL_MEM_FENCE)
 #endif
 
-// A gate's place among those that there are.
+// The index of a gate among those that are present.
 #define PLACE_OF(gate) (gate - (GATES - NV))
 #define INPUT PLACE_OF(GATE_INPUT)
 #define FORGET PLACE_OF(GATE_FORGET)
@@ -230,14 +230,14 @@ KERNEL void integer_lstm(ITEM __global short *of_input, __global const char *res
                        .norm = norm,
                        .gates = gates};
     __global uchar *h = rows + b * g->row_bytes;
-    __global char *to = out + g->walk.out_first + b * g->walk.out_batch;
+    __global char *to = out + g->time.out_first + b * g->time.out_batch;
     for (int i = first; i < g->outputs; i += step) h[i] = h_in[b * g->outputs + i] ^ 128;
     ALL_ITEMS_DONE;
-    for (int t = 0; t < g->walk.steps; ++t, to += g->walk.out_time) {
-        __global short *sums = of_input + (size_t)(g->walk.x_first + t * g->walk.x_time + b * g->walk.x_batch) * g->blocks * PANEL;
+    for (int t = 0; t < g->time.steps; ++t, to += g->time.out_time) {
+        __global short *sums = of_input + (size_t)(g->time.x_first + t * g->time.x_time + b * g->time.x_batch) * g->blocks * PANEL;
         __global const short *c_old = t == 0 ? c_in + b * g->units : c_out + b * g->units;
         for (int i = first; i < g->blocks; i += step) {
-            const int block = t % 2 ? g->blocks - 1 - i : i;  // back again: the last weights are still at hand
+            const int block = t % 2 ? g->blocks - 1 - i : i;  // backwards: the last weights are still in the cache
             sum_block(sums, h, recurrent, c_old, &cell, block, g);
         }
         ALL_ITEMS_DONE;

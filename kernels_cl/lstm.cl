@@ -1,19 +1,19 @@
-// An LSTM cell's walk along time. What the gates get from the input, and their biases, are computed beforehand for all
-// steps (a matrix product), so that a step is left with the recurrent product, the gates and the projection:
+// A recurrent cell over all time steps. The input's part of the gates, and their biases, are computed beforehand for all
+// steps (a matrix product), so that a step consists of the recurrent product, the gates and the projection:
 //   z = of_input[t] + recurrent h; c = sigmoid(z_f) c + sigmoid(z_i) act(z_c); h = sigmoid(z_o) act(c), projected
 // With CIFG the input gate is absent: sigmoid(z_i) is 1 - sigmoid(z_f).
-// Units lie in blocks of VW: of_input is [rows][blocks][NV gates][VW], recurrent [blocks][outputs][NV gates][VW],
+// Units are arranged in blocks of VW: of_input is [rows][blocks][NV gates][VW], recurrent [blocks][outputs][NV gates][VW],
 // peephole [3][blocks][VW], norm and norm_bias [NV gates][blocks][VW].
 // projection is [outputs / VW][units][VW], projection_bias [outputs / VW][VW]; padding is zeros.
 // scratch is [batch][blocks][VW], the cells' output before the projection.
-// With RNN there is one gate and no more: its activation is the output, and NV counts vectors of units, which fill a block.
-// With HYBRID weights are signed bytes with a scale, or those of WEIGHT_BITS (patches.h), what they are multiplied with is
-// quantized row by row, and a stage has sums and scales of weights (hybrid_conv_2d.cl). bytes and hidden_bytes are memory
-// for rows of the batch, the output and what is projected.
-// A work-group walks MR rows of the batch, and its work-items share the blocks: on a CPU one work-item does it all.
+// With RNN there is one gate only, whose activation is the output; NV counts the vectors of units of a block.
+// With HYBRID weights are signed bytes, or have WEIGHT_BITS (patches.h); the rows that they are multiplied by are quantized
+// at every step, and a stage has the sums and scales of weights (hybrid_conv_2d.cl). bytes and hidden_bytes are memory for
+// quantized rows: the output and what is projected.
+// A work-group computes MR batch entries, and its work-items share the blocks: on a CPU one work-item does it all.
 // Macros: MR, NV (the number of gates), PANEL = NV * VW, HALF_WEIGHTS (of recurrent); RNN, HYBRID, CIFG, PEEPHOLE,
-// PROJECTION, LAYER_NORM where there is one; ACTIVATION (common.h) of the cell gate and the cell state, whose arguments are low and
-// high.
+// PROJECTION, LAYER_NORM if there is one; ACTIVATION (common.h) of the cell gate and the cell state, whose arguments are
+// low and high.
 #ifdef HYBRID
 #define T uchar
 #include "patches.h"
@@ -39,7 +39,7 @@
 #define BLOCK_UNITS VW
 #endif
 
-// A gate's place among those that there are.
+// The index of a gate among those that are present.
 #define PLACE_OF(gate) (gate - (GATES - NV))
 #define INPUT PLACE_OF(GATE_INPUT)
 #define FORGET PLACE_OF(GATE_FORGET)
@@ -263,14 +263,14 @@ KERNEL void lstm(ITEM __global float *of_input, __global const Weight *restrict 
                        .low = low,
                        .high = high};
     const int first = LOCAL_ITEM, step = LOCAL_ITEMS;
-    const int b0 = ITEM_INDEX(1) * MR, rows = MIN(MR, g->walk.batch - b0);
+    const int b0 = ITEM_INDEX(1) * MR, rows = MIN(MR, g->time.batch - b0);
 #ifdef HYBRID
     cell.stage = stage;
     cell.projection_stage = projection_stage;
     cell.bytes = bytes + b0 * g->row_bytes;
     cell.hidden_bytes = hidden_bytes + b0 * g->hidden_bytes;
 #endif
-    for (int t = 0; t < g->walk.steps; ++t) {
+    for (int t = 0; t < g->time.steps; ++t) {
         __global float *sums[MR], *to[MR], *cells[MR], *c_new[MR];
         __global const float *h[MR], *c_old[MR];
         for (int r = 0; r < MR; ++r) {

@@ -1,17 +1,18 @@
 // Patches of an image as rows of bytes, and their products with weights, for all convolutions in bytes.
 //
-// x is [images, height, width, channels]; words are two channels each. A work-item gathers what MR pixels see, as
-// unsigned bytes, into memory of its own, and multiplies it by all of its columns: padding, strides, dilation and odd
-// numbers of channels are dealt with while gathering. There are two ways. Where taps lie side by side, MR pixels of one
-// line of the output share the lines of x that they see (`lines`): patches overlap there, row_step bytes apart, and
-// consist of `runs` runs of run_bytes, one in each line, run_step bytes apart. Else every patch is gathered by itself,
-// [MR][row_bytes], as one run. Pixels are counted in lines of line_width, rounded up to line_pixels; all of them are one
-// line where patches are gathered one by one.
-// plain: rows lie in x as they are multiplied, one after another. size: of x, in bytes. item_bytes: a work-item's memory.
-// weights are [groups][columns / PANEL][row_bytes / 4][PANEL][4], or [2] words, zeros past the last column and the depth
-// of a patch. Those of WEIGHT_BITS, 4 or 2, lie PACKED to a byte: a byte has those of its place in PACKED fours of the
-// row, the first in its lowest bits, and each run is padded to whole fours of them. They are multiplied in the upper bits
-// of a byte, so that sums are 2^(8 - WEIGHT_BITS) times too large (`narrowed`).
+// x is [images, height, width, channels]; words are two channels each. A work-item gathers the patches of MR pixels, as
+// unsigned bytes, into memory of its own, and multiplies them by all of its columns: padding, strides, dilation and odd
+// numbers of channels are handled while gathering. There are two ways. If taps are adjacent, MR pixels of one line of
+// the output share the lines of x that they read (`lines`): patches overlap there, row_step bytes apart, and consist of
+// `runs` runs of run_bytes, one in each line, run_step bytes apart. Otherwise every patch is gathered by itself,
+// [MR][row_bytes], as one run. Pixels are counted in lines of line_width, rounded up to line_pixels; they form a single
+// line if patches are gathered one by one.
+// plain: rows can be multiplied where they are in x, one after another. size: of x, in bytes. item_bytes: a work-item's
+// memory. weights are [groups][columns / PANEL][row_bytes / 4][PANEL][4], or [2] words, zeros past the last column and
+// the depth of a patch.
+// Weights of WEIGHT_BITS, 4 or 2, are PACKED to a byte: each byte has the integers of its position in PACKED consecutive
+// fours of the row, the first of them in its lowest bits, and every run is padded to whole fours of such bytes. They are
+// multiplied in the upper bits of a byte, so that sums are 2^(8 - WEIGHT_BITS) times too large (`narrowed`).
 // Macros: MR, NV, PANEL; WEIGHT_BITS; T and WORDS (quantized.h).
 #include "quantized.h"
 #include <Gather>
@@ -30,8 +31,8 @@
 #define narrowed(sum) ((sum) >> (8 - WEIGHT_BITS))
 #endif
 
-#define BLOCK (GATHER_SIZE_BLOCK * VW)  // bytes that are copied at once
-#define SLACK BLOCK  // bytes behind the rows of a work-item, so that the end of a run is copied whole
+#define BLOCK (GATHER_SIZE_BLOCK * VW)  // bytes copied at once
+#define SLACK BLOCK  // bytes after the rows of a work-item, so that the end of a run is copied whole
 
 // Copies count bytes, made unsigned. Up to SLACK bytes after them may be written too; room: bytes that may be read.
 INLINE void gather_bytes(__global uchar *restrict to, __global const uchar *restrict from, const int count,
@@ -206,7 +207,7 @@ INLINE void multiply_patches(intv tile[MR][NV], __global const uchar *restrict r
             UNROLL for (int i = 0; i < PACKED; ++i) multiply_fours(tile, rows + k, w, row_step, i);
         }
 #if PACKED > 1
-        if (k < run_bytes) {  // nothing is read behind the run
+        if (k < run_bytes) {  // nothing is read past the run
             UNROLL for (int j = 0; j < NV; ++j) w[j] = LOADI(weights + j * VW * 4);
             UNROLL for (int i = 0; i < PACKED - 1; ++i)
                 if (k + 4 * i < run_bytes) multiply_fours(tile, rows + k, w, row_step, i);

@@ -5,8 +5,6 @@
 // per_item of the n parts.
 #define T uchar
 #include "quantized.h"
-#include "float64.h"
-
 #include "quantize_steps.h"
 
 inline Step step_of(__global const float *ranges, int parts, int asymmetric) {

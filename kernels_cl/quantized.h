@@ -95,7 +95,7 @@ inline intv multiply_high(intv x, intv m) {
 inline intv divide_by_power_v(intv x, intv places) {
     const intv mask = AS_INTV((((uintv)1) << AS_UINTV(places)) - 1);
     const intv most = (mask >> 1) - (x >> 31), rest = x & mask;
-    return (x >> places) - ((most - rest) >> 31);  // one more where the rest is above a half; nothing can overflow
+    return (x >> places) - ((most - rest) >> 31);  // plus one if the remainder is above a half; nothing can overflow
 }
 
 // MultiplyByQuantizedMultiplier: x m 2^(left - right - 31), rounded to 32 bits, then once more, halves away from zero.
@@ -254,7 +254,7 @@ inline intv finish_wide(const wideh sums[2], __global const int *stage, int low,
 }
 #endif
 
-// Writes the first `columns` lanes of y in as few pieces as there are.
+// Writes the first `columns` lanes of y in as few stores as possible.
 inline void store_lanes(__global OUT *p, const Outv y, const int columns) {
     if (columns >= VW) {
         *(__global Outv_u *)p = y;

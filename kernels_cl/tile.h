@@ -77,7 +77,7 @@ INLINE void store_vector(__global float *p, const floatv x, const int columns) {
 #define PREFETCH(p)
 #endif
 
-// Weights are floats or, with HALF_WEIGHTS, halves that become floats as they are loaded; none of them infinite or NaN.
+// Weights are floats or, with HALF_WEIGHTS, halves converted to floats when they are loaded; none is infinite or NaN.
 typedef VECTOR(ushort) Halves;
 typedef Halves Halves_u __attribute__((aligned(2)));
 #if defined(__F16C__) && VW == 8
@@ -93,7 +93,7 @@ typedef float Floats __attribute__((vector_size(64)));
 #define FROM_HALVES(h) from_halves(h)
 #endif
 
-// The bits in their places in a float, whose exponent is then off by the difference of the two formats' biases.
+// The bits shifted to their positions in a float, whose exponent is then off by the difference of the formats' biases.
 INLINE floatv from_halves(const Halves h) {
     const uintv bits = CONVERT(h, uint);
     return AS_FLOATV((bits & 0x8000u) << 16 | (bits & 0x7fffu) << 13) * 0x1p112f;

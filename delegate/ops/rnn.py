@@ -8,7 +8,7 @@ from litecl.delegate.kit import claims
 from litecl.delegate.recurrent.both_ways import both_ways
 from litecl.delegate.recurrent.lstm_cell import Memory, run
 from litecl.delegate.recurrent.operands import Cell, claim_floats, matrix_at, vector_at
-from litecl.delegate.recurrent.walk import walk
+from litecl.delegate.recurrent.time_loop import time_loop
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.rnn import BIDIRECTIONAL_SEQUENCE_RNN, RNN, UNIDIRECTIONAL_SEQUENCE_RNN
 
@@ -30,7 +30,7 @@ def _claim_both(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec
 
 
 def _cell(call: Call, first: int, aux: int | None = None) -> Cell:
-    """The cell whose weights stand at ``first``, and those of the auxiliary input at ``aux``."""
+    """Return the cell whose weights are at ``first``, and those of the auxiliary input at ``aux``."""
     weights, recurrent, bias = matrix_at(call, first), matrix_at(call, first + 1), vector_at(call, first + 2)
     assert weights is not None and recurrent is not None and bias is not None
     linked = None if aux is None else matrix_at(call, aux)
@@ -38,12 +38,12 @@ def _cell(call: Call, first: int, aux: int | None = None) -> Cell:
 
 
 def _lower(call: Call) -> list[Step]:
-    """One step, or a sequence."""
+    """Return the launches of one step, or of a sequence."""
     x, (out, after) = call.input(0), call.outputs
     time_major = getattr(call.options, "time_major", True)
     steps, batch = (1, x.shape[0]) if len(x.shape) == 2 else x.shape[:2] if time_major else x.shape[1::-1]
     cell = _cell(call, _FORWARD)
-    way = walk(steps, batch, cell.outputs, time_major=time_major)
+    way = time_loop(steps, batch, cell.outputs, time_major=time_major)
     return [*run(call, cell, way, [x], out, Memory([call.input(_FORWARD + _STATE)], [after]))]
 
 

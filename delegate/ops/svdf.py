@@ -17,7 +17,7 @@ BIAS, STATE = 3, 4
 
 
 def claim_operands(options: SVDFOptions, inputs: claims.Specs) -> Refusal | None:
-    """Constant weights and bias; the state is whatever it is."""
+    """Refuse weights and biases that are not constants."""
     bias = inputs[BIAS]
     return claims.constant(inputs, features=1, time=2) or (
         Refusal("a bias that is not a constant") if bias is not None and bias.data is None else None
@@ -44,13 +44,13 @@ def _lower(call: Call) -> list[Step]:
 
 
 def remembered(call: Call, newest: Scratch, time: Operand) -> Launch:
-    """The launch for floats. newest: [batch, filters], the features' responses."""
+    """Return the launch for floats. newest: [batch, filters], the features' responses."""
     bounds = call.activation.bounds
     return _launch(call, newest, time, np.zeros(1, np.float32), bounds, call.activation.defines)
 
 
 def remembered_integers(call: Call, newest: Scratch, scale: Const, zero: int) -> Launch:
-    """The launch for integers, whose sums are rescaled."""
+    """Return the launch for integers, whose sums are rescaled."""
     type_ = claims.C_TYPES[call.outputs[0].spec.type]
     return _launch(call, newest, call.input(2), np.zeros(1, np.int32), (scale, np.int32(zero)), {"T": type_})
 

@@ -6,7 +6,7 @@ from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.recurrent.lstm_cell import run_cell
 from litecl.delegate.recurrent.operands import cell_of, claim
-from litecl.delegate.recurrent.walk import walk
+from litecl.delegate.recurrent.time_loop import time_loop
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UNIDIRECTIONAL_SEQUENCE_LSTM,

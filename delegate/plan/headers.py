@@ -31,7 +31,7 @@ from litecl.delegate.quantized.hybrid_product import HybridConvolution, HybridRo
 from litecl.delegate.quantized.integer_product import QuantizedConvolution
 from litecl.delegate.quantized.integers import Scale, StageRow, WideRow
 from litecl.delegate.recurrent.integer_cell import IntegerGate, IntegerRecurrence, IntegerTable
-from litecl.delegate.recurrent.walk import Gate, Peephole, Recurrence
+from litecl.delegate.recurrent.time_loop import Gate, Peephole, Recurrence
 from litecl.interpreter.errors import KernelBuildError
 
 

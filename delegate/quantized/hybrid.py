@@ -22,12 +22,12 @@ def applies(inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> bool:
 
 
 def claim(inputs: claims.Specs, *positions: int) -> Refusal | None:
-    """Constant integer weights with scales at these positions, the second operand if none are named."""
+    """Refuse all but constant integer weights with scales at these positions (the second operand if none are named)."""
     return next((refusal for i in positions or (1,) if (refusal := claim_weights(claims.given(inputs, i)))), None)
 
 
 def claim_weights(weights: TensorSpec, *, blocks: bool = False) -> Refusal | None:
-    """Constant integer weights with scales; blocks: which may be those of blocks along the last dimension."""
+    """Refuse all but constant integer weights with scales; blocks: also those of blocks along the last dimension."""
     quantization = weights.quantization
     if weights.data is None or weights.type not in hybrid.INTEGERS:
         return Refusal(f"integer weights beside others, which are {weights.type.name}")

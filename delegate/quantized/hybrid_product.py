@@ -18,9 +18,9 @@ from litecl.interpreter.graph import Array, TensorSpec
 
 @dataclass(frozen=True)
 class HybridConvolution:
-    """What hybrid_conv_2d.cl is told of a product.
+    """Arguments of hybrid_conv_2d.cl.
 
-    image_pixels: pixels of a row that was quantized as a whole. blocks, block_bytes: of a row, which have their scales.
+    image_pixels: pixels in a row that was quantized as a whole. blocks, block_bytes: of a row, which have their scales.
     """
 
     gather: Gather
@@ -77,7 +77,7 @@ class HybridWeights:
 
 
 def _bits(values: Array) -> Array:
-    """The bits of floats as integers."""
+    """Return the bits of floats as integers."""
     return np.ascontiguousarray(values, np.float32).view(np.int32)
 
 
@@ -87,7 +87,7 @@ def is_blockwise(weights: TensorSpec) -> bool:
 
 
 def weights_of(weights: Operand, bias: Array) -> HybridWeights:
-    """The weights [columns, ..] of an operator."""
+    """Return the weights [columns, ..] of an operator."""
     columns = weights.shape[0]
     values, quantization = integers(weights).reshape(columns, -1), weights.spec.quantization
     bits = stored_bits(weights.spec.type, values.shape[1])

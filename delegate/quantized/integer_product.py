@@ -14,9 +14,9 @@ from litecl.interpreter.schema import TensorType
 
 @dataclass(frozen=True)
 class QuantizedConvolution:
-    """What quantized_conv_2d.cl is told of a convolution or a product.
+    """Arguments of quantized_conv_2d.cl.
 
-    x_zero: what stands for zero in unsigned activations. row_factor: how often the sum of a patch counts.
+    x_zero: represents zero in unsigned activations. row_factor: multiplies the sum of a patch.
     """
 
     gather: Gather

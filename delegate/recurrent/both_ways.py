@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from litecl.delegate.cl_op import Call, Launch, Operand
 from litecl.delegate.recurrent.lstm_cell import NO_CLIPS, Clips, Memory, run
 from litecl.delegate.recurrent.operands import Cell
-from litecl.delegate.recurrent.walk import walk
+from litecl.delegate.recurrent.time_loop import time_loop
 
 
 def both_ways(
@@ -16,7 +16,7 @@ def both_ways(
     memories: tuple[Memory, Memory],
     clips: Clips = NO_CLIPS,
 ) -> list[Launch]:
-    """The walks of both cells over the first input into ``outs``, which may be one for both.
+    """Return the launches of both cells over the first input into ``outs``, which may be one for both.
 
     aux: an auxiliary input. Without weights of its own it is what the backward cell reads in place of the first.
     """
@@ -31,7 +31,7 @@ def both_ways(
     ):
         steps, batch = read.shape[:2] if options.time_major else (read.shape[1], read.shape[0])
         width = forward.outputs + backward.outputs if merged else cell.outputs
-        way = walk(steps, batch, width, time_major=options.time_major, reverse=cell is backward, first=first)
+        way = time_loop(steps, batch, width, time_major=options.time_major, reverse=cell is backward, first=first)
         inputs = [read, aux] if cell.aux_weights and aux is not None else [read]
         launches += run(call, cell, way, inputs, out, memory, clips)
     return launches

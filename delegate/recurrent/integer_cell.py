@@ -1,4 +1,4 @@
-"""The launches of an LSTM cell of integers: its input's part of the gates, its walk (kernels_cl/integer_lstm.cl)."""
+"""The launches of an LSTM cell of integers: its input's part of the gates, then all steps (integer_lstm.cl)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from litecl.delegate.matmul.geometry import matrix
 from litecl.delegate.matmul.tile import flops
 from litecl.delegate.quantized.integer_product import integer_product
 from litecl.delegate.quantized.integers import WORDS, Bounds, Scale, Weights, unsigned_zero
-from litecl.delegate.recurrent.walk import Gate, Peephole, Walk, by_block
+from litecl.delegate.recurrent.time_loop import Gate, Peephole, TimeLoop, by_block
 from litecl.interpreter.arithmetic.fixed_point import Multiplier
 from litecl.interpreter.arithmetic.integer_sums import Sums
 from litecl.interpreter.graph import Array
@@ -34,7 +34,7 @@ class IntegerTable(IntEnum):
 
 @dataclass(frozen=True)
 class IntegerGate:
-    """What integer_lstm.cl is told of a gate.
+    """Arguments of integer_lstm.cl for a gate.
 
     peephole: the factor of the products with the cell state. norm: that of normalized sums; guard: a variance in place
     of none. With 8-bit products: zero points of those with input and output and their factors, and the scales of the
@@ -54,7 +54,7 @@ class IntegerGate:
 
 @dataclass(frozen=True)
 class IntegerRecurrence:
-    """What integer_lstm.cl is told of a cell.
+    """Arguments of integer_lstm.cl.
 
     row_bytes, hidden_bytes: of the last output and of what is projected, padded to whole ints. peephole_step: elements
     from one row of the batch to the next. added_shift: from the product of two gates to steps of the cell state.
@@ -62,7 +62,7 @@ class IntegerRecurrence:
     state to 8 bits. output_zero: the zero point of what is projected.
     """
 
-    walk: Walk
+    time: TimeLoop
     units: int
     blocks: int
     outputs: int
@@ -119,16 +119,16 @@ def scale_from(multiplier: Multiplier) -> Scale:
 
 def run_integer_cell(
     cell: IntegerCell,
-    walk: Walk,
+    time: TimeLoop,
     x: Operand,
     before: Sequence[Operand],
     after: Sequence[Operand],
     out: Operand,
     target: Target,
 ) -> list[Launch]:
-    """A cell's walk over x into ``out``. before, after: the output state and the cell state."""
+    """Return the launches of a cell over x into ``out``. before, after: the output state and the cell state."""
     width, gates = target.vector_width, len(cell.gates)
-    blocks, rows = -(-cell.units // width), walk.steps * walk.batch
+    blocks, rows = -(-cell.units // width), time.steps * time.batch
     columns = blocks * gates * width
     sums = Scratch(2 * rows * columns)
     g = matrix(rows, x.shape[-1], columns)
@@ -139,7 +139,7 @@ def run_integer_cell(
     hidden_bytes = _padded((2 if words else 1) * cell.units, 4)
     peephole = _peephole(cell.peephole, blocks * width)
     shape = IntegerRecurrence(
-        walk,
+        time,
         cell.units,
         blocks,
         cell.outputs,
@@ -165,11 +165,11 @@ def run_integer_cell(
         *before,
         *after,
         out,
-        Scratch(walk.batch * row_bytes),
-        Scratch(walk.batch * hidden_bytes),
+        Scratch(time.batch * row_bytes),
+        Scratch(time.batch * hidden_bytes),
         const(shape),
     ]
-    shares = grid("integer_lstm", target, (group_of("integer_lstm", target), walk.batch), (1, 1))
+    shares = grid("integer_lstm", target, (group_of("integer_lstm", target), time.batch), (1, 1))
     operations = flops(rows, gates * cell.units, cell.outputs)
     return [product, shares.launch("integer_lstm", operands, _defines(cell), operations)]
 
@@ -179,14 +179,14 @@ def _padded(n: int, multiple: int) -> int:
 
 
 def _weights(sums: Sums, gates: int, width: int) -> Weights:
-    """The products of all gates, ordered by block of ``width`` units, gate and unit."""
+    """Return the products of all gates, ordered by block of ``width`` units, gate and unit."""
     arrays = (sums.weights, sums.bias[:, None], sums.factors[:, None])
     values, bias, factors = (by_block([*a.reshape(gates, -1, a.shape[1])], width) for a in arrays)
     return Weights(values[None], 0, bias.T, factors.T)
 
 
 def _projection(cell: IntegerCell, width: int) -> tuple[Const, Const]:
-    """The projection's weights and what becomes of its sums."""
+    """Return the projection's weights and the stage of its sums."""
     if cell.projection is None:
         return Const(np.zeros(1, np.int8)), Const(np.zeros(1, np.int32))
     sums, flipped = cell.projection, 0 if cell.products_8 else 128
@@ -197,7 +197,7 @@ def _projection(cell: IntegerCell, width: int) -> tuple[Const, Const]:
 
 
 def _peephole(weights: Array | None, length: int) -> Array:
-    """Weights [rows, 3, units] padded to ``length`` units."""
+    """Return weights [rows, 3, units] padded to ``length`` units."""
     shape = (1, len(Peephole), 1) if weights is None else (*weights.shape[:2], length)
     padded = np.zeros(shape, np.int16)
     if weights is not None:
@@ -206,7 +206,7 @@ def _peephole(weights: Array | None, length: int) -> Array:
 
 
 def _norm(norm: Array | None, length: int) -> Array:
-    """Weights and biases [2, gates, units] padded to ``length`` units."""
+    """Return weights and biases [2, gates, units] padded to ``length`` units."""
     if norm is None:
         return np.zeros(1, np.int32)
     padded = np.zeros((*norm.shape[:2], length), np.int32)

@@ -1,4 +1,4 @@
-"""The launches of a cell's walk along time, which recurrent operators share (kernels_cl/lstm.cl)."""
+"""Launches that run a cell over all time steps, shared by the recurrent operators (kernels_cl/lstm.cl)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from litecl.delegate.matmul.tile import flops, tile_for
 from litecl.delegate.quantized.hybrid_product import HybridWeights, hybrid_product
 from litecl.delegate.quantized.integers import packed
 from litecl.delegate.recurrent.operands import Cell, Matrix
-from litecl.delegate.recurrent.walk import Gate, Recurrence, Walk, by_block
+from litecl.delegate.recurrent.time_loop import Gate, Recurrence, TimeLoop, by_block
 from litecl.interpreter.graph import Array
 from litecl.interpreter.recurrent.lstm_cell import CellOptions, Layout
 
@@ -51,11 +51,11 @@ def run_cell(
     out: Operand,
     states: Sequence[Operand],
 ) -> list[Launch]:
-    """An LSTM's walk over its inputs (x, and the auxiliary one if the cell has weights for it) into ``out``.
+    """Return the launches of an LSTM over its inputs (x, and the auxiliary one if it has weights for it) into ``out``.
 
     states: the output state and the cell state after the last step.
     """
-    return run(call, cell, walk, inputs, out, memory_of(call, layout, states), clips_of(call.options))
+    return run(call, cell, time, inputs, out, memory_of(call, layout, states), clips_of(call.options))
 
 
 def memory_of(call: Call, layout: Layout, after: Sequence[Operand]) -> Memory:
@@ -69,17 +69,23 @@ def clips_of(options: CellOptions) -> Clips:
 
 
 def run(
-    call: Call, cell: Cell, walk: Walk, inputs: Sequence[Operand], out: Operand, memory: Memory, clips: Clips = NO_CLIPS
+    call: Call,
+    cell: Cell,
+    time: TimeLoop,
+    inputs: Sequence[Operand],
+    out: Operand,
+    memory: Memory,
+    clips: Clips = NO_CLIPS,
 ) -> list[Launch]:
-    """The walk of any cell; see ``run_cell``."""
+    """Return the launches of any cell; see ``run_cell``."""
     target = call.target
     vectors = min(_MOST_VECTORS, -(-cell.units // target.vector_width)) if cell.gates == 1 else 1
     width = vectors * target.vector_width
-    sums, launches = _of_inputs(call, cell, walk, inputs, width)
-    rows = rows_of("lstm", target, walk.batch)
+    sums, launches = _of_inputs(call, cell, time, inputs, width)
+    rows = rows_of("lstm", target, time.batch)
     blocks = -(-cell.units // width)
     row_bytes, hidden_bytes = (-(-n // 4) * 4 for n in (cell.outputs, cell.units))
-    shape = const(Recurrence(walk, cell.units, blocks, cell.outputs, row_bytes, hidden_bytes))
+    shape = const(Recurrence(time, cell.units, blocks, cell.outputs, row_bytes, hidden_bytes))
     recurrent, own = _recurrent(call, cell, width, target)
     operands: list[Arg] = [sums, recurrent]
     bias = cell.bias if cell.norm else []
@@ -87,29 +93,29 @@ def run(
     projection, projection_stage = _projection(cell, target.vector_width)
     bias_of_projection = np.zeros(cell.outputs, np.float32) if cell.projection_bias is None else cell.projection_bias
     operands += [projection, Const(panels(bias_of_projection[:, None], target.vector_width))]
-    scratch = Scratch(4 * walk.batch * blocks * width)
+    scratch = Scratch(4 * time.batch * blocks * width)
     before, after = [*memory.before], [*memory.after]
     if cell.gates == 1:  # it has no state but its output
         before, after = before * 2, [*after, scratch]
     operands += [*before, *after, out, scratch, shape, np.float32(clips.cell), np.float32(clips.projection)]
     if cell.is_hybrid:
-        padded = -(-walk.batch // rows) * rows
+        padded = -(-time.batch // rows) * rows
         kept = [Scratch(padded * n) for n in (row_bytes, hidden_bytes)]
         own += [projection_stage, *kept, np.int32(call.options.asymmetric_quantize_inputs)]
-    launch = grid("lstm", target, (group_of("lstm", target), walk.batch), (1, rows)).launch(
+    launch = grid("lstm", target, (group_of("lstm", target), time.batch), (1, rows)).launch(
         "lstm",
         (*operands, *call.activation.bounds, *own),
         _defines(cell, rows, vectors, width) | stored_as(recurrent) | call.activation.defines,
-        flops(walk.steps * walk.batch, cell.gates * cell.units, cell.outputs),
+        flops(time.steps * time.batch, cell.gates * cell.units, cell.outputs),
     )
     return [*launches, launch]
 
 
 def _of_inputs(
-    call: Call, cell: Cell, walk: Walk, inputs: Sequence[Operand], width: int
+    call: Call, cell: Cell, time: TimeLoop, inputs: Sequence[Operand], width: int
 ) -> tuple[Scratch, list[Launch]]:
     """Return the inputs' part of the gates at all steps, with their biases where no normalization comes before them."""
-    rows, columns = walk.steps * walk.batch, -(-cell.units // width) * width * cell.gates
+    rows, columns = time.steps * time.batch, -(-cell.units // width) * width * cell.gates
     bias = [np.zeros_like(array) for array in cell.bias] if cell.norm else cell.bias
     starts = [by_block([array[:, None] for array in bias], width), np.zeros((columns, 1), np.float32)]
     sums: Scratch | None = None
@@ -132,7 +138,7 @@ def _product(
     size: tuple[int, int],
     width: int,
 ) -> list[Launch]:
-    """The gates' weights times an input, added to ``start`` [columns, 1] and to ``sums``."""
+    """Return the launches of the gates' weights times an input, added to ``start`` [columns, 1] and to ``sums``."""
     (rows, columns), depth, target = size, x.shape[-1], call.target
     values = by_block([matrix.values for matrix in weights], width)
     if weights[0].scales is not None:
@@ -145,7 +151,7 @@ def _product(
 
 
 def _scales(weights: Sequence[Matrix], width: int) -> Array:
-    """The scales of all gates' columns, in the order of these."""
+    """Return the scales of all gates' columns, in the order of these."""
     return by_block([matrix.scales[:, None] for matrix in weights if matrix.scales is not None], width)[:, 0]
 
 
@@ -155,7 +161,7 @@ def _bits(weights: Sequence[Matrix]) -> int:
 
 
 def _recurrent(call: Call, cell: Cell, width: int, target: Target) -> tuple[Const, list[Arg]]:
-    """The recurrent weights and, of integers, their stage."""
+    """Return the recurrent weights and, of integers, their stage."""
     weights, panel = cell.recurrent_weights, cell.gates * width
     values = by_block([matrix.values for matrix in weights], width)
     if not cell.is_hybrid:
@@ -166,7 +172,7 @@ def _recurrent(call: Call, cell: Cell, width: int, target: Target) -> tuple[Cons
 
 
 def _projection(cell: Cell, width: int) -> tuple[Const, Const]:
-    """The projection's weights and, of integers, their stage."""
+    """Return the projection's weights and, of integers, their stage."""
     projection = cell.projection
     if projection is None:
         return Const(_NOTHING), Const(_NOTHING)

@@ -14,7 +14,7 @@ from litecl.delegate.analysis.loop_variables import live_nodes
 from litecl.delegate.cl_op import Activation, Call, Launch, Operand, Target
 from litecl.delegate.recurrent.lstm_cell import run_cell
 from litecl.delegate.recurrent.operands import Cell, plain_cell
-from litecl.delegate.recurrent.walk import walk
+from litecl.delegate.recurrent.time_loop import time_loop
 from litecl.interpreter.graph import Array, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.binary import ADD, MUL

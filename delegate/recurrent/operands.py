@@ -10,7 +10,7 @@ from litecl.delegate.cl_op import Call, Operand, Refusal
 from litecl.delegate.kit import claims
 from litecl.delegate.quantized import hybrid
 from litecl.delegate.quantized.integers import stored_bits
-from litecl.delegate.recurrent.walk import Gate, Peephole
+from litecl.delegate.recurrent.time_loop import Gate, Peephole
 from litecl.interpreter.arithmetic.hybrid import scales_of
 from litecl.interpreter.graph import Array
 from litecl.interpreter.recurrent.lstm_cell import Layout
@@ -117,7 +117,7 @@ def _matrices(layout: Layout) -> list[int]:
 
 
 def cell_of(call: Call, layout: Layout) -> Cell:
-    """The operands of an LSTM that stand at the positions of ``layout``."""
+    """Return the operands of an LSTM at the positions that ``layout`` gives."""
 
     def matrices(base: int | None) -> list[Matrix]:
         found = [] if base is None else [matrix_at(call, base + gate) for gate in Gate]

@@ -24,12 +24,6 @@ _AUX = bidirectional_sequence_lstm.AUX
 _STEP = next(cl_op for cl_op in lstm.CL_OPS if cl_op.op is LSTM)
 
 CL_OPS = (
-    *(
-        replace(cl_op, claim=_claims((FULL,), 0), float64=claims.always)
-        for cl_op in (_STEP, *unidirectional_sequence_lstm.CL_OPS)
-    ),
-    *(
-        replace(cl_op, claim=_claims((FORWARD, BACKWARD), 0, _AUX), float64=claims.always)
-        for cl_op in bidirectional_sequence_lstm.CL_OPS
-    ),
+    *(replace(cl_op, claim=_claims((FULL,), 0)) for cl_op in (_STEP, *unidirectional_sequence_lstm.CL_OPS)),
+    *(replace(cl_op, claim=_claims((FORWARD, BACKWARD), 0, _AUX)) for cl_op in bidirectional_sequence_lstm.CL_OPS),
 )

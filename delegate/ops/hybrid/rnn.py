@@ -21,6 +21,5 @@ def _claim_both(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec
 
 
 CL_OPS = tuple(
-    replace(cl_op, claim=_claim_both if cl_op.op is BIDIRECTIONAL_SEQUENCE_RNN else _claim, float64=claims.always)
-    for cl_op in rnn.CL_OPS
+    replace(cl_op, claim=_claim_both if cl_op.op is BIDIRECTIONAL_SEQUENCE_RNN else _claim) for cl_op in rnn.CL_OPS
 )

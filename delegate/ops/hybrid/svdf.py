@@ -33,4 +33,4 @@ def _lower(call: Call) -> list[Step]:
     return [*first, remembered(call, newest, hybrid.dequantized(time))]
 
 
-CL_OPS = (ClOp(SVDF, claim=_claim, lower=_lower, fuses_activation=True, float64=claims.always),)
+CL_OPS = (ClOp(SVDF, claim=_claim, lower=_lower, fuses_activation=True),)

@@ -10,7 +10,7 @@ from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.quantized.integers import Scale
 from litecl.delegate.recurrent.integer_cell import IntegerCell, IntegerGate, run_integer_cell, scale_from
-from litecl.delegate.recurrent.walk import walk
+from litecl.delegate.recurrent.time_loop import time_loop
 from litecl.interpreter.arithmetic.integer_sums import Sums
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, TensorSpec
@@ -28,7 +28,7 @@ _MOST_SHIFT = 30
 
 
 def _claim(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-    """Weights of bytes, biases of 32 bits, peepholes and normalization of 16 bits, all of them constants."""
+    """Refuse operands that are not constant weights of bytes, biases of 32 bits, peepholes and norms of 16 bits."""
     for position, spec in enumerate(inputs):
         if spec is not None and spec.type != _type_at(position):
             return Refusal(f"input {position} has type {spec.type.name} beside quantized activations")
@@ -63,7 +63,7 @@ def _has_8_bit_products(outputs: Sequence[TensorSpec]) -> bool:
 
 
 def cell_of(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec], together: int) -> IntegerCell:
-    """The cell of a node, whose intermediates follow its output. together: rows that peepholes take to be one."""
+    """Return the cell of a node, whose intermediates follow its output. together: rows that peepholes join."""
     if _has_8_bit_products(outputs):
         return _cell_8(integer_lstm_8.cell_of(options, inputs, outputs))
     cell = integer_lstm.cell_of(options, inputs, outputs)
@@ -98,7 +98,7 @@ def _gate(gate: integer_lstm.Gate) -> IntegerGate:
 
 
 def _peephole(cell: integer_lstm.IntegerCell, together: int) -> Array | None:
-    """Weights [rows, 3, units] where ``integer_lstm.Peephole`` has them: with a projection rows differ."""
+    """Return weights [rows, 3, units] where ``integer_lstm.Peephole`` has them: with a projection rows differ."""
     peepholes = [None if gate is None else gate.peephole for gate in (cell.input, cell.forget, cell.output)]
     given = [peephole for peephole in peepholes if peephole is not None]
     if not given:
@@ -160,7 +160,7 @@ def _lower(call: Call) -> list[Step]:
     steps, batch = (1, x.shape[0]) if len(x.shape) == 2 else x.shape[:2] if time_major else x.shape[1::-1]
     specs = [out.spec, *call.intermediates]
     cell = cell_of(call.options, call.specs, specs, batch if time_major else 1)
-    way = walk(steps, batch, cell.outputs, time_major=time_major)
+    way = time_loop(steps, batch, cell.outputs, time_major=time_major)
     before = [call.input(position) for position in _STATES]
     return [*run_integer_cell(cell, way, x, before, after, out, call.target)]
 

@@ -1,6 +1,4 @@
-"""A graph under construction in which every tensor has a value, so that every node added is valid and its values
-stay moderate.
-"""
+"""A graph under construction in which every tensor has a value: what is added is valid, and values stay moderate."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -188,11 +186,8 @@ class Sketch:
         outputs: _Outputs = None,
         inner: Sequence[TensorSpec] = (),
     ) -> list[int]:
-        """Adds a node; its outputs. ``outputs`` gives types and quantization where they do not follow.
-
-        inner: its intermediate tensors, which no node reads.
-
-        Raises Unfit where the operator refuses its operands or a result is not tame.
+        """Add a node; return its outputs. ``outputs`` gives types and quantization that inference leaves open, inner
+        the node's intermediates. Raises Unfit if the operator refuses its operands or a result is too large.
         """
         options = op.options() if options is None else options
         specs, values = self.computed(op, inputs, options, outputs, inner)

@@ -1,4 +1,4 @@
-"""A cell's walk along time: what its kernels are told, and the order in which they read weights."""
+"""A cell's loop over time: the arguments of its kernels, and the order in which they read weights."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Gate(IntEnum):
 
 
 class Peephole(IntEnum):
-    """The gates that see the cell's state."""
+    """The gates that read the cell's state."""
 
     INPUT = 0
     FORGET = 1
@@ -27,11 +27,11 @@ class Peephole(IntEnum):
 
 
 @dataclass(frozen=True)
-class Walk:
-    """Where a cell finds its input and leaves its output.
+class TimeLoop:
+    """Strides of a cell's input and output.
 
-    A row of x is of one step and one row of the batch; out is counted in elements. Each has its first, and the distance
-    from step to step (negative to walk backwards) and from one row of the batch to the next.
+    A row of x is one time step of one batch entry; out is counted in elements. Each has a first position, and strides
+    from step to step (negative to run backwards) and from one batch entry to the next.
     """
 
     steps: int
@@ -46,12 +46,12 @@ class Walk:
 
 @dataclass(frozen=True)
 class Recurrence:
-    """What lstm.cl is told of a cell: its walk, its units, blocks of them that fill vectors, elements of its output.
+    """Arguments of lstm.cl: the time loop, the cell's units, blocks of units that fill vectors, elements of output.
 
     row_bytes, hidden_bytes: of the output and of what is projected as bytes, padded to whole ints.
     """
 
-    walk: Walk
+    time: TimeLoop
     units: int
     blocks: int
     outputs: int
@@ -59,12 +59,16 @@ class Recurrence:
     hidden_bytes: int
 
 
-def walk(steps: int, batch: int, width: int, *, time_major: bool, reverse: bool = False, first: int = 0) -> Walk:
-    """The walk over dense x and an output of ``width`` elements a step, in which the cell's begin at ``first``."""
+def time_loop(
+    steps: int, batch: int, width: int, *, time_major: bool, reverse: bool = False, first: int = 0
+) -> TimeLoop:
+    """Return the loop over dense x and an output of ``width`` elements a step, the cell's part of which begins at
+    ``first``.
+    """
     time, row = (batch, 1) if time_major else (1, steps)
     start = (steps - 1) * time if reverse else 0
     step = -time if reverse else time
-    return Walk(steps, batch, start, step, row, first + start * width, step * width, row * width)
+    return TimeLoop(steps, batch, start, step, row, first + start * width, step * width, row * width)
 
 
 def by_block(gates: Sequence[Array], width: int) -> Array:
