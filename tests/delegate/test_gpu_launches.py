@@ -33,12 +33,13 @@ _HYBRID = (
     *("8 bits, projection, batch first", "8 bits, projection, auxiliary input"),
 )
 _INTEGER_LSTM = ("BASIC", "batch first, everything", "plain", "8-bit products", "rank 2, no bias")
-_TABLES = (*vector_width.CASES, *integer_device.CASES, *hybrid.CASES)
+_LSTMS = tuple(case for case in integer_lstm.CASES if case.name in _INTEGER_LSTM)
+_TABLES = (*vector_width.CASES, *integer_device.CASES, *hybrid.CASES, *_LSTMS)
 _CASES = (
     *_VECTORS,
     *(case for case in integer_device.CASES if case.name.partition(", ")[2] in _INTEGERS),
     *(case for case in hybrid.CASES if case.name in _HYBRID and case.device is None),
-    *(case for case in integer_lstm.CASES if case.name in _INTEGER_LSTM),
+    *_LSTMS,
 )
 
 
