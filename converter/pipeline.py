@@ -29,6 +29,7 @@ from litecl.converter.passes.tensorflow.fold import Evaluate, fold_constants
 from litecl.converter.passes.tensorflow.identities import remove_identities
 from litecl.converter.passes.tensorflow.precision import DOUBLES, HALVES, use_float32
 from litecl.converter.passes.tensorflow.repeats import fuse_repeats
+from litecl.converter.passes.tensorflow.resampling import resample_by_products
 from litecl.converter.passes.tensorflow.shape_arithmetic import resolve_sizes
 from litecl.converter.passes.tensorflow.shape_sources import use_shape_sources
 from litecl.converter.passes.tflite.duplicates import merge_duplicates
@@ -135,6 +136,7 @@ class Pipeline:
         for apply in _TENSORFLOW:
             self._each(module, apply)
         self._simplify_control(module)
+        self._each(module, lambda f: resample_by_products(f, self.tools.evaluate), "resample_by_products")
 
     def _tflite(self, module: Module) -> None:
         self._each(module, lower)

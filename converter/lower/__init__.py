@@ -1,22 +1,51 @@
 """TensorFlow's operators as TFLite's: one table, by the name of the TensorFlow operator."""
 
 from litecl.converter.graph import Function, Node, Value
-from litecl.converter.lower import control, conv, elementwise, fake_quant, index, matmul, pool, resize, shape
+from litecl.converter.lower import (
+    control,
+    conv,
+    detection,
+    diagonals,
+    elementwise,
+    fake_quant,
+    functions,
+    images,
+    index,
+    indexing,
+    losses,
+    matmul,
+    pool,
+    random,
+    resize,
+    shape,
+    shifts,
+    spectral,
+)
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.converter.records import OwnOp
 from litecl.interpreter.errors import ConversionError
 
-LOWERINGS: dict[str, Lowering] = {
-    **elementwise.LOWERINGS,
-    **shape.LOWERINGS,
-    **index.LOWERINGS,
-    **conv.LOWERINGS,
-    **pool.LOWERINGS,
-    **matmul.LOWERINGS,
-    **resize.LOWERINGS,
-    **control.LOWERINGS,
-    **fake_quant.LOWERINGS,
-}
+_FAMILIES = (
+    elementwise,
+    functions,
+    shape,
+    shifts,
+    index,
+    indexing,
+    diagonals,
+    conv,
+    pool,
+    matmul,
+    resize,
+    images,
+    losses,
+    random,
+    detection,
+    spectral,
+    control,
+    fake_quant,
+)
+LOWERINGS: dict[str, Lowering] = {name: how for family in _FAMILIES for name, how in family.LOWERINGS.items()}
 
 
 def lower(function: Function) -> None:

@@ -13,8 +13,9 @@ from litecl.converter import Converter  # noqa: E402
 from litecl.converter.importer.effects import effects_of, touches_state  # noqa: E402
 from litecl.converter.lower import LOWERINGS  # noqa: E402
 from litecl.converter.traits import TRAITS, Effects  # noqa: E402
+from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
-from support.conversion import assert_all_close, invoke, runtimes  # noqa: E402
+from support.conversion import assert_all_close, invoke, litert, runtimes  # noqa: E402
 
 v1 = tf.compat.v1
 _SPEC = tf.TensorSpec((2, 4), tf.float32, name="x")
@@ -86,11 +87,6 @@ def test_writes_to_a_part_of_a_variable_are_refused(name: str, operator: str) ->
 @pytest.mark.parametrize(
     ("function", "operator"),
     [
-        (lambda x: x + tf.random.uniform((4,), seed=1), "RandomUniform"),
-        (lambda x: x + tf.random.normal((4,), seed=1), "RandomStandardNormal"),
-        (lambda x: x + tf.random.truncated_normal((4,), seed=1), "TruncatedNormal"),
-        (lambda x: x + tf.cast(tf.random.categorical([[0.1, 0.9]], 4), tf.float32), "Multinomial"),
-        (lambda x: x + tf.random.shuffle(tf.range(4.0)), "RandomShuffle"),
         (lambda x: x + tf.numpy_function(lambda a: a + 1, [np.float32([1, 2, 3, 4])], tf.float32), "PyFunc"),
         (lambda x: (tf.numpy_function(lambda a: a + 1, [1.0], tf.float32), x * 2)[1], "PyFunc"),
         (lambda x: x + tf.py_function(lambda a: a + 1, [np.float32([1, 2, 3, 4])], tf.float32), "EagerPyFunc"),
@@ -102,6 +98,27 @@ def test_what_changes_from_run_to_run_is_not_folded(function: Callable[[Any], An
     concrete = tf.function(function, autograph=False).get_concrete_function(_SPEC)
     with pytest.raises(ConversionError, match=rf"(computes|effect of) .*{operator} "):
         Converter.from_concrete_functions([concrete]).convert()
+
+
+@pytest.mark.parametrize(
+    ("function", "low", "high", "mean"),
+    [
+        (lambda: tf.random.uniform((4000,)), 0, 1, 0.5),
+        (lambda: tf.random.normal((4000,)), -6, 6, 0.0),
+        (lambda: tf.random.truncated_normal((4000,)), -2, 2, 0.0),
+        (lambda: tf.cast(tf.random.categorical(np.log([[0.25, 0.75]]), 4000)[0], tf.float32), 0, 1, 0.75),
+        (lambda: tf.cast(tf.random.uniform((4000,), 3, 6, tf.int32), tf.float32), 3, 5, 4.0),
+        (lambda: tf.random.shuffle(tf.range(4000.0)), 0, 3999, 1999.5),
+    ],
+)
+def test_random_numbers_are_drawn_anew(function: Callable[[], Any], low: float, high: float, mean: float) -> None:
+    concrete = tf.function(lambda x: x + function(), autograph=False).get_concrete_function(tf.TensorSpec((4000,)))
+    content = Converter.from_concrete_functions([concrete]).convert()
+    for runtime in (litert(content), Interpreter(model_content=content)):
+        first, second = (invoke(runtime, [np.zeros(4000, np.float32)])[0] for _ in range(2))
+        assert (first != second).any()
+        assert low <= first.min() <= first.max() <= high
+        assert abs(first.mean() - mean) < 0.1
 
 
 def test_random_numbers_of_a_given_seed_are_those_of_tensorflow() -> None:
