@@ -1,6 +1,7 @@
 """From the converter's graph to a Model."""
 
 import hashlib
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -156,7 +157,18 @@ def _with_shapes(model: Model, entries: int) -> Model:
             continue
         pairs = zip(model.subgraphs, known, strict=True)
         return replace(model, subgraphs=tuple(_completed(subgraph, specs) for subgraph, specs in pairs))
-    raise ConversionError(f"the converted model does not hold together: {failure}") from failure
+    raise ConversionError(f"the converted model does not hold together{_place(model, failure)}: {failure}") from failure
+
+
+def _place(model: Model, failure: ModelError | None) -> str:
+    """Return the name of what the node computes that an error comes from."""
+    for note in getattr(failure, "__notes__", ()):
+        found = re.search(r"subgraph (\d+), node (\d+)", note)
+        if found is not None:
+            graph = model.subgraphs[int(found[1])]
+            outputs = graph.nodes[int(found[2])].outputs
+            return f" at {graph.tensors[outputs[0]].name!r}" if outputs else ""
+    return ""
 
 
 def _entry(subgraph: Subgraph, size: int) -> list[Shape]:
