@@ -5,7 +5,7 @@ from collections.abc import Mapping
 _NOT_IN_FILE = "a .tflite file has nothing like it: keep it out of the model, and run it before or after"
 _ALGEBRA = "TFLite has no linear algebra beyond products: compute what is constant beforehand, the rest outside"
 _PYTHON = "a .tflite file holds no Python: write the function with TensorFlow's operators"
-_PART = "write to the whole of the variable: assign(tf.tensor_scatter_nd_update(variable, indices, values))"
+_PART = "write a part of known size without steps, or the whole: assign(tf.where(mask, values, variable))"
 _STATELESS = "use tf.random.uniform or normal, or draw the numbers outside and feed them"
 _SPECTRUM = "use tf.signal.rfft of a power of two, and tf.abs, tf.math.real or tf.math.imag of its result"
 _TRAINING = "convert the model without its training step; optimizers stay in TensorFlow"
@@ -30,17 +30,13 @@ HINTS: Mapping[str, str] = {
     **dict.fromkeys(("EagerPyFunc", "PyFunc", "PyFuncStateless"), _PYTHON),
     **dict.fromkeys(
         (
-            "ResourceScatterAdd",
-            "ResourceScatterNdAdd",
-            "ResourceScatterNdSub",
-            "ResourceScatterNdUpdate",
-            "ResourceScatterSub",
-            "ResourceScatterUpdate",
+            "ResourceScatterDiv",
+            "ResourceScatterMax",
+            "ResourceScatterMin",
+            "ResourceScatterMul",
+            "ResourceScatterNdMax",
+            "ResourceScatterNdMin",
             "ResourceStridedSliceAssign",
-            "ScatterAdd",
-            "ScatterNdUpdate",
-            "ScatterUpdate",
-            "StridedSliceAssign",
         ),
         _PART,
     ),

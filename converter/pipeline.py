@@ -121,6 +121,7 @@ class Pipeline:
         self._whole(module, "inline_calls", lambda m: self.report.fusions.extend(inline_calls(m, self.fusions)))
         self._whole(module, "own_bodies", own_bodies)
         self._each(module, remove_identities)
+        self._each(module, lambda f: fold_constants(f, self.tools.evaluate), "fold_constants")
 
     def _control(self, module: Module) -> None:
         """Decide on composites, fuse or simplify loops, make tensors of lists."""

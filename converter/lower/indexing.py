@@ -38,12 +38,34 @@ def _scattered(indices: Expression, updates: Expression, like: Expression) -> Ex
 
 
 def _scatter_update(x: Expression, indices: Expression, updates: Expression) -> Expression:
-    """Take the updates where any is. Of several at one place the last holds, which constant indices tell."""
+    """Take the updates where any is; of several at one place the last."""
     data = indices.value.data
-    if data is not None and len(np.unique(rows := data.reshape(-1, data.shape[-1]), axis=0)) != len(rows):
-        raise x.b.error("it writes to one place twice, which TFLite would sum")
-    written = _scattered(indices, updates.filled(1), x)
-    return written.binary(compare.NOT_EQUAL, 0, TensorType.BOOL).select(_scattered(indices, updates, x), x)
+    if data is not None and len(np.unique(rows := data.reshape(-1, data.shape[-1]), axis=0)) == len(rows):
+        written = _scattered(indices, updates.filled(1), x)
+        return written.binary(compare.NOT_EQUAL, 0, TensorType.BOOL).select(_scattered(indices, updates, x), x)
+    return _last_of_each(x, _index(indices), updates)
+
+
+def _last_of_each(x: Expression, indices: Expression, updates: Expression) -> Expression:
+    """Find the last update of every row, by the largest of their numbers, and take it where there is one."""
+    b, shape = x.b, x.b.shape(x.value)
+    depth = b.shape(indices.value)[-1]
+    outer = shape[: depth or 0]
+    if depth is None or None in shape:
+        raise b.error("the shape of its operands must be known, as its indices are computed; give input_shapes")
+    rows, rest = int(np.prod([d or 0 for d in outer])), [d or 0 for d in shape[depth:]]
+    strides = np.cumprod([1, *(d or 0 for d in outer[:0:-1])])[::-1]
+    places = (indices * indices.constant(strides)).sum([-1]) if depth > 1 else indices
+    places = places.reshape([-1], (None,))
+    numbers = _counted(places, places.shape())
+    operands = [numbers.value, places.value, b.const(rows, np.int32)]
+    last = Expression(b, b.op(segment.UNSORTED_SEGMENT_MAX, operands, type=_INT32, shape=(rows,)))
+    flat = updates.reshape([-1, *rest], (None, *rest))
+    taken = [flat.value, last.maximum(0).value]
+    found = Expression(b, b.op(GATHER, taken, GatherOptions(), type=x.type, shape=(rows, *rest)))
+    is_written = (last.constant(0)).at_most(last).reshape([rows, *[1] * len(rest)], (rows, *[1] * len(rest)))
+    result = is_written.select(found, x.reshape([rows, *rest], (rows, *rest)))
+    return result.reshape([d or 0 for d in shape], shape)
 
 
 def _as_computed(made: Callable[..., Expression]) -> Lowering:

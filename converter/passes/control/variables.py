@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from litecl.converter.graph import Function, Module, Node, Value, constant
+from litecl.converter.passes.control.partial_writes import widen_writes
 from litecl.converter.records import Variable
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
@@ -18,6 +19,8 @@ def changed_variables(modules: Iterable[Module]) -> set[Variable]:
     mains = [module.main for module in modules]
     for main in mains:
         _bind(main)
+        for function in main.walk():
+            widen_writes(function)
     needed = _needed(mains)
     for main in mains:
         for function in main.walk():
