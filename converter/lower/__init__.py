@@ -23,6 +23,7 @@ from litecl.converter.lower import (
     shape,
     shifts,
     spectral,
+    tables,
 )
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.converter.records import OwnOp
@@ -45,6 +46,7 @@ _FAMILIES = (
     random,
     detection,
     spectral,
+    tables,
     control,
     fake_quant,
 )

@@ -11,6 +11,7 @@ from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
 _READS = ("ReadVariableOp", "ResourceGather", "ResourceGatherNd")
+_LOOKUPS = ("LookupTableFindV2", "LookupTableSizeV2")
 _WRITES = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 
 
@@ -42,7 +43,7 @@ def freeze_variables(module: Module, changed: set[Variable]) -> None:
     for function in module.main.walk():
         _freeze(function, changed)
         function.tidy()
-        used |= {_variable(node) for node in function.nodes if node.op in (*_READS, *_WRITES)}
+        used |= {_variable(node) for node in function.nodes if node.op in (*_READS, *_WRITES, *_LOOKUPS)}
     module.variables = sorted(used, key=lambda variable: variable.key)
     _drop_handles(module.main)
 
