@@ -1,10 +1,10 @@
-"""Values for inputs: those of before anything is set, and checks of what is."""
+"""Values for inputs: initial ones, and checks of those that are set."""
 
 import numpy as np
 import numpy.typing as npt
 
 from litecl.interpreter.errors import ModelError, ShapeError
-from litecl.interpreter.graph import Array, Model, Shape, TensorSpec, entries
+from litecl.interpreter.graph import Array, Model, Shape, Subgraph, TensorSpec, entries
 from litecl.interpreter.schema import TensorType
 
 
@@ -14,8 +14,20 @@ def entry_shapes(model: Model) -> dict[int, tuple[Shape, ...]]:
     return {index: tuple(graph.tensors[t].static_shape for t in graph.inputs) for index, graph in graphs.items()}
 
 
+def input_of(graph: Subgraph, given: int | str) -> int:
+    """Return an input's index, by its index or name. Raises ModelError for a name that not exactly one input has."""
+    if not isinstance(given, str):
+        return given
+    names = [graph.tensors[t].name for t in graph.inputs]
+    if names.count(given) != 1:
+        raise ModelError(f"expected the name of one input, got {given!r}; inputs are {names}")
+    return graph.inputs[names.index(given)]
+
+
 def blank(spec: TensorSpec) -> Array:
-    """Return zeros, or empty strings, for an input that has not been set. Raises ModelError where memory lacks."""
+    """Return zeros, or empty strings, for an input that has not been set. Raises ModelError if there is not
+    enough memory.
+    """
     try:
         if spec.type == TensorType.STRING:
             return np.full(spec.static_shape, b"", np.object_)
@@ -25,7 +37,7 @@ def blank(spec: TensorSpec) -> Array:
 
 
 def check_strict(spec: TensorSpec, shape: Shape) -> None:
-    """Raise ShapeError for a shape that an input's signature does not leave open."""
+    """Raise ShapeError for a shape that an input's signature does not allow."""
     signature = spec.static_shape if spec.shape_signature is None else spec.shape_signature
     if len(shape) != len(signature) or any(a not in (-1, b) for a, b in zip(signature, shape, strict=False)):
         raise ShapeError(f"resize: {spec.name!r} has the signature {list(signature)}, got {list(shape)}")

@@ -3,43 +3,27 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from litecl.interpreter import limits
-from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, fault, locate
+from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec, acts
 from litecl.interpreter.op import ControlOp, InPlace, Inputs, Op
-from litecl.interpreter.run.step import Step, calls, mark
+from litecl.interpreter.run.step import RAISED, Step, calls, mark, raise_located
 from litecl.interpreter.run.variables import Variables
 
 
 class Listener(Protocol):
-    """Is told of every node that has run. Times are ``time.perf_counter`` seconds."""
+    """Is called for every node that has run. Times are ``time.perf_counter`` seconds."""
 
     def ran(self, subgraph: int, node: int, op: str, start_s: float, end_s: float) -> None:
-        """A node has run; nodes inside a called subgraph are told before the caller."""
-
-
-_RAISED = (LiteclError, *FAULTS)
-
-
-def _raise(error: Exception, doing: str, node: Node, subgraph: int, index: int) -> NoReturn:
-    """Say of an error which node it comes from; what numpy raises becomes a ModelError."""
-    place = f"while {doing} {node.op.name} (subgraph {subgraph}, node {index})"
-    if isinstance(error, LiteclError):
-        locate(error, node.op.name, place)
-        raise error
-    if node.op.custom and not isinstance(node.op, ControlOp) and not node.op.pure:
-        raise error  # a user's own function: its errors are the user's
-    wrapped = fault(error)
-    locate(wrapped, node.op.name, place)
-    raise wrapped from error
+        """A node has run; nodes inside a called subgraph are reported before the caller."""
 
 
 class Frame:
-    """One run of one subgraph: the context that its operators see."""
+    """One run of one subgraph: the context for its operators."""
 
     def __init__(self, executor: "Executor", subgraph: int, values: dict[int, Array]) -> None:
         self._executor = executor
@@ -146,10 +130,20 @@ class Executor:
             self._keep(subgraph, values)
         return outputs
 
-    def in_place(self, subgraph: int, inputs: Inputs) -> InPlace | None:
-        """Return a shorter way to do what ``call`` does, where one node is all of a subgraph and knows one; else None.
+    def renew(self) -> None:
+        """Begin anew, as if just prepared: sequences of random numbers, and what operators keep between runs."""
+        self.values, self._replaced = {}, {}
+        self._steps = [tuple(self._renewed(i, step) for step in steps) for i, steps in enumerate(self._steps)]
 
-        inputs: the arrays that every call is to read.
+    def _renewed(self, subgraph: int, step: Step) -> Step:
+        op = step.node.op
+        if isinstance(op, ControlOp) or op.pure or op.bind is None:
+            return step
+        return self._step(subgraph, step.index, step.node, step.drop)
+
+    def in_place(self, subgraph: int, inputs: Inputs) -> InPlace | None:
+        """Return a shorter way to do what ``call`` does, if a single node makes up a subgraph and has one; else None.
+        inputs: the arrays that every call will read.
         """
         graph, steps = self._model.subgraphs[subgraph], self._steps[subgraph]
         if len(steps) != 1 or self._preserve or self._listeners or self._budget is not None:
@@ -168,8 +162,8 @@ class Executor:
         def failed(error: Exception) -> None:
             try:
                 made.failed(error)
-            except _RAISED as raised:
-                _raise(raised, "running", step.node, subgraph, step.index)
+            except RAISED as raised:
+                raise_located(raised, "running", step.node, subgraph, step.index)
 
         return InPlace(made.run, failed)
 
@@ -212,8 +206,8 @@ class Executor:
                     self._budget.tick()
                     self._budget.reserve(limits.packed(inputs))
                 run = node.op.bind(node.options, inputs, [*outputs, *intermediates]) or node.op.run
-            except _RAISED as error:
-                _raise(error, "preparing", node, subgraph, index)
+            except RAISED as error:
+                raise_located(error, "preparing", node, subgraph, index)
         plain = checked and isinstance(node.op, Op) and not node.op.states
         constants = tuple(None if spec is None else spec.data for spec in inputs)
         fed = tuple((i, t) for i, t in enumerate(node.inputs) if t != ABSENT and constants[i] is None)
@@ -236,8 +230,8 @@ class Executor:
             outputs = step.run(node.options, inputs) if step.plain else self._outputs(frame, step, inputs)
             if len(outputs) != len(node.outputs):
                 raise ModelError(f"the node has {len(node.outputs)} outputs, expected {len(outputs)}")
-        except _RAISED as error:
-            _raise(error, "running", node, frame.subgraph, step.index)
+        except RAISED as error:
+            raise_located(error, "running", node, frame.subgraph, step.index)
         for i, tensor in enumerate(node.outputs):
             values[tensor] = outputs[i]
         for listener in self._listeners:
@@ -264,7 +258,7 @@ class Executor:
         return results
 
     def _check(self, subgraph: int, step: Step, inputs: Inputs) -> None:
-        """The checks of shape inference, on the shapes and values that have turned out, unless they just passed."""
+        """Repeat the checks of shape inference on actual shapes and values, unless the same ones just passed."""
         seen = tuple(None if x is None else mark(x) for x in inputs)
         if step.passed.get("last") == seen:
             self._require(step.passed["need"])

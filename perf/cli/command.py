@@ -1,4 +1,4 @@
-"""Parts that subcommands share: their output, arguments that several of them take, and bars on stderr."""
+"""Parts that subcommands share: their output, common arguments, and progress bars on stderr."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -13,10 +13,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.progress import BuildStep
 from litecl.delegate.report import DelegationReport
-from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.errors import DelegateError, ModelError
 from litecl.interpreter.graph import Array
-from litecl.perf.measure.feeds import load_inputs, random_inputs
+from litecl.perf.measure.feeds import Runtime, labels, random_inputs
+from litecl.perf.measure.given import Pixels, load_inputs
 
 _FLAGS = [field for field in fields(CLOptions) if "flag" in field.metadata]
 
@@ -36,21 +36,57 @@ def model_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def input_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the values of a model's inputs, for ``inputs``."""
+    """Take the shapes and values of a model's inputs, for ``inputs``."""
     parser.add_argument(
         "--input",
         action="append",
         default=[],
-        metavar="NAME=FILE.npy",
-        help="the value of an input; inputs not given are random",
+        metavar="[NAME=]FILE",
+        help="the value of an input: a .npy, .npz or .raw file, an image, or a folder with one file for each input; "
+        "inputs not given are random",
     )
+    shape_argument(parser, "--shape")
+    parser.add_argument("--mean", type=float, default=127.5, help="of the pixels of an image for an input of floats")
+    parser.add_argument("--std", type=float, default=127.5, help="what these are divided by (default: 127.5, as mean)")
     parser.add_argument("--random", type=int, default=0, metavar="SEED", help="seed of random inputs (default: 0)")
 
 
-def inputs(args: argparse.Namespace, interpreter: Interpreter) -> dict[str, Array]:
-    """Return the values of all inputs: those given, and random ones."""
-    details = interpreter.get_input_details()
-    return random_inputs(details, args.random) | load_inputs(args.input, details)
+def shape_argument(parser: argparse.ArgumentParser, flag: str) -> None:
+    """Take the shapes of inputs, as pairs of a name and a shape."""
+    parser.add_argument(
+        flag,
+        action="append",
+        default=[],
+        type=_named_shape,
+        metavar="NAME=D,D,...",
+        help="the shape of an input, such as image=1,224,224,3; once for each input",
+    )
+
+
+def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, separator, dimensions = text.rpartition("=")
+    parts = [part for part in dimensions.split(",") if part]
+    if not (separator and name) or not all(part.isdecimal() or part == "-1" for part in parts):
+        raise argparse.ArgumentTypeError(f"expected NAME=D,D,... with numbers for D, got {text!r}")
+    return name, tuple(int(part) for part in parts)
+
+
+def inputs(args: argparse.Namespace, runtime: Runtime) -> dict[str, Array]:
+    """Give inputs the shapes that were asked for, and return the values of all: those given, and random ones."""
+    resize(runtime, args.shape)
+    details = runtime.get_input_details()
+    pixels = Pixels(args.mean, args.std)
+    return random_inputs(details, args.random) | load_inputs(args.input, details, pixels)
+
+
+def resize(runtime: Runtime, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> None:
+    """Give inputs other shapes by label. Raises ModelError for a name that no input has."""
+    details = runtime.get_input_details()
+    known = dict(zip(labels(details), details, strict=True))
+    for name, shape in shapes:
+        if name not in known:
+            raise ModelError(f"--shape: no input is named {name!r}; the model has {[*known]}")
+        runtime.resize_tensor_input(known[name]["index"], shape)
 
 
 def device_arguments(parser: argparse.ArgumentParser, *, cpu: bool = False) -> None:
@@ -65,7 +101,7 @@ def device_arguments(parser: argparse.ArgumentParser, *, cpu: bool = False) -> N
         )
     if cpu:
         place.add_argument("--cpu", action="store_true", help="run the numpy reference, without a delegate")
-        parser.add_argument("--require-device", action="store_true", help="fail unless the device takes every node")
+        parser.add_argument("--require-device", action="store_true", help="fail unless the device runs every node")
 
 
 def device_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -82,7 +118,7 @@ def _kind(hint: Any) -> dict[str, Any]:
     if int in get_args(hint):
         return {"type": positive, "metavar": "N"}
     if str in get_args(hint):
-        return {"type": Path, "metavar": "DIR"}
+        return {"metavar": "DIR"}  # no Path: argparse would make one of the default, "auto"
     return {"type": _device_name, "metavar": "DEVICE"}
 
 
@@ -106,7 +142,7 @@ def count(text: str) -> int:
 
 
 def require_device(args: argparse.Namespace, report: DelegationReport | None) -> None:
-    """Raise DelegateError where ``--require-device`` is given and the CPU runs a node. report: None: it runs all."""
+    """Raise DelegateError if ``--require-device`` is given and the CPU runs a node. report: None means it runs all."""
     if not args.require_device:
         return
     if report is None:
@@ -120,7 +156,9 @@ def require_device(args: argparse.Namespace, report: DelegationReport | None) ->
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar on stderr; to call it moves it on by one. ``building`` is what a ``CLDelegate`` tells of its progress."""
+    """A progress bar on stderr; calling it advances it by one. ``building`` is the progress callback of a
+    ``CLDelegate``.
+    """
 
     bar: Progress
     task: TaskID
@@ -130,7 +168,7 @@ class Bar:
         self.bar.advance(self.task)
 
     def building(self, step: BuildStep) -> None:
-        """Say what is being compiled."""
+        """Show what is being compiled."""
         going_on = f"compiling {step.what} ({step.done + 1} of {step.total})"
         self.bar.update(self.task, description=self.doing if step.done == step.total else going_on)
 

@@ -1,4 +1,4 @@
-"""``litecl inspect``: what is in a model, and which of it the device takes."""
+"""``litecl inspect``: what a model contains, and which parts the device runs."""
 
 import argparse
 from collections.abc import Sequence
@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import Any
 
 from rich.console import RenderableType
-from rich.text import Text
 
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.backend.absent import AbsentDevice
@@ -18,10 +17,10 @@ from litecl.interpreter.file.reader import read
 from litecl.perf.cli.command import Output, device_arguments, device_options, model_argument, progress
 from litecl.perf.cli.launches import launch_data, launch_view
 from litecl.perf.cli.summaries import summary_view
-from litecl.perf.cli.tables import report_data, table
+from litecl.perf.cli.tables import placed, report_data, table
 from litecl.perf.measure.summary import NodeLine, node_lines, summarize
 
-HELP = "show what is in a model"
+HELP = "show what a model contains"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     model_argument(parser)
     parser.add_argument("--nodes", action="store_true", help="list every node with its tensors and options")
     parser.add_argument(
-        "--delegate", action="store_true", help="show which nodes the device takes, and why not the others"
+        "--delegate", action="store_true", help="show which nodes the device runs, and why not the others"
     )
     parser.add_argument(
         "--as", dest="planned_for", choices=PROFILES, help="plan for a GPU that need not be there: show every launch"
@@ -38,7 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Summarize a model, and what the delegate makes of it if asked to."""
+    """Summarize a model, and, if asked, how the delegate would run it."""
     model = read(args.model)
     summary = summarize(model)
     data: dict[str, Any] = {"model": str(args.model), **asdict(summary)}
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace) -> Output:
         data["nodes"] = [asdict(line) for line in lines]
         view.append(_nodes(lines, () if delegation is None else delegation.nodes))
     if delegation is not None:
-        view.append(Text(str(delegation)))
+        view.append(delegation)
     if absent is not None:
         data |= launch_data(absent)
         view.append(launch_view(absent))
@@ -75,22 +74,16 @@ def _absent(args: argparse.Namespace) -> AbsentDevice | None:
 
 def _nodes(lines: Sequence[NodeLine], rows: Sequence[NodeRow] = ()) -> RenderableType:
     """Return every node, with the place where it runs if a delegate was asked."""
-    placed = {(row.subgraph, row.node): row for row in rows}
-    made = table("subgraph", "node", "operator", "inputs", "outputs", "options", *(("where",) if rows else ()))
+    by_place = {(row.subgraph, row.node): row for row in rows}
+    made = table("subgraph", "node", "operator", "tensors and options", *(("where",) if rows else ()))
     for line in lines:
-        row = placed.get((line.subgraph, line.node))
+        row = by_place.get((line.subgraph, line.node))
+        tensors = [*(f"<- {name}" for name in line.inputs), *(f"-> {name}" for name in line.outputs)]
         made.add_row(
             str(line.subgraph),
             str(line.node),
             f"{line.op} v{line.version}",
-            "\n".join(line.inputs),
-            "\n".join(line.outputs),
-            line.options,
-            *(() if row is None else (_place(row),)),
+            "\n".join([*tensors, *([line.options.replace("\n", " ")] if line.options else [])]),
+            *(() if row is None else (placed(row.claimed, row.reason),)),
         )
     return made
-
-
-def _place(row: NodeRow) -> str:
-    place = "device" if row.claimed else "CPU"
-    return f"{place}: {row.reason}" if row.reason else place
