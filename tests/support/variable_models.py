@@ -113,7 +113,17 @@ def ring(g: Graph) -> list[int]:
     return [dense(g, heard)]
 
 
+def joined(g: Graph) -> list[int]:
+    """What is fed is part of what is assigned."""
+    x, before = g.input((1, 6)), read(g, "a")
+    rows = TensorSpec(TensorType.FLOAT32, SHAPE)
+    (now,) = g.node(CONCATENATION, [x, tanh(g, x)], [rows], ConcatenationOptions(0))
+    assign(g, "a", now)
+    return [dense(g, before)]
+
+
 GRAPHS = {
+    "joined": ("a", joined),
     "accumulated": ("a", accumulated),
     "ordered": ("a", ordered),
     "swapped": ("abcde", swapped),
