@@ -106,6 +106,10 @@ class Const:
     """An array that is uploaded once, when the program is built, and then released (None): packed weights, a table."""
 
     data: Array | None
+    size_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.size_bytes = 0 if self.data is None else self.data.nbytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +140,11 @@ class Launch:
     local_size: tuple[int, ...] = (1,)
     defines: Mapping[str, str | int | float] = field(default_factory=dict)
     flops: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the bytes of all memory that it is given, each part once: the least that it reads and writes."""
+        return sum(arg.size_bytes for arg in {*self.args} if not isinstance(arg, np.generic))
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +211,8 @@ class Call:
     operand for every entry of ``op.states``, the state after the node (never the memory that the state is read from).
     activation: the operator's fused activation, or that of the node after it.
     residual: a tensor of the output's shape, added before the activation (only where ``ClOp.fuses_residual``).
-    pads: zeros around the first input, in addition to those that the options ask for (only where ``ClOp.fuses_pads``).
+    pads: zeros around the first input, beside those that the options ask for (only where ``ClOp.fuses_pads``).
+    intermediates: types and quantization of the node's intermediate tensors, which hold no values.
     """
 
     options: Any
@@ -212,6 +222,7 @@ class Call:
     activation: Activation = Activation()
     residual: Operand | None = None
     pads: Pads = Pads()
+    intermediates: Sequence[TensorSpec] = ()
 
     @property
     def image(self) -> tuple[int, ...]:
@@ -236,20 +247,18 @@ class Call:
 class ClOp:
     """A device operator.
 
-    claim: options, input specs (all shapes known), output specs -> a Refusal, or None if the device runs the node.
+    claim: options, input specs (all shapes known), specs of outputs and intermediates -> a Refusal, or None: it runs.
     lower: a Call -> its steps.
     The other fields describe this claim and this lowering only:
     activates: the Activation that this operator is (with the node's options), if a producer may apply it instead.
     chains: whether it is a step of chain.cl by its name, so that it may run as part of a chain.
-    pads: the Pads that this operator is (with the node's inputs), if the operator that reads the image may apply them
-        instead.
+    pads: the Pads that this operator is (with the node's inputs), if the reader of the image may apply them instead.
     fuses_activation, fuses_residual: whether ``lower`` honours ``Call.activation`` beyond CLAMP, and ``Call.residual``.
     fuses_pads: whether ``lower`` honours ``Call.pads``, of an operator whose options have a VALID padding.
     reads_rows, writes_rows: whether ``lower`` honours ``Operand.row_step`` of float inputs and of a float output.
     float64: whether its kernels compute in float64, of a node that it claims (options, input specs, output specs).
-    joins: for an operator that only puts its inputs (the first, if there are parameters) into its output, the views of
-        the output that they fill (options, inputs, a view of the output): whatever computes an input may write it there
-        itself.
+    joins: for an operator that only puts its inputs (the first, if there are parameters) into its output, the views
+        that they fill (options, inputs, a view of the output): whatever computes an input may write it there itself.
     """
 
     op: Op

@@ -1,4 +1,4 @@
-"""A node that is ready to run, with all that is known of it beforehand, and the errors that it raises."""
+"""A node that is ready to run, with all that is known of it beforehand."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,10 +38,11 @@ def mark(x: Array) -> tuple[Any, ...]:
 
 
 RAISED = (LiteclError, *FAULTS)
+"""What operators raise."""
 
 
-def raise_at(error: Exception, doing: str, node: Node, subgraph: int, index: int) -> NoReturn:
-    """Raise an error with the node that it comes from; what numpy raises becomes a ModelError."""
+def raise_located(error: Exception, doing: str, node: Node, subgraph: int, index: int) -> NoReturn:
+    """Say of an error which node it comes from; what numpy raises becomes a ModelError."""
     place = f"while {doing} {node.op.name} (subgraph {subgraph}, node {index})"
     if isinstance(error, LiteclError):
         locate(error, node.op.name, place)
