@@ -30,10 +30,12 @@ Source = str | PathLike[str] | bytes | bytearray | memoryview | Model
 class Interpreter(Introspection, Lifetime):
     """Runs a TensorFlow Lite model. It is closed by ``close()`` or at the end of ``with``, and can be pickled.
 
-    model_path: a path, or the bytes of a file, or a ``Model``. model_content: the bytes, under TFLite's name.
+    model_path: a path, or the bytes of a file, or a ``Model``.
+    model_content: the bytes, under TFLite's name.
     delegates: objects that claim parts of the model, such as ``CLDelegate()`` (``experimental_delegates`` is TFLite's
-        name for it). custom_ops: custom operators by name: an ``Op``, or a callable that takes the custom options
-        (bytes) and a list of arrays and returns a list of arrays.
+        name for it).
+    custom_ops: custom operators by name: an ``Op``, or a callable that takes the custom options (bytes) and a list of
+        arrays and returns a list of arrays.
     experimental_preserve_all_tensors: keep intermediate tensors, also those of subgraphs, for ``get_tensor``.
     memory_limit: the most bytes that values and kernels may take together, for files that are not trusted; None: no
         tensor takes more than half of the machine. time_limit: the most seconds of an ``allocate_tensors`` or
@@ -47,8 +49,8 @@ class Interpreter(Introspection, Lifetime):
     experimental_op_resolver_type and the other experimental keywords are accepted for compatibility: there is one set
         of kernels.
 
-    Raises ModelError for a malformed model, ModelFileNotFound for a file that is not there, ArgumentError for an
-    argument of a wrong type, and UnsupportedOp, when tensors are allocated, for an operator that has no kernel.
+    Raises ModelError for a malformed model, ModelFileNotFound for a missing file, ArgumentError for an argument of a
+    wrong type, and UnsupportedOp, when tensors are allocated, for an operator that has no kernel.
     """
 
     def __init__(
@@ -101,7 +103,7 @@ class Interpreter(Introspection, Lifetime):
         self._inputs: dict[int, dict[int, Array]] = {}
         self._shared: Mapping[int, Mapping[int, Array]] = {}  # of _inputs, those that lie in a delegate's memory
         self._values: dict[int, dict[int, Array]] = {}
-        self._results = ExitStack()  # counts the outputs of the last invoke, where memory is limited
+        self._results = ExitStack()  # counts the outputs of the last invoke, if memory is limited
         self._busy = False
         self._threads: AbstractContextManager[None] = nullcontext()
         self._limits_apply = False
@@ -143,7 +145,7 @@ class Interpreter(Introspection, Lifetime):
         if self._busy:
             raise ModelError("allocate_tensors: this interpreter is running")
         with self._budget or nullcontext():
-            self._take(self._shelf.take(self._entries) or self._prepared(self._entries))
+            self._take(self._shelf.take(self._entries, self._variables) or self._prepared(self._entries))
 
     @property
     def is_allocated(self) -> bool:
@@ -231,13 +233,13 @@ class Interpreter(Introspection, Lifetime):
             self._values = {**kept, subgraph: kept[subgraph] | outputs}
 
     def _limited_call(self, subgraph: int, inputs: Sequence[Array]) -> list[Array]:
-        """Run a subgraph with no more of BLAS's threads, memory and time than it may take."""
+        """Run a subgraph within its limits of BLAS threads, memory and time."""
         assert self._executor is not None
         with self._threads, self._budget or nullcontext(), self._counted(dict(enumerate(inputs))):
             return self._executor.call(subgraph, inputs)
 
     def _counted(self, values: Mapping[int, Array]) -> ExitStack:
-        """Counts values as alive until what is returned is closed."""
+        """Count values as alive until the returned object is closed."""
         stack = ExitStack()
         if self._budget is not None:
             stack.callback(limits.CountedValues(self._budget, values).clear)

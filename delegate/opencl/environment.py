@@ -56,7 +56,7 @@ def check_room() -> None:
 
 
 def _kept_folder() -> Path | None:
-    """Return the folder for this kind of processor, beside PoCL's own; None if there is no home folder."""
+    """Return the folder for this kind of processor, next to PoCL's own; None if there is no home folder."""
     compiled_for = " ".join((processor.best_name(processor.features()), *sorted(processor.features())))
     try:
         return disk.pocl_folder() / f"litecl-{hashlib.sha256(compiled_for.encode()).hexdigest()[:12]}"

@@ -5,19 +5,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn, Protocol
 
+import numpy as np
+
 from litecl.interpreter import limits
 from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, fault, locate
-from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec
+from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec, acts
 from litecl.interpreter.op import ControlOp, InPlace, Inputs, Op
 from litecl.interpreter.run.step import Step, calls, mark
 from litecl.interpreter.run.variables import Variables
 
 
 class Listener(Protocol):
-    """Is told of every node that has run. Times are ``time.perf_counter`` seconds."""
+    """Is called for every node that has run. Times are ``time.perf_counter`` seconds."""
 
     def ran(self, subgraph: int, node: int, op: str, start_s: float, end_s: float) -> None:
-        """A node has run; nodes inside a called subgraph are told before the caller."""
+        """A node has run; nodes inside a called subgraph are reported before the caller."""
 
 
 _RAISED = (LiteclError, *FAULTS)
@@ -37,7 +39,7 @@ def _raise(error: Exception, doing: str, node: Node, subgraph: int, index: int) 
 
 
 class Frame:
-    """One run of one subgraph: the context that its operators see."""
+    """One run of one subgraph: the context for its operators."""
 
     def __init__(self, executor: "Executor", subgraph: int, values: dict[int, Array]) -> None:
         self._executor = executor
@@ -56,8 +58,17 @@ class Frame:
 
     @property
     def resources(self) -> dict[str, Any]:
-        """Resource variables and tables by name, shared by all subgraphs."""
+        """Return tables, and what has been done once, by name, shared by all subgraphs."""
         return self._executor.variables.resources
+
+    def read(self, variable: str) -> Array:
+        """Return the value of a resource variable. Raises ModelError for one that was never assigned."""
+        return self._executor.variables.read(variable)
+
+    def assign(self, variable: str, value: Array) -> None:
+        """Give a resource variable another value, a copy of one whose memory the caller may write to again."""
+        shared = any(given is not None and np.may_share_memory(value, given) for given in self._executor.given)
+        self._executor.variables.set(variable, value.copy() if shared else value)
 
     def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
         """Run a subgraph on arrays, which are passed by reference, and return its outputs."""
@@ -72,7 +83,7 @@ class Frame:
 class Executor:
     """A model prepared for given shapes.
 
-    model: as rewritten by delegates. specs: what shape propagation found, per subgraph.
+    model: as rewritten by delegates. specs: what shape propagation found, per subgraph. given: the caller's inputs.
     variables: the state store, which outlives the executor. preserve: keep every value (``values`` after a call).
     budget: what counts memory and time, if they are limited.
     """
@@ -96,6 +107,7 @@ class Executor:
         self._steps = [self._prepare(index) for index in range(len(model.subgraphs))]
         self.values: dict[int, dict[int, Array]] = {}
         self.invocation = 0
+        self.given: Inputs = ()
         self._depth = 0
         self._replaced: dict[int, Step] = {}
 
@@ -113,6 +125,7 @@ class Executor:
         outermost = self._depth == 0
         if outermost:
             self.invocation += 1
+            self.given = inputs
             self.variables.begin()
         self._depth += 1
         try:
@@ -145,9 +158,8 @@ class Executor:
         return self._step(subgraph, step.index, step.node, step.drop)
 
     def in_place(self, subgraph: int, inputs: Inputs) -> InPlace | None:
-        """Return a shorter way to do what ``call`` does, where one node is all of a subgraph and knows one; else None.
-
-        inputs: the arrays that every call is to read.
+        """Return a shorter way to do what ``call`` does, if a single node makes up a subgraph and has one; else None.
+        inputs: the arrays that every call will read.
         """
         graph, steps = self._model.subgraphs[subgraph], self._steps[subgraph]
         if len(steps) != 1 or self._preserve or self._listeners or self._budget is not None:
@@ -186,9 +198,7 @@ class Executor:
     def _prepare(self, index: int) -> tuple[Step, ...]:
         graph = self._model.subgraphs[index]
         folded = {t for t, spec in enumerate(self._specs[index]) if spec.data is not None}
-        nodes = [
-            (i, node) for i, node in enumerate(graph.nodes) if not node.outputs or not folded.issuperset(node.outputs)
-        ]
+        nodes = [(i, n) for i, n in enumerate(graph.nodes) if not folded.issuperset(n.outputs) or acts(self._model, n)]
         last = {t: i for i, node in nodes for t in (*node.inputs, *node.outputs)}
         keep = {ABSENT, *graph.outputs}
         drops: dict[int, list[int]] = {}
@@ -205,7 +215,7 @@ class Executor:
             spec is None or spec.shape is not None for spec in (*inputs, *outputs)
         )
         run: Callable[..., list[Array]] = node.op.run
-        if isinstance(node.op, Op) and node.op.bind is not None:
+        if node.op.bind is not None:
             intermediates = [specs[t] for t in node.intermediates if t != ABSENT]
             try:
                 if self._budget is not None:
@@ -264,7 +274,7 @@ class Executor:
         return results
 
     def _check(self, subgraph: int, step: Step, inputs: Inputs) -> None:
-        """The checks of shape inference, on the shapes and values that have turned out, unless they just passed."""
+        """Repeat the checks of shape inference on actual shapes and values, unless the same ones just passed."""
         seen = tuple(None if x is None else mark(x) for x in inputs)
         if step.passed.get("last") == seen:
             self._require(step.passed["need"])

@@ -15,7 +15,7 @@ from typing import Any
 import litecl
 
 _COMMANDS = Path(__file__).parent / "commands"
-_PIPED_WIDTH = 160  # where no terminal tells
+_PIPED_WIDTH = 160  # if there is no terminal
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import litecl.converter.lower
 from litecl.cases import Case
+from litecl.delegate.analysis.explicit import explicit
 from litecl.delegate.claim.control import CONTROL_OPS, FOLDED
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import why_not
@@ -111,7 +112,7 @@ def _refusal(case: Case) -> str | None:
     """Return why a device leaves a case to the CPU, or None."""
     model = case.model()
     fed = {0: [feed.shape for feed in case.feeds]}
-    return why_not(0, 0, model, propagate(model, fed), CLOptions())
+    return why_not(0, 0, explicit(model, propagate(model, fed)), CLOptions())
 
 
 def _verified(results: Sequence[Result]) -> Mapping[str, Mapping[str, str]]:
@@ -193,7 +194,7 @@ FILE.json` adds what `litecl verify -o FILE.json` found on a device.
 - **TFLite**: whether LiteRT's interpreter runs it.
 
 Indices that are out of range raise ModelError on the CPU. A kernel cannot raise: on the device GATHER, GATHER_ND and
-EMBEDDING_LOOKUP take the nearest element that there is (-1 stands for the first, not for the last), and nothing outside
+EMBEDDING_LOOKUP take the nearest existing element (-1 means the first, not the last), and nothing outside
 the tensor is read. Indices that are constant are looked at before, and left to the CPU where one is out of range. For
 ONE_HOT such an index is a row without a one, on either side.
 """

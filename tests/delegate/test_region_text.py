@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from litecl.delegate.analysis.explicit import explicit
 from litecl.delegate.cl_op import Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import partition
@@ -74,9 +75,9 @@ def loop() -> Model:
 
 def planned(model: Model, observe: Dump) -> None:
     graph = model.subgraphs[0]
-    specs = propagate(model, {0: [graph.tensors[t].static_shape for t in graph.inputs]})
-    (region,) = partition(0, model, specs, CLOptions()).regions
-    plan(region, model, specs, TARGET, 64, CL_OPS, observe)
+    source = explicit(model, propagate(model, {0: [graph.tensors[t].static_shape for t in graph.inputs]}))
+    (region,) = partition(0, source, CLOptions()).regions
+    plan(region, source, TARGET, 64, CL_OPS, observe)
 
 
 def test_files(tmp_path: Path) -> None:
@@ -98,5 +99,5 @@ def test_files(tmp_path: Path) -> None:
     ]
     assert "WHILE(%0, %1)" in files[0].read_text()
     assert "chain(%1), EXP, EXP, #1 #2" in files[-1].read_text()
-    passes = ["claimed", "in_place", "pads", "epilogues", "chains", "joins"]
+    passes = ["claimed", *(run.__name__ for run in PASSES)]
     assert told == [(name, subgraph) for subgraph in (0, 1, 2) for name in passes]

@@ -1,4 +1,4 @@
-"""``litecl devices``: the OpenCL devices, and what litecl is tuned to on each."""
+"""``litecl devices``: the OpenCL devices, and litecl's tuning for each."""
 
 import argparse
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ HELP = "list the OpenCL devices of this machine"
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     parser.add_argument(
-        "--tuning", action="store_true", help="show what was measured to tune litecl to them; measure where nothing was"
+        "--tuning", action="store_true", help="show litecl's tuning for each, and measure those without one"
     )
-    parser.add_argument("--again", action="store_true", help="as --tuning, and measure anew")
+    parser.add_argument("--again", action="store_true", help="like --tuning, but measure all anew")
 
 
 def run(args: argparse.Namespace) -> Output:

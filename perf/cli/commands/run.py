@@ -1,4 +1,4 @@
-"""``litecl run``: a model once, and its outputs."""
+"""``litecl run``: run a model once, and show its outputs."""
 
 import argparse
 from collections.abc import Sequence
