@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from litecl.delegate.analysis.loop_variables import origins
 from litecl.delegate.cl_op import DeviceOp, Operand, Target
 from litecl.delegate.kit.claims import bits
 from litecl.delegate.kit.strided import copy, view
@@ -49,7 +50,9 @@ class Values:
         self.pinned = set(pinned)
         self._operands = dict(graph.given)
         self._newest: dict[int, Operand] = {}  # variable tensors that a node of this run has updated
-        self.overwritten = {node.inputs[0] for node in graph.nodes if node.in_place}
+        read = origins(graph.source, [node.position for node in graph.nodes])
+        written = {read.get(node.inputs[0], node.inputs[0]) for node in graph.nodes if node.in_place}
+        self.overwritten = written | {t for t, origin in read.items() if origin in written}
         for tensor, place in graph.places.items():  # wholes come before their parts
             operand = self._operands[tensor] = Operand(graph.specs[tensor], place.row_step)
             planning.aliases[operand] = Within(self.operand(place.whole), place.offset)
