@@ -48,6 +48,11 @@ class Target:
     gpu: Gpu | None = None
     tuning: Tuning = field(default_factory=Tuning)
 
+    @property
+    def macros(self) -> dict[str, str | int | float]:
+        """The macros that all kernels are built with."""
+        return {"VW": self.vector_width, f"LITECL_{self.kind.upper()}": 1}
+
     @classmethod
     def of(cls, profile: Profile) -> "Target":
         """Return what lowerings may know of a GPU that need not be there."""
@@ -115,7 +120,14 @@ class Scratch:
     size_bytes: int
 
 
-Arg = Operand | Const | Scratch | np.generic
+@dataclass(frozen=True)
+class Local:
+    """Local memory of a group of a GPU, of as many bytes."""
+
+    size_bytes: int
+
+
+Arg = Operand | Const | Scratch | Local | np.generic
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,6 +260,7 @@ class ClOp:
     fuses_pads: whether ``lower`` honours ``Call.pads``, of an operator whose options have a VALID padding.
     reads_rows, writes_rows: whether ``lower`` honours ``Operand.row_step`` of float inputs and of a float output.
     float64: whether its kernels compute in float64, of a node that it claims (options, input specs, output specs).
+    on_gpu: a lowering for GPUs that is asked first, and honours all that ``lower`` does; None where it does not suit.
     joins: of an operator that does no more than put its inputs (the first, if there are parameters) into its output,
         their places there (options, inputs, a view of the output): what computes an input may leave it there itself.
     """
@@ -265,6 +278,12 @@ class ClOp:
     writes_rows: bool = False
     joins: Callable[[Any, Specs, Array], Sequence[Array]] | None = None
     float64: Callable[[Any, Specs, Sequence[TensorSpec]], bool] = lambda options, inputs, outputs: False
+    on_gpu: Callable[[Call], list[Step] | None] = lambda call: None
+
+    def lowered(self, call: Call) -> list[Step]:
+        """Return the steps of a node: its own lowering's, or those for a GPU."""
+        own = self.on_gpu(call) if call.target.kind == "gpu" else None
+        return self.lower(call) if own is None else own
 
     def select(self, inputs: Specs, outputs: Sequence[TensorSpec]) -> "ClOp":
         """Return the record of the kernel that runs a node with these tensors: this one."""

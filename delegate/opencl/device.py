@@ -170,7 +170,7 @@ class Device:
         self.shares_memory = self.target.kind == "cpu" and _has_fine_grained_svm(self.device)
         self.context = cl.Context([self.device])
         self.queue = self._new_queue()
-        macros = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
+        macros = self.target.macros
         if capabilities(self.device, self.cache_dir).assembly:
             macros["LITECL_ASSEMBLY"] = 1
         self.programs = Programs(self.context, self.device, macros, self.cache_dir)

@@ -13,6 +13,7 @@ from litecl.delegate.ops.chain import ChainArray, ChainStep, StepCode
 from litecl.delegate.ops.conv_2d import Convolution
 from litecl.delegate.ops.depthwise_conv_2d import Depthwise
 from litecl.delegate.ops.gather import Axis
+from litecl.delegate.ops.gpu.products import LocalProduct, Slice
 from litecl.delegate.ops.hybrid.conv_2d import HybridConvolution, HybridRow
 from litecl.delegate.ops.quantized.binary import LinearSum, ScaledPair
 from litecl.delegate.ops.quantized.conv_2d import QuantizedConvolution
@@ -42,6 +43,7 @@ class Peak(IntEnum):
 
 RECORDS: tuple[type, ...] = (
     *(Axis, Begin, Between, ChainStep, Convolution, Depthwise, Entry, Gather, Geometry, HybridConvolution, LinearSum),
+    *(LocalProduct, Slice),
     *(Place, QuantizedConvolution, QuantizedDepthwise, Recurrence, Scale, ScaledPair, Winograd, WordDepthwise),
 )
 CODES: tuple[type, ...] = (

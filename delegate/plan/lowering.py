@@ -24,7 +24,7 @@ def _node(values: Values, node: RegionNode, run: Run) -> list[Part]:
     residual = None if node.residual is None else values.newest(node.residual)
     inputs, outputs, target = values.inputs(node), values.outputs(node), values.planning.target
     call = Call(node.node.options, inputs, outputs, target, node.activation, residual, node.pads)
-    return [part for step in node.cl_op.lower(call) for part in settled(values, node, step)]
+    return [part for step in node.cl_op.lowered(call) for part in settled(values, node, step)]
 
 
 def _chain(values: Values, node: RegionNode) -> Work:
