@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from litecl.delegate.gpu import Gpu, Profile
+from litecl.delegate.gpu import Gpu
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Op
@@ -52,19 +52,6 @@ class Target:
     def macros(self) -> dict[str, str | int | float]:
         """The macros that all kernels are built with."""
         return {"VW": self.vector_width, f"LITECL_{self.kind.upper()}": 1}
-
-    @classmethod
-    def of(cls, profile: Profile) -> "Target":
-        """Return what lowerings may know of a GPU that need not be there."""
-        return cls(
-            "gpu",
-            4,
-            profile.compute_units,
-            profile.max_work_group_size,
-            profile.local_mem_bytes,
-            profile.float64,
-            gpu=profile.gpu,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +247,8 @@ class ClOp:
     fuses_pads: whether ``lower`` honours ``Call.pads``, of an operator whose options have a VALID padding.
     reads_rows, writes_rows: whether ``lower`` honours ``Operand.row_step`` of float inputs and of a float output.
     float64: whether its kernels compute in float64, of a node that it claims (options, input specs, output specs).
-    on_gpu: a lowering for GPUs that is asked first, and honours all that ``lower`` does; None where it does not suit.
+    on_gpu: a lowering for GPUs that is asked first, and honours all that ``lower`` does; it returns None where that
+        one suits better.
     joins: of an operator that does no more than put its inputs (the first, if there are parameters) into its output,
         their places there (options, inputs, a view of the output): what computes an input may leave it there itself.
     """
@@ -278,11 +266,11 @@ class ClOp:
     writes_rows: bool = False
     joins: Callable[[Any, Specs, Array], Sequence[Array]] | None = None
     float64: Callable[[Any, Specs, Sequence[TensorSpec]], bool] = lambda options, inputs, outputs: False
-    on_gpu: Callable[[Call], list[Step] | None] = lambda call: None
+    on_gpu: Callable[[Call], list[Step] | None] | None = None
 
     def lowered(self, call: Call) -> list[Step]:
         """Return the steps of a node: its own lowering's, or those for a GPU."""
-        own = self.on_gpu(call) if call.target.kind == "gpu" else None
+        own = self.on_gpu(call) if self.on_gpu is not None and call.target.kind == "gpu" else None
         return self.lower(call) if own is None else own
 
     def select(self, inputs: Specs, outputs: Sequence[TensorSpec]) -> "ClOp":

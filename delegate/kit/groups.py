@@ -9,6 +9,7 @@ from litecl.delegate.cl_op import Arg, Launch, Local, Target
 _STEP = 16  # of the depth, that a group loads at once
 _LEAST_STEPS = 4  # of a group that shares the depth with others
 _MOST_PARTS = 16
+_LONG = 32  # steps that take as long as some launches
 _GROUPS_PER_UNIT = 2
 _SUMMED = (16, 4)  # work-items of a group that adds up parts, by columns and rows
 _LEAST_ITEMS, _MOST_ITEMS = 32, 256
@@ -87,18 +88,28 @@ class LocalShare:
 def local_share(target: Target, slices: int, rows: int, columns: int, depth: int) -> LocalShare | None:
     """Return how a GPU computes ``slices`` products of ``rows`` x ``depth`` and ``depth`` x ``columns``.
 
-    The largest tile that keeps every unit busy, or the smallest one, with the depth shared out. None where the device
-    has not enough local memory, or groups are too small.
+    The largest tile that keeps every unit busy, or the smallest one. None where the device has not enough local memory,
+    or groups are too small.
     """
     tiles = [tile for tile in _TILES if has_room(target, tile.items, tile.local)]
     if not tiles:
         return None
     wanted = target.compute_units * _GROUPS_PER_UNIT
     tile = next((tile for tile in tiles if slices * _tiles(tile, rows, columns) >= wanted), tiles[-1])
-    groups, steps = slices * _tiles(tile, rows, columns), -(-depth // _STEP)
-    parts = max(1, min(-(-wanted // groups), steps // _LEAST_STEPS, _MOST_PARTS)) if groups < wanted else 1
-    parts = -(-steps // -(-steps // parts))  # none of them empty
-    return LocalShare(tile, slices, rows, columns, depth, parts)
+    return LocalShare(tile, slices, rows, columns, depth, _parts(target, slices * _tiles(tile, rows, columns), depth))
+
+
+def _parts(target: Target, groups: int, depth: int) -> int:
+    """Return among how many groups each depth is shared out.
+
+    One where that would not be worth another launch: where half the units are busy and the depth is short.
+    """
+    steps = -(-depth // _STEP)
+    if 2 * groups >= target.compute_units and (steps < _LONG or groups >= target.compute_units):
+        return 1
+    wanted = -(-target.compute_units * _GROUPS_PER_UNIT // groups)
+    parts = max(1, min(wanted, steps // _LEAST_STEPS, _MOST_PARTS))
+    return -(-steps // -(-steps // parts))  # none of them empty
 
 
 def has_room(target: Target, items: int, local: Local) -> bool:

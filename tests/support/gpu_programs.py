@@ -5,8 +5,6 @@ from pathlib import Path
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend.absent import AbsentDevice
-from litecl.delegate.cl_op import Target
-from litecl.delegate.gpu import PROFILES
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Model
@@ -20,7 +18,7 @@ _LARGEST = 1 << 26  # bytes of a model
 def programs(profile: str, models: Iterable[Model | str]) -> dict[Program, set[str]]:
     """Return the programs of some models, or files, on a GPU of the table, each with the entries that are used."""
     found: dict[Program, set[str]] = {}
-    macros = Target.of(PROFILES[profile]).macros
+    macros = AbsentDevice(profile).target().macros
     for model in models:
         device = AbsentDevice(profile)
         try:

@@ -82,12 +82,12 @@ def dense(call: Call) -> list[Step] | None:
 
 
 def batch_matmul(call: Call) -> list[Step] | None:
-    """Lower BATCH_MATMUL of activations, either of which may be broadcast, the second one also transposed."""
+    """Lower BATCH_MATMUL, of which either operand may be broadcast, and the second one transposed."""
     x, y, out = call.input(0), call.input(1), call.outputs[0]
     options = call.options
     batch, (rows, columns), depth = out.shape[:-2], out.shape[-2:], x.shape[-1]
-    aligned = depth % _VECTOR == 0 and (options.adj_y or columns % _VECTOR == 0)
-    if options.adj_x or y.data is not None or not aligned:
+    constant = y.data is not None
+    if options.adj_x or depth % _VECTOR or not (constant or options.adj_y or columns % _VECTOR == 0):
         return None
     x_batch, y_batch = x.shape[:-2], y.shape[:-2]
     if np.prod(y_batch) == 1:  # one y for all: the rows of all products are rows of one
@@ -96,10 +96,16 @@ def batch_matmul(call: Call) -> list[Step] | None:
     share = local_share(call.target, count, rows, columns, depth)
     if share is None:
         return None
-    begins = zip(_begins(x_batch, batch, rows * depth), _begins(y_batch, batch, depth * columns), strict=True)
-    slices = [Slice(a, b, 0, i * rows * columns) for i, (a, b) in enumerate(begins)]
+    values: Arg = y
     right: dict[str, str | int | float] = {"RIGHT_COLUMNS" if options.adj_y else "RIGHT_ROWS": 1}
-    return _product(call, share, matrix(rows, depth, columns), y, _padded_bias(None, share), slices, right)
+    matrix_size = depth * columns
+    if y.data is not None:
+        matrices = y.data if options.adj_y else y.data.swapaxes(-1, -2)
+        values, right = _packed(call, matrices.reshape(-1, columns, depth), share), {}
+        matrix_size = share.padded_depth * share.padded_columns
+    begins = zip(_begins(x_batch, batch, rows * depth), _begins(y_batch, batch, matrix_size), strict=True)
+    slices = [Slice(a, b, 0, i * rows * columns) for i, (a, b) in enumerate(begins)]
+    return _product(call, share, matrix(rows, depth, columns), values, _padded_bias(None, share), slices, right)
 
 
 def _product(
