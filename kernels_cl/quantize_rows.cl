@@ -1,7 +1,7 @@
 // Rows of floats quantized to bytes at run time, as TFLite's hybrid kernels do (SymmetricQuantizeFloats and
 // AsymmetricQuantizeFloats in portable_tensor_utils.cc).
 //
-// x is [n / parts rows, length]; a row is cut into `parts` of part_length elements, the last of which may be shorter.
+// x is [n / parts rows, length]; a row is split into `parts` of part_length elements, the last of which may be shorter.
 // First the range of every part is found, then each is quantized by the range of its whole row. A work-item takes
 // per_item of the n parts.
 #define T uchar
@@ -22,7 +22,7 @@ inline Step symmetric_step(float low, float high) {
     return largest == 0 ? (Step){1, 0, 0, -127} : (Step){largest / 127, 127 / largest, 0, -127};
 }
 
-// Of the two zero points that the ends of the range suggest, the one with the smaller rounding error.
+// Of the two zero points that the ends of the range give, the one with the smaller rounding error.
 inline Step asymmetric_step(float low, float high) {
     if (low == high) return (Step){1, 1, 0, -128};
     if (low == -INFINITY || high == INFINITY) return (Step){INFINITY, 0, -128, -128};
@@ -50,7 +50,7 @@ inline intv quantized(floatv x, Step by) {
     return CONVERT(z < by.low ? (floatv)(by.low) : (z > 127.0f ? (floatv)(127.0f) : z), int);
 }
 
-// Where a part lies, how long it is, and how many elements there are from its first to the end of x.
+// The position of a part, its length, and the number of elements from its first to the end of x.
 typedef struct {
     int row, at, count, room;
 } Part;
@@ -110,7 +110,7 @@ KERNEL void quantize_rows(ITEM __global const float *x, __global const float *ra
     }
 }
 
-// The floats that the bytes of each part stand for.
+// The floats that the bytes of each part represent.
 KERNEL void round_rows(ITEM __global const float *x, __global const float *ranges, __global float *y, int n,
                        int per_item, int length, int parts, int part_length, int asymmetric) {
     SHARE(n, per_item);

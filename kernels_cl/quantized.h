@@ -1,7 +1,7 @@
 // The integer arithmetic of quantized operators: dot products of bytes and words, and TFLite's requantization.
 //
 // Bytes are multiplied as unsigned activations by signed weights, which is what x86's VNNI does four at a time. Signed
-// activations are made unsigned by flipping their highest bit, that is by adding 128; biases allow for that.
+// activations are made unsigned by flipping their highest bit, that is by adding 128; biases compensate for that.
 //
 // Macros: T, the type of the activations: char, uchar or, with WORDS, short.
 #include "tile.h"
@@ -21,7 +21,7 @@ typedef intv intv_b __attribute__((aligned(1)));
 #define LOADI(p) (*(__global const intv_u *)(p))
 #define LOADB(p) (*(__global const intv_b *)(p))  // 4 VW bytes at any address
 
-// What makes a byte unsigned: 128, or nothing.
+// The bits to flip in a byte to make it unsigned: 128, or none.
 #ifdef WORDS
 #define FLIP 0
 #else
@@ -91,7 +91,7 @@ inline intv requantize(intv x, intv m, intv left, intv right) {
     const intv y = multiply_high(x << left, m);
     const intv mask = AS_INTV((((uintv)1) << AS_UINTV(right)) - 1);
     const intv most = (mask >> 1) - (y >> 31), rest = y & mask;
-    return (y >> right) - ((most - rest) >> 31);  // one more where the rest is above a half; nothing can overflow
+    return (y >> right) - ((most - rest) >> 31);  // plus one if the remainder is above a half; nothing can overflow
 }
 
 inline intv rescale(intv x, const Scale by) { return requantize(x, by.multiplier, by.left, by.right); }
@@ -181,7 +181,7 @@ inline intv scale(intv x, __global const ulong *factors) {
 // VW elements at p as integers.
 #define LOAD_T(p) CONVERT(*(__global const Tv_u *)(p), int)
 
-// The first `count` elements at p as integers, and zeros.
+// The first `count` elements at p as integers, then zeros.
 inline intv load_lanes(__global const T *p, int count) {
     if (count >= VW) return LOAD_T(p);
     intv x = 0;
@@ -196,9 +196,9 @@ inline intv clamp_int(intv x, int low, int high) {
 
 // The last step of a sum of products: requantized, the zero point of the output added, and clamped. stage is at bias,
 // multiplier, left and right shift of VW columns, `step` ints from one to the next. With FOLDED no column has a left
-// shift, and in place of it stands what rounds the right shift and adds the zero point. With RECTIFIED moreover results
-// of negative sums are clamped away, and all columns have a right shift: then rounding twice is rounding down once, of
-// the 64-bit product and all that is added. With REAL_FACTORS a float64 stands in place of the shifts.
+// shift; its slot holds the term that rounds the right shift and adds the zero point. With RECTIFIED, in addition,
+// results of negative sums are clamped away and all columns have a right shift: then rounding twice equals rounding
+// down once, applied to the 64-bit product plus all terms. With REAL_FACTORS a float64 takes the slots of the shifts.
 #ifdef RECTIFIED
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
     const longh x = AS_LONGH(sum), m = AS_LONGH(LOADI(stage + STAGE_ROW_MULTIPLIER * step)), added = AS_LONGH(LOADI(stage + STAGE_ROW_THIRD * step));
@@ -245,7 +245,7 @@ inline intv finish_wide(const wideh sums[2], __global const int *stage, int low,
 }
 #endif
 
-// Writes the first `columns` lanes of y in as few pieces as there are.
+// Writes the first `columns` lanes of y in as few stores as possible.
 inline void store_lanes(__global T *p, const Tv y, const int columns) {
     if (columns >= VW) {
         *(__global Tv_u *)p = y;

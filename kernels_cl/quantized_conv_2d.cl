@@ -3,7 +3,7 @@
 // A work-item takes item_rows pixels x item_columns columns of one group, whose patches it gathers (patches.h).
 // stage is [groups][columns / VW][4][VW]: bias, multiplier and shifts of every column (finish_sum in quantized.h).
 // Weights with a zero point of their own (uint8) need the sum of each patch too: it counts row_factor times.
-// Sums of words may outgrow 32 bits: those of BLOCK_BYTES of a row do not, and are added up as wide sums.
+// Sums of words may overflow 32 bits: those of BLOCK_BYTES of a row do not, and are added up as wide sums.
 // Macros: MR, NV, PANEL; T, WORDS, FOLDED, RECTIFIED, REAL_FACTORS, FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS, where
 // row_factor is not 0.
 #include "patches.h"

@@ -1,7 +1,6 @@
-"""Deals out work: how many work-items a launch has, what each of them takes, and how they are grouped.
-
-All of it follows from a ``Schedule`` for each kernel, which a tuning may replace. A CPU gets a few long shares, each a
-group of its own; a GPU gets many short ones, neighbours side by side along the first dimension.
+"""Deals out work: how many work-items a launch has, what each of them computes, and how they are grouped. All of it
+follows from the ``Schedule`` of a kernel, which a tuning may replace. A CPU gets a few long shares, each a group of its
+own; a GPU gets many short ones, neighbours side by side along the first dimension.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +32,7 @@ _BATCH_TILES: Mapping[int, tuple[TileShape, ...]] = {
 _PIXEL_TILES = tuple(TileShape(pixels, 1, 1.0) for pixels in (4, 5, 6, 3))
 
 # Schedules of kernels for which the defaults of ``Schedule`` are not the best. On a CPU, near_bytes are the panels that
-# all rows of a tile pass, the rows of a block of channels, the transformed patches beside small weights; far_bytes are
+# all rows of a tile share, the rows of a block of channels, the transformed patches if weights are small; far_bytes are
 # weights, or the patches beside large ones.
 _PRODUCT = Schedule(items_per_unit=8, least=5e4, most=1e6, near_bytes=1 << 15, far_bytes=1 << 19)
 _BYTES = Schedule(items_per_unit=8, least=1e5)
@@ -89,7 +88,7 @@ def line_tile(kernel: str, target: Target, pixels: int, columns: int) -> TileSha
 
 
 def rows_of(kernel: str, target: Target, count: int) -> int:
-    """Return how many of ``count`` rows, or pixels of one, a work-item computes at once."""
+    """Return how many of ``count`` rows, or of a row's pixels, a work-item computes at once."""
     own = schedule_of(kernel, target).tiles
     return best(own or _BATCH_TILES[target.vector_width], count, 1, 1).rows
 
@@ -105,7 +104,7 @@ def best(tiles: Sequence[TileShape], rows: int, columns: int, width: int) -> Til
 
 @dataclass(frozen=True)
 class Grid:
-    """The shape of a launch of a kernel file, whose work-items own ``shares`` of what there is in each dimension."""
+    """The shape of a kernel file's launch, whose work-items each own a share of every dimension."""
 
     kernel: str
     shares: tuple[int, ...]
@@ -135,7 +134,7 @@ def chunks(kernel: str, n: int, target: Target, *, step: int = 1, work: int = 1)
     """Deal out ``n`` items: long runs to few work-items on a CPU, ``step`` items to each of many on a GPU.
 
     step: items that a work-item handles at once (the vector width where an item is an element).
-    work: elements that an item stands for.
+    work: the number of elements in an item.
     """
     per_item = step
     if target.kind == "cpu":
@@ -150,7 +149,7 @@ def elements(kernel: str, n: int, target: Target, work: int = 1) -> Chunks:
 
 
 def grid(kernel: str, target: Target, counts: Sequence[int], shares: Sequence[int]) -> Grid:
-    """Return the launch that covers ``counts`` things in each dimension, of which a work-item owns ``shares``."""
+    """Return the launch that covers ``counts`` items in each dimension, of which a work-item owns ``shares``."""
     needed = [-(-count // share) for count, share in zip(counts, shares, strict=True)]
     local = (1,) * len(needed) if target.kind == "cpu" else _group(kernel, target, needed)
     return Grid(kernel, tuple(shares), tuple(_padded(n, size) for n, size in zip(needed, local, strict=True)), local)
@@ -162,7 +161,9 @@ def group_of(kernel: str, target: Target) -> int:
 
 
 def _group(kernel: str, target: Target, needed: Sequence[int]) -> tuple[int, ...]:
-    """Return a GPU's local size: as wide as there are work-items, and the rest of the group beside them."""
+    """Return a GPU's local size: as wide as there are work-items along the first dimension, the rest of the group
+    along the others.
+    """
     group = group_of(kernel, target)
     if len(needed) == 1:
         return (group,)
@@ -185,9 +186,8 @@ def items(kernel: str, target: Target, work: float = inf, *, once: bool = False)
 
 
 def filled(kernel: str, target: Target, count: int, others: int, work: float) -> int:
-    """Return how many of ``count`` things a work-item of a CPU takes, so that it has enough to do.
-
-    others: how many work-items share every thing. work: operations of one thing in one of them.
+    """Return how many of ``count`` items a work-item of a CPU takes, so that it has enough to do. others: how many
+    work-items share each item. work: operations on one item in one of them.
     """
     schedule = schedule_of(kernel, target)
     total = work * count * others
@@ -196,7 +196,7 @@ def filled(kernel: str, target: Target, count: int, others: int, work: float) ->
 
 
 def is_busy(kernel: str, target: Target, count: int) -> bool:
-    """Return whether ``count`` things are enough for all work-items that a CPU should have."""
+    """Return whether ``count`` items are enough for all work-items that a CPU should have."""
     return count >= target.compute_units * schedule_of(kernel, target).items_per_unit
 
 
@@ -212,14 +212,14 @@ def spread(kernel: str, target: Target, rows: int, columns: int, work: float, gr
 
 
 def pieces(kernel: str, target: Target, lines: int, length: int) -> int:
-    """Return into how many pieces each of ``lines`` is cut, so that there are enough work-items."""
+    """Return the number of pieces that each of ``lines`` is split into, so that there are enough work-items."""
     schedule = schedule_of(kernel, target)
     wanted = schedule.pieces if target.kind == "gpu" else -(-_most_items(kernel, target) // lines)
     return max(1, min(wanted, schedule.pieces, int(length / schedule.least)))
 
 
 def even_pieces(kernel: str, target: Target, lines: int, length: int) -> int:
-    """Return into how many equal pieces a GPU cuts each of a few long lines."""
+    """Return the number of equal pieces that a GPU splits each of a few long lines into."""
     schedule = schedule_of(kernel, target)
     if target.kind == "cpu" or lines > _BUSY_GROUPS * schedule.group or length < schedule.least:
         return 1

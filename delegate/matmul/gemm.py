@@ -1,4 +1,4 @@
-"""The launch of kernels_cl/gemm.cl, which several operators share."""
+"""The launch of kernels_cl/gemm.cl, shared by several operators."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from litecl.delegate.matmul.tile import Tile, flops, grid_for
 
 @dataclass(frozen=True)
 class Begin:
-    """Where the operands of a product begin, in elements."""
+    """The offsets of a product's operands, in elements."""
 
     x: int
     weights: int
@@ -40,7 +40,7 @@ def gemm(
     activation: Activation,
     residual: Operand | Scratch | None = None,
 ) -> Launch:
-    """activation(x weights + bias + residual), for weights packed for ``tile``."""
+    """Compute activation(x weights + bias + residual), for weights packed for ``tile``."""
     p = product
     grid = grid_for("gemm", tile, target, p.rows, p.columns, p.depth, len(p.begins))
     row_step = None if isinstance(out, Scratch) else out.row_step

@@ -9,11 +9,11 @@ from litecl.interpreter.kit.window import Window
 
 @dataclass(frozen=True)
 class Geometry:
-    """A window over images [images, height, width, channels], and the columns that it is multiplied to.
+    """A window over images [images, height, width, channels], and the output columns computed from it.
 
-    pad_y, pad_x: zeros before the first row and column. out_height, out_width: how often the window lies in an image.
-    group_channels: channels that an output element sees; each such group makes ``group_columns`` of the ``columns``.
-    A depthwise convolution or a pool has as many groups as channels.
+    pad_y, pad_x: zeros before the first row and column. out_height, out_width: positions of the window in an image.
+    group_channels: channels that an output element depends on; each such group makes ``group_columns`` of the
+    ``columns``. A depthwise convolution or a pool has as many groups as channels.
     """
 
     images: int
@@ -36,12 +36,12 @@ class Geometry:
 
     @property
     def pixels(self) -> int:
-        """How often the window lies in all images."""
+        """The number of positions of the window in all images."""
         return self.images * self.out_height * self.out_width
 
     @property
     def groups(self) -> int:
-        """How many groups of channels there are."""
+        """The number of groups of channels."""
         return self.columns // self.group_columns
 
     @property
@@ -56,23 +56,25 @@ class Geometry:
 
     @property
     def strides(self) -> tuple[int, int]:
-        """Rows and columns from one place of the window to the next."""
+        """Rows and columns from one position of the window to the next."""
         return self.stride_y, self.stride_x
 
     @property
     def dense(self) -> bool:
-        """Whether the window's taps lie side by side."""
+        """Whether the window's taps are adjacent."""
         return self.dilation_y == self.dilation_x == 1
 
     @property
     def is_matrix(self) -> bool:
-        """Whether every pixel sees itself only, with all channels, so that pixels are the rows of a product."""
+        """Whether each output pixel depends on one input pixel only, with all channels, so that pixels are rows
+        of a product.
+        """
         alone = (self.taps, self.stride_y, self.stride_x, self.pad_y, self.pad_x) == (1, 1, 1, 0, 0)
         return alone and self.group_channels == self.channels and self.pixels == self.images * self.height * self.width
 
     @property
     def words(self) -> "Geometry":
-        """The same window over 16-bit activations, each of which counts for two channels of bytes."""
+        """The same window over 16-bit activations, each counted as two channels of bytes."""
         return replace(self, channels=2 * self.channels, group_channels=2 * self.group_channels)
 
 
@@ -81,7 +83,7 @@ def geometry(
 ) -> Geometry:
     """Return the geometry of vertical and horizontal windows over images of shape ``x``.
 
-    pads: zeros around ``x``, beside those that the windows ask for.
+    pads: zeros around ``x``, in addition to those of the windows.
     """
     vertical, horizontal = windows
     images, height, width, channels = x
@@ -108,6 +110,6 @@ def geometry(
 
 
 def matrix(rows: int, depth: int, columns: int) -> Geometry:
-    """Return the geometry of a plain product: rows are pixels side by side."""
+    """Return the geometry of a plain product, whose rows are adjacent pixels."""
     along, down = Window(1, 1, 1, 0, 0, rows), Window(1, 1, 1, 0, 0, 1)
     return geometry((down, along), (1, 1, rows, depth), depth, columns)

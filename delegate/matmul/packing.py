@@ -12,7 +12,7 @@ CACHED_WEIGHTS = 1 << 18  # elements that stay in a CPU's second-level cache
 
 
 def panels(matrices: Array, panel: int) -> Array:
-    """Matrices [.., columns, depth] packed as [.., columns / panel, depth, panel], columns past the last as zeros."""
+    """Pack matrices [.., columns, depth] as [.., columns / panel, depth, panel], padded with columns of zeros."""
     *outer, columns, depth = matrices.shape
     padded = np.zeros((*outer, -(-columns // panel) * panel, depth), np.float32)
     padded[..., :columns, :] = matrices
@@ -33,7 +33,7 @@ class Strided:
 
 
 def pack(x: Operand, source: Strided, panel: int, target: Target) -> tuple[Scratch, Launch]:
-    """Packs matrices on the device as ``panels`` does on the host: the memory and the launch that fills it."""
+    """Pack matrices on the device as ``panels`` does on the host; return the memory and the launch that fills it."""
     s = source
     lines = -(-s.columns // panel) * s.depth
     packed = Scratch(4 * s.images * lines * panel)
@@ -43,9 +43,9 @@ def pack(x: Operand, source: Strided, panel: int, target: Target) -> tuple[Scrat
 
 
 def stored(weights: Array, target: Target) -> Const:
-    """Weights of a product: as halves where the target asks for them and reading them takes longer than converting.
+    """Return the weights of a product: as halves if the target asks for them and reading takes longer than converting.
 
-    They stay floats where one of them is too large for a half.
+    They stay floats if one of them is too large for a half.
     """
     wanted = target.half_weights and weights.size > CACHED_WEIGHTS
     halves = wanted and np.max(np.abs(weights)) <= np.finfo(np.float16).max
@@ -53,13 +53,13 @@ def stored(weights: Array, target: Target) -> Const:
 
 
 def stored_as(weights: Arg) -> dict[str, str | int | float]:
-    """The macro of tile.h for weights that are ``stored`` as halves."""
+    """Return the macro of tile.h for weights that are ``stored`` as halves."""
     halves = isinstance(weights, Const) and weights.data is not None and weights.data.dtype == np.float16
     return {"HALF_WEIGHTS": 1} if halves else {}
 
 
 def packed_rows(weights: Operand, groups: int, panel: int, target: Target) -> tuple[Arg, list[Launch]]:
-    """Row-major weights [groups * columns, ..] packed group by group."""
+    """Pack row-major weights [groups * columns, ..] group by group."""
     rows = weights.shape[0]
     depth, columns = weights.spec.size // rows, rows // groups
     if weights.data is not None:
@@ -71,7 +71,7 @@ def packed_rows(weights: Operand, groups: int, panel: int, target: Target) -> tu
 def packed_bias(
     bias: Operand | None, columns: int, groups: int, panel: int, target: Target
 ) -> tuple[Arg, list[Launch]]:
-    """A bias of ``groups * columns`` elements, or none, padded to whole panels group by group."""
+    """Return a bias of ``groups * columns`` elements, or none, padded to whole panels group by group."""
     if bias is not None and bias.data is None:
         packed, launch = pack(bias, Strided(groups, 1, columns, columns, 0, 1), panel, target)
         return packed, [launch]

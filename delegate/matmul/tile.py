@@ -9,7 +9,9 @@ from litecl.delegate.kit.schedule import Grid, filled, grid, is_busy, product_ti
 
 @dataclass(frozen=True)
 class Tile:
-    """Accumulators of a work-item: ``rows`` x ``vectors`` vectors of ``width`` floats; weights lie ``panel`` wide."""
+    """Accumulators of a work-item: ``rows`` x ``vectors`` vectors of ``width`` floats; weights are packed
+    ``panel`` wide.
+    """
 
     rows: int
     vectors: int
@@ -33,7 +35,7 @@ _NARROWEST = 4
 def tile_for(kernel: str, target: Target, rows: int, columns: int, *, narrow: bool = False) -> Tile:
     """Return the tile with which a kernel computes a product of ``rows`` x ``columns`` with the least waste.
 
-    narrow: its vectors may be narrower than the device's, where there are so few columns.
+    narrow: its vectors may be narrower than the device's if there are few columns.
     """
     width = target.vector_width
     while narrow and width > _NARROWEST and columns <= width // 2:
@@ -53,7 +55,7 @@ def grid_for(kernel: str, tile: Tile, target: Target, rows: int, columns: int, d
     panel_bytes = 4 * max(1, depth) * tile.columns
     per_item = min(panels, max(1, schedule.near_bytes // panel_bytes))
     if 4 * depth * columns <= schedule.far_bytes and is_busy(kernel, target, bands):
-        per_item = panels  # whole rows, which the unit that computes them has at hand for the next operator
+        per_item = panels  # whole rows, which stay in the cache of the unit that computes them for the next operator
     work = 2 * tile.rows * tile.columns * max(1, depth) * per_item
     own_bands = filled(kernel, target, bands, products * -(-panels // per_item), work)
     return tiled(kernel, tile, target, (bands, panels, products), (own_bands, per_item))
@@ -62,7 +64,7 @@ def grid_for(kernel: str, tile: Tile, target: Target, rows: int, columns: int, d
 def tiled(kernel: str, tile: Tile, target: Target, counts: tuple[int, int, int], shares: tuple[int, int]) -> Grid:
     """Return the launch that covers bands, panels and products, of which a work-item owns bands and panels.
 
-    Neighbouring work-items of a GPU take neighbouring panels (``ROW_ITEM`` in kernels_cl/tile.h).
+    Adjacent work-items of a GPU take adjacent panels (``ROW_ITEM`` in kernels_cl/tile.h).
     """
     order = (1, 0, 2) if target.kind == "gpu" else (0, 1, 2)
     owned = (*shares, 1)
@@ -71,5 +73,5 @@ def tiled(kernel: str, tile: Tile, target: Target, counts: tuple[int, int, int],
 
 
 def flops(*dims: int) -> int:
-    """Arithmetic operations of products whose dimensions these are: a multiplication and an addition each."""
+    """Return the operations of products with these dimensions: a multiplication and an addition per term."""
     return 2 * prod(dims)

@@ -25,9 +25,9 @@ _FEW_CHANNELS = 4
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the pixels that a window makes lie in an image of ``height`` x ``width``: every step-th from first on.
+    """The pixels of a ``height`` x ``width`` image that results are written to: every step-th from first on.
 
-    pixel_step: elements from one pixel of the image to the next.
+    pixel_step: elements from one pixel to the next.
     """
 
     height: int
@@ -41,7 +41,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class Convolution:
-    """What conv_2d.cl is told of a convolution: the window, where results lie, and a work-item's share."""
+    """Arguments of conv_2d.cl: the window, where results go, and a work-item's share."""
 
     window: Geometry
     out: Placement
@@ -66,7 +66,7 @@ def convolution(
     activation: Activation,
     residual: Operand | None = None,
 ) -> Launch:
-    """The launch of conv_2d.cl, for weights and bias packed for ``tile``."""
+    """Return the launch of conv_2d.cl, for weights and bias packed for ``tile``."""
     grid = grid_for("conv_2d", tile, target, g.pixels, g.group_columns, g.depth, g.groups)
     shape = const(Convolution(g, placement, *grid.shares))
     zeros = np.zeros(max(1, g.kernel_width * g.group_channels), np.float32)
@@ -80,7 +80,7 @@ def convolution(
 
 
 def _neighbours(g: Geometry) -> dict[str, str | int | float]:
-    """The macro of conv_2d.cl for images of few channels, as the first layer of a network sees."""
+    """Return the macro of conv_2d.cl for images of few channels, such as a network's input."""
     few = g.dilation_x == 1 and g.channels == g.group_channels <= _FEW_CHANNELS
     return {"ROW_STEP": g.stride_x * g.channels} if few else {}
 
@@ -107,7 +107,9 @@ def _lower(call: Call) -> list[Step]:
 
 
 def _by_tap(weights: Array) -> Operand:
-    """Filters [columns, height, width, 1], each of one channel of the input, as a depthwise convolution has them."""
+    """Rearrange filters [columns, height, width, 1], each for one input channel, as those of a depthwise
+    convolution.
+    """
     data = np.ascontiguousarray(weights[..., 0].transpose(1, 2, 0))[np.newaxis]
     return Operand(TensorSpec(TensorType.FLOAT32, data.shape, data=data))
 
@@ -117,7 +119,7 @@ def _geometry(call: Call, x: Shape, filter_: Shape) -> Geometry:
 
 
 def _product(call: Call) -> list[Step]:
-    """A 1x1 convolution: the pixels are the rows of a matrix."""
+    """Return the launches of a 1x1 convolution, whose pixels are the rows of a matrix."""
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
     columns, depth = filter_.shape[0], filter_.shape[3]
     rows = x.spec.size // depth

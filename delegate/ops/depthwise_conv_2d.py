@@ -17,12 +17,12 @@ from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, Depthwis
 
 _WIDEST_UNROLLED = 7
 _KERNEL = "depthwise_conv_2d"
-_LEAST_BLOCK = 64  # channels: shorter runs of memory cost more than the cache gains
+_LEAST_BLOCK = 64  # channels: with fewer, short runs of memory cost more than the cache gains
 
 
 @dataclass(frozen=True)
 class Depthwise:
-    """What depthwise_conv_2d.cl is told of a convolution: the window, and a work-item's share."""
+    """Arguments of depthwise_conv_2d.cl: the window, and a work-item's share."""
 
     window: Geometry
     item_rows: int
@@ -35,7 +35,7 @@ def _claim(options: DepthwiseConv2DOptions, inputs: claims.Specs, outputs: Seque
 
 
 def lower(call: Call) -> list[Step]:
-    """The launch of depthwise_conv_2d.cl, for the filter [1, height, width, channels * multiplier] of a call."""
+    """Return the launch of depthwise_conv_2d.cl, for the filter [1, height, width, channels * multiplier] of a call."""
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
     channels = x.shape[3]
     multiplier = filter_.shape[3] // channels
@@ -58,7 +58,7 @@ def lower(call: Call) -> list[Step]:
 def _by_multiplier(
     values: Operand, taps: int, channels: int, multiplier: int, target: Target
 ) -> tuple[Arg, list[Launch]]:
-    """[taps, channels * multiplier] as [multiplier, taps, channels]."""
+    """Rearrange [taps, channels * multiplier] as [multiplier, taps, channels]."""
     if multiplier == 1:
         return values, []
     if values.data is not None:
@@ -77,7 +77,7 @@ def _bias(call: Call, channels: int, multiplier: int) -> tuple[Arg, list[Launch]
 
 
 def _items(g: Geometry, pixels: int, target: Target) -> Depthwise:
-    """A work-item's share: all columns of some rows, of as many channels as stay near from one row to the next."""
+    """Return a work-item's share: all columns of some rows, of as many channels as stay cached from row to row."""
     if target.kind == "gpu":
         return Depthwise(g, 1, pixels, _width(g.channels, target))
     width = target.vector_width
@@ -98,7 +98,7 @@ def _defines(g: Geometry, pixels: int, target: Target) -> dict[str, str | int | 
 
 
 def _width(channels: int, target: Target) -> int:
-    """Channels that are taken at once."""
+    """Return how many channels are computed at once."""
     return next(width for width in (16, 8, 4, 1) if width <= min(channels, target.vector_width))
 
 

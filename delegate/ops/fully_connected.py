@@ -27,7 +27,7 @@ def _lower(call: Call) -> list[Step]:
     columns, depth = weights.shape
     rows = x.spec.size // depth
     if rows == 1 and call.target.kind == "cpu" and (weights.data is None or weights.spec.size > CACHED_WEIGHTS):
-        return [_dots(call, columns, depth)]  # its sums over lanes cost more than packing does where weights are cached
+        return [_dots(call, columns, depth)]  # summing over lanes costs more than packing where weights are cached
     tile = tile_for("gemm", call.target, rows, columns)
     packed, packing = packed_rows(weights, 1, tile.panel, call.target)
     bias, padding = packed_bias(_bias(call), columns, 1, tile.panel, call.target)

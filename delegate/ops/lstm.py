@@ -10,7 +10,7 @@ from litecl.delegate.kit.schedule import chunks
 from litecl.delegate.matmul.gemm import Product, gemm
 from litecl.delegate.matmul.packing import packed_bias, packed_rows
 from litecl.delegate.matmul.tile import tile_for
-from litecl.delegate.recurrent.lstm_cell import cell_of, claim, run_cell, walk
+from litecl.delegate.recurrent.lstm_cell import cell_of, claim, run_cell, time_loop
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.lstm import BASIC_LSTM, LSTM, LSTMOptions
 from litecl.interpreter.recurrent.lstm_cell import FULL
@@ -23,12 +23,14 @@ def _claim(options: LSTMOptions, inputs: claims.Specs, outputs: Sequence[TensorS
 def _lower(call: Call) -> list[Step]:
     x, (out, *states) = call.input(0), call.outputs
     cell = cell_of(call, FULL)
-    one_step = walk(1, x.shape[0], cell.outputs, time_major=True)
+    one_step = time_loop(1, x.shape[0], cell.outputs, time_major=True)
     return [*run_cell(call, cell, FULL, one_step, [x], out, states)]
 
 
 def _lower_basic(call: Call) -> list[Step]:
-    """Outputs: activation, state, joined inputs, the gates' sums, then both again as the variables' values."""
+    """Outputs: activation, state, joined inputs, the gates' sums, then activation and state again as the new values of
+    the variables.
+    """
     x, h, weights, bias, c = (call.input(i) for i in range(5))
     h_out, c_out, joined, sums, h_next, c_next = call.outputs
     (batch, depth), units = x.shape, h.shape[1]

@@ -19,16 +19,16 @@ class Usage:
 
 @dataclass(frozen=True)
 class Arena:
-    """Where everything lies."""
+    """The offsets of everything, and the total size."""
 
     offsets: Mapping[Hashable, int]
     size_bytes: int
 
 
 def place(usages: Sequence[Usage], alignment: int) -> Arena:
-    """Greedy by size: the largest first, each in the lowest gap among those alive at the same time."""
+    """Assign offsets greedily: largest first, each in the lowest gap among those alive at the same time."""
     offsets: dict[Hashable, int] = {}
-    at_steps: dict[int, list[tuple[int, int, Usage]]] = {}  # what is placed, by the blocks of steps it is alive in
+    at_steps: dict[int, list[tuple[int, int, Usage]]] = {}  # what has an offset, by the blocks of steps it is alive in
     size = 0
     for usage in sorted(usages, key=lambda u: (-u.size_bytes, u.first)):
         blocks = range(usage.first // _BLOCK_STEPS, usage.last // _BLOCK_STEPS + 1)
@@ -47,5 +47,5 @@ def place(usages: Sequence[Usage], alignment: int) -> Arena:
 
 
 def align(value: int, alignment: int) -> int:
-    """The next multiple of an alignment."""
+    """Return the next multiple of an alignment."""
     return -(-value // alignment) * alignment

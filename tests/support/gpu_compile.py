@@ -97,8 +97,10 @@ def compiled(target: str, kernel: str, defines: Mapping[str, str | int | float])
     """
     options = [*render(defines), *_target_options(target)]
     source = _source(f"{kernel}.cl")
+    lines = re.sub(r"//.*", "", source).splitlines()
+    plain = "\n".join(line for line in lines if line.strip() and not line.startswith("#line"))
     key = hashlib.sha256(
-        "\0".join((str(VERSION), str(clang()), str(tool("nvdisasm")), target, *options, source)).encode()
+        "\0".join((str(VERSION), str(clang()), str(tool("nvdisasm")), target, *options, plain)).encode()
     ).hexdigest()
     kept = FOLDER / "figures" / f"{key}.json"
     if kept.is_file():

@@ -33,9 +33,9 @@ _WEIGHTS = (*claims.BYTES, TensorType.INT4, TensorType.INT2)
 
 @dataclass(frozen=True)
 class QuantizedConvolution:
-    """What quantized_conv_2d.cl is told of a convolution or a product.
+    """Arguments of quantized_conv_2d.cl.
 
-    x_zero: what stands for zero in unsigned activations. row_factor: how often the sum of a patch counts.
+    x_zero: represents zero in unsigned activations. row_factor: multiplies the sum of a patch.
     """
 
     gather: Gather
@@ -47,7 +47,7 @@ class QuantizedConvolution:
 def claim_product(
     inputs: claims.Specs, outputs: Sequence[TensorSpec], options: Any, *, axis: int = 0, real: bool = False
 ) -> Refusal | None:
-    """A product of activations of 8 or 16 bits and constant weights of 8 bits or fewer.
+    """Return a product of activations of 8 or 16 bits and constant weights of 8 bits or fewer.
 
     axis: the weights' dimension of output channels. real: whether factors are applied in float64.
     """
@@ -68,7 +68,7 @@ def claim_product(
 
 
 def _claim_words(inputs: claims.Specs, out: TensorSpec, options: Any, axis: int, real: bool) -> Refusal | None:
-    """16-bit activations, and signed weights, whose zero points are 0."""
+    """Refuse 16-bit activations and weights whose zero points are not 0."""
     x, filter_ = claims.given(inputs, 0), claims.given(inputs, 1)
     assert filter_.data is not None
     if filter_.type == TensorType.UINT8 or any(zero_point(spec) for spec in (x, filter_, out)):
@@ -113,7 +113,7 @@ def _lower_dense(call: Call) -> list[Step]:
 def convolution(
     call: Call, g: Geometry, weights: Weights, *, real: bool = False, into: Scratch | None = None
 ) -> Launch:
-    """The launch of quantized_conv_2d.cl on the first input of a call, ``into`` memory that is not its output.
+    """Return the launch of quantized_conv_2d.cl on the first input of a call, ``into`` memory that is not its output.
 
     real: whether factors are applied in float64.
     """

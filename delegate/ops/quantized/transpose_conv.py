@@ -1,4 +1,6 @@
-"""TRANSPOSE_CONV of quantized tensors: every phase is a convolution (transpose_conv.py), copied to its places."""
+"""TRANSPOSE_CONV of quantized tensors: every phase is a convolution (transpose_conv.py), whose results are copied to
+their pixels.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -44,7 +46,7 @@ def _lower(call: Call) -> list[Step]:
 
 
 def _taps(filter_: Operand, v: Phase, h: Phase) -> Array:
-    """The taps that a phase meets; one that represents zeros where it meets none."""
+    """Return the taps that a phase uses; a single tap of zeros if it uses none."""
     taps = filter_.value[:, v.taps][:, :, h.taps]
     return taps if taps.size else np.full_like(filter_.value[:, :1, :1], zero_point(filter_.spec))
 

@@ -74,7 +74,7 @@ def _absent(args: argparse.Namespace) -> AbsentDevice | None:
 
 
 def _nodes(lines: Sequence[NodeLine], rows: Sequence[NodeRow] = ()) -> RenderableType:
-    """Every node, with the place where it runs if a delegate was asked."""
+    """Return every node, with the place where it runs if a delegate was asked."""
     placed = {(row.subgraph, row.node): row for row in rows}
     made = table("subgraph", "node", "operator", "inputs", "outputs", "options", *(("where",) if rows else ()))
     for line in lines:
