@@ -246,8 +246,7 @@ class ClOp:
     fuses_pads: whether ``lower`` honours ``Call.pads``, of an operator whose options have a VALID padding.
     reads_rows, writes_rows: whether ``lower`` honours ``Operand.row_step`` of float inputs and of a float output.
     float64: whether its kernels compute in float64, of a node that it claims (options, input specs, output specs).
-    on_gpu: a lowering for GPUs that is asked first, and honours all that ``lower`` does; it returns None where ``lower``
-    suits better.
+    on_gpu: a lowering for GPUs that is asked first, and honours all that ``lower`` does; None where that suits better.
     joins: for an operator that only puts its inputs (the first, if there are parameters) into its output, the views of
     the output that they fill (options, inputs, a view of the output): whatever computes an input may write it there
     itself.
