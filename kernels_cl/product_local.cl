@@ -119,7 +119,7 @@ KERNEL void product_local(ITEM __global const float *restrict x, __global const 
     __local float *left = (__local float *)memory, *right = left + BK * LEFT_STEP;
     const int item = get_local_id(0), n0 = get_group_id(0) * BN, m0 = get_group_id(1) * BM;
 #ifdef PARTS
-    const int part = get_group_id(2) % PARTS, number = get_group_id(2) / PARTS;
+    const int part = get_group_id(2) % p->parts, number = get_group_id(2) / p->parts;
     const int start = part * p->part_depth, end = MIN(start + p->part_depth, p->depth);
 #else
     const int number = get_group_id(2), start = 0, end = p->depth;
@@ -189,7 +189,7 @@ KERNEL void product_local(ITEM __global const float *restrict x, __global const 
         UNROLL for (int j = 0; j < TN / 4; ++j) {
             const int n = n0 + PLACE(own_column, ACROSS, 4 * j);
 #ifdef PARTS
-            const size_t line = ((size_t)part * (get_num_groups(2) / PARTS) + number) * p->rows + m;
+            const size_t line = ((size_t)part * (get_num_groups(2) / p->parts) + number) * p->rows + m;
             *(__global float4 *)(out + line * get_num_groups(0) * BN + n) = sums[i][j];
 #else
             finish(sums[i][j], bias, residual, out, slice, m, n, p, low, high);
@@ -207,7 +207,7 @@ KERNEL void sum_parts(ITEM __global const float *restrict parts, __global const 
     const int n = ITEM_INDEX(0) * 4, m = ITEM_INDEX(1), number = ITEM_INDEX(2);
     if (n >= p->columns || m >= p->rows) return;
     float4 sum = 0.0f;
-    UNROLL for (int part = 0; part < PARTS; ++part)
+    for (int part = 0; part < p->parts; ++part)
         sum += LOAD4(parts + (((size_t)part * slice_count + number) * p->rows + m) * padded + n);
     finish(sum, bias, residual, out, slices[number], m, n, p, low, high);
 }

@@ -67,7 +67,7 @@ class LocalShare:
     def defines(self) -> dict[str, str | int | float]:
         """The macros of product_local.cl."""
         tile = self.tile
-        parts = {"PARTS": self.parts} if self.parts > 1 else {}
+        parts = {"PARTS": 1} if self.parts > 1 else {}
         return {"BM": tile.rows, "BN": tile.columns, "TM": tile.own, "TN": tile.own, **parts}
 
     def product(self, args: Sequence[Arg], defines: Mapping[str, str | int | float], flops: int) -> Launch:

@@ -38,6 +38,7 @@ class LocalProduct:
     columns: int
     depth: int
     panel_depth: int
+    parts: int
     part_depth: int
     out_step: int
     has_residual: int
@@ -120,7 +121,7 @@ def _product(
     """The launch of product_local.cl, and the one that adds up the parts of the depth, if there are some."""
     out, residual = call.outputs[0], call.residual
     aligned = all(n % _VECTOR == 0 for n in (out.step, *(one.out for one in slices)))
-    sizes = (share.rows, share.columns, share.depth, share.padded_depth, share.part_depth)
+    sizes = (share.rows, share.columns, share.depth, share.padded_depth, share.parts, share.part_depth)
     shape = const(LocalProduct(window, *sizes, out.step, residual is not None, aligned))
     defines = share.defines | layout | stored_as(weights) | call.activation.defines
     begins, added = Const(packed(Slice, slices)), bias if residual is None else residual
