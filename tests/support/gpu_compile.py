@@ -185,7 +185,7 @@ def _machine_code(folder: Path) -> dict[str, str] | None:
     if tool("nvdisasm") is None:
         return None
     done = subprocess.run(
-        [str(tool("nvdisasm")), "-c", "k.cubin"], cwd=folder, capture_output=True, text=True, check=True
+        [str(tool("nvdisasm")), "-c", "-ndf", "k.cubin"], cwd=folder, capture_output=True, text=True, check=True
     )
     return {part.partition(",")[0]: part for part in re.split(r"\.section\s+\.text\.", done.stdout)[1:]}
 
