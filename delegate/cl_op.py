@@ -48,11 +48,6 @@ class Target:
     gpu: Gpu | None = None
     tuning: Tuning = field(default_factory=Tuning)
 
-    @property
-    def macros(self) -> dict[str, str | int | float]:
-        """The macros that all kernels are built with."""
-        return {"VW": self.vector_width, f"LITECL_{self.kind.upper()}": 1}
-
 
 @dataclass(frozen=True, eq=False)
 class Operand:
@@ -98,6 +93,10 @@ class Const:
     """An array that is uploaded once, when the program is built, and then released (None): packed weights, a table."""
 
     data: Array | None
+    size_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.size_bytes = 0 if self.data is None else self.data.nbytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +134,11 @@ class Launch:
     local_size: tuple[int, ...] = (1,)
     defines: Mapping[str, str | int | float] = field(default_factory=dict)
     flops: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the bytes of all memory that it is given, each part once: the least that it reads and writes."""
+        return sum(arg.size_bytes for arg in {*self.args} if not isinstance(arg, np.generic))
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +205,8 @@ class Call:
     operand for every entry of ``op.states``, the state after the node (never the memory that the state is read from).
     activation: the operator's fused activation, or that of the node after it.
     residual: a tensor of the output's shape, added before the activation (only where ``ClOp.fuses_residual``).
-    pads: zeros around the first input, in addition to those that the options ask for (only where ``ClOp.fuses_pads``).
+    pads: zeros around the first input, beside those that the options ask for (only where ``ClOp.fuses_pads``).
+    intermediates: types and quantization of the node's intermediate tensors, which hold no values.
     """
 
     options: Any
@@ -211,6 +216,7 @@ class Call:
     activation: Activation = Activation()
     residual: Operand | None = None
     pads: Pads = Pads()
+    intermediates: Sequence[TensorSpec] = ()
 
     @property
     def image(self) -> tuple[int, ...]:
@@ -235,7 +241,8 @@ class Call:
 class ClOp:
     """A device operator.
 
-    claim: options, input specs (all shapes known), output specs -> a Refusal, or None if the device runs the node.
+    claim: options, input specs (all shapes known), output specs (and after them those of the node's intermediates)
+        -> a Refusal, or None for "I run this".
     lower: a Call -> its steps.
     The other fields describe this claim and this lowering only:
     activates: the Activation that this operator is (with the node's options), if a producer may apply it instead.
@@ -266,11 +273,6 @@ class ClOp:
     joins: Callable[[Any, Specs, Array], Sequence[Array]] | None = None
     float64: Callable[[Any, Specs, Sequence[TensorSpec]], bool] = lambda options, inputs, outputs: False
     on_gpu: Callable[[Call], list[Step] | None] | None = None
-
-    def lowered(self, call: Call) -> list[Step]:
-        """Return the steps of a node: its own lowering's, or those for a GPU."""
-        own = self.on_gpu(call) if self.on_gpu is not None and call.target.kind == "gpu" else None
-        return self.lower(call) if own is None else own
 
     def select(self, inputs: Specs, outputs: Sequence[TensorSpec]) -> "ClOp":
         """Return the record of the kernel that runs a node with these tensors: this one."""

@@ -10,6 +10,7 @@ from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.kit.groups import local_share
 from support import gpu_compile
 from support.gpu_code import Code
+from support.gpu_programs import MACROS
 
 needs_clang = pytest.mark.skipif(gpu_compile.clang() is None, reason="no clang of 19 or later: gpu_static.sh has one")
 _BASELINE = Path(__file__).parents[1] / "tools" / "gpu_static.json"
@@ -36,7 +37,7 @@ def test_kernels_of_gpus(name: str, target: str) -> None:
     if target.startswith("sm_") and gpu_compile.tool("ptxas") is None:
         pytest.skip("no ptxas")
     kernel, defines, least = _KERNELS[name]
-    found = gpu_compile.compiled(target, kernel, {**AbsentDevice(target).target().macros, **defines})
+    found = gpu_compile.compiled(target, kernel, {**MACROS, **defines})
     for entry, figures in found.items():
         assert (figures.failures, figures.spill_bytes, figures.scratch_bytes) == (0, 0, 0), entry
         assert figures.registers <= 256
@@ -58,7 +59,7 @@ def test_kernels_of_gpus(name: str, target: str) -> None:
 )
 def test_programs_build_without_float64(kernel: str, defines: dict[str, Any]) -> None:
     """A compiler that does not know the word ``double`` takes what computes in float64 elsewhere."""
-    found = gpu_compile.compiled("spirv", kernel, {**AbsentDevice("mali").target().macros, **defines})
+    found = gpu_compile.compiled("spirv", kernel, {**MACROS, **defines})
     assert [figures.failures for figures in found.values()] == [0]
 
 

@@ -12,13 +12,14 @@ from support import shared
 
 Defines = tuple[tuple[str, str | int | float], ...]
 Program = tuple[str, Defines]
+MACROS = {"VW": 4, "LITECL_GPU": 1}
+"""The macros that every program of a GPU is built with."""
 _LARGEST = 1 << 26  # bytes of a model
 
 
 def programs(profile: str, models: Iterable[Model | str]) -> dict[Program, set[str]]:
     """Return the programs of some models, or files, on a GPU of the table, each with the entries that are used."""
     found: dict[Program, set[str]] = {}
-    macros = AbsentDevice(profile).target().macros
     for model in models:
         device = AbsentDevice(profile)
         try:
@@ -26,7 +27,7 @@ def programs(profile: str, models: Iterable[Model | str]) -> dict[Program, set[s
         except LiteclError:  # which the interpreter cannot run either
             continue
         for launch in (work.launch for plan in device.plans for work in plan.works):
-            defines = tuple(sorted({**launch.defines, **macros}.items()))
+            defines = tuple(sorted({**launch.defines, **MACROS}.items()))
             found.setdefault((launch.kernel, defines), set()).add(launch.entry)
     return found
 

@@ -35,7 +35,7 @@ def _cl_op(of_reals: ClOp, x_position: int, rows: Callable[[Any, TensorSpec], tu
         rounded, launches = hybrid.rounded_rows(x, count, call.target, asymmetric=asymmetric)
         inputs = [*call.inputs]
         inputs[1], inputs[x_position] = hybrid.dequantized(call.input(1)), rounded
-        return [*launches, *of_reals.lowered(replace(call, inputs=inputs))]
+        return [*launches, *of_reals.lower(replace(call, inputs=inputs))]
 
     # Only dense rows can be quantized.
     return replace(of_reals, claim=claim, lower=lower, on_gpu=None, reads_rows=False)
