@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from litecl.delegate.gpu import Gpu, Profile
+from litecl.delegate.gpu import Gpu
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Op
@@ -47,19 +47,6 @@ class Target:
     half_weights: bool = False
     gpu: Gpu | None = None
     tuning: Tuning = field(default_factory=Tuning)
-
-    @classmethod
-    def of(cls, profile: Profile) -> "Target":
-        """Return what lowerings may know of a GPU that need not be there."""
-        return cls(
-            "gpu",
-            4,
-            profile.compute_units,
-            profile.max_work_group_size,
-            profile.local_mem_bytes,
-            profile.float64,
-            gpu=profile.gpu,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +106,14 @@ class Scratch:
     size_bytes: int
 
 
-Arg = Operand | Const | Scratch | np.generic
+@dataclass(frozen=True)
+class Local:
+    """Local memory of a group of a GPU, of as many bytes."""
+
+    size_bytes: int
+
+
+Arg = Operand | Const | Scratch | Local | np.generic
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,6 +251,7 @@ class ClOp:
     fuses_pads: whether ``lower`` honours ``Call.pads``, of an operator whose options have a VALID padding.
     reads_rows, writes_rows: whether ``lower`` honours ``Operand.row_step`` of float inputs and of a float output.
     float64: whether its kernels compute in float64, of a node that it claims (options, input specs, output specs).
+    on_gpu: a lowering for GPUs that is asked first, and honours all that ``lower`` does; None where that suits better.
     joins: for an operator that only puts its inputs (the first, if there are parameters) into its output, the views
         that they fill (options, inputs, a view of the output): whatever computes an input may write it there itself.
     """
@@ -274,6 +269,7 @@ class ClOp:
     writes_rows: bool = False
     joins: Callable[[Any, Specs, Array], Sequence[Array]] | None = None
     float64: Callable[[Any, Specs, Sequence[TensorSpec]], bool] = lambda options, inputs, outputs: False
+    on_gpu: Callable[[Call], list[Step] | None] | None = None
 
     def select(self, inputs: Specs, outputs: Sequence[TensorSpec]) -> "ClOp":
         """Return the record of the kernel that runs a node with these tensors: this one."""

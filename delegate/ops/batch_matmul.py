@@ -7,6 +7,7 @@ from litecl.delegate.kit import claims
 from litecl.delegate.matmul.gemm import Begin, Product, gemm
 from litecl.delegate.matmul.packing import Strided, pack, packed_bias, panels, stored
 from litecl.delegate.matmul.tile import Tile, tile_for
+from litecl.delegate.ops.gpu import products
 from litecl.interpreter.graph import Shape
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 
@@ -63,5 +64,12 @@ def _offsets(own: Shape, batch: Shape, size: int) -> list[int]:
 
 
 CL_OPS = (
-    ClOp(BATCH_MATMUL, claim=claims.takes(*claims.FLOAT), lower=_lower, fuses_activation=True, fuses_residual=True),
+    ClOp(
+        BATCH_MATMUL,
+        claim=claims.takes(*claims.FLOAT),
+        lower=_lower,
+        on_gpu=products.batch_matmul,
+        fuses_activation=True,
+        fuses_residual=True,
+    ),
 )

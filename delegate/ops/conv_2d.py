@@ -15,6 +15,7 @@ from litecl.delegate.matmul.packing import packed_bias, packed_rows, stored_as
 from litecl.delegate.matmul.tile import Tile, flops, grid_for, tile_for
 from litecl.delegate.matmul.winograd import suits, winograd
 from litecl.delegate.ops import depthwise_conv_2d
+from litecl.delegate.ops.gpu import products
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions, windows
 from litecl.interpreter.schema import TensorType
@@ -139,6 +140,7 @@ CL_OPS = (
         CONV_2D,
         claim=_claim,
         lower=_lower,
+        on_gpu=products.convolution,
         fuses_activation=True,
         fuses_residual=True,
         fuses_pads=True,

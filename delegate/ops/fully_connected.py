@@ -10,6 +10,7 @@ from litecl.delegate.kit.schedule import chunks, rows_of
 from litecl.delegate.matmul.gemm import Product, gemm
 from litecl.delegate.matmul.packing import CACHED_WEIGHTS, packed_bias, packed_rows, stored, stored_as
 from litecl.delegate.matmul.tile import flops, tile_for
+from litecl.delegate.ops.gpu import products
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
@@ -57,5 +58,13 @@ def _bias(call: Call) -> Operand | None:
 
 
 CL_OPS = (
-    ClOp(FULLY_CONNECTED, claim=_claim, lower=_lower, fuses_activation=True, fuses_residual=True, writes_rows=True),
+    ClOp(
+        FULLY_CONNECTED,
+        claim=_claim,
+        lower=_lower,
+        on_gpu=products.dense,
+        fuses_activation=True,
+        fuses_residual=True,
+        writes_rows=True,
+    ),
 )

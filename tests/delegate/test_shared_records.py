@@ -172,12 +172,13 @@ def test_kernels_do_not_know_the_order_of_fields(name: str, shuffled: set[type])
 
 
 def test_the_cases_reach_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a device with vectors of 8, and in the kernel of a region."""
+    """On a device with vectors of 8, in the kernel of a region, and on a GPU whose groups share memory."""
     found, dtype_of = set[type](), shared.dtype_of
     monkeypatch.setattr(shared, "dtype_of", lambda record: found.add(record) or dtype_of(record))
-    target = Target("cpu", vector_width=8, compute_units=2)
-    for make in _CASES.values():
-        launches(make(), target)
+    gpu = Target("gpu", vector_width=4, compute_units=2, max_work_group_size=256, local_mem_bytes=1 << 15)
+    for target in (Target("cpu", vector_width=8, compute_units=2), gpu):
+        for make in _CASES.values():
+            launches(make(), target)
     assert {*RECORDS} - found == {Entry}
 
 
