@@ -99,7 +99,12 @@ class Scratch:
     size_bytes: int
 
 
-Arg = Operand | Const | Scratch | np.generic
+class Record:
+    """What host and kernels share field by field, a frozen dataclass (``delegate/kit/shared.py``)."""
+
+
+Arg = Operand | Const | Scratch | np.generic | Record | tuple[Record, ...]
+"""What a launch is given. In a plan records, and tuples of one kind of them, have become constants."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,11 +205,11 @@ class Call:
     pads: Pads = Pads()
 
     @property
-    def image(self) -> tuple[int, ...]:
-        """The shape of the first input with its pads."""
-        images, height, width, channels = self.input(0).shape
-        pads = self.pads
-        return images, pads.top + height + pads.bottom, pads.left + width + pads.right, channels
+    def weighted(self) -> tuple[Operand, Operand, Operand | None]:
+        """The operands of a product: what is multiplied, the weights, and the bias, if there is one."""
+        x, weights, bias = (*self.inputs[:3], None)[:3]
+        assert x is not None and weights is not None, "an input is absent"
+        return x, weights, bias
 
     @property
     def specs(self) -> list[TensorSpec | None]:

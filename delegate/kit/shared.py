@@ -6,13 +6,13 @@ uses the names of fields and codes only. So a field has one place where it is de
 
 import re
 from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import IntEnum
 from typing import Any, get_type_hints
 
 import numpy as np
 
-from litecl.delegate.cl_op import Const
+from litecl.delegate.cl_op import Arg, Const, Launch, Record
 from litecl.interpreter.graph import Array
 
 _SCALARS: dict[Any, tuple[str, Any]] = {
@@ -21,6 +21,8 @@ _SCALARS: dict[Any, tuple[str, Any]] = {
     np.int64: ("long", np.int64),
 }
 """OpenCL C's names of the types that fields may have, and numpy's."""
+
+_NO_RECORDS = np.zeros(0, np.int32)
 
 
 def layout(record: type) -> list[tuple[str, Any]]:
@@ -79,6 +81,14 @@ def _values(value: Any) -> tuple[Any, ...]:
     return tuple(_values(member) if is_dataclass(member) else member for member in members)
 
 
-def const(value: Any) -> Const:
-    """Return one record as a kernel's argument."""
-    return Const(packed(type(value), [value]))
+def with_constants(launch: Launch) -> Launch:
+    """Return a launch that is given constants in the place of records."""
+    return replace(launch, args=tuple(_constant(arg) for arg in launch.args))
+
+
+def _constant(arg: Arg) -> Arg:
+    if isinstance(arg, Record):
+        return Const(packed(type(arg), (arg,)))
+    if not isinstance(arg, tuple):
+        return arg
+    return Const(packed(type(arg[0]), arg) if arg else _NO_RECORDS)

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Scratch, Target
+from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Record, Scratch, Target
 from litecl.delegate.kit.schedule import Chunks, chunks, elements
-from litecl.delegate.kit.shared import packed
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 
 Strides = tuple[int, ...]
@@ -200,7 +199,7 @@ def _transpose(
 
 
 @dataclass(frozen=True)
-class Place:
+class Place(Record):
     """One coordinate of a box that is given on the device: ``index`` in the tensor of positions, the ``most`` that it
     may be, what is added to a negative one (``wrap``), and the ``stride`` of its dimension."""
 
@@ -223,8 +222,7 @@ def copy_box(
 ) -> Launch:
     """``copy`` where the box in ``source`` (entry copy_from_box) or in ``into`` (copy_to_box) lies at ``positions``."""
     args, share = _copy_args(source, at, into, to, target)
-    table = Const(packed(Place, places))
-    return share.launch(entry, (*args, positions, table, np.int32(len(places))), defines)
+    return share.launch(entry, (*args, positions, tuple(places), np.int32(len(places))), defines)
 
 
 def fill(into: Memory, count: int, value: Arg, bits: str, target: Target) -> Launch:

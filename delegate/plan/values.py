@@ -4,8 +4,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from litecl.delegate.analysis.states import is_state
-from litecl.delegate.cl_op import DeviceOp, Operand, Target
+from litecl.delegate.cl_op import DeviceOp, Launch, Operand, Target
 from litecl.delegate.kit.claims import bits
+from litecl.delegate.kit.shared import with_constants
 from litecl.delegate.kit.strided import copy, view
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.delegate.plan.steps import Part, Slot, State, Within, Work, place_of
@@ -85,6 +86,10 @@ class Values:
             self.planning.states[tensor] = State(tensor, self.operand(tensor), after)
         return after
 
+    def work(self, position: int, launch: Launch) -> Work:
+        """Return the work of a launch on behalf of a node: the records that it is given become constants."""
+        return Work(position, with_constants(launch), self.graph.subgraph)
+
     def is_needed(self, tensor: int) -> bool:
         """Return whether anybody reads a tensor."""
         return tensor in self.graph.kept or tensor in self.graph.readers
@@ -93,7 +98,7 @@ class Values:
         """Return the work of copying a whole tensor on behalf of a node."""
         flat = view((source.spec.size,))
         launch = copy(source, flat, into, flat, bits(source.spec), self.planning.target)
-        return Work(position, launch, self.graph.subgraph)
+        return self.work(position, launch)
 
     def assign(self, position: int, source: Operand, into: Operand) -> list[Part]:
         """Make one operand the value of another: nothing to do unless it has a place already."""

@@ -6,13 +6,10 @@ from enum import IntEnum
 
 import numpy as np
 
-from litecl.delegate.cl_op import Activation, Arg, Call, Const, Launch, Operand, Refusal, Scratch, Target
+from litecl.delegate.cl_op import Activation, Arg, Call, Const, Launch, Operand, Record, Refusal, Scratch, Target
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.schedule import grid, group_of, rows_of
-from litecl.delegate.kit.shared import const
-from litecl.delegate.matmul.gemm import Product, gemm
-from litecl.delegate.matmul.packing import panels, stored, stored_as
-from litecl.delegate.matmul.tile import flops, tile_for
+from litecl.delegate.kit.schedule import Grid, flops, group_of, rows_of, tile_for
+from litecl.delegate.matmul.product import Packed, Product, gemm, panels
 from litecl.interpreter.graph import Array
 from litecl.interpreter.recurrent.lstm_cell import Layout
 from litecl.interpreter.schema import TensorType
@@ -56,7 +53,7 @@ class Walk:
 
 
 @dataclass(frozen=True)
-class Recurrence:
+class Recurrence(Record):
     """What lstm.cl is told of a cell: its walk, its units, blocks of them that fill vectors, elements of its output."""
 
     walk: Walk
@@ -159,18 +156,18 @@ def run_cell(
     rows = rows_of("lstm", call.target, walk.batch)
     blocks = -(-cell.units // width)
     scratch = Scratch(4 * walk.batch * blocks * width)
-    shape = const(Recurrence(walk, cell.units, blocks, cell.outputs))
-    recurrent = stored(panels(_by_block(cell.recurrent_weights, width), cell.gates * width), call.target)
-    operands: list[Arg] = [sums, recurrent]
+    shape = Recurrence(walk, cell.units, blocks, cell.outputs)
+    recurrent = _packed(cell.recurrent_weights, width, cell.gates * width, call.target)
+    operands: list[Arg] = [sums, recurrent.values]
     bias = cell.bias if cell.norm else []
     operands += [Const(_blocks(vectors, width)) for vectors in (cell.peephole, cell.norm, bias)]
     operands += [Const(array) for array in _projection(cell, width)]
     operands += [call.input(layout.output_state), call.input(layout.cell_state), *states, out, scratch]
     clips = (np.float32(call.options.cell_clip), np.float32(call.options.proj_clip))
-    launch = grid("lstm", call.target, (group_of("lstm", call.target), walk.batch), (1, rows)).launch(
+    launch = Grid("lstm", call.target, (group_of("lstm", call.target), walk.batch), (1, rows)).launch(
         "lstm",
         (*operands, shape, *clips, *call.activation.bounds),
-        _defines(cell, rows, width) | stored_as(recurrent) | call.activation.defines,
+        _defines(cell, rows, width) | recurrent.defines | call.activation.defines,
         flops(walk.steps * walk.batch, cell.gates * cell.units, cell.outputs),
     )
     return [*launches, launch]
@@ -182,13 +179,13 @@ def _of_inputs(cell: Cell, walk: Walk, inputs: Sequence[Operand], target: Target
     columns = -(-cell.units // width) * width * cell.gates
     tile = tile_for("gemm", target, rows, columns)
     bias = [np.zeros_like(array) for array in cell.bias] if cell.norm else cell.bias
-    start: Arg = Const(panels(_by_block([array[:, None] for array in bias], width), tile.panel))
-    nothing = Const(np.zeros(-(-columns // tile.panel) * tile.panel, np.float32))
+    start = Packed(Const(panels(_by_block([array[:, None] for array in bias], width), tile.panel)))
+    nothing = Packed(Const(np.zeros(-(-columns // tile.panel) * tile.panel, np.float32)))
     sums: Scratch | None = None
     launches = []
     for x, weights in zip(inputs, (cell.input_weights, cell.aux_weights), strict=False):
         product = Product(rows, columns, x.shape[-1])
-        packed = stored(panels(_by_block(weights, width), tile.panel), target)
+        packed = _packed(weights, width, tile.panel, target)
         out = Scratch(4 * rows * columns)
         launches.append(
             gemm(product, tile, target, x, packed, start if sums is None else nothing, out, Activation(), sums)
@@ -196,6 +193,11 @@ def _of_inputs(cell: Cell, walk: Walk, inputs: Sequence[Operand], target: Target
         sums = out
     assert sums is not None
     return sums, launches
+
+
+def _packed(gates: Sequence[Array], width: int, panel: int, target: Target) -> Packed:
+    """Return gates' weights as a product's kernel reads them."""
+    return Packed(Const(panels(_by_block(gates, width), panel, halves=target.half_weights)))
 
 
 def _by_block(gates: Sequence[Array], width: int) -> Array:

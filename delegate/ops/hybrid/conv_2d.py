@@ -6,23 +6,21 @@ from enum import IntEnum
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Refusal, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Record, Refusal, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.shared import const
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
 from litecl.delegate.matmul.patches import Gather, patches
-from litecl.delegate.matmul.tile import flops
 from litecl.delegate.quantized import hybrid
 from litecl.delegate.quantized.integers import packed
 from litecl.interpreter.arithmetic.hybrid import scales_of
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions, windows
+from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
 
 
 @dataclass(frozen=True)
-class HybridConvolution:
+class HybridConvolution(Record):
     """What hybrid_conv_2d.cl is told of a product. image_pixels: pixels of a row that was quantized as a whole."""
 
     gather: Gather
@@ -56,9 +54,8 @@ def _claim_dense(options: FullyConnectedOptions, inputs: claims.Specs, outputs: 
 
 
 def _lower_conv(call: Call) -> list[Step]:
-    x, filter_ = call.input(0), call.input(1)
-    columns, *_, depth = filter_.shape
-    g = geometry(windows(call.options, call.image, filter_.shape), x.shape, depth, columns, call.pads)
+    x, filter_, _ = call.weighted
+    g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], call.outputs[0].shape, call.pads)
     scales = scales_of(filter_.spec)
     # Images have a zero point of their own only where the filters' scales differ.
     return _product(call, g, x.shape[0], asymmetric=bool((scales != scales[0]).any()))
@@ -83,13 +80,13 @@ def _product(call: Call, g: Geometry, rows: int, *, asymmetric: bool) -> list[St
         *(Const(packed(values, panel, work.runs)), stage, work.scratch),
         stage if call.residual is None else call.residual,
         out,
-        const(HybridConvolution(work.gather(x.spec.size), g.pixels // rows)),
+        HybridConvolution(work.gather(x.spec.size), g.pixels // rows),
     )
     product = work.grid.launch(
         "hybrid_conv_2d",
         (*operands, np.int32(call.residual is not None), *call.activation.bounds),
         work.tile.defines | call.activation.defines | {"T": "uchar"},
-        flops(g.pixels, g.columns, g.depth),
+        g.flops,
     )
     return [*launches, product]
 
@@ -97,8 +94,8 @@ def _product(call: Call, g: Geometry, rows: int, *, asymmetric: bool) -> list[St
 def _stage(call: Call, values: Array, panel: int, width: int) -> Array:
     """Return [groups, columns / width, HybridRow, width]."""
     groups, columns, _ = values.shape
-    bias = call.inputs[2] if len(call.inputs) > 2 else None
-    scales = np.broadcast_to(scales_of(call.input(1).spec), groups * columns)
+    _, weights, bias = call.weighted
+    scales = np.broadcast_to(scales_of(weights.spec), groups * columns)
     biases = np.zeros(groups * columns, np.float32) if bias is None else np.ravel(bias.value)
     table = np.zeros((len(HybridRow), groups, -(-columns // panel) * panel), np.int32)
     table[HybridRow.SUM, :, :columns] = values.sum(axis=2, dtype=np.int32)

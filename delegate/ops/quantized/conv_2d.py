@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Refusal, Scratch, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Record, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.shared import const
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
 from litecl.delegate.matmul.patches import Gather, patches
-from litecl.delegate.matmul.tile import flops
 from litecl.delegate.quantized.integers import (
     Bounds,
     Weights,
@@ -24,7 +22,7 @@ from litecl.delegate.quantized.integers import (
 )
 from litecl.interpreter.arithmetic import weighted
 from litecl.interpreter.graph import TensorSpec
-from litecl.interpreter.ops.conv_2d import CONV_2D, windows
+from litecl.interpreter.ops.conv_2d import CONV_2D
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat, TensorType
 
@@ -32,7 +30,7 @@ _WEIGHTS = (*claims.BYTES, TensorType.INT4, TensorType.INT2)
 
 
 @dataclass(frozen=True)
-class QuantizedConvolution:
+class QuantizedConvolution(Record):
     """What quantized_conv_2d.cl is told of a convolution or a product.
 
     x_zero: what stands for zero in unsigned activations. row_factor: how often the sum of a patch counts.
@@ -102,9 +100,8 @@ def _claim_dense(options: FullyConnectedOptions, inputs: claims.Specs, outputs: 
 
 
 def _lower_conv(call: Call) -> list[Step]:
-    x, filter_, out = call.input(0), call.input(1), call.outputs[0]
-    columns, *_, depth = filter_.shape
-    g = geometry(windows(call.options, call.image, filter_.shape), x.shape, depth, columns, call.pads)
+    (x, filter_, _), out = call.weighted, call.outputs[0]
+    g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], out.shape, call.pads)
     return [convolution(call, g, weights_of(call.specs, out.spec, filter_.value, g.groups))]
 
 
@@ -123,7 +120,7 @@ def convolution(
     real: whether factors are applied in float64.
     """
     x, out = call.input(0), call.outputs[0]
-    operations = flops(g.pixels, g.columns, g.depth)
+    operations = g.flops
     words = x.spec.type == TensorType.INT16
     if words:
         g, weights = g.words, weights.words
@@ -141,7 +138,7 @@ def convolution(
         Const(stage.fields),
         work.scratch,
         into or out,
-        const(shape),
+        shape,
     )
     defines = work.tile.defines | stage.defines | {"T": claims.C_TYPES[out.spec.type]}
     if words:
