@@ -77,8 +77,8 @@ class Converter(TFLiteAttributes):
         input_shapes: Shapes | None = None,
         **options: Unpack[Options],
     ) -> "Converter":
-        """Take a SavedModel, by default its signature ``serving_default``; each signature becomes a subgraph."""
-        keys = list(signature_keys or [_DEFAULT_SIGNATURE])
+        """Take a SavedModel, by default all its signatures; each becomes a subgraph, ``serving_default`` the first."""
+        keys = list(signature_keys or [])
         return cls(lambda self: _frontends().from_saved_model(saved_model_dir, keys, tags, input_shapes), **options)
 
     @classmethod

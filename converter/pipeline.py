@@ -27,6 +27,7 @@ from litecl.converter.passes.tensorflow.dense import fuse_dense
 from litecl.converter.passes.tensorflow.dilation import fold_dilation
 from litecl.converter.passes.tensorflow.fold import Evaluate, fold_constants
 from litecl.converter.passes.tensorflow.identities import remove_identities
+from litecl.converter.passes.tensorflow.precision import DOUBLES, HALVES, use_float32
 from litecl.converter.passes.tensorflow.repeats import fuse_repeats
 from litecl.converter.passes.tensorflow.shape_arithmetic import resolve_sizes
 from litecl.converter.passes.tensorflow.shape_sources import use_shape_sources
@@ -93,12 +94,16 @@ class Pipeline:
         changed = changed_variables(modules)
         for module in modules:
             self._whole(module, "freeze_variables", lambda m: freeze_variables(m, changed))
+            # What is constant is computed in the types that it was written in, tables for instance.
+            self._each(module, lambda f: fold_constants(f, self.tools.evaluate), "fold_constants")
+            self._whole(module, "use_float32", lambda m: use_float32(m, DOUBLES))
             self._control(module)
             self._tensorflow(module)
             self._tflite(module)
 
     def _prepare(self, module: Module) -> None:
         """Make one graph that owns all that it runs, in the terms of TensorFlow 2."""
+        use_float32(module, HALVES)  # nodes may form cycles still
         self._whole(module, "raise_control", _raise_control)
         self._whole(module, "inline_calls", lambda m: self.report.fusions.extend(inline_calls(m, self.fusions)))
         self._whole(module, "own_bodies", own_bodies)

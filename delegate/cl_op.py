@@ -1,7 +1,7 @@
 """A device operator: a claim (can it run there?) and a lowering (which kernels are launched, on what).
 
-Nothing here touches OpenCL: a lowering returns launches as data, which ``plan`` strings together, ``memory`` places and
-``runner`` binds to a device.
+Nothing here touches OpenCL: a lowering returns launches as data, which ``plan`` puts in order, ``plan/memory`` gives
+memory, and a back end binds to a device.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from litecl.delegate.gpu import Gpu, Profile
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Op
@@ -28,11 +29,12 @@ class Refusal:
 class Target:
     """The properties of a device that a lowering may know.
 
-    kind: "cpu" wants few work-items that each own a register tile, "gpu" wants many with coalesced access.
+    kind: "cpu" needs few work-items, each with a register tile of its own; "gpu" needs many, with coalesced access.
     vector_width: floats in a native vector (1 on a GPU, 8 with AVX2, 16 with AVX-512).
     compute_units: how many work-groups run at once.
+    gpu: more of a GPU; None of a CPU.
     float64: whether kernels can compute in float64.
-    half_weights: whether the weights of products are stored as halves; arithmetic is in float32 all the same.
+    half_weights: whether the weights of products are stored as fp16; arithmetic is in float32 nevertheless.
     tuning: what was measured on the device.
     """
 
@@ -43,15 +45,29 @@ class Target:
     local_mem_bytes: int = 0
     float64: bool = True
     half_weights: bool = False
+    gpu: Gpu | None = None
     tuning: Tuning = field(default_factory=Tuning)
+
+    @classmethod
+    def of(cls, profile: Profile) -> "Target":
+        """Return what lowerings may know of a GPU that need not be there."""
+        return cls(
+            "gpu",
+            4,
+            profile.compute_units,
+            profile.max_work_group_size,
+            profile.local_mem_bytes,
+            profile.float64,
+            gpu=profile.gpu,
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Operand:
     """A tensor in device memory, row-major as TFLite lays it out. Constants have ``spec.data``.
 
-    row_step: where it lies within a wider tensor, elements from one row (the last dimension) to the next; None where
-        it is dense. Only operators that say so (``ClOp.reads_rows``, ``ClOp.writes_rows``) meet it.
+    row_step: elements from one row (the last dimension) to the next if it is part of a wider tensor; None if it is
+    dense. Only operators with ``ClOp.reads_rows`` or ``ClOp.writes_rows`` get such operands.
     """
 
     spec: TensorSpec
@@ -64,12 +80,12 @@ class Operand:
 
     @property
     def step(self) -> int:
-        """Elements from one row to the next."""
+        """The number of elements from one row to the next."""
         return self.shape[-1] if self.row_step is None else self.row_step
 
     @property
     def size_bytes(self) -> int:
-        """From the first element to the last."""
+        """The number of elements from the first to the last, both included."""
         skipped = 0 if self.row_step is None else (self.spec.size // self.shape[-1] - 1) * (self.step - self.shape[-1])
         return (self.spec.size + skipped) * self.spec.dtype.itemsize
 
@@ -80,14 +96,14 @@ class Operand:
 
     @property
     def value(self) -> Array:
-        """The value of what a claim has made sure is a constant."""
+        """The value of an operand that the claim has checked to be constant."""
         assert self.spec.data is not None, f"{self.spec.name!r} is not a constant"
         return self.spec.data
 
 
 @dataclass(eq=False)
 class Const:
-    """An array uploaded once, when the program is built, and then let go (None): packed weights, a table."""
+    """An array that is uploaded once, when the program is built, and then released (None): packed weights, a table."""
 
     data: Array | None
 
@@ -114,7 +130,7 @@ class Launch:
     kernel: the file, ``kernels_cl/<kernel>.cl``. entry: the ``__kernel`` function in it.
     args: in the order of the kernel's parameters; scalars are numpy scalars of the parameter's exact type
         (``np.int32(3)``, ``np.float32(0.5)``). global_size is a multiple of local_size in every dimension.
-    defines: ``-D`` macros. Every distinct set is a program of its own to build: pass dimensions as arguments instead.
+    defines: ``-D`` macros. Every distinct set means another program to build, so pass dimensions as arguments instead.
     flops: arithmetic operations, for the report.
     """
 
@@ -129,7 +145,7 @@ class Launch:
 
 @dataclass(frozen=True, eq=False)
 class Alias:
-    """``output`` is ``source`` under another shape: no launch, no copy."""
+    """``output`` is ``source`` with another shape: no launch, no copy."""
 
     output: Operand
     source: Operand
@@ -137,10 +153,10 @@ class Alias:
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """The elements of ``source`` that the view ``at`` names become those of ``into`` that ``to`` names.
+    """A copy of the elements of ``source`` in the view ``at`` to those of ``into`` in the view ``to``.
 
-    Views are those of ``delegate/kit/strided.py``. No launch where the elements lie there already, or may be read where
-    they are.
+    Views are those of ``delegate/kit/strided.py``. There is no launch if the elements are there already, or can be read
+    where they are.
     """
 
     source: Operand
@@ -154,7 +170,7 @@ Step = Launch | Alias | Move
 
 @dataclass(frozen=True)
 class Activation:
-    """The functions that a producer applies to its result before it stores it.
+    """A function that a producer applies to its result before storing it.
 
     ``function`` is a macro of common.h's ACTIVATION family: CLAMP (to [low, high], which are run-time arguments, so
     that NONE, RELU, RELU6, RELU_N1_TO_1 and RELU_0_TO_1 share one program), TANH, LOGISTIC, HARD_SWISH, GELU, ...
@@ -171,7 +187,7 @@ class Activation:
 
     @property
     def bounds(self) -> tuple[np.float32, np.float32]:
-        """The two run-time arguments."""
+        """The bounds as kernel arguments."""
         return np.float32(self.low), np.float32(self.high)
 
 
@@ -187,11 +203,9 @@ class Pads:
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """A node to be lowered.
-
-    inputs: one operand a position, None where absent. outputs: the node's outputs, then one operand for every entry of
-    ``op.states``, the state after the node (never the memory that the state is read from).
-    activation: the operator's fused activation, or the one of the node that follows it.
+    """A node to be lowered. inputs: one operand per position, None if absent. outputs: the node's outputs, then one
+    operand for every entry of ``op.states``, the state after the node (never the memory that the state is read from).
+    activation: the operator's fused activation, or that of the node after it.
     residual: a tensor of the output's shape, added before the activation (only where ``ClOp.fuses_residual``).
     pads: zeros around the first input, beside those that the options ask for (only where ``ClOp.fuses_pads``).
     """
@@ -213,11 +227,11 @@ class Call:
 
     @property
     def specs(self) -> list[TensorSpec | None]:
-        """Return what the inputs are."""
+        """Return the specs of the inputs."""
         return [None if operand is None else operand.spec for operand in self.inputs]
 
     def input(self, position: int) -> Operand:
-        """An operand that the claim has made sure of."""
+        """Return an operand that the claim has checked to be present."""
         operand = self.inputs[position]
         assert operand is not None, f"input {position} is absent"
         return operand
@@ -227,18 +241,20 @@ class Call:
 class ClOp:
     """A device operator.
 
-    claim: options, input specs (all shapes known), output specs -> a Refusal, or None for "I run this".
+    claim: options, input specs (all shapes known), output specs -> a Refusal, or None if the device runs the node.
     lower: a Call -> its steps.
-    What follows speaks of this claim and this lowering only:
+    The other fields describe this claim and this lowering only:
     activates: the Activation that this operator is (with the node's options), if a producer may apply it instead.
     chains: whether it is a step of chain.cl by its name, so that it may run as part of a chain.
-    pads: the Pads that this operator is (with the node's inputs), if what reads the image may see to them instead.
+    pads: the Pads that this operator is (with the node's inputs), if the operator that reads the image may apply them
+    instead.
     fuses_activation, fuses_residual: whether ``lower`` honours ``Call.activation`` beyond CLAMP, and ``Call.residual``.
     fuses_pads: whether ``lower`` honours ``Call.pads``, of an operator whose options have a VALID padding.
     reads_rows, writes_rows: whether ``lower`` honours ``Operand.row_step`` of float inputs and of a float output.
     float64: whether its kernels compute in float64, of a node that it claims (options, input specs, output specs).
-    joins: of an operator that does no more than put its inputs (the first, if there are parameters) into its output,
-        their places there (options, inputs, a view of the output): what computes an input may leave it there itself.
+    joins: for an operator that only puts its inputs (the first, if there are parameters) into its output, the views of
+    the output that they fill (options, inputs, a view of the output): whatever computes an input may write it there
+    itself.
     """
 
     op: Op
@@ -262,7 +278,7 @@ class ClOp:
 
 @dataclass(frozen=True, eq=False)
 class Variants:
-    """The device operators of one ``op``, of which a node's tensors select one.
+    """The variants of one operator on the device, selected by a node's tensors.
 
     special: conditions on input and output specs, each with the operator of nodes for which it is the first to hold.
     default: the operator of all other nodes.

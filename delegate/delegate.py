@@ -21,33 +21,34 @@ _LOG = logging.getLogger("litecl")
 class CLDelegate(CLOptions):
     """Runs parts of a model on an OpenCL device; pass it as ``Interpreter(model, delegates=[CLDelegate()])``.
 
-    device: its index in ``litecl devices``, its name, a fragment that one name has, a pyopencl Device, or what a back
-        end of yours has found; None picks a GPU if there is one, else the CPU device that suits the model. One that is
-        named and not there, or a fragment that several names have, raises DeviceNotFound; without any device a warning
-        says what to install.
-    num_threads: on a CPU device, 1 picks the one that runs in the calling thread; others are a bound where the device
-        can be divided, which PoCL 7.1's cannot.
+    device: its index in ``litecl devices``, its name, a fragment of exactly one name, a pyopencl Device, or a device
+    found by a back end of yours; None picks a GPU if there is one, else the CPU device that suits the model. A name
+    that matches no device, or a fragment of several names, raises DeviceNotFound; if there is no device at all, a
+    warning says what to install.
+    num_threads: on a CPU, 1 picks the device that runs in the calling thread; other numbers are a limit if the device
+    can be partitioned, which PoCL 7.1's cannot.
     precision: "fp32", or "fp16", which stores large weights (over 2**18 elements) of convolutions, matrix products and
-        LSTMs as halves, but for those of Winograd's algorithm; activations and arithmetic are float32 in both.
-    max_delegated_partitions: keep only so many regions, the largest; None keeps all. min_nodes_per_partition: leave
+    LSTMs in half precision, except those for Winograd's algorithm; activations and arithmetic are float32 in both.
+    max_delegated_partitions: keep at most this many regions, the largest; None keeps all. min_nodes_per_partition:
+    leave
         smaller regions to the CPU. allow_ops, deny_ops: operator names; deny_nodes: node positions of subgraph 0, or
         (subgraph, node) pairs.
     cache_dir: where program binaries and tunings are kept: "auto" is ``~/.cache/litecl``, None keeps none.
-    tuning: None takes what ``litecl devices --tuning`` has measured on the device, or else the defaults.
-    profile: take device times of every launch. strict: raise DelegateError where the device fails, instead of
-        leaving the region to the CPU, or to a queue where it cannot be linked. Refusing an operator is no failure.
-    max_loop_iterations: of a WHILE on the device each time it runs; one that goes on raises ModelError, and variables
-        are as they were before. None lets it go on. On a CPU device a loop runs within one kernel, which nothing
-        interrupts; queued loops, as on a GPU, hear Ctrl-C. queue_loops: queue them on a CPU device too.
-    dump_passes: a folder in which every region is written as text, as it is after each pass of planning, in a folder
-        of its own (``region0``).
+    tuning: None uses what ``litecl devices --tuning`` measured on the device, or else the defaults.
+    profile: measure the device time of every launch. strict: raise DelegateError if the device fails, instead of
+    leaving the region to the CPU, or to a queue if it cannot be linked. Refusing an operator is not a failure.
+    max_loop_iterations: of a WHILE on the device each time it runs; beyond that it raises ModelError, and variables are
+    as they were before. None sets no limit. On a CPU device a loop runs within one kernel, which cannot be interrupted;
+    queued loops, as on a GPU, respond to Ctrl-C. queue_loops: queue them on a CPU device too.
+    dump_passes: a folder to which every region is written as text after each pass of planning, in a folder of its own
+    (``region0``).
     custom_ops: device operators of your own, for the records given to ``Interpreter(custom_ops=...)``. Their launches
-        name a kernel file by its absolute path, without ``.cl``; it is written as those of litecl are.
-    progress: is called with a ``BuildStep`` before each file that is compiled, and when all of a region are. It is not
-        pickled.
+    name a kernel file by its absolute path, without ``.cl``, which is written like litecl's own.
+    progress: called with a ``BuildStep`` before each file is compiled, and when all files of a region are. It is not
+    pickled.
 
-    The logger ``litecl`` tells which device was chosen, what was compiled and where it is kept (INFO), why nodes stay
-    on the CPU (DEBUG), and what went wrong (WARNING).
+    The logger ``litecl`` reports which device was chosen, what was compiled and where it is cached (INFO), why nodes
+    stay on the CPU (DEBUG), and what went wrong (WARNING).
     """
 
     @classmethod
@@ -60,8 +61,8 @@ class CLDelegate(CLOptions):
     ) -> CLDelegation:
         """Partition, plan and build; see ``Delegate.apply``.
 
-        Raises DeviceNotFound for a device that is named and not there, DelegateError where another CLDelegate has taken
-        the model's nodes, and for what fails if ``strict``.
+        Raises DeviceNotFound if a named device does not exist, DelegateError if another CLDelegate has taken the
+        model's nodes, and, if ``strict``, for any failure of the device.
         """
         _require_first(model)
         delegation = CLDelegation(model, specs, self, preserve_all_tensors)
@@ -73,7 +74,7 @@ class CLDelegate(CLOptions):
 
 
 def _require_first(model: Model) -> None:
-    """Raise DelegateError where a CLDelegate has been here before: it took all that this one would."""
+    """Raise DelegateError if another CLDelegate was applied before: it took every node that this one would."""
     if any(node.op.name == REGION for graph in model.subgraphs for node in graph.nodes):
         raise DelegateError(
             "two CLDelegates for one model: the first has taken its nodes. Give one, for one device of: "

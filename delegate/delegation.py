@@ -1,4 +1,4 @@
-"""One model prepared for a device: partitioned, planned and built, and what is told of it afterwards."""
+"""One model prepared for a device: partitioned, planned and built; and its report."""
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class CLDelegation:
     options: CLOptions
     preserve: bool
     model: Model = field(init=False)
-    planned: Model = field(init=False)  # the model as regions are made of it, node by node like the original
+    planned: Model = field(init=False)  # the model that regions are made from, node by node like the original
     planned_specs: Sequence[Sequence[TensorSpec]] = field(init=False)
     counters: Counters = field(default_factory=Counters)
     failures: list[str] = field(default_factory=list)
@@ -48,7 +48,7 @@ class CLDelegation:
     _cache_hits: int = 0
 
     def prepare(self) -> None:
-        """Rewrites the model, subgraph by subgraph."""
+        """Rewrite the model, subgraph by subgraph."""
         graphs = self.original.subgraphs
         shapes = {i: [self.specs[i][t].static_shape for t in graphs[i].inputs] for i in self._entries()}
         self.planned, self.planned_specs = with_lists_in_place(self.original, self.specs, shapes)
@@ -57,7 +57,7 @@ class CLDelegation:
             flops = work_flops(self.original, self.specs)
             self._device = open_device(self.options, flops, self.passed_over)
             hits_before = self._device.cache_hits
-        except DeviceNotFound:  # a user who names a device means it
+        except DeviceNotFound:  # a user who names a device wants no other
             raise
         except DelegateError as error:
             self._fail(error)
@@ -88,7 +88,7 @@ class CLDelegation:
         return with_details(self._rows, self.original, self.specs, launched)
 
     def _kernel_rows(self) -> tuple[KernelRow, ...]:
-        """Device times of launches; none of a region whose device does not tell them, which is logged."""
+        """Return device times of launches; none for a region whose device does not report them, which is logged."""
         rows: list[KernelRow] = []
         for program in self._programs.values():
             try:
@@ -100,7 +100,7 @@ class CLDelegation:
         return tuple(rows)
 
     def _subgraphs(self) -> tuple[Subgraph, ...]:
-        """Every subgraph rewritten, but for those that only regions run: these are part of the regions."""
+        """Return every subgraph rewritten, except those that only regions run, which are part of the regions."""
         graphs = list(self.original.subgraphs)
         self._called = set(reached(self.original, [node for graph in graphs for node in graph.nodes]))
         waiting = [i for i in range(len(graphs)) if i not in self._called or i in self._entries()]
@@ -119,7 +119,7 @@ class CLDelegation:
         return {*entries(self.original)}
 
     def _basis(self, index: int) -> tuple[Model, Sequence[Sequence[TensorSpec]]]:
-        """Return the model that regions are made of: the original where the CPU runs some of what was changed in it."""
+        """Return the model that regions are made from: the original if the CPU runs any node that was changed."""
         changed = self.planned.subgraphs[index] is not self.original.subgraphs[index]
         return (self.original, self.specs) if changed else (self.planned, self.planned_specs)
 
@@ -153,9 +153,8 @@ class CLDelegation:
         return Partitioning((), dict.fromkeys(range(len(graph.nodes)), self.failures[-1]), ())
 
     def _share_memory(self, index: int, graph: Subgraph, on_cpu: Collection[int]) -> None:
-        """Inputs that only regions read are set in a region's memory, outputs that nobody else reads stay in it.
-
-        on_cpu: tensors that the CPU reads, which may keep an array for longer than until the next invoke.
+        """Keep inputs that only regions read, and outputs that nothing else reads, in a region's memory. on_cpu:
+        tensors that the CPU reads, which may hold an array for longer than until the next invoke.
         """
         memory: dict[int, Array] = {}
         for program in self._programs.values():
@@ -170,9 +169,8 @@ class CLDelegation:
         return self._input_memory.get(subgraph, {})
 
     def _build(self, region: Region, nodes: tuple[Node, ...], parts: Partitioning) -> Node | None:
-        """Return the node that runs a region, or None where the device fails to build it.
-
-        nodes: what the CPU runs instead where the region fails at run time.
+        """Return the node that runs a region, or None if the device fails to build it. nodes: what the CPU runs instead
+        if the region fails at run time.
         """
         assert self._device is not None
         number = len(self._programs)
@@ -207,7 +205,7 @@ class CLDelegation:
             self._rows.append(NodeRow(index, i, node.op.name, claimed, numbers.get(i), reason))
 
     def _report_absorbed(self, done: set[int]) -> None:
-        """The nodes of subgraphs that run only as part of a region."""
+        """Return the nodes of subgraphs that run only as part of a region."""
         for number, program in self._programs.items():
             region = program.plan.region
             graph = self.original.subgraphs[region.subgraph]
@@ -224,7 +222,7 @@ class CLDelegation:
         warn(f"a region, or a whole model, runs on the CPU, because its device failed: {self.failures[-1]}")
 
     def run_failed(self, program: Program, error: DelegateError) -> None:
-        """A region failed at run time: it goes back to the CPU for good, and other models get the device anew."""
+        """Move a region that failed at run time to the CPU for good; other models will open the device anew."""
         if not isinstance(error, OutOfDeviceMemory):
             forget(self._device)
         self._fail(error)
@@ -238,7 +236,7 @@ class CLDelegation:
 
 @contextmanager
 def typed_planning(doing: str) -> Iterator[None]:
-    """Raise whatever planning trips over as a DelegateError: the CPU can still run what was to be planned."""
+    """Raise any error of planning as a DelegateError: the CPU can still run those nodes."""
     try:
         yield
     except DelegateError:
@@ -248,7 +246,7 @@ def typed_planning(doing: str) -> Iterator[None]:
 
 
 def _reserve(planned: Plan) -> None:
-    """Count a region's memory where it is limited. Raises OutOfDeviceMemory, so that the CPU takes the region."""
+    """Count a region's memory if it is limited. Raises OutOfDeviceMemory, so that the CPU takes the region."""
     named = {arg for work in planned.works for arg in work.launch.args if isinstance(arg, Operand | Const)}
     constants = sum(item.data.nbytes for item in named if item.data is not None)
     try:

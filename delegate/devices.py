@@ -1,4 +1,4 @@
-"""The devices of every back end: listed, chosen by what a user asks for, and opened once for all models."""
+"""The devices of every back end: listed, chosen as a user asks, and opened once for all models."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,12 +31,12 @@ def _opencl() -> Backend:
     return OpenCL()
 
 
-# Every back end, the preferred one first: this is all that is known of them outside their folders.
+# Every back end, the preferred one first. Nothing else outside their folders names them.
 BACKENDS: Sequence[Callable[[], Backend]] = (_opencl,)
 
 
 def _of_each(ask: Callable[[Backend], Iterable[FoundDevice]]) -> Iterator[FoundDevice]:
-    """Yield the devices of every back end; raise what the first one raises where no back end has a device."""
+    """Yield the devices of every back end; raise the first one's error if no back end has a device."""
     first: DelegateError | None = None
     any_found = False
     for backend in BACKENDS:
@@ -51,12 +51,12 @@ def _of_each(ask: Callable[[Backend], Iterable[FoundDevice]]) -> Iterator[FoundD
 
 
 def devices() -> list[FoundDevice]:
-    """Return every device of every back end. Raises DelegateError where there is none because of an error."""
+    """Return every device of every back end. Raises DelegateError if there is none because of an error."""
     return list(_of_each(lambda backend: backend.devices()))
 
 
 def candidates(wanted: object, num_threads: int | None, flops: float, tuned: Tuned) -> Iterator[FoundDevice]:
-    """Yield the device for a model, and if None was wanted those to try where it cannot be used.
+    """Yield the device for a model, then, if none was named, those to try if it cannot be used.
 
     wanted: as ``CLDelegate(device=...)``. flops: arithmetic operations of the model. tuned: the tuning of a device.
     """
@@ -72,14 +72,14 @@ def choose(
     flops: float = 0.0,
     tuned: Tuned = lambda found: Tuning(),
 ) -> FoundDevice:
-    """Return the first of the candidates. Raises DelegateError where there is none."""
+    """Return the first of the candidates. Raises DelegateError if there is none."""
     for found in candidates(wanted, num_threads, flops, tuned):
         return found
     raise DelegateError("no device")
 
 
 def gpus() -> list[FoundDevice]:
-    """Return every GPU; none where there is no device at all."""
+    """Return every GPU; an empty list if there is no device at all."""
     try:
         return [found for found in devices() if found.describe().type == "GPU"]
     except DelegateError:
@@ -96,7 +96,9 @@ def _named(wanted: int | str) -> FoundDevice:
 
 
 def _own(wanted: object) -> FoundDevice:
-    """Return what a device found before is, of any back end, or one of a runtime's own library."""
+    """Return the device that an object represents: one found before, of any back end, or one of a runtime's own
+    library.
+    """
     if isinstance(wanted, FoundDevice):
         return wanted
     found = next((found for backend in BACKENDS if (found := backend().of(wanted)) is not None), None)
@@ -108,8 +110,8 @@ def _own(wanted: object) -> FoundDevice:
 def open_device(options: CLOptions, flops: float, passed_over: list[str]) -> Device:
     """Return the device for these options and a model of so many arithmetic operations.
 
-    passed_over: is added to, with the reason, for every device that cannot be used where the user named none. Raises
-    DelegateError where no device is left; with ``strict``, where the first choice fails.
+    passed_over: every device that cannot be used is added, with the reason, if the user named none. Raises
+    DelegateError if no device is left; with ``strict``, if the first choice fails.
     """
     first: DelegateError | None = None
     with host_memory("looking for a device"):
@@ -142,12 +144,12 @@ def _opened(options: CLOptions, found: FoundDevice) -> Device:
 
 
 def forget(device: Device | None) -> None:
-    """Let the next model open a device that failed anew: its context may be of no more use."""
+    """Let the next model open a failed device anew: its context may be unusable."""
     with _opening.lock:
         for key in [key for key, opened in _DEVICES.items() if opened is device]:
             del _DEVICES[key]
 
 
 def tuning_of(options: CLOptions, device: Identified) -> Tuning:
-    """Return the tuning that a user gives, or else that of the device."""
+    """Return the tuning that a user gives, or else the device's."""
     return options.tuning or load(disk.folder(options.cache_dir), device.identity)

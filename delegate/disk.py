@@ -1,4 +1,4 @@
-"""The folder on disk where programs and tunings are kept: what tells devices apart, and files that can be trusted."""
+"""The cache folder, where programs and tunings are kept: file names by device, and files that can be trusted."""
 
 import hashlib
 import tempfile
@@ -14,15 +14,17 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 def default_folder() -> Path:
-    """Return where things are kept unless a user says otherwise. Raises DelegateError where there is no home."""
+    """Return the default cache folder. Raises DelegateError if there is no home folder."""
     try:
         return Path.home() / ".cache" / "litecl"
     except RuntimeError as error:
-        raise DelegateError(f"no folder to keep things in: {error}") from error
+        raise DelegateError(f"no cache folder: {error}") from error
 
 
 def folder(cache_dir: str | PathLike[str] | None) -> Path | None:
-    """Return what ``CLDelegate(cache_dir=...)`` means: "auto" is the default, None (or no home) is nowhere."""
+    """Return what ``CLDelegate(cache_dir=...)`` means: "auto" is the default folder; None (or no home folder)
+    keeps nothing.
+    """
     if cache_dir != "auto":
         return None if cache_dir is None else Path(cache_dir)
     try:
@@ -32,13 +34,13 @@ def folder(cache_dir: str | PathLike[str] | None) -> Path | None:
 
 
 def key(name: str, identity: Sequence[str], *made_from: str) -> str:
-    """Return the name of a file about a device. identity: see ``Identified`` in ``delegate/backend/protocols.py``."""
+    """Return the file name for a device. identity: see ``Identified`` in ``delegate/backend/protocols.py``."""
     digest = hashlib.sha256("\0".join((*identity, *made_from)).encode()).hexdigest()
     return f"{name}-{digest[:32]}"
 
 
 def read(path: Path) -> bytes | None:
-    """Return the content of a file, or None where it cannot be read: a cache that is not there is no error."""
+    """Return the content of a file, or None if it cannot be read: a missing cache is not an error."""
     try:
         return path.read_bytes()
     except OSError:
@@ -46,9 +48,9 @@ def read(path: Path) -> bytes | None:
 
 
 def read_sealed(path: Path) -> bytes | None:
-    """Return what ``write_sealed`` wrote under this name, or None where the file holds anything else.
+    """Return what ``write_sealed`` wrote under this name, or None if the file holds anything else.
 
-    A driver trusts a binary and may crash the process over one bit, so nothing else must reach it.
+    A driver trusts a binary, and one wrong bit may crash the process, so nothing else must reach it.
     """
     content = read(path)
     head = len(_SEAL) + _DIGEST_BYTES
@@ -58,12 +60,12 @@ def read_sealed(path: Path) -> bytes | None:
 
 
 def write_sealed(path: Path, content: bytes) -> None:
-    """Write a file behind a checksum of its content and name, so that a renamed one is not taken either."""
+    """Write a file after a checksum of its content and name, so that a renamed file is rejected too."""
     write_atomically(path, _seal(path, content) + content)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """A cache that cannot be written (a full disk, a read-only home) is no error: the next process does without."""
+    """Write a file. A cache that cannot be written (full disk, read-only home) is not an error."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
@@ -72,7 +74,7 @@ def write_atomically(path: Path, content: bytes) -> None:
                 file.write(content)
                 file.close()
                 temporary.replace(path)
-            finally:  # nothing is left of it, whatever happened
+            finally:  # no temporary file is left, whatever happened
                 temporary.unlink(missing_ok=True)
 
 

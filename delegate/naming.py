@@ -1,4 +1,4 @@
-"""Devices by name: which one a user means, and what to say where there is none."""
+"""Devices by name: the one that a user asks for, and the advice to give where there is none."""
 
 import platform
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from litecl.interpreter.errors import DeviceNotFound
 
 
 class Named(Protocol):
-    """What has a name."""
+    """Anything with a name."""
 
     @property
     def name(self) -> str: ...
@@ -27,21 +27,21 @@ _PACKAGES = {
 
 
 def advice(system: str | None = None, machine: str | None = None) -> str:
-    """Return what to install for a device, in a sentence. None stands for the system and processor of this machine."""
+    """Return what to install for a device, in a sentence. None means the system and processor of this machine."""
     key = system or platform.system(), machine or platform.machine()
     package = _PACKAGES.get(key) or _PACKAGES.get((key[0], "")) or f"{_POCL}: https://portablecl.org"
     return f"Install the OpenCL driver of your GPU, or {package}"
 
 
 def listed(found: Sequence[Named]) -> str:
-    """Return the devices with their indices, in a line."""
+    """Return the devices with their indices, on one line."""
     return ", ".join(f"{index}: {device.name}" for index, device in enumerate(found)) or "none"
 
 
 def named(found: Sequence[N], wanted: int | str) -> N:
-    """Return the device of an index, of a name, or of a fragment of one name, without regard to case.
+    """Return the device with this index, name, or fragment of exactly one name; case is ignored.
 
-    Raises DeviceNotFound, which lists the devices, where none fits or several do.
+    Raises DeviceNotFound, which lists the devices, if none matches or several do.
     """
     if isinstance(wanted, int):
         if not 0 <= wanted < len(found):

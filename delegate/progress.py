@@ -1,4 +1,4 @@
-"""What is told while programs are compiled: to a user's callback, and to the logger ``litecl``."""
+"""Progress messages while programs are compiled: to a user's callback, and to the logger ``litecl``."""
 
 import logging
 import time
@@ -14,7 +14,7 @@ _LOG = logging.getLogger("litecl")
 class BuildStep:
     """One step of compiling: ``what`` is about to be compiled, the ``done``-th of ``total`` files of a region, from 0.
 
-    The last step of a region has ``done == total``. What comes from the cache is no step.
+    The last step of a region has ``done == total``. What is loaded from the cache is not a step.
     """
 
     what: str
@@ -28,7 +28,7 @@ _LISTENER: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 @contextmanager
 def told_to(listener: Progress | None) -> Iterator[None]:
-    """Tell a listener of what this thread compiles meanwhile."""
+    """Tell a listener what this thread compiles within the context."""
     token = _LISTENER.set(listener)
     try:
         yield

@@ -16,7 +16,7 @@ Failed = Callable[[Program, DelegateError], None]
 
 
 def region_node(program: Program, nodes: tuple[Node, ...], counters: Counters, failed: Failed) -> Node:
-    """Return the node that runs a program, or its ``nodes`` on the CPU once ``failed`` has been told of a fault."""
+    """Return the node that runs a program, or its ``nodes`` on the CPU once ``failed`` has been notified of a fault."""
     runner, region = _Runner(program, nodes, counters, failed), program.plan.region
     op = ControlOp(REGION, NoOptions, _keep_declared, runner.run, in_place=runner.in_place)
     return Node(op, region.inputs, region.outputs, NoOptions())
@@ -53,7 +53,7 @@ class _Runner:
         return None if run is None else InPlace(run, self._failed)
 
     def _failed(self, error: Exception) -> None:
-        """Give the region up where its device has failed; raise whatever else has happened."""
+        """Give the region up if its device has failed; re-raise any other error."""
         if not isinstance(error, DelegateError) or self._program is None:
             raise error
         self._tell(self._program, error)

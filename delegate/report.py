@@ -18,14 +18,14 @@ _said: set[str] = set()
 
 
 def summary(error: BaseException) -> str:
-    """Return an error in a line: its first one, and of a build log the first that names an error."""
+    """Return an error as one line: its first line, and of a build log the first line that names an error."""
     lines = str(error).splitlines() or [type(error).__name__]
     named = next((line.strip() for line in lines[1:] if "error:" in line), "")
     return f"{lines[0]} {named}".strip()
 
 
 def warn(message: str) -> None:
-    """Log a warning, each once a process, however many models and regions it concerns."""
+    """Log a warning once per process, however many models and regions it concerns."""
     if message not in _said:
         _said.add(message)
         _LOG.warning("%s", message)
@@ -33,9 +33,9 @@ def warn(message: str) -> None:
 
 @dataclass(frozen=True)
 class Manner:
-    """The manner in which a region runs: in "one kernel", or "queued" launch by launch, and why.
+    """How a region runs: as "one kernel", or "queued" launch by launch, and why.
 
-    fault: of the device, where it was to be one kernel; the error in a line.
+    fault: the device's error, on one line, if one kernel was intended.
     """
 
     runs: str
@@ -61,10 +61,9 @@ class TensorRow:
 
 @dataclass(frozen=True)
 class NodeRow:
-    """One node of the model as loaded. ``reason`` says why the CPU runs it, or why nobody needs to.
-
-    kernels: what is launched on its behalf, a file and the function in it where that has another name. None of a node
-    that is part of another one's kernel, or moves nothing.
+    """One node of the model as loaded. ``reason`` says why the CPU runs it, or why it need not run. kernels: what is
+    launched for it: a file, and the function in it if that has another name. Empty for a node that is fused into
+    another one, or that moves no data.
     """
 
     subgraph: int
@@ -80,10 +79,10 @@ class NodeRow:
 
 @dataclass(frozen=True)
 class PartitionRow:
-    """One region on the device: its nodes, launches an invoke, arena size and arithmetic operations.
+    """One region on the device: its nodes, launches per invoke, arena size and arithmetic operations.
 
     Launches and operations within a loop count once. manner: whether it is one kernel or queued, and why. loops: how
-    each loop runs, in words. kernels: those of its nodes, each once.
+    each loop runs, as text. kernels: those of its nodes, without duplicates.
     """
 
     partition: int
@@ -100,7 +99,9 @@ class PartitionRow:
 
 @dataclass(frozen=True)
 class LaunchTime:
-    """How long a launch took on the device; when it was queued and begun, since the region's first one was queued."""
+    """How long a launch took on the device, and when it was queued and started, counted from when the region's
+    first launch was queued.
+    """
 
     duration_ms: float
     queued_ms: float = 0.0
@@ -127,7 +128,7 @@ class KernelRow:
 
 @dataclass
 class Counters:
-    """The cost of the last invoke, counted by the runner as it goes."""
+    """The cost of the last invoke, counted while it runs."""
 
     kernel_launches: int = 0
     host_syncs: int = 0
@@ -136,23 +137,23 @@ class Counters:
     invocation: int = field(default=-1, repr=False)
 
     def begin(self, invocation: int) -> None:
-        """Starts from zero if this is another invoke than the one last counted."""
+        """Start from zero if this is not the invoke that was counted last."""
         if invocation != self.invocation:
             self.clear()
             self.invocation = invocation
 
     def clear(self) -> None:
-        """Starts from zero."""
+        """Start from zero."""
         self.kernel_launches = self.host_syncs = self.bytes_to_device = self.bytes_to_host = 0
 
 
 @dataclass(frozen=True)
 class DelegationReport:
-    """Rows for every node and partition, and what the last invoke cost.
+    """Rows for every node and partition, and the cost of the last invoke.
 
     build_s: seconds spent building programs and packing weights. cache_hits: programs loaded from the binary cache.
-    failures: device failures that sent a region, or the whole model, back to the CPU. passed_over: devices that were
-    not used because they cannot be, with the reason. ``warnings`` sums up all that did not go as it was meant to.
+    failures: device failures that sent a region, or the whole model, back to the CPU. passed_over: devices that could
+    not be used, with the reason. ``warnings`` sums up everything that went wrong.
     """
 
     device: str
@@ -167,7 +168,7 @@ class DelegationReport:
 
     @classmethod
     def of(cls, interpreter: Any) -> Self:
-        """Return what CLDelegate made of an interpreter's model. Raises DelegateError for another delegate's report."""
+        """Return CLDelegate's report on an interpreter's model. Raises DelegateError for another delegate's report."""
         report = interpreter.delegation_report()
         if not isinstance(report, cls):
             raise DelegateError(f"expected a report of CLDelegate, got {type(report).__name__}")
@@ -175,7 +176,7 @@ class DelegationReport:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A line for every fault of a device, each of which makes the model slower than it should be."""
+        """One line for every device fault; each makes the model slower than it should be."""
         fallen = "no region runs on a device" if self.device == "none" else "{} fell back to the CPU"
         return (
             *(f"device passed over: {name}" for name in self.passed_over),
@@ -185,11 +186,11 @@ class DelegationReport:
 
     @property
     def claimed(self) -> int:
-        """Number of nodes that the device runs."""
+        """The number of nodes that the device runs."""
         return sum(row.claimed for row in self.nodes)
 
     def to_json(self) -> str:
-        """The whole report as a JSON object."""
+        """Return the whole report as a JSON object."""
         data = asdict(self) | {"warnings": self.warnings}
         data["counters"].pop("invocation")
         return json.dumps(data)
@@ -222,7 +223,7 @@ class DelegationReport:
         return out.getvalue()
 
     def _table(self) -> Table:
-        """Nodes counted by operator, place and reason."""
+        """Count nodes by operator, by where they run, and by reason."""
         rows = Counter((row.op, row.claimed, row.reason) for row in self.nodes)
         table = Table("operator", "nodes", "where", "reason")
         for (op, claimed, reason), count in sorted(rows.items(), key=lambda item: (-item[1], item[0])):
@@ -231,7 +232,7 @@ class DelegationReport:
 
 
 def log(report: DelegationReport) -> None:
-    """Log what was claimed, and for every other node why not."""
+    """Log which nodes were claimed, and for every other node why it was not."""
     claimed = f"{report.claimed} of {len(report.nodes)} nodes in {_regions(len(report.partitions))} on {report.device}"
     _LOG.info("%s, prepared in %.2f s, %d programs from the cache", claimed, report.build_s, report.cache_hits)
     for row in report.nodes:

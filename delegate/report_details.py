@@ -1,4 +1,4 @@
-"""What a delegation report tells of each node beyond its place: tensors and kernels."""
+"""Details of each node in a delegation report: tensors and kernels."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from litecl.interpreter.graph import ABSENT, Model, TensorSpec
 
 
 def kernel_name(kernel: str, entry: str) -> str:
-    """Return a kernel's file (a user's without its folder), and the function in it where that has another name."""
+    """Return a kernel's file (a user's without its folder), and the function in it if that has another name."""
     file = Path(kernel).name
     return file if file == entry else f"{file}:{entry}"
 
@@ -23,7 +23,7 @@ def with_details(
     """Return the rows with tensors and kernels.
 
     specs: of a model's tensors, as far as they are known. launched: for every launch the node (subgraph and position)
-    on whose behalf it runs, and its kernel.
+    that it belongs to, and its kernel.
     """
     kernels: dict[tuple[int, int], dict[str, None]] = {}
     for place, kernel in launched:

@@ -14,7 +14,7 @@ _OPEN_UP_TO = 60  # nodes: longer lists are folded
 
 
 def html(report: Any) -> str:  # a DelegationReport, whose module imports this one
-    """Return a report: a sentence, what went wrong, regions, what stays on the CPU and why, and every node."""
+    """Return a report as HTML: a summary, warnings, regions, nodes on the CPU with reasons, and every node."""
     cost = report.counters
     head = (
         f"{report.claimed} of {len(report.nodes)} nodes in {len(report.partitions)} regions on "

@@ -12,7 +12,7 @@ from typing import Any
 from litecl.delegate import disk
 from litecl.interpreter.errors import DelegateError
 
-_VERSION = 2  # of the file; goes up when fields or kernels change so that older figures mislead
+_VERSION = 2  # of the file; incremented when fields or kernels change so that older figures mislead
 _MOST = 1e15
 _MOST_COUNT, _MOST_ROWS = 1 << 20, 32
 _LEAST_SHARE = 1e-3
@@ -42,13 +42,14 @@ class TileShape:
 class Schedule:
     """How the work of a kernel is dealt out (``delegate/kit/schedule.py``); operations are those of its inner loop.
 
-    items_per_unit: work-items for each compute unit of a CPU, so that a unit that is held up can be helped out.
-    items_alone: work-items where there is one unit, which nobody can help.
+    items_per_unit: work-items for each compute unit of a CPU, so that other units can take over from one that is held
+    up. items_alone: work-items where there is a single unit.
     least, most: operations of a work-item: enough to be worth one of its own, and enough for it to take no more.
     group: work-items of a group of a GPU. wide: the most of them along the first dimension.
-    pieces: the most into which a long row is cut. near_bytes, far_bytes: memory that a work-item reads again and again,
-        so that it stays in the first-level and in the second-level cache.
-    tiles: what a work-item may hold in registers; none stands for those of the device's vector width.
+    pieces: the largest number of parts that a long row is split into. near_bytes, far_bytes: memory that a work-item
+    reads again and again,
+        so that it stays in the first-level and in the second-level cache. tiles: what a work-item may hold in
+        registers; empty means those for the device's vector width.
     """
 
     items_per_unit: int = 4
@@ -73,12 +74,13 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Tuning:
-    """The settings of a device; the defaults are good ones where nothing was measured.
+    """The settings of a device; the defaults serve where nothing was measured.
 
-    winograd_channels: from how many channels on (the fewer of those in and out) a 3x3 convolution is Winograd's.
+    winograd_channels: the number of channels (the smaller of input's and output's) from which a 3x3 convolution uses
+    Winograd's algorithm.
     small_flops: arithmetic operations of a model below which the single-threaded device is chosen instead of this one:
-        an invoke is over before a second thread has woken up.
-    schedules: how work is dealt out by kernels (the names of their files) where the defaults are not the best.
+        an invoke ends before a second thread has woken up. schedules: how work is dealt out, by kernel file, where the
+        defaults are not the best.
     """
 
     winograd_channels: float = 16
@@ -92,7 +94,7 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Timing:
-    """What a choice was made by: the best times of its candidates on one subject, in ms.
+    """The timings that decided a choice: the best times of its candidates on one subject, in ms.
 
     choice: a setting of Tuning, or a kernel and a field of its schedule, as in ``gemm.most``.
     """
@@ -111,24 +113,24 @@ class Measurement:
 
 
 def load(directory: Path | None, identity: Sequence[str]) -> Tuning:
-    """The tuning of a device, or the defaults where none was measured. identity: what tells it apart."""
+    """Return the tuning of a device, or the defaults if none was measured. identity: the texts that identify it."""
     found = measurement(directory, identity)
     return Tuning() if found is None else found.tuning
 
 
 def measurement(directory: Path | None, identity: Sequence[str]) -> Measurement | None:
-    """Return what was measured on a device; None where there is no file, or one that this version cannot use."""
+    """Return what was measured on a device; None if there is no file, or one that this version cannot use."""
     if directory is None:
         return None
     path = file_of(directory, identity)
     try:
         return _decoded(json.loads(path.read_bytes()))
-    except Exception:  # whatever a file holds that another program has written, or half of it
+    except Exception:  # the file may come from another program, or be incomplete
         return None
 
 
 def save(directory: Path, identity: Sequence[str], name: str, found: Measurement) -> None:
-    """Keeps a measurement in place of an earlier one. Of several processes that write, the last one wins.
+    """Keep a measurement in place of an earlier one. Of several processes that write, the last one wins.
 
     name: of the device, for people who open the file.
     """
@@ -137,7 +139,7 @@ def save(directory: Path, identity: Sequence[str], name: str, found: Measurement
 
 
 def file_of(directory: Path, identity: Sequence[str]) -> Path:
-    """The file of a device."""
+    """Return the file of a device."""
     return directory / f"{disk.key('tuning', identity)}.json"
 
 

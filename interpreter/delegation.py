@@ -83,4 +83,4 @@ class Delegate(Protocol):
     def apply(
         self, model: Model, specs: Sequence[Sequence[TensorSpec]], *, preserve_all_tensors: bool = False
     ) -> Delegation:
-        """Rewrites a model whose tensors are known as far as ``specs`` (a sequence a subgraph) tells."""
+        """Rewrite a model whose tensors are known as far as ``specs`` (a sequence a subgraph) tells."""

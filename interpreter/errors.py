@@ -73,7 +73,7 @@ FAULTS = (ArithmeticError, AssertionError, AttributeError, BufferError, LookupEr
 
 
 def fault(error: BaseException) -> "ModelError":
-    """The error to raise for one of ``FAULTS``, with the fault as its cause."""
+    """Return the error to raise for one of ``FAULTS``, with the fault as its cause."""
     what = "not enough memory" if isinstance(error, MemoryError) else f"{type(error).__name__}: {error}"
     return ModelError(f"the kernel fails on these inputs ({what})")
 

@@ -98,7 +98,7 @@ class Interpreter(Introspection, Lifetime):
     def resize_tensor_input(
         self, input_index: int, tensor_size: npt.ArrayLike, strict: bool = False, *, subgraph_index: int = 0
     ) -> None:
-        """Gives an input another shape; call ``allocate_tensors`` afterwards.
+        """Give an input another shape; call ``allocate_tensors`` afterwards.
 
         With ``strict`` only the dimensions that the signature leaves open (-1) may change.
         Raises ShapeError for a tensor that is no input, a negative dimension or, if strict, a fixed dimension.
@@ -154,13 +154,13 @@ class Interpreter(Introspection, Lifetime):
         self._in_place = {} if self._limits_apply else self._runs_in_place(executor)
 
     def reset_all_variables(self) -> None:
-        """Sets variable tensors (LSTM state) back to zeros."""
+        """Set variable tensors (LSTM state) back to zeros."""
         self._variables.reset()
 
     # Running
 
     def invoke(self) -> None:
-        """Runs the model on the inputs that were set. Raises ModelError where another thread is running it."""
+        """Run the model on the inputs that were set. Raises ModelError where another thread is running it."""
         self._invoke(0)
 
     def _invoke(self, subgraph: int) -> None:
@@ -183,7 +183,7 @@ class Interpreter(Introspection, Lifetime):
             self._busy = False
 
     def _call(self, subgraph: int) -> None:
-        """Runs a subgraph node by node."""
+        """Run a subgraph node by node."""
         if self._executor is None:
             raise ModelError("the model is not ready: call allocate_tensors() before invoke()")
         graph = self._model.subgraphs[subgraph]
@@ -214,7 +214,7 @@ class Interpreter(Introspection, Lifetime):
     # Tensors
 
     def set_tensor(self, tensor_index: int, value: npt.ArrayLike, *, subgraph_index: int = 0) -> None:
-        """Copies a value into an input or a variable tensor. Raises ShapeError unless shape and type fit exactly."""
+        """Copy a value into an input or a variable tensor. Raises ShapeError unless shape and type fit exactly."""
         if self._executor is None:
             raise ModelError("the model is not ready: call allocate_tensors() before set_tensor()")
         spec = self._spec(tensor_index, subgraph_index)
@@ -229,11 +229,11 @@ class Interpreter(Introspection, Lifetime):
             raise ModelError(f"set_tensor: tensor {tensor_index} ({spec.name!r}) is neither an input nor a variable")
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Array:
-        """A copy of a tensor's value: outputs, inputs, constants, variables and, if preserved, intermediates."""
+        """Return a copy of a tensor's value: outputs, inputs, constants, variables and, if preserved, intermediates."""
         return np.array(self._value(tensor_index, subgraph_index))
 
     def tensor(self, tensor_index: int, *, subgraph_index: int = 0) -> Callable[[], Array]:
-        """A function that returns the tensor's current value without a copy; write into an input through it."""
+        """Return a function that returns the tensor's current value without a copy; write into an input through it."""
         return lambda: self._value(tensor_index, subgraph_index)
 
     def _value(self, tensor: int, subgraph: int) -> Array:
@@ -261,7 +261,7 @@ class Interpreter(Introspection, Lifetime):
         return self._specs[subgraph][tensor]
 
     def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
-        """A callable that takes a signature's inputs by name and returns its outputs by name."""
+        """Return a callable that takes a signature's inputs by name and returns its outputs by name."""
         return SignatureRunner(self, only_key(self._model) if signature_key is None else signature_key)
 
     # Preparation

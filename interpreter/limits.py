@@ -21,7 +21,7 @@ from litecl.interpreter.graph import Array, TensorSpec
 
 
 def _memory_bytes() -> int:
-    """The machine's physical memory; all that can be counted where the system does not tell."""
+    """Return the machine's physical memory; all that can be counted where the system does not tell."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -60,7 +60,7 @@ class Budget:
         _ACTIVE.reset(self._token)
 
     def start_clock(self) -> None:
-        """Starts the time of a call, or starts it again."""
+        """Start the time of a call, or starts it again."""
         self._until = math.inf if self.time_s is None else time.monotonic() + self.time_s
 
     def reset(self) -> None:
@@ -69,12 +69,12 @@ class Budget:
         self._held.clear()
 
     def tick(self) -> None:
-        """Raises LimitError once the call has taken longer than it may."""
+        """Raise LimitError once the call has taken longer than it may."""
         if time.monotonic() > self._until:
             raise LimitError(f"the call takes longer than {self.time_s:g} s (time_limit)")
 
     def require(self, size_bytes: int) -> None:
-        """Raises LimitError where so much more than what is alive is over the limit."""
+        """Raise LimitError where so much more than what is alive is over the limit."""
         if self.memory_bytes is not None and self.live_bytes + size_bytes > self.memory_bytes:
             raise LimitError(
                 f"needs {size_bytes} bytes besides {self.live_bytes} that are alive, expected at most "
@@ -94,7 +94,7 @@ class Budget:
         self.live_bytes += 0 if count else owner.nbytes
 
     def drop(self, array: Array) -> None:
-        """Takes back one ``hold``."""
+        """Take back one ``hold``."""
         owner = _owner(array)
         count = self._held.get(id(owner), (owner, 0))[1]
         if count > 1:
@@ -105,7 +105,7 @@ class Budget:
 
 
 def budget(memory_limit: int | None, time_limit: float | None) -> Budget | None:
-    """A budget for limits that a user gives; None without any. Raises ModelError unless they are more than 0."""
+    """Return a budget for limits that a user gives; None without any. Raises ModelError unless they are more than 0."""
     for name, limit in (("memory_limit", memory_limit), ("time_limit", time_limit)):
         if limit is not None and not limit > 0:
             raise ModelError(f"{name}: expected more than 0, got {limit}")
@@ -134,14 +134,14 @@ class CountedValues(dict[int, Array]):
         super().__setitem__(tensor, value)
 
     def pop(self, tensor: int, default: object = None) -> object:  # type: ignore[override]
-        """Removes a value, which counts no longer."""
+        """Remove a value, which counts no longer."""
         value = super().pop(tensor, None)
         if value is not None:
             self._budget.drop(value)
         return default if value is None else value
 
     def clear(self) -> None:
-        """Removes all values."""
+        """Remove all values."""
         for value in self.values():
             self._budget.drop(value)
         super().clear()
@@ -151,12 +151,12 @@ _ACTIVE: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 
 def active() -> Budget | None:
-    """The budget of the call that runs in this thread."""
+    """Return the budget of the call that runs in this thread."""
     return _ACTIVE.get()
 
 
 def tick() -> None:
-    """Raises LimitError once the running call has taken longer than it may: for loops that may be long."""
+    """Raise LimitError once the running call has taken longer than it may: for loops that may be long."""
     budget = _ACTIVE.get()
     if budget is not None:
         budget.tick()
@@ -200,7 +200,7 @@ def temporary(what: str, shape: Sequence[int], itemsize: int) -> None:
 
 
 def check(spec: TensorSpec) -> None:
-    """Raises an error for a tensor of known shape that is over the limit: LimitError, ModelError without a budget."""
+    """Raise an error for a tensor of known shape that is over the limit: LimitError, ModelError without a budget."""
     if spec.shape is None:
         return
     size_bytes = math.prod(spec.shape) * spec.dtype.itemsize

@@ -64,7 +64,7 @@ class Context(Protocol):
     """The services of the executor to a running operator: what it may ask for besides its inputs."""
 
     def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
-        """Runs a subgraph on arrays, which are passed by reference, and returns its outputs."""
+        """Run a subgraph on arrays, which are passed by reference, and return its outputs."""
 
     @property
     def resources(self) -> dict[str, Any]:

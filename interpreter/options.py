@@ -19,7 +19,7 @@ class CustomOptions:
     data: bytes = b""
 
     def fields(self) -> dict[str, Any]:
-        """The entries of a FlexBuffers map. Raises ModelError where the bytes hold something else."""
+        """Return the entries of a FlexBuffers map. Raises ModelError where the bytes hold something else."""
         return flexbuffer_map(self.data)
 
 
@@ -33,7 +33,7 @@ class RawOptions:
 
 @cache
 def unknown_op(name: str, custom: bool) -> Op:
-    """A record for an operator that litecl does not have: it can be read, shown and written, not run."""
+    """Return a record for an operator that litecl does not have: it can be read, shown and written, not run."""
 
     def refuse() -> UnsupportedOp:
         hint = "; pass it by Interpreter(custom_ops=...)" if custom else ""

@@ -40,7 +40,7 @@ class TensorType(IntEnum):
 
     @classmethod
     def of(cls, dtype: npt.DTypeLike) -> "TensorType":
-        """The tensor type that a numpy type is written as. Raises KeyError for a type that TFLite has not."""
+        """Return the tensor type that a numpy type is written as. Raises KeyError for a type that TFLite has not."""
         return _TYPES[np.dtype(dtype)]
 
 

@@ -54,7 +54,7 @@ class SignatureRunner:
         self._outputs = dict(sorted(self._signature.outputs.items())).items()
 
     def __call__(self, **inputs: npt.ArrayLike) -> dict[str, Array]:
-        """Runs the signature. Raises ModelError for missing or unknown names, ShapeError for a wrong type."""
+        """Run the signature. Raises ModelError for missing or unknown names, ShapeError for a wrong type."""
         signature, interpreter = self._signature, self._interpreter
         if inputs.keys() != signature.inputs.keys():
             raise ModelError(

@@ -1,1 +1,1 @@
-"""The OpenCL C kernels, one ``.cl`` file a kernel family, and ``common.h``, the prelude that every one includes."""
+"""The OpenCL C kernels, one ``.cl`` file per kernel family, and ``common.h``, the prelude that all of them include."""

@@ -1,4 +1,5 @@
-// The two ends of a step of the basic LSTM cell. Between them comes the product of joined and the gates' weights.
+// The first and the last part of a step of the basic LSTM cell; between them runs the product of joined and the
+// weights.
 // A work-item takes per_item of the n rows of the batch.
 #include "common.h"
 
@@ -15,7 +16,7 @@ KERNEL void join_inputs(ITEM __global const float *restrict x, __global const fl
 }
 
 // gates[b] holds the sums of the input, cell, forget and output gate. New states are written twice: as outputs, and as
-// the values that the variables have next time.
+// the variables' new values.
 KERNEL void finish_step(ITEM __global const float *restrict gates, __global const float *restrict c,
                           __global float *restrict h_out, __global float *restrict c_out,
                           __global float *restrict h_next, __global float *restrict c_next, const int n,

@@ -1,8 +1,8 @@
 // A function of two arrays that broadcast against each other: c[i] = FINISH(OP(a[i'], b[i"])).
-// The arrays are walked in rows, in which each of them either advances or repeats one element (a_step, b_step: 1 or 0).
+// The loops go row by row; within a row each array advances or repeats one element (a_step, b_step: 1 or 0).
 // A work-item takes per_item consecutive elements of c.
-// walk: rank, dims[rank], strides of a[rank], strides of b[rank].
-// Macros: T, the type of a and b; R, the type of c; OP, one of the functions below; FINISH, what becomes of its result:
+// nest: rank, dims[rank], strides of a[rank], strides of b[rank].
+// Macros: T, the type of a and b; R, the type of c; OP, one of the functions below; FINISH, applied to its result:
 // ACTIVATE (float, by ACTIVATION), BOUND (clamp to [low, high]) or TRUTH (0 or 1); FLOATING, if T is float.
 #include "common.h"
 
@@ -36,7 +36,7 @@ typedef Rv Rv_u __attribute__((aligned(sizeof(R))));
 #define FLOOR_MOD_INT(a, b) floor_mod_int(a, b)
 
 #ifdef FLOATING
-// The quotient may round up to a whole number that the exact one does not reach: then the remainder's sign tells.
+// The quotient may round up to a whole number that the exact one does not reach: the remainder's sign shows that.
 inline floatv floor_div(floatv a, floatv b) {
     const floatv quotient = floor(a / b);
     return (a - quotient * b) * b < 0.0f ? quotient - 1.0f : quotient;
@@ -74,26 +74,26 @@ inline Tv floor_div_int(Tv a, Tv b) { return div_int(a - floor_mod_int(a, b), b)
         z[i] = LANE0(FINISH(OP(p, q)));                        \
     }
 
-KERNEL void binary(ITEM __global const T *a, __global const T *b, __global R *c, __global const int *walk, int n,
+KERNEL void binary(ITEM __global const T *a, __global const T *b, __global R *c, __global const int *nest, int n,
                    int per_item, int row, int a_step, int b_step, T low, T high) {
     SHARE(n, per_item);
     if (start >= end) return;
-    if (n == 1) {  // a loop's counter, its condition: not worth a walk
+    if (n == 1) {  // a loop's counter or condition, for which the loops are not worth it
         const Tv p = a[0], q = b[0];
         c[0] = LANE0(FINISH(OP(p, q)));
         return;
     }
     int index[MOST_DIMS], offsets[2];
-    const int line = row < n ? start / row : 0;  // one row needs no division
+    const int line = row < n ? start / row : 0;  // a single row needs no division
     int column = start - line * row;
-    walk_from(walk, 2, line, index, offsets);
+    seek_row(nest, 2, line, index, offsets);
     for (int at = start, count; at < end; at += count) {
         __global const T *x = a + offsets[0] + a_step * column;
         __global const T *y = b + offsets[1] + b_step * column;
         __global R *z = c + at;
         count = MIN(row - column, end - at);
         column = 0;
-        walk_on(walk, 2, index, offsets);
+        next_row(nest, 2, index, offsets);
         int i = 0;
         if (a_step && b_step) {
             ROW(*(__global const Tv_u *)(x + i), *(__global const Tv_u *)(y + i), x[i], y[i])

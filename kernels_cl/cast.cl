@@ -1,7 +1,7 @@
-// Elements turned into another type by value.
+// Elements converted to another type.
 // A work-item takes per_item elements.
 // Macros: T, R: the types of x and y. OP: CONVERT_TO (C's conversion), TRUTH (is it not zero?) or SATURATE (float to
-// integer: truncated, kept within [least, most], NaN to most; limit is most + 1, which a float holds exactly).
+// integer: truncated, kept within [least, most], NaN to most; limit is most + 1, which is exact as a float).
 #include "common.h"
 
 #define CONVERT_TO(x) ((R)(x))

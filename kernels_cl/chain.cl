@@ -1,8 +1,8 @@
 // Element-wise operators one after another: y = .. step2(step1(x, a), b) .., where the operands broadcast to x's shape.
-// All arrays are walked together, in rows (delegate/kit/strided.py), of which each array steps through its elements or
-// repeats one. A block of a row goes through all of the steps before the next one does: it stays in the first-level
+// The loops over all arrays go row by row (delegate/kit/strided.py); within a row an array advances or repeats one
+// element. A block of a row goes through all steps before the next block does, so that it stays in the first-level
 // cache. A work-item takes per_item consecutive elements.
-// paces: how far each array goes on within a row. steps: `count` of them. walk: rank, dims[rank], strides[rank] of x, of
+// paces: each array's stride within a row. steps: `count` of them. nest: rank, dims[rank], strides[rank] of x, of
 // a, b, c and d, and of y.
 #include "tile.h"
 #include <ChainArray>
@@ -63,13 +63,13 @@ OUT_OF_LINE WIDE void take_step(const int code, __global const float *x, __globa
 
 KERNEL void chain(ITEM __global const float *x, __global const float *a, __global const float *b,
                   __global const float *c, __global const float *d, __global float *y, __global const int *paces,
-                  __global const ChainStep *steps, __global const int *walk, int n, int per_item, int row, int count) {
+                  __global const ChainStep *steps, __global const int *nest, int n, int per_item, int row, int count) {
     SHARE(n, per_item);
     __global const float *const arrays[CHAIN_ARRAYS - 1] = {x, a, b, c, d};
     int index[MOST_DIMS], offsets[CHAIN_ARRAYS];
-    const int line = row < n ? start / row : 0;  // one row needs no division
+    const int line = row < n ? start / row : 0;  // a single row needs no division
     int column = start - line * row;
-    walk_from(walk, CHAIN_ARRAYS, line, index, offsets);
+    seek_row(nest, CHAIN_ARRAYS, line, index, offsets);
     for (int at = start, size; at < end; at += size) {
         size = MIN(MIN(row - column, end - at), BLOCK);
         __global float *to = y + offsets[CHAIN_ARRAY_Y] + column;
@@ -84,7 +84,7 @@ KERNEL void chain(ITEM __global const float *x, __global const float *a, __globa
         column += size;
         if (column == row) {
             column = 0;
-            walk_on(walk, CHAIN_ARRAYS, index, offsets);
+            next_row(nest, CHAIN_ARRAYS, index, offsets);
         }
     }
 }

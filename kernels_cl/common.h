@@ -2,7 +2,7 @@
 //
 // Some OpenCL runtimes for CPUs call their builtins instead of inlining them, and spill every vector register around
 // each call. So what a hot loop needs is written out here: x * w + c contracts to one fused multiply-add, ternaries
-// stand for min, max and clamp, and the elementary functions are polynomials on whole vectors.
+// replace min, max and clamp, and the elementary functions are polynomials on whole vectors.
 //
 // Macro: VW, floats in a vector: 16 with AVX-512, 8 with AVX2, 4 or 1 elsewhere. For every function f_v of vectors
 // there is a scalar f_s, which takes the first lane of f_v.
@@ -13,13 +13,13 @@
 
 #pragma OPENCL FP_CONTRACT ON
 
-// A kernel is written KERNEL void name(ITEM arguments...) and asks ITEM_INDEX(d) for its index in dimension d. It is
-// built in several ways: as a __kernel that is launched, or, with LITECL_REGION, as a function that the kernel of a whole
-// region calls for one work-item after another (region.cl); then its index comes as an argument. With LITECL_GUARDED it
-// is a function that a __kernel calls if a flag says so (delegate/plan/region_program.py).
+// A kernel is written KERNEL void name(ITEM arguments...) and gets its index in dimension d from ITEM_INDEX(d). It is
+// built in several ways: as a __kernel that is launched, or, with LITECL_REGION, as a function that the kernel of a
+// whole region calls for one work-item after another (region.cl), with the index as an argument. With LITECL_GUARDED it
+// is a function that a __kernel calls if a flag is set (delegate/plan/region_program.py).
 //
-// On a CPU a work-item is a group of its own. A runtime for CPUs may compile a kernel several times over, once for each
-// way of launching it: what it calls out of line is compiled once.
+// On a CPU a work-item is a group of its own. A runtime for CPUs may compile a kernel several times, once for each way
+// of launching it, but functions that are not inlined only once.
 #ifdef LITECL_CPU
 #define OUT_OF_LINE __attribute__((noinline)) static
 #define LOCAL_ITEM 0
@@ -30,7 +30,7 @@
 #define LOCAL_ITEMS get_local_size(0)
 #endif
 
-// Without it LLVM cuts 512-bit vectors in two for the processors on which it prefers 256 bits.
+// Without it LLVM splits 512-bit vectors for processors on which it prefers 256 bits.
 #ifdef __AVX512F__
 #define WIDE __attribute__((min_vector_width(512)))
 #else
@@ -42,7 +42,7 @@
 #define ITEM const int item_0, const int item_1, const int item_2,
 #define ITEM_INDEX(d) item_##d
 #undef inline  // some drivers define it
-#define inline static __inline__  // what C99 calls inline is gone once files are linked
+#define inline static __inline__  // C99's inline functions are lost when files are linked
 #include "region.h"
 #else
 #if defined(LITECL_GUARDED)
@@ -111,16 +111,16 @@ typedef intv intv_u __attribute__((aligned(4)));
 #define LOAD(p) (*(__global const floatv_u *)(p))
 #define STORE(p, x) (*(__global floatv_u *)(p) = (x))
 
-// A work-item's share of n items that are dealt out in runs of per_item: [start, end).
+// A work-item's share of n items dealt out in runs of per_item: [start, end).
 #define SHARE(n, per_item)                        \
     const int start = ITEM_INDEX(0) * (per_item); \
     const int end = MIN(start + (per_item), (n))
 
-// Several arrays walked together, row by row (delegate/kit/strided.py). table: rank, dims[rank], then the strides[rank] of
-// each array. index, offsets: where a walk is, and the offset of each array's row there.
+// Loops over several arrays together, row by row (delegate/kit/strided.py). table: rank, dims[rank], then the
+// strides[rank] of each array. index, offsets: the current row, and its offset in each array.
 #define MOST_DIMS 16
 
-inline void walk_from(__global const int *table, int arrays, int line, int *index, int *offsets) {
+inline void seek_row(__global const int *table, int arrays, int line, int *index, int *offsets) {
     const int rank = table[0];
     for (int a = 0; a < arrays; ++a) offsets[a] = 0;
     for (int d = rank; d > 0; --d) {
@@ -131,7 +131,7 @@ inline void walk_from(__global const int *table, int arrays, int line, int *inde
     }
 }
 
-inline void walk_on(__global const int *table, int arrays, int *index, int *offsets) {
+inline void next_row(__global const int *table, int arrays, int *index, int *offsets) {
     const int rank = table[0];
     for (int d = rank; d > 0; --d) {
         const bool again = ++index[d - 1] == table[d];
@@ -142,7 +142,7 @@ inline void walk_on(__global const int *table, int arrays, int *index, int *offs
     }
 }
 
-// A window's lines and places in all images (delegate/matmul/geometry.py).
+// A window's lines and positions in all images (delegate/matmul/geometry.py).
 #define LINES_OF(g) ((g)->images * (g)->out_height)
 #define PLACES_OF(g) (LINES_OF(g) * (g)->out_width)
 
@@ -151,15 +151,15 @@ inline void walk_on(__global const int *table, int arrays, int *index, int *offs
 #define ADD(a, b) ((a) + (b))
 #define MULTIPLY(a, b) ((a) * (b))
 
-// The lanes of x, a vector of type, combined by OP, half with half.
+// The lanes of x, a vector of type, reduced by OP, one half with the other.
 #define FOLD(type, x, OP, result) JOIN(FOLD_, VW)(type, x, OP, result)
 #define FOLD_16(type, x, OP, result) { const JOIN(type, 8) by8_ = OP((x).lo, (x).hi); FOLD_8(type, by8_, OP, result) }
 #define FOLD_8(type, x, OP, result) { const JOIN(type, 4) by4_ = OP((x).lo, (x).hi); FOLD_4(type, by4_, OP, result) }
 #define FOLD_4(type, x, OP, result) { const JOIN(type, 2) by2_ = OP((x).lo, (x).hi); result = OP(by2_.s0, by2_.s1); }
 #define FOLD_1(type, x, OP, result) result = (x);
 
-// A vector at the end of a row, or before it: the first count lanes from p, others rest. room is the number of elements
-// at p that there are to read, which may be more.
+// A vector at the end of a row, or before it: the first count lanes from p, the others `rest`. room is the number of
+// elements that may be read at p, count or more.
 inline floatv load_part(__global const float *p, int count, int room, float rest) {
     floatv x = rest;
     if (room >= VW) return LANES < (intv)count ? LOAD(p) : x;
@@ -167,8 +167,8 @@ inline floatv load_part(__global const float *p, int count, int room, float rest
     return x;
 }
 
-// The first count lanes to p. room is the number of elements at p that the work-item has still to write: where there
-// are enough, a whole vector is stored.
+// The first count lanes to p. room is the number of elements at p that the work-item has yet to write: if there are
+// enough, a whole vector is stored.
 inline void store_part(__global float *p, floatv x, int count, int room) {
     if (room >= VW) {
         STORE(p, x);
@@ -224,7 +224,7 @@ inline floatv exp_tail_v(floatv r) {
 }
 
 // e^x: subnormal results, 0 and infinity included. 2^n is applied in two halves, each of which is a normal number.
-// What vanishes is not computed: a product that underflows can cost 100 times one that does not.
+// Results that vanish are not computed: a product that underflows can cost 100 times as much as one that does not.
 inline floatv exp_v(floatv x) {
     const intv vanishes = x < -104.0f;
     intv n;
@@ -336,8 +336,8 @@ inline float sigmoid_s(float x) { return LANE0(sigmoid_v((floatv)(x))); }
 inline float tanh_s(float x) { return LANE0(tanh_v((floatv)(x))); }
 inline float erf_s(float x) { return LANE0(erf_v((floatv)(x))); }
 
-// What a kernel applies to its result before it stores it: one of these, chosen by -D ACTIVATION=ACTIVATION_<name>.
-// low and high are run-time floats: the bounds of CLAMP, the slope of LEAKY_RELU (in low), of no account elsewhere.
+// What a kernel applies to its result before storing it: one of these, chosen by -D ACTIVATION=ACTIVATION_<name>. low
+// and high are run-time floats: the bounds of CLAMP, or the slope of LEAKY_RELU (in low); otherwise unused.
 #define ACTIVATION_CLAMP(x, low, high) clamp_v(x, low, high)
 #define ACTIVATION_TANH(x, low, high) tanh_v(x)
 #define ACTIVATION_LOGISTIC(x, low, high) sigmoid_v(x)

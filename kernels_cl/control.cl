@@ -1,4 +1,5 @@
-// What decides, on the device, whether queued launches do anything (delegate/opencl/queued.py). Each has one work-item.
+// Kernels that decide on the device whether queued launches do anything (delegate/opencl/queued.py). Each has one
+// work-item.
 // flags: those of a loop, or of a branch, are together. parent: the flag that guards all this, -1 for none.
 #include "common.h"
 #include <BranchFlag>

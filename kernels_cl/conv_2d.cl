@@ -1,17 +1,17 @@
-// 2-D convolutions as matrix products whose rows are gathered on the way: out = activation(conv(x) + bias + residual).
+// 2-D convolutions as matrix products whose rows are gathered on the fly: out = activation(conv(x) + bias + residual).
 // x is [images, height, width, channels]; weights are packed in panels, [groups][columns / PANEL][kernel_height *
 // kernel_width * group_channels][PANEL]; bias is [groups][columns padded to whole panels]; zeros holds kernel_width *
-// group_channels zeros, which stand for pixels outside the image.
-// The window's places are a grid of pixels in out (and in a residual), every step-th from first on: all of them for a
-// convolution, one phase of a transposed convolution.
+// group_channels zeros, which represent pixels outside the image.
+// The window's positions correspond to a grid of pixels in out (and in a residual), every step-th from first on: all
+// pixels for a convolution, one phase of a transposed convolution.
 // A work-item takes item_rows pixels x item_columns columns of one group, tile by tile.
-// Macros: MR, NV, PANEL, HALF_WEIGHTS; ROW_STEP, where there are few channels: how far apart pixels that are neighbours
-// in the output lie in the input, in elements; ACTIVATION (common.h), whose arguments are low and high.
+// Macros: MR, NV, PANEL, HALF_WEIGHTS; ROW_STEP, if there are few channels: elements of the input between adjacent
+// output pixels; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
 #include <Convolution>
 
-// Adds up all taps of a tile's pixels. at[r] is the offset of pixel r's first tap, (top[r], left[r]) its place, which
-// may be outside the image.
+// Adds up all taps of a tile's pixels. at[r] is the offset of pixel r's first tap, (top[r], left[r]) its position,
+// which may be outside the image.
 INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x, __global const Weight *weights,
                           __global const float *restrict zeros, __global const Geometry *restrict g, const int at[MR],
                           const int top[MR], const int left[MR], Ahead *ahead) {
@@ -20,7 +20,7 @@ INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x,
         leftmost = MIN(leftmost, left[r]);
         rightmost = MAX(rightmost, left[r]);
     }
-    // The taps of one row lie side by side in memory: they are one longer tap where none is outside.
+    // The taps of one row are adjacent in memory: they form one longer tap if none is outside.
     const int merged = g->dilation_x == 1 && g->group_channels == g->channels && leftmost >= 0 &&
                        rightmost + g->kernel_width <= g->width;
     const int taps = merged ? 1 : g->kernel_width;
@@ -42,8 +42,8 @@ INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x,
 }
 
 #ifdef ROW_STEP
-// Adds up all taps of a tile whose pixels are neighbours in one row, of which none has a tap left or right of the
-// image: one address serves them all. x is at the first pixel's first tap, in row `top`.
+// Adds up all taps of a tile whose pixels are adjacent in one row, and none has a tap left or right of the image: one
+// address serves them all. x is at the first pixel's first tap, in row `top`.
 INLINE void multiply_neighbours(floatv tile[MR][NV], __global const float *restrict x,
                                 __global const Weight *restrict weights, __global const Geometry *restrict g,
                                 const int top) {
@@ -61,7 +61,7 @@ INLINE void multiply_neighbours(floatv tile[MR][NV], __global const float *restr
     }
 }
 
-// conv_tile for such a tile; false where it is none.
+// conv_tile for such a tile; false if it is another.
 INLINE int conv_neighbours(__global const float *restrict x, __global const Weight *restrict weights,
                            __global const float *restrict bias, __global const float *restrict residual,
                            __global float *restrict out, __global const Convolution *restrict c, const int m0,

@@ -1,6 +1,6 @@
-// Elements from one place to another: y[j] = x[i], where both are walked in rows (see delegate/kit/strided.py).
-// A work-item takes per_item consecutive elements, counted in the order of the walk.
-// walk: rank, dims[rank], strides of x[rank], strides of y[rank]; row, x_step, y_step: a row's length and steps.
+// Strided copies: y[j] = x[i], row by row (see delegate/kit/strided.py).
+// A work-item takes per_item consecutive elements, counted in the order of the loops.
+// nest: rank, dims[rank], strides of x[rank], strides of y[rank]; row, x_step, y_step: a row's length and steps.
 // Macros: T, an integer type of the elements' size; I, the type of positions that are read on the device.
 #include "common.h"
 #include <Place>
@@ -19,23 +19,23 @@ inline void copy_row(__global const T *x, int x_step, __global T *y, int y_step,
     for (; i < count; ++i) y[i * y_step] = x[i * x_step];
 }
 
-inline void copy_rows(__global const T *x, __global T *y, __global const int *walk, int start, int end, int row,
+inline void copy_rows(__global const T *x, __global T *y, __global const int *nest, int start, int end, int row,
                       int x_step, int y_step) {
     int index[MOST_DIMS], offsets[2];
     int column = start % row;
-    walk_from(walk, 2, start / row, index, offsets);
+    seek_row(nest, 2, start / row, index, offsets);
     for (int at = start, count; at < end; at += count) {
         count = MIN(row - column, end - at);
         copy_row(x + offsets[0] + column * x_step, x_step, y + offsets[1] + column * y_step, y_step, count);
         column = 0;
-        walk_on(walk, 2, index, offsets);
+        next_row(nest, 2, index, offsets);
     }
 }
 
-KERNEL void copy(ITEM __global const T *x, __global T *y, __global const int *walk, int n, int per_item, int row,
+KERNEL void copy(ITEM __global const T *x, __global T *y, __global const int *nest, int n, int per_item, int row,
                  int x_step, int y_step, int x_offset, int y_offset) {
     SHARE(n, per_item);
-    copy_rows(x + x_offset, y + y_offset, walk, start, end, row, x_step, y_step);
+    copy_rows(x + x_offset, y + y_offset, nest, start, end, row, x_step, y_step);
 }
 
 KERNEL void fill(ITEM __global T *y, __global const T *value, int n, int per_item) {
@@ -44,7 +44,7 @@ KERNEL void fill(ITEM __global T *y, __global const T *value, int n, int per_ite
 }
 
 #ifdef I
-// Where a box lies that is given by positions in a tensor, in `count` of its dimensions.
+// The offset of a box whose position in `count` dimensions is given by a tensor.
 inline int box_offset(__global const I *positions, __global const Place *places, int count) {
     int offset = 0;
     for (int i = 0; i < count; ++i) {
@@ -56,19 +56,19 @@ inline int box_offset(__global const I *positions, __global const Place *places,
     return offset;
 }
 
-KERNEL void copy_from_box(ITEM __global const T *x, __global T *y, __global const int *walk, int n, int per_item,
+KERNEL void copy_from_box(ITEM __global const T *x, __global T *y, __global const int *nest, int n, int per_item,
                           int row, int x_step, int y_step, int x_offset, int y_offset, __global const I *positions,
                           __global const Place *places, int count) {
     SHARE(n, per_item);
     x_offset += box_offset(positions, places, count);
-    copy_rows(x + x_offset, y + y_offset, walk, start, end, row, x_step, y_step);
+    copy_rows(x + x_offset, y + y_offset, nest, start, end, row, x_step, y_step);
 }
 
-KERNEL void copy_to_box(ITEM __global const T *x, __global T *y, __global const int *walk, int n, int per_item, int row,
+KERNEL void copy_to_box(ITEM __global const T *x, __global T *y, __global const int *nest, int n, int per_item, int row,
                         int x_step, int y_step, int x_offset, int y_offset, __global const I *positions,
                         __global const Place *places, int count) {
     SHARE(n, per_item);
     y_offset += box_offset(positions, places, count);
-    copy_rows(x + x_offset, y + y_offset, walk, start, end, row, x_step, y_step);
+    copy_rows(x + x_offset, y + y_offset, nest, start, end, row, x_step, y_step);
 }
 #endif

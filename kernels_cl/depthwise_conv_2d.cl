@@ -4,8 +4,8 @@
 // A work-item takes item_rows rows x item_pixels columns of the output x item_channels channels of the input, in pieces
 // of PIXELS x VW. The last columns and channels are taken together with some before them, so that pieces are whole.
 // Macros: PIXELS; KERNEL_WIDTH and STRIDE_X where they are known and taps are dense: then every pixel is loaded once
-// for all the taps that meet it; WIDTH (tile.h), where there are fewer channels than VW; ACTIVATION (common.h),
-// whose arguments are low and high.
+// for all taps that read it; WIDTH (tile.h), where there are fewer channels than VW; ACTIVATION (common.h), whose
+// arguments are low and high.
 #include "tile.h"
 #include <Depthwise>
 
@@ -13,7 +13,7 @@
 #define PIXEL(i) \
     (guarded && (uint)(left + (i)) >= (uint)g->width ? (floatv)(0.0f) : LOAD(x + (i) * g->channels))
 
-// sums[t] += the taps of one kernel row for PIXELS pixels side by side.
+// sums[t] += the taps of one kernel row for PIXELS adjacent pixels.
 INLINE void add_row(floatv sums[PIXELS], __global const float *restrict x, __global const float *restrict weights,
                     __global const Geometry *restrict g, const int left, const int guarded) {
 #ifdef KERNEL_WIDTH

@@ -1,5 +1,5 @@
-// GATHER, EMBEDDING_LOOKUP and GATHER_ND: rows of inner elements, by index. An index that is out of range is moved to
-// the nearest that is not, so that nothing outside of x is read.
+// GATHER, EMBEDDING_LOOKUP and GATHER_ND: rows of inner elements, by index. An index that is out of range is clamped,
+// so that nothing outside of x is read.
 // A work-item takes per_item whole rows of y.
 // Macros: T, an integer type of the elements' size; I, the type of the indices.
 #include "common.h"

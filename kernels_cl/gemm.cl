@@ -2,7 +2,7 @@
 // x and out are row-major, rows of out (and of a residual) out_step apart; weights are packed in panels (tile.h), bias
 // is padded to whole panels.
 // A work-item takes item_rows x item_columns of one product, tile by tile.
-// begins: where every product's operands begin. residual is read only if has_residual.
+// begins: the offsets of every product's operands. residual is read only if has_residual.
 // Macros: MR, NV, PANEL, HALF_WEIGHTS; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
 #include <Begin>

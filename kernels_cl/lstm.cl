@@ -1,14 +1,13 @@
-// An LSTM cell's walk along time. What the gates get from the input, and their biases, are computed beforehand for all
-// steps (a matrix product), so that a step is left with the recurrent product, the gates and the projection:
-//   z = of_input[t] + recurrent h; c = sigmoid(z_f) c + sigmoid(z_i) act(z_c); h = sigmoid(z_o) act(c), projected
-// With CIFG the input gate is absent: sigmoid(z_i) is 1 - sigmoid(z_f).
-// Units lie in blocks of VW: of_input is [rows][blocks][NV gates][VW], recurrent [blocks][outputs][NV gates][VW],
-// peephole [3][blocks][VW], norm and norm_bias [NV gates][blocks][VW].
-// projection is [outputs / VW][units][VW], projection_bias [outputs / VW][VW]; padding is zeros.
-// scratch is [batch][blocks][VW], the cells' output before the projection.
-// A work-group walks MR rows of the batch, and its work-items share the blocks: on a CPU one work-item does it all.
+// An LSTM cell over all time steps. The input's part of the gates, and their biases, are computed beforehand for all
+// steps (a matrix product), so that a step consists of the recurrent product, the gates and the projection:   z =
+// of_input[t] + recurrent h; c = sigmoid(z_f) c + sigmoid(z_i) act(z_c); h = sigmoid(z_o) act(c), projected With CIFG
+// the input gate is absent: sigmoid(z_i) is 1 - sigmoid(z_f). Units are arranged in blocks of VW: of_input is
+// [rows][blocks][NV gates][VW], recurrent [blocks][outputs][NV gates][VW], peephole [3][blocks][VW], norm and norm_bias
+// [NV gates][blocks][VW]. projection is [outputs / VW][units][VW], projection_bias [outputs / VW][VW]; padding is
+// zeros. scratch is [batch][blocks][VW], the cells' output before the projection.
+// A work-group computes MR batch entries, and its work-items share the blocks: on a CPU one work-item does it all.
 // Macros: MR, NV (the number of gates), PANEL = NV * VW, HALF_WEIGHTS (of recurrent); CIFG, PEEPHOLE, PROJECTION,
-// LAYER_NORM where there is one; ACTIVATION (common.h) of the cell gate and the cell state, whose arguments are low and
+// LAYER_NORM if there is one; ACTIVATION (common.h) of the cell gate and the cell state, whose arguments are low and
 // high.
 #include "tile.h"
 #include <Gate>
@@ -21,7 +20,7 @@
 #define ALL_ITEMS_DONE barrier(CLK_GLOBAL_MEM_FENCE)
 #endif
 
-// A gate's place among those that there are.
+// The index of a gate among those that are present.
 #define PLACE_OF(gate) (gate - (GATES - NV))
 #define INPUT PLACE_OF(GATE_INPUT)
 #define FORGET PLACE_OF(GATE_FORGET)
@@ -90,7 +89,7 @@ OUT_OF_LINE WIDE void sum_block(floatv sums[MR][NV], __global const float *const
         UNROLL for (int gate = 0; gate < NV; ++gate) tile[r][gate] = LOAD(of_input[r] + block * PANEL + gate * VW);
     }
     __global const Weight *weights = cell->recurrent + (size_t)block * g->outputs * PANEL;
-    Ahead ahead = {weights, 0};  // one block follows another: nothing to fetch out of order
+    Ahead ahead = {weights, 0};  // blocks follow one another: nothing to prefetch
     multiply_tile(tile, rows, weights, g->outputs, &ahead);
     UNROLL for (int r = 0; r < MR; ++r)
         UNROLL for (int gate = 0; gate < NV; ++gate) sums[r][gate] = tile[r][gate];
@@ -115,7 +114,7 @@ INLINE floatv normalized(const floatv z, const float2 m, const Cell *cell, const
     return (z - m.x) * m.y * LOAD(cell->norm + from) + LOAD(cell->norm_bias + from);
 }
 
-// The new states of one row; the output gate's sums get their peephole.
+// The new states of one row; the peephole is added to the output gate's sums.
 OUT_OF_LINE WIDE void normalize_states(__global float *sums, __global const float *c_old, __global float *c_new,
                                        const Cell *cell, const int first, const int step,
                                        __global const Recurrence *g) {
@@ -174,15 +173,15 @@ KERNEL void lstm(ITEM __global float *of_input, __global const Weight *restrict 
                        .low = low,
                        .high = high};
     const int first = LOCAL_ITEM, step = LOCAL_ITEMS;
-    const int b0 = ITEM_INDEX(1) * MR, rows = MIN(MR, g->walk.batch - b0);
-    for (int t = 0; t < g->walk.steps; ++t) {
+    const int b0 = ITEM_INDEX(1) * MR, rows = MIN(MR, g->time.batch - b0);
+    for (int t = 0; t < g->time.steps; ++t) {
         __global float *sums[MR], *to[MR], *cells[MR], *c_new[MR];
         __global const float *h[MR], *c_old[MR];
         for (int r = 0; r < MR; ++r) {
-            const int b = MIN(b0 + r, g->walk.batch - 1);  // rows past the last are summed, never finished
-            sums[r] = of_input + (size_t)(g->walk.x_first + t * g->walk.x_time + b * g->walk.x_batch) * g->blocks * PANEL;
-            to[r] = out + g->walk.out_first + t * g->walk.out_time + b * g->walk.out_batch;
-            h[r] = t == 0 ? h_in + b * g->outputs : to[r] - g->walk.out_time;
+            const int b = MIN(b0 + r, g->time.batch - 1);  // rows past the last are summed but not stored
+            sums[r] = of_input + (size_t)(g->time.x_first + t * g->time.x_time + b * g->time.x_batch) * g->blocks * PANEL;
+            to[r] = out + g->time.out_first + t * g->time.out_time + b * g->time.out_batch;
+            h[r] = t == 0 ? h_in + b * g->outputs : to[r] - g->time.out_time;
             c_old[r] = t == 0 ? c_in + b * g->units : c_out + b * g->units;
             c_new[r] = c_out + b * g->units;
 #ifdef PROJECTION
@@ -192,7 +191,7 @@ KERNEL void lstm(ITEM __global float *of_input, __global const Weight *restrict 
 #endif
         }
         for (int i = first; i < g->blocks; i += step) {
-            const int block = t % 2 ? g->blocks - 1 - i : i;  // back again: the last weights are still at hand
+            const int block = t % 2 ? g->blocks - 1 - i : i;  // backwards: the last weights are still in the cache
             floatv z[MR][NV];
             sum_block(z, (__global const float *const __private *)sums, h, &cell, block, g);
             for (int r = 0; r < rows; ++r) {
@@ -221,7 +220,7 @@ KERNEL void lstm(ITEM __global float *of_input, __global const Weight *restrict 
     }
     for (int r = 0; r < rows; ++r) {
         const int b = b0 + r;
-        __global const float *last = out + g->walk.out_first + (g->walk.steps - 1) * g->walk.out_time + b * g->walk.out_batch;
+        __global const float *last = out + g->time.out_first + (g->time.steps - 1) * g->time.out_time + b * g->time.out_batch;
         for (int i = first; i < g->outputs; i += step) h_out[b * g->outputs + i] = last[i];
     }
 }

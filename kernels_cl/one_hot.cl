@@ -1,4 +1,4 @@
-// y [outer, depth, inner]: on where the index [outer, inner] names the position along depth, off elsewhere.
+// y [outer, depth, inner]: `on` where the index [outer, inner] equals the position along depth, `off` elsewhere.
 // A work-item takes per_item elements of y.
 // Macros: T, an integer type of the elements' size; I, the type of the indices.
 #include "common.h"

@@ -1,28 +1,28 @@
-// Patches of an image as rows of bytes, and their products with weights: what convolutions in bytes have in common.
+// Patches of an image as rows of bytes, and their products with weights, for all convolutions in bytes.
 //
-// x is [images, height, width, channels]; words are two channels each. A work-item gathers what MR pixels see, as
-// unsigned bytes, into memory of its own, and multiplies it by all of its columns: padding, strides, dilation and odd
-// numbers of channels are dealt with while gathering. There are two ways. Where taps lie side by side, MR pixels of one
-// line of the output share the lines of x that they see (`lines`): patches overlap there, row_step bytes apart, and
-// consist of `runs` runs of run_bytes, one in each line, run_step bytes apart. Else every patch is gathered by itself,
-// [MR][row_bytes], as one run. Pixels are counted in lines of line_width, rounded up to line_pixels; all of them are one
-// line where patches are gathered one by one.
-// plain: rows lie in x as they are multiplied, one after another. size: of x, in bytes. item_bytes: a work-item's memory.
-// weights are [groups][columns / PANEL][row_bytes / 4][PANEL][4], or [2] words, zeros past the last column and the depth
-// of a patch.
+// x is [images, height, width, channels]; words are two channels each. A work-item gathers the patches of MR pixels, as
+// unsigned bytes, into memory of its own, and multiplies them by all of its columns: padding, strides, dilation and odd
+// numbers of channels are handled while gathering. There are two ways. If taps are adjacent, MR pixels of one line of
+// the output share the lines of x that they read (`lines`): patches overlap there, row_step bytes apart, and consist of
+// `runs` runs of run_bytes, one in each line, run_step bytes apart. Otherwise every patch is gathered by itself,
+// [MR][row_bytes], as one run. Pixels are counted in lines of line_width, rounded up to line_pixels; they form a single
+// line if patches are gathered one by one.
+// plain: rows can be multiplied where they are in x, one after another. size: of x, in bytes. item_bytes: a work-item's
+// memory. weights are [groups][columns / PANEL][row_bytes / 4][PANEL][4], or [2] words, zeros past the last column and
+// the depth of a patch.
 // Macros: MR, NV, PANEL; T and WORDS (quantized.h).
 #include "quantized.h"
 #include <Gather>
 #include <GatherSize>
 
-#define BLOCK (GATHER_SIZE_BLOCK * VW)  // bytes that are copied at once
-#define SLACK BLOCK  // bytes behind the rows of a work-item, so that the end of a run is copied whole
+#define BLOCK (GATHER_SIZE_BLOCK * VW)  // bytes copied at once
+#define SLACK BLOCK  // bytes after the rows of a work-item, so that the end of a run is copied whole
 
-// count bytes made unsigned. Up to SLACK bytes behind them may be written too; room: how many there are to read.
+// Copies count bytes, made unsigned. Up to SLACK bytes after them may be written too; room: bytes that may be read.
 INLINE void gather_bytes(__global uchar *restrict to, __global const uchar *restrict from, const int count,
                          const int room) {
     int i = 0;
-    if (count <= 16 && room >= 16) {  // less is written twice
+    if (count <= 16 && room >= 16) {  // the remainder is written twice
         *(__global uchar16_u *)to = *(__global const uchar16_u *)from ^ (uchar16)FLIP;
         return;
     }
@@ -31,7 +31,7 @@ INLINE void gather_bytes(__global uchar *restrict to, __global const uchar *rest
     ROLL for (; i < count; ++i) to[i] = from[i] ^ FLIP;
 }
 
-// count bytes of one value, and up to SLACK more.
+// Writes count bytes of one value, and up to SLACK more.
 INLINE void fill_bytes(__global uchar *to, const uchar value, const int count) {
     for (int i = 0; i < count; i += BLOCK) *(__global intv_b *)(to + i) = (intv)(int)(value * 0x01010101u);
 }
@@ -63,7 +63,7 @@ INLINE void gather_patch(__global uchar *restrict row, __global const uchar *res
     }
 }
 
-// The lines that MR pixels see, the first of which is at (line, column) of all lines of the output.
+// Gathers the lines that MR pixels read; the first pixel is at (line, column) of all output lines.
 INLINE void gather_lines(__global uchar *restrict to, __global const uchar *restrict x, const Gather *p,
                          const int line, const int column, const int size, __global const int *restrict zeros,
                          const int zeros_step) {
@@ -82,12 +82,12 @@ INLINE void gather_lines(__global uchar *restrict to, __global const uchar *rest
     }
 }
 
-// The patches of MR pixels; pixels past the last repeat it. size: of x, from the group's first channel on. What stands
-// for zero in image i is at zeros[i * zeros_step].
+// The patches of MR pixels; pixels past the last repeat it. size: of x, from the group's first channel on. zeros[i *
+// zeros_step] represents zero in image i.
 OUT_OF_LINE WIDE void gather_patches(__global uchar *restrict rows, __global const uchar *restrict x,
                                      __global const Gather *restrict gather, const int m0, const int size,
                                      __global const int *restrict zeros, const int zeros_step) {
-    const Gather p = *gather;  // what is written to rows cannot change these
+    const Gather p = *gather;  // copies, which writes to rows cannot change
     const Geometry *g = &p.window;
     const int pixels = PLACES_OF(g);
     if (p.plain && m0 + MR <= pixels) {
@@ -112,7 +112,7 @@ OUT_OF_LINE WIDE void gather_patches(__global uchar *restrict rows, __global con
     }
 }
 
-// Where the patches of MR pixels lie: in x itself, if they can be multiplied as they are, else gathered in rows.
+// The patches of MR pixels: in x itself, if they can be multiplied as they are, else gathered in rows.
 INLINE __global const uchar *patches_of(__global uchar *restrict rows, __global const uchar *restrict x,
                                         __global const Gather *restrict p, const int m0, const int size,
                                         __global const int *restrict zeros, const int zeros_step) {
@@ -123,7 +123,7 @@ INLINE __global const uchar *patches_of(__global uchar *restrict rows, __global 
 }
 
 // A work-item's share: pixels [m_first, m_last) x columns [n_first, n_last) of a group, whose columns are padded to
-// group_panels. first_row: where its own memory begins. size: of x, from the group's first channel on.
+// group_panels. first_row: the offset of its own memory. size: of x, from the group's first channel on.
 typedef struct {
     int m_first, m_last, n_first, n_last, group_panels, size;
     size_t first_row;
@@ -137,14 +137,14 @@ INLINE Share share_of(__global const Gather *p, const int row_item, const int co
     Share s;
     s.m_first = row_item * p->item_rows, s.m_last = MIN(s.m_first + p->item_rows, pixels);
     s.n_first = column_item * p->item_columns, s.n_last = MIN(s.n_first + p->item_columns, g->group_columns);
-    if (s.n_first >= s.n_last) s.m_last = 0;  // a work-item that only fills a group has no memory for rows
+    if (s.n_first >= s.n_last) s.m_last = 0;  // a work-item that only fills up a group has no memory for rows
     s.group_panels = (g->group_columns + PANEL - 1) / PANEL * PANEL;
     s.size = p->size - group * p->group_x;
     s.first_row = (size_t)((group * column_items + column_item) * row_items + row_item) * p->item_bytes;
     return s;
 }
 
-// MR pixels from m0 on, counted as line_pixels are: the first of them in the output, and how many there are.
+// MR pixels from m0 on, counted like line_pixels: the first of them in the output, and their number.
 typedef struct {
     int first, count;
 } Pixels;

@@ -1,5 +1,5 @@
-// As many fused multiply-adds as the device can do: every accumulator is multiplied and added to, steps times over.
-// A work-item writes one number, so that nothing of it is left out.
+// As many fused multiply-adds as the device can do: every accumulator is multiplied and added to `steps` times.
+// A work-item writes one number, so that nothing is optimized away.
 #include "common.h"
 #include <Peak>
 

@@ -1,6 +1,6 @@
 // AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D of x [n, height, width, channels] (NHWC): every window reduced to one
-// element a channel, over the elements that are not padding; with `padded` there are zeros around the image, which are
-// elements like any other. Pixels of x lie x_step apart, those of y y_step.
+// element a channel, over the elements that are not padding; with `padded`, zeros around the image count like any other
+// element. x_step, y_step: elements from pixel to pixel of x and y.
 // A work-item takes per_item output pixels, with all their channels.
 // Macros: OP: AVERAGE, MAXIMUM or L2; ACTIVATION, with its arguments low and high.
 #include "common.h"
@@ -31,7 +31,7 @@
 
 KERNEL void pool_2d(ITEM __global const float *x, __global float *y, __global const Geometry *window, int n,
                     int per_item, int x_step, int y_step, int padded, float low, float high) {
-    const Geometry g = *window;  // what is written to y cannot change it
+    const Geometry g = *window;  // a copy, which writes to y cannot change
     SHARE(n, per_item);
     for (int pixel = start; pixel < end; ++pixel) {
         const int line = pixel / g.out_width, out_x = pixel - line * g.out_width;

@@ -1,13 +1,13 @@
 // Rows of floats quantized to bytes at run time, as TFLite's hybrid kernels do (SymmetricQuantizeFloats and
 // AsymmetricQuantizeFloats in portable_tensor_utils.cc).
 //
-// x is [n / parts rows, length]; a row is cut into `parts` of part_length elements, the last of which may be shorter.
+// x is [n / parts rows, length]; a row is split into `parts` of part_length elements, the last of which may be shorter.
 // First the range of every part is found, then each is quantized by the range of its whole row. A work-item takes
 // per_item of the n parts.
 #define T uchar
 #include "quantized.h"
+#include "float64.h"
 
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF  // a product that is not rounded may end up on the other side of a half
 
 // How a row is quantized: q = round(x * inverse + zero), clamped to [low, 127].
@@ -15,20 +15,23 @@ typedef struct {
     float scale, inverse, zero, low;
 } Step;
 
-inline double magnitude(double x) { return x < 0 ? -x : x; }
+inline Real magnitude(Real x) { return LESS(x, REAL(0.0f)) ? MINUS(REAL(0.0f), x) : x; }
 
 inline Step symmetric_step(float low, float high) {
     const float largest = MAX(-low, high);
     return largest == 0 ? (Step){1, 0, 0, -127} : (Step){largest / 127, 127 / largest, 0, -127};
 }
 
-// Of the two zero points that the ends of the range suggest, the one with the smaller rounding error.
+// Of the two zero points that the ends of the range give, the one with the smaller rounding error.
 inline Step asymmetric_step(float low, float high) {
     if (low == high) return (Step){1, 1, 0, -128};
-    const double scale = ((double)high - low) / 255, least = low / scale, most = high / scale;
-    const double zero = magnitude(least) + 128 < magnitude(most) + 127 ? -128 - least : 127 - most;
-    const int whole = (int)(zero < 0 ? zero - 0.5 : zero + 0.5);
-    return (Step){(float)scale, 1 / (float)scale, MIN(MAX(whole, -128), 127), -128};
+    if (low == -INFINITY || high == INFINITY) return (Step){INFINITY, 0, -128, -128};
+    const Real scale = OVER(MINUS(REAL(high), REAL(low)), REAL(255.0f));
+    const Real least = OVER(REAL(low), scale), most = OVER(REAL(high), scale);
+    const int at_least = LESS(PLUS(magnitude(least), REAL(128.0f)), PLUS(magnitude(most), REAL(127.0f)));
+    const Real zero = at_least ? MINUS(REAL(-128.0f), least) : MINUS(REAL(127.0f), most);
+    const int whole = TRUNCATED(PLUS(zero, REAL(LESS(zero, REAL(0.0f)) ? -0.5f : 0.5f)));
+    return (Step){AS_FLOAT(scale), 1 / AS_FLOAT(scale), MIN(MAX(whole, -128), 127), -128};
 }
 
 inline Step step_of(__global const float *ranges, int parts, int asymmetric) {
@@ -47,7 +50,7 @@ inline intv quantized(floatv x, Step by) {
     return CONVERT(z < by.low ? (floatv)(by.low) : (z > 127.0f ? (floatv)(127.0f) : z), int);
 }
 
-// Where a part lies, how long it is, and how many elements there are from its first to the end of x.
+// The position of a part, its length, and the number of elements from its first to the end of x.
 typedef struct {
     int row, at, count, room;
 } Part;
@@ -107,7 +110,7 @@ KERNEL void quantize_rows(ITEM __global const float *x, __global const float *ra
     }
 }
 
-// The floats that the bytes of each part stand for.
+// The floats that the bytes of each part represent.
 KERNEL void round_rows(ITEM __global const float *x, __global const float *ranges, __global float *y, int n,
                        int per_item, int length, int parts, int part_length, int asymmetric) {
     SHARE(n, per_item);

@@ -1,7 +1,7 @@
 // The integer arithmetic of quantized operators: dot products of bytes and words, and TFLite's requantization.
 //
 // Bytes are multiplied as unsigned activations by signed weights, which is what x86's VNNI does four at a time. Signed
-// activations are made unsigned by flipping their highest bit, that is by adding 128; biases allow for that.
+// activations are made unsigned by flipping their highest bit, that is by adding 128; biases compensate for that.
 //
 // Macros: T, the type of the activations: char, uchar or, with WORDS, short.
 #include "tile.h"
@@ -21,7 +21,7 @@ typedef intv intv_b __attribute__((aligned(1)));
 #define LOADI(p) (*(__global const intv_u *)(p))
 #define LOADB(p) (*(__global const intv_b *)(p))  // 4 VW bytes at any address
 
-// What makes a byte unsigned: 128, or nothing.
+// The bits to flip in a byte to make it unsigned: 128, or none.
 #ifdef WORDS
 #define FLIP 0
 #else
@@ -91,22 +91,21 @@ inline intv requantize(intv x, intv m, intv left, intv right) {
     const intv y = multiply_high(x << left, m);
     const intv mask = AS_INTV((((uintv)1) << AS_UINTV(right)) - 1);
     const intv most = (mask >> 1) - (y >> 31), rest = y & mask;
-    return (y >> right) - ((most - rest) >> 31);  // one more where the rest is above a half; nothing can overflow
+    return (y >> right) - ((most - rest) >> 31);  // plus one if the remainder is above a half; nothing can overflow
 }
 
 inline intv rescale(intv x, const Scale by) { return requantize(x, by.multiplier, by.left, by.right); }
 
 // Sums times factors in float64, rounded once: halves away from zero with REAL_FACTORS, halves up with FLOORED, where
-// the product is exact. For results that are clamped to 16 bits or less anyway.
+// the product is exact. For results that are clamped to 16 bits or less anyway. Wide sums are whole numbers in float64,
+// or 64-bit integers on a device without it.
 #if defined(REAL_FACTORS) || defined(FLOORED)
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#include "float64.h"
 #if VW == 1
-typedef double doubleh;
 typedef int inth;
 #define HALF_VW 1
 #define CONVERT_H(x, type) ((type)(x))
 #else
-typedef JOIN(double, HALF_VW) doubleh;
 typedef JOIN(int, HALF_VW) inth;
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_convertvector)
@@ -117,18 +116,26 @@ typedef JOIN(int, HALF_VW) inth;
 #define CONVERT_H(x, type) JOIN(JOIN(convert_, type), HALF_VW)(x)
 #endif
 #endif
-typedef doubleh doubleh_u __attribute__((aligned(8)));
-#define LOADD(p) (*(__global const doubleh_u *)(p))
+#ifdef cl_khr_fp64
+#define WIDE_TYPE double
+typedef double Factor;
+#if VW == 1
+typedef double wideh;
+#else
+typedef JOIN(double, HALF_VW) wideh;
+#endif
+typedef wideh wideh_u __attribute__((aligned(8)));
+#define LOADD(p) (*(__global const wideh_u *)(p))
 
-inline inth round_half(doubleh x) {
-    const doubleh y = x < -65536.0 ? (doubleh)-65536.0 : (x > 65536.0 ? (doubleh)65536.0 : x), one = 1.0, none = 0.0;
+inline inth round_half(wideh x) {
+    const wideh y = x < -65536.0 ? (wideh)-65536.0 : (x > 65536.0 ? (wideh)65536.0 : x), one = 1.0, none = 0.0;
 #ifdef FLOORED
-    const doubleh z = y + 0.5;
+    const wideh z = y + 0.5;
     const inth whole = CONVERT_H(z, int);
     return whole - CONVERT_H(z < CONVERT_H(whole, double) ? one : none, int);
 #else
     const inth whole = CONVERT_H(y, int);
-    const doubleh rest = y - CONVERT_H(whole, double);
+    const wideh rest = y - CONVERT_H(whole, double);
     return whole + CONVERT_H((rest >= 0.5 ? one : none) - (rest <= -0.5 ? one : none), int);
 #endif
 }
@@ -142,12 +149,39 @@ inline intv scale(intv x, __global const double *factors) {
     return (intv)(scale_half(x.lo, factors), scale_half(x.hi, factors + HALF_VW));
 #endif
 }
+#else
+#define WIDE_TYPE long
+typedef ulong Factor;  // the bits of a float64
+#if VW > 1
+typedef longh wideh;
+#endif
+
+inline int round_half(const Real y) {
+    const int right = -y.exponent;
+    if (y.mantissa == 0 || right > 54) return 0;
+    if (right < 36) return y.negative ? -65536 : 65536;
+    const ulong tie = 1UL << (right - 1), rest = y.mantissa & (2 * tie - 1);
+#ifdef FLOORED
+    const int up = rest > tie || (rest == tie && !y.negative);
+#else
+    const int up = rest >= tie;
+#endif
+    const int whole = MIN((int)(y.mantissa >> right) + up, 65536);
+    return y.negative ? -whole : whole;
+}
+
+inline intv scale(intv x, __global const ulong *factors) {
+    intv y;
+    for (int i = 0; i < VW; ++i) ((int *)&y)[i] = round_half(times(real_of_long(((int *)&x)[i]), real_of_bits(factors[i])));
+    return y;
+}
+#endif
 #endif
 
 // VW elements at p as integers.
 #define LOAD_T(p) CONVERT(*(__global const Tv_u *)(p), int)
 
-// The first `count` elements at p as integers, and zeros.
+// The first `count` elements at p as integers, then zeros.
 inline intv load_lanes(__global const T *p, int count) {
     if (count >= VW) return LOAD_T(p);
     intv x = 0;
@@ -162,9 +196,9 @@ inline intv clamp_int(intv x, int low, int high) {
 
 // The last step of a sum of products: requantized, the zero point of the output added, and clamped. stage is at bias,
 // multiplier, left and right shift of VW columns, `step` ints from one to the next. With FOLDED no column has a left
-// shift, and in place of it stands what rounds the right shift and adds the zero point. With RECTIFIED moreover results
-// of negative sums are clamped away, and all columns have a right shift: then rounding twice is rounding down once, of
-// the 64-bit product and all that is added. With REAL_FACTORS a double stands in place of the shifts.
+// shift; its slot holds the term that rounds the right shift and adds the zero point. With RECTIFIED, in addition,
+// results of negative sums are clamped away and all columns have a right shift: then rounding twice equals rounding
+// down once, applied to the 64-bit product plus all terms. With REAL_FACTORS a float64 takes the slots of the shifts.
 #ifdef RECTIFIED
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
     const longh x = AS_LONGH(sum), m = AS_LONGH(LOADI(stage + STAGE_ROW_MULTIPLIER * step)), added = AS_LONGH(LOADI(stage + STAGE_ROW_THIRD * step));
@@ -182,7 +216,7 @@ inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, 
 #else
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
 #ifdef REAL_FACTORS
-    const intv y = scale(sum, (__global const double *)(stage + STAGE_ROW_THIRD * step));
+    const intv y = scale(sum, (__global const Factor *)(stage + STAGE_ROW_THIRD * step));
 #else
     const intv y = requantize(sum, LOADI(stage + STAGE_ROW_MULTIPLIER * step), LOADI(stage + STAGE_ROW_THIRD * step), LOADI(stage + STAGE_ROW_RIGHT * step));
 #endif
@@ -190,19 +224,28 @@ inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, 
 }
 #endif
 
-// The last step of 64-bit sums, whose halves come in float64: the product with a factor, and the clamp. stage is at the
-// bias and the factor of VW columns, doubles all.
+// The last step of 64-bit sums: the product with a factor, and the clamp. stage is at the bias and
+// the factor of VW columns, float64 all.
 #ifdef WIDE_SUMS
-inline intv finish_wide(const doubleh sums[2], __global const int *stage, int low, int high) {
-    __global const double *biases = (__global const double *)stage + WIDE_ROW_BIAS * VW;
-    __global const double *factors = (__global const double *)stage + WIDE_ROW_FACTOR * VW;
+inline intv finish_wide(const wideh sums[2], __global const int *stage, int low, int high) {
+    __global const Factor *biases = (__global const Factor *)stage + WIDE_ROW_BIAS * VW;
+    __global const Factor *factors = (__global const Factor *)stage + WIDE_ROW_FACTOR * VW;
+#ifdef cl_khr_fp64
     const inth first = round_half((sums[0] + LOADD(biases)) * LOADD(factors));
     const inth second = round_half((sums[1] + LOADD(biases + HALF_VW)) * LOADD(factors + HALF_VW));
     return clamp_int((intv)(first, second), low, high);
+#else
+    intv y;
+    for (int i = 0; i < VW; ++i) {
+        const Real sum = plus(real_of_long(((const long *)sums)[i]), real_of_bits(biases[i]));
+        ((int *)&y)[i] = round_half(times(sum, real_of_bits(factors[i])));
+    }
+    return clamp_int(y, low, high);
+#endif
 }
 #endif
 
-// Writes the first `columns` lanes of y in as few pieces as there are.
+// Writes the first `columns` lanes of y in as few stores as possible.
 inline void store_lanes(__global T *p, const Tv y, const int columns) {
     if (columns >= VW) {
         *(__global Tv_u *)p = y;

@@ -1,7 +1,7 @@
-// ADD, SUB and MUL of quantized arrays that broadcast against each other (see binary.cl for the walk and the shares).
+// ADD, SUB and MUL of quantized arrays that broadcast against each other (see binary.cl for the loops and the shares).
 // Sums: both operands, less their zero points and shifted left, are scaled to a common step, and the sum to c's.
-// LINEAR: the host has seen that all pairs of bytes give floor((x a + y b + c) / 2^(14 + shift)). The factors have 28 bits,
-// in two words each, and c is base 2^14 + rest.
+// LINEAR: the host has checked that for all pairs of bytes the result is floor((x a + y b + c) / 2^(14 + shift)). The
+// factors have 28 bits, in two words each, and c is base 2^14 + rest.
 // Macros: OP: ADDED, SUBTRACTED or MULTIPLIED; LINEAR; T (quantized.h).
 #include "quantized.h"
 
@@ -30,19 +30,19 @@ inline intv combine(intv x, intv y, const Scales s) {
 #endif
 
 KERNEL void quantized_binary(ITEM __global const T *a, __global const T *b, __global T *c,
-                             __global const int *walk, __global const Scales *scales, int n, int per_item, int row,
+                             __global const int *nest, __global const Scales *scales, int n, int per_item, int row,
                              int a_step, int b_step) {
     SHARE(n, per_item);
-    const Scales s = *scales;  // what is written to c cannot change these
+    const Scales s = *scales;  // copies, which writes to c cannot change
     int index[MOST_DIMS], offsets[2];
     int column = start % row;
-    walk_from(walk, 2, start / row, index, offsets);
+    seek_row(nest, 2, start / row, index, offsets);
     for (int at = start, count; at < end; at += count) {
         __global const T *x = a + offsets[0] + a_step * column;
         __global const T *y = b + offsets[1] + b_step * column;
         count = MIN(row - column, end - at);
         column = 0;
-        walk_on(walk, 2, index, offsets);
+        next_row(nest, 2, index, offsets);
         int i = 0;
         for (; i + VW <= count; i += VW) {
             const intv p = a_step ? LOAD_T(x + i) : (intv)x[0], q = b_step ? LOAD_T(y + i) : (intv)y[0];

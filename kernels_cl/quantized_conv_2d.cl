@@ -3,7 +3,7 @@
 // A work-item takes item_rows pixels x item_columns columns of one group, whose patches it gathers (patches.h).
 // stage is [groups][columns / VW][4][VW]: bias, multiplier and shifts of every column (finish_sum in quantized.h).
 // Weights with a zero point of their own (uint8) need the sum of each patch too: it counts row_factor times.
-// Sums of words may outgrow 32 bits: those of BLOCK_BYTES of a row do not, and are added up in float64.
+// Sums of words may overflow 32 bits: those of BLOCK_BYTES of a row do not, and are added up as wide sums.
 // Macros: MR, NV, PANEL; T, WORDS, FOLDED, RECTIFIED, REAL_FACTORS, FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS, where
 // row_factor is not 0.
 #include "patches.h"
@@ -24,7 +24,7 @@ INLINE int sum_patch(__global const uchar *row, __global const Gather *p) {
 #define BLOCK_BYTES 1016  // 508 products of a word and a byte
 #define FINISH(sum, stage) finish_wide(sum.halves, stage, c->bounds.low, c->bounds.high)
 typedef struct {
-    doubleh halves[2];
+    wideh halves[2];
 } Sums;
 #else
 typedef intv Sums;
@@ -52,8 +52,8 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
         multiply_patches(part, rows + k, weights + (size_t)k * PANEL, p->row_step, 1, bytes, 0);
         UNROLL for (int r = 0; r < MR; ++r)
             UNROLL for (int j = 0; j < NV; ++j) {
-                tile[r][j].halves[0] += CONVERT_H(part[r][j].lo, double);
-                tile[r][j].halves[1] += CONVERT_H(part[r][j].hi, double);
+                tile[r][j].halves[0] += CONVERT_H(part[r][j].lo, WIDE_TYPE);
+                tile[r][j].halves[1] += CONVERT_H(part[r][j].hi, WIDE_TYPE);
             }
     }
 #else

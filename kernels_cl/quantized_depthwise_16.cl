@@ -1,6 +1,6 @@
 // Depthwise 2-D convolutions of 16-bit activations and 8-bit weights: out = requantize(conv(x) + bias).
 //
-// x is [images, height, width, channels]; every channel has `multiplier` filters, side by side in the output.
+// x is [images, height, width, channels]; every channel has `multiplier` filters, whose outputs are adjacent.
 // weights are [multiplier][kernel_height][kernel_width][lanes], channels padded to lanes, a multiple of VW.
 // stage is [multiplier][lanes / VW][4][VW] (finish_sum and finish_wide in quantized.h).
 // A work-item takes per_item pixels of the output, with all their channels.
@@ -13,7 +13,7 @@ typedef shortv shortv_u __attribute__((aligned(2)));
 
 inline intv finish(intv sum, __global const int *stage, int low, int high) {
 #ifdef WIDE_SUMS
-    const doubleh halves[2] = {CONVERT_H(sum.lo, double), CONVERT_H(sum.hi, double)};
+    const wideh halves[2] = {CONVERT_H(sum.lo, WIDE_TYPE), CONVERT_H(sum.hi, WIDE_TYPE)};
     return finish_wide(halves, stage, low, high);
 #else
     return finish_sum(sum + LOADI(stage), stage, VW, 0, low, high);

@@ -1,14 +1,14 @@
 // Depthwise 2-D convolutions of quantized activations and weights: out = requantize(conv(x) + bias).
 //
 // x is [images, height, width, channels]. Four bytes at a time are multiplied: up to four rows of the kernel, ROWS, at
-// one of its columns. Channel 4 j + q is in lane j of vector q, so that four vectors hold 4 VW channels side by side.
+// one of its columns. Channel 4 j + q is in lane j of vector q, so that four vectors hold 4 VW adjacent channels.
 // weights are [parts][row groups][kernel_width][4 q][lanes][4 rows], zeros past the last channel and row; there are up to three
 // parts, to be added, where weights have a zero point of their own (uint8).
 // stage is [4][4 q][lanes]: bias, multiplier and shifts (finish_sum in quantized.h). zeros holds 4 VW zero points of x.
 // A work-item takes item_rows rows of the output x item_channels channels, in pieces of PIXELS x 4 VW; the last
-// columns, and the last channels where they make up a vector, are taken together with some before them.
-// FLAT: neighbouring pixels that one vector holds where channels are few and the stride is 1, PIXELS of them counting
-// for one; weights and stage are repeated as often.
+// columns, and the last channels if they fill a vector, are computed together with some before them.
+// FLAT: adjacent pixels in one vector, if channels are few and the stride is 1; PIXELS counts such groups, and weights
+// and stage are repeated as often.
 // Macros: PIXELS; ROWS; FLAT; T, FOLDED and RECTIFIED (quantized.h); KERNEL_WIDTH and STRIDE_X where they are known and
 // taps are dense; WIDTH, the vector width where there are fewer channels than 4 VW; PARTIAL, where channels are not a multiple of 4 or fewer than
 // 4 WIDTH.
@@ -25,8 +25,8 @@
 #endif
 #define SELECT(mask, a, b) (((a) & (int)(mask)) | ((b) & ~(int)(mask)))
 
-// The rows of a kernel column: where they are, the step from one column of the image to the next, 0 for a row that is
-// outside the image, which is read from zeros, and the first and last place from which a whole vector may be read.
+// The rows of a kernel column: their addresses, the step from one image column to the next (0 for a row outside the
+// image, which is read from zeros), and the first and last address from which a whole vector may be read.
 typedef struct {
     __global const uchar *from[ROWS], *begin[ROWS], *last[ROWS];
     int step[ROWS];
@@ -43,7 +43,7 @@ INLINE intv load_bytes(__global const uchar *p, __global const uchar *begin, __g
     return LOADB(p) ^ (int)(FLIP * 0x01010101u);
 }
 
-// Column i of the kernel's rows, four bytes of which are one int, as vectors by channel.
+// Column i of the kernel's rows, four bytes to an int, as vectors by channel.
 INLINE void load_column(intv v[4], const Rows *rows, const int i, __global const uchar *zeros, const int left,
                         const int width, const int guarded) {
     intv r[4];
@@ -72,7 +72,7 @@ INLINE void load_column(intv v[4], const Rows *rows, const int i, __global const
     v[3] = SELECT(0x0000ffff, AS_INTV(AS_UINTV(b) >> 16), d);
 }
 
-// sums[t] += the taps of one group of kernel rows for PIXELS pixels side by side.
+// sums[t] += the taps of one group of kernel rows for PIXELS adjacent pixels.
 INLINE void add_rows(intv sums[PIXELS][4], const Rows *rows, __global const char *restrict weights,
                      __global const uchar *zeros, __global const QuantizedDepthwise *restrict d, const int left,
                      const int guarded) {

@@ -15,7 +15,7 @@
 #define STEP JOIN(STEP_, OP)
 #define FINISH JOIN(FINISH_, OP)
 
-// Sums of fewer than 2^14 bytes or 2^9 words: their quotients, which a float holds, are never rounded up to a whole number.
+// Sums of fewer than 2^14 bytes or 2^9 words: their quotients as floats are never rounded up to a whole number.
 inline intv average(intv sum, int count) {
     const intv magnitude = (sum < 0 ? -sum : sum) + count / 2;
     const intv quotient = CONVERT(CONVERT(magnitude, float) / (float)count, int);
@@ -34,7 +34,7 @@ inline intv average(intv sum, int count) {
 
 KERNEL void quantized_pool_2d(ITEM __global const T *x, __global T *y, __global const Geometry *window, int n,
                               int per_item, int low, int high) {
-    const Geometry g = *window;  // what is written to y cannot change it
+    const Geometry g = *window;  // a copy, which writes to y cannot change
     SHARE(n, per_item);
     for (int pixel = start; pixel < end; ++pixel) {
         const int line = pixel / g.out_width, out_x = pixel - line * g.out_width;

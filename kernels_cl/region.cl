@@ -1,17 +1,17 @@
-// A whole region in one launch: workers walk through the launches of a plan, sharing out the work-items of each.
+// A whole region in one launch: workers run the launches of a plan in turn, sharing the work-items of each.
 //
-// works holds the entries, args the arguments of all launches (region.h). shifts holds a 0, what leads from arena to
-// constants, then for every loop what is added to reach the set of variables that it reads, and to reach the one that it
-// writes. counts holds a loop's number plus 1 if that one ran too often, then how often each has run.
+// works holds the entries, args the arguments of all launches (region.h). shifts holds a 0, the distance from arena to
+// constants, then for every loop the distances to the set of variables that it reads, and to the one that it writes.
+// counts holds the number plus 1 of a loop that ran too often, then how often each has run.
 // Records and codes are declared in delegate/plan/region_tables.py.
-// progress holds a cache line of zeros for every worker and one more, launch by launch: the work-items begun in each
-// worker's share, and those done. A worker begins with its own share, so that what it wrote in one launch it reads in
-// the next, then helps with the others', and goes on to the next launch when all are done; so one worker alone gets to
-// the end, however many there are.
-// A block of control flow counts as one work-item: one worker walks through it. Where it comes to a launch of several
-// work-items it hands out a ticket for each, and the workers that wait for the block help. Tickets are numbered through
-// from the first launch to the last, so a worker that looks up late finds none left of the launch that it looked at.
-// Macros: FUNCTIONS(F), which expands to F(number, name) for every function that is called, stands before this file;
+// progress holds, for each launch, a cache line of zeros for every worker and one more: the work-items begun in each
+// worker's share, and those done. A worker begins with its own share, so that it reads in one launch what it wrote in
+// the one before, then helps with the others' shares, and goes on to the next launch when all are done; so even a
+// single worker reaches the end.
+// A block of control flow counts as one work-item: one worker executes it. At a launch of several work-items it hands
+// out a ticket for each, and the workers that wait for the block help. Ticket numbers increase from the first launch to
+// the last, so a worker that comes late finds no tickets left of the launch that it read about.
+// Macros: FUNCTIONS(F), which expands to F(number, name) for every function that is called, precedes this file;
 // LITECL_SOLO, for a device that runs one work-group at a time: then nothing is counted.
 #include "common.h"
 #include <Control>
@@ -39,7 +39,7 @@ typedef struct {
 #define CASE(number, name) \
     case number: name(item_0, item_1, item_2, r->arena, args, r->shifts); break;
 
-// What a launch of a block looks like to those that help, each on a cache line of its own.
+// The description of a block's launch for workers that help, each field on a cache line of its own.
 #define LAUNCH(r, name) ((r)->launch + LAUNCH_LINE_##name * LINE)
 
 static void call_function(const Region *r, const int function, const int item_0, const int item_1, const int item_2,
@@ -61,10 +61,10 @@ static void run_items(const Region *r, const int first, const int last, __global
 }
 
 #ifndef LITECL_SOLO
-// A worker that waits lets the others run: it may be their processor that it is waiting on.
+// A waiting worker yields to others, which may need its processor.
 static void pause_worker(const int waited) {
 #ifdef LITECL_ASSEMBLY  // x86-64's, on Linux
-    // PoCL 6 takes a call without a name for one of get_local_size and the like: its operands must be constants.
+    // PoCL 6 treats an indirect call (here assembly) like get_local_size: its operands must be constants.
     if (waited > PATIENCE) {  // sched_yield
         __asm__ volatile("movl $24, %%eax\n\tsyscall" : : "i"(0), "i"(0), "i"(0) : "rax", "rcx", "r11", "memory");
     } else {
@@ -128,7 +128,7 @@ static bool holds(const Region *r, const ulong arg) {
     return *PLACE(arg);
 }
 
-static void walk(const Region *r, int at, const int end) {
+static void run_entries(const Region *r, int at, const int end) {
     while (at < end) {
         __global const Entry *work = r->works + at;
         ++at;
@@ -155,9 +155,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void run(__global uchar *arena, __global uchar *constants, __global const Entry *works, __global const ulong *args,
          __global ulong *shifts, __global int *counts, __global volatile int *progress, const int count) {
     const Region region = {(ulong)arena, works, args, shifts, counts, progress};
-    shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;  // every worker writes the same
+    shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;  // every worker writes the same value
 #ifdef LITECL_SOLO
-    walk(&region, 0, count);
+    run_entries(&region, 0, count);
 #else
     const int worker = get_group_id(0), workers = get_num_groups(0);
     progress += LAUNCH_LINES * LINE;
@@ -173,7 +173,7 @@ void run(__global uchar *arena, __global uchar *constants, __global const Entry 
             const int first = items * owner / workers, last = items * (owner + 1) / workers;
             __global volatile int *taken = begun + owner * LINE;
             for (int i = first + atomic_inc(taken); i < last; i = first + atomic_inc(taken), ++finished) {
-                if (is_block) walk(&region, at + 1, next);
+                if (is_block) run_entries(&region, at + 1, next);
                 else run_items(&region, i, i + 1, work);
             }
         }

@@ -1,8 +1,8 @@
-// How the kernel of a whole region calls its functions, which are compiled apart (region.cl).
+// How the kernel of a whole region calls its functions, which are compiled separately (region.cl).
 //
-// A function gets its arguments packed, 64 bits each: a scalar, or an offset in bytes from arena, to which one of the
-// shifts is added: bits REGION_SIZE_OFFSET_BITS and up say which. A function unpacks its arguments itself, each where it
-// needs it: so it stays apart from what calls it.
+// A function gets its arguments packed, 64 bits each: a scalar, or an offset in bytes from arena, to which a shift is
+// added: bits REGION_SIZE_OFFSET_BITS and up select it. A function unpacks its own arguments, so that its caller need
+// not know their types.
 #include <RegionSize>
 
 #define CALLER(name)                                                                                    \

@@ -20,7 +20,7 @@ typedef Tv Tr_u __attribute__((aligned(sizeof(T))));
         y[i] = (T)LANE0(FUNCTION(v));                                               \
     }
 
-// The nearest integers, halves away from zero; 65536 stands for what is larger.
+// The nearest integers, halves away from zero; larger ones are clamped to 65536.
 inline intv round_away(floatv x) {
     const floatv near = clamp_v(x, -65536.0f, 65536.0f);
     const intv whole = CONVERT(near, int);

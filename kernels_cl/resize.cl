@@ -12,7 +12,7 @@ typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
 // rows, columns: for every output position the two input positions between which it lies.
 // row_weights, column_weights: its distance from the first.
 #ifdef BILINEAR
-#define FEW 3  // channels that are quicker one by one
+#define FEW 3  // below this, one channel at a time is faster
 #define SOME(p) load_part((p) + k, channels - k, (int)(limit - (p)) - k, 0.0f)
 
 KERNEL void bilinear(ITEM __global const float *x, __global float *y, __global const Between *rows,

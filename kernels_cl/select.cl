@@ -1,22 +1,22 @@
-// y[i] = condition[i'] ? a[i"] : b[i"'], all of which broadcast. They are walked in rows (see delegate/kit/strided.py).
+// y[i] = condition[i'] ? a[i"] : b[i"'], all of which broadcast, row by row (see delegate/kit/strided.py).
 // A work-item takes per_item consecutive elements of y.
-// walk: rank, dims[rank], strides of condition[rank], of a[rank], of b[rank].
+// nest: rank, dims[rank], strides of condition[rank], of a[rank], of b[rank].
 // Macro: T, an integer type of the elements' size.
 #include "common.h"
 
 KERNEL void choose(ITEM __global const uchar *condition, __global const T *a, __global const T *b, __global T *y,
-                   __global const int *walk, int n, int per_item, int row, int condition_step, int a_step, int b_step) {
+                   __global const int *nest, int n, int per_item, int row, int condition_step, int a_step, int b_step) {
     SHARE(n, per_item);
     int index[MOST_DIMS], offsets[3];
     int column = start % row;
-    walk_from(walk, 3, start / row, index, offsets);
+    seek_row(nest, 3, start / row, index, offsets);
     for (int at = start, count; at < end; at += count) {
         __global const uchar *chosen = condition + offsets[0] + condition_step * column;
         __global const T *p = a + offsets[1] + a_step * column;
         __global const T *q = b + offsets[2] + b_step * column;
         count = MIN(row - column, end - at);
         column = 0;
-        walk_on(walk, 3, index, offsets);
+        next_row(nest, 3, index, offsets);
         for (int i = 0; i < count; ++i) {
             const T yes = p[i * a_step], no = q[i * b_step];
             y[at + i] = chosen[i * condition_step] ? yes : no;

@@ -1,5 +1,5 @@
 // A function of every element, from the table of all its results: y[i] = table[x[i]]; and of every pair of bytes, in
-// arrays that broadcast against each other (see binary.cl for the walk and the shares).
+// arrays that broadcast against each other (see binary.cl for the loops and the shares).
 // A work-item takes per_item elements.
 // Macros: T, the type of the elements as unsigned ones; R, that of the results.
 #include "common.h"
@@ -11,18 +11,18 @@ KERNEL void look_up(ITEM __global const T *restrict x, __global const R *restric
 }
 
 KERNEL void look_up_pairs(ITEM __global const T *restrict a, __global const T *restrict b,
-                          __global const R *restrict table, __global R *restrict c, __global const int *walk, int n,
+                          __global const R *restrict table, __global R *restrict c, __global const int *nest, int n,
                           int per_item, int row, int a_step, int b_step) {
     SHARE(n, per_item);
     int index[MOST_DIMS], offsets[2];
     int column = start % row;
-    walk_from(walk, 2, start / row, index, offsets);
+    seek_row(nest, 2, start / row, index, offsets);
     for (int at = start, count; at < end; at += count) {
         __global const T *x = a + offsets[0] + a_step * column;
         __global const T *y = b + offsets[1] + b_step * column;
         count = MIN(row - column, end - at);
         column = 0;
-        walk_on(walk, 2, index, offsets);
+        next_row(nest, 2, index, offsets);
         for (int i = 0; i < count; ++i) c[at + i] = table[x[i * a_step] * 256 + y[i * b_step]];
     }
 }

@@ -1,10 +1,11 @@
-// Register tiles: MR rows x NV vectors of accumulators, the heart of every kernel that multiplies matrices.
+// Register tiles: MR rows x NV vectors of accumulators, the core of every kernel that multiplies matrices.
 //
 // Weights are packed in panels, [columns / PANEL][depth][PANEL], and columns past the last are zeros. On a CPU a panel
-// is as wide as a tile, which then reads memory in order; on a GPU it is wider, so that neighbours read side by side.
+// is as wide as a tile, which then reads memory in order; on a GPU it is wider, so that adjacent work-items read
+// adjacent memory.
 //
-// Macros: MR and NV; PANEL, a multiple of a tile's columns; HALF_WEIGHTS, where they are stored as halves; WIDTH, floats
-// in a vector, where these are not VW.
+// Macros: MR and NV; PANEL, a multiple of a tile's columns; HALF_WEIGHTS, if weights are stored as halves; WIDTH,
+// floats in a vector, if not VW.
 #ifdef WIDTH
 #undef VW
 #define VW WIDTH
@@ -13,17 +14,18 @@
 
 #define TILE_COLUMNS (NV * VW)
 
-// A loop that is entered seldom, so that its code should be short; on a GPU what it indexes must stay in registers.
+// A loop that is rarely entered, so its code should be short; on a GPU the arrays that it indexes must stay in
+// registers.
 #ifdef LITECL_CPU
 #define ROLL _Pragma("nounroll")
 #else
 #define ROLL UNROLL
 #endif
 
-// A tile stays in registers only where what works on it is part of the same function.
+// A tile stays in registers only if all code that uses it is inlined into one function.
 #define INLINE __attribute__((always_inline)) inline
 
-// Neighbouring work-items of a GPU take neighbouring columns; those of a CPU take rows under the same panel.
+// Adjacent work-items of a GPU take adjacent columns; those of a CPU take rows of the same panel.
 #ifdef LITECL_GPU
 #define ROW_ITEM ITEM_INDEX(1)
 #define COLUMN_ITEM ITEM_INDEX(0)
@@ -32,7 +34,7 @@
 #define COLUMN_ITEM ITEM_INDEX(1)
 #endif
 
-// The first `columns` floats at p, and zeros.
+// The first `columns` floats at p, then zeros.
 INLINE floatv load_vector(__global const float *p, const int columns) {
     if (columns >= VW) return LOAD(p);
     float lanes[VW];
@@ -43,7 +45,7 @@ INLINE floatv load_vector(__global const float *p, const int columns) {
 typedef float8 float8_u __attribute__((aligned(4)));
 typedef float4 float4_u __attribute__((aligned(4)));
 
-// Writes the first `columns` floats of x, if any, in as few pieces as there are.
+// Writes the first `columns` floats of x, if any, in as few stores as possible.
 INLINE void store_vector(__global float *p, const floatv x, const int columns) {
     if (columns >= VW) {
         STORE(p, x);
@@ -68,14 +70,14 @@ INLINE void store_vector(__global float *p, const floatv x, const int columns) {
     for (; i < columns; ++i) p[i] = lanes[i];
 }
 
-// Starts to fetch a line into the second-level cache.
+// Prefetches a line into the second-level cache.
 #if defined(LITECL_CPU) && defined(__x86_64__)
 #define PREFETCH(p) __builtin_prefetch((const void *)(size_t)(p), 0, 2)
 #else
 #define PREFETCH(p)
 #endif
 
-// Weights are floats or, with HALF_WEIGHTS, halves that become floats as they are loaded; none of them infinite or NaN.
+// Weights are floats or, with HALF_WEIGHTS, halves converted to floats when they are loaded; none is infinite or NaN.
 #ifndef HALF_WEIGHTS
 typedef float Weight;
 #define LOAD_WEIGHTS(p) LOAD(p)
@@ -97,7 +99,7 @@ typedef float Floats __attribute__((vector_size(64)));
 #define FROM_HALVES(h) from_halves(h)
 #endif
 
-// The bits in their places in a float, whose exponent is then off by the difference of the two formats' biases.
+// The bits shifted to their positions in a float, whose exponent is then off by the difference of the formats' biases.
 INLINE floatv from_halves(const Weightv h) {
     const uintv bits = CONVERT(h, uint);
     return AS_FLOATV((bits & 0x8000u) << 16 | (bits & 0x7fffu) << 13) * 0x1p112f;
@@ -108,14 +110,14 @@ INLINE floatv from_halves(const Weightv h) {
 #endif
 
 #ifdef MR
-// Packed weights that a tile will not read but a later one will: it fetches a line of them for every row it multiplies.
+// Packed weights that a later tile will read: this tile prefetches a line of them for every row that it multiplies.
 typedef struct {
     __global const Weight *weights;
     int step;
 } Ahead;
 
-// The share of the panel after this one that belongs to the band-th of `bands` tiles under a panel. Each reads as many
-// lines as it multiplies rows, so that together they read the panel while it is still in farther memory.
+// The part of the next panel that the band-th of `bands` tiles of a panel prefetches: as many lines as it multiplies
+// rows, so that together they prefetch the whole panel from outer memory.
 INLINE Ahead next_panel(__global const Weight *panel, const int depth, const int band, const int bands) {
     const int step = PANEL / bands;
     return (Ahead){panel + (size_t)depth * (PANEL + band * step), step};
@@ -137,7 +139,8 @@ INLINE void multiply_tile(floatv tile[MR][NV], __global const float *const rows[
                           const int depth, Ahead *ahead) {
     int k = 0;
 #if MR * NV <= 4
-    // A sum waits for the one before it. So few sums leave the multipliers idle: every other k gets some of its own.
+    // Each addition waits for the one before it, and so few sums would leave the multipliers idle: odd k get sums of
+    // their own.
     floatv odd[MR][NV];
     UNROLL for (int r = 0; r < MR; ++r)
         UNROLL for (int j = 0; j < NV; ++j) odd[r][j] = 0.0f;
@@ -181,7 +184,7 @@ INLINE void finish_tile(floatv tile[MR][NV], __global const float *restrict resi
     }
 }
 
-// The panel that column n lies in, at that column, for weights of `depth` rows.
+// The panel of column n, starting at that column, for weights of `depth` rows.
 INLINE __global const Weight *panel_at(__global const Weight *weights, const int n, const int depth) {
     return weights + (size_t)(n / PANEL) * PANEL * depth + n % PANEL;
 }

@@ -1,5 +1,5 @@
-// TOPK_V2: the k largest elements of every row of x [rows, length] in descending order, and where they stand; of equal
-// elements the first comes first. Each element finds its place among those kept so far.
+// TOPK_V2: the k largest elements of every row of x [rows, length] in descending order, and their positions; of equal
+// elements the first comes first. Each element is inserted among those kept so far.
 // A work-item takes per_item rows.
 // Macros: T, the type of the elements; R, that of the positions.
 #include "common.h"

@@ -1,7 +1,7 @@
 // Two dimensions of an array swapped: y[j, i] = x[i, j] for the rows i and columns j of x, for every index of the
 // dimensions around them. Elements of a row are adjacent in x, elements of a column in y.
 // A work-item takes per_item tiles of 8 x 8 elements, counted along the columns first.
-// walk: rank, dims[rank], strides of x[rank], strides of y[rank] of the dimensions around the two.
+// nest: rank, dims[rank], strides of x[rank], strides of y[rank] of the dimensions around the two.
 // Macro: T, an integer type of the elements' size.
 #include "common.h"
 #include <Square>
@@ -36,12 +36,12 @@ inline void part_of_tile(__global const T *x, int x_step, __global T *y, int y_s
         for (int i = 0; i < rows; ++i) y[j * y_step + i] = x[i * x_step + j];
 }
 
-KERNEL void transpose(ITEM __global const T *x, __global T *y, __global const int *walk, int n, int per_item, int rows,
+KERNEL void transpose(ITEM __global const T *x, __global T *y, __global const int *nest, int n, int per_item, int rows,
                       int columns, int x_step, int y_step, int x_offset, int y_offset) {
     SHARE(n, per_item);
     const int across = (columns + SIDE - 1) / SIDE, down = (rows + SIDE - 1) / SIDE;
     int index[MOST_DIMS], offsets[2];
-    walk_from(walk, 2, start / (across * down), index, offsets);
+    seek_row(nest, 2, start / (across * down), index, offsets);
     int row = start / across % down * SIDE, column = start % across * SIDE;
     for (int tile = start; tile < end; ++tile) {
         __global const T *p = x + x_offset + offsets[0] + row * x_step + column;
@@ -56,6 +56,6 @@ KERNEL void transpose(ITEM __global const T *x, __global T *y, __global const in
         row += SIDE;
         if (row < rows) continue;
         row = 0;
-        walk_on(walk, 2, index, offsets);
+        next_row(nest, 2, index, offsets);
     }
 }

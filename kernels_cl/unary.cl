@@ -22,7 +22,7 @@ typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
 #define CEIL(x) ceil_v(x)
 #define FLOOR(x) floor_v(x)
 #define ROUND(x) round_v(x)
-#define SIGN(x) ((x) > (Tv)0 ? (Tv)1 : ((x) < (Tv)0 ? (Tv)(-1) : (x)))
+#define SIGN(x) ((x) > (Tv)0 ? (Tv)1 : ((x) < (Tv)0 ? (Tv)(-1) : ((x) == (Tv)0 ? (Tv)0 : (x))))
 #define ABS_INT(x) ((x) < (Tv)0 ? -(x) : (x))
 #define LOGICAL_NOT(x) ((x) ^ (Tv)1)
 

@@ -35,13 +35,13 @@ INLINE void transform_output(const floatv x[6], floatv y[4]) {
     y[3] = 0.5f * odd_a + 2.0f * odd_b + x[5];
 }
 
-// The place of a patch: its image, and the pixel at its top left in the output.
+// The position of a patch: its image, and its top left pixel in the output.
 INLINE int3 place(const int patch, __global const Winograd *restrict w) {
     const int row = patch / w->tiles_x;
     return (int3)(row / w->tiles_y, row % w->tiles_y * 4, patch % w->tiles_x * 4);
 }
 
-// One patch into its slot of the block.
+// Transforms one patch into its slot of the block.
 OUT_OF_LINE WIDE void read_patch(__global const float *restrict x, __global float *restrict slot, const int patch,
                                  __global const Winograd *restrict w) {
     __global const Geometry *restrict g = &w->window;
@@ -69,8 +69,8 @@ OUT_OF_LINE WIDE void read_patch(__global const float *restrict x, __global floa
     }
 }
 
-// MR slots, of which `count` are filled, times one panel. Rows past the last slot repeat it: what lies in memory there
-// may be subnormal numbers, which are slow.
+// MR slots, of which `count` are filled, times one panel. Rows past the last slot repeat it: memory there may contain
+// subnormal numbers, which are slow.
 OUT_OF_LINE WIDE void multiply_slots(__global const float *restrict slots, __global const float *restrict panel,
                                      __global float *restrict out, const int count, const int depth,
                                      const int columns, const int band, const int bands) {
@@ -86,7 +86,7 @@ OUT_OF_LINE WIDE void multiply_slots(__global const float *restrict slots, __glo
         UNROLL for (int j = 0; j < NV; ++j) STORE(out + r * columns + j * VW, tile[r][j]);
 }
 
-// One slot of products into its pixels of the output.
+// Transforms one slot of products into its output pixels.
 OUT_OF_LINE WIDE void write_patch(__global const float *restrict slot, __global const float *restrict bias,
                                   __global const float *restrict residual, __global float *restrict out,
                                   const int patch, const int stride, __global const Winograd *restrict w,

@@ -49,7 +49,7 @@ class Findings:
 
 
 def main() -> int:
-    """Runs the demonstration; 0 if every answer agrees."""
+    """Run the demonstration; 0 if every answer agrees."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before TensorFlow is loaded
     console = Console()
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
@@ -83,7 +83,7 @@ class _Steps:
 
 
 def demonstrate(begin: Callable[..., Callable[[], None]]) -> Findings:
-    """Builds, converts, runs, compares and measures. ``begin`` starts a step of the progress display."""
+    """Build, convert, run, compare and measure. ``begin`` starts a step of the progress display."""
     rng = np.random.default_rng(7)
     begin("loading TensorFlow, building a Keras model")
     model = spectrogram_classifier(SHAPE, rng)
@@ -125,7 +125,9 @@ def _litert(content: bytes) -> dict[str, Runtime]:
 def _compare(
     model: Any, device: Runtime, others: Mapping[str, Runtime], inputs: Sequence[Array], tick: Callable[[], None]
 ) -> dict[str, float]:
-    """The largest difference of the device's answers from everybody else's, over several invokes on one interpreter."""
+    """Return the largest difference of the device's answers from everybody else's, over several invokes on one
+    interpreter.
+    """
     largest = dict.fromkeys(("Keras", *others), 0.0)
     for x in inputs:
         got = _run(device, x)

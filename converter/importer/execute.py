@@ -58,19 +58,19 @@ def _of_bodies(node: Node, inputs: Sequence[Any]) -> list[Any]:
     if node.op == "While":
         cond, body = node.bodies
         while True:
-            found = list(map(_common, shapes, _walk(body, shapes)))
+            found = list(map(_common, shapes, _shapes_after(body, shapes)))
             if found == shapes:
                 break
             shapes = found
-        _walk(cond, shapes)
+        _shapes_after(cond, shapes)
     elif node.op == "If":
-        shapes = list(map(_common, *(_walk(branch, shapes[1:]) for branch in node.bodies)))
+        shapes = list(map(_common, *(_shapes_after(branch, shapes[1:]) for branch in node.bodies)))
     else:
-        shapes = _walk(node.bodies[0], shapes)
+        shapes = _shapes_after(node.bodies[0], shapes)
     return [tf.compat.v1.placeholder(tf_type(v.type), s) for v, s in zip(node.outputs, shapes, strict=True)]
 
 
-def _walk(function: Function, shapes: Sequence[Dims | None]) -> list[Dims | None]:
+def _shapes_after(function: Function, shapes: Sequence[Dims | None]) -> list[Dims | None]:
     for value, shape in zip(function.inputs, shapes, strict=True):
         value.shape = shape
     infer_shapes(function)

@@ -1,24 +1,42 @@
 """Brings each kind of model that a user may hand over to a ConcreteFunction, and from there to a module."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError
+from tensorflow.python.eager import context
 
 from litecl.converter.graph import Module
-from litecl.converter.importer.graphdef import import_function
+from litecl.converter.importer.graphdef import import_function, with_own_functions
 from litecl.converter.importer.keras_lstm import whole_lstms
+from litecl.converter.importer.optimizers import any_optimizer
 from litecl.converter.records import Dims
 from litecl.interpreter.errors import ConversionError
 
 Shapes = Mapping[str, Sequence[int | None]]
+_DEFAULT_SIGNATURE = "serving_default"
+_Load = TypeVar("_Load", bound=Callable[..., Any])
 
 
+def _eagerly(load: _Load) -> _Load:
+    """Return a function that runs as if the caller had not opened a graph, or turned eager execution off."""
+
+    @wraps(load)
+    def run(*arguments: Any, **options: Any) -> Any:
+        with context.eager_mode():
+            return load(*arguments, **options)
+
+    return run  # type: ignore[return-value]
+
+
+@_eagerly
 def from_keras_model(model: Any, input_shapes: Shapes | None = None, fuse_layers: bool = True) -> Module:
     """Return the module of a Keras 3 model in inference mode: Sequential, functional, or subclassed and called once.
 
@@ -39,37 +57,59 @@ def from_keras_model(model: Any, input_shapes: Shapes | None = None, fuse_layers
     return _module(concrete)
 
 
+@_eagerly
 def from_saved_model(
     path: str | Path,
-    signature_keys: Sequence[str],
+    signature_keys: Sequence[str] | None = None,
     tags: Sequence[str] | None = None,
     input_shapes: Shapes | None = None,
 ) -> dict[str, Module]:
-    """Return signatures of a SavedModel, as ``model.export`` and ``tf.saved_model.save`` write it."""
+    """Return signatures of a SavedModel, as ``model.export`` and ``tf.saved_model.save`` write it.
+
+    By default all of them, ``serving_default`` first: it is what runs where no signature is asked for.
+    """
     try:
-        loaded = tf.saved_model.load(str(path), tags=list(tags) if tags else None)
+        with any_optimizer():
+            loaded = tf.saved_model.load(str(path), tags=list(tags) if tags else None)
     except OSError as error:
         raise ConversionError(f"{path} is no SavedModel that TensorFlow can load: {error}") from error
-    missing = [key for key in signature_keys if key not in loaded.signatures]
-    if missing:
-        raise ConversionError(f"{path}: no signature {missing[0]!r}; there are {sorted(loaded.signatures)}")
-    return {key: _from_concrete(loaded.signatures[key], input_shapes) for key in signature_keys}
+    keys = list(signature_keys or _all_signatures(loaded))
+    missing = [key for key in keys if key not in loaded.signatures]
+    if missing or not keys:
+        wanted = f"no signature {missing[0]!r}" if missing else "no signatures"
+        raise ConversionError(f"{path}: {wanted}; there are {sorted(loaded.signatures)}")
+    return {key: _from_concrete(loaded.signatures[key], input_shapes) for key in keys}
 
 
+def _all_signatures(loaded: Any) -> list[str]:
+    keys = sorted(loaded.signatures, key=lambda key: (key != _DEFAULT_SIGNATURE, key))
+    # Keras exports its one function under two names.
+    is_export = hasattr(loaded, "serve") and not hasattr(loaded, "_default_save_signature")
+    return [key for key in keys if not (is_export and key == "serve" and len(keys) > 1)]
+
+
+@_eagerly
 def from_concrete_functions(functions: Sequence[Any], input_shapes: Shapes | None = None) -> dict[str, Module]:
-    """ConcreteFunctions by name; one alone is ``serving_default``."""
+    """ConcreteFunctions by the names of their Python functions; one alone is ``serving_default``."""
     for function in functions:
         if not hasattr(function, "graph"):
             raise ConversionError(
                 f"expected a ConcreteFunction, got {type(function).__name__}: call get_concrete_function() on it"
             )
     if len(functions) == 1:
-        return {"serving_default": _from_concrete(functions[0], input_shapes)}
-    names = [
-        function.structured_name if hasattr(function, "structured_name") else function.name.decode()
-        for function in functions
-    ]
-    return {name: _from_concrete(f, input_shapes) for name, f in zip(names, functions, strict=True)}
+        return {_DEFAULT_SIGNATURE: _from_concrete(functions[0], input_shapes)}
+    return {name: _from_concrete(f, input_shapes) for name, f in zip(_names(functions), functions, strict=True)}
+
+
+def _names(functions: Sequence[Any]) -> list[str]:
+    """Return a name for each function; several traces of one are numbered."""
+    seen: Counter[str] = Counter()
+    names = []
+    for function in functions:
+        name = function.graph.name
+        names.append(f"{name}_{seen[name]}" if seen[name] else name)
+        seen[name] += 1
+    return names
 
 
 def _from_concrete(concrete: Any, input_shapes: Shapes | None) -> Module:
@@ -83,11 +123,12 @@ def _from_concrete(concrete: Any, input_shapes: Shapes | None) -> Module:
     return module
 
 
+@_eagerly
 def from_frozen_graph(
     path: str | Path, input_arrays: Sequence[str], output_arrays: Sequence[str], input_shapes: Shapes | None = None
 ) -> Module:
     """Return the module of a GraphDef without variables, between the named tensors."""
-    graph_def = _read_graph_def(Path(path))
+    graph_def = with_own_functions(_read_graph_def(Path(path)))
     wrapped = tf.compat.v1.wrap_function(lambda: tf.graph_util.import_graph_def(graph_def, name=""), [])
     try:
         inputs, outputs = (
@@ -177,11 +218,9 @@ def _input_names(concrete: Any) -> list[str]:
     """Return the names that callers use: of the arguments, where these are known, else of the placeholders."""
     captured = {id(inner) for _, inner in concrete.graph.captures}
     placeholders = [tensor.name.split(":")[0] for tensor in concrete.graph.inputs if id(tensor) not in captured]
-    signature = concrete.structured_input_signature
-    specs = [s for s in tf.nest.flatten(signature) if isinstance(s, tf.TensorSpec)] if signature else []
-    if len(specs) != len(placeholders):
-        return placeholders
-    return [spec.name or name for spec, name in zip(specs, placeholders, strict=True)]
+    # TensorFlow writes the names of placeholders and specs in lower case, those of arguments as they are.
+    keywords = getattr(concrete, "_arg_keywords", None) or ()
+    return list(keywords) if len(keywords) == len(placeholders) else placeholders
 
 
 def _output_names(concrete: Any) -> list[str]:

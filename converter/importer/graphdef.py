@@ -6,6 +6,7 @@ weight passes through a protobuf message (which may not exceed 2 GiB).
 
 from collections.abc import Iterator, Sequence
 from typing import Any
+from uuid import uuid4
 
 import tensorflow as tf
 
@@ -48,13 +49,36 @@ def _reachable(definition: Any) -> Iterator[Any]:
     pending: list[Any] = list(definition.node)
     while pending:
         node = pending.pop()
-        callees = [attr.func for attr in node.attr.values()]
-        callees += [callee for attr in node.attr.values() for callee in attr.list.func]
+        callees = [callee for attr in node.attr.values() for callee in _callees(attr)]
         for name in (node.op, *(callee.name for callee in callees)):
             if name in library and name not in seen:
                 seen.add(name)
                 pending += library[name].node_def
                 yield library[name]
+
+
+def _callees(attr: Any) -> Sequence[Any]:
+    return [attr.func] if attr.WhichOneof("value") == "func" else attr.list.func
+
+
+def with_own_functions(definition: Any) -> Any:
+    """Return a GraphDef whose functions have names that no other graph of this process uses.
+
+    TensorFlow keeps one table of functions for all, and refuses a second one of a name.
+    """
+    names = {f.signature.name: f"{f.signature.name}_{uuid4().hex}" for f in definition.library.function}
+    nodes = [*definition.node, *(node for f in definition.library.function for node in f.node_def)]
+    for node in nodes:
+        node.op = names.get(node.op, node.op)
+        for attr in node.attr.values():
+            for callee in _callees(attr):
+                callee.name = names.get(callee.name, callee.name)
+    for function in definition.library.function:
+        function.signature.name = names[function.signature.name]
+    for gradient in definition.library.gradient:
+        gradient.function_name = names.get(gradient.function_name, gradient.function_name)
+        gradient.gradient_func = names.get(gradient.gradient_func, gradient.gradient_func)
+    return definition
 
 
 def _value(concrete: Any, name: str) -> Any:

@@ -79,14 +79,15 @@ class Reader:
         return self.values[key]
 
     def _node(self, definition: Any) -> None:
-        options = {name: attribute(attr) for name, attr in definition.attr.items() if name != "_output_shapes"}
         if definition.op == "Const":
+            options = {"value": attribute(definition.attr["value"])}
             type_, data = tensor_type(definition.attr["dtype"].type, definition.name), options["value"]
             value = self._gated(definition, Value(type_, data.shape, definition.name, data))
             self.values[definition.name] = self.values[f"{definition.name}:output:0"] = value
             return
         operands = [self._operand(name) for name in definition.input if not name.startswith("^")]
         op = _defined(definition)
+        options = _options(op, definition)
         layout = list(_results(op, definition, options))
         shapes = _output_shapes(definition) or [None] * len(layout)
         outputs = []
@@ -121,6 +122,13 @@ def _defined(definition: Any) -> Any:
     return op
 
 
+def _options(op: Any, definition: Any) -> dict[str, Any]:
+    """Return the attributes of a node; those that it leaves out, as files may, are what the operator has by default."""
+    found = {name: attribute(attr) for name, attr in definition.attr.items() if name != "_output_shapes"}
+    defaults = (attr for attr in op.attr if attr.name not in found and attr.HasField("default_value"))
+    return {attr.name: attribute(attr.default_value) for attr in defaults} | found
+
+
 def _results(op: Any, definition: Any, options: Mapping[str, Any]) -> Iterator[tuple[str, int, TensorType]]:
     """Return name, index within the name, and type of every result of a node."""
     for argument in op.output_arg:
@@ -132,8 +140,10 @@ def _argument_types(argument: Any, definition: Any, options: Mapping[str, Any]) 
     if argument.type_list_attr:
         enums = definition.attr[argument.type_list_attr].list.type
         return [tensor_type(enum, definition.name) for enum in enums]
-    enum = definition.attr[argument.type_attr].type if argument.type_attr else argument.type
-    return [tensor_type(enum, definition.name)] * (options[argument.number_attr] if argument.number_attr else 1)
+    type_ = tensor_type(argument.type, definition.name) if argument.type else options[argument.type_attr]
+    if type_ is None:  # one that no .tflite file has
+        type_ = tensor_type(definition.attr[argument.type_attr].type, definition.name)
+    return [type_] * (options[argument.number_attr] if argument.number_attr else 1)
 
 
 def _tensor(name: str) -> str:

@@ -14,7 +14,7 @@ from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.conv_3d import CONV_3D, Conv3DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
-from litecl.interpreter.ops.pad import PAD
+from litecl.interpreter.ops.pad import PAD, PADV2
 from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV, TransposeConvOptions
 from litecl.interpreter.schema import Padding
 
@@ -27,8 +27,11 @@ class _Geometry:
     dilations: tuple[int, ...]
 
 
-def geometry(b: Builder, x: Value) -> _Geometry:
-    """Return strides, dilations and padding along the spatial dimensions; explicit padding becomes a PAD in front."""
+def geometry(b: Builder, x: Value, padded_with: float = 0) -> _Geometry:
+    """Return strides, dilations and padding along the spatial dimensions.
+
+    Explicit padding, with the number ``padded_with``, becomes an operator in front.
+    """
     attrs = b.node.attrs
     if attrs.get("data_format") in ("NCHW", "NCDHW"):
         raise b.error(f"its data_format is {attrs['data_format']}; build the model with channels last")
@@ -37,14 +40,16 @@ def geometry(b: Builder, x: Value) -> _Geometry:
     if attrs["padding"] != "EXPLICIT":
         return _Geometry(x, Padding[attrs["padding"]], strides, dilations)
     pads = np.array(attrs["explicit_paddings"], np.int32).reshape(-1, 2)
-    return _Geometry(_pad(b, x, pads), Padding.VALID, strides, dilations)
+    return _Geometry(_pad(b, x, pads, padded_with), Padding.VALID, strides, dilations)
 
 
-def _pad(b: Builder, x: Value, pads: Array) -> Value:
+def _pad(b: Builder, x: Value, pads: Array, number: float) -> Value:
     shape: Dims = tuple(
         None if size is None else size + int(before + after)
         for size, (before, after) in zip(b.shape(x), pads, strict=True)
     )
+    if number:
+        return b.op(PADV2, [x, b.const(pads), b.const(number, x.type.dtype)], type=x.type, shape=shape)
     return b.op(PAD, [x, b.const(pads)], type=x.type, shape=shape)
 
 

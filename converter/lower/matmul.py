@@ -32,7 +32,7 @@ def _batch_matmul(b: Builder) -> Value:
 def _product(b: Builder, x: Value, y: Value, adj_x: bool, adj_y: bool, shape: Dims | None = None) -> Value:
     """x @ y: FULLY_CONNECTED with weights [out, in] where y is a constant matrix, else BATCH_MATMUL."""
     result = b.node.output.shape if shape is None else shape
-    if y.data is None or y.rank != 2 or x.data is not None:
+    if y.data is None or y.rank != 2 or x.data is not None or x.type != TensorType.FLOAT32:
         return b.op(BATCH_MATMUL, [x, y], BatchMatMulOptions(adj_x, adj_y), shape=result)
     if adj_x:
         rank = len(b.shape(x))
@@ -75,12 +75,25 @@ def _einsum(b: Builder) -> Value:
         return _reduced(b, b.node.input(0), labels[0], result)
     if len(labels) != 2:
         raise b.error(f"{b.node.attrs['equation']!r} has {len(labels)} operands; write it as products of two")
+    values, labels = _without_ones(b, labels)
     operands = []
-    for own, other, value in ((labels[0], labels[1], b.node.input(0)), (labels[1], labels[0], b.node.input(1))):
+    for own, other, value in ((labels[0], labels[1], values[0]), (labels[1], labels[0], values[1])):
         kept = "".join(c for c in own if c in other or c in result)
         operands.append((_reduced(b, value, own, kept), kept))
     (x, x_labels), (y, y_labels) = operands
     return _contract(b, x, y, _Einsum(x_labels, y_labels, result))
+
+
+def _without_ones(b: Builder, labels: Sequence[str]) -> tuple[list[Value], list[str]]:
+    """Return the operands without dimensions of 1 that broadcast to the other's, and the labels that are left."""
+    values, left = [], []
+    sizes = [dict(zip(part, b.shape(b.node.input(i)), strict=True)) for i, part in enumerate(labels)]
+    for i, part in enumerate(labels):
+        kept = "".join(c for c in part if not (sizes[i][c] == 1 and sizes[1 - i].get(c, 1) != 1))
+        value = b.node.input(i)
+        values.append(value if kept == part else _reshaped(b, value, list(kept), sizes[i]))
+        left.append(kept)
+    return values, left
 
 
 def _contract(b: Builder, x: Value, y: Value, e: _Einsum) -> Value:
@@ -93,10 +106,11 @@ def _contract(b: Builder, x: Value, y: Value, e: _Einsum) -> Value:
     kept = [*e.batch, *(free_x if is_dense else [free_x])]
     left = _grouped(b, x, e.x, [*kept, depth], sizes)
     right = _grouped(b, y, e.y, [*e.batch, free_y, depth], sizes)
-    shape = tuple(_size_of(group, sizes) for group in (*kept, free_y))
+    groups = (*kept, free_y)
+    shape = tuple(_size_of(group, sizes) for group in groups)
     product = _product(b, left, right, False, True, shape)
     order = e.batch + free_x + free_y
-    if len(shape) != len(order):
+    if any(len(group) != 1 for group in groups):
         product = _reshaped(b, product, list(order), sizes)
     return b.transpose(product, [order.index(c) for c in e.result])
 

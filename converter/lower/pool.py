@@ -11,7 +11,7 @@ from litecl.converter.lower.conv import geometry
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import reduce
 from litecl.interpreter.ops.arg_max import ARG_MAX, ARG_MIN, ArgMaxOptions, ArgMinOptions
-from litecl.interpreter.ops.binary import ADD, MUL
+from litecl.interpreter.ops.binary import ADD, MUL, SQUARED_DIFFERENCE, SUB
 from litecl.interpreter.ops.cumsum import CUMSUM, CumsumOptions
 from litecl.interpreter.ops.local_response_normalization import (
     LOCAL_RESPONSE_NORMALIZATION,
@@ -20,6 +20,7 @@ from litecl.interpreter.ops.local_response_normalization import (
 from litecl.interpreter.ops.log_softmax import LOG_SOFTMAX
 from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, MAX_POOL_2D, Pool2DOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
+from litecl.interpreter.ops.unary import RSQRT
 
 _REDUCTIONS: Mapping[str, Op] = {
     "Mean": reduce.MEAN,
@@ -34,8 +35,11 @@ _REDUCTIONS: Mapping[str, Op] = {
 
 def _pool(op: Op) -> Lowering:
     def lower(b: Builder) -> Value:
-        g = geometry(b, b.node.input(0))
-        _, height, width, _ = b.node.attrs["ksize"]
+        # A window of a maximum sees nothing of what is around the image, whatever its numbers.
+        g = geometry(b, b.node.input(0), padded_with=_lowest(b) if op is MAX_POOL_2D else 0)
+        _, height, width, channels = b.node.attrs["ksize"]
+        if channels != 1:
+            return _pool_channels(b, op, channels)
         options = Pool2DOptions(
             padding=g.padding,
             stride_h=g.strides[0],
@@ -46,6 +50,22 @@ def _pool(op: Op) -> Lowering:
         return b.op(op, [g.x], options)
 
     return lower
+
+
+def _lowest(b: Builder) -> float:
+    dtype: Any = b.node.output.type.dtype
+    return float(np.finfo(dtype).min if dtype.kind == "f" else np.iinfo(dtype).min)
+
+
+def _pool_channels(b: Builder, op: Op, window: int) -> Value:
+    """Return the maximum of every ``window`` channels, the one form of pooling over channels that TensorFlow has."""
+    x = b.node.input(0)
+    shape = b.shape(x)
+    if op is not MAX_POOL_2D or shape[-1] is None or shape[:-1].count(None) > 1:
+        raise b.error("it pools over channels, which TFLite cannot; reduce over a reshaped tensor")
+    groups = (*shape[:-1], shape[-1] // window, window)
+    parts = b.reshape(x, [-1 if d is None else d for d in groups], groups)
+    return b.op(reduce.REDUCE_MAX, [parts, b.const([len(shape)], np.int32)], reduce.ReducerOptions(False))
 
 
 def _reduction(op: Op) -> Lowering:
@@ -68,15 +88,72 @@ def _cumsum(b: Builder) -> Value:
 
 
 def _batch_norm(b: Builder) -> list[Value]:
-    """x * scale + offset, from statistics that are constant when a model is not trained."""
-    attrs = b.node.attrs
-    if attrs["is_training"] or attrs["data_format"] != "NHWC":
-        raise b.error("only inference with channels last converts; call the model with training=False")
-    gamma, beta, mean, variance = (b.known(i, "statistics").astype(np.float64) for i in range(1, 5))
-    scale = gamma / np.sqrt(variance + attrs["epsilon"])
-    scaled = b.op(MUL, [b.node.input(0), b.const(scale, np.float32)])
-    result = b.op(ADD, [scaled, b.const(beta - mean * scale, np.float32)])
-    return [result, *b.like()[1:]]
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, with statistics given or, in training, those of x."""
+    if b.node.attrs["is_training"]:
+        return [_normalised(b, *_moments(b)), *_statistics(b)]
+    x, *statistics = (b.node.input(i) for i in range(5))
+    if any(value.data is None for value in statistics):
+        result = _normalised(b, *(_by_channel(b, value) for value in statistics[2:]))
+    else:
+        gamma, beta, mean, variance = (b.known(i, "statistics").astype(np.float64) for i in range(1, 5))
+        scale = gamma / np.sqrt(variance + b.node.attrs["epsilon"])
+        scaled = b.op(MUL, [x, _by_channel(b, b.const(scale, np.float32))])
+        result = b.op(ADD, [scaled, _by_channel(b, b.const(beta - mean * scale, np.float32))])
+    return [result, *statistics[2:], *b.like()[3:]]
+
+
+def _normalised(b: Builder, mean: Value, variance: Value) -> Value:
+    epsilon = b.const(b.node.attrs["epsilon"], np.float32)
+    scale = b.op(RSQRT, [b.op(ADD, [variance, epsilon], shape=variance.shape)], shape=variance.shape)
+    gamma, beta = b.node.input(1), b.node.input(2)
+    if not _is_filled_with(gamma, 1):
+        scale = b.op(MUL, [scale, _by_channel(b, gamma)], shape=variance.shape)
+    result = b.op(MUL, [b.op(SUB, [b.node.input(0), mean]), scale])
+    return result if _is_filled_with(beta, 0) else b.op(ADD, [result, _by_channel(b, beta)])
+
+
+def _moments(b: Builder, *, keep: bool = True) -> tuple[Value, Value]:
+    """Return mean and variance of every channel, which broadcast to x or, if not ``keep``, are vectors."""
+    x = b.node.input(0)
+    rank = len(b.shape(x))
+    channel = _channel_axis(b, rank)
+    axes = b.const([axis for axis in range(rank) if axis != channel], np.int32)
+    shapes = {k: tuple(d if i == channel else 1 for i, d in enumerate(b.shape(x)) if k or i == channel) for k in (0, 1)}
+    mean = b.op(reduce.MEAN, [x, axes], reduce.ReducerOptions(True), shape=shapes[True])
+    squares = b.op(SQUARED_DIFFERENCE, [x, mean], shape=x.shape)
+    variance = b.op(reduce.MEAN, [squares, axes], reduce.ReducerOptions(keep), shape=shapes[keep])
+    return (mean if keep else b.op(reduce.MEAN, [x, axes], reduce.ReducerOptions(False), shape=shapes[False])), variance
+
+
+def _statistics(b: Builder) -> list[Value]:
+    """Return the results of training beside the first; what nobody reads is dropped afterwards."""
+    mean, variance = _moments(b, keep=False)
+    sizes = b.node.input(0).static_shape
+    if sizes is None:
+        return [mean, *b.like()[2:]]
+    count = int(np.prod(sizes, dtype=np.int64)) // sizes[_channel_axis(b, len(sizes))]
+    unbiased = b.op(MUL, [variance, b.const(count / max(count - 1, 1), np.float32)], shape=variance.shape)
+    return [mean, unbiased, mean, variance, *b.like()[5:]]
+
+
+def _channel_axis(b: Builder, rank: int) -> int:
+    return 1 if b.node.attrs["data_format"].startswith("NC") else rank - 1
+
+
+def _by_channel(b: Builder, vector: Value) -> Value:
+    """Return one number a channel so that it broadcasts to the images."""
+    rank = len(b.shape(b.node.input(0)))
+    after = rank - 1 - _channel_axis(b, rank)
+    shape = (*b.shape(vector), *[1] * after)
+    if vector.data is not None:
+        return b.const(vector.data.reshape(vector.data.shape + (1,) * after))
+    return vector if not after else b.reshape(vector, [-1, *[1] * after], shape)
+
+
+def _is_filled_with(value: Value, number: float) -> bool:
+    fill = value.producer
+    data = fill.input(1).data if fill is not None and fill.op_name in ("Fill", "FILL") else value.data
+    return data is not None and bool(np.all(data == number))
 
 
 def _local_response(b: Builder) -> Value:

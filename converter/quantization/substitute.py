@@ -44,7 +44,7 @@ def _negative(graph: _Graph, node: Node) -> list[Node] | None:
 
 
 def _sum(graph: _Graph, node: Node) -> list[Node] | None:
-    """A mean times the number of elements: LiteRT's reference kernel adds integers without rescaling them."""
+    """Return a mean times the number of elements: LiteRT's reference kernel adds integers without rescaling them."""
     x, axes = (graph.tensors[t] for t in node.inputs)
     if axes.data is None or x.shape is None:
         return None

@@ -1,1 +1,3 @@
-"""Facts that a Model alone tells: loops, lists, cost. Nothing here knows a device, an operator's kernel or a plan."""
+"""Facts that follow from a Model alone: loops, lists, cost. Nothing here knows a device, an operator's kernel or
+a plan.
+"""

@@ -1,4 +1,4 @@
-"""A rough count of a model's arithmetic, to choose a device by."""
+"""A rough count of a model's arithmetic, by which a device is chosen."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,10 @@ from litecl.interpreter.graph import ABSENT, Model, TensorSpec
 
 
 def work_flops(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> float:
-    """Floating-point operations of one pass through every subgraph, from weights and output sizes.
+    """Estimate the floating-point operations of one pass through every subgraph, from weights and output sizes.
 
-    A node with a constant of rank 2 or more does two operations for each of its weights and output positions (output
-    elements over the largest constant's output channels); any other node one for each output element.
+    A node with a constant of rank 2 or more does two operations for each weight and output position (output elements
+    over the largest constant's output channels); any other node one for each output element.
     """
     return sum(
         _node(node.inputs, node.outputs, known)

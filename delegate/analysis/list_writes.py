@@ -1,9 +1,9 @@
-"""Finds how TensorFlow's converter writes an element of a list, and makes it an update that keeps the list's shape.
+"""Finds writes of list elements as TensorFlow's converter makes them, and turns them into updates that keep the list's
+shape.
 
-A TensorList is a tensor, and writing ``item`` to place ``i`` puts a new one together:
-``CONCATENATION(SLICE(list, 0, i), item, SLICE(list, i + 1, -1))``. The pieces have another size at every step, so the
-shape of the result is known only at run time. It is ``DYNAMIC_UPDATE_SLICE(list, item, (i, 0, ...))``, which is what
-takes its place.
+A TensorList is a tensor, and writing ``item`` at index ``i`` builds a new one: ``CONCATENATION(SLICE(list, 0, i), item,
+SLICE(list, i + 1, -1))``. The sizes of the pieces change at every step, so the shape of the result is known only at run
+time. The equivalent ``DYNAMIC_UPDATE_SLICE(list, item, (i, 0, ...))`` replaces it.
 """
 
 from collections import Counter
@@ -27,23 +27,23 @@ Specs = Sequence[Sequence[TensorSpec]]
 
 
 def with_lists_in_place(model: Model, specs: Specs, entries: Mapping[int, Sequence[Shape]]) -> tuple[Model, Specs]:
-    """Return the model with all such writes replaced, and what is then known of its tensors; itself if there is none.
+    """Return the model with all such writes replaced, and the specs of its tensors then; the same model if there is
+    none.
 
-    A write may show only once another is replaced, whose list keeps its shape then. entries: shapes of the inputs of
-    entry subgraphs.
+    A write may be recognizable only once another is replaced, whose list then keeps its shape. entries: shapes of the
+    inputs of entry subgraphs.
     """
     while (changed := update_lists_in_place(model, specs)) is not model:
         try:
             model, specs = changed, propagate(changed, entries)
-        except LiteclError:  # pieces that do not fit together, which only a run of the loop would show
+        except LiteclError:  # pieces that do not fit together, an error that only a run of the loop would raise
             break
     return model, specs
 
 
 def update_lists_in_place(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> Model:
-    """The model with such writes replaced, node by node: positions stay, and a piece that nobody reads any more too.
-
-    The model itself where there is none.
+    """Return the model with such writes replaced, node by node: positions stay, and so do pieces that are no longer
+    read. The model itself if there is none.
     """
     graphs = tuple(_graph(graph, known) for graph, known in zip(model.subgraphs, specs, strict=True))
     changed = any(new is not old for new, old in zip(graphs, model.subgraphs, strict=True))
@@ -51,9 +51,9 @@ def update_lists_in_place(model: Model, specs: Sequence[Sequence[TensorSpec]]) -
 
 
 def learned(graph: Subgraph, loaded: Sequence[TensorSpec], planned: Sequence[TensorSpec]) -> tuple[Node, ...]:
-    """Return a node that gives tensors the values that are known of the model as planned and not as loaded, if any.
+    """Return a node that provides values known in the model as planned but not as loaded; None if there are none.
 
-    Nothing computes them, neither a region nor, as the nodes count as folded, the CPU.
+    Nothing else computes them: no region, and not the CPU, as their nodes count as folded.
     """
     made = [t for node in graph.nodes for t in node.outputs if loaded[t].data is None]
     values = {t: value for t in made if (value := planned[t].data) is not None}
@@ -76,7 +76,7 @@ def _graph(graph: Subgraph, specs: Sequence[TensorSpec]) -> Subgraph:
 
 
 class _Writes:
-    """One subgraph, looked at from the nodes that might complete a write."""
+    """One subgraph, searched from the nodes that might complete a write."""
 
     def __init__(self, graph: Subgraph, specs: Sequence[TensorSpec]) -> None:
         self._graph, self._specs = graph, specs
@@ -84,7 +84,9 @@ class _Writes:
         self._readers = Counter([*(t for node in graph.nodes for t in node.inputs), *graph.outputs])
 
     def find(self, joined: int) -> tuple[int, int, tuple[int, int]] | None:
-        """The position of the node, that of the SLICE of what lies before, and the two parts of where it writes."""
+        """Return the position of the node, that of the SLICE of the elements before, and the two parts of the write's
+        position.
+        """
         node = self._graph.nodes[joined]
         if node.op is not CONCATENATION or len(node.inputs) != 3 or node.options.axis != 0:
             return None
@@ -105,14 +107,14 @@ class _Writes:
         return node if node is not None and node.op is op else None
 
     def _parts(self, tensor: int, rest: int) -> tuple[int, int] | None:
-        """The two tensors whose concatenation a position is: an index, then constants that are all ``rest``."""
+        """Return the two tensors that a position concatenates: an index, then constants that are all ``rest``."""
         node = self._made_by(tensor, CONCATENATION)
         if node is None or len(node.inputs) != 2 or not self._is(node.inputs[1], rest):
             return None
         return node.inputs[0], node.inputs[1]
 
     def _follows(self, following: int, index: int) -> bool:
-        """Return whether one index is the other one plus 1."""
+        """Return whether one index is the other plus 1."""
         node = self._made_by(self._scalar(following), ADD)
         if node is None:
             return False
@@ -120,7 +122,7 @@ class _Writes:
         return len(terms) == 1 and self._is(terms[0], 1)
 
     def _scalar(self, tensor: int) -> int:
-        """A tensor of one element without the axes that were put around it."""
+        """Return a one-element tensor without the axes that were added to it."""
         node = self._made_by(tensor, RESHAPE) or self._made_by(tensor, EXPAND_DIMS)
         return tensor if node is None else self._scalar(node.inputs[0])
 

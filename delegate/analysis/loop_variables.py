@@ -1,4 +1,4 @@
-"""The variables of a loop and how often it runs, as its body alone tells."""
+"""The variables of a loop and how often it runs, found from its body alone."""
 
 from collections.abc import Collection, Sequence
 from enum import Enum
@@ -15,12 +15,12 @@ from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.strided_slice import STRIDED_SLICE
 from litecl.interpreter.schema import ActivationFunctionType
 
-# Operators whose result never lies in the memory of what they read.
+# Operators whose result never shares memory with what they read.
 _READERS = (GATHER, GATHER_ND, SLICE, STRIDED_SLICE)
 
 
 class Kind(Enum):
-    """READ_ONLY: no iteration changes it. IN_PLACE: every iteration updates a part of it. SWAPPED: computed anew."""
+    """READ_ONLY: never changed by an iteration. IN_PLACE: partly updated by each iteration. SWAPPED: computed anew."""
 
     READ_ONLY = 0
     IN_PLACE = 1
@@ -45,8 +45,7 @@ def _acts(node: Node) -> bool:
 
 
 def in_place(graph: Subgraph, nodes: Sequence[int], kept: Collection[int], owned: Collection[int]) -> set[int]:
-    """The DYNAMIC_UPDATE_SLICE nodes whose tensor nobody needs as it was, so that they may write into it.
-
+    """Return the DYNAMIC_UPDATE_SLICE nodes whose tensor's old value is not needed, so that they may write into it.
     kept: tensors that are read after the nodes have run. owned: inputs of the subgraph that may be overwritten.
     """
     result: set[int] = set()
@@ -65,7 +64,7 @@ def in_place(graph: Subgraph, nodes: Sequence[int], kept: Collection[int], owned
 
 
 def kinds(body: Subgraph) -> list[Kind]:
-    """Return how each variable of a loop with this body is kept."""
+    """Return how each variable of a loop with this body is stored."""
     made = {t: i for i, node in enumerate(body.nodes) for t in node.outputs}
     live = live_nodes(body)
     updates = in_place(body, live, body.outputs, body.inputs)
@@ -86,9 +85,10 @@ def kinds(body: Subgraph) -> list[Kind]:
 def trip_count(
     node: Node, model: Model, caller: Sequence[TensorSpec], specs: Sequence[Sequence[TensorSpec]]
 ) -> int | None:
-    """Return how often a WHILE runs, where it counts from one constant to another; None where that is not to be seen.
+    """Return how often a WHILE runs, if it counts from one constant to another; None if that cannot be seen.
 
-    The condition is ``i < n``, or several of them joined by LOGICAL_AND, and the body adds a constant to every such i.
+    The condition must be ``i < n``, or several such joined by LOGICAL_AND, and the body must add a constant to every
+    such i.
     """
     condition, body = node.options.cond_subgraph_index, node.options.body_subgraph_index
     graph = model.subgraphs[condition]
@@ -101,7 +101,9 @@ def trip_count(
 
 
 def _comparisons(graph: Subgraph, tensor: int, specs: Sequence[TensorSpec]) -> list[tuple[int, int] | None]:
-    """The variable (its position) and the limit of every ``i < n`` that a condition consists of, None for another."""
+    """Return the variable (its position) and the limit of every ``i < n`` that a condition consists of; None for any
+    other condition.
+    """
     maker = next((node for node in graph.nodes if tensor in node.outputs), None)
     if maker is not None and maker.op is LOGICAL_AND:
         return [found for t in maker.inputs for found in _comparisons(graph, t, specs)]

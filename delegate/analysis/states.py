@@ -1,4 +1,4 @@
-"""The tensors that are variables of the state store, among those that nodes update in place."""
+"""Which tensors that nodes update in place are variables of the state store."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from litecl.interpreter.graph import updated_by as updated_by
 
 
 def is_state(graph: Subgraph, specs: Sequence[TensorSpec], tensor: int) -> bool:
-    """Return whether a tensor is a variable of the state store (not one that is fed or that a node produces)."""
+    """Return whether a tensor is a variable of the state store (not an input, nor a node's output)."""
     if not specs[tensor].is_variable:
         return False
     return tensor not in graph.inputs and not any(tensor in node.outputs for node in graph.nodes)

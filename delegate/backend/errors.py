@@ -1,4 +1,4 @@
-"""Faults that are not of one back end: lack of memory on the host, and loops that do not come to their end."""
+"""Faults common to all back ends: lack of host memory, and loops that do not end."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,9 @@ from litecl.interpreter.errors import ModelError, OutOfDeviceMemory
 
 
 def no_host_memory(doing: str) -> OutOfDeviceMemory:
-    """Return what is raised in place of a MemoryError, so that the CPU takes the region. doing: what needed memory."""
+    """Return the error to raise in place of a MemoryError, so that the CPU takes the region. doing: what needed
+    memory.
+    """
     return OutOfDeviceMemory(f"{doing}: not enough memory on the host")
 
 
@@ -22,10 +24,10 @@ def host_memory(doing: str) -> Iterator[None]:
 
 
 def place(subgraph: int, node: int) -> str:
-    """Say which loop."""
+    """Return a loop's position as text."""
     return f"WHILE (subgraph {subgraph}, node {node})"
 
 
 def too_many_iterations(loop: Loop, most: int) -> ModelError:
-    """Return what is raised where a loop does not come to its end."""
+    """Return the error to raise for a loop that does not end."""
     return ModelError(f"more than {most} iterations (max_loop_iterations)", operator=place(loop.subgraph, loop.node))

@@ -1,8 +1,9 @@
-"""Devices in a process that was forked: those that need no threads of their own are left.
+"""Devices in a forked process: only those that need no threads of their own still work.
 
-The threads of a device's runtime stay behind in the parent, and a child that waits for one waits for ever. A device
-that runs kernels in the calling thread works on in the child, but only if no thread was within the runtime at the fork:
-what that thread had locked stays locked. So whoever calls one holds a lock of its own meanwhile and is known here.
+The threads of a device's runtime do not exist in the child, and a child that waits for one waits forever. A device that
+runs kernels in the calling thread still works in the child, but only if no thread was inside the runtime at the fork:
+locks held by that thread stay locked. So every user of a runtime holds a lock of its own during calls and registers
+here.
 """
 
 import os
@@ -14,14 +15,13 @@ from weakref import WeakSet
 
 from litecl.interpreter.errors import DelegateError
 
-_SETTLE_S = 0.02  # in which a runtime's threads put away what they have just finished
+_SETTLE_S = 0.02  # for a runtime's threads to clean up after what they have just finished
 _TASKS = Path("/proc/self/task")
 
 
 class User(Protocol):
-    """Holds ``lock`` while it calls a runtime. needs_threads: whether a child of fork can do nothing more with it.
-
-    In a process that has lost its device, to take the lock raises DelegateError.
+    """Holds ``lock`` while it calls a runtime. needs_threads: whether it is useless in a forked child. In a process
+    that has lost its device, taking the lock raises DelegateError.
     """
 
     lock: Any
@@ -29,7 +29,7 @@ class User(Protocol):
 
 
 class _LostLock:
-    """Stands for the lock of a user whose device is gone."""
+    """Replaces the lock of a user whose device is gone."""
 
     def __enter__(self) -> None:
         raise lost_error("this device")
@@ -39,20 +39,20 @@ class _LostLock:
 
 
 class _Process:
-    """Facts about runtimes in this process."""
+    """The runtimes used in this process."""
 
     def __init__(self) -> None:
         self.users: WeakSet[User] = WeakSet()
         self.lock = threading.RLock()  # of users
         self.opened = False
-        self.forked = False  # since a runtime was opened
-        self.disturbed = False  # a thread was within a runtime then
-        self._users: list[User] = []  # at a fork: all, and those that were not within a runtime
+        self.forked = False  # a runtime has been opened
+        self.disturbed = False  # a thread was inside a runtime at the fork
+        self._users: list[User] = []  # at a fork: all users, and those that were not inside a runtime
         self._held: list[User] = []
         self._busy = False
 
     def before(self) -> None:
-        """Takes the locks that are free: nothing begins until the process is forked."""
+        """Take the locks that are free, so that no call begins until the process is forked."""
         self.lock.acquire()
         self._users = list(self.users)
         self._held = [user for user in self._users if user.lock.acquire(blocking=False)]
@@ -60,14 +60,14 @@ class _Process:
         self._busy = busy or (any(user.needs_threads for user in self._users) and not _settled())
 
     def in_parent(self) -> None:
-        """Everything as before."""
+        """Release the locks in the parent."""
         for user in self._held:
             user.lock.release()
         self._users = self._held = []
         self.lock.release()
 
     def in_child(self) -> None:
-        """Forget what can be used no more; its lock says so to who wants to use it all the same."""
+        """Drop users that cannot work in the child; their locks then raise an error."""
         self.forked |= self.opened
         self.disturbed |= self.opened and self._busy
         lost = {user for user in self._users if self.lost(user.needs_threads)}
@@ -86,9 +86,9 @@ class _Process:
 
 
 def _settled() -> bool:
-    """Waits until no thread but Python's is at work; whether that was so in time.
+    """Wait until only Python's threads are running; return whether that happened in time.
 
-    A runtime's threads then hold no lock. Python's own hold the lock of a user if they are within OpenCL.
+    The runtime's threads then hold no lock. Python's threads hold the lock of a user while they are inside OpenCL.
     """
     ours = {str(thread.native_id) for thread in threading.enumerate()}
     end_s = time.monotonic() + _SETTLE_S
@@ -106,7 +106,7 @@ def _tasks() -> list[Path]:
 def _runs(task: Path) -> bool:
     try:
         return (task / "stat").read_text().rpartition(")")[2].split()[0] == "R"
-    except OSError:  # it has ended
+    except OSError:  # the thread has ended
         return False
 
 
@@ -120,7 +120,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Section:
-    """A section that one thread at a time may be in, under ``lock``: use of a runtime."""
+    """A section for one thread at a time, under ``lock``, in which a runtime is used."""
 
     needs_threads = False
 
@@ -130,12 +130,12 @@ class Section:
 
 
 def opened() -> None:
-    """To be told before a runtime is first asked for anything."""
+    """Must be called before a runtime is first used."""
     _process.opened = True
 
 
 def register(user: User) -> None:
-    """Makes a user known, before it first takes its lock."""
+    """Register a user, before it first takes its lock."""
     with _process.lock:
         _process.users.add(user)
 
@@ -146,7 +146,7 @@ def lost(needs_threads: bool) -> bool:
 
 
 def lost_error(name: str) -> DelegateError:
-    """Return what to raise for a device that is gone."""
+    """Return the error to raise for a device that is gone."""
     return DelegateError(
         f"{name} does not work in a process that was forked after devices had been opened: start processes with the "
         "method 'spawn' or 'forkserver', or open no device before the fork"

@@ -1,7 +1,7 @@
-"""A plan bound to a device, and the run itself: copies in, launches, copies out, states.
+"""A plan bound to a device, and its run: copies in, launches, copies out, states.
 
-A region has its execution to itself, and with it memory and a queue; it shares the device with others. So one thread at
-a time may run it, while others run other regions. What waits for the device lets other threads run meanwhile.
+A region has an execution of its own, with memory and a queue, and shares the device with other regions. So one thread
+at a time may run it, while others run other regions. Waiting for the device lets other threads run.
 """
 
 import threading
@@ -69,7 +69,7 @@ class Program:
         if not self._saved:
             self._device.save()
             self._saved = True
-        if keys:  # last of all: an interrupt before this leaves all states as they were
+        if keys:  # last, so that an interrupt before this leaves all states unchanged
             variables.update(dict(zip(keys, self._new, strict=True)))
         return outputs
 
@@ -95,9 +95,8 @@ class Program:
         keys: Sequence[tuple[int, int]],
         counters: Counters,
     ) -> Callable[[], dict[int, dict[int, Array]]] | None:
-        """Return what does as ``run`` does where all that is to be done is to run kernels; else None (``InPlace``).
-
-        inputs: what every run reads; outputs: the tensors that are wanted, which have to lie in memory that is lent.
+        """Return a function equivalent to ``run`` if nothing but kernels has to be run; else None (``InPlace``).
+        inputs: what every run reads; outputs: the wanted tensors, which must be in memory that is lent.
         """
         tensors, enqueue = self.plan.region.outputs, self._execution.at_once
         lent = {
@@ -108,8 +107,8 @@ class Program:
         if any(a is not b for a, b in zip(inputs, self._views, strict=True)):
             return None
         values = {self.plan.region.subgraph: {t: lent[t] for t in outputs}}
-        number = -1 - self.partition  # unlike that of any invoke of the executor's
-        cost = Counters(invocation=number)  # of every run, as the first one counts it
+        number = -1 - self.partition  # differs from the executor's numbers of invokes
+        cost = Counters(invocation=number)  # the counts of every run, as found in the first one
 
         def run() -> dict[int, dict[int, Array]]:
             if keys or counters.invocation != number:
@@ -132,8 +131,10 @@ class Program:
         return run
 
     def _abandon(self, error: BaseException) -> NoReturn:
-        """Wait for what was queued before an error or interrupt, as its memory is about to be used again; raise it."""
-        for _ in range(2):  # waiting, too, may be what failed
+        """Wait for what was queued before an error or interrupt, since its memory is about to be reused; re-raise
+        it.
+        """
+        for _ in range(2):  # the wait itself may have failed
             with suppress(DelegateError):
                 self._finish()
                 break
@@ -142,7 +143,9 @@ class Program:
         raise error
 
     def input_memory(self) -> dict[int, Array]:
-        """Return where the region reads its inputs, by tensor, as far as the host sees it: that is not copied."""
+        """Return the memory of the region's inputs, by tensor, as far as the host can access it: these are not
+        copied.
+        """
         views = zip(self.plan.region.inputs, self._views, strict=True)
         return {tensor: view for tensor, view in views if view is not None}
 
@@ -158,7 +161,7 @@ class Program:
         ]
 
     def loops(self) -> tuple[str, ...]:
-        """Say how each loop runs."""
+        """Describe how each loop runs."""
         rows = [(loop.subgraph, loop.node, self._execution.loop(loop)) for loop in self.plan.loops]
         rows += [(*lstm, "as one LSTM") for lstm in self.plan.lstms]
         return tuple(f"{place(subgraph, node)}: {way}" for subgraph, node, way in sorted(rows))
@@ -188,12 +191,14 @@ class Program:
                 continue
             if view is None:
                 self._memory.upload(self.plan.inputs[i], value)
-            else:  # nothing is under way: every run ends with all of its commands finished
+            else:  # nothing is pending: every run ends with all of its commands finished
                 view[...] = value
             counters.bytes_to_device += value.nbytes
 
     def _restore(self, variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters) -> None:
-        """Put every state where launches read it. They write it elsewhere, so one that fails leaves the old state."""
+        """Copy every state to where launches read it. They write it elsewhere, so a failed launch leaves the old
+        state.
+        """
         for i, key in enumerate(keys):
             variables.keep(key, (self._old[i], self._new[i]))
             if variables.held_by(key, self._new[i]):
@@ -206,7 +211,7 @@ class Program:
         variables.move(moved)
 
     def _download(self, counters: Counters) -> list[Array]:
-        """Return the outputs, once everything is done: copies, but for what is lent."""
+        """Return the outputs once everything has finished: copies, except for memory that is lent."""
         outputs: list[Any] = self._results.copy()
         for i in self._hidden:
             operand = self.plan.outputs[i]

@@ -1,8 +1,8 @@
 """The protocols of a back end, which finds devices, opens them and binds plans to them (docs/backends.md).
 
-Everything outside ``delegate/opencl/`` knows of devices only what stands here. Memory is named by a plan's operands: no
-handle of a runtime crosses these protocols. A back end raises whatever fails as a DelegateError (OutOfDeviceMemory,
-KernelBuildError); the CPU then runs the region, with variables as they were before the run.
+These protocols are all that code outside ``delegate/opencl/`` knows about devices. Memory is named by a plan's
+operands: no handle of a runtime crosses these protocols. A back end raises every failure as a DelegateError
+(OutOfDeviceMemory, KernelBuildError); the CPU then runs the region, with variables as they were before the run.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ from litecl.interpreter.graph import Array
 class Memory(Protocol):
     """The device memory of one plan: its arena, laid out by ``plan.arena``, and its constants.
 
-    Constants are uploaded when the memory is made, and the data of every ``Const`` is then let go (None). Copies are
+    Constants are uploaded when the memory is made, and the data of every ``Const`` is then released (None). Copies are
     queued: they happen in the order of the calls, among the launches of the execution, and are done when its ``finish``
     returns.
     """
@@ -32,9 +32,8 @@ class Memory(Protocol):
         """Return the size of all constants."""
 
     def view(self, operand: Operand) -> Array | None:
-        """Return the memory of an operand as an array of the host's; None where the host must copy.
-
-        The host reads and writes it only while nothing is queued.
+        """Return an operand's memory as a host array; None if the host must copy. The host accesses it only while
+        nothing is queued.
         """
 
     def upload(self, operand: Operand, value: Array) -> None:
@@ -60,31 +59,30 @@ class Execution(Protocol):
     def manner(self) -> Manner: ...
 
     def loop(self, loop: Loop) -> str:
-        """Say in a few words how a loop runs."""
+        """Describe in a few words how a loop runs."""
 
     def run(self, counters: Counters) -> None:
-        """Queue every launch of the plan, and count it. Raises ModelError where a loop runs more often than it may."""
+        """Queue every launch of the plan, and count it. Raises ModelError if a loop exceeds its limit of iterations."""
 
     @property
     def at_once(self) -> Callable[[], None] | None:
-        """Return what may be called instead of ``run`` and ``finish``, if it is done when it returns; else None.
-
+        """Return a function to call instead of ``run`` and ``finish``, if all work is done when it returns; else None.
         It raises what they raise.
         """
 
     def finish(self) -> None:
-        """Wait until all that was queued is done. It must be safe to call it again after an error."""
+        """Wait until everything queued is done. It must be safe to call it again after an error."""
 
     def times(self) -> Sequence[tuple[Work, LaunchTime]]:
-        """Return the device time of each launch of the last run, where the device was opened for profiles."""
+        """Return the device time of each launch of the last run, if the device was opened for profiling."""
 
 
 class Identified(Protocol):
     """The identity of a device.
 
-    name: for people. identity: texts that another platform, device, driver or processor has others of, for the names of
-    files about the device. needs_threads: whether it runs kernels in threads of its own, so that a child of ``fork``
-    loses it.
+    name: for people. identity: texts that differ for any other platform, device, driver or processor; they go into the
+    names of cached files. needs_threads: whether it runs kernels in its own threads, so that a child of ``fork`` loses
+    it.
     """
 
     @property
@@ -100,7 +98,7 @@ class Identified(Protocol):
 class Device(Identified, Protocol):
     """An open device, which regions and models share.
 
-    target: what lowerings may know. alignment: of what begins in an arena, in bytes. cache_hits: how many programs were
+    target: what lowerings may know. alignment: of offsets in an arena, in bytes. cache_hits: the number of programs
     loaded rather than built.
     """
 
@@ -120,18 +118,19 @@ class Device(Identified, Protocol):
         """
 
     def check(self) -> None:
-        """Raise DelegateError where the first run of an execution, for which nothing is queued yet, cannot end well."""
+        """Raise DelegateError if the first run of an execution, before anything is queued, is bound to fail."""
 
     def save(self) -> None:
-        """Keep what was built for the next process, after the first run of an execution. What fails is no error."""
+        """Save what was built for the next process, after the first run of an execution. A failure is not an error."""
 
 
 @dataclass(frozen=True)
 class Description:
     """The description of a device that ``litecl devices`` shows.
 
-    type: "CPU", "GPU", "accelerator" or "other". processor: what its compiler takes the processor for, if known.
-    version, platform_version: in the words of the device and of its platform.
+    type: "CPU", "GPU", "accelerator" or "other". processor: the name of the processor that its compiler targets, if
+    known.
+    version, platform_version: as the device and its platform report them.
     """
 
     platform: str
@@ -147,23 +146,22 @@ class Description:
 
 @runtime_checkable
 class FoundDevice(Identified, Protocol):
-    """A device that is there, not opened yet. Those that are equal, and have one hash, are opened once."""
+    """A device that was found and is not open yet. Equal ones (with equal hashes) are opened once."""
 
     def describe(self) -> Description:
-        """Return facts for people."""
+        """Return its description for people."""
 
     def target(self, directory: Path | None = None) -> Target:
-        """Return what a lowering may know of the device. directory: where what was found out about it is kept.
-
-        Raises KernelBuildError where the device's compiler can build nothing.
+        """Return what a lowering may know of the device. directory: where facts about it are cached. Raises
+        KernelBuildError if the device's compiler cannot build anything.
         """
 
     def open(self, *, profile: bool, directory: Path | None) -> Device:
-        """Open the device. profile: take times of launches. directory: where to keep what is built; None is nowhere."""
+        """Open the device. profile: measure launches. directory: where to cache programs; None means nowhere."""
 
 
 class Backend(Protocol):
-    """A finder of devices of one kind. All of it may raise DelegateError."""
+    """Finds devices of one kind. All methods may raise DelegateError."""
 
     def devices(self) -> Sequence[FoundDevice]:
         """Return every device, always in the same order."""
@@ -171,7 +169,9 @@ class Backend(Protocol):
     def candidates(
         self, num_threads: int | None, flops: float, tuned: Callable[[FoundDevice], Tuning]
     ) -> Iterator[FoundDevice]:
-        """Yield the device for a model of so many arithmetic operations, then those to try where it cannot be used."""
+        """Yield the device for a model of so many arithmetic operations, then those to try if it cannot be used."""
 
     def of(self, device: object) -> FoundDevice | None:
-        """Return the device that an object of the runtime's own library is, such as pyopencl's Device; else None."""
+        """Return the device that an object of the runtime's own library represents, such as pyopencl's Device;
+        else None.
+        """

@@ -1,4 +1,4 @@
-"""A variable tensor whose newest value lies on a device."""
+"""A variable tensor whose newest value is in device memory."""
 
 import numpy as np
 
@@ -11,16 +11,16 @@ from litecl.interpreter.graph import Array
 
 
 class DeviceState:
-    """Holds a variable in the memory of an execution, where ``operand`` lies."""
+    """Holds a variable in an execution's memory, in ``operand``."""
 
     def __init__(self, execution: Execution, operand: Operand, device: Device) -> None:
         self._execution, self._operand, self._device = execution, operand, device
         self._view = execution.memory.view(operand)
 
     def fetch(self) -> Array:
-        """Read the newest value, which exists nowhere else: a read that fails is tried once more.
+        """Read the newest value, which exists nowhere else: a failed read is tried once more.
 
-        Raises DelegateError, after which the value is still where it was, or was lost with the device.
+        Raises DelegateError, after which the value is still in device memory, or lost with the device.
         """
         if self._view is not None:
             return self._view.copy()
@@ -39,7 +39,7 @@ class DeviceState:
             self._execution.memory.copy(self._operand, other._operand)
 
     def write(self, value: Array) -> None:
-        """Copy a value of the host's into the memory."""
+        """Copy a value from the host into the memory."""
         if self._view is not None:
             self._view[...] = value
         else:

@@ -1,1 +1,1 @@
-"""The nodes that go to the device, and why the others do not. Pure functions of data; nothing here lowers or builds."""
+"""Which nodes go to the device, and why the others do not. Pure functions of data; nothing here lowers or builds."""

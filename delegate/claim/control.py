@@ -1,4 +1,4 @@
-"""Reasons not to run WHILE, IF or a call on the device, and the subgraphs that these reach. Pure functions of data."""
+"""Reasons not to run WHILE, IF or a call on the device, and the subgraphs that they reach. Pure functions of data."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,7 +11,7 @@ from litecl.interpreter.run.shapes import propagate
 from litecl.interpreter.schema import TensorType
 
 CONTROL_OPS = (IF, WHILE, CALL, STABLEHLO_COMPOSITE)
-"""What may be absorbed into a region, with all the subgraphs that it reaches."""
+"""Control nodes that may be absorbed into a region, with all the subgraphs that they reach."""
 
 FOLDED = "constant: computed at preparation"
 
@@ -20,9 +20,8 @@ WhyNot = Callable[[int, int], str | None]
 
 
 def refusal(index: int, node: Node, model: Model, specs: Specs, why_not: WhyNot) -> str | None:
-    """Return why a control node of subgraph ``index`` stays on the CPU, None where the device runs all that it reaches.
-
-    why_not: the same of any node, by its subgraph and position.
+    """Return why a control node of subgraph ``index`` stays on the CPU, None if the device runs everything that it
+    reaches. why_not: the same for any node, by its subgraph and position.
     """
     name = node.op.name
     if node.op not in CONTROL_OPS:
@@ -49,7 +48,7 @@ def _subgraph(index: int, model: Model, specs: Specs, why_not: WhyNot) -> str | 
 
 
 def _condition(index: int, node: Node, model: Model, specs: Specs) -> str | None:
-    """Return why a predicate is none."""
+    """Return why the condition cannot be used as a predicate; None if it can."""
     if node.op is IF:
         spec = specs[index][node.inputs[0]]
     elif node.op is WHILE:
@@ -63,7 +62,7 @@ def _condition(index: int, node: Node, model: Model, specs: Specs) -> str | None
 
 
 def _shapes(index: int, node: Node, model: Model, specs: Specs) -> str | None:
-    """Return what is not static of a node's operands and results."""
+    """Return which of a node's operands and results is not static; None if all are."""
     for position, tensor in enumerate(node.inputs):
         if tensor == ABSENT or specs[index][tensor].shape is None:
             return f"input {position} has a shape that is known only at run time"
@@ -83,7 +82,7 @@ def _shapes(index: int, node: Node, model: Model, specs: Specs) -> str | None:
 
 
 def _loop_shapes(index: int, node: Node, model: Model, specs: Specs) -> str | None:
-    """The first loop variable that an iteration gives another shape or type."""
+    """Return a refusal for the first loop variable whose shape or type an iteration changes."""
     body = callees_of(node)[1]
     graph = model.subgraphs[body]
     given = [specs[index][t] for t in node.inputs]
@@ -97,7 +96,7 @@ def _loop_shapes(index: int, node: Node, model: Model, specs: Specs) -> str | No
 
 
 def _arguments(index: int, node: Node, given: Sequence[int], model: Model, specs: Specs) -> str | None:
-    """A subgraph that other nodes run with other shapes has no shapes of its own."""
+    """Refuse a subgraph that several nodes run with different shapes."""
     for callee in callees_of(node):
         for position, (tensor, inner) in enumerate(zip(given, model.subgraphs[callee].inputs, strict=True)):
             outer, known = specs[index][tensor], specs[callee][inner]
@@ -109,7 +108,7 @@ def _arguments(index: int, node: Node, given: Sequence[int], model: Model, specs
 
 
 def _after_one_iteration(body: int, given: Sequence[TensorSpec], model: Model) -> list[Shape | None]:
-    """The shapes that the first iteration gives the loop variables, as far as they can be told."""
+    """Return the shapes that the first iteration gives the loop variables, as far as they are known."""
     graph: Subgraph = model.subgraphs[body]
     try:
         specs = propagate(model, {body: [spec.static_shape for spec in given]})[body]

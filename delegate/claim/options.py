@@ -20,15 +20,17 @@ Precision = Literal["fp32", "fp16"]
 
 
 def _flag(flag: str, help_: str) -> dict[str, str]:
-    """Return what makes an option a flag of the command ``litecl`` too, of the type that its annotation tells."""
+    """Return field metadata that makes an option a flag of the command ``litecl`` too; its annotation gives the
+    type.
+    """
     return {"flag": flag, "help": help_}
 
 
 @dataclass(frozen=True, eq=False)
 class CLOptions:
-    """The keywords of ``CLDelegate``, whose docstring says what they mean: declared here, checked and frozen.
+    """The keywords of ``CLDelegate``, whose docstring explains them: declared here, checked and frozen.
 
-    queue_loops: queue the iterations of loops, and launches by themselves, also where one kernel could run them all.
+    queue_loops: queue the iterations of loops, and launches one by one, even if one kernel could run them all.
     """
 
     device: object = field(
@@ -41,7 +43,9 @@ class CLOptions:
     num_threads: int | None = field(
         default=None, metadata=_flag("--threads", "threads on a CPU device (default: chosen)")
     )
-    precision: Precision = field(default="fp32", metadata=_flag("--precision", "fp16 stores large weights as halves"))
+    precision: Precision = field(
+        default="fp32", metadata=_flag("--precision", "fp16 stores large weights in half precision")
+    )
     max_delegated_partitions: int | None = None
     min_nodes_per_partition: int = 1
     allow_ops: Collection[str] | None = None
@@ -54,7 +58,7 @@ class CLOptions:
     max_loop_iterations: int | None = None
     queue_loops: bool = False
     dump_passes: str | PathLike[str] | None = field(
-        default=None, metadata=_flag("--dump-passes", "write every region there, as it is after each pass of planning")
+        default=None, metadata=_flag("--dump-passes", "write every region to this folder after each pass of planning")
     )
     custom_ops: Collection[ClOp] = ()
     progress: Progress | None = None
@@ -72,13 +76,13 @@ class CLOptions:
             _check_names(name, getattr(self, name) or (), {cl_op.op.name for cl_op in self.custom_ops})
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the options to pickle: whom to tell of progress stays in this process."""
+        """Return the options to pickle: the progress callback stays in this process."""
         if self.device is not None and not isinstance(self.device, int | str):
             raise DelegateError(f"a delegate for {self.device} cannot be pickled: name its device, or give its index")
         return {item.name: getattr(self, item.name) for item in fields(self)} | {"progress": None}
 
     def why_denied(self, op: str, place: tuple[int, int]) -> str | None:
-        """Return why the user keeps a node on the CPU, or None. place: its subgraph, and its position there."""
+        """Return why the user keeps a node on the CPU, or None. place: its subgraph and position."""
         if place in (self.deny_nodes or ()):
             return "denied by deny_nodes"
         if op in (self.deny_ops or ()):
@@ -92,9 +96,9 @@ class CLOptions:
 
 
 def _check_names(option: str, names: Collection[str], customs: Collection[str]) -> None:
-    """Raise DelegateError for a name that no operator has, with those that are like it.
+    """Raise DelegateError for a name that no operator has, with similar names.
 
-    A name that is like none, and not in capitals, may be that of a custom operator of a model to come.
+    A name that resembles none, and is not in capitals, may belong to a custom operator of a future model.
     """
     known = {*BUILTIN_OPERATORS, *CUSTOMS, *customs}
     for name in sorted({*names} - known):

@@ -1,4 +1,4 @@
-"""The nodes that go to the device, in which regions, and why the others do not. A pure function of data."""
+"""Which nodes go to the device, in which regions, and why the others do not. A pure function of data."""
 
 import heapq
 from collections.abc import Collection, Mapping, Sequence
@@ -35,11 +35,11 @@ class Region:
 
 @dataclass(frozen=True)
 class Partitioning:
-    """The regions of one subgraph, and for every node that is in none of them the reason."""
+    """The regions of one subgraph, and the reason for every node outside them."""
 
     regions: tuple[Region, ...]
     reasons: dict[int, str]
-    order: tuple[tuple[int, ...], ...]  # runs of nodes in a valid order; a region's nodes are one run
+    order: tuple[tuple[int, ...], ...]  # runs of nodes in a valid order; the nodes of a region are one run
 
 
 def partition(
@@ -51,7 +51,7 @@ def partition(
     preserve: bool = False,
     float64: bool = True,
 ) -> Partitioning:
-    """Partitions one subgraph. With ``preserve`` every tensor that a region computes is one of its outputs.
+    """Partition one subgraph. With ``preserve``, every tensor that a region computes is one of its outputs.
 
     float64: whether the device computes in float64.
     """
@@ -82,7 +82,7 @@ def why_not(
     preserve: bool = False,
     float64: bool = True,
 ) -> str | None:
-    """The reason why a node stays on the CPU, or None if the device takes it."""
+    """Return the reason why a node stays on the CPU, or None if the device takes it."""
     node, known = model.subgraphs[index].nodes[position], specs[index]
     inputs, outputs = [None if t == ABSENT else known[t] for t in node.inputs], [known[t] for t in node.outputs]
     if outputs and all(spec.data is not None for spec in outputs):
@@ -126,7 +126,7 @@ def _refusal(
 
 
 def _dependencies(graph: Subgraph) -> list[set[int]]:
-    """The nodes that each node must follow: producers of its inputs, and side effects in their order."""
+    """Return the nodes that each node must follow: producers of its inputs, and side effects in their order."""
     producer: dict[int, int] = {}
     readers: dict[int, set[int]] = {}
     result: list[set[int]] = []
@@ -136,7 +136,7 @@ def _dependencies(graph: Subgraph) -> list[set[int]]:
         if isinstance(node.op, ControlOp) or not node.op.pure:
             follows |= set() if previous_effect is None else {previous_effect}
             previous_effect = i
-        for tensor in updated_by(node):  # in place: readers of the old value come before, of the new one after
+        for tensor in updated_by(node):  # updated in place: readers of the old value come before, of the new one after
             follows |= readers.get(tensor, set())
             producer[tensor] = i
         for tensor in node.inputs:
@@ -147,10 +147,10 @@ def _dependencies(graph: Subgraph) -> list[set[int]]:
 
 
 def _cluster(graph: Subgraph, refused: dict[int, str]) -> list[tuple[int, ...]]:
-    """Runs of nodes of one side each, in an order that respects dependencies, as few as greed finds.
+    """Split nodes into runs on one side each, in an order that respects dependencies, as few as a greedy search finds.
 
-    TFLite's epochs (graph_info.cc): the first ready node sets the side, then every ready node of that side joins.
-    Folded nodes belong to neither side: they are never run.
+    Like TFLite's epochs (graph_info.cc): the first ready node sets the side, then every ready node of that side joins.
+    Folded nodes belong to neither side: they never run.
     """
     folded = {i for i, reason in refused.items() if reason == FOLDED}
     dependencies = _dependencies(graph)
@@ -159,7 +159,7 @@ def _cluster(graph: Subgraph, refused: dict[int, str]) -> list[tuple[int, ...]]:
     for i, follows in enumerate(dependencies):
         for before in follows - folded if i not in folded else ():
             followers[before].append(i)
-    ready: dict[bool, list[int]] = {False: [], True: []}  # heaps: nodes join in the order of the model
+    ready: dict[bool, list[int]] = {False: [], True: []}  # heaps: nodes join in model order
     for i, count in enumerate(waits_for):
         if not count and i not in folded:
             ready[i in refused].append(i)
@@ -178,7 +178,7 @@ def _cluster(graph: Subgraph, refused: dict[int, str]) -> list[tuple[int, ...]]:
 
 
 def _too_small(candidates: Sequence[tuple[int, ...]], options: CLOptions) -> list[tuple[tuple[int, ...], str]]:
-    """The candidate regions that the options rule out, with the reason."""
+    """Return the candidate regions that the options rule out, with the reason."""
     least, most = options.min_nodes_per_partition, options.max_delegated_partitions
     small = [run for run in candidates if len(run) < least]
     dropped = [(run, f"a partition of {len(run)} nodes, min_nodes_per_partition is {least}") for run in small]
@@ -189,7 +189,9 @@ def _too_small(candidates: Sequence[tuple[int, ...]], options: CLOptions) -> lis
 
 
 def _readers(graph: Subgraph) -> dict[int, list[int]]:
-    """The nodes that read each tensor; one past the last node represents the subgraph, which reads its outputs."""
+    """Return the nodes that read each tensor; one past the last node represents the subgraph, which reads its
+    outputs.
+    """
     readers: dict[int, list[int]] = {}
     for i, node in enumerate(graph.nodes):
         for tensor in node.inputs:
@@ -211,7 +213,7 @@ def _region(
     made = {t for i in run for t in graph.nodes[i].outputs}
     read = {t for i in run for t in graph.nodes[i].inputs if t != ABSENT}
     updated = {t for i in run for t in updated_by(graph.nodes[i])}
-    states = {t for t in updated if is_state(graph, specs, t)}  # kept on the device; one only read comes as an input
+    states = {t for t in updated if is_state(graph, specs, t)}  # kept on the device; one only read is an input
     inputs = sorted(t for t in read - made - states if specs[t].data is None)
     results = made | updated - states
     outputs = sorted(t for t in results if preserve or not inside.issuperset(readers.get(t, ())))

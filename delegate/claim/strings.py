@@ -10,7 +10,9 @@ _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 def parsed(options: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return keywords of ``CLDelegate``. Raises DelegateError for one that is unknown or has no form as a string."""
+    """Return keywords of ``CLDelegate``. Raises DelegateError for one that is unknown or cannot be given as a
+    string.
+    """
     return {str(name): _value(str(name), value) for name, value in options.items()}
 
 

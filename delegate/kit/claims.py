@@ -1,4 +1,4 @@
-"""What claims have in common: each check answers with a Refusal, or None where it has no objection."""
+"""Checks that claims share: each returns a Refusal, or None if it has no objection."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -38,34 +38,34 @@ _FUSED = {
 }
 
 BITS = {1: "uchar", 2: "ushort", 4: "int", 8: "long"}
-"""For kernels that only move elements: an integer type by the size of an element in bytes."""
+"""For kernels that only move elements: the integer type for the size of an element in bytes."""
 
 
 def stored(type_: TensorType) -> np.dtype[Any]:
-    """The numpy type of the elements on the device: a truth value is a byte."""
+    """Return the numpy type of the elements on the device: a boolean is a byte."""
     return np.dtype(np.uint8) if type_ == TensorType.BOOL else type_.dtype
 
 
 def of(type_: TensorType, value: float) -> np.generic:
-    """A number as a kernel argument of a tensor's element type."""
+    """Return a number as a kernel argument of a tensor's element type."""
     result: np.generic = stored(type_).type(value)
     return result
 
 
 def bits(spec: TensorSpec) -> str:
-    """The integer type as which the elements of a tensor are moved."""
+    """Return the integer type that kernels move a tensor's elements as."""
     return BITS[spec.dtype.itemsize]
 
 
 def given(inputs: Specs, position: int) -> TensorSpec:
-    """An input that shape inference has made sure of."""
+    """Return an input that shape inference has checked to be present."""
     spec = inputs[position]
     assert spec is not None, f"input {position} is absent"
     return spec
 
 
 def typed(specs: Specs, allowed: Collection[TensorType], *, quantized: bool = False) -> Refusal | None:
-    """All of the tensors have one of these types; if not ``quantized``, their elements stand for themselves."""
+    """Refuse tensors of other types; unless ``quantized``, also integers that represent real numbers."""
     wrong = [spec.type.name for spec in specs if spec is not None and spec.type not in allowed]
     if wrong:
         return Refusal(f"type {wrong[0]}")
@@ -75,18 +75,18 @@ def typed(specs: Specs, allowed: Collection[TensorType], *, quantized: bool = Fa
 
 
 def is_quantized(spec: TensorSpec | None) -> bool:
-    """Whether a tensor's integers stand for real numbers."""
+    """Return whether a tensor's integers represent real numbers."""
     return spec is not None and spec.quantization is not None and spec.type in QUANTIZED
 
 
 def constant(inputs: Specs, **positions: int) -> Refusal | None:
-    """The named inputs are constants."""
+    """Refuse inputs that are not constants. names: by position."""
     unknown = [name for name, position in positions.items() if given(inputs, position).data is None]
     return Refusal(f"{unknown[0]} is not a constant") if unknown else None
 
 
 def activated(options: Any, type_: TensorType) -> Refusal | None:
-    """The fused activation is one that the device applies to elements of this type."""
+    """Refuse a fused activation that the device does not apply to elements of this type."""
     function = options.fused_activation_function
     if function == ActivationFunctionType.SIGN_BIT:
         return Refusal("fused activation SIGN_BIT")
@@ -96,30 +96,25 @@ def activated(options: Any, type_: TensorType) -> Refusal | None:
 
 
 def fused_activation(options: Any) -> Activation:
-    """The activation that an operator's options ask for, none where they have no such option."""
+    """Return the activation that an operator's options ask for, NONE if they have no such option."""
     return _FUSED[getattr(options, "fused_activation_function", ActivationFunctionType.NONE)]
 
 
 def takes(*allowed: TensorType) -> Claim:
-    """The claim of an operator that runs whenever its inputs have one of these types."""
+    """Return the claim of an operator that runs whenever its inputs have one of these types."""
     return lambda options, inputs, outputs: typed(inputs, allowed)
 
 
 def moves(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-    """The claim of an operator that moves elements of any type that the device holds."""
+    """Return the claim of an operator that moves elements of any type that the device holds."""
     return typed(outputs, C_TYPES, quantized=True)
 
 
 def moves_by(**positions: int) -> Claim:
-    """The claim of an operator that moves elements, as constants say."""
+    """Return the claim of an operator that moves elements as constant inputs say."""
     return lambda options, inputs, outputs: constant(inputs, **positions) or moves(options, inputs, outputs)
 
 
-def always(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> bool:
-    """Hold for every node: a condition of those that speak of some nodes only (``ClOp.float64``)."""
-    return True
-
-
 def integers(data: Any) -> list[int]:
-    """The elements of a constant."""
+    """Return the elements of a constant."""
     return [int(value) for value in np.ravel(data)]

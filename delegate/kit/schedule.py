@@ -1,4 +1,4 @@
-"""Deals out work: how many work-items a launch has, what each of them takes, and how they are grouped.
+"""Deals out work: how many work-items a launch has, what each of them computes, and how they are grouped.
 
 All of it follows from a ``Schedule`` for each kernel (``schedules.py``), which a tuning may replace. A CPU gets a few
 long shares, each a group of its own; a GPU gets many short ones, neighbours side by side along the first dimension.
@@ -25,7 +25,7 @@ def schedule_of(kernel: str, target: Target) -> Schedule:
 
 @dataclass(frozen=True)
 class Grid:
-    """A launch of a kernel file that covers ``counts`` things, of which a work-item owns ``shares``, by dimension.
+    """A launch of a kernel file that covers ``counts`` items, of which a work-item owns ``shares``, by dimension.
 
     order: the dimensions in the order in which work-items are numbered; as they are where it is empty.
     """
@@ -47,7 +47,9 @@ class Grid:
 
 
 def _group(kernel: str, target: Target, needed: Sequence[int]) -> tuple[int, ...]:
-    """Return a GPU's local size: as wide as there are work-items, and the rest of the group beside them."""
+    """Return a GPU's local size: as wide as there are work-items along the first dimension, the rest of the group
+    along the others.
+    """
     schedule = schedule_of(kernel, target)
     group = min(schedule.group, target.max_work_group_size)
     if len(needed) == 1:
@@ -80,7 +82,7 @@ def chunks(kernel: str, n: int, target: Target, *, step: int = 1, work: int = 1)
     """Deal out ``n`` items: long runs to few work-items on a CPU, ``step`` items to each of many on a GPU.
 
     step: items that a work-item handles at once (the vector width where an item is an element).
-    work: elements that an item stands for.
+    work: the number of elements in an item.
     """
     per_item = step
     if target.kind == "cpu":
@@ -103,9 +105,8 @@ def items(kernel: str, target: Target, work: float = inf, *, once: bool = False)
 
 
 def filled(kernel: str, target: Target, count: int, others: int, work: float) -> int:
-    """Return how many of ``count`` things a work-item of a CPU takes, so that it has enough to do.
-
-    others: how many work-items share every thing. work: operations of one thing in one of them.
+    """Return how many of ``count`` items a work-item of a CPU takes, so that it has enough to do. others: how many
+    work-items share each item. work: operations on one item in one of them.
     """
     schedule = schedule_of(kernel, target)
     total = work * count * others
@@ -125,14 +126,14 @@ def spread(kernel: str, target: Target, rows: int, columns: int, work: float, gr
 
 
 def pieces(kernel: str, target: Target, lines: int, length: int) -> int:
-    """Return into how many pieces each of ``lines`` is cut, so that there are enough work-items."""
+    """Return the number of pieces that each of ``lines`` is split into, so that there are enough work-items."""
     schedule = schedule_of(kernel, target)
     wanted = schedule.pieces if target.kind == "gpu" else -(-items(kernel, target) // lines)
     return max(1, min(wanted, schedule.pieces, int(length / schedule.least)))
 
 
 def even_pieces(kernel: str, target: Target, lines: int, length: int) -> int:
-    """Return into how many equal pieces a GPU cuts each of a few long lines."""
+    """Return the number of equal pieces that a GPU splits each of a few long lines into."""
     schedule = schedule_of(kernel, target)
     if target.kind == "cpu" or lines > _BUSY_GROUPS * schedule.group or length < schedule.least:
         return 1
@@ -140,14 +141,16 @@ def even_pieces(kernel: str, target: Target, lines: int, length: int) -> int:
 
 
 def rows_of(kernel: str, target: Target, count: int) -> int:
-    """Return how many of ``count`` rows, or pixels of one, a work-item computes at once."""
+    """Return how many of ``count`` rows, or of a row's pixels, a work-item computes at once."""
     tiles = schedule_of(kernel, target).tiles or schedules.BATCHES[target.vector_width]
     return min(tiles, key=lambda tile: -(-count // tile.rows) * tile.rows / tile.share).rows
 
 
 @dataclass(frozen=True)
 class Tile:
-    """Accumulators of a work-item: ``rows`` x ``vectors`` vectors of ``width`` floats; weights lie ``panel`` wide."""
+    """Accumulators of a work-item: ``rows`` x ``vectors`` vectors of ``width`` floats; weights are packed
+    ``panel`` wide.
+    """
 
     rows: int
     vectors: int
@@ -170,8 +173,8 @@ def tile_for(
 ) -> Tile:
     """Return the tile with which a kernel computes a product of ``rows`` x ``columns`` with the least waste.
 
-    narrow: its vectors may be narrower than the device's, where there are so few columns.
-    lines: its rows are pixels of one line of an image, which share what they see.
+    narrow: its vectors may be narrower than the device's, if there are few columns.
+    lines: its rows are pixels of one line of an image, which share what they read.
     """
     width, schedule = target.vector_width, schedule_of(kernel, target)
     while narrow and width > _NARROWEST and columns <= width // 2:
@@ -192,8 +195,8 @@ def tile_for(
 def grid_for(kernel: str, tile: Tile, target: Target, rows: int, columns: int, depth: int, products: int = 1) -> Grid:
     """Deal out ``products`` products of ``rows`` x ``depth`` and ``depth`` x ``columns``: rows, columns, products.
 
-    Whole rows go to a work-item of a CPU where there are enough of them: the unit that computes them has them at hand
-    for the next operator. Neighbouring work-items of a GPU take neighbouring panels (``ROW_ITEM`` in tile.h).
+    A work-item of a CPU takes whole rows if there are enough of them: they stay in the cache of the unit that computes
+    them for the next operator. Adjacent work-items of a GPU take adjacent panels (``ROW_ITEM`` in kernels_cl/tile.h).
     """
     counts = rows, columns, products
     if target.kind == "gpu":

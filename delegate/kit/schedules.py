@@ -39,19 +39,19 @@ LINES: Sequence[tuple[int, Tiles]] = (
         },
     ),
 )
-"""Tiles of pixels in one line of an image, which share what they see; on a CPU."""
+"""Tiles of pixels in one line of an image, which share what they read; on a CPU."""
 
 BATCHES: Tiles = {
     16: (TileShape(4, 1, 1.0), TileShape(2, 1, 0.6), TileShape(1, 1, 0.55)),
     8: (TileShape(2, 1, 1.0), TileShape(1, 1, 0.55)),
     4: (TileShape(2, 1, 1.0), TileShape(1, 1, 0.55)),
 }
-"""Rows of a batch, which share the weights that they meet; on a CPU."""
+"""Rows of a batch, which share weights; on a CPU."""
 
 _PIXELS = tuple(TileShape(pixels, 1, 1.0) for pixels in (4, 5, 6, 3))  # of a depthwise convolution
 
-# On a CPU, near_bytes are the panels that all rows of a tile pass, the rows of a block of channels, the transformed
-# patches beside small weights; far_bytes are weights, or the patches beside large ones.
+# On a CPU, near_bytes are the panels that all rows of a tile share, the rows of a block of channels, the transformed
+# patches if weights are small; far_bytes are weights, or the patches beside large ones.
 _PRODUCT = Schedule(items_per_unit=8, least=5e4, most=1e6, near_bytes=1 << 15, far_bytes=1 << 19)
 _BYTES = Schedule(items_per_unit=8, least=1e5)
 _PANELS = Schedule(group=64, wide=32)

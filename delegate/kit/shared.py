@@ -1,7 +1,7 @@
 """What host and kernels share: records and codes as OpenCL C text, and records packed as that text lays them out.
 
 A kernel file writes ``#include <Name>`` for a record or codes of that name (listed in ``delegate/plan/headers.py``) and
-uses the names of fields and codes only. So a field has one place where it is declared, and no order to be kept by hand.
+uses the names of fields and codes only. So a field is declared once, and no order has to be kept in step by hand.
 """
 
 import re
@@ -34,7 +34,7 @@ def layout(record: type) -> list[tuple[str, Any]]:
 def dtype_of(record: type) -> np.dtype[Any]:
     """Return the layout of a record as a numpy type.
 
-    Raises TypeError where a field has a type that kernels do not share, or where a compiler would add padding.
+    Raises TypeError if a field has a type that kernels do not share, or if a compiler would add padding.
     """
     if not is_dataclass(record):
         raise TypeError(f"{record.__name__}: expected a dataclass")
@@ -50,7 +50,7 @@ def dtype_of(record: type) -> np.dtype[Any]:
 
 
 def text(shared: type) -> str:
-    """Return the OpenCL C of a record, with those that it consists of, or of codes. It may be included twice."""
+    """Return the OpenCL C of a record, including the records in it, or of codes. It may be included twice."""
     name = shared.__name__
     declared = _codes(shared) if issubclass(shared, IntEnum) else _struct(shared)
     return f"#ifndef SHARED_{name}\n#define SHARED_{name}\n{declared}#endif\n"
@@ -65,7 +65,7 @@ def _struct(record: type) -> str:
 
 
 def _codes(codes: type[IntEnum]) -> str:
-    """Return a macro CODES_NAME for each, and CODESS (the plural) for how many there are."""
+    """Return a macro CODES_NAME for each code, and CODESS (the plural) for their number."""
     prefix = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", codes.__name__).upper()
     values = {f"{prefix}_{code.name}": code.value for code in codes} | {f"{prefix}S": len(codes)}
     return "".join(f"#define {name} {value if value >= 0 else f'({value})'}\n" for name, value in values.items())

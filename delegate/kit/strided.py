@@ -1,6 +1,6 @@
 """Strided views of dense arrays, and the launches that copy between them.
 
-A view is a numpy array that is never read: slicing, transposing, flipping and broadcasting it gives the place of every
+A view is a numpy array that is never read: slicing, transposing, flipping and broadcasting it gives the offset of every
 element of the result.
 """
 
@@ -24,7 +24,7 @@ _LONG_ROW = 1024
 
 
 class Square(IntEnum):
-    """The tiles in which transpose.cl works: rows and columns of each."""
+    """The tiles that transpose.cl works in: rows and columns of each."""
 
     SIDE = 8
 
@@ -33,19 +33,19 @@ _ORIGIN = np.zeros(1, np.int8)
 
 
 def view(shape: Sequence[int]) -> Array:
-    """A dense array of ``shape`` as a view: one byte stands for an element, so strides count elements."""
+    """Return a dense array of ``shape`` as a view: a byte represents an element, so strides count elements."""
     return np.lib.stride_tricks.as_strided(_ORIGIN, tuple(shape), dense(shape), writeable=False)
 
 
 def box(whole: Array, slices: Sequence[slice]) -> Array:
-    """The part of a view that slices name, one a dimension."""
-    index: tuple[Any, ...] = (*slices, ...)  # with the ellipsis a scalar stays an array, which is not read
+    """Return the part of a view that slices select, one per dimension."""
+    index: tuple[Any, ...] = (*slices, ...)  # the ellipsis keeps a scalar an array, which is never read
     part: Array = whole[index]
     return part
 
 
 def view_of(operand: Operand) -> Array:
-    """The elements of an operand, which may lie within a wider tensor."""
+    """Return a view of an operand, which may be part of a wider tensor."""
     if operand.row_step is None:
         return view(operand.shape)
     *around, last = operand.shape
@@ -54,9 +54,9 @@ def view_of(operand: Operand) -> Array:
 
 
 def row_step(array: Array) -> int | None:
-    """Elements from one row (the last dimension) of a view to the next, None where that is not the same everywhere.
+    """Return the elements from one row (the last dimension) of a view to the next, None if that is not constant.
 
-    Rows of one element are none: a walk would take them for one row, whose elements do not lie side by side.
+    Rows of one element do not count: they would merge into one row, whose elements are not contiguous.
     """
     loops, length = _loops(array), array.shape[-1] if array.shape else 1
     if is_dense(array):
@@ -65,24 +65,24 @@ def row_step(array: Array) -> int | None:
 
 
 def same_steps(a: Array, b: Array) -> bool:
-    """Whether two views of one shape go on from their first elements in the same way."""
+    """Return whether two views of one shape are equal but for the offset of their first elements."""
     return _loops(a) == _loops(b)
 
 
 def is_dense(array: Array) -> bool:
-    """Whether a view's elements lie side by side, in order."""
+    """Return whether a view's elements are contiguous and in order."""
     return _loops(array) in ([], [(array.size, (1,))])
 
 
 def offset(array: Array) -> int:
-    """Where a view's first element lies in the dense array that the view is of."""
-    assert isinstance(array, np.ndarray), "a view that was indexed became a number"
+    """Return the offset of a view's first element in the dense array that it is a view of."""
+    assert isinstance(array, np.ndarray), "a view was indexed down to a number"
     address: int = array.__array_interface__["data"][0]
     return address - int(_ORIGIN.__array_interface__["data"][0])
 
 
 def dense(shape: Sequence[int]) -> Strides:
-    """Strides of a row-major array."""
+    """Return the strides of a row-major array."""
     strides: list[int] = []
     stride = 1
     for size in reversed(shape):
@@ -95,8 +95,8 @@ Loop = tuple[int, Strides]  # the size of a dimension, and each array's stride i
 
 
 @dataclass(frozen=True)
-class Walk:
-    """Several arrays walked together: rows of ``row`` elements, one for every index of ``dims``.
+class LoopNest:
+    """Loops over several arrays together: rows of ``row`` elements, one for every index of ``dims``.
 
     strides: of each array, over ``dims``. steps: of each array, from one element of a row to the next.
     """
@@ -118,9 +118,9 @@ class Walk:
 
 
 def long_rows(x: Operand, shape: Shape) -> tuple[Operand, Shape]:
-    """A constant that is repeated by every row, several times over, and the shape with as much longer rows.
+    """Return a constant that repeats in every row, tiled into longer rows, and the shape with rows as long.
 
-    The start of a row costs some time, and a row of a few channels fills no vector.
+    Starting a row has a cost, and a row of a few channels fills no vector.
     """
     own = tuple(dropwhile(lambda size: size == 1, x.shape))
     length, total = x.spec.size, math.prod(shape)
@@ -131,17 +131,19 @@ def long_rows(x: Operand, shape: Shape) -> tuple[Operand, Shape]:
     return Operand(TensorSpec(x.spec.type, data.shape, data=data)), (total // data.size, data.size)
 
 
-def walk(*views: Array) -> Walk:
-    """The walk over views of one shape in the fewest dimensions."""
+def loop_nest(*views: Array) -> LoopNest:
+    """Return the loops over views of one shape, in as few dimensions as possible."""
     loops = _loops(*views)
     if not loops:
-        return Walk(1, (), ((),) * len(views), (1,) * len(views))
+        return LoopNest(1, (), ((),) * len(views), (1,) * len(views))
     *outer, (row, steps) = loops
-    return Walk(row, tuple(size for size, _ in outer), _by_array(outer, len(views)), steps)
+    return LoopNest(row, tuple(size for size, _ in outer), _by_array(outer, len(views)), steps)
 
 
 def _loops(*views: Array) -> list[Loop]:
-    """The dimensions that views have in common: size 1 goes, what no view tells apart merges."""
+    """Return the dimensions that views share: those of size 1 are dropped, and those contiguous in every view
+    merged.
+    """
     loops: list[Loop] = []
     for size, *steps in zip(views[0].shape, *(v.strides for v in views), strict=True):
         strides = tuple(steps)
@@ -159,14 +161,14 @@ def _by_array(loops: Sequence[Loop], count: int) -> tuple[Strides, ...]:
 
 
 def _copy_args(source: Memory, at: Array, into: Memory, to: Array, target: Target) -> tuple[tuple[Arg, ...], Chunks]:
-    path = walk(at, to)
+    nest = loop_nest(at, to)
     share = elements("copy", at.size, target)
     offsets = np.int32(offset(at)), np.int32(offset(to))
-    return (source, into, path.table, *share.args, *path.arguments, *offsets), share
+    return (source, into, nest.table, *share.args, *nest.arguments, *offsets), share
 
 
 def copy(source: Memory, at: Array, into: Memory, to: Array, bits: str, target: Target) -> Launch:
-    """Copies the elements of ``source`` that the view ``at`` names to the places in ``into`` that ``to`` names.
+    """Copy the elements of ``source`` in the view ``at`` to those of ``into`` in the view ``to``.
 
     bits: the integer type of the elements' size (``claims.bits``).
     """
@@ -188,10 +190,12 @@ def _transpose(
     bits: str,
     target: Target,
 ) -> Launch:
-    """A copy in square tiles. loops: around them, over rows (adjacent in ``into``), over columns (in ``source``)."""
+    """Return a copy in square tiles. loops: around them, over rows (adjacent in ``into``), over columns (in
+    ``source``).
+    """
     around, (rows, row_strides), (columns, column_strides) = loops
     dims = tuple(size for size, _ in around)
-    table = Walk(1, dims, _by_array(around, 2), (1, 1)).table
+    table = LoopNest(1, dims, _by_array(around, 2), (1, 1)).table
     tiles = math.prod(dims) * -(-rows // Square.SIDE) * -(-columns // Square.SIDE)
     share = chunks("transpose", tiles, target, work=Square.SIDE * Square.SIDE)
     sizes = (np.int32(value) for value in (rows, columns, row_strides[0], column_strides[1], at, to))
@@ -200,8 +204,9 @@ def _transpose(
 
 @dataclass(frozen=True)
 class Place(Record):
-    """One coordinate of a box that is given on the device: ``index`` in the tensor of positions, the ``most`` that it
-    may be, what is added to a negative one (``wrap``), and the ``stride`` of its dimension."""
+    """One coordinate of a box whose position is computed on the device: its ``index`` in the tensor of positions,
+    its upper bound (``most``), what is added to a negative one (``wrap``), and the ``stride`` of its dimension.
+    """
 
     index: int
     most: int
@@ -220,12 +225,12 @@ def copy_box(
     defines: Mapping[str, str],
     target: Target,
 ) -> Launch:
-    """``copy`` where the box in ``source`` (entry copy_from_box) or in ``into`` (copy_to_box) lies at ``positions``."""
+    """Copy a box of ``source`` (entry copy_from_box) or into a box of ``into`` (copy_to_box) at ``positions``."""
     args, share = _copy_args(source, at, into, to, target)
     return share.launch(entry, (*args, positions, tuple(places), np.int32(len(places))), defines)
 
 
 def fill(into: Memory, count: int, value: Arg, bits: str, target: Target) -> Launch:
-    """Writes one element, which lies on the device, ``count`` times."""
+    """Write one element that is in device memory ``count`` times."""
     share = elements("copy", count, target)
     return share.launch("fill", (into, value, *share.args), {"T": bits})

@@ -10,11 +10,11 @@ from litecl.interpreter.graph import Shape
 
 @dataclass(frozen=True, kw_only=True)
 class Geometry(Record):
-    """A window over images [images, height, width, channels], and the columns that it is multiplied to.
+    """A window over images [images, height, width, channels], and the output columns computed from it.
 
-    pad_y, pad_x: zeros before the first row and column. out_height, out_width: how often the window lies in an image.
-    group_channels: channels that an output element sees; each such group makes ``group_columns`` of the ``columns``.
-    A depthwise convolution or a pool has as many groups as channels.
+    pad_y, pad_x: zeros before the first row and column. out_height, out_width: positions of the window in an image.
+    group_channels: channels that an output element depends on; each such group makes ``group_columns`` of the
+    ``columns``. A depthwise convolution or a pool has as many groups as channels.
     """
 
     images: int
@@ -37,12 +37,12 @@ class Geometry(Record):
 
     @property
     def pixels(self) -> int:
-        """How often the window lies in all images."""
+        """The number of positions of the window in all images."""
         return self.images * self.out_height * self.out_width
 
     @property
     def groups(self) -> int:
-        """How many groups of channels there are."""
+        """The number of groups of channels."""
         return self.columns // self.group_columns
 
     @property
@@ -62,23 +62,25 @@ class Geometry(Record):
 
     @property
     def strides(self) -> tuple[int, int]:
-        """Rows and columns from one place of the window to the next."""
+        """Rows and columns from one position of the window to the next."""
         return self.stride_y, self.stride_x
 
     @property
     def dense(self) -> bool:
-        """Whether the window's taps lie side by side."""
+        """Whether the window's taps are adjacent."""
         return self.dilation_y == self.dilation_x == 1
 
     @property
     def is_matrix(self) -> bool:
-        """Whether every pixel sees itself only, with all channels, so that pixels are the rows of a product."""
+        """Whether each output pixel depends on one input pixel only, with all channels, so that pixels are rows
+        of a product.
+        """
         alone = (self.taps, self.stride_y, self.stride_x, self.pad_y, self.pad_x) == (1, 1, 1, 0, 0)
         return alone and self.group_channels == self.channels and self.pixels == self.images * self.height * self.width
 
     @property
     def words(self) -> "Geometry":
-        """The same window over 16-bit activations, each of which counts for two channels of bytes."""
+        """The same window over 16-bit activations, each counted as two channels of bytes."""
         return replace(self, channels=2 * self.channels, group_channels=2 * self.group_channels)
 
 

@@ -1,4 +1,4 @@
-"""Convolutions in bytes (kernels_cl/patches.h): how patches are gathered, and patches and columns dealt out."""
+"""Convolutions in bytes (kernels_cl/patches.h): how patches are gathered, and how patches and columns are dealt out."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -12,7 +12,7 @@ _LINE = 64  # bytes of a line of the cache
 
 @dataclass(frozen=True)
 class Gather:
-    """How work-items gather what they multiply (kernels_cl/patches.h); sizes and steps in bytes.
+    """How work-items gather their operands (kernels_cl/patches.h); sizes and steps in bytes.
 
     group_x, group_out: from one group to the next, in x and, in elements, in the output. size: of x.
     """
@@ -43,7 +43,7 @@ class GatherSize(IntEnum):
 
 @dataclass(frozen=True)
 class Groups:
-    """How many products there are, and the steps from one to the next: bytes of x, elements of the output."""
+    """The number of products, and the steps from one to the next: bytes of x, elements of the output."""
 
     count: int
     x: int
@@ -52,9 +52,9 @@ class Groups:
 
 @dataclass(frozen=True)
 class Patches:
-    """How the work of a convolution is dealt out: by tiles, and by work-items with memory for what a tile sees.
+    """How the work of a convolution is dealt out: by tiles, and by work-items with memory for the patches of a tile.
 
-    lines: whether the pixels of a tile lie in one line of the output and share the lines of the input that they see.
+    lines: whether the pixels of a tile are in one line of the output and share the input lines that they read.
     """
 
     geometry: Geometry
@@ -67,13 +67,13 @@ class Patches:
 
     @property
     def runs(self) -> int:
-        """Of how many runs a patch consists."""
+        """The number of runs in a patch."""
         return self.geometry.kernel_height if self.lines else 1
 
     def gather(self, x_bytes: int) -> Gather:
-        """Return what the kernel is told, for an input of ``x_bytes``."""
+        """Return the kernel's argument, for an input of ``x_bytes``."""
         g, row_bytes = self.geometry, _row_bytes(self.geometry, self.lines)
-        # Lines are counted in whole tiles, and pads move what a pixel sees: then rows are not where pixels are.
+        # Lines are counted in whole tiles, and pads shift the window: then rows of patches are not pixels of the image.
         pixelwise = not self.lines and (g.taps, self.groups.count, g.pad_y, g.pad_x) == (1, 1, 0, 0)
         width = g.out_width if self.lines else g.pixels
         return Gather(
@@ -96,13 +96,13 @@ class Patches:
         )
 
 
-_LEAST_SHARE = 0.6  # of the pixels of tiles that a line must fill
+_LEAST_SHARE = 0.6  # share of the pixels of its tiles that a line must fill
 
 
 def patches(kernel: str, g: Geometry, target: Target, groups: Groups | None = None, *, words: bool = False) -> Patches:
-    """The tiles and work-items of a convolution; ``words`` are gathered patch by patch.
+    """Return the tiles and work-items of a convolution; ``words`` are gathered patch by patch.
 
-    groups: products that are no groups of channels.
+    groups: products other than groups of channels.
     """
     g = matrix(g.pixels, g.channels, g.columns) if g.is_matrix else g
     groups = groups or Groups(g.groups, g.group_channels, g.group_columns)
@@ -120,24 +120,26 @@ def patches(kernel: str, g: Geometry, target: Target, groups: Groups | None = No
 
 
 def _line_tile(kernel: str, g: Geometry, target: Target) -> Tile | None:
-    """The tile that takes the lines of the output with the least waste, if that is little enough."""
+    """Return the tile that covers output lines with the least waste, if little enough is wasted."""
     tile = tile_for(kernel, target, g.out_width, g.columns, lines=True)
     return tile if g.out_width >= _LEAST_SHARE * -(-g.out_width // tile.rows) * tile.rows else None
 
 
 def _run_step(g: Geometry, tile: Tile) -> int:
-    """Bytes from one of the lines that a tile sees to the next."""
+    """Return the bytes from one input line of a tile to the next."""
     return -(-((tile.rows - 1) * g.stride_x + g.kernel_width) * g.channels // _LINE) * _LINE
 
 
 def _row_bytes(g: Geometry, lines: bool) -> int:
-    """Bytes of a patch, each run of it padded to whole ints."""
+    """Return the bytes of a patch, each run of it padded to whole ints."""
     runs = g.kernel_height if lines else 1
     return -(-(g.depth // runs) // 4) * 4 * runs
 
 
 def _grid(kernel: str, tile: Tile, target: Target, pixels: int, g: Geometry, groups: int) -> Grid:
-    """Few work-items, each with memory for the rows that it gathers, and all columns where there are rows enough."""
+    """Deal out to few work-items, each with memory for the rows that it gathers, and all columns if there are
+    enough rows.
+    """
     if target.kind == "gpu":
         return grid_for(kernel, tile, target, pixels, g.group_columns, g.depth, groups)
     bands, panels = -(-pixels // tile.rows), -(-g.group_columns // tile.columns)

@@ -15,7 +15,7 @@ CACHED_WEIGHTS = 1 << 18  # elements that stay in a CPU's second-level cache
 
 
 def panels(matrices: Array, panel: int, *, halves: bool = False) -> Array:
-    """Pack matrices [.., columns, depth] as [.., columns / panel, depth, panel], columns past the last as zeros.
+    """Pack matrices [.., columns, depth] as [.., columns / panel, depth, panel], padded with columns of zeros.
 
     halves: as halves, if that pays.
     """
@@ -45,7 +45,7 @@ class Strided:
 
 
 def pack(x: Operand, source: Strided, panel: int, target: Target) -> tuple[Scratch, Launch]:
-    """Pack matrices on the device as ``panels`` does on the host: the memory and the launch that fills it."""
+    """Pack matrices on the device as ``panels`` does on the host; return the memory and the launch that fills it."""
     s = source
     lines = -(-s.columns // panel) * s.depth
     packed = Scratch(4 * s.images * lines * panel)
@@ -86,7 +86,7 @@ def packed(
 
 @dataclass(frozen=True)
 class Begin(Record):
-    """Where the operands of a product begin, in elements."""
+    """The offsets of a product's operands, in elements."""
 
     x: int
     weights: int

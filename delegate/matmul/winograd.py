@@ -13,13 +13,13 @@ from litecl.interpreter.graph import Array
 
 _SIDE = 4  # of the pixels that a patch makes
 _POINTS = (0.0, 1 / sqrt(2), -1 / sqrt(2), sqrt(2), -sqrt(2))
-_LEAST_PATCHES = 16  # fewer do not make up for weights that are four times as large
-_LARGE_WEIGHTS_BYTES = 1 << 20  # weights that leave no room in the second-level cache are read once for every block
+_LEAST_PATCHES = 16  # with fewer, weights four times as large cost more than is gained
+_LARGE_WEIGHTS_BYTES = 1 << 20  # weights too large for the second-level cache are read once for every block
 
 
 @dataclass(frozen=True)
 class Winograd(Record):
-    """What winograd.cl is told of a convolution. tiles_y, tiles_x: patches of an image. block: those taken at once."""
+    """Arguments of winograd.cl. tiles_y, tiles_x: patches of an image. block: patches computed at once."""
 
     window: Geometry
     out_step: int
@@ -30,7 +30,7 @@ class Winograd(Record):
 
 
 def suits(g: Geometry, target: Target) -> bool:
-    """Return whether a convolution with constant weights can be computed this way, and is faster so."""
+    """Return whether a convolution with constant weights can be computed this way and is faster that way."""
     plain = g.groups == 1 and g.dense and g.strides == (1, 1) and (g.kernel_height, g.kernel_width) == (3, 3)
     enough = min(g.columns, g.channels) >= max(target.tuning.winograd_channels, target.vector_width)
     patches = g.images * -(-g.out_height // _SIDE) * -(-g.out_width // _SIDE)
@@ -60,7 +60,7 @@ def winograd(call: Call, g: Geometry) -> list[Launch]:
 
 
 def transformed(weights: Array) -> Array:
-    """G w G^T of filters [columns, 3, 3, channels], as [36, columns, channels]."""
+    """Compute G w G^T of filters [columns, 3, 3, channels], as [36, columns, channels]."""
     g = np.zeros((6, 3))
     for i, point in enumerate(_POINTS):
         g[i] = np.power(point, range(3)) / np.prod([point - other for other in _POINTS if other != point])
@@ -71,10 +71,10 @@ def transformed(weights: Array) -> Array:
 
 
 def _share(patches: int, slot_bytes: int, weights_bytes: int, tile: Tile, target: Target) -> tuple[int, int]:
-    """Patches that a work-item takes at once, and in all."""
+    """Return the patches that a work-item computes at once, and in all."""
     large = weights_bytes > _LARGE_WEIGHTS_BYTES
     schedule = schedule_of("winograd", target)
-    scratch_bytes = schedule.far_bytes if large else schedule.near_bytes  # beside large weights and small ones
+    scratch_bytes = schedule.far_bytes if large else schedule.near_bytes  # with large weights and with small ones
     bands = -(-patches // (tile.rows * items("winograd", target, once=large)))
     block = min(bands, max(1, scratch_bytes // (slot_bytes * tile.rows))) * tile.rows
     return block, -(-bands * tile.rows // block) * block

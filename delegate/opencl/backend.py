@@ -25,14 +25,14 @@ _ASKING = typed_errors("asking a device")
 
 @dataclass(frozen=True)
 class CLFoundDevice:
-    """A pyopencl Device, not opened yet."""
+    """A pyopencl Device that is not open yet."""
 
     device: Any
 
     @property
     @_ASKING
     def name(self) -> str:
-        """Return the name that the platform gives it."""
+        """Return the platform's name for it."""
         return str(self.device.name)
 
     @property
@@ -49,7 +49,7 @@ class CLFoundDevice:
 
     @_ASKING
     def describe(self) -> Description:
-        """Return facts for people."""
+        """Return its description for people."""
         device = self.device
         return Description(
             platform=device.platform.name,
@@ -74,11 +74,11 @@ class CLFoundDevice:
 
 
 class CLDevice(opencl.Device):
-    """An open device that plans are bound to."""
+    """An open device, to which plans are bound."""
 
     @property
     def cache_hits(self) -> int:
-        """Return how many programs were loaded rather than built."""
+        """Return the number of programs loaded rather than built."""
         return self.programs.cache_hits
 
     def bind(self, plan: Plan, options: CLOptions) -> CLExecution:
@@ -87,7 +87,7 @@ class CLDevice(opencl.Device):
 
     @typed_errors(RUNNING)
     def check(self) -> None:
-        """Raise DelegateError where PoCL has no space on the disk for the kernels that it compiles when they run."""
+        """Raise DelegateError if PoCL has no disk space for the kernels that it compiles when they run."""
         self.programs.check_room()
 
     def save(self) -> None:
@@ -99,17 +99,17 @@ class OpenCL:
     """The back end itself."""
 
     def devices(self) -> list[FoundDevice]:
-        """Return every device of every platform. Raises DelegateError where there is no OpenCL at all, or no longer."""
+        """Return every device of every platform. Raises DelegateError if there is no OpenCL at all, or no longer."""
         return [CLFoundDevice(device) for device in opencl.devices()]
 
     def candidates(
         self, num_threads: int | None, flops: float, tuned: Callable[[FoundDevice], Tuning]
     ) -> Iterator[FoundDevice]:
-        """Yield a GPU if there is one, else the CPU device that suits; then those to try where it cannot be used."""
+        """Yield a GPU if there is one, else the CPU device that suits; then those to try if it cannot be used."""
         with typed_errors("choosing a device"):
             for device in opencl.candidates(num_threads, flops, lambda found: tuned(CLFoundDevice(found))):
                 yield CLFoundDevice(device)
 
     def of(self, device: object) -> FoundDevice | None:
-        """Return what a pyopencl Device is."""
+        """Return the device for a pyopencl Device; None for any other object."""
         return CLFoundDevice(device) if isinstance(device, cl.Device) else None

@@ -1,7 +1,7 @@
-"""The capabilities of a device's compiler: probed by a kernel of a few lines, and kept in the cache folder.
+"""The capabilities of a device's compiler: probed by a kernel of a few lines, and cached on disk.
 
-A driver may report what the processor has although its compiler does not use it. Vectors wider than the registers that
-the compiler knows are no mere loss: functions compiled apart then disagree on how such vectors are passed.
+A driver may report processor features that its compiler does not use. Vectors wider than the registers that the
+compiler knows are not just slow: functions compiled separately then disagree on how such vectors are passed.
 """
 
 import json
@@ -20,7 +20,7 @@ from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.processor import name_processor
 from litecl.interpreter.errors import KernelBuildError
 
-_VERSION = 2  # of the file; goes up when the probe asks for more
+_VERSION = 2  # of the file; incremented when the probe asks for more
 _MACROS = (
     *("__SSE2__", "__AVX__", "__AVX2__", "__FMA__", "__F16C__"),
     *("__AVX512F__", "__AVX512BW__", "__AVX512VL__", "__AVX512VNNI__"),
@@ -28,7 +28,7 @@ _MACROS = (
 )
 _WIDTHS = (("__AVX512F__", 16), ("__AVX__", 8), ("__SSE2__", 4), ("__ARM_NEON", 4))  # floats in a register
 _WIDEST = 16
-# Instructions that region.cl writes out. A compiler that knows the macros need not take assembly.
+# Instructions that region.cl uses directly. A compiler that defines the macros may still reject assembly.
 _ASSEMBLY = """
 #if !defined(__x86_64__) || !defined(__linux__)
 #error
@@ -41,9 +41,8 @@ _known: dict[str, "Capabilities"] = {}
 
 @dataclass(frozen=True)
 class Capabilities:
-    """The capabilities of a device's compiler.
-
-    macros: those that it defines, out of the ones that matter here. assembly: whether it takes x86-64's assembly.
+    """The capabilities of a device's compiler. macros: those it defines among the ones that matter here. assembly:
+    whether it accepts x86-64 assembly.
     """
 
     macros: frozenset[str]
@@ -55,19 +54,17 @@ class Capabilities:
         return "cl_khr_fp64" in self.macros
 
     def vector_width(self, reported: int) -> int:
-        """Return the floats in a vector that the compiler keeps in one register.
+        """Return the number of floats in a vector that the compiler keeps in one register.
 
-        reported: the device's own word, which counts where no macro says which registers the compiler knows, and where
-            it is the smaller one.
+        reported: the device's own figure, used if no macro tells the compiler's registers, or if it is smaller.
         """
         known = next((width for macro, width in _WIDTHS if macro in self.macros), _WIDEST)
         return max(4, min(known, reported))
 
 
 def capabilities(device: Any, directory: Path | None = None) -> Capabilities:
-    """Return those of a pyopencl device, which is asked once, after its compiler was told of its processor.
-
-    directory: where they are kept. Raises KernelBuildError where the device can build nothing.
+    """Return those of a pyopencl device, probed once, after its compiler was told the processor. directory: where they
+    are cached. Raises KernelBuildError if the device cannot build anything.
     """
     name_processor(device)
     key = disk.key("capabilities", identity(device))
@@ -86,7 +83,7 @@ def _encoded(device: Any, found: Capabilities) -> bytes:
 
 
 def _load(path: Path | None) -> Capabilities | None:
-    """Return what is kept, if it is what was written."""
+    """Return the cached capabilities, if the file is intact."""
     if path is None:
         return None
     try:
@@ -94,7 +91,7 @@ def _load(path: Path | None) -> Capabilities | None:
         if content["version"] != _VERSION or not isinstance(content["assembly"], bool):
             return None
         found = Capabilities(frozenset(content["macros"]), content["assembly"])
-    except Exception:  # whatever a file holds that another program has written, or half of it
+    except Exception:  # the file may come from another program, or be incomplete
         return None
     return found if found.macros <= {*_MACROS} else None
 
@@ -103,17 +100,17 @@ _REFUSALS = (
     cl.status_code.BUILD_PROGRAM_FAILURE,
     cl.status_code.COMPILE_PROGRAM_FAILURE,
     cl.status_code.LINK_PROGRAM_FAILURE,
-)  # a compiler's last word on a source
+)  # a compiler's final verdict on a source
 
 
 def _ask(device: Any) -> Capabilities:
-    """Run the probe: with assembly first, which a compiler refuses that does not know it."""
+    """Run the probe: first with assembly, which some compilers reject."""
     try:
         if device.platform.name == POCL:
             check_room()
         return Capabilities(_probe(device, _ASSEMBLY), assembly=True)
     except cl.Error as error:
-        if error.code not in _REFUSALS:  # what fails but once must not count for good
+        if error.code not in _REFUSALS:  # a failure that may pass must not be cached
             with suppress(cl.Error):
                 return Capabilities(_probe(device, _ASSEMBLY), assembly=True)
     try:

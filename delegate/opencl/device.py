@@ -1,4 +1,4 @@
-"""An OpenCL device: choosing one, and what a region needs of it. What threads share is locked."""
+"""An OpenCL device: choosing one, and what a region needs from it. What threads share is locked."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -15,20 +15,21 @@ from litecl.delegate.naming import advice
 from litecl.delegate.opencl.capabilities import capabilities
 from litecl.delegate.opencl.environment import set_environment
 from litecl.delegate.opencl.errors import typed_errors
+from litecl.delegate.opencl.gpu import gpu_of
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.programs import Programs
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array
 
-# PoCL's device that runs in the calling thread, and the one that uses every core, before and from version 4 on.
+# PoCL's device that runs in the calling thread, and the one that uses every core, each before and from version 4.
 _SINGLE, _ALL = ("basic", "cpu-minimal"), ("pthread", "cpu")
 _sub_devices: dict[tuple[int, int], Any] = {}
 _listing = fork.Section()  # one thread at a time lists devices and makes sub-devices
 
 
 def devices() -> list[Any]:
-    """Every OpenCL device of every platform. Raises DelegateError where there is no OpenCL at all, or no longer."""
+    """Return every OpenCL device of every platform. Raises DelegateError if there is no OpenCL at all, or no longer."""
     with _listing.lock:
         set_environment()
         fork.opened()
@@ -43,9 +44,9 @@ def devices() -> list[Any]:
 
 
 def candidates(num_threads: int | None, flops: float, tuned: Callable[[Any], Tuning]) -> Iterator[Any]:
-    """Yield the device for a model, and then those to try where it cannot be used: a GPU if there is one, else a CPU.
+    """Yield the device for a model, then those to try if it cannot be used: a GPU if there is one, else a CPU.
 
-    num_threads, flops: the CPU device suits so many threads, and a model of so many arithmetic operations an invoke.
+    num_threads, flops: the CPU device suits this many threads, and a model with this many operations per invoke.
     tuned: the tuning of a device.
     """
     left = devices()
@@ -58,12 +59,12 @@ def candidates(num_threads: int | None, flops: float, tuned: Callable[[Any], Tun
 
 
 def _best(found: list[Any], num_threads: int | None, flops: float, tuned: Callable[[Any], Tuning]) -> Any:
-    """A GPU if there is one, else the CPU device that suits."""
+    """Return a GPU if there is one, rather with memory of its own, else the CPU device that suits."""
     if not found:
         raise DelegateError(f"no OpenCL device. {advice()}")
     found = [device for device in found if not fork.lost(needs_threads(device))] or found
     gpus = [device for device in found if device.type & cl.device_type.GPU]
-    return gpus[0] if gpus else _cpu(found, num_threads, flops, tuned)
+    return min(gpus, key=lambda gpu: bool(gpu.host_unified_memory)) if gpus else _cpu(found, num_threads, flops, tuned)
 
 
 def _cpu(found: list[Any], num_threads: int | None, flops: float, tuned: Callable[[Any], Tuning]) -> Any:
@@ -75,9 +76,8 @@ def _cpu(found: list[Any], num_threads: int | None, flops: float, tuned: Callabl
 
 
 def _part_of(device: Any, num_threads: int | None) -> Any:
-    """The device, or for fewer threads than it has a sub-device, made once: every one made has its own programs.
-
-    A device that cannot be divided (PoCL 7.1's) stays whole.
+    """Return the device, or for fewer threads than it has a sub-device, made once, since each has its own programs. A
+    device that cannot be partitioned (PoCL 7.1's) is used whole.
     """
     if num_threads is None or not 1 < num_threads < device.max_compute_units or device.type & cl.device_type.GPU:
         return device
@@ -92,14 +92,13 @@ def _part_of(device: Any, num_threads: int | None) -> Any:
 
 
 def needs_threads(device: Any) -> bool:
-    """Return whether a pyopencl device has threads of its own, unlike PoCL's single-threaded one."""
+    """Return whether a pyopencl device runs kernels in its own threads, unlike PoCL's single-threaded one."""
     return not device.name.startswith(_SINGLE)
 
 
 def target_of(device: Any, directory: Path | None = None) -> Target:
-    """Return what a lowering may know of a device. directory: where what was found out about it is kept.
-
-    Raises KernelBuildError where the device's compiler can build nothing.
+    """Return what a lowering may know of a device. directory: where facts about it are cached. Raises KernelBuildError
+    if the device's compiler cannot build anything.
     """
     gpu = bool(device.type & cl.device_type.GPU)
     able = capabilities(device, directory)
@@ -110,18 +109,19 @@ def target_of(device: Any, directory: Path | None = None) -> Target:
         max_work_group_size=device.max_work_group_size,
         local_mem_bytes=device.local_mem_size,
         float64=able.float64,
+        gpu=gpu_of(device) if gpu else None,
     )
 
 
 def _has_fine_grained_svm(device: Any) -> bool:
-    """Return whether the host may read and write device memory in place; devices before OpenCL 2.0 cannot be asked."""
+    """Return whether the host may read and write device memory in place; before OpenCL 2.0 devices cannot tell."""
     if int(device.version.split()[1].split(".")[0]) < 2:
         return False
     return bool(device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_BUFFER)
 
 
 class _SharedBytes:
-    """Memory that numpy makes an array of, kept for as long as there is one."""
+    """Memory that numpy wraps in an array, kept as long as the array lives."""
 
     def __init__(self, allocation: Any, size_bytes: int) -> None:
         self._allocation = allocation
@@ -135,7 +135,7 @@ class _SharedBytes:
 
 @dataclass
 class Device:
-    """A device with its context, a queue and programs. Context and programs are shared by models, queues are not.
+    """A device with its context, a queue and programs. Models share the context and programs, but not queues.
 
     cache_dir: where program binaries are kept, or None for nowhere. name: the platform's. alignment: of a sub-buffer's
     origin, in bytes. Raises DelegateError.
@@ -174,7 +174,7 @@ class Device:
         self.programs = Programs(self.context, self.device, macros, self.cache_dir)
 
     def with_own_queue(self) -> "Device":
-        """The same device for one region, which so need not wait for what others have queued."""
+        """Return the same device with a queue for one region, which need not wait for the work of others."""
         other = copy.copy(self)
         other.queue = self._new_queue()
         return other
@@ -184,7 +184,7 @@ class Device:
         return cl.CommandQueue(self.context, self.device, properties=flags)
 
     def shared_buffer(self, size_bytes: int) -> tuple[Any, Array | None]:
-        """Device memory, and the same memory as bytes of the host where the device shares it (fine-grained SVM).
+        """Allocate device memory; return it, and as host bytes if the device shares it (fine-grained SVM).
 
         Raises OutOfDeviceMemory.
         """
@@ -198,7 +198,7 @@ class Device:
             return cl.Buffer(self.context, use, hostbuf=host), host
 
     def buffer(self, size_bytes: int) -> Any:
-        """Device memory. Raises OutOfDeviceMemory."""
+        """Allocate device memory. Raises OutOfDeviceMemory."""
         limit = int(self.device.max_mem_alloc_size)
         if size_bytes > limit:
             raise OutOfDeviceMemory(f"a buffer of {size_bytes} bytes; {self.name} allows {limit} at most")

@@ -1,9 +1,9 @@
-"""Queueing kernels, with or without holding Python's global interpreter lock.
+"""Queueing kernels, with or without Python's global interpreter lock (GIL).
 
-PoCL's single-threaded device runs a kernel within the call that queues it, and pyopencl holds the lock during that
-call: no other thread would run. So the function is called by way of ctypes, which lets the lock go. To hand it over
-takes longer than a very short kernel, though: threads that do so for each one get less done than one thread alone. So
-how long a kernel takes is measured, and those that are over at once keep the lock.
+PoCL's single-threaded device runs a kernel within the call that queues it, and pyopencl holds the GIL during that call,
+so no other thread would run. Therefore the function is called through ctypes, which releases the GIL. But a switch
+takes longer than a very short kernel: threads that release it for each one get less done than one thread alone. So the
+time of each kernel is measured, and very short ones keep the GIL.
 """
 
 import ctypes
@@ -19,14 +19,16 @@ from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
 from litecl.delegate.plan.plan import Plan
 
 _NAME, _FINISH = "clEnqueueNDRangeKernel", "clFinish"
-_SHORT_FLOPS = 1e7  # more arithmetic than this takes a core longer, whatever it is
-_SHORT_S = 14e-6  # from here on four threads that let the lock go get more done than one
+_SHORT_FLOPS = 1e7  # more arithmetic than this takes longer on any core
+_SHORT_S = 14e-6  # from here on four threads that release the GIL get more done than one
 _TRIALS = 8
-_TRIED_S = 1e-3  # what a kernel took before that is tried with the lock held
+_TRIED_S = 1e-3  # what a kernel must have taken before it is tried with the GIL held
 
 
 def _native(library: type[ctypes.CDLL], name: str) -> Any:
-    """The function in the library that pyopencl itself calls; None where it is not to be found by way of pyopencl."""
+    """Return the function in the library that pyopencl itself calls; None where it is not to be found by way of
+    pyopencl.
+    """
     try:
         function = library(cl._cl.__file__)[name]
     except (OSError, AttributeError):
@@ -36,28 +38,27 @@ def _native(library: type[ctypes.CDLL], name: str) -> Any:
 
 
 _enqueue = _native(ctypes.CDLL, _NAME)
-_enqueue_locked = _native(ctypes.PyDLL, _NAME)  # holds Python's lock
+_enqueue_locked = _native(ctypes.PyDLL, _NAME)  # holds the GIL
 _finish_locked = _native(ctypes.PyDLL, _FINISH)
 
 
 def may_be_short(plan: Plan) -> bool:
-    """Return whether a plan's kernels may end before another thread could have taken over, whatever their inputs.
+    """Return whether a plan's kernels may end before another thread could take over, whatever their inputs.
 
-    Of loops and of a user's own kernels that is never known.
+    For loops and a user's own kernels that is never known.
     """
     own = all(not Path(work.launch.kernel).is_absolute() for work in plan.works)
     return own and not plan.loops and plan.flops < _SHORT_FLOPS
 
 
 def _pointer(address: int) -> Any:
-    """Return an argument as ctypes passes it, which it need not convert at every call."""
+    """Return an argument as a ctypes object, so that it is not converted at every call."""
     return ctypes.c_void_p.from_param(address)
 
 
 def finisher(queue: Any, under_way: list[Any], *, short: bool) -> Callable[[], None]:
-    """Return what waits for a queue, and then drops the events of copies that were under way.
-
-    short: whether all has ended by then, as where queueing a kernel runs it. What it returns raises DelegateError.
+    """Return a function that waits for a queue, then drops the events of pending copies. short: whether everything has
+    ended by then, as if queueing a kernel runs it. The function raises DelegateError.
     """
     handle = _pointer(queue.int_ptr)
 
@@ -78,8 +79,8 @@ def finisher(queue: Any, under_way: list[Any], *, short: bool) -> Callable[[], N
 class BoundKernel:
     """A kernel with arguments and sizes, to be queued any number of times.
 
-    A kernel object keeps no reference to its arguments, so they are held here. local_size: 1 where it says nothing.
-    may_be_short: whether to find out if it ends so soon that other threads had better wait for it. Raises what pyopencl
+    A kernel object keeps no reference to its arguments, so they are held here. local_size: missing dimensions are 1.
+    may_be_short: whether to measure if it is so short that other threads should wait for it. Raises what pyopencl
     raises.
     """
 
@@ -107,7 +108,7 @@ class BoundKernel:
         self._call = *objects, dimensions, None, *addresses, no_events, None, None
 
     def enqueue(self) -> None:
-        """Queues the kernel. Unless it is short, other threads run meanwhile, also where queueing it runs it."""
+        """Queue the kernel. Unless it is short, other threads can run meanwhile, even if queueing it runs it."""
         if _enqueue is None:
             queue, kernel, _ = self._held
             cl.enqueue_nd_range_kernel(queue, kernel, *self._sizes)
@@ -117,7 +118,7 @@ class BoundKernel:
             raise _error(status)
 
     def run_at_once(self) -> None:
-        """The same where queueing it runs it, but raises DelegateError: all that most invokes consist of."""
+        """Run the kernel, if queueing it runs it. Most invokes consist of this call alone. Raises DelegateError."""
         if self._trials or _enqueue is None:
             try:
                 self.enqueue()
@@ -127,7 +128,7 @@ class BoundKernel:
             raise typed(_error(status), RUNNING)
 
     def _try(self) -> None:
-        """Queue the kernel and take its time: with the lock held, unless it is long, or PoCL compiles it first."""
+        """Queue the kernel and measure it: with the GIL held, unless it is long, or PoCL compiles it first."""
         locked = self._last_s < _TRIED_S
         start_s = time.perf_counter()
         status = (_enqueue_locked if locked else _enqueue)(*self._call)
@@ -140,7 +141,7 @@ class BoundKernel:
         self._short = not self._trials and self._best_s < _SHORT_S
 
     def enqueue_with_event(self) -> Any:
-        """The same; the event."""
+        """Queue the kernel; return its event."""
         if _enqueue is None:
             queue, kernel, _ = self._held
             return cl.enqueue_nd_range_kernel(queue, kernel, *self._sizes)

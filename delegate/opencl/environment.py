@@ -1,4 +1,4 @@
-"""Variables that PoCL and pyopencl read from the environment, once, and the folder in which PoCL compiles."""
+"""Environment variables that PoCL and pyopencl read once, and the folder in which PoCL compiles."""
 
 import atexit
 import hashlib
@@ -14,16 +14,16 @@ from litecl.interpreter.errors import DelegateError
 POCL = "Portable Computing Language"  # the name of its platform
 _ROOM_BYTES = 32 << 20  # more than PoCL writes for one program
 
-# pyopencl reads this when it is imported, so this module is the first of the delegate's. Its cache is a database in the
-# home, which may be read-only, damaged or locked, and saves nothing: litecl keeps its programs itself.
+# pyopencl reads this when it is imported, so this module is imported first. Its cache is a database in the home folder,
+# which may be read-only, damaged or locked, and saves nothing: litecl caches its programs itself.
 os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 
 
 def set_environment() -> None:
-    """Have PoCL show its single-threaded device too, and give it a folder that it can write to.
+    """Make PoCL show its single-threaded device too, and give it a folder that it can write to.
 
-    Without one it shows no device at all. Each kind of processor has its own: PoCL's names for what it keeps there know
-    nothing of the processor that it was told to compile for. What a user has set stays.
+    Without one it shows no device at all. Each kind of processor has its own folder: PoCL's file names do not depend on
+    the processor that it was told to compile for. Variables that a user has set are kept.
     """
     os.environ.setdefault("POCL_DEVICES", "pthread basic")
     if "POCL_CACHE_DIR" not in os.environ:
@@ -33,14 +33,14 @@ def set_environment() -> None:
 
 
 def check_room() -> None:
-    """Raise DelegateError where PoCL could not write what it compiles: it ends the process then."""
+    """Raise DelegateError if PoCL could not write what it compiles, as it would kill the process."""
     folder = Path(os.environ.get("POCL_CACHE_DIR", tempfile.gettempdir()))
     if not _has_room(folder):
         raise DelegateError(f"expected {_ROOM_BYTES} bytes of free space in {folder}, where PoCL compiles")
 
 
 def _kept_folder() -> Path | None:
-    """Return the folder for this kind of processor, beside PoCL's own one; None where there is no home."""
+    """Return the folder for this kind of processor, beside PoCL's own; None if there is no home folder."""
     xdg, home = os.environ.get("XDG_CACHE_HOME"), os.environ.get("HOME")
     cache = Path(xdg) if xdg else Path(home) / ".cache" if home else None
     compiled_for = " ".join((processor.best_name(processor.features()), *sorted(processor.features())))
@@ -57,9 +57,9 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _has_room(folder: Path) -> bool:
-    """Return whether there is space on the disk, and files may be as large; True where that cannot be found out."""
+    """Return whether there is enough disk space, and files may be that large; True if that cannot be determined."""
     try:
-        while not folder.exists() and folder != folder.parent:  # where it would be made
+        while not folder.exists() and folder != folder.parent:  # the folder in which it would be created
             folder = folder.parent
         return _longest_file() >= _ROOM_BYTES and shutil.disk_usage(folder).free >= _ROOM_BYTES
     except OSError:
@@ -77,7 +77,7 @@ def _longest_file() -> int:
 
 
 def _temporary_folder() -> str:
-    """Return a new folder of this process, which is gone when it ends. Children that were forked leave it alone."""
+    """Return a new folder of this process, removed when it ends. Forked children leave it alone."""
     folder = tempfile.mkdtemp(prefix="litecl-pocl-")
     atexit.register(_remove, folder, os.getpid())
     return folder

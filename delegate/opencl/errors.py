@@ -1,4 +1,4 @@
-"""OpenCL's errors as ours."""
+"""OpenCL's errors as litecl's."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import pyopencl as cl
 from litecl.delegate.backend.errors import no_host_memory
 from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
 
-# What OpenCL's calls raise; the last two come from files of pyopencl's own.
+# What OpenCL calls raise; the last two come from pyopencl's own Python code.
 FAULTS = (cl.Error, MemoryError, OSError, sqlite3.Error)
 RUNNING = "running a region"
 _OUT_OF_MEMORY = {
@@ -21,7 +21,7 @@ _OUT_OF_MEMORY = {
 
 
 def typed(error: BaseException, doing: str, kind: type[DelegateError] = DelegateError) -> DelegateError:
-    """Return an error of ours that says what was being done: OutOfDeviceMemory, or else of the given kind."""
+    """Return litecl's error, which says what was being done: OutOfDeviceMemory, or else one of the given kind."""
     if isinstance(error, MemoryError):
         return no_host_memory(doing)
     no_memory = isinstance(error, cl.MemoryError) or getattr(error, "code", None) in _OUT_OF_MEMORY
@@ -30,7 +30,7 @@ def typed(error: BaseException, doing: str, kind: type[DelegateError] = Delegate
 
 @contextmanager
 def typed_errors(doing: str) -> Iterator[None]:
-    """Raise OpenCL's errors, and a lack of memory, as ours, saying what was being done."""
+    """Raise OpenCL's errors, and a lack of memory, as litecl's, saying what was being done."""
     try:
         yield
     except FAULTS as error:

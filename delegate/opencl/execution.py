@@ -1,4 +1,4 @@
-"""A plan bound to an OpenCL device: its memory and its queue, and its launches as one kernel or queued one by one."""
+"""A plan bound to an OpenCL device: its memory, its queue, and its launches as one kernel or queued one by one."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -16,9 +16,9 @@ from litecl.delegate.report import Counters, LaunchTime, Manner, summary
 from litecl.interpreter import limits
 from litecl.interpreter.errors import KernelBuildError
 
-# Fewer launches than this are not worth a program of their own.
+# With fewer launches than this a program of its own does not pay.
 _REGION_LAUNCHES = 4
-# Iterations of a loop that one kernel may run although the time of an invoke is limited.
+# Iterations of a loop that one kernel may run even if the time of an invoke is limited.
 _SURELY_SHORT = 64
 
 
@@ -36,7 +36,9 @@ class Launches(Protocol):
 
 
 class CLExecution:
-    """A plan with memory and a queue of its own. ``run`` and ``finish`` are what runs, with no call in between."""
+    """A plan with memory and a queue of its own. ``run`` and ``finish`` are the runner's own methods, to save a
+    call.
+    """
 
     run: Callable[[Counters], None]
     at_once: Callable[[], None] | None
@@ -51,7 +53,7 @@ class CLExecution:
             self.finish = finisher(own.queue, self.memory.under_way, short=not device.needs_threads)
 
     def loop(self, loop: Loop) -> str:
-        """Say how a loop runs."""
+        """Describe how a loop runs."""
         return self._launches.loop(loop)
 
     def times(self) -> Sequence[tuple[Work, LaunchTime]]:
@@ -66,7 +68,7 @@ def _may_be_long(steps: Steps) -> bool:
 
 
 def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
-    """Return why launches are queued one by one; nothing where one kernel is to run them all."""
+    """Return why launches are queued one by one; empty if one kernel runs them all."""
     reasons = (
         (device.target.kind != "cpu", "the device is not a CPU"),
         (device.profile, "profile=True"),
@@ -78,7 +80,7 @@ def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
 
 
 def _launches(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> tuple[Launches, Manner]:
-    """Bind a plan to one kernel, or to a queue where that is better or the runtime cannot link (not if ``strict``)."""
+    """Bind a plan to one kernel, or to a queue if that is better or the runtime cannot link (not if ``strict``)."""
     reason, fault = _why_queued(plan, device, options), ""
     if not reason:
         try:

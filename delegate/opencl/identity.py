@@ -1,4 +1,4 @@
-"""The identity of an OpenCL device, in the names of files that are kept about it."""
+"""The identity of an OpenCL device, part of the names of its cached files."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ from litecl.delegate.opencl.processor import features, name_processor
 
 
 def identity(device: Any) -> tuple[str, ...]:
-    """Return texts about a pyopencl device: another platform, device, driver or processor has others.
+    """Return texts about a pyopencl device that differ for any other platform, device, driver or processor.
 
-    Virtual processors of several kinds share a name, so what they can do is part of it, and so is the name by which the
-    device's compiler goes.
+    Several kinds of virtual processors share a name, so their instruction sets are included, and so is the processor
+    name that the device's compiler uses.
     """
     platform = device.platform
     named = (platform.name, platform.version, device.name, device.driver_version, device.version)

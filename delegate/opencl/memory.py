@@ -22,7 +22,7 @@ _WORTH_RETURNING = 16 << 20  # bytes
 class Memory:
     """An arena for what changes, and one buffer for all constants.
 
-    under_way: events of copies, kept until the queue has finished: to drop one is to wait with Python's lock held.
+    under_way: events of copies, kept until the queue has finished: dropping one means waiting with the GIL held.
     """
 
     def __init__(self, plan: Plan, device: Device) -> None:
@@ -38,7 +38,8 @@ class Memory:
         self._copied = {operand: self.argument(operand) for operand in copied}
 
     def region_address(self, arg: Arg) -> int:
-        """Where region.cl finds something: an offset, and above its bits the shift that is added to it (region.h).
+        """Return where region.cl finds something: an offset, and above its bits the shift that is added to it
+        (region.h).
 
         For a loop variable that is the offset of its loop's first set.
         """
@@ -62,7 +63,7 @@ class Memory:
         return self.buffer(arg, swapped)
 
     def buffer(self, item: Any, swapped: Collection[int] = ()) -> Any:
-        """The part of the arena in which an operand or scratch memory lies."""
+        """Return the part of the arena that an operand or scratch memory occupies."""
         root, start = self._place(item)
         if root in self._plan.slots:
             slot = self._plan.slots[root]
@@ -73,7 +74,7 @@ class Memory:
         return self.arena.get_sub_region(offset + start, max(1, item.size_bytes))
 
     def view(self, operand: Operand) -> Array | None:
-        """An operand's memory as the host sees it, if device and host share the arena."""
+        """Return an operand's memory as a host array, if device and host share the arena."""
         root, offset = self._place(operand)
         if self._host is None or root not in self._plan.arena.offsets:
             return None
@@ -102,7 +103,7 @@ class Memory:
             raise typed(error, f"transferring {operand.spec.name!r}") from error
 
     def loops_of(self, arg: Arg) -> set[int]:
-        """The loop in one of whose sets something lies."""
+        """Return the loop whose sets contain something; None if none does."""
         root, _ = self._place(arg)
         return {self._plan.slots[root].loop} if root in self._plan.slots else set()
 
@@ -110,7 +111,7 @@ class Memory:
         return self._plan.place(arg) if isinstance(arg, Operand) else (arg, 0)
 
     def _place_constants(self) -> tuple[list[tuple[Array, int]], int]:
-        """Every array that a launch, a predicate or an output names, with its offset; and the size of them all."""
+        """Return every constant that a launch, a predicate or an output names, its offset, and their total size."""
         named: list[Any] = [arg for work in self._plan.works for arg in work.launch.args]
         placed: dict[int, tuple[Array, int]] = {}
         end = 0
@@ -126,7 +127,7 @@ class Memory:
         return list(placed.values()), end
 
     def _send(self, arrays: list[tuple[Array, int]]) -> None:
-        """Copies constants to the device, each of which the host then lets go."""
+        """Copy constants to the device, and release each on the host."""
         for constant in self._constants:
             if isinstance(constant, Const):
                 constant.data = None
@@ -142,6 +143,6 @@ class Memory:
 
 
 def _return_memory() -> None:
-    """Gives the system what glibc has been given back and would keep for the next time."""
+    """Return to the system the memory that glibc has been given back and would keep for reuse."""
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
         trim(0)

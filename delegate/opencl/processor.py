@@ -1,14 +1,12 @@
-"""The processor that PoCL compiles for: its name in LLVM's words, and a better one where LLVM is older than it.
+"""The processor that PoCL compiles for: its LLVM name, and a better one if LLVM is older than the processor.
 
-PoCL asks LLVM for the processor's name and compiles for what LLVM knows by that name. An LLVM older than the processor
-answers with an older relative (LLVM 14 takes Zen 4, which has AVX-512, for ``znver3``, which has not) or with
-``generic``, which PoCL then refuses: no kernel at all builds on a Zen 5. PoCL has no option for this name. So it is
-replaced in the record of the device, before anything is built: by a name that an older LLVM knows and whose
-instructions the processor has.
-
-Any other name stays. PoCL 4 and later of a Linux distribution take all processors with AVX-512 for ``skylake-avx512``,
-so they lack VNNI; but PoCL 7 compiles all of a program for what its own library was compiled for, and ends the process
-where that lacks an instruction that a kernel asks for.
+PoCL asks LLVM for the processor's name and compiles for that target. An LLVM older than the processor
+answers with an older relative (LLVM 14 takes Zen 4, which has AVX-512, for ``znver3``, which does not) or with
+``generic``, which PoCL then refuses: no kernel builds on a Zen 5. PoCL has no option for this name. So it is replaced
+in the device's record, before anything is built, by a name that an older LLVM knows and whose instructions the
+processor has. Any other name is kept. PoCL 4 and later of a Linux distribution take all processors with AVX-512 for
+``skylake-avx512``, so they lack VNNI; but PoCL 7 compiles all of a program for what its own library was compiled for,
+and ends the process where that lacks an instruction that a kernel asks for.
 """
 
 import ctypes
@@ -22,7 +20,7 @@ _POCL = "Portable Computing Language"
 _CPU = 1 << 1  # CL_DEVICE_TYPE_CPU
 _RECORD_BYTES = 1024  # of struct _cl_device_id, as far as it is searched
 _LONGEST_NAME = 64
-_NEAR = 6  # fields behind the target triple; names of PoCL's own libraries may come before the processor's
+_NEAR = 6  # fields after the target triple; names of PoCL's own libraries may come before the processor's
 _LIBRARIES = ("kernel-", "host")
 _NAMES: tuple[tuple[str, frozenset[str]], ...] = (  # the best first
     ("cascadelake", frozenset({"AVX512F", "AVX512CD", "AVX512BW", "AVX512DQ", "AVX512VL", "AVX512VNNI"})),
@@ -31,26 +29,25 @@ _NAMES: tuple[tuple[str, frozenset[str]], ...] = (  # the best first
     ("x86-64-v2", frozenset({"SSE42", "POPCNT"})),
     ("x86-64", frozenset({"SSE2"})),
 )
-# What LLVM 14 calls a Zen 4, and a Zen 5 as all that it has no guess at; and the names that are better.
+# LLVM 14's name for a Zen 4, and for a Zen 5 and any other unknown processor; and better names.
 _BETTER = {
     "znver3": frozenset({"cascadelake", "skylake-avx512"}),
     "generic": frozenset(name for name, _ in _NAMES),
 }
-_given: dict[str, Any] = {}  # names that PoCL points at: they must outlive it
+_given: dict[str, Any] = {}  # names that PoCL points to, which must outlive it
 _found: dict[tuple[int, str], str | None] = {}  # by device
 
 
 class Name(NamedTuple):
-    """A processor's name in a device's record, and where the pointer to it lies."""
+    """A processor's name in a device's record, and the address of the pointer to it."""
 
     address: int
     text: str
 
 
 def features() -> frozenset[str]:
-    """Return the instruction sets that the processor and the system offer, in the words of numpy, which asks ``cpuid``.
-
-    Empty where numpy does not tell.
+    """Return the instruction sets that processor and system offer, by numpy's names, which asks ``cpuid``; empty if
+    unknown.
     """
     core: Any = getattr(np, "_core", None) or np.core  # the latter in numpy 1
     known = getattr(core._multiarray_umath, "__cpu_features__", {})
@@ -58,21 +55,21 @@ def features() -> frozenset[str]:
 
 
 def best_name(available: frozenset[str]) -> str:
-    """Return the name known to LLVM 12 and later whose instructions are all available and are the most."""
+    """Return the name, known to LLVM 12 and later, with the most instructions of which all are available."""
     return next((name for name, needed in _NAMES if needed <= available), _NAMES[-1][0])
 
 
 def better_name(current: str, available: frozenset[str]) -> str | None:
-    """Return the name to compile for in place of ``current``, or None where that one is as good or may be."""
+    """Return the name to compile for in place of ``current``, or None if that one is, or may be, as good."""
     best = best_name(available)
     return best if best in _BETTER.get(current, ()) else None
 
 
 def name_processor(device: Any) -> str | None:
-    """Give a PoCL CPU device the best name for this processor, where its own says too little.
+    """Give a PoCL CPU device the best name for this processor, if its own promises too little.
 
-    device: a pyopencl Device, for which nothing has been built yet, or a part of one. Returns the name that its
-    compiler goes by from now on; None on other platforms, and where the name is not found in the device's record.
+    device: a pyopencl Device, for which nothing has been built yet, or a sub-device. Returns the name that its compiler
+    uses from now on; None on other platforms, and if the name is not found in the device's record.
     """
     if device.platform.name != _POCL or not device.type & _CPU:
         return None
@@ -97,15 +94,15 @@ def _renamed(record: int) -> str | None:
 
 
 def write_name(address: int, text: str) -> None:
-    """Let the pointer at an address of a device's record point to another name."""
+    """Make the pointer at an address of a device's record point to another name."""
     kept = _given.setdefault(text, ctypes.create_string_buffer(text.encode()))
     ctypes.c_uint64.from_address(address).value = ctypes.addressof(kept)
 
 
 def name_in(record: int) -> Name | None:
-    """Find the processor's name in a device's record: behind the target triple, of which there must be exactly one.
+    """Find the processor's name in a device's record: after the target triple, of which there must be exactly one.
 
-    Memory is read by way of the system, which answers with an error where there is none.
+    Memory is read by a system call, which reports unmapped addresses as an error.
     """
     try:
         with Path("/proc/self/mem").open("rb", buffering=0) as memory:
@@ -122,7 +119,7 @@ def name_in(record: int) -> Name | None:
 
 
 def _read(memory: Any, address: int, size: int) -> bytes:
-    """Bytes of this process, as many of them as there are."""
+    """Return bytes of this process's memory, as many as are mapped."""
     if not 4096 <= address < 1 << 47:
         return b""
     try:

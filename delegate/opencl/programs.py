@@ -32,9 +32,8 @@ Defines = Mapping[str, str | int | float]
 
 
 class Programs:
-    """The programs of one context, built by one thread at a time. ``macros`` are defined for all of them.
-
-    They are kept as long as the process lives, each distinct one once. cache_dir: where binaries are kept, or None.
+    """The programs of one context, built by one thread at a time. ``macros`` are defined for all of them. Each distinct
+    program is kept once, as long as the process lives. cache_dir: where binaries are kept, or None.
     """
 
     needs_threads = False
@@ -51,7 +50,7 @@ class Programs:
         fork.register(self)
 
     def kernel(self, name: str, entry: str, defines: Defines) -> Any:
-        """A new kernel object of ``kernels_cl/<name>.cl``. Raises KernelBuildError with the build log."""
+        """Return a new kernel object of ``kernels_cl/<name>.cl``. Raises KernelBuildError with the build log."""
         return self._kernel(name, entry, _source(f"{name}.cl"), render({**defines, **self._macros}))
 
     def guarded_kernel(self, launch: Launch) -> Any:
@@ -65,7 +64,7 @@ class Programs:
 
     def _kernel(self, name: str, entry: str, source: str, options: tuple[str, ...]) -> Any:
         key = self._key(name, source, *options)
-        if key not in self._built:  # what is built is handed out without a lock, also while something else is built
+        if key not in self._built:  # what is built is returned without a lock, even while something else is being built
             with self.lock:
                 self._built[key] = self._built.get(key) or self._made(key, lambda: self._build(key, source, options))
         program = self._built[key]
@@ -75,7 +74,9 @@ class Programs:
             raise typed(error, f"{name}.cl: making kernel {entry!r}", KernelBuildError) from error
 
     def region_kernel(self, region: RegionProgram, *, solo: bool) -> Any:
-        """A new kernel object that runs a whole region (region.cl). Raises KernelBuildError with the build log."""
+        """Return a new kernel object that runs a whole region (region.cl). Raises KernelBuildError with the build
+        log.
+        """
         macros = {**self._macros, "LITECL_REGION": 1, **({"LITECL_SOLO": 1} if solo else {})}
         main = region.functions_macro + _source("region.cl"), render(macros)
         files = [*(self._part(variant, callers) for variant, callers in region.variants.items()), main]
@@ -85,12 +86,12 @@ class Programs:
         return cl.Kernel(self._built[key], "run")
 
     def _made(self, key: str, build: Callable[[], Any]) -> Any:
-        """A program from the cache, or else built, if the driver has space for what it writes."""
+        """Return a program from the cache, or else built, if the driver has disk space for what it writes."""
         self.check_room()
         return self.load(key) or build()
 
     def load(self, key: str) -> Any:
-        """A program from the cache, or None where there is none that this driver takes."""
+        """Return a program from the cache, or None if there is none that this driver accepts."""
         binary = None if self._cache_dir is None else disk.read_sealed(self._cache_dir / f"{key}.bin")
         if binary is None:
             return None
@@ -102,9 +103,8 @@ class Programs:
         return program
 
     def check_room(self) -> None:
-        """Raise DelegateError where the driver has no space on the disk for what it is about to compile or unpack.
-
-        PoCL compiles a kernel for its first launch.
+        """Raise DelegateError if the driver has no disk space for what it is about to compile or unpack. PoCL compiles
+        a kernel at its first launch.
         """
         if self._is_pocl:
             check_room()
@@ -112,7 +112,7 @@ class Programs:
     def save(self) -> None:
         """Write new binaries to the cache; call after a first run, when the driver has finished its kernels.
 
-        A driver that does not give a binary away is no error: the next process builds the program again.
+        A driver that returns no binary is not an error: the next process builds the program again.
         """
         if self._cache_dir is None:
             return
@@ -133,7 +133,7 @@ class Programs:
         return program
 
     def _part(self, variant: Variant, callers: str) -> tuple[str, tuple[str, ...]]:
-        """Source and options of a kernel file whose kernels are functions, and of what calls them."""
+        """Return source and options of a kernel file whose kernels become functions, with what calls them."""
         source = _source(f"{variant.kernel}.cl") + callers
         return source, render({**dict(variant.defines), **self._macros, "LITECL_REGION": 1})
 
@@ -150,24 +150,23 @@ class Programs:
         return program
 
     def _object(self, source: str, options: tuple[str, ...]) -> Any:
-        """One compiled file of a program to be linked; kept, because other regions use the same files."""
+        """Return a compiled file of a program to be linked; kept, because other regions use the same files."""
         key = self._key("object", source, *options)
         if key not in self._objects:
             doing = f"compiling {_name(source)} for {self._device.name}"
             with _build_errors(source, options, self._device), warnings.catch_warnings(), logged(doing):
-                warnings.simplefilter("ignore")  # pyopencl warns that it cannot cache these: we do
+                warnings.simplefilter("ignore")  # pyopencl warns that it cannot cache these: litecl does
                 self._objects[key] = cl.Program(self._context, source).compile(list(options), [self._device])
         return self._objects[key]
 
     def _key(self, name: str, *built_from: str) -> str:
-        """The name of a binary; a user's kernel file has a path for its name."""
+        """Return the name of a binary; a user's kernel file is named by its path."""
         return disk.key(Path(name).name, self._identity, *built_from)
 
 
 def _source(name: str) -> str:
-    """A kernel file with every header and shared record in place of its #include, and line numbers that stay true.
-
-    Files of litecl's are read once; a user's, which have absolute paths, may change. Raises KernelBuildError.
+    """Return a kernel file with every header and shared record in place of its #include, and correct line numbers.
+    litecl's own files are read once; a user's, which have absolute paths, may change. Raises KernelBuildError.
     """
     return _expanded(name) if Path(name).is_absolute() else _own(name)
 
@@ -194,7 +193,7 @@ def _included(file: str | None, shared: str | None) -> str:
 
 
 def render(defines: Defines) -> tuple[str, ...]:
-    """Macros as build options: a float as a literal that C reads as a float."""
+    """Return macros as build options, floats as C literals of type float."""
     return tuple(f"-D{name}={_literal(value)}" for name, value in sorted(defines.items()))
 
 
@@ -204,14 +203,14 @@ def _literal(value: str | int | float) -> str:
 
 @contextmanager
 def _build_errors(source: str, options: Sequence[str], device: Any) -> Iterator[None]:
-    """Turns OpenCL's errors into ours, with the file, the options and the build log."""
+    """Turn OpenCL's errors into litecl's, with the file, the options and the build log."""
     try:
         yield
-    except (cl.Error, OSError) as error:  # pyopencl keeps the source of what does not build in a file
+    except (cl.Error, OSError) as error:  # pyopencl writes source that does not build to a file
         raise typed(error, f"{_name(source)} with {' '.join(options)} on {device.name}:\n", KernelBuildError) from error
 
 
 def _name(source: str) -> str:
-    """Return the kernel file that a source was made of."""
+    """Return the kernel file that a source was made from."""
     found = re.findall(r'#line 1 "([^"]+\.cl)"', source)
     return found[-1] if found else "a program"

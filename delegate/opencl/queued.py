@@ -1,8 +1,8 @@
-"""Every launch by itself, in an in-order queue: for GPUs, for runtimes that cannot link, and to take times.
+"""Launches one by one in an in-order queue: for GPUs, for runtimes that cannot link, and for profiling.
 
-What depends on a predicate is queued all the same, as kernels that look at a flag on the device first. So iterations of
-a loop are queued ahead, more each time, and the host reads the flag once for all of them. Where the model says how
-often a loop runs, just so many iterations are queued and there is no flag.
+Launches that depend on a predicate are queued too, as kernels that first check a flag on the device. So iterations of a
+loop are queued ahead, more each time, and the host reads the flag once for all of them. If the model says how often a
+loop runs, exactly that many iterations are queued and there is no flag.
 """
 
 import time
@@ -24,15 +24,14 @@ from litecl.delegate.plan.steps import Branch, Loop, Steps, Work
 from litecl.delegate.report import Counters, LaunchTime
 from litecl.interpreter import limits
 
-_MOST_AHEAD = 16  # iterations queued between two looks at the flag
-_LONG_S = 0.1  # what queued iterations may take before fewer are queued, so that an interrupt is soon heard
+_MOST_AHEAD = 16  # iterations queued between two checks of the flag
+_LONG_S = 0.1  # most time for queued iterations, beyond which fewer are queued, so that Ctrl-C soon takes effect
 _FINISH_AFTER = 64  # iterations of a loop of known length that are queued at once
 
 
 class QueuedLaunches:
-    """A plan's launches, bound to kernels as they are first needed.
-
-    swapped, wherever it is handed on, are the loops whose two sets have changed places.
+    """A plan's launches, bound to kernels when first needed. swapped, wherever it is passed, are the loops whose two
+    sets are swapped.
     """
 
     def __init__(self, plan: Plan, device: Device, memory: Memory, most_iterations: int | None) -> None:
@@ -47,7 +46,7 @@ class QueuedLaunches:
             self._kernel_of(work, guard, set())
 
     def run(self, counters: Counters) -> None:
-        """Queues everything; waits only for the flags of loops."""
+        """Queue everything; wait only for the flags of loops."""
         self._counters = counters
         self._events = []
         try:
@@ -57,7 +56,7 @@ class QueuedLaunches:
 
     @property
     def at_once(self) -> Callable[[], None] | None:
-        """Return what runs all launches, where queueing one runs it and none is under a predicate."""
+        """Return a function that runs all launches, if queueing one runs it and none depends on a predicate."""
         if self._device.needs_threads or self._device.profile or self._plan.control:
             return None
         launches = [self._kernel_of(part, None, set()) for part in self._plan.steps if isinstance(part, Work)]
@@ -69,7 +68,7 @@ class QueuedLaunches:
         return run
 
     def loop(self, loop: Loop) -> str:
-        """Say how a loop is queued."""
+        """Describe how a loop is queued."""
         if loop.trips is None:
             return f"queued under a flag on the device, up to {_MOST_AHEAD} iterations ahead"
         return f"queued, exactly {loop.trips} iterations"
@@ -84,7 +83,7 @@ class QueuedLaunches:
         ]
 
     def _guarded(self, steps: Steps, guard: int | None) -> list[tuple[Work, int | None]]:
-        """Every launch with the flag that it is under."""
+        """Return every launch with the flag that it depends on."""
         found: list[tuple[Work, int | None]] = []
         for part in steps:
             if isinstance(part, Work):
@@ -148,7 +147,7 @@ class QueuedLaunches:
             swapped.add(loop.number)
 
     def _read(self, flag: int) -> tuple[bool, int]:
-        """A loop's flag and how often its body has run."""
+        """Return a loop's flag and how often its body has run."""
         values = np.empty(2, np.int32)
         cl.enqueue_copy(self._device.queue, values, self._flags, src_offset=4 * flag, is_blocking=True)
         self._counters.host_syncs += 1
@@ -164,7 +163,7 @@ class QueuedLaunches:
     def _control(
         self, entry: str, scalars: list[Any], predicate: Operand | None = None, swapped: set[int] | None = None
     ) -> None:
-        """Queues one of control.cl's kernels, with arguments of its own: it is not worth keeping."""
+        """Queue one of control.cl's kernels, whose arguments change from call to call."""
         kernel = self._device.programs.kernel("control", entry, {})
         arguments = [self._flags, *scalars]
         if predicate is not None:
@@ -190,5 +189,5 @@ class QueuedLaunches:
         return self._bound[key]
 
     def _sets_of(self, work: Work) -> set[int]:
-        """The loops whose sets a launch reads or writes."""
+        """Return the loops whose sets a launch reads or writes."""
         return {loop for arg in work.launch.args for loop in self._memory.loops_of(arg)}

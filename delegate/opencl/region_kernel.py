@@ -1,4 +1,4 @@
-"""A plan as one kernel whose workers walk through its launches (kernels_cl/region.cl)."""
+"""A plan as one kernel whose workers run its launches in turn (kernels_cl/region.cl)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,12 +20,12 @@ from litecl.delegate.report import Counters, LaunchTime
 from litecl.interpreter.errors import KernelBuildError
 from litecl.interpreter.graph import Array
 
-# Work-groups offered for every thread: PoCL hands them out in runs, and every thread must get one.
+# Work-groups per thread: PoCL hands them out in batches, and every thread must get one.
 _GROUPS_PER_UNIT = 4
 
 
 class RegionKernel:
-    """All launches in one kernel, whose workers walk through them (region.cl)."""
+    """All launches in one kernel, whose workers run them in turn (region.cl)."""
 
     def __init__(self, plan: Plan, device: Device, memory: Memory, most_iterations: int | None) -> None:
         program = region_program(plan.steps, memory.region_address, most_iterations)
@@ -48,7 +48,7 @@ class RegionKernel:
         )
 
     def run(self, counters: Counters) -> None:
-        """One kernel, after its counters are cleared."""
+        """Clear the counters and queue the one kernel."""
         try:
             if self._groups > 1:
                 cl.enqueue_fill_buffer(self._device.queue, self._progress, np.int32(0), 0, self._progress_bytes)
@@ -62,7 +62,9 @@ class RegionKernel:
 
     @property
     def at_once(self) -> Callable[[], None] | None:
-        """Return what runs the region, where queueing a kernel runs it and the host sees how often loops have run."""
+        """Return a function that runs the region, if queueing a kernel runs it and the host can read the loops'
+        counters.
+        """
         if self._groups > 1 or self._device.needs_threads or not self._shares_counts:
             return None
         return self._run_at_once if self._limited_loops else self._kernel.run_at_once
@@ -72,15 +74,15 @@ class RegionKernel:
         self._check()
 
     def loop(self, loop: Loop) -> str:
-        """Say how a loop runs."""
+        """Describe how a loop runs."""
         return "in the region's kernel"
 
     def times(self) -> list[tuple[Work, LaunchTime]]:
-        """Return nothing: a region in one kernel has no times of its parts."""
+        """Return nothing: the launches of a region in one kernel have no times of their own."""
         return []
 
     def _prepare_counts(self) -> None:
-        """Make the memory in which loops are counted, which the host sees in place or reads by a copy."""
+        """Allocate the counters of loops, which the host reads in place or by a copy."""
         zeros = np.zeros(Count.LOOPS + len(self._plan.loops), np.int32)
         self._counts_buffer, shared = self._device.shared_buffer(zeros.nbytes)
         cl.enqueue_copy(self._device.queue, self._counts_buffer, zeros)
@@ -95,7 +97,7 @@ class RegionKernel:
             counters.host_syncs += 1
 
     def _check(self) -> None:
-        """Raise ModelError where a loop ran too often."""
+        """Raise ModelError if a loop ran too often."""
         if number := self._counts[Count.ENDLESS]:
             loop, zero = self._plan.loops[number - 1], np.int32(0)
             cl.enqueue_fill_buffer(self._device.queue, self._counts_buffer, zero, 0, self._counts.nbytes)
@@ -110,7 +112,7 @@ class RegionKernel:
 
 
 def _shifts(plan: Plan) -> Array:
-    """region.cl's shifts at the beginning: every loop reads its first set."""
+    """Return region.cl's initial shifts: every loop reads its first set."""
     shifts = np.zeros(Shift.SETS + 2 * len(plan.loops), np.uint64)
     for slot in plan.slots.values():
         shifts[Shift.SETS + 2 * slot.loop + 1] = slot.set_bytes

@@ -72,7 +72,7 @@ _HEAVY: tuple[ClOp, ...] = (
 
 
 def _table() -> dict[Op, DeviceOp]:
-    """Return every operator, as variants where quantized tensors or integer weights have kernels of their own."""
+    """Return every operator, as variants where quantized tensors or integer weights have their own kernels."""
     general = {cl_op.op: cl_op for cl_op in (*_LIGHT, *_HEAVY)}
     table: dict[Op, DeviceOp] = {**general}
     for op in dict.fromkeys(cl_op.op for cl_op in (*quantized.CL_OPS, *hybrid.CL_OPS)):

@@ -1,4 +1,4 @@
-"""BATCH_MATMUL on the device: operands that are not in a product's layout are packed first."""
+"""BATCH_MATMUL on the device: operands in another layout than a product needs are packed first."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ def _lower(call: Call) -> list[Step]:
     batch, (rows, columns) = out.shape[:-2], out.shape[-2:]
     depth = x.shape[-2] if options.adj_x else x.shape[-1]
     x_batch, y_batch = x.shape[:-2], y.shape[:-2]
-    if np.prod(y_batch) == 1:  # one y for all: the rows of all products are rows of one
+    if np.prod(y_batch) == 1:  # all products share y: their rows are rows of one product
         batch, x_batch, y_batch, rows = (), (), (), out.spec.size // columns
     tile = tile_for("gemm", call.target, rows, columns)
     left, transposing = _rows_first(call, depth)
@@ -30,19 +30,19 @@ def _lower(call: Call) -> list[Step]:
 
 
 def _rows_first(call: Call, depth: int) -> tuple[Operand | Scratch, list[Launch]]:
-    """``x`` with its depth innermost."""
+    """Return ``x`` with its depth innermost."""
     x = call.input(0)
     if not call.options.adj_x:
         return x, []
     rows = x.shape[-1]
-    # One panel as wide as the depth: its lines are the rows of the transpose.
+    # A single panel as wide as the depth: its lines are the rows of the transpose.
     source = Strided(x.spec.size // (rows * depth), rows, depth, rows * depth, 1, rows)
     transposed, launch = pack(x, source, depth, call.target)
     return transposed, [launch]
 
 
 def _panels(call: Call, tile: Tile, depth: int, columns: int) -> Packed:
-    """``y`` packed for the tile."""
+    """Return ``y`` packed for the tile."""
     y = call.input(1)
     if y.data is not None:
         matrices = y.data if call.options.adj_y else y.data.swapaxes(-1, -2)
@@ -56,7 +56,7 @@ def _panels(call: Call, tile: Tile, depth: int, columns: int) -> Packed:
 
 
 def _offsets(own: Shape, batch: Shape, size: int) -> list[int]:
-    """Return where the matrix of an operand begins for every product, the operand's batch broadcast to ``batch``."""
+    """Return the offset of an operand's matrix for every product, its batch broadcast to ``batch``."""
     indices = np.arange(np.prod(own, dtype=np.int64)).reshape(own) * size
     return [int(i) for i in np.broadcast_to(indices, batch).reshape(-1)]
 

@@ -1,10 +1,10 @@
-"""BIDIRECTIONAL_SEQUENCE_LSTM on the device: a cell that walks forwards and one that walks backwards."""
+"""BIDIRECTIONAL_SEQUENCE_LSTM on the device: one cell that runs forwards in time and one that runs backwards."""
 
 from collections.abc import Sequence
 
 from litecl.delegate.cl_op import Call, ClOp, Launch, Operand, Refusal, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.recurrent.lstm_cell import Cell, cell_of, claim, run_cell, walk
+from litecl.delegate.recurrent.lstm_cell import Cell, cell_of, claim, run_cell, time_loop
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.bidirectional_sequence_lstm import (
     BACKWARD,
@@ -35,7 +35,7 @@ def _lower(call: Call) -> list[Step]:
         cell: Cell, layout: Layout, x: Operand, out: Operand, states: Sequence[Operand], first: int
     ) -> list[Launch]:
         steps, batch = x.shape[:2] if options.time_major else (x.shape[1], x.shape[0])
-        way = walk(
+        way = time_loop(
             steps,
             batch,
             width or cell.outputs,
@@ -46,7 +46,7 @@ def _lower(call: Call) -> list[Step]:
         inputs = [x, aux] if cell.aux_weights and aux is not None else [x]
         return run_cell(call, cell, layout, way, inputs, out, states)
 
-    # Without weights of its own the auxiliary input is what the backward cell reads.
+    # If the auxiliary input has no weights of its own, the backward cell reads it in place of the main input.
     backward_x = x if aux is None or backward.aux_weights else aux
     return [
         *run(forward, FORWARD, x, outs[0], (h, c), 0),

@@ -22,7 +22,7 @@ from litecl.delegate.kit.claims import (
     typed,
 )
 from litecl.delegate.kit.schedule import elements
-from litecl.delegate.kit.strided import Walk, long_rows, view, view_of, walk
+from litecl.delegate.kit.strided import LoopNest, long_rows, loop_nest, view, view_of
 from litecl.delegate.quantized.integers import alike
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.kit.types import limits
@@ -38,20 +38,20 @@ _COMPARABLE = takes(*NUMBERS, *_BYTES, _BOOL)
 
 
 def _launch(call: Call, function: str, a: Operand, b: Operand, c: Operand, activation: Activation) -> Launch:
-    a, b, path = together(a, b, c)
+    a, b, nest = together(a, b, c)
     share = elements("binary", c.spec.size, call.target)
-    args: tuple[Arg, ...] = (a, b, c, path.table, *share.args, *path.arguments, *_bounds(a.spec.type, activation))
+    args: tuple[Arg, ...] = (a, b, c, nest.table, *share.args, *nest.arguments, *_bounds(a.spec.type, activation))
     return share.launch("binary", args, _defines(function, a.spec, c.spec, activation), c.spec.size)
 
 
-def together(a: Operand, b: Operand, c: Operand) -> tuple[Operand, Operand, Walk]:
-    """Two operands that broadcast to a third, repeated where that makes for long rows, and the walk over them."""
+def together(a: Operand, b: Operand, c: Operand) -> tuple[Operand, Operand, LoopNest]:
+    """Return two operands that broadcast to a third, repeated if that makes rows longer, and the loops over them."""
     shape = c.shape
     if b.spec.size < a.spec.size == c.spec.size and a.row_step is None:
         b, shape = long_rows(b, shape)
     elif a.spec.size < b.spec.size == c.spec.size and b.row_step is None:
         a, shape = long_rows(a, shape)
-    return a, b, walk(_view(a, shape), _view(b, shape))
+    return a, b, loop_nest(_view(a, shape), _view(b, shape))
 
 
 def _view(x: Operand, shape: Shape) -> Array:
@@ -76,7 +76,7 @@ def _defines(function: str, a: TensorSpec, c: TensorSpec, activation: Activation
 
 
 def _cl_op(op: Op, claim: Claim, of_integers: str | None = None, *, fuses_activation: bool = True) -> ClOp:
-    """An operator that binary.cl knows by its name, and for integers by ``of_integers``."""
+    """Return an operator that binary.cl knows by its name, and for integers by ``of_integers``."""
 
     def lower(call: Call) -> list[Step]:
         a, b = call.input(0), call.input(1)
@@ -87,7 +87,7 @@ def _cl_op(op: Op, claim: Claim, of_integers: str | None = None, *, fuses_activa
 
 
 def _predicate(op: Op, claim: Claim) -> ClOp:
-    """An operator whose result is a truth value."""
+    """Return an operator whose result is a truth value."""
     return _cl_op(op, claim, fuses_activation=False)
 
 
@@ -96,14 +96,14 @@ def _arithmetic(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> R
 
 
 def _extreme(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-    """Quantized tensors compare as their integers do where they have one scale."""
+    """Quantized tensors with the same scale compare as their integers do."""
     if refusal := typed(inputs, (*NUMBERS, *QUANTIZED), quantized=True):
         return refusal
     return alike(outputs[0], given(inputs, 0), given(inputs, 1)) if is_quantized(outputs[0]) else None
 
 
 def _division(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
-    """Integers only by constants without a zero: a division by zero may end the process."""
+    """Refuse to divide integers by anything but constants without zeros: a division by zero may kill the process."""
     a, b = given(inputs, 0), given(inputs, 1)
     if refusal := typed(inputs, NUMBERS):
         return refusal
@@ -113,7 +113,7 @@ def _division(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Ref
 
 
 def _add_n(call: Call) -> list[Step]:
-    """Additions one after another, the sum so far in the output."""
+    """Add one input after another, with the running sum in the output."""
     (y,) = call.outputs
     terms = [call.input(i) for i in range(len(call.inputs))]
     if len(terms) == 1:

@@ -9,12 +9,12 @@ import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Record, Target
 from litecl.delegate.kit.schedule import elements
-from litecl.delegate.kit.strided import long_rows, view, view_of, walk
+from litecl.delegate.kit.strided import long_rows, loop_nest, view, view_of
 from litecl.interpreter.graph import Array, Shape
 
 
 class StepCode(IntEnum):
-    """What kernels_cl/chain.cl does to the value so far: operators that take an operand, others, and activations."""
+    """The steps that kernels_cl/chain.cl knows: operators that take an operand, others, and activations."""
 
     ADD = 0
     SUB = auto()
@@ -45,7 +45,7 @@ class StepCode(IntEnum):
 
 
 class ChainArray(IntEnum):
-    """The arrays that are walked together: what the chain begins with, operands of its steps, and the result."""
+    """The arrays that the kernel iterates over together: the chain's input, operands of its steps, and the result."""
 
     X = 0
     A = 1
@@ -57,7 +57,7 @@ class ChainArray(IntEnum):
 
 @dataclass(frozen=True)
 class ChainStep(Record):
-    """A step as the kernel reads it. array: its operand, -1 for none or for ``number``.
+    """A step as the kernel reads it. array: the index of its operand, -1 if it has none or takes ``number``.
 
     low, high: the arguments of an activation; a step that takes an operand clamps its result to them.
     """
@@ -79,14 +79,14 @@ _REVERSED = {
     "SQUARED_DIFFERENCE": "SQUARED_DIFFERENCE",
 }
 OPERANDS = ChainArray.Y - ChainArray.A
-"""Arrays that the kernel takes beside the first and the result."""
+"""Arrays that the kernel takes besides the input and the result."""
 
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """One operator: its step, and the operand that it takes beside the value so far, if any.
+    """One operator of a chain: its step, and the operand that it takes besides the running value, if any.
 
-    activation: the step itself, or what follows one that takes an operand, if no more than a clamp.
+    activation: the step itself, or, for a step that takes an operand, a clamp that follows it.
     """
 
     step: str
@@ -95,26 +95,26 @@ class Link:
 
     @property
     def number(self) -> float | None:
-        """The operand, where it is one number that is known."""
+        """The operand, if it is a single known number."""
         data = None if self.operand is None else self.operand.data
         return None if data is None or data.size != 1 else float(data.reshape(()))
 
 
 def step_of(name: str, position: int) -> str | None:
-    """The step that an operator is whose input at ``position`` is the value so far; None if chain.cl has none."""
+    """Return the step for an operator whose input at ``position`` is the running value; None if chain.cl has none."""
     return (name if name in StepCode.__members__ else None) if position == 0 else _REVERSED.get(name)
 
 
 def chain(x: Operand, links: Sequence[Link], y: Operand, target: Target) -> Launch:
-    """y: x after all of the steps, whose operands broadcast to its shape."""
+    """Compute y by applying all steps to x; operands broadcast to its shape."""
     arrays = operands_of(links)
     given, shape = _long_rows(arrays, y) if x.row_step is None and y.row_step is None else (arrays, y.shape)
     operands = [x, *given, *[x] * (OPERANDS - len(given))]
-    path = walk(*(_view(operand, shape) for operand in (*operands, y)))
+    nest = loop_nest(*(_view(operand, shape) for operand in (*operands, y)))
     steps = tuple(_step(link, arrays) for link in links)
     share = elements("chain", y.spec.size, target, work=len(links))
-    tables: tuple[Arg, ...] = (Const(np.array(path.steps, np.int32)), steps, path.table)
-    sizes = (*share.args, np.int32(path.row), np.int32(len(links)))
+    tables: tuple[Arg, ...] = (Const(np.array(nest.steps, np.int32)), steps, nest.table)
+    sizes = (*share.args, np.int32(nest.row), np.int32(len(links)))
     return share.launch("chain", (*operands, y, *tables, *sizes), {}, y.spec.size * len(links))
 
 
@@ -130,7 +130,7 @@ def _step(link: Link, arrays: Sequence[Operand]) -> ChainStep:
 
 
 def _long_rows(arrays: Sequence[Operand], y: Operand) -> tuple[Sequence[Operand], Shape]:
-    """Arrays that every row repeats, as longer rows, if that is what they all are that have fewer elements than y."""
+    """Lengthen the rows of arrays that repeat in every row, if all arrays with fewer elements than y do."""
     longer = [(a, None) if a.spec.size == y.spec.size else long_rows(a, y.shape) for a in arrays]
     shapes = {shape for _, shape in longer if shape is not None}
     dense = all(array.row_step is None for array in arrays)

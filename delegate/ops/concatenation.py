@@ -1,4 +1,6 @@
-"""CONCATENATION and PACK: every input in its place in the output, bytes of another scale by way of a table."""
+"""CONCATENATION and PACK: every input is copied to its part of the output; bytes with another scale go through a lookup
+table.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -42,7 +44,7 @@ def _moved(call: Call, part: Operand, place: Array) -> list[Step]:
 
 
 def _rescaled(call: Call, part: Operand, place: Array) -> list[Step]:
-    """As ``_moved``, for a part that may be of another scale than the whole."""
+    """Do as ``_moved`` does, for a part whose scale may differ from the whole's."""
     (y,) = call.outputs
     function = rescaling(part.spec, y.spec)
     if function is None:

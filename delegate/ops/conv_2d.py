@@ -22,9 +22,9 @@ _FEW_CHANNELS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """Where the pixels that a window makes lie in an image of ``height`` x ``width``: every step-th from first on.
+    """The pixels of a ``height`` x ``width`` image that results are written to: every step-th from first on.
 
-    pixel_step: elements from one pixel of the image to the next.
+    pixel_step: elements from one pixel to the next.
     """
 
     height: int
@@ -38,7 +38,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class Convolution(Record):
-    """What conv_2d.cl is told of a convolution: the window, where results lie, and a work-item's share."""
+    """Arguments of conv_2d.cl: the window, where results go, and a work-item's share."""
 
     window: Geometry
     out: Placement
@@ -71,7 +71,9 @@ def _lower(call: Call) -> list[Step]:
 
 
 def _by_tap(weights: Array) -> Operand:
-    """Return filters [columns, height, width, 1], of one channel each, as a depthwise convolution has them."""
+    """Rearrange filters [columns, height, width, 1], each for one input channel, as those of a depthwise
+    convolution.
+    """
     data = np.ascontiguousarray(weights[..., 0].transpose(1, 2, 0))[np.newaxis]
     return Operand(TensorSpec(TensorType.FLOAT32, data.shape, data=data))
 
@@ -84,7 +86,7 @@ def convolution(
     zeros = Const(np.zeros(max(1, g.kernel_width * g.group_channels), np.float32))
     operands = (x, weights.values, bias.values, zeros, call.residual or bias.values, call.outputs[0])
     shape = Convolution(g, placement, *grid.shares[:2])
-    # Images of few channels, as the first layer of a network sees them, have a loop of their own.
+    # Images of few channels, such as a network's input, have a loop of their own.
     few = g.dilation_x == 1 and g.channels == g.group_channels <= _FEW_CHANNELS
     neighbours = {"ROW_STEP": g.stride_x * g.channels} if few else {}
     return grid.launch(

@@ -15,12 +15,12 @@ from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, Depthwis
 
 _WIDEST_UNROLLED = 7
 _KERNEL = "depthwise_conv_2d"
-_LEAST_BLOCK = 64  # channels: shorter runs of memory cost more than the cache gains
+_LEAST_BLOCK = 64  # channels: with fewer, short runs of memory cost more than the cache gains
 
 
 @dataclass(frozen=True)
 class Depthwise(Record):
-    """What depthwise_conv_2d.cl is told of a convolution: the window, and a work-item's share."""
+    """Arguments of depthwise_conv_2d.cl: the window, and a work-item's share."""
 
     window: Geometry
     item_rows: int
@@ -51,7 +51,7 @@ def lower(call: Call) -> list[Step]:
 
 
 def _by_multiplier(values: Operand | None, taps: int, g: Geometry, target: Target) -> Packed:
-    """Return weights [taps, channels * multiplier], or a bias, as [multiplier, taps, channels]; None is zeros."""
+    """Rearrange [taps, channels * multiplier], weights or a bias, as [multiplier, taps, channels]; None is zeros."""
     channels, multiplier = g.channels, g.group_columns
     if values is None:
         return Packed(Const(np.zeros(g.columns, np.float32)))
@@ -66,7 +66,7 @@ def _by_multiplier(values: Operand | None, taps: int, g: Geometry, target: Targe
 
 
 def _items(g: Geometry, pixels: int, target: Target) -> Depthwise:
-    """A work-item's share: all columns of some rows, of as many channels as stay near from one row to the next."""
+    """Return a work-item's share: all columns of some rows, of as many channels as stay cached from row to row."""
     if target.kind == "gpu":
         return Depthwise(g, 1, pixels, _width(g.channels, target))
     width = target.vector_width
@@ -86,7 +86,7 @@ def _defines(g: Geometry, pixels: int, target: Target) -> dict[str, str | int | 
 
 
 def _width(channels: int, target: Target) -> int:
-    """Channels that are taken at once."""
+    """Return how many channels are computed at once."""
     return next(width for width in (16, 8, 4, 1) if width <= min(channels, target.vector_width))
 
 

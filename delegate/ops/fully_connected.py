@@ -24,7 +24,7 @@ def _lower(call: Call) -> list[Step]:
     columns, depth = matrix.shape
     rows = x.spec.size // depth
     if rows == 1 and target.kind == "cpu" and (matrix.data is None or matrix.spec.size > CACHED_WEIGHTS):
-        return [_dots(call, columns, depth)]  # its sums over lanes cost more than packing does where weights are cached
+        return [_dots(call, columns, depth)]  # summing over lanes costs more than packing where weights are cached
     tile = tile_for("gemm", target, rows, columns)
     weights = packed(matrix, 1, columns, tile.panel, target, halves=target.half_weights)
     added = packed(bias, 1, columns, tile.panel, target)

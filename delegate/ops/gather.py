@@ -30,7 +30,7 @@ def _defines(x: Operand, indices: Operand) -> dict[str, str]:
 
 
 def _outside(indices: TensorSpec, sizes: Sequence[int]) -> Refusal | None:
-    """Constant indices that are out of range are left to the CPU, which says so; sizes: of the last dimension."""
+    """Refuse constant indices that are out of range, which the CPU reports. sizes: of the indexed dimensions."""
     if indices.data is None or bool(np.all((indices.data >= 0) & (indices.data < np.array(sizes)))):
         return None
     return Refusal("an index is out of range")
@@ -57,7 +57,7 @@ def _claim_gather_nd(options: Any, inputs: Specs, outputs: Sequence[TensorSpec])
 
 
 def _gather(call: Call, x: Operand, positions: Operand, axis: int, batch: int) -> list[Step]:
-    """x [batches, outer, size, inner] by positions [batches, count]."""
+    """Gather from x [batches, outer, size, inner] at positions [batches, count]."""
     outer, inner = math.prod(x.shape[batch:axis]), math.prod(x.shape[axis + 1 :])
     count = math.prod(positions.shape[batch:])
     rows = math.prod(x.shape[:batch]) * outer * count

@@ -8,7 +8,7 @@ from litecl.delegate.cl_op import Activation, Call, ClOp, Refusal, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import chunks, tile_for
 from litecl.delegate.matmul.product import Product, gemm, packed
-from litecl.delegate.recurrent.lstm_cell import cell_of, claim, run_cell, walk
+from litecl.delegate.recurrent.lstm_cell import cell_of, claim, run_cell, time_loop
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.lstm import BASIC_LSTM, LSTM, LSTMOptions
 from litecl.interpreter.recurrent.lstm_cell import FULL
@@ -21,7 +21,7 @@ def _claim(options: LSTMOptions, inputs: claims.Specs, outputs: Sequence[TensorS
 def _lower(call: Call) -> list[Step]:
     x, (out, *states) = call.input(0), call.outputs
     cell = cell_of(call, FULL)
-    one_step = walk(1, x.shape[0], cell.outputs, time_major=True)
+    one_step = time_loop(1, x.shape[0], cell.outputs, time_major=True)
     return [*run_cell(call, cell, FULL, one_step, [x], out, states)]
 
 

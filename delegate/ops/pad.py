@@ -30,7 +30,7 @@ def _lower_padv2(call: Call) -> list[Step]:
 
 
 def _pads(inputs: Specs) -> Pads | None:
-    """Zeros around a float image, and around nothing else."""
+    """Return the zeros that a node puts around a float image; None if it pads anything else."""
     x, paddings, value = given(inputs, 0), given(inputs, 1), inputs[2] if len(inputs) > 2 else None
     zeros = value is None or (value.data is not None and not value.data.any())
     if x.type != TensorType.FLOAT32 or len(x.static_shape) != 4 or not zeros:
@@ -41,7 +41,7 @@ def _pads(inputs: Specs) -> Pads | None:
 
 @dataclass(frozen=True)
 class _Piece:
-    """A part of a padded dimension: which elements of the input, in which order, go where."""
+    """A part of a padded dimension: the elements of the input that fill it, in order."""
 
     source: slice
     order: slice
@@ -49,7 +49,7 @@ class _Piece:
 
 
 def _pieces(size: int, before: int, after: int, inset: int) -> list[_Piece]:
-    """The border before, what is inside, the border after; ``inset``: elements at the edge that are not mirrored."""
+    """Return the border before, the input, the border after. inset: elements at the edge that are not mirrored."""
     forwards, backwards = slice(None), slice(None, None, -1)
     end = size - inset
     pieces = [

@@ -42,20 +42,20 @@ class _Stage:
 
 @dataclass(frozen=True)
 class _Reduction:
-    """What reduce.cl is told of an operator. start: zero, one, or the least or largest value of the type."""
+    """An operator as reduce.cl knows it. start: zero, one, or the lowest or highest value of the type."""
 
     function: str
     start: str
     mean: bool = False
 
     def first(self, type_: TensorType) -> np.generic:
-        """Return what the accumulator starts from."""
+        """Return the initial value of the accumulator."""
         least, largest = limits(stored(type_))
         return of(type_, {"zero": 0, "one": 1, "least": least, "largest": largest}[self.start])
 
 
 def _stages(shape: Shape, axes: Sequence[int], target: Target) -> list[_Stage]:
-    """The reductions one after another that make up the whole one."""
+    """Return the sequence of reductions that together make up the whole."""
     groups = [
         (reduced, math.prod(shape[axis] for axis in run))
         for reduced, run in groupby(range(len(shape)), key=lambda axis: axis in axes)
@@ -71,14 +71,14 @@ def _stages(shape: Shape, axes: Sequence[int], target: Target) -> list[_Stage]:
 
 
 def _shared_out(stage: _Stage, target: Target) -> list[_Stage]:
-    """A GPU takes a long line in two steps: parts of it, then the results of the parts."""
+    """Reduce a long line on a GPU in two steps: parts of it, then the results of the parts."""
     parts = even_pieces("reduce", target, stage.outer * stage.inner, stage.length)
     first = _Stage(stage.outer * parts, stage.length // parts, stage.inner)
     return [first, _Stage(stage.outer, parts, stage.inner)] if parts > 1 else [stage]
 
 
 def _accumulator(type_: TensorType, reduction: _Reduction) -> TensorType:
-    """The mean of integers is taken of a sum that does not wrap."""
+    """Compute the mean of integers from a sum in a type that does not overflow."""
     return TensorType.INT64 if reduction.mean and type_ == TensorType.INT32 else type_
 
 
@@ -92,7 +92,7 @@ def _lower(call: Call, reduction: _Reduction) -> list[Step]:
 def reduced(
     x: Operand, axes: Sequence[int], y: Operand | Scratch, type_: TensorType, reduction: _Reduction, target: Target
 ) -> list[Step]:
-    """The launches that reduce ``x`` to ``y``, whose elements have a type that may be wider; none without axes."""
+    """Return the launches that reduce ``x`` to ``y``, whose element type may be wider; none if there are no axes."""
     stages = _stages(x.shape, axes, target)
     wide = _accumulator(type_, reduction)
     count = math.prod(x.shape[axis] for axis in axes)
@@ -140,7 +140,7 @@ def _cl_op(op: Op, reduction: _Reduction, *allowed: TensorType) -> ClOp:
             return refusal
         return alike(given(inputs, 0), outputs[0]) if is_quantized(outputs[0]) else None
 
-    # Quantized tensors compare as their integers do where they have one scale.
+    # Quantized tensors with the same scale compare as their integers do.
     orders = reduction.function in ("MAX", "MIN")
 
     return ClOp(op, claim=claim, lower=lambda call: _lower(call, reduction))

@@ -31,7 +31,7 @@ def _sizes(call: Call) -> tuple[np.int32, ...]:
 
 @dataclass(frozen=True)
 class Between(Record):
-    """The two positions of the input between which one of the output lies."""
+    """The two input positions between which an output position lies."""
 
     lower: int
     upper: int

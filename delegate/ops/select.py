@@ -5,7 +5,7 @@ import numpy as np
 from litecl.delegate.cl_op import Arg, Call, ClOp, Step
 from litecl.delegate.kit.claims import bits, moves
 from litecl.delegate.kit.schedule import elements
-from litecl.delegate.kit.strided import view, walk
+from litecl.delegate.kit.strided import loop_nest, view
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.select import SELECT, SELECT_V2
 
@@ -13,14 +13,14 @@ from litecl.interpreter.ops.select import SELECT, SELECT_V2
 def _launch(call: Call, condition: Array) -> list[Step]:
     (y,) = call.outputs
     views = (condition, view(call.input(1).shape), view(call.input(2).shape))
-    path = walk(*(np.broadcast_to(v, y.shape) for v in views))
+    nest = loop_nest(*(np.broadcast_to(v, y.shape) for v in views))
     share = elements("select", y.spec.size, call.target)
-    args: tuple[Arg, ...] = (*(call.input(i) for i in range(3)), y, path.table, *share.args, *path.arguments)
+    args: tuple[Arg, ...] = (*(call.input(i) for i in range(3)), y, nest.table, *share.args, *nest.arguments)
     return [share.launch("choose", args, {"T": bits(y.spec)})]
 
 
 def _lower_select(call: Call) -> list[Step]:
-    """A condition of rank 1 chooses whole rows."""
+    """Reshape a condition of rank 1, which chooses whole rows, so that it broadcasts."""
     shape = call.input(0).shape
     return _launch(call, view(shape + (1,) * (len(call.outputs[0].shape) - len(shape))))
 

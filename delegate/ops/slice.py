@@ -1,4 +1,6 @@
-"""SLICE, STRIDED_SLICE and DYNAMIC_UPDATE_SLICE: boxes of a tensor, which may lie where a tensor on the device says."""
+"""SLICE, STRIDED_SLICE and DYNAMIC_UPDATE_SLICE: boxes of a tensor, whose position may be given by a tensor on the
+device.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +16,9 @@ from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOpti
 
 
 def _places(whole: Sequence[int], box: Sequence[int]) -> list[Place]:
-    """Coordinates of a box that may lie anywhere within ``whole``; a dimension of the same length needs none."""
+    """Return the coordinates of a box that may lie anywhere within ``whole``; a dimension of equal length needs
+    none.
+    """
     dimensions = enumerate(zip(whole, box, dense(whole), strict=True))
     return [Place(i, size - part, 0, stride) for i, (size, part, stride) in dimensions if size > part]
 
@@ -48,7 +52,7 @@ def _lower_update(call: Call) -> list[Step]:
 
 
 def _index(options: StridedSliceOptions, shape: Shape, operands: Sequence[TensorSpec]) -> tuple[Any, ...]:
-    """The index as numpy takes it, with 0 for what is not constant: the shape does not depend on it."""
+    """Return the index as numpy takes it, with 0 for what is not constant: the shape does not depend on it."""
     unknown = [0] * operands[0].size, [0] * operands[0].size, [1] * operands[0].size
     known = [u if spec.data is None else integers(spec.data) for spec, u in zip(operands, unknown, strict=True)]
     return index_of(options, shape, list(zip(*known, strict=True)))
@@ -57,7 +61,7 @@ def _index(options: StridedSliceOptions, shape: Shape, operands: Sequence[Tensor
 def _lower_strided(call: Call) -> list[Step]:
     x, begin, (y,) = call.input(0), call.input(1), call.outputs
     index = _index(call.options, x.shape, [call.input(i).spec for i in range(1, 4)])
-    at = view(x.shape)[(*index, ...)]  # with the ellipsis a single element stays an array, which is not read
+    at = view(x.shape)[(*index, ...)]  # the ellipsis keeps a single element an array, which is never read
     if begin.data is not None:
         return [Move(x, at, y, view(at.shape))]
     strides = dense(x.shape)

@@ -14,11 +14,11 @@ from litecl.interpreter.ops.log_softmax import LOG_SOFTMAX
 from litecl.interpreter.ops.softmax import SOFTMAX
 from litecl.interpreter.schema import TensorType
 
-_EXP_FLOPS = 20  # of an exponential, in additions and multiplications
+_EXP_FLOPS = 20  # cost of an exponential, in additions and multiplications
 
 
 def _rows(kernel: str, call: Call, work: int) -> tuple[Chunks, np.int32, int]:
-    """Shares of the rows, their length, and the operations of all."""
+    """Return the shares of the rows, their length, and the total of operations."""
     (y,) = call.outputs
     length = y.shape[-1]
     return chunks(kernel, y.spec.size // length, call.target, work=length * work), np.int32(length), y.spec.size * work

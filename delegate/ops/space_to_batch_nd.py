@@ -1,4 +1,4 @@
-"""SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: strided copies, by way of a padded image where there are borders."""
+"""SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: strided copies, through a padded image where there are borders."""
 
 from litecl.delegate.cl_op import Call, ClOp, Scratch, Step
 from litecl.delegate.kit.claims import bits, integers, moves_by
@@ -9,7 +9,7 @@ from litecl.interpreter.ops.space_to_batch_nd import BATCH_TO_SPACE_ND, SPACE_TO
 
 
 def _grids(images: int, spatial: list[int], depth: int, block: list[int]) -> Array:
-    """A view of [images, *spatial, depth] in the order of batches: [*block, images, *spatial / block, depth]."""
+    """Return a view of [images, *spatial, depth] in the order of batches: [*block, images, *spatial / block, depth]."""
     count = len(block)
     split = [size for length, b in zip(spatial, block, strict=True) for size in (length // b, b)]
     return view((images, *split, depth)).transpose(
@@ -18,7 +18,9 @@ def _grids(images: int, spatial: list[int], depth: int, block: list[int]) -> Arr
 
 
 def _inside(shape: Shape, borders: list[int]) -> Array:
-    """A view of an image [n, *spatial, c] without its borders (before and after, for every spatial dimension)."""
+    """Return a view of an image [n, *spatial, c] without its borders (before and after, for every spatial
+    dimension).
+    """
     pairs = zip(shape[1:-1], borders[::2], borders[1::2], strict=True)
     return box(view(shape), [slice(None), *(slice(before, size - after) for size, before, after in pairs)])
 

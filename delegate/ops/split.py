@@ -1,4 +1,4 @@
-"""SPLIT, SPLIT_V and UNPACK: every output from its place in the input."""
+"""SPLIT, SPLIT_V and UNPACK: every output is copied from its part of the input."""
 
 from collections.abc import Sequence
 

@@ -17,7 +17,7 @@ from litecl.interpreter.ops.transpose import TRANSPOSE
 
 
 def _cl_op(op: Op, claim: Claim, source: Callable[[Call], Array]) -> ClOp:
-    """The operator whose output holds, in order, the elements of the view ``source`` of its first input."""
+    """Return the operator whose output holds, in order, the elements of the view ``source`` of its first input."""
 
     def lower(call: Call) -> list[Step]:
         (y,) = call.outputs
@@ -40,7 +40,7 @@ def _broadcast(call: Call) -> Array:
 
 
 def _tile(call: Call) -> Array:
-    """Every dimension becomes two, the outer of which repeats."""
+    """Split every dimension into two, the outer of which repeats."""
     shape, times = call.input(0).shape, integers(call.input(1).data)
     single = [size for dimension in shape for size in (1, dimension)]
     repeated = [size for pair in zip(times, shape, strict=True) for size in pair]

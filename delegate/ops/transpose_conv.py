@@ -1,7 +1,7 @@
 """TRANSPOSE_CONV and Convolution2DTransposeBias on the device.
 
-With strides s the output pixels of one phase, those at y = s q + p, meet every s-th tap only: each phase is a
-convolution of stride 1 with the taps that it meets, reversed, whose results land s pixels apart.
+With stride s the output pixels of phase p, those at y = s q + p, use every s-th tap only: each phase is a convolution
+of stride 1 with its taps reversed, whose results lie s pixels apart.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ from litecl.interpreter.options import CustomOptions
 
 @dataclass(frozen=True)
 class Phase:
-    """Output pixels ``first``, ``first + stride``, .. along one dimension: how many, which taps, what padding."""
+    """The output pixels ``first``, ``first + stride``, .. along one dimension: their count, taps and padding."""
 
     first: int
     stride: int
@@ -41,7 +41,7 @@ class Phase:
 
 
 def phases_of(kernel: int, stride: int, cut: int, length: int) -> list[Phase]:
-    """The phases of ``length`` output pixels, of which ``cut`` were cut off before the first."""
+    """Return the phases of ``length`` output pixels, of which ``cut`` were cut off before the first."""
     phases = []
     for first in range(min(stride, length)):
         start = (first + cut) % stride

@@ -1,4 +1,4 @@
-"""Functions of one input, every element by itself, activations among them."""
+"""Element-wise functions of one input, including activations."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +22,7 @@ def _launch(call: Call, function: str, activation: Activation) -> Launch:
 
 
 def _function(op: Op, *others: TensorType, of_others: str | None = None) -> ClOp:
-    """An operator that unary.cl knows by its name, and for types other than float by ``of_others``."""
+    """Return an operator that unary.cl knows by its name, and for types other than float by ``of_others``."""
 
     def lower(call: Call) -> list[Step]:
         floating = call.input(0).spec.type == TensorType.FLOAT32
@@ -32,7 +32,7 @@ def _function(op: Op, *others: TensorType, of_others: str | None = None) -> ClOp
 
 
 def _activation(op: Op, activates: Callable[[Any], Activation]) -> ClOp:
-    """An operator that is an activation, so that a producer may apply it."""
+    """Return an operator that is an activation, so that a producer may apply it."""
 
     def lower(call: Call) -> list[Step]:
         return [_launch(call, "ACTIVATE", activates(call.options))]

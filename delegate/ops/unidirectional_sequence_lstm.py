@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.recurrent.lstm_cell import cell_of, claim, run_cell, walk
+from litecl.delegate.recurrent.lstm_cell import cell_of, claim, run_cell, time_loop
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UNIDIRECTIONAL_SEQUENCE_LSTM,
@@ -24,7 +24,7 @@ def _lower(call: Call) -> list[Step]:
     time_major = call.options.time_major
     steps, batch = x.shape[:2] if time_major else (x.shape[1], x.shape[0])
     cell = cell_of(call, FULL)
-    forwards = walk(steps, batch, cell.outputs, time_major=time_major)
+    forwards = time_loop(steps, batch, cell.outputs, time_major=time_major)
     return [*run_cell(call, cell, FULL, forwards, [x], out, states)]
 
 

@@ -1,4 +1,4 @@
-"""What is all that becomes of a tensor: an activation, of one node or of two."""
+"""Activations, of one node or two, that alone read a tensor."""
 
 from litecl.delegate.cl_op import Activation
 from litecl.delegate.kit.claims import fused_activation
@@ -21,7 +21,7 @@ def activation_after(graph: RegionGraph, tensor: int) -> tuple[Activation, tuple
 
 
 def activation_of(node: RegionNode) -> Activation | None:
-    """Return the activation that a node is, None if it is something else."""
+    """Return the activation that a node computes, None if it computes something else."""
     activates = None if node.cl_op is None else node.cl_op.activates
     return None if activates is None else activates(node.node.options)
 

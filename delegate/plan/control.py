@@ -1,9 +1,9 @@
-"""WHILE, IF and calls as steps: the subgraphs that they run are lowered in place, each time anew.
+"""WHILE, IF and calls as steps: the subgraphs that they run are lowered inline at each use.
 
-A loop variable that iterations compute anew lies in one of two sets of memory, of which an iteration reads one and
-writes the other; afterwards they change places. One that no iteration changes is read where it lies, and one of which
-iterations update a part stays where it is, so nothing is copied from one iteration to the next unless the body hands
-on a tensor that it has not made.
+A loop variable that iterations compute anew is in one of two sets of memory: an iteration reads one and writes the
+other, and then they are swapped. A variable that no iteration changes is read where it is, and one that iterations
+update in part stays where it is, so nothing is copied between iterations unless the body passes on a tensor that it did
+not compute.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ from litecl.interpreter.schema import TensorType
 
 
 class Run(Protocol):
-    """Lowers nodes of another subgraph, given operands of its inputs and of outputs that must end up there."""
+    """Lowers nodes of another subgraph, given the operands of its inputs and of outputs with prescribed memory."""
 
     def __call__(
         self,
@@ -48,7 +48,7 @@ def _while(values: Values, node: RegionNode, run: Run) -> list[Part]:
 
 
 def _lstm(values: Values, node: RegionNode, loop: lstm_loop.LstmLoop, initial: Sequence[Operand]) -> list[Part]:
-    """An LSTM as one walk along time."""
+    """Run a loop that is an LSTM as one launch over all time steps."""
     planning, subgraph = values.planning, values.graph.subgraph
     planning.lstms.append((subgraph, node.position))
     time, (batch, units) = initial[loop.x].shape[0], initial[loop.h].shape
@@ -96,7 +96,7 @@ def _loop(values: Values, node: RegionNode, run: Run, initial: Sequence[Operand]
 def _variables(
     planning: Planning, number: int, initial: Sequence[Operand], ways: Sequence[Kind]
 ) -> tuple[list[Operand], list[Operand]]:
-    """Where an iteration reads each variable, and where it leaves the new value."""
+    """Return the operands from which an iteration reads each variable and to which it writes the new value."""
     current = [x if kind == Kind.READ_ONLY else _variable(x) for x, kind in zip(initial, ways, strict=True)]
     following = [_variable(x) if kind == Kind.SWAPPED else x for x, kind in zip(current, ways, strict=True)]
     swapped = [j for j, kind in enumerate(ways) if kind == Kind.SWAPPED]
@@ -112,12 +112,12 @@ def _variables(
 
 
 def _variable(initial: Operand) -> Operand:
-    """The operand of a variable, which is no constant even where it begins with one."""
+    """Return the operand of a variable, which is not a constant even if it starts from one."""
     return Operand(replace(initial.spec, data=None))
 
 
 def _leave(values: Values, node: RegionNode, value: Operand, result: Operand) -> list[Part]:
-    """A loop's result, which is copied if it lies in a set: which of the two is known only at run time."""
+    """Return a loop's result, copied if it is in a set: which of the two is known only at run time."""
     if value in values.planning.slots:
         return [values.copy(node.position, value, result)]
     return values.assign(node.position, value, result)
@@ -135,7 +135,7 @@ def _call(values: Values, node: RegionNode, run: Run) -> list[Part]:
 
 
 def _callee(values: Values, node: RegionNode, run: Run, callee: int, arguments: Sequence[Operand]) -> list[Part]:
-    """The steps of a subgraph that leaves its outputs in those of the node that runs it."""
+    """Return the steps of a subgraph that writes its outputs to those of the node that runs it."""
     results = [values.operand(t) if values.is_needed(t) else None for t in node.outputs]
     return _steps(values, node, run, callee, _bound(values.planning.model.subgraphs[callee], arguments), results)
 
@@ -149,7 +149,7 @@ def _steps(
     results: Sequence[Operand | None],
     owned: Sequence[int] = (),
 ) -> list[Part]:
-    """The steps of a subgraph that leaves its outputs in ``results``; None where an output is not wanted."""
+    """Return the steps of a subgraph that writes its outputs to ``results``; None for an output that is not wanted."""
     graph, specs = values.planning.model.subgraphs[subgraph], values.planning.specs[subgraph]
     made = {t for inner in graph.nodes for t in inner.outputs if specs[t].data is None}
     pinned: dict[int, Operand] = {}
@@ -164,7 +164,7 @@ def _steps(
 
 
 def _bound(graph: Subgraph, operands: Sequence[Operand]) -> dict[int, Operand]:
-    """The inputs of a subgraph as operands."""
+    """Return the inputs of a subgraph as operands."""
     return dict(zip(graph.inputs, operands, strict=True))
 
 
@@ -174,4 +174,4 @@ CONTROL_STEPS: dict[ControlOp, Callable[[Values, RegionNode, Run], list[Part]]] 
     CALL: _call,
     STABLEHLO_COMPOSITE: _call,
 }
-"""How each is lowered: a function of the operands, the node, and what lowers another subgraph."""
+"""The lowerings: functions of the operands, the node, and what lowers another subgraph."""

@@ -1,4 +1,4 @@
-"""Writes a region's graphs to a file after each pass, to find the pass that went wrong."""
+"""Writes a region's graphs to a file after each pass, to find a faulty pass."""
 
 from os import PathLike
 from pathlib import Path
@@ -8,7 +8,7 @@ from litecl.delegate.plan.text import describe
 
 
 class Dump:
-    """Writes ``NNN_subgraphN_name.txt`` after every pass that changed something, as ``observe`` of ``plan``."""
+    """Writes ``NNN_subgraphN_name.txt`` after every pass that changed something, as the ``observe`` of ``plan``."""
 
     def __init__(self, directory: str | PathLike[str]) -> None:
         self._directory = Path(directory)
@@ -26,5 +26,5 @@ class Dump:
 
 
 def dump_of(directory: str | PathLike[str] | None, region: int) -> Dump | None:
-    """Return what writes a region into a folder of its own, nothing where no folder is given."""
+    """Return a writer of one region into a folder of its own; one that writes nothing if no folder is given."""
     return None if directory is None else Dump(Path(directory) / f"region{region}")

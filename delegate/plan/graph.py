@@ -1,4 +1,4 @@
-"""One run of a subgraph as a graph: its nodes, and what passes have found out about them. Pure data."""
+"""One run of a subgraph as a graph: its nodes, and what passes have found about them. Pure data."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,9 +17,9 @@ _NO_PADS = Pads()
 
 @dataclass(frozen=True)
 class ElementwiseStep:
-    """One step of a chain: its name in chain.cl, the tensor that it takes beside the value so far, if any.
+    """One step of a chain: its name in chain.cl, and the tensor that it takes besides the running value, if any.
 
-    activation: the step itself, or what follows one that takes a tensor, if no more than a clamp.
+    activation: the step itself, or, for a step that takes a tensor, a clamp that follows it.
     """
 
     name: str
@@ -29,9 +29,9 @@ class ElementwiseStep:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tensor lies that is computed as a part of another: ``offset`` bytes from the beginning of ``whole``.
+    """The position of a tensor that is computed as a part of another: ``offset`` bytes from the beginning of ``whole``.
 
-    row_step: elements from one of its rows to the next, None where the tensor is dense.
+    row_step: elements from one of its rows to the next, None if the tensor is dense.
     """
 
     whole: int
@@ -41,15 +41,14 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class RegionNode:
-    """A node of the model with what is fused into it: what one call of a lowering computes.
+    """A node of the model with everything fused into it: the work of one call of a lowering.
 
-    position: of the node in its subgraph. at: of the node in the order in which they run. cl_op: the record of its
-    kernel, None for control operators. inputs, outputs: the tensors that the node reads and computes with all that is
-    fused.
-    activation: what is applied to the result. residual: a tensor that is added before. pads: zeros around the first
+    position: of the node in its subgraph. at: of the node in running order. cl_op: the record of its kernel, None for
+    control operators. inputs, outputs: the tensors that the node reads and computes, with everything fused.
+    activation: applied to the result. residual: a tensor added before it. pads: zeros around the first
     input. steps: of a chain that begins with the first input. in_place: whether the result may take the first
     input's memory. fused: the nodes that are part of this one, in order. states: the variables that the node updates,
-    ABSENT where one is not given.
+    ABSENT if one is not given.
     """
 
     position: int
@@ -68,23 +67,23 @@ class RegionNode:
 
     @cached_property
     def reads(self) -> tuple[int, ...]:
-        """Every tensor that the node reads, one that it reads twice twice."""
+        """Every tensor that the node reads, as often as it reads it."""
         others = (self.residual, *(step.tensor for step in self.steps))
         return tuple(t for t in (*self.inputs, *others) if t is not None and t != ABSENT)
 
     @property
     def writes_rows(self) -> bool:
-        """Whether the first output may lie within a wider tensor, row by row."""
+        """Whether the first output may be written row by row within a wider tensor."""
         alone = self.cl_op is not None and self.cl_op.writes_rows and self.residual is None
         return bool(self.steps) or alone
 
     def reads_rows(self, tensor: int) -> bool:
-        """Return whether a tensor that the node reads may lie within a wider one, row by row."""
+        """Return whether the node can read a tensor row by row within a wider one."""
         alone = self.cl_op is not None and self.cl_op.reads_rows and tensor != self.residual
         return bool(self.steps) or alone
 
     def followed_by(self, *nodes: "RegionNode", **changes: Any) -> "RegionNode":
-        """Return the node with others fused in that continue with its result. changes: of other fields."""
+        """Return the node with later ones fused in that continue with its result. changes: of other fields."""
         outputs = (*nodes[-1].outputs, *self.outputs[1:])
         return replace(self, outputs=outputs, fused=(*self.fused, *nodes), **changes)
 
@@ -93,10 +92,10 @@ class RegionNode:
 class RegionGraph:
     """The nodes that run, in order, and the tensors between them.
 
-    subgraph: its number; source: the subgraph itself. kept: tensors that are read when the nodes have run. given:
-    tensors whose operand is settled: those that exist already, and results that must end up somewhere. owned: given
-    tensors that may be overwritten. updated: tensors that nodes update in place. alignment: of a place, in bytes.
-    places: where tensors lie within others.
+    subgraph: its number; source: the subgraph itself. kept: tensors that are read after the nodes have run. given:
+    tensors whose operand is decided: those that exist already, and results with prescribed memory. owned: given tensors
+    that may be overwritten. updated: tensors that nodes update in place. alignment: of positions, in bytes. places:
+    positions of tensors within others.
     """
 
     subgraph: int
@@ -112,7 +111,7 @@ class RegionGraph:
 
     @cached_property
     def readers(self) -> Mapping[int, Sequence[RegionNode]]:
-        """The nodes that read each tensor, in order; one that reads it twice is there twice."""
+        """The nodes that read each tensor, in order; one that reads it twice is listed twice."""
         readers: dict[int, list[RegionNode]] = {}
         for node in self.nodes:
             for tensor in node.reads:
@@ -124,24 +123,24 @@ class RegionGraph:
         return {tensor: node.at for node in self.nodes for tensor in node.outputs}
 
     def only_reader(self, tensor: int) -> RegionNode | None:
-        """Return the node that is all that reads a tensor."""
+        """Return the only reader of a tensor; None if there is another, or none."""
         readers = self.readers.get(tensor, ())
         return readers[0] if len(readers) == 1 and tensor not in self.kept else None
 
     def is_steady(self, tensor: int) -> bool:
-        """Return whether no node updates a tensor, so that it may be read sooner or later than the model says."""
+        """Return whether no node updates a tensor, so that it may be read earlier or later than the model says."""
         return tensor not in self.updated
 
     def is_there(self, tensor: int, node: RegionNode) -> bool:
-        """Return whether a tensor is computed before a node, and then as any later node finds it."""
+        """Return whether a tensor is computed before a node and not changed afterwards."""
         return self._made_at.get(tensor, -1) < node.at and self.is_steady(tensor)
 
     def value(self, tensor: int) -> Array | None:
-        """Return the value of a constant; None of any other tensor."""
+        """Return the value of a constant; None for any other tensor."""
         return self.given[tensor].data if tensor in self.given else self.specs[tensor].data
 
     def inputs_of(self, node: RegionNode) -> list[TensorSpec | None]:
-        """Return what a node's inputs are, None for those that are absent."""
+        """Return the specs of a node's inputs, None for absent ones."""
         return [None if t == ABSENT else self.specs[t] for t in node.inputs]
 
 
@@ -156,7 +155,7 @@ def region_graph(
     given: Mapping[int, Operand] | None = None,
     owned: Collection[int] = (),
 ) -> RegionGraph:
-    """Return the graph of nodes of a subgraph (their positions, in the order in which they run), nothing fused."""
+    """Return the graph of nodes of a subgraph (positions in running order), with nothing fused."""
     running = [i for i in nodes if not _is_folded(source.nodes[i], specs)]
     return RegionGraph(
         subgraph,

@@ -35,7 +35,7 @@ from litecl.interpreter.errors import KernelBuildError
 
 
 class Peak(IntEnum):
-    """CHAINS: multiply-adds of peak.cl at once, of which none waits for another (``perf/measure/peak.py``)."""
+    """CHAINS: independent multiply-adds in flight in peak.cl (``perf/measure/peak.py``)."""
 
     CHAINS = 12
 
@@ -53,7 +53,7 @@ _BY_NAME = {shared.__name__: shared for shared in (*RECORDS, *CODES)}
 
 @cache
 def header(name: str) -> str:
-    """Return the OpenCL C of a record or of codes. Raises KernelBuildError where there is none of that name."""
+    """Return the OpenCL C of a record or of codes. Raises KernelBuildError if there is none of that name."""
     if name not in _BY_NAME:
         raise KernelBuildError(f"#include <{name}>: expected one of {', '.join(sorted(_BY_NAME))}")
     return text(_BY_NAME[name])

@@ -1,4 +1,4 @@
-"""A graph as steps: every node is lowered in order, control operators with the subgraphs that they run."""
+"""Turns a graph into steps: nodes are lowered in order, control operators with the subgraphs that they run."""
 
 from litecl.delegate.cl_op import Call
 from litecl.delegate.ops.chain import Link, chain

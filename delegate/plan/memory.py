@@ -18,19 +18,19 @@ class Usage:
 
 @dataclass(frozen=True)
 class Arena:
-    """Where everything lies."""
+    """The offsets of everything, and the total size."""
 
     offsets: Mapping[Hashable, int]
     size_bytes: int
 
 
 def place(usages: Sequence[Usage], alignment: int) -> Arena:
-    """Greedy by size: the largest first, each in the lowest gap among those alive at the same time.
+    """Assign offsets greedily: largest first, each in the lowest gap among those alive at the same time.
 
-    All that is placed is looked at in one pass by numpy, whatever the lifetimes: some microseconds for each tensor.
+    For each, numpy goes once through all that have an offset: microseconds, however many are alive together.
     """
     offsets: dict[Hashable, int] = {}
-    # A column for each that is placed, lowest first: where it begins and ends, its first and last step.
+    # A column for each that has an offset, in order: where it begins and ends, its first and last step.
     columns = np.zeros((4, len(usages)), np.int64)
     size = 0
     for count, usage in enumerate(sorted(usages, key=lambda u: (-u.size_bytes, u.first))):
@@ -48,5 +48,5 @@ def place(usages: Sequence[Usage], alignment: int) -> Arena:
 
 
 def align(value: int, alignment: int) -> int:
-    """The next multiple of an alignment."""
+    """Return the next multiple of an alignment."""
     return -(-value // alignment) * alignment

@@ -1,4 +1,4 @@
-"""Steps that may cost nothing: elements that lie in their place, or that may be read where they are."""
+"""Steps that may cost nothing: elements already in position, or that can be read where they are."""
 
 from litecl.delegate.cl_op import Alias, Move, Operand, Step
 from litecl.delegate.kit.claims import bits
@@ -10,7 +10,7 @@ from litecl.interpreter.graph import Array
 
 
 def settled(values: Values, node: RegionNode, step: Step) -> list[Part]:
-    """Return a step of a lowering as a part of the plan, or nothing where it takes no launch."""
+    """Return the works for a step of a lowering; none if it needs no launch."""
     if isinstance(step, Alias):
         return values.assign(node.position, step.source, step.output)
     if not isinstance(step, Move):
@@ -26,13 +26,13 @@ def settled(values: Values, node: RegionNode, step: Step) -> list[Part]:
 
 
 def _start(values: Values, operand: Operand, elements: Array) -> tuple[Operand, int]:
-    """Return where the first of some elements lies."""
+    """Return the position of the first of some elements."""
     root, start = values.planning.place(operand)
     return root, start + offset(elements) * operand.spec.dtype.itemsize
 
 
 def _may_read(values: Values, node: RegionNode, move: Move) -> bool:
-    """Return whether all of an operand may lie within another: side by side, where nothing writes until it is read."""
+    """Return whether an operand may be part of another: contiguous, and not written to until it has been read."""
     source, into, graph = move.source, move.into, values.graph
     start = offset(move.at) * source.spec.dtype.itemsize
     if source.data is not None or values.has_place(into) or start % graph.alignment:

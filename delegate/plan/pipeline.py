@@ -16,7 +16,7 @@ PASSES: tuple[Pass, ...] = (in_place, pads, epilogues, chains, joins)
 
 
 def fused(graph: RegionGraph, observe: Observer | None = None) -> RegionGraph:
-    """Return a graph after all passes. observe: is told the name of each and the graph after it."""
+    """Return a graph after all passes. observe: called with the name of each and the graph after it."""
     told = observe or (lambda name, graph: None)
     told("claimed", graph)
     for run in PASSES:

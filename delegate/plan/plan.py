@@ -1,4 +1,4 @@
-"""A region as steps over operands, with its memory placed."""
+"""A region as steps over operands, with memory assigned."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,10 +32,10 @@ from litecl.interpreter.op import Op
 class Plan:
     """Everything a runner needs to run a region.
 
-    ``works`` are all launches that ``steps`` consist of. ``aliases`` say where operands lie that have no memory of
-    their own. ``slots`` are the places of loop variables that lie in a set of their loop. ``lstms`` are the loops
-    (subgraph and node) that run as an LSTM. ``arena`` gives offsets for all other operands and scratch but constants,
-    and for the sets.
+    ``works`` are all launches that ``steps`` consist of. ``aliases`` are the positions of operands without memory of
+    their own. ``slots`` are the positions of loop variables in the sets of their loop. ``lstms`` are the loops
+    (subgraph and node) that run as an LSTM. ``arena`` gives offsets for the sets, and for all other operands and
+    scratch except constants.
     """
 
     region: Region
@@ -66,15 +66,15 @@ class Plan:
 
     @property
     def predicates(self) -> tuple[Operand, ...]:
-        """What loops and branches hang on."""
+        """The predicates of loops and branches."""
         return tuple(part.predicate for part in self.control)
 
     def place(self, operand: Operand) -> tuple[Operand, int]:
-        """The operand in whose memory this one lies, and how many bytes from its beginning."""
+        """Return the operand whose memory contains this one, and the offset in bytes."""
         return place_of(operand, self.aliases)
 
     def root(self, operand: Operand) -> Operand:
-        """The operand in whose memory this one lies."""
+        """Return the operand whose memory contains this one."""
         return self.place(operand)[0]
 
 
@@ -87,9 +87,8 @@ def plan(
     cl_ops: Mapping[Op, DeviceOp],
     observe: Observer | None = None,
 ) -> Plan:
-    """Fuse and lower every node of a region, with the subgraphs that it runs, and place its memory.
-
-    observe: is told of every pass over every graph.
+    """Fuse and lower every node of a region, with the subgraphs that it runs, and assign memory. observe: called after
+    every pass over every graph.
     """
     planning = Planning(model, specs, target, alignment, cl_ops, observe)
     steps, values = _run(planning, region.subgraph, region.nodes, {}, {}, kept=region.outputs)
@@ -121,7 +120,7 @@ def _run(
 ) -> tuple[list[Part], Values]:
     """Return the steps of nodes of a subgraph, and the operands of its tensors; see ``control.Run``.
 
-    kept: tensors that are read when the nodes have run; None for the subgraph's outputs.
+    kept: tensors that are read after the nodes have run; None means the subgraph's outputs.
     """
     source, specs = planning.model.subgraphs[subgraph], planning.specs[subgraph]
     read = source.outputs if kept is None else kept
@@ -132,9 +131,8 @@ def _run(
 
 
 def _outputs(values: Values, region: Region) -> tuple[list[Operand], list[Part]]:
-    """Return the operands of what leaves a region, copies of what lies in a state's old value, and their launches.
-
-    The old value is overwritten by the new one at the end of a run, before outputs are read.
+    """Return the operands of a region's outputs, copied if they are in the memory of a state's old value, and the
+    launches of the copies. The new value overwrites the old one at the end of a run, before outputs are read.
     """
     planning = values.planning
     old = {state.before for state in planning.states.values()}
@@ -149,25 +147,24 @@ def _outputs(values: Values, region: Region) -> tuple[list[Operand], list[Part]]
 
 
 def _usages(unplaced: Plan) -> list[Usage]:
-    """Lifetimes in steps: inputs and states live all through a run, outputs from their making to its end.
-
-    What is made before a loop and read in it is read again by the next iteration, so it lives as long as the loop.
+    """Return lifetimes in steps: of inputs and states the whole run, of outputs from their first write to its end. What
+    is computed before a loop and read in it is read again by the next iteration, so it lives as long as the loop.
     """
-    walk = _Walk(unplaced)
-    end = walk.steps(unplaced.steps, 0)
+    numbered = _Numbering(unplaced)
+    end = numbered.steps(unplaced.steps, 0)
     always = [unplaced.root(o) for o in unplaced.inputs]
     always += [o for state in unplaced.states for o in (state.before, state.after)]
     first: dict[Operand | Scratch, int] = dict.fromkeys(always, 0)
     last: dict[Operand | Scratch, int] = dict.fromkeys(always, end)
-    for item, steps in walk.uses.items():
+    for item, steps in numbered.uses.items():
         first.setdefault(item, steps[0])
-        last[item] = max(last.get(item, 0), _last(steps, walk.loops))
+        last[item] = max(last.get(item, 0), _last(steps, numbered.loops))
     last |= {root: end for o in unplaced.outputs if (root := unplaced.root(o)) in first}
     return [Usage(item, item.size_bytes, first[item], last[item]) for item in first]
 
 
 def _last(steps: Sequence[int], loops: Sequence[tuple[int, int]]) -> int:
-    """The last step at which something is alive that is used at ``steps``. loops: inner ones first."""
+    """Return the last step at which something used at ``steps`` is alive. loops: inner ones first."""
     last = steps[-1]
     for start, end in loops:
         if steps[0] < start and any(start <= step <= end for step in steps):
@@ -175,10 +172,9 @@ def _last(steps: Sequence[int], loops: Sequence[tuple[int, int]]) -> int:
     return last
 
 
-class _Walk:
-    """Numbers the steps of a plan in the order in which they are listed.
-
-    uses: for whatever needs memory the steps that name it. loops: first and last step of each, inner ones first.
+class _Numbering:
+    """Numbers the steps of a plan in listed order. uses: the steps that name each thing that needs memory. loops: first
+    and last step of each, inner ones first.
     """
 
     def __init__(self, unplaced: Plan) -> None:
@@ -187,7 +183,7 @@ class _Walk:
         self.loops: list[tuple[int, int]] = []
 
     def steps(self, steps: Steps, at: int) -> int:
-        """Walks a sequence that begins at step ``at``; the step after it."""
+        """Number a sequence that begins at step ``at``; return the step after it."""
         for part in steps:
             if isinstance(part, Work):
                 for item in self._named(part):
@@ -220,7 +216,7 @@ class _Walk:
                 yield item
 
     def _memory(self, operand: Operand) -> Operand | Scratch | None:
-        """What is placed for an operand: its sets, its root, or nothing for a constant."""
+        """Return what needs memory for an operand: its sets, its root, or nothing for a constant."""
         root = self._plan.root(operand)
         if root in self._plan.slots:
             return self._plan.slots[root].sets

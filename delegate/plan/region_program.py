@@ -1,9 +1,9 @@
-"""A whole plan as one kernel: which functions it calls, and the tables that it walks through. Pure data, no OpenCL.
+"""A whole plan as one kernel: the functions that it calls, and the tables that it executes. Pure data, no OpenCL.
 
-Launching a kernel costs microseconds and putting a second thread to work on it tens of them, which is as long as many
-operators take. So a CPU device gets a region as one launch of ``kernels_cl/region.cl``, whose workers stay awake from
-the first operator to the last. The program depends on which kernels a region uses, not on their shapes, so models of
-one kind share it in the cache.
+Launching a kernel takes microseconds and waking a second thread for it tens of them, as long as many operators run. So
+a CPU device runs a region as one launch of ``kernels_cl/region.cl``, whose workers stay awake from the first operator
+to the last. The program depends on which kernels a region uses, not on their shapes, so models of one kind share it in
+the cache.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ _SCALARS = {
 }
 
 
-_MOST = int(np.iinfo(np.int32).max)  # iterations that can be counted
+_MOST = int(np.iinfo(np.int32).max)  # the largest count of iterations
 
 
 @dataclass(frozen=True)
@@ -53,19 +53,19 @@ class Function:
 
     @property
     def name(self) -> str:
-        """The name, in the linked program, of the function that unpacks arguments and calls this one."""
+        """The name, in the linked program, of the wrapper that unpacks arguments and calls this function."""
         return f"call_{self.entry}_{self.variant.suffix}"
 
     @property
     def caller(self) -> str:
-        """That function, to stand behind the kernel file: so both sides of the linker see the same types."""
+        """The wrapper's source, appended to the kernel file so that both sides of the linker see the same types."""
         given = ["item_0", "item_1", "item_2"]
         given += [f"POINTER({i})" if t is None else f"SCALAR_{t}({i})" for i, t in enumerate(self.parameters)]
         return f"CALLER({self.name}) {{ {self.entry}({', '.join(given)}); }}\n"
 
     @property
     def guarded(self) -> str:
-        """A kernel, to stand behind the kernel file, that runs the function only if flags[flag] is not 0."""
+        """A kernel, appended to the kernel file, that runs the function only if flags[flag] is not 0."""
         types = ["__global void *" if t is None else t for t in self.parameters]
         declared = [f"{t} a{i}" for i, t in enumerate(types)]
         called = ", ".join(f"a{i}" for i in range(len(types)))
@@ -79,7 +79,7 @@ class Function:
 class RegionProgram:
     """The functions of a region, its entries and the arguments of its launches, in region.cl's layout.
 
-    places: of how many entries progress is counted, those that all workers come to.
+    places: the number of entries whose progress is counted: those that all workers reach.
     """
 
     functions: tuple[Function, ...]
@@ -89,7 +89,7 @@ class RegionProgram:
 
     @property
     def variants(self) -> dict[Variant, str]:
-        """What has to be compiled, each once, and what is to stand behind its source."""
+        """The variants to compile, each once, with what is appended to their source."""
         callers: dict[Variant, str] = {}
         for function in self.functions:
             callers[function.variant] = callers.get(function.variant, "") + function.caller
@@ -97,16 +97,16 @@ class RegionProgram:
 
     @property
     def functions_macro(self) -> str:
-        """The macro that region.cl makes prototypes and calls of."""
+        """The macro from which region.cl generates prototypes and calls."""
         return "#define FUNCTIONS(F) " + " ".join(f"F({i}, {f.name})" for i, f in enumerate(self.functions)) + "\n"
 
 
 def region_program(
     steps: Steps, address: Callable[[Arg], int], most_iterations: int | None = None
 ) -> RegionProgram | None:
-    """The program that runs steps one after another, or None where a parameter has a type that it cannot pass.
-
-    address: of everything but a scalar, as region.cl's POINTER reads it. most_iterations: of a loop each time it runs.
+    """Return the program that runs steps one after another, or None if a parameter has a type that it cannot pass.
+    address: of every argument but scalars, as region.cl's POINTER reads it. most_iterations: of a loop each time it
+    runs.
     """
     tables = _Tables(address, most_iterations)
     launches = [work.launch for work in works_of(steps)]
@@ -119,7 +119,7 @@ def region_program(
 
 
 class _Tables:
-    """The two tables as they grow, entry by entry. places: how many entries have a place in region.cl's progress."""
+    """The two tables as they grow, entry by entry. places: the number of entries whose progress region.cl counts."""
 
     def __init__(self, address: Callable[[Arg], int], most_iterations: int | None) -> None:
         self._address, self._most = address, most_iterations
@@ -129,7 +129,7 @@ class _Tables:
         self.places = 0
 
     def outermost(self, part: Part) -> None:
-        """A part that all workers come to."""
+        """Add a part that all workers reach."""
         if isinstance(part, Work):
             self._work(part.launch)
         else:
@@ -159,7 +159,7 @@ class _Tables:
         self._land(over)
 
     def _loop(self, loop: Loop) -> None:
-        """The body, and behind it what decides on another iteration: how often the model says, or the condition."""
+        """Add the body, then the decision on another iteration: a count that the model gives, or the condition."""
         trips = loop.trips if loop.trips is not None and loop.trips <= _MOST else None
         counts = trips is not None or self._most is not None
         if counts:
@@ -174,7 +174,7 @@ class _Tables:
             self._control(Control.REPEAT, to=self._body(loop, counts), loop=loop.number, times=trips)
 
     def _body(self, loop: Loop, counts: bool) -> int:
-        """One iteration; where it starts."""
+        """Add one iteration; return where it starts."""
         start = len(self.works)
         if counts:
             times = _MOST if self._most is None else self._most
@@ -199,18 +199,18 @@ class _Tables:
         return len(self.works) - 1
 
     def _under(self, code: Control, predicate: Operand, to: int = 0) -> int:
-        """Add an entry that goes somewhere if the predicate says so; return its position."""
+        """Add an entry that jumps if the predicate holds; return its position."""
         entry = self._control(code, to=to)
         self.args.append(self._address(predicate))
         return entry
 
     def _land(self, entry: int) -> None:
-        """Lets an entry go to where the table ends now."""
+        """Make an entry jump to the current end of the table."""
         self.works[entry] = replace(self.works[entry], to=len(self.works))
 
 
 def function_of(launch: Launch) -> Function | None:
-    """The function that a launch calls, None where it has a parameter of a type that cannot be handed on."""
+    """Return the function that a launch calls; None if it has a parameter of a type that cannot be passed."""
     scalars = [arg.dtype for arg in launch.args if isinstance(arg, np.generic)]
     if any(dtype not in _SCALARS for dtype in scalars):
         return None
@@ -219,5 +219,5 @@ def function_of(launch: Launch) -> Function | None:
 
 
 def _bits(scalar: np.generic) -> int:
-    """A scalar's bits, widened with zeros."""
+    """Return a scalar's bits, widened with zeros."""
     return int.from_bytes(scalar.tobytes(), "little")

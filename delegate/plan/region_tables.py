@@ -1,16 +1,16 @@
-"""What the host and the kernel of a whole region (kernels_cl/region.cl) share: a plan's table, and places in memory."""
+"""What the host and the kernel of a whole region (kernels_cl/region.cl) share: a plan's table, and memory layouts."""
 
 from dataclasses import dataclass
 from enum import IntEnum
 
 
 class Control(IntEnum):
-    """Codes of entries that are no launches. The codes of launches are the numbers of their functions.
+    """Codes of entries other than launches. The codes of launches are the numbers of their functions.
 
-    BLOCK: everything up to the entry ``to``. JUMP: go on there. UNLESS, WHILE: do so where the truth value that the
-    first argument names is false, or true. REPEAT: do so until ``loop`` has run ``times``. SWAP: the loop's two sets of
-    variables change places. START: the loop has not run yet. COUNT: it runs once more, and everything ends if it has
-    run ``times`` already.
+    BLOCK: everything up to the entry ``to``. JUMP: continue there. UNLESS, WHILE: do so if the boolean that the first
+    argument points to is false, or true. REPEAT: do so until ``loop`` has run ``times``. SWAP: swap the loop's two sets
+    of variables. START: the loop has not run yet. COUNT: it runs once more; the run ends if it has run ``times``
+    already.
     """
 
     BLOCK = -1
@@ -25,10 +25,10 @@ class Control(IntEnum):
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of the table: a launch, or a step of control flow, for which ``to``, ``loop`` and ``times`` are.
+    """An entry of the table: a launch, or a step of control flow, which uses ``to``, ``loop`` and ``times``.
 
     size_0, size_1, size_2: a launch's work-items in three dimensions. first_arg: position of its first argument.
-    place: of how many entries that all workers come to it is the next.
+    place: its index among the entries that all workers reach.
     """
 
     code: int
@@ -43,7 +43,7 @@ class Entry:
 
 
 class LaunchLine(IntEnum):
-    """Cache lines that tell workers which wait for a block of its launch. NUMBER is odd while others are written."""
+    """Cache lines that tell workers waiting for a block about its launch. NUMBER is odd while others are written."""
 
     NUMBER = 0
     ENTRY = 1
@@ -53,7 +53,9 @@ class LaunchLine(IntEnum):
 
 
 class Shift(IntEnum):
-    """What is added to an offset: nothing, the way to the constants, or to one of a loop's two sets from SETS on."""
+    """What is added to an offset: nothing, the distance to the constants, or, from SETS on, to one of a loop's
+    two sets.
+    """
 
     NONE = 0
     CONSTANTS = 1
@@ -68,21 +70,23 @@ class Count(IntEnum):
 
 
 class RegionSize(IntEnum):
-    """LINE_BYTES: what a counter takes that one worker writes. OFFSET_BITS: the bits of an address below its shift."""
+    """LINE_BYTES: the space for a counter that one worker writes. OFFSET_BITS: the bits of an address below its
+    shift.
+    """
 
     LINE_BYTES = 64
     OFFSET_BITS = 48
 
 
 class LoopFlag(IntEnum):
-    """What a queued loop keeps on the device (kernels_cl/control.cl): whether it goes on, and its iterations."""
+    """The state of a queued loop on the device (kernels_cl/control.cl): whether it continues, and its iterations."""
 
     GOES_ON = 0
     COUNT = 1
 
 
 class BranchFlag(IntEnum):
-    """What a queued branch keeps on the device: whether the one side runs, and whether the other."""
+    """The state of a queued branch on the device: whether one side runs, and whether the other does."""
 
     THEN = 0
     OTHERWISE = 1

@@ -1,4 +1,4 @@
-"""What a plan is made of: launches in order, with loops and branches around them."""
+"""The elements of a plan: launches in order, with loops and branches around them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from litecl.delegate.cl_op import Launch, Operand, Scratch
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """A launch, and the node (its position in its subgraph) on whose behalf it runs."""
+    """A launch, and the node (its position in its subgraph) that it belongs to."""
 
     node: int
     launch: Launch
@@ -17,7 +17,7 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class Branch:
-    """Runs ``then`` where the predicate (one truth value on the device) holds, else ``otherwise``."""
+    """Runs ``then`` if the predicate (a boolean on the device) holds, else ``otherwise``."""
 
     node: int
     subgraph: int
@@ -30,8 +30,9 @@ class Branch:
 class Loop:
     """Runs ``condition``, and as long as the predicate holds then ``body`` and ``condition`` again.
 
-    number: of the loop within its plan. swaps: whether the loop has two sets of variables (``Slot``) that change places
-    after every iteration. trips: the number of iterations, where the model says it: then the condition is not needed.
+    number: of the loop within its plan. swaps: whether the loop has two sets of variables (``Slot``) that are swapped
+    after every iteration. trips: the number of iterations, if the model determines it: then the condition is not
+    needed.
     """
 
     node: int
@@ -46,14 +47,14 @@ class Loop:
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """The place of an operand in the memory of another: ``offset`` bytes from its beginning."""
+    """The position of an operand in another's memory: ``offset`` bytes from its beginning."""
 
     whole: Operand
     offset: int = 0
 
 
 def place_of(operand: Operand, aliases: Mapping[Operand, Within]) -> tuple[Operand, int]:
-    """The operand with memory of its own in which one lies, and how many bytes from its beginning."""
+    """Return the operand with memory of its own that contains one, and the offset in bytes."""
     offset = 0
     while operand in aliases:
         within = aliases[operand]
@@ -63,9 +64,8 @@ def place_of(operand: Operand, aliases: Mapping[Operand, Within]) -> tuple[Opera
 
 @dataclass(frozen=True, eq=False)
 class Slot:
-    """The place of a loop variable: ``offset`` bytes into one of the two sets that ``sets`` consists of.
-
-    set_bytes: of each set. written: False in the set that an iteration reads, True in the one that it writes.
+    """The position of a loop variable: ``offset`` bytes into one of the two sets in ``sets``. set_bytes: the size of
+    each set. written: False for the set that an iteration reads, True for the one that it writes.
     """
 
     sets: Scratch
@@ -89,7 +89,7 @@ Steps = Sequence[Part]
 
 
 def works_of(steps: Steps) -> Iterator[Work]:
-    """Every launch, each once, in the order in which they are listed."""
+    """Yield every launch, once each, in listed order."""
     for part in steps:
         if isinstance(part, Work):
             yield part
@@ -99,7 +99,7 @@ def works_of(steps: Steps) -> Iterator[Work]:
 
 
 def control_of(steps: Steps) -> Iterator[Branch | Loop]:
-    """Every branch and loop, an inner one after the one around it."""
+    """Yield every branch and loop, an inner one after the one around it."""
     for part in steps:
         if not isinstance(part, Work):
             yield part
@@ -108,5 +108,5 @@ def control_of(steps: Steps) -> Iterator[Branch | Loop]:
 
 
 def inside(part: Branch | Loop) -> tuple[Steps, Steps]:
-    """The two sequences that a branch or a loop is made of."""
+    """Return the two sequences of a branch or a loop."""
     return (part.then, part.otherwise) if isinstance(part, Branch) else (part.condition, part.body)

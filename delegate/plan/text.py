@@ -8,7 +8,9 @@ from litecl.interpreter.graph import ABSENT, Shape
 
 
 def describe(graph: RegionGraph) -> str:
-    """Return a graph as text: tensors by their number, ``#`` before positions of the nodes that are part of a line."""
+    """Return a graph as text: tensors by their number, ``#`` before the positions of the nodes that a line stands
+    for.
+    """
     inputs = sorted(t for t in graph.readers if graph.value(t) is None and t not in _made(graph))
     lines = [f"subgraph {graph.subgraph}({', '.join(_tensor(graph, t) for t in inputs)})"]
     lines += [f"  {line}" for node in graph.nodes for line in _node(graph, node)]
@@ -28,7 +30,7 @@ def _node(graph: RegionGraph, node: RegionNode) -> Iterator[str]:
 
 
 def _fused(graph: RegionGraph, node: RegionNode) -> Iterator[str]:
-    """Yield what passes have found out about a node."""
+    """Yield what passes have found about a node."""
     yield from (_step(graph, step) for step in node.steps)
     if node.pads != Pads():
         yield f"pads {node.pads.top} {node.pads.bottom} {node.pads.left} {node.pads.right}"
@@ -53,7 +55,7 @@ def _activation(activation: Activation) -> str:
 
 
 def _tensor(graph: RegionGraph, tensor: int) -> str:
-    """Return a tensor with its type and shape, and where it lies if that is within another."""
+    """Return a tensor with its type and shape, and its position if it is part of another."""
     spec, place = graph.specs[tensor], graph.places.get(tensor)
     text = f"%{tensor}:{spec.type.name.lower()}{_shape(spec.shape)}"
     if place is None:

@@ -1,4 +1,4 @@
-"""The operands of the tensors of one run of a subgraph, and where they lie as far as that is settled."""
+"""The operands of the tensors of one run of a subgraph, and their memory as far as it is decided."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,10 +17,10 @@ from litecl.interpreter.schema import TensorType
 
 @dataclass
 class Planning:
-    """A plan in the making: what it is made for, and what all runs of subgraphs have found out about their operands.
+    """A plan under construction: what it is made for, and what all runs of subgraphs have found about their operands.
 
-    observe: is told the name of every pass and the graph after it. aliases: where an operand lies that has no memory
-    of its own. slots: the places of loop variables. lstms: loops (subgraph and node) that run as an LSTM.
+    observe: called with the name of every pass and the graph after it. aliases: positions of operands without memory of
+    their own. slots: positions of loop variables. lstms: loops (subgraph and node) that run as an LSTM.
     """
 
     model: Model
@@ -36,14 +36,13 @@ class Planning:
     loops: int = 0
 
     def place(self, operand: Operand) -> tuple[Operand, int]:
-        """Return the operand in whose memory one lies, and how many bytes from its beginning."""
+        """Return the operand whose memory contains one, and the offset in bytes."""
         return place_of(operand, self.aliases)
 
 
 class Values:
-    """The operands of a graph's tensors, each made once: in the place that a pass has found, or with memory of its own.
-
-    pinned: operands in which tensors must end up. overwritten: tensors into which a node writes in place.
+    """The operands of a graph's tensors, each made once: where a pass has put it, or with memory of its own. pinned:
+    operands that tensors must end up in. overwritten: tensors that a node overwrites in place.
     """
 
     def __init__(self, planning: Planning, graph: RegionGraph, pinned: Collection[Operand]) -> None:
@@ -52,7 +51,7 @@ class Values:
         self._operands = dict(graph.given)
         self._newest: dict[int, Operand] = {}  # variable tensors that a node of this run has updated
         self.overwritten = {node.inputs[0] for node in graph.nodes if node.in_place}
-        for tensor, place in graph.places.items():  # wholes come before what lies in them
+        for tensor, place in graph.places.items():  # wholes come before their parts
             operand = self._operands[tensor] = Operand(graph.specs[tensor], place.row_step)
             planning.aliases[operand] = Within(self.operand(place.whole), place.offset)
 
@@ -67,7 +66,7 @@ class Values:
         return self._newest.get(tensor) or self.operand(tensor)
 
     def inputs(self, node: RegionNode) -> list[Operand | None]:
-        """Return what a node reads, None where it is absent."""
+        """Return what a node reads, None if it is absent."""
         return [None if t == ABSENT else self.newest(t) for t in node.inputs]
 
     def outputs(self, node: RegionNode) -> list[Operand]:
@@ -91,17 +90,17 @@ class Values:
         return Work(position, with_constants(launch), self.graph.subgraph)
 
     def is_needed(self, tensor: int) -> bool:
-        """Return whether anybody reads a tensor."""
+        """Return whether anything reads a tensor."""
         return tensor in self.graph.kept or tensor in self.graph.readers
 
     def copy(self, position: int, source: Operand, into: Operand) -> Work:
-        """Return the work of copying a whole tensor on behalf of a node."""
+        """Return the work that copies a whole tensor for a node."""
         flat = view((source.spec.size,))
         launch = copy(source, flat, into, flat, bits(source.spec), self.planning.target)
         return self.work(position, launch)
 
     def assign(self, position: int, source: Operand, into: Operand) -> list[Part]:
-        """Make one operand the value of another: nothing to do unless it has a place already."""
+        """Make one operand the value of another: an alias, or a copy if its memory is already decided."""
         if self.planning.place(source) == self.planning.place(into):
             return []
         if self.has_place(into):
@@ -110,5 +109,5 @@ class Values:
         return []
 
     def has_place(self, operand: Operand) -> bool:
-        """Return whether it is settled where an operand lies."""
+        """Return whether an operand's memory is already decided."""
         return operand in self._pinned or operand in self.planning.aliases

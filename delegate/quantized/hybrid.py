@@ -21,7 +21,7 @@ def applies(inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> bool:
 
 
 def claim(inputs: claims.Specs) -> Refusal | None:
-    """Integer weights with scales, and other operands that the device's operator of floats takes."""
+    """Claim integer weights with scales, if the float operator takes the other operands."""
     weights = claims.given(inputs, 1)
     quantization = weights.quantization
     if quantization is None or not quantization.scale.size:
@@ -32,12 +32,12 @@ def claim(inputs: claims.Specs) -> Refusal | None:
 
 
 def integers(weights: Operand) -> Array:
-    """The weights as signed bytes."""
+    """Return the weights as signed bytes."""
     return weights.value.view(np.int8)
 
 
 def dequantized(weights: Operand) -> Operand:
-    """The floats that weights represent."""
+    """Return the floats that weights represent."""
     quantization = weights.spec.quantization
     assert quantization is not None
     along = [1] * len(weights.shape)
@@ -56,14 +56,14 @@ class Rows:
 
 
 def quantized_rows(x: Operand, count: int, target: Target, *, asymmetric: bool) -> tuple[Rows, list[Launch]]:
-    """``x`` as ``count`` rows of bytes, and the launches that make them."""
+    """Return ``x`` as ``count`` rows of bytes, and the launches that compute them."""
     rows = Rows(Scratch(x.spec.size), Scratch(4 * count), Scratch(4 * count))
     made = (rows.values, rows.zeros, rows.scales)
     return rows, _launches("quantize_rows", x, made, count, target, asymmetric)
 
 
 def rounded_rows(x: Operand, count: int, target: Target, *, asymmetric: bool) -> tuple[Operand, list[Launch]]:
-    """The floats that ``count`` quantized rows of ``x`` represent, and the launches that compute them."""
+    """Return the floats that ``count`` quantized rows of ``x`` represent, and the launches that compute them."""
     rounded = Operand(TensorSpec(x.spec.type, x.shape, x.spec.name))
     return rounded, _launches("round_rows", x, (rounded,), count, target, asymmetric)
 
@@ -82,7 +82,7 @@ def _launches(
 
 
 def _parts(count: int, length: int, target: Target) -> tuple[Chunks, int, int]:
-    """How parts of ``count`` rows are dealt out, parts of a row, and the length of a part."""
+    """Return how parts of ``count`` rows are dealt out, the parts per row, and the length of a part."""
     width = target.vector_width
     part_length = -(-length // (pieces("quantize_rows", target, count, length) * width)) * width
     parts = -(-length // part_length)

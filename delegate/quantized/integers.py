@@ -1,4 +1,4 @@
-"""What quantized operators have in common: to which nodes they apply, packed weights, and the stage after the sums."""
+"""What quantized operators share: checks of nodes, packed weights, and the stage after the sums."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,12 +13,12 @@ from litecl.interpreter.arithmetic import fixed_point
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
-_NAME = "CL_REGION"  # for errors that claims rule out
+_NAME = "CL_REGION"  # text of errors that claims rule out
 
 _LARGEST_PRODUCT = 255 * 128
 _LARGEST_WORD = 1 << 15
 _MOST_SUM, _MOST_RESULT, _LEAST_SHIFT = 2.0**38, 2.0**31, -36  # rescale.wide
-_SMALL_SUMS, _MOST_FOLDED = 1 << 30, 20  # within these a zero point that is shifted left makes no sum overflow
+_SMALL_SUMS, _MOST_FOLDED = 1 << 30, 20  # within these bounds a zero point shifted left makes no sum overflow
 _ACTIVATIONS = (
     ActivationFunctionType.NONE,
     ActivationFunctionType.RELU,
@@ -28,14 +28,14 @@ _ACTIVATIONS = (
 
 
 def applies(inputs: Specs, outputs: Sequence[TensorSpec]) -> bool:
-    """Return whether an output or an input that is no constant is quantized."""
+    """Return whether an output or a non-constant input is quantized."""
     return any(is_quantized(spec) for spec in outputs) or any(
         is_quantized(spec) for spec in inputs if spec is not None and spec.data is None
     )
 
 
 def per_tensor(*specs: TensorSpec | None) -> Refusal | None:
-    """Each of the tensors has one scale and one zero point."""
+    """Refuse tensors without exactly one scale and zero point."""
     for spec in specs:
         if spec is None or spec.quantization is None or spec.quantization.scale.size != 1:
             return Refusal("not quantized with one scale a tensor")
@@ -43,7 +43,7 @@ def per_tensor(*specs: TensorSpec | None) -> Refusal | None:
 
 
 def words(*specs: TensorSpec) -> Refusal | None:
-    """All of the tensors have 16 bits and no zero point, or none has 16 bits."""
+    """Refuse 16-bit tensors with a zero point, or beside tensors of another size."""
     wide = [spec for spec in specs if spec.type == TensorType.INT16]
     if wide and len(wide) < len(specs):
         return Refusal("16-bit elements and others")
@@ -51,7 +51,7 @@ def words(*specs: TensorSpec) -> Refusal | None:
 
 
 def alike(x: TensorSpec, *others: TensorSpec) -> Refusal | None:
-    """The tensors represent the same numbers: they have one type, scale and zero point."""
+    """Refuse tensors whose type, scale or zero point differ."""
     if refusal := per_tensor(x, *others):
         return refusal
     same = all(
@@ -64,7 +64,7 @@ def alike(x: TensorSpec, *others: TensorSpec) -> Refusal | None:
 
 
 def bounded(options: Any) -> Refusal | None:
-    """The fused activation is one that clamps."""
+    """Refuse a fused activation that is not a clamp."""
     function = options.fused_activation_function
     return None if function in _ACTIVATIONS else Refusal(f"fused activation {function.name} of integers")
 
@@ -72,8 +72,8 @@ def bounded(options: Any) -> Refusal | None:
 class StageRow(IntEnum):
     """Rows of a stage for 32-bit sums (``finish_sum`` in kernels_cl/quantized.h), an int for every column.
 
-    THIRD: the left shift; with FOLDED what rounds the right shift and adds the zero point; with REAL_FACTORS the first
-    half of a double, whose second half is in RIGHT.
+    THIRD: the left shift; with FOLDED the term that rounds the right shift and adds the zero point; with REAL_FACTORS
+    the first half of a double, whose second half is in RIGHT.
     """
 
     BIAS = 0
@@ -91,10 +91,10 @@ class WideRow(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Constant integer weights [groups, columns, depth] as kernels take them.
+    """Constant integer weights [groups, columns, depth] as kernels read them.
 
-    values: signed bytes. factor: what is to be added to each of them, so that they are the weights less their zero
-    point. factors: from sums to steps of the output, [groups, columns].
+    values: signed bytes. factor: added to each of them, it gives the weights less their zero point. factors: from sums
+    to steps of the output, [groups, columns].
     """
 
     values: Array
@@ -103,31 +103,30 @@ class Weights:
     factors: Array
 
     def repeated(self, times: int) -> "Weights":
-        """The columns several times over."""
+        """Return the weights with their columns repeated."""
         arrays = [np.repeat(a[:, None], times, 1) for a in (self.values, self.bias, self.factors)]
         values, bias, factors = (a.reshape(a.shape[0], -1, *a.shape[3:]) for a in arrays)
         return Weights(values, self.factor, bias, factors)
 
     def packed(self, panel: int, runs: int = 1) -> Array:
-        """The values as ``packed`` below."""
+        """Return the values, packed by the function ``packed``."""
         return packed(self.values, panel, runs)
 
     @property
     def words(self) -> "Weights":
-        """The same weights in 16 bits, as activations of 16 bits are multiplied with."""
+        """The same weights as 16-bit integers, to be multiplied by 16-bit activations."""
         return replace(self, values=self.values.astype(np.int16))
 
     @property
     def fits_float64(self) -> bool:
-        """Return whether float64 holds products of 64-bit sums with 16-bit activations and factors of 15 bits."""
+        """Return whether float64 represents sums over 16-bit activations times 15-bit factors exactly."""
         sums = np.abs(self.values.astype(np.int64)).sum(axis=2) * _LARGEST_WORD + np.abs(self.bias)
         least = int(fixed_point.quantize_multiplier(self.factors).shift.min(initial=0))
         return bool((sums < _MOST_SUM).all() and (sums * self.factors < _MOST_RESULT).all() and least >= _LEAST_SHIFT)
 
     def stage(self, panel: int, width: int, x_zero: int, bounds: "Bounds", *, real: bool = False) -> "Stage":
-        """Return what becomes of the columns' sums, columns past the last as zeros up to a multiple of ``panel``.
-
-        Biases make up for activations that are ``x_zero`` too large. If ``real``, factors are applied in float64.
+        """Return the stage for the columns' sums, padded with zeros to a multiple of ``panel`` columns. Biases
+        compensate for activations that are ``x_zero`` too large. If ``real``, factors are applied in float64.
         """
         groups, columns, depth = self.values.shape
         sums = (self.values.astype(np.int64) + self.factor).sum(axis=2)
@@ -153,7 +152,7 @@ class Weights:
         return Stage(fields, {} if kind is None else {kind: 1})
 
     def wide_stage(self, panel: int, width: int, *, real: bool) -> "Stage":
-        """Return what becomes of 64-bit sums, whose zero points are 0: biases and factors as floats.
+        """Return the stage for 64-bit sums, whose zero points are 0: biases and factors as floats.
 
         Factors are real, or have 15 bits (the interpreter's ``rescale``).
         """
@@ -169,9 +168,8 @@ class Weights:
 
 
 def packed(values: Array, panel: int, runs: int = 1) -> Array:
-    """Integers [groups, columns, depth] as [groups, columns / panel, depth / n, panel, n], padded with zeros.
-
-    n is as many of them as 4 bytes hold; each of ``runs`` equal parts of the depth is padded.
+    """Pack integers [groups, columns, depth] as [groups, columns / panel, depth / n, panel, n], padded with zeros. n of
+    them fill 4 bytes; each of ``runs`` equal parts of the depth is padded.
     """
     groups, columns, depth = values.shape
     n = 4 // values.dtype.itemsize
@@ -191,9 +189,9 @@ class Stage:
 
 
 def weights_of(inputs: Specs, out: TensorSpec, values: Array, groups: int, *, real: bool = False) -> Weights:
-    """The weights [columns, ..] and the bias of an operator whose inputs are x, weights and perhaps a bias.
+    """Return the weights [columns, ..] and the bias of an operator whose inputs are x, weights and perhaps a bias.
 
-    real: whether factors are applied in float64, of scales that nothing rounds.
+    real: whether factors are applied in float64, with scales that are not rounded.
     """
     x, filter_ = given(inputs, 0), given(inputs, 1)
     columns = len(values)
@@ -211,7 +209,7 @@ def weights_of(inputs: Specs, out: TensorSpec, values: Array, groups: int, *, re
 
 @dataclass(frozen=True)
 class Scale(Record):
-    """A multiplier of 31 bits and its shifts, of which one is 0."""
+    """A 31-bit multiplier and its shifts, one of which is 0."""
 
     multiplier: int
     left: int
@@ -225,12 +223,12 @@ def scale(factor: float) -> Scale:
 
 
 def zero_point(spec: TensorSpec) -> int:
-    """The zero point of a tensor that is quantized as a whole."""
+    """Return the zero point of a tensor that is quantized as a whole."""
     return fixed_point.zero_point_of(spec)
 
 
 def unsigned_zero(spec: TensorSpec) -> int:
-    """The zero point of activations after they have been made unsigned."""
+    """Return the zero point of activations after their conversion to unsigned."""
     return fixed_point.zero_point_of(spec) + flip(spec.type)
 
 
@@ -246,7 +244,7 @@ def padding(spec: TensorSpec) -> Const:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What follows requantization: the zero point of the output is added, and the sum clamped to [low, high]."""
+    """What follows rescaling: the output's zero point is added, and the sum clamped to [low, high]."""
 
     zero: int
     low: int
@@ -254,6 +252,6 @@ class Bounds:
 
 
 def bounds_of(options: Any, out: TensorSpec) -> Bounds:
-    """The bounds of an output after a fused activation, if the operator has one."""
+    """Return the bounds of an output after a fused activation, if the operator has one."""
     function = getattr(options, "fused_activation_function", ActivationFunctionType.NONE)
     return Bounds(fixed_point.zero_point_of(out), *fixed_point.activation_range(function, out))

@@ -1,1 +1,1 @@
-"""Recurrent cells, and the loops that are one. No operator lives here."""
+"""Recurrent cells, and loops that are equivalent to one. No operator lives here."""

@@ -1,4 +1,4 @@
-"""The launches of an LSTM cell's walk along time, which the LSTM operators share (kernels_cl/lstm.cl)."""
+"""Launches that run an LSTM cell over all time steps, shared by the LSTM operators (kernels_cl/lstm.cl)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Gate(IntEnum):
 
 
 class Peephole(IntEnum):
-    """The gates that see the cell's state."""
+    """The gates that read the cell's state."""
 
     INPUT = 0
     FORGET = 1
@@ -35,11 +35,11 @@ class Peephole(IntEnum):
 
 
 @dataclass(frozen=True)
-class Walk:
-    """Where a cell finds its input and leaves its output.
+class TimeLoop:
+    """Strides of a cell's input and output.
 
-    A row of x is of one step and one row of the batch; out is counted in elements. Each has its first, and the distance
-    from step to step (negative to walk backwards) and from one row of the batch to the next.
+    A row of x is one time step of one batch entry; out is counted in elements. Each has a first position, and strides
+    from step to step (negative to run backwards) and from one batch entry to the next.
     """
 
     steps: int
@@ -54,27 +54,31 @@ class Walk:
 
 @dataclass(frozen=True)
 class Recurrence(Record):
-    """What lstm.cl is told of a cell: its walk, its units, blocks of them that fill vectors, elements of its output."""
+    """Arguments of lstm.cl: the time loop, the cell's units, blocks of units that fill vectors, elements of output."""
 
-    walk: Walk
+    time: TimeLoop
     units: int
     blocks: int
     outputs: int
 
 
-def walk(steps: int, batch: int, width: int, *, time_major: bool, reverse: bool = False, first: int = 0) -> Walk:
-    """The walk over dense x and an output of ``width`` elements a step, in which the cell's begin at ``first``."""
+def time_loop(
+    steps: int, batch: int, width: int, *, time_major: bool, reverse: bool = False, first: int = 0
+) -> TimeLoop:
+    """Return the loop over dense x and an output of ``width`` elements a step, the cell's part of which begins at
+    ``first``.
+    """
     time, row = (batch, 1) if time_major else (1, steps)
     start = (steps - 1) * time if reverse else 0
     step = -time if reverse else time
-    return Walk(steps, batch, start, step, row, first + start * width, step * width, row * width)
+    return TimeLoop(steps, batch, start, step, row, first + start * width, step * width, row * width)
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
     """A cell's constant operands, by gate: three of them where the input gate is coupled.
 
-    peephole: of the input, forget and output gate; it and others that the cell has not are empty.
+    peephole: of the input, forget and output gate; what the cell does not have is empty.
     """
 
     input_weights: list[Array]
@@ -93,17 +97,17 @@ class Cell:
 
     @property
     def units(self) -> int:
-        """Number of cells."""
+        """The number of cells."""
         return int(self.input_weights[0].shape[0])
 
     @property
     def outputs(self) -> int:
-        """Elements of the output of a step."""
+        """The number of output elements of a step."""
         return int(self.recurrent_weights[0].shape[1])
 
 
 def claim(options: object, inputs: claims.Specs, layouts: Sequence[Layout], *fed: int) -> Refusal | None:
-    """Refuses operands that are not float32, and weights that are not constants; ``fed`` are inputs that are data."""
+    """Refuse operands that are not float32, and weights that are not constants. fed: inputs that are data."""
     data = {*fed, *(p for layout in layouts for p in (layout.output_state, layout.cell_state))}
     unknown = [i for i, spec in enumerate(inputs) if spec is not None and spec.data is None and i not in data]
     if unknown:
@@ -112,7 +116,7 @@ def claim(options: object, inputs: claims.Specs, layouts: Sequence[Layout], *fed
 
 
 def cell_of(call: Call, layout: Layout) -> Cell:
-    """The operands that stand at the positions of ``layout``."""
+    """Return the operands at the positions that ``layout`` gives."""
 
     def at(position: int) -> Array | None:
         operand = call.inputs[position] if position < len(call.inputs) else None
@@ -142,21 +146,22 @@ def run_cell(
     call: Call,
     cell: Cell,
     layout: Layout,
-    walk: Walk,
+    time: TimeLoop,
     inputs: Sequence[Operand],
     out: Operand,
     states: Sequence[Operand],
 ) -> list[Launch]:
-    """A cell's walk over its inputs (x, and the auxiliary one if the cell has weights for it) into ``out``.
+    """Return the launches of a cell over its inputs (x, and the auxiliary one if the cell has weights for it) into
+    ``out``.
 
     states: the output state and the cell state after the last step.
     """
-    sums, launches = _of_inputs(cell, walk, inputs, call.target)
+    sums, launches = _of_inputs(cell, time, inputs, call.target)
     width = call.target.vector_width
-    rows = rows_of("lstm", call.target, walk.batch)
+    rows = rows_of("lstm", call.target, time.batch)
     blocks = -(-cell.units // width)
-    scratch = Scratch(4 * walk.batch * blocks * width)
-    shape = Recurrence(walk, cell.units, blocks, cell.outputs)
+    scratch = Scratch(4 * time.batch * blocks * width)
+    shape = Recurrence(time, cell.units, blocks, cell.outputs)
     recurrent = _packed(cell.recurrent_weights, width, cell.gates * width, call.target)
     operands: list[Arg] = [sums, recurrent.values]
     bias = cell.bias if cell.norm else []
@@ -164,18 +169,18 @@ def run_cell(
     operands += [Const(array) for array in _projection(cell, width)]
     operands += [call.input(layout.output_state), call.input(layout.cell_state), *states, out, scratch]
     clips = (np.float32(call.options.cell_clip), np.float32(call.options.proj_clip))
-    launch = Grid("lstm", call.target, (group_of("lstm", call.target), walk.batch), (1, rows)).launch(
+    launch = Grid("lstm", call.target, (group_of("lstm", call.target), time.batch), (1, rows)).launch(
         "lstm",
         (*operands, shape, *clips, *call.activation.bounds),
         _defines(cell, rows, width) | recurrent.defines | call.activation.defines,
-        flops(walk.steps * walk.batch, cell.gates * cell.units, cell.outputs),
+        flops(time.steps * time.batch, cell.gates * cell.units, cell.outputs),
     )
     return [*launches, launch]
 
 
-def _of_inputs(cell: Cell, walk: Walk, inputs: Sequence[Operand], target: Target) -> tuple[Scratch, list[Launch]]:
-    """Return the inputs' part of the gates at all steps, with their biases where no normalization comes before them."""
-    rows, width = walk.steps * walk.batch, target.vector_width
+def _of_inputs(cell: Cell, time: TimeLoop, inputs: Sequence[Operand], target: Target) -> tuple[Scratch, list[Launch]]:
+    """Return the inputs' part of the gates at all steps, with biases unless a normalization comes before them."""
+    rows, width = time.steps * time.batch, target.vector_width
     columns = -(-cell.units // width) * width * cell.gates
     tile = tile_for("gemm", target, rows, columns)
     bias = [np.zeros_like(array) for array in cell.bias] if cell.norm else cell.bias
@@ -201,7 +206,9 @@ def _packed(gates: Sequence[Array], width: int, panel: int, target: Target) -> P
 
 
 def _by_block(gates: Sequence[Array], width: int) -> Array:
-    """Gates' weights [units, depth] as rows of one matrix, ordered by block of ``width`` units, gate and unit."""
+    """Arrange the gates' weights [units, depth] as rows of one matrix, ordered by block of ``width`` units, gate
+    and unit.
+    """
     units, depth = gates[0].shape
     blocks = -(-units // width)
     padded = np.zeros((len(gates), blocks * width, depth), np.float32)
@@ -210,7 +217,7 @@ def _by_block(gates: Sequence[Array], width: int) -> Array:
 
 
 def _blocks(vectors: Sequence[Array], width: int) -> Array:
-    """Vectors of one element a unit, each padded to whole blocks."""
+    """Arrange vectors of one element per unit, each padded to whole blocks."""
     if not vectors:
         return _NOTHING
     units = len(vectors[0])

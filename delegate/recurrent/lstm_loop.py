@@ -1,4 +1,4 @@
-"""Finds WHILE loops that are an LSTM and nothing else, as Keras 3 traces them, and runs them as the fused LSTM does.
+"""Finds WHILE loops that are just an LSTM, as Keras 3 traces them, and runs them like the fused LSTM.
 
 The body takes row t of a time-major tensor, computes one step, and keeps the new h in row t of a list, or as the only
 row of one: z = x @ Wx + h @ Wh + b in four parts i, f, g, o; c' = sigmoid(f) c + sigmoid(i) tanh(g);
@@ -12,7 +12,7 @@ import numpy as np
 
 from litecl.delegate.analysis.loop_variables import live_nodes
 from litecl.delegate.cl_op import Activation, Call, Launch, Operand, Target
-from litecl.delegate.recurrent.lstm_cell import Cell, run_cell, walk
+from litecl.delegate.recurrent.lstm_cell import Cell, run_cell, time_loop
 from litecl.interpreter.graph import Array, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.binary import ADD, MUL
@@ -30,9 +30,9 @@ from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 @dataclass(frozen=True, eq=False)
 class LstmLoop:
-    """Positions of the loop's variables, and the cell's weights. whole: the list gets every step, not the last only.
+    """Positions of the loop's variables, and the cell's weights.
 
-    counters: final values of the variables that count.
+    whole: the list gets every step, not only the last. counters: final values of the variables that count.
     """
 
     x: int
@@ -47,20 +47,20 @@ class LstmLoop:
 def find(
     body: Subgraph, specs: Sequence[TensorSpec], initial: Sequence[TensorSpec], trips: int | None
 ) -> LstmLoop | None:
-    """The LSTM that a loop with this body is. initial: of its variables. trips: how often it runs, where known."""
+    """Return the LSTM that a loop with this body is. initial: of its variables. trips: how often it runs, if known."""
     return _Body(body, specs, initial, trips).find() if trips else None
 
 
 def steps(loop: LstmLoop, initial: Sequence[Operand], results: Sequence[Operand], target: Target) -> list[Launch]:
-    """The launches that leave results: h of every step, [T, B, U], the last h and the last c."""
+    """Return the launches that compute results: h of every step, [T, B, U], the last h and the last c."""
     x, (sequence, h, c) = initial[loop.x], results
     time, batch, _ = x.shape
     inputs: list[Operand | None] = [None] * 24
     inputs[FULL.output_state], inputs[FULL.cell_state] = initial[loop.h], initial[loop.c]
     options = UnidirectionalSequenceLSTMOptions(ActivationFunctionType.TANH, time_major=True)
     call = Call(options, inputs, results, target, Activation("TANH"))
-    path = walk(time, batch, loop.cell.outputs, time_major=True)
-    return run_cell(call, loop.cell, FULL, path, [x], sequence, [h, c])
+    over = time_loop(time, batch, loop.cell.outputs, time_major=True)
+    return run_cell(call, loop.cell, FULL, over, [x], sequence, [h, c])
 
 
 class _Body:
@@ -77,7 +77,7 @@ class _Body:
         return None
 
     def _cell(self, h: int) -> tuple[int, int, int] | None:
-        """The old c, the new c and z of the step that makes h."""
+        """Return the old c, the new c and z of the step that makes h."""
         output, squashed = self._factors(h, LOGISTIC, TANH) or (None, None)
         sum_ = self._made_by(squashed, ADD)
         if sum_ is None or output is None or squashed is None:
@@ -114,7 +114,7 @@ class _Body:
         return self._with_list(x, h, c, time, h_new, _cell(input_weights, recurrent_weights, bias))
 
     def _with_list(self, x: int, h: int, c: int, time: int, h_new: int, cell: Cell) -> LstmLoop | None:
-        """The loop, if its other variables are a list of every h or of the last one, and counters."""
+        """Return the loop, if its other variables are a list of every h or of the last one, and counters."""
         counters: dict[int, Array] = {}
         lists: list[tuple[int, bool]] = []
         for position in set(range(len(self._body.inputs))) - {x, h, c}:
@@ -138,7 +138,7 @@ class _Body:
         return start is not None and last is not None and start.item() == 0 and last.item() == spec.static_shape[0]
 
     def _counted(self, position: int) -> Array | None:
-        """The last value of a variable that starts from a constant and to which every iteration adds 1."""
+        """Return the last value of a variable that starts from a constant and to which every iteration adds 1."""
         start, node = self._initial[position].data, self._made_by(self._body.outputs[position], ADD)
         if start is None or start.size != 1 or start.dtype.kind != "i" or node is None:
             return None
@@ -149,7 +149,7 @@ class _Body:
         return np.asarray(start + self._trips, start.dtype)
 
     def _written(self, position: int, time: int, h: int) -> bool | None:
-        """Return whether a list gets every h (True) or becomes the last one (False); None where it is no such list."""
+        """Return whether a list gets every h (True) or only the last one (False); None if it is neither."""
         result, units = self._body.outputs[position], self._specs[h].static_shape
         if self._bare(result) == h and self._specs[result].shape == (1, *units):
             return False
@@ -164,7 +164,7 @@ class _Body:
         return True if zero and self._specs[result].shape == (self._trips, *units) else None
 
     def _sums(self, tensor: int) -> list[int]:
-        """The terms of a chain of additions."""
+        """Return the terms of a chain of additions."""
         tensor = self._bare(tensor)
         node = self._made_by(tensor, ADD)
         if node is None or node.options.fused_activation_function:
@@ -172,7 +172,7 @@ class _Body:
         return [term for t in node.inputs for term in self._sums(t)]
 
     def _bias(self, terms: Sequence[int], products: Sequence[Node]) -> Array | None:
-        """The sum of the terms that are no products, None where one is not a constant."""
+        """Return the sum of the terms that are not products; None if one of these is not a constant."""
         terms = [*terms, *(node.inputs[2] for node in products if len(node.inputs) > 2 and node.inputs[2] >= 0)]
         width = self._specs[products[0].outputs[0]].static_shape[-1]
         values = [self._specs[t].data for t in terms]
@@ -208,7 +208,7 @@ class _Body:
         return node if node is not None and node.op is op else None
 
     def _bare(self, tensor: int) -> int:
-        """A tensor before it was given another shape."""
+        """Return a tensor before it was reshaped."""
         node = self._made_by(tensor, RESHAPE) or self._made_by(tensor, EXPAND_DIMS)
         return tensor if node is None else self._bare(node.inputs[0])
 

@@ -17,7 +17,7 @@ def widen(x: Array) -> Array:
 
 
 def narrow(x: Array) -> Array:
-    """The nearest values, ties to even."""
+    """Return the nearest values, ties to even."""
     wide = np.ascontiguousarray(x, np.float32).reshape(x.shape)
     bits = wide.view(np.uint32).astype(np.uint64)
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
@@ -25,7 +25,7 @@ def narrow(x: Array) -> Array:
 
 
 def bind(run: Callable[..., list[Array]], inputs: Sequence[TensorSpec], output: TensorSpec) -> Run | None:
-    """A kernel of float32 for inputs that are BFLOAT16; None where the first one is of another type."""
+    """Return a kernel of float32 for inputs that are BFLOAT16; None where the first one is of another type."""
     if inputs[0].type != TensorType.BFLOAT16:
         return None
 

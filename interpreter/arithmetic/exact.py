@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 
 def float_type(largest: float) -> np.dtype[Any]:
-    """The narrowest floating-point type that holds every whole number up to ``largest``."""
+    """Return the narrowest floating-point type that holds every whole number up to ``largest``."""
     return np.dtype(np.float32 if largest <= _SINGLE else np.float64)
 
 
@@ -28,7 +28,7 @@ def row(values: npt.ArrayLike) -> Array:
 
 
 def reach(dtype: np.dtype[Any], zero_point: int = 0) -> int:
-    """The largest magnitude of an integer of a type less a zero point."""
+    """Return the largest magnitude of an integer of a type less a zero point."""
     limits = np.iinfo(dtype)
     return max(abs(int(limits.min) - zero_point), abs(int(limits.max) - zero_point))
 
@@ -38,7 +38,7 @@ Product = Callable[[Array], Array]
 
 
 def product(matrix: Array, largest: int) -> Product:
-    """The product with ``matrix`` [depth, outputs] for rows whose elements are at most ``largest`` in magnitude.
+    """Return the product with ``matrix`` [depth, outputs] for rows whose elements are at most ``largest`` in magnitude.
 
     It adds up blocks of the depth whose sums are exact in one type.
     """

@@ -10,7 +10,7 @@ Pair = tuple[int, int]
 
 
 def fingerprint64(data: bytes) -> int:
-    """The hash of some bytes, as an unsigned integer."""
+    """Return the hash of some bytes, as an unsigned integer."""
     length = len(data)
     if length <= 16:
         return _up_to_16(data)
@@ -58,7 +58,7 @@ def _up_to_16(data: bytes) -> int:
 
 
 def _of_32(data: bytes, mul: int) -> tuple[int, int, int]:
-    """The hash of the first and the last 16 bytes, and two intermediate results of it."""
+    """Return the hash of the first and the last 16 bytes, and two intermediate results of it."""
     first = _K1 if len(data) <= 32 else _K2
     a, b = _word(data, 0) * first & _MASK, _word(data, 8)
     c, d = _word(data, -8) * mul & _MASK, _word(data, -16) * _K2 & _MASK

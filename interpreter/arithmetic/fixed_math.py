@@ -75,7 +75,7 @@ def log_of_one_or_more(x: Array, integer_bits: int, to: int) -> Array:
 
 
 def _log_of_fraction(r: Array, wide: int) -> Array:
-    """A rational approximation of the logarithm around the fourth root of one half."""
+    """Return a rational approximation of the logarithm around the fourth root of one half."""
     total = r + _SQRT_SQRT_HALF
     p = (total + np.where(total >= 0, 1, -1)) // 2
     q = 2 * (r - _SQRT_SQRT_HALF)
@@ -146,7 +146,7 @@ _LOGISTIC[list(_ROUNDED_UP)] += 1
 
 
 def logistic16(x: Array) -> Array:
-    """The logistic function of ``x / 12288`` in units of 2**-15, by interpolation (integer_ops/logistic.h)."""
+    """Return the logistic function of ``x / 12288`` in units of 2**-15, by interpolation (integer_ops/logistic.h)."""
     size = np.abs(x)
     place = np.minimum(size >> 9, 254)
     between = (_LOGISTIC[place] << 9) + (size & 511) * (_LOGISTIC[place + 1] - _LOGISTIC[place])
@@ -155,7 +155,7 @@ def logistic16(x: Array) -> Array:
 
 
 def tanh16(x: Array) -> Array:
-    """The hyperbolic tangent of ``x / 12288`` in units of 2**-15, by interpolation (integer_ops/tanh.h)."""
+    """Return the hyperbolic tangent of ``x / 12288`` in units of 2**-15, by interpolation (integer_ops/tanh.h)."""
     size = np.abs(x)
     place = np.minimum(size >> 8, 254)
     between = (_LOGISTIC[place] << 8) + (size & 255) * (_LOGISTIC[place + 1] - _LOGISTIC[place])

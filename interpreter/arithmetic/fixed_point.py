@@ -63,17 +63,17 @@ def multiply_wide_by_quantized_multiplier(x: Array, multiplier: Multiplier) -> A
 
 
 def wrapped(x: Array) -> Array:
-    """The lower 32 bits of whole numbers, as int64: what TensorFlow Lite's int32 keeps of them."""
+    """Return the lower 32 bits of whole numbers, as int64: what TensorFlow Lite's int32 keeps of them."""
     return x.astype(np.int64).astype(np.int32).astype(np.int64)
 
 
 def reduced(multiplier: Multiplier) -> Array:
-    """The 15 bits of a multiplier's value that 64-bit sums are multiplied with."""
+    """Return the 15 bits of a multiplier's value that 64-bit sums are multiplied with."""
     return np.where(multiplier.value < 0x7FFF0000, (multiplier.value + (1 << 15)) >> 16, 0x7FFF)
 
 
 def saturating_rounding_doubling_high_mul(a: Array, b: npt.ArrayLike, bits: int = 32) -> Array:
-    """The upper half of ``2 * a * b``, halves rounded up, for operands of ``bits`` bits (gemmlowp)."""
+    """Return the upper half of ``2 * a * b``, halves rounded up, for operands of ``bits`` bits (gemmlowp)."""
     product = np.asarray(np.multiply(a, b, dtype=np.int64))
     product += 1 << (bits - 2)
     product >>= bits - 1
@@ -101,7 +101,7 @@ def saturating_multiply_by_pot(x: Array, exponent: int, bits: int = 32) -> Array
 
 
 def round_half_away(x: Array) -> Array:
-    """The nearest integers, halves away from zero, as ``std::round``; in the type of ``x``."""
+    """Return the nearest integers, halves away from zero, as ``std::round``; in the type of ``x``."""
     result = np.asarray(np.copysign(HALF[x.dtype.itemsize], x))
     result += x
     np.trunc(result, out=result)
@@ -109,30 +109,30 @@ def round_half_away(x: Array) -> Array:
 
 
 def affine(spec: TensorSpec) -> Quantization:
-    """The quantization that a tensor must have."""
+    """Return the quantization that a tensor must have."""
     if spec.quantization is None or not spec.quantization.scale.size:
         raise ModelError(f"expected quantization parameters of {spec.name!r} ({spec.type.name}), got none")
     return spec.quantization
 
 
 def scale_of(spec: TensorSpec) -> np.float64:
-    """The scale of a tensor that is quantized as a whole."""
+    """Return the scale of a tensor that is quantized as a whole."""
     return np.float64(np.asarray(affine(spec).scale, np.float32).reshape(-1)[0])
 
 
 def scales_of(spec: TensorSpec) -> Array:
-    """The scales of a tensor as float64, [1] or one a channel."""
+    """Return the scales of a tensor as float64, [1] or one a channel."""
     return np.asarray(affine(spec).scale, np.float32).reshape(-1).astype(np.float64)
 
 
 def zero_point_of(spec: TensorSpec) -> int:
-    """The zero point of a tensor that is quantized as a whole."""
+    """Return the zero point of a tensor that is quantized as a whole."""
     zero_point = affine(spec).zero_point
     return int(zero_point.reshape(-1)[0]) if zero_point.size else 0
 
 
 def activation_range(function: ActivationFunctionType, output: TensorSpec) -> tuple[int, int]:
-    """The integers that a fused activation leaves of the output's range (CalculateActivationRangeQuantized)."""
+    """Return the integers that a fused activation leaves of the output's range (CalculateActivationRangeQuantized)."""
     if output.type not in (TensorType.INT8, TensorType.UINT8, TensorType.INT16):
         raise UnsupportedOp(f"expected an output of type INT8, UINT8 or INT16, got {output.type.name}")
     low, high = types.integer_limits(output.type)

@@ -126,7 +126,7 @@ def _one_minus_over_one_plus(x: Array, bits: int) -> Array:
 
 
 def _constant(raw: int, bits: int) -> int:
-    """A 32-bit raw constant, rounded to ``bits`` bits."""
+    """Return a 32-bit raw constant, rounded to ``bits`` bits."""
     return raw if bits == 32 else int(rounding_divide_by_pot(np.asarray(raw), 32 - bits))
 
 
@@ -135,5 +135,5 @@ def _one(bits: int) -> int:
 
 
 def _wrap(x: Array, bits: int) -> Array:
-    """Keeps the lowest value, whose negative does not exist, as it is."""
+    """Keep the lowest value, whose negative does not exist, as it is."""
     return np.where(x == 1 << (bits - 1), -x, x)

@@ -72,7 +72,7 @@ def applies(x: TensorSpec, weights: TensorSpec) -> bool:
 
 
 def scales_of(weights: TensorSpec) -> Array:
-    """The scales of integer weights, [1] or one a channel."""
+    """Return the scales of integer weights, [1] or one a channel."""
     if weights.quantization is None or not weights.quantization.scale.size:
         raise UnsupportedOp(f"expected quantized weights, got {weights.type.name} without scales")
     return np.asarray(weights.quantization.scale, np.float32).reshape(-1)
@@ -85,12 +85,12 @@ def prepared(weights: TensorSpec) -> Prepared:
 
 
 def transposed(weights: Array) -> Product:
-    """The product of 8-bit rows with the transpose of integer weights."""
+    """Return the product of 8-bit rows with the transpose of integer weights."""
     return exact.product(integers(weights).T, _REACH)
 
 
 def bind(run: Callable[[Any, Inputs, Scales], list[Array]]) -> Bind:
-    """The ``bind`` of an operator whose ``run`` takes the scales of its integer operands."""
+    """Return the ``bind`` of an operator whose ``run`` takes the scales of its integer operands."""
 
     def bound(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
         x = inputs[0]

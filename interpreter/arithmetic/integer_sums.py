@@ -31,7 +31,7 @@ Part = tuple[TensorSpec, TensorSpec | None, np.float32]
 
 
 def sums(parts: Sequence[Part], zero_point: int, reach: int = 128) -> Sums:
-    """The sums of several parts side by side, for constant weights whose own zero point counts as 0.
+    """Return the sums of several parts side by side, for constant weights whose own zero point counts as 0.
 
     zero_point: what is taken from the rows, whose elements are at most ``reach`` in magnitude.
     """
@@ -45,7 +45,7 @@ def sums(parts: Sequence[Part], zero_point: int, reach: int = 128) -> Sums:
 
 
 def constant(spec: TensorSpec) -> Array:
-    """The value of an operand that TensorFlow Lite reads at preparation."""
+    """Return the value of an operand that TensorFlow Lite reads at preparation."""
     if spec.data is None:
         raise UnsupportedOp(f"expected a constant for {spec.name!r}, whose activations are quantized")
     return spec.data
@@ -58,7 +58,7 @@ def saturate(x: Array, bits: int = 16) -> Array:
 
 
 def clip_of(bound: float, scale: np.float32, bits: int) -> int:
-    """A bound of the options in steps of a scale, 0 for none."""
+    """Return a bound of the options in steps of a scale, 0 for none."""
     return int(np.clip(np.float32(bound) / scale, -(1 << (bits - 1)), (1 << (bits - 1)) - 1)) if bound > 0 else 0
 
 

@@ -15,7 +15,7 @@ Complex = tuple[Array, Array]
 
 
 def real_fft(x: Array, bits: int) -> Complex:
-    """The first half of the spectrum, and its middle, of real numbers whose count is twice a power of two."""
+    """Return the first half of the spectrum, and its middle, of real numbers whose count is twice a power of two."""
     half = len(x) // 2
     real, imaginary = _fft((x[::2].astype(np.int64), x[1::2].astype(np.int64)), bits, -1)
     first = _divided((real[:1], imaginary[:1]), 2, bits)

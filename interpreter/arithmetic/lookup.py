@@ -20,7 +20,7 @@ _STEPS = 512
 
 
 def in_double(function: Function) -> Function:
-    """A function of float32 elements, computed in float64 and rounded once: the same on every processor.
+    """Return a function of float32 elements, computed in float64 and rounded once: the same on every processor.
 
     It is what TFLite's ``std::exp`` and ``std::log`` return (glibc's; its ``tanhf`` and ``erfcf`` only since 2.41).
     numpy's own float32 functions err in the last place, in other elements with every instruction set.
@@ -36,7 +36,7 @@ exp = in_double(np.exp)
 
 
 def bind(function: Function, x: TensorSpec, output: TensorSpec) -> Run:
-    """A kernel that applies ``function`` to quantized 8-bit or 16-bit elements."""
+    """Return a kernel that applies ``function`` to quantized 8-bit or 16-bit elements."""
     scales = (scale_of(x), scale_of(output))
     zero_points = (zero_point_of(x), zero_point_of(output))
     with np.errstate(all="ignore"):
@@ -58,7 +58,7 @@ def _mapped(function: Function) -> Run:
 def table_of_8_bits(
     function: Function, dtype: np.dtype[np.generic], scales: tuple[float, float], zero_points: tuple[int, int]
 ) -> Array:
-    """The value for every element, in the order of its bits as an unsigned integer."""
+    """Return the value for every element, in the order of its bits as an unsigned integer."""
     low, high = limits(dtype)
     elements = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32)
     values = function(np.float32(scales[0]) * (elements - np.float32(zero_points[0]))).astype(np.float32)
@@ -87,7 +87,7 @@ def table_of_16_bits(
 
 
 def interpolated(table: Array, x: Array) -> Array:
-    """The values for 16-bit elements, between two entries of 513."""
+    """Return the values for 16-bit elements, between two entries of 513."""
     place = (x.astype(np.int64) >> 7) + 256
     slope = (table[place + 1] - table[place]).astype(np.int16).astype(np.int64)  # TFLite's 16-bit slope wraps
     return np.asarray(table[place] + ((slope * (x & 0x7F) + 64) >> 7))

@@ -77,7 +77,7 @@ def _kernel(
 
 
 def _linear(sign: int) -> Bound:
-    """The sum or the difference, on a scale that both inputs are brought to."""
+    """Return the sum or the difference, on a scale that both inputs are brought to."""
 
     def bound(options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
         symmetric(a, b, output)
@@ -99,7 +99,7 @@ def _linear(sign: int) -> Bound:
 
 
 def powers_of_two(*specs: TensorSpec) -> list[int] | None:
-    """The logarithms of the scales, if all of them are whole (CheckedLog2)."""
+    """Return the logarithms of the scales, if all of them are whole (CheckedLog2)."""
     logs = [math.log2(scale_of(spec)) for spec in specs]
     near = all(abs(log - round(log)) < 1e-3 for log in logs)
     return [round(log) for log in logs] if near else None
@@ -146,7 +146,7 @@ def _products(a: TensorSpec, b: TensorSpec) -> Run:
 
 
 def divide(options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
-    """The quotient by way of a reciprocal in fixed point."""
+    """Return the quotient by way of a reciprocal in fixed point."""
     symmetric(a, b, output)
     x_scale, y_scale, scale = (np.float32(scale_of(spec)) for spec in (a, b, output))
     factor = fixed_point.quantize_multiplier(x_scale / (y_scale * scale))  # in float32, as in TFLite
@@ -184,7 +184,7 @@ def squared_difference(options: Any, a: TensorSpec, b: TensorSpec, output: Tenso
 
 
 def compare(ufunc: Callable[[Array, Array], Any]) -> Bound:
-    """A comparison of the real numbers, each brought to a fixed-point form of its own scale."""
+    """Return a comparison of the real numbers, each brought to a fixed-point form of its own scale."""
 
     def bound(options: Any, a: TensorSpec, b: TensorSpec, output: TensorSpec) -> Run:
         factors: list[Multiplier] = [fixed_point.quantize_multiplier(scale_of(spec)) for spec in (a, b)]

@@ -38,7 +38,7 @@ def symmetric(*specs: TensorSpec) -> None:
 
 
 def elementwise(function: Callable[[Array], Array], output: TensorSpec) -> Run:
-    """A kernel that applies ``function`` to int64 elements and clips what comes out to the output's type."""
+    """Return a kernel that applies ``function`` to int64 elements and clips what comes out to the output's type."""
     low, high = types.limits(output.dtype)
 
     def run(options: object, inputs: Inputs) -> list[Array]:
@@ -49,7 +49,7 @@ def elementwise(function: Callable[[Array], Array], output: TensorSpec) -> Run:
 
 
 def table(function: Callable[[Any, Array], Array]) -> Bound:
-    """A kernel that looks the function of the options and of real numbers up."""
+    """Return a kernel that looks the function of the options and of real numbers up."""
 
     def bound(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
         symmetric(x, output)
@@ -59,7 +59,7 @@ def table(function: Callable[[Any, Array], Array]) -> Bound:
 
 
 def relu(low: float, high: float) -> Bound:
-    """A clamp between real numbers."""
+    """Return a clamp between real numbers."""
 
     def bound(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
         symmetric(x, output)
@@ -123,14 +123,14 @@ def hard_swish(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
 
 
 def _multiplier16(factor: float) -> tuple[int, int]:
-    """A multiplier of 16 bits (DownScaleInt32ToInt16Multiplier) and its shift."""
+    """Return a multiplier of 16 bits (DownScaleInt32ToInt16Multiplier) and its shift."""
     multiplier = fixed_point.quantize_multiplier(np.float32(factor))
     value = int(multiplier.value)
     return (0x7FFF if value >= 0x7FFF8000 else (value + (1 << 15)) >> 16), int(multiplier.shift)
 
 
 def logistic(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
-    """A table for 8 bits, interpolation for 16."""
+    """Return a table for 8 bits, interpolation for 16."""
     _fixed_scale(output, 1 / (256 if x.type in BYTES else 32768))
     if x.type in BYTES:
         return lookup.bind(lambda v: np.float32(1) / (np.float32(1) + lookup.exp(-v)), x, output)
@@ -138,7 +138,7 @@ def logistic(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
 
 
 def tanh(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
-    """A table for 8 bits, interpolation for 16."""
+    """Return a table for 8 bits, interpolation for 16."""
     if x.type in BYTES:
         return lookup.bind(lookup.in_double(np.tanh), x, output)
     _fixed_scale(output, 1 / 32768)
@@ -217,7 +217,7 @@ def _not_negative(value: Array) -> Array:
 
 
 def log(options: Any, x: TensorSpec, output: TensorSpec) -> Run:
-    """A table, in which the logarithm of what is not positive is the smallest output."""
+    """Return a table, in which the logarithm of what is not positive is the smallest output."""
     symmetric(x, output)
     least = types.limits(output.dtype)[0] - zero_point_of(output)
     bottom = np.float32(least) * np.float32(scale_of(output))

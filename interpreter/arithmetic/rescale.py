@@ -71,7 +71,7 @@ class Stored:
 
 
 def bounded(factor_of: FactorOf, factors: Array, low: Array, high: Array, stored: Stored) -> Rescale:
-    """The last step for sums that lie between ``low`` and ``high`` [outputs].
+    """Return the last step for sums that lie between ``low`` and ``high`` [outputs].
 
     An output that is the same for all its sums, as that of weights of zeros, needs no arithmetic. Its factor or bias is
     often so extreme that because of it the others would be rescaled with integers.
@@ -97,7 +97,7 @@ def bounded(factor_of: FactorOf, factors: Array, low: Array, high: Array, stored
 
 
 def rescale(factor: Factor, stored: Stored) -> Rescale:
-    """The last step of an integer kernel, from sums [..., outputs] to what is stored."""
+    """Return the last step of an integer kernel, from sums [..., outputs] to what is stored."""
     if isinstance(factor, Floor) and factor.fraction_bits + 8 * stored.dtype.itemsize <= 53:
         return _floored(factor, stored)
     if isinstance(factor, Nearest):
@@ -159,7 +159,7 @@ def _nearest(factor: Nearest, stored: Stored) -> Rescale:
 
 
 def twice_rounded(factor: Array, largest: float = np.inf) -> Factor:
-    """The factor of 32-bit sums."""
+    """Return the factor of 32-bit sums."""
     multiplier = fixed_point.quantize_multiplier(factor)
     left, right = np.maximum(multiplier.shift, 0), np.maximum(-multiplier.shift, 0)
     if largest >= 2.0**31:
@@ -172,7 +172,7 @@ def twice_rounded(factor: Array, largest: float = np.inf) -> Factor:
 
 
 def wide(factor: Array, largest: float = np.inf) -> Factor:
-    """The factor of 64-bit sums."""
+    """Return the factor of 64-bit sums."""
     multiplier = fixed_point.quantize_multiplier(factor)
     # 38 bits times 15 fit a float64, and so do fractions of 51 bits with what is added to them; results have 32 bits.
     if largest >= 2.0**38 or np.max(largest * factor) >= 2.0**31 or multiplier.shift.min() < -36:
@@ -183,11 +183,11 @@ def wide(factor: Array, largest: float = np.inf) -> Factor:
 
 
 def real(factor: Array, largest: float = np.inf) -> Factor:
-    """The factor of 64-bit sums that are scaled in float64 and rounded once."""
+    """Return the factor of 64-bit sums that are scaled in float64 and rounded once."""
     return Nearest(factor)
 
 
 def real_of_32_bits(factor: Array, largest: float = np.inf) -> Factor:
-    """The same of 32-bit sums."""
+    """Return the same of 32-bit sums."""
     scale = Nearest(factor)
     return scale if largest < 2.0**31 else lambda sums: scale(fixed_point.wrapped(sums))

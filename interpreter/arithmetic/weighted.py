@@ -63,7 +63,7 @@ class Scaling:
         return weights.astype(np.int64) - self.weights_zero_point
 
     def rescale(self, low: Array, high: Array, channels: slice = slice(None)) -> Rescale:
-        """The last step for some output channels, whose sums lie between ``low`` and ``high``."""
+        """Return the last step for some output channels, whose sums lie between ``low`` and ``high``."""
         factors = self.factors if len(self.factors) == 1 else self.factors[channels]
         return rescale.bounded(self.factor_of, factors, low, high, self.stored)
 
@@ -77,7 +77,7 @@ class Scaling:
         return taps.astype(dtype), added.astype(dtype), self.rescale(added - bounds, added + bounds)
 
     def weighted(self, matrix: Array, bias: Array | None, channels: slice = slice(None)) -> Weighted:
-        """The arithmetic of some output channels, for their weights [depth, outputs] and the bias of all."""
+        """Return the arithmetic of some output channels, for their weights [depth, outputs] and the bias of all."""
         columns = self.centred(matrix)
         added = np.zeros(columns.shape[1], np.int64) if bias is None else bias.reshape(-1)[channels].astype(np.int64)
         offset = added - self.zero_point * columns.sum(axis=0)
@@ -97,7 +97,9 @@ def scaling(
     *,
     coarse: bool = False,
 ) -> Scaling:
-    """The scaling of an operator's sums; ``coarse`` where its kernel multiplies the operands' scales in float32."""
+    """Return the scaling of an operator's sums; ``coarse`` where its kernel multiplies the operands' scales in
+    float32.
+    """
     low, high = fixed_point.activation_range(function, output)
     stored = Stored(fixed_point.zero_point_of(output), low, high, output.dtype)
     scales = fixed_point.scales_of(weights)
@@ -129,7 +131,9 @@ def convolution_scaling(
     *,
     declared: TensorType = TensorType.FLOAT32,
 ) -> Scaling:
-    """The scaling of a convolution with operands input, filter, bias; ``declared`` is the type of an absent bias."""
+    """Return the scaling of a convolution with operands input, filter, bias; ``declared`` is the type of an absent
+    bias.
+    """
     x, filter_, bias = inputs
     assert x is not None and filter_ is not None
     factor_of = rescale.wide if is_wide(x, bias, declared) else rescale.twice_rounded

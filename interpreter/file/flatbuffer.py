@@ -70,7 +70,7 @@ class _Malformed(Exception):
 
 
 def decode(data: memoryview, table: str, identifier: bytes) -> Record:
-    """The root table of a file. Raises ModelError, naming the field, where the file is malformed."""
+    """Return the root table of a file. Raises ModelError, naming the field, where the file is malformed."""
     if len(data) < 8:
         raise ModelError(f"a file of {len(data)} bytes is no FlatBuffer")
     if bytes(data[4:8]) != identifier:
@@ -95,7 +95,7 @@ class _Decoder:
         return _STRUCTS[type_].unpack_from(self._data, position)[0]
 
     def offset(self, position: int) -> int:
-        """The position that an offset stored at ``position`` points to."""
+        """Return the position that an offset stored at ``position`` points to."""
         return position + int(self.scalar(position, "uint"))
 
     def table(self, name: str, position: int) -> Record:
@@ -183,7 +183,7 @@ class _Decoder:
 
 
 def encode(root: Record, identifier: bytes, size_hint_bytes: int = 1024) -> memoryview:
-    """The bytes of a file. Fields that a record does not give are left to their defaults.
+    """Return the bytes of a file. Fields that a record does not give are left to their defaults.
 
     Raises ModelError where the file would pass the 2 GiB that a FlatBuffer can hold.
     """

@@ -21,7 +21,9 @@ from litecl.interpreter.options import CustomOptions, RawOptions, flexbuffer_map
 
 
 def decode_options(op: Op | ControlOp, table: Record | None) -> Any:
-    """The options of a builtin, from its table; schema defaults where the file has none, or one of another operator."""
+    """Return the options of a builtin, from its table; schema defaults where the file has none, or one of another
+    operator.
+    """
     if op.options is RawOptions:
         return RawOptions() if table is None else RawOptions(table.table, table.fields)
     if op.options is NoOptions:
@@ -33,7 +35,7 @@ def decode_options(op: Op | ControlOp, table: Record | None) -> Any:
 
 
 def encode_options(options: object) -> Record | None:
-    """The table of a builtin's options, None for an operator that has none."""
+    """Return the table of a builtin's options, None for an operator that has none."""
     if options is None or isinstance(options, NoOptions):
         return None
     if isinstance(options, RawOptions):
@@ -45,7 +47,7 @@ def encode_options(options: object) -> Record | None:
 
 
 def decode_custom_options(op: Op | ControlOp, data: bytes) -> Any:
-    """The options of a custom operator: bytes, or a dataclass filled from a FlexBuffers map by field names."""
+    """Return the options of a custom operator: bytes, or a dataclass filled from a FlexBuffers map by field names."""
     if op.options is CustomOptions:
         return CustomOptions(data)
     values = flexbuffer_map(data) if data else {}
@@ -55,7 +57,7 @@ def decode_custom_options(op: Op | ControlOp, data: bytes) -> Any:
 
 
 def encode_custom_options(options: object) -> bytes:
-    """The bytes of a custom operator's options."""
+    """Return the bytes of a custom operator's options."""
     if options is None or isinstance(options, NoOptions):
         return b""
     if isinstance(options, CustomOptions):
@@ -71,7 +73,7 @@ def _hints(options: type) -> dict[str, Any]:
 
 
 def _decoded(op: Op | ControlOp, name: str, hint: Any, values: Mapping[str, Any]) -> Any:
-    """A field's value as the dataclass declares it: an enumeration, a tuple, an array, text, a number."""
+    """Return a field's value as the dataclass declares it: an enumeration, a tuple, an array, text, a number."""
     value = values[name]
     if isinstance(hint, type) and issubclass(hint, IntEnum):
         return _enumerated(op, name, hint, value)

@@ -38,7 +38,7 @@ _ALIGNMENT = 64  # bytes, of a vector register and a cache line
 
 
 def read(source: str | os.PathLike[str] | bytes | bytearray | memoryview | Model) -> Model:
-    """The model in a file, given by path or by content. A ``Model`` is returned as it is.
+    """Return the model in a file, given by path or by content. A ``Model`` is returned as it is.
 
     Raises ModelError for a malformed file, naming the table and the index, and ModelFileError for a path that cannot be
     read.
@@ -76,7 +76,7 @@ def _opened(source: str | os.PathLike[str]) -> FileIO:
 
 
 def _aligned(file: FileIO, size: int) -> memoryview:
-    """A file's content, at an address that suits vectors, as far as the file still goes."""
+    """Return a file's content, at an address that suits vectors, as far as the file still goes."""
     try:
         memory = np.empty(size + _ALIGNMENT, np.uint8)
     except MemoryError:
@@ -108,7 +108,7 @@ class _Reader:
         )
 
     def _buffer(self, index: int) -> Array:
-        """The bytes of a buffer, which lie in the FlatBuffer or after it."""
+        """Return the bytes of a buffer, which lie in the FlatBuffer or after it."""
         buffer = self._root.buffers[index]
         if is_outside(buffer):
             return np.frombuffer(self._content, np.uint8, buffer.size, buffer.offset)
@@ -139,7 +139,7 @@ class _Reader:
         )
 
     def _value(self, tensor: Record, computed: bool) -> Array | None:
-        """The value of a constant. What has no element and is computed nowhere is a constant without bytes."""
+        """Return the value of a constant. What has no element and is computed nowhere is a constant without bytes."""
         type_, shape = TensorType(tensor.type), _ints(tensor.shape)
         if not has_data(tensor, self._root):
             empty = 0 in shape and not computed and not tensor.is_variable

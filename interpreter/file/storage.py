@@ -24,7 +24,7 @@ def stored_elements(type_: TensorType, size_bytes: int) -> int:
 
 
 def load(raw: Array, type_: TensorType, shape: Shape) -> Array:
-    """The elements of a buffer of bytes: a view of it, or a new array where they are packed or strings.
+    """Return the elements of a buffer of bytes: a view of it, or a new array where they are packed or strings.
 
     Raises ModelError where the bytes do not hold exactly ``shape``.
     """
@@ -40,7 +40,7 @@ def load(raw: Array, type_: TensorType, shape: Shape) -> Array:
 
 
 def store(values: Array, type_: TensorType) -> Array:
-    """The bytes that hold the elements, a view of ``values`` where they are stored as they are."""
+    """Return the bytes that hold the elements, a view of ``values`` where they are stored as they are."""
     if type_ == TensorType.STRING:
         return _string_buffer(values)
     if type_ in _BITS:

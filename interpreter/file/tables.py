@@ -255,7 +255,7 @@ def _fields(declarations: list[str]) -> tuple[Field, ...]:
 
 
 def _lines(text: str) -> dict[str, list[str]]:
-    """The words that follow each name that ends with a colon."""
+    """Return the words that follow each name that ends with a colon."""
     lines: dict[str, list[str]] = {}
     words: list[str] = []
     for word in text.split():

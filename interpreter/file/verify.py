@@ -40,7 +40,7 @@ _ARITY: dict[tuple[str, str], Callable[[int, int], tuple[int, int]]] = {
 
 
 def verify(model: Record, size_bytes: int) -> None:
-    """Raises ModelError where a decoded model of a file of ``size_bytes`` contradicts itself."""
+    """Raise ModelError where a decoded model of a file of ``size_bytes`` contradicts itself."""
     subgraphs = model.subgraphs or []
     if not subgraphs:
         raise ModelError("the model has no subgraph")
@@ -58,7 +58,7 @@ def verify(model: Record, size_bytes: int) -> None:
 
 
 def builtin_code(code: Record) -> int:
-    """The operator of an operator code: files older than 2020 have it in the first field, newer ones in both."""
+    """Return the operator of an operator code: files older than 2020 have it in the first field, newer ones in both."""
     return max(int(code.deprecated_builtin_code), int(code.builtin_code))
 
 
@@ -68,7 +68,7 @@ def _options(operator: Record) -> Record | None:
 
 
 def _callees(operator: Record) -> Iterator[tuple[tuple[str, str], int]]:
-    """The subgraphs that an operator's options name, each with the table and the field that does."""
+    """Yield the subgraphs that an operator's options name, each with the table and the field that does."""
     options = _options(operator)
     if options is None:
         return

@@ -30,7 +30,8 @@ _CUSTOM = BUILTIN_OPERATORS.index("CUSTOM")
 
 
 def write(model: Model, *, inline_limit_bytes: int = INLINE_LIMIT_BYTES) -> bytes:
-    """The bytes of a ``.tflite`` file; buffers lie after the FlatBuffer if they take more than ``inline_limit_bytes``.
+    """Return the bytes of a ``.tflite`` file; buffers lie after the FlatBuffer if they take more than
+    ``inline_limit_bytes``.
 
     Raises ModelError for what the format cannot say.
     """
@@ -38,7 +39,7 @@ def write(model: Model, *, inline_limit_bytes: int = INLINE_LIMIT_BYTES) -> byte
 
 
 def write_file(model: Model, path: str | os.PathLike[str], *, inline_limit_bytes: int = INLINE_LIMIT_BYTES) -> None:
-    """Writes the file in one step, so that a model may be written over the file that it was read from."""
+    """Write the file in one step, so that a model may be written over the file that it was read from."""
     target = Path(path)
     partial = target.with_name(target.name + ".partial")
     try:
@@ -50,7 +51,7 @@ def write_file(model: Model, path: str | os.PathLike[str], *, inline_limit_bytes
 
 
 def _chunks(model: Model, inline_limit_bytes: int) -> Iterator[memoryview | bytes]:
-    """The file in pieces: the FlatBuffer, then the buffers that lie outside it, each after its padding."""
+    """Yield the file in pieces: the FlatBuffer, then the buffers that lie outside it, each after its padding."""
     emitter = _Emitter()
     root = emitter.model(model)
     raw = emitter.buffers
@@ -141,7 +142,7 @@ class _Emitter:
         )
 
     def _constant(self, data: Array, type_: TensorType) -> int:
-        """The buffer of a constant; constants of the same memory and type get the same one."""
+        """Return the buffer of a constant; constants of the same memory and type get the same one."""
         address = id(data) if data.dtype.hasobject else data.__array_interface__["data"][0]
         key = (address, data.shape, data.strides, data.dtype.str, type_)
         if key not in self._shared:
@@ -209,7 +210,7 @@ def _quantization(quantization: Quantization, tensors: list[TensorSpec]) -> Reco
 
 
 def _tensor_of(data: Array, tensors: list[TensorSpec]) -> int:
-    """The index of the tensor that holds an array, which is appended if there is none."""
+    """Return the index of the tensor that holds an array, which is appended if there is none."""
     for index, spec in enumerate(tensors):
         if spec.data is data:
             return index

@@ -8,9 +8,15 @@ from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import ActivationFunctionType
 
+
+def relu(x: Array) -> Array:
+    """Return the larger of every element and 0; -0 and NaN stay, which numpy's maximum leaves to the processor."""
+    return np.where(x < 0, x.dtype.type(0), x)
+
+
 _FUNCTIONS: dict[int, Callable[[Array], Array]] = {
     ActivationFunctionType.NONE: lambda x: x,
-    ActivationFunctionType.RELU: lambda x: np.maximum(x, 0),
+    ActivationFunctionType.RELU: relu,
     ActivationFunctionType.RELU_N1_TO_1: lambda x: x.clip(-1, 1),
     ActivationFunctionType.RELU6: lambda x: x.clip(0, 6),
     ActivationFunctionType.TANH: np.tanh,

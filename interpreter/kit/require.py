@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 
 
 def present(inputs: Specs, count: int) -> list[TensorSpec]:
-    """The first ``count`` specs, none of them absent."""
+    """Return the first ``count`` specs, none of them absent."""
     if len(inputs) < count:
         raise ShapeError(f"expected {count} inputs, got {len(inputs)}")
     specs = [spec for spec in inputs[:count] if spec is not None]
@@ -32,7 +32,7 @@ def present(inputs: Specs, count: int) -> list[TensorSpec]:
 
 
 def at(inputs: Specs, positions: Iterable[int]) -> list[TensorSpec]:
-    """The specs at some positions, none of them absent."""
+    """Return the specs at some positions, none of them absent."""
     specs = []
     for position in positions:
         spec = inputs[position] if position < len(inputs) else None
@@ -43,7 +43,7 @@ def at(inputs: Specs, positions: Iterable[int]) -> list[TensorSpec]:
 
 
 def arrays(inputs: Inputs, count: int) -> list[Array]:
-    """The first ``count`` arrays, none of them absent (inference has made sure of that)."""
+    """Return the first ``count`` arrays, none of them absent (inference has made sure of that)."""
     values = [value for value in inputs[:count] if value is not None]
     if len(values) < count:
         raise ShapeError(f"expected {count} inputs, got {len(values)}")
@@ -51,12 +51,12 @@ def arrays(inputs: Inputs, count: int) -> list[Array]:
 
 
 def optional(inputs: Sequence[_T | None], position: int) -> _T | None:
-    """An operand that may be absent, or lie beyond those that are given."""
+    """Return an operand that may be absent, or lie beyond those that are given."""
     return inputs[position] if position < len(inputs) else None
 
 
 def plain(*specs: TensorSpec) -> None:
-    """Refuses integers that represent real numbers, with UnsupportedOp: arithmetic on them is not that of integers."""
+    """Refuse integers that represent real numbers, with UnsupportedOp: arithmetic on them is not that of integers."""
     for spec in specs:
         if spec.quantization is not None and spec.quantization.scale.size and spec.type != TensorType.FLOAT32:
             raise UnsupportedOp(f"no kernel for quantized {spec.type.name}")
@@ -69,7 +69,7 @@ def is_quantized(spec: TensorSpec) -> bool:
 
 
 def types_or_quantized(spec: TensorSpec, allowed: Collection[TensorType], stored: Collection[TensorType]) -> TensorType:
-    """The type of a tensor, one of ``allowed``, or one of ``stored`` with the scale that its integers need."""
+    """Return the type of a tensor, one of ``allowed``, or one of ``stored`` with the scale that its integers need."""
     if is_quantized(spec):
         if spec.type not in stored:
             raise UnsupportedOp(f"no kernel for quantized {spec.type.name}")
@@ -80,7 +80,7 @@ def types_or_quantized(spec: TensorSpec, allowed: Collection[TensorType], stored
 
 
 def rank(spec: TensorSpec, *, at_least: int = 0, at_most: int = 8, exactly: int | None = None) -> int:
-    """The rank of a tensor, within bounds."""
+    """Return the rank of a tensor, within bounds."""
     got = len(spec.static_shape)
     low, high = (at_least, at_most) if exactly is None else (exactly, exactly)
     if not low <= got <= high:
@@ -90,7 +90,7 @@ def rank(spec: TensorSpec, *, at_least: int = 0, at_most: int = 8, exactly: int 
 
 
 def types(spec: TensorSpec, allowed: Collection[TensorType]) -> TensorType:
-    """The type of a tensor, one of ``allowed``."""
+    """Return the type of a tensor, one of ``allowed``."""
     if spec.type not in allowed:
         names = ", ".join(t.name for t in allowed)
         raise ShapeError(f"expected type {names}, got {spec.type.name}")
@@ -98,7 +98,7 @@ def types(spec: TensorSpec, allowed: Collection[TensorType]) -> TensorType:
 
 
 def same_type(*specs: TensorSpec) -> TensorType:
-    """The one type that all of the tensors have."""
+    """Return the one type that all of the tensors have."""
     found = {spec.type for spec in specs}
     if len(found) > 1:
         raise ShapeError(f"types differ: {', '.join(spec.type.name for spec in specs)}")
@@ -106,14 +106,14 @@ def same_type(*specs: TensorSpec) -> TensorType:
 
 
 def axis(value: int, rank_: int) -> int:
-    """An axis counted from the front, given one that may be negative."""
+    """Return an axis counted from the front, given one that may be negative."""
     if not -rank_ <= value < rank_:
         raise ShapeError(f"axis {value} out of range for rank {rank_}")
     return value + rank_ if value < 0 else value
 
 
 def broadcast(*specs: TensorSpec) -> Shape:
-    """The shape that the tensors broadcast to."""
+    """Return the shape that the tensors broadcast to."""
     try:
         return tuple(np.broadcast_shapes(*(spec.static_shape for spec in specs)))
     except ValueError:
@@ -122,13 +122,13 @@ def broadcast(*specs: TensorSpec) -> Shape:
 
 
 def integers(spec: TensorSpec, allowed: Collection[TensorType] = COUNTS) -> list[int] | None:
-    """The elements of an operand that gives a shape, an axis or a count; None where they are not constant."""
+    """Return the elements of an operand that gives a shape, an axis or a count; None where they are not constant."""
     types(spec, allowed)
     return None if spec.data is None else [int(value) for value in spec.data.ravel()]
 
 
 def integer(spec: TensorSpec) -> int | None:
-    """The one element of such an operand; None where it is not constant."""
+    """Return the one element of such an operand; None where it is not constant."""
     if spec.size != 1:
         raise ShapeError(f"expected one element, got shape {list(spec.static_shape)}")
     values = integers(spec)
@@ -156,7 +156,7 @@ def unbound(options: object, inputs: Inputs) -> list[Array]:
 
 
 def typed(inputs: Specs, *expected: TensorType) -> list[TensorSpec]:
-    """The first specs, each of the type that is expected of it."""
+    """Return the first specs, each of the type that is expected of it."""
     specs = present(inputs, len(expected))
     for spec, type_ in zip(specs, expected, strict=True):
         types(spec, (type_,))

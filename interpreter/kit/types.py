@@ -25,7 +25,7 @@ SUB_BYTE = {TensorType.INT4: (-8, 7), TensorType.UINT4: (0, 15), TensorType.INT2
 
 
 def limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """The smallest and the largest finite value of a numpy type."""
+    """Return the smallest and the largest finite value of a numpy type."""
     if dtype.kind == "b":
         return False, True
     bounds: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
@@ -33,5 +33,5 @@ def limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
 
 
 def integer_limits(type_: TensorType) -> tuple[int, int]:
-    """The smallest and the largest integer of a type, of those that share bytes too."""
+    """Return the smallest and the largest integer of a type, of those that share bytes too."""
     return SUB_BYTE[type_] if type_ in SUB_BYTE else limits(type_.dtype)

@@ -33,13 +33,13 @@ class Window:
         return (self.size - 1) * self.dilation + 1
 
     def tap(self, index: int) -> slice:
-        """The padded elements that one tap meets, one a step."""
+        """Return the padded elements that one tap meets, one a step."""
         start = index * self.dilation
         return slice(start, start + (self.output - 1) * self.stride + 1, self.stride)
 
 
 def fit(padding: Padding, length: int, size: int, stride: int, dilation: int = 1) -> Window:
-    """The window of ``size`` taps over ``length`` elements (TFLite's ComputePaddingHeightWidth)."""
+    """Return the window of ``size`` taps over ``length`` elements (TFLite's ComputePaddingHeightWidth)."""
     if min(size, stride, dilation) < 1:
         raise ShapeError(f"expected window, stride and dilation of at least 1, got {size}, {stride}, {dilation}")
     extent = (size - 1) * dilation + 1
@@ -112,7 +112,7 @@ def counts(windows: tuple[Window, ...], lengths: tuple[int, ...]) -> Array:
 
 
 def patches(x: Array, windows: Sequence[Window]) -> Array:
-    """A view [batch, *outputs, *taps, channels] of a padded array."""
+    """Return a view [batch, *outputs, *taps, channels] of a padded array."""
     x = np.ascontiguousarray(x)
     batch, *spatial, channel = x.strides
     outputs = [(w.output, step * w.stride) for w, step in zip(windows, spatial, strict=True)]

@@ -22,7 +22,7 @@ class BatchMatMulOptions:
 
 
 def output_shape(options: BatchMatMulOptions, x: Shape, y: Shape) -> Shape:
-    """The shape of the product."""
+    """Return the shape of the product."""
     rows, depth = _last_two(x, options.adj_x)
     depth_y, columns = _last_two(y, options.adj_y)
     if depth != depth_y:
@@ -53,7 +53,7 @@ def _run(options: BatchMatMulOptions, inputs: Inputs) -> list[Array]:
 
 
 def operands(options: BatchMatMulOptions, inputs: Inputs) -> tuple[Array, Array]:
-    """The two factors, [..., rows, depth] and [..., depth, columns]."""
+    """Return the two factors, [..., rows, depth] and [..., depth, columns]."""
     x, y = require.arrays(inputs, 2)
     return x.swapaxes(-1, -2) if options.adj_x else x, y.swapaxes(-1, -2) if options.adj_y else y
 
@@ -76,7 +76,7 @@ def _bind(options: BatchMatMulOptions, inputs: Specs, outputs: Sequence[TensorSp
 
 
 def _sums(options: BatchMatMulOptions, inputs: Inputs) -> list[Array]:
-    """The sums of products themselves, of integers that are taken as they are."""
+    """Return the sums of products themselves, of integers that are taken as they are."""
     x, y = operands(options, inputs)
     return [exact.matmul(x, y, exact.reach(x.dtype) * exact.reach(y.dtype)).astype(np.int32)]
 

@@ -48,7 +48,7 @@ def binary(
     stored: Collection[TensorType] = (),
     bound: quantized.Bound | None = None,
 ) -> Op:
-    """The operator without options that applies ``function``.
+    """Return the operator without options that applies ``function``.
 
     result: its type, None for that of the inputs. stored: the types that may be quantized. bound: makes the kernel of
     quantized inputs, None where they are taken as they are.
@@ -89,7 +89,7 @@ def _arithmetic(
     bound: quantized.Bound,
     declared_types: bool = False,
 ) -> Op:
-    """The operator whose options name an activation that follows it."""
+    """Return the operator whose options name an activation that follows it."""
     plain = binary(name, function, allowed, stored=quantized.QUANTIZED, bound=bound)
 
     def run(options: Any, inputs: Inputs) -> list[Array]:

@@ -17,7 +17,7 @@ _ANY = (*_ORDERED, TensorType.BOOL, TensorType.STRING)
 
 
 def _compare(name: str, ufunc: Callable[..., Any], allowed: Collection[TensorType], versions: range) -> Op:
-    """The comparison of plain numbers, and of the real numbers that quantized ones represent.
+    """Return the comparison of plain numbers, and of the real numbers that quantized ones represent.
 
     Except for EQUAL and NOT_EQUAL, 16-bit integers are compared as they are, whatever their scales, as in TensorFlow
     Lite (comparisons.cc).

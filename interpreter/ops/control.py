@@ -46,7 +46,9 @@ class StableHLOCompositeOptions:
 
 
 def predicate(value: Array | None, *, grown: bool = False) -> bool:
-    """The one boolean that decides; of a condition that has ``grown`` with its loop the first one, as in TFLite."""
+    """Return the one boolean that decides; of a condition that has ``grown`` with its loop the first one, as in
+    TFLite.
+    """
     if value is None or value.dtype != np.bool_ or value.size == 0 or (value.size > 1 and not grown):
         got = "nothing" if value is None else f"{value.dtype}{list(value.shape)}"
         raise ShapeError(f"expected one boolean as condition, got {got}")

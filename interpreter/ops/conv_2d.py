@@ -28,7 +28,9 @@ class Conv2DOptions:
 
 
 def windows(options: Conv2DOptions, x: Shape, filter_: Shape) -> tuple[window.Window, window.Window]:
-    """The window along height and along width, for an input [n, h, w, c] and a filter [out, h, w, c / groups]."""
+    """Return the window along height and along width, for an input [n, h, w, c] and a filter [out, h, w, c /
+    groups].
+    """
     o = options
     return (
         window.fit(o.padding, x[1], filter_[1], o.stride_h, o.dilation_h_factor),
@@ -37,14 +39,14 @@ def windows(options: Conv2DOptions, x: Shape, filter_: Shape) -> tuple[window.Wi
 
 
 def check_bias(inputs: Specs, position: int, channels: int) -> None:
-    """Makes sure that a bias, if it is given, has one element an output channel."""
+    """Make sure that a bias, if it is given, has one element an output channel."""
     bias = require.optional(inputs, position)
     if bias is not None and bias.size != channels:
         raise ShapeError(f"expected a bias of {channels} elements, got {list(bias.static_shape)}")
 
 
 def finish(result: Array, inputs: Inputs, position: int, function: ActivationFunctionType) -> Array:
-    """Adds the bias, if it is given, and applies the fused activation."""
+    """Add the bias, if it is given, and apply the fused activation."""
     bias = require.optional(inputs, position)
     if bias is not None:
         result += bias.reshape(1, -1)
@@ -74,14 +76,14 @@ def _run(options: Conv2DOptions, inputs: Inputs) -> list[Array]:
 
 
 def correlate(options: Conv2DOptions, x: Array, filter_: Array) -> Array:
-    """The sums over the taps, [n, height, width, outputs], in the type of the operands."""
+    """Return the sums over the taps, [n, height, width, outputs], in the type of the operands."""
     groups = x.shape[3] // filter_.shape[3]
     sizes = windows(options, x.shape, filter_.shape)
     return _by_group(x, [matrix.__rmatmul__ for matrix in matrices(filter_, groups)], sizes)
 
 
 def matrices(filter_: Array, groups: int) -> list[Array]:
-    """The filters of each group as a matrix [taps * channels, outputs]."""
+    """Return the filters of each group as a matrix [taps * channels, outputs]."""
     return [bank.reshape(len(bank), -1).T for bank in np.split(filter_, groups)]
 
 

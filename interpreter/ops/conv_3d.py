@@ -23,7 +23,7 @@ class Conv3DOptions:
 
 
 def windows(options: Conv3DOptions, x: Shape, filter_: Shape) -> tuple[window.Window, window.Window, window.Window]:
-    """The windows along depth, height and width, for an input [n, d, h, w, c] and a filter [d, h, w, c, out]."""
+    """Return the windows along depth, height and width, for an input [n, d, h, w, c] and a filter [d, h, w, c, out]."""
     o = options
     return (
         window.fit(o.padding, x[1], filter_[0], o.stride_d, o.dilation_d_factor),

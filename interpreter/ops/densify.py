@@ -16,7 +16,7 @@ from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
 
 
 def densify(values: Array, sparsity: Sparsity, shape: Shape) -> Array:
-    """The tensor of ``shape`` whose stored values are ``values``."""
+    """Return the tensor of ``shape`` whose stored values are ``values``."""
     places = _coordinates(sparsity)
     count = len(places[0]) if places else 1
     if values.size != count:
@@ -44,7 +44,7 @@ def _coordinates(sparsity: Sparsity) -> list[Array]:
 
 
 def _children(level: DimensionMetadata, parents: int) -> tuple[Array, Array]:
-    """The entries of one level under all entries of the level above: whose they are, and their coordinates."""
+    """Return the entries of one level under all entries of the level above: whose they are, and their coordinates."""
     if level.segments is None or level.indices is None:
         limits.temporary("coordinates", (parents, level.dense_size), 24)
         return np.repeat(np.arange(parents), level.dense_size), np.tile(np.arange(level.dense_size), parents)

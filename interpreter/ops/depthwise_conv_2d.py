@@ -31,7 +31,9 @@ class DepthwiseConv2DOptions:
 
 
 def windows(options: DepthwiseConv2DOptions, x: Shape, filter_: Shape) -> tuple[window.Window, window.Window]:
-    """The window along height and along width, for an input [n, h, w, c] and a filter [1, h, w, c * multiplier]."""
+    """Return the window along height and along width, for an input [n, h, w, c] and a filter [1, h, w, c *
+    multiplier].
+    """
     o = options
     return (
         window.fit(o.padding, x[1], filter_[1], o.stride_h, o.dilation_h_factor),
@@ -60,7 +62,7 @@ def _run(options: DepthwiseConv2DOptions, inputs: Inputs) -> list[Array]:
 
 
 def correlate(options: DepthwiseConv2DOptions, x: Array, filter_: Array) -> Array:
-    """The sums over the taps, [n, height, width, c * multiplier], in the type of the operands."""
+    """Return the sums over the taps, [n, height, width, c * multiplier], in the type of the operands."""
     sizes = windows(options, x.shape, filter_.shape)
     return _by_blocks(x, filter_, sizes, lambda sums: sums, np.result_type(x, filter_))
 

@@ -67,7 +67,9 @@ def decode(options: DetectionOptions, boxes: Array, anchors: Array) -> Array:
 
 
 def _best(options: DetectionOptions, corners: Array, scores: Array, most: int) -> list[int]:
-    """The boxes of one score each, best first, none of which overlaps a better one by more than the threshold."""
+    """Return the boxes of one score each, best first, none of which overlaps a better one by more than the
+    threshold.
+    """
     order = np.argsort(-scores, kind="stable")
     order = order[scores[order] >= np.float32(options.nms_score_threshold)]
     chosen: list[int] = []

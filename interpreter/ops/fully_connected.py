@@ -27,7 +27,7 @@ class FullyConnectedOptions:
 
 
 def output_shape(options: FullyConnectedOptions, x: Shape, weights: Shape) -> Shape:
-    """The output's shape for an input of any rank and weights [units, depth]."""
+    """Return the output's shape for an input of any rank and weights [units, depth]."""
     units, depth = weights
     size = prod(x)
     if options.keep_num_dims:

@@ -20,7 +20,7 @@ class GatherOptions:
 
 
 def _axes(options: GatherOptions, x_rank: int, positions_rank: int) -> tuple[int, int]:
-    """The axis and the number of leading dimensions that both inputs share."""
+    """Return the axis and the number of leading dimensions that both inputs share."""
     axis = require.axis(options.axis, x_rank)
     batch = options.batch_dims + positions_rank if options.batch_dims < 0 else options.batch_dims
     if not 0 <= batch <= min(axis, positions_rank):

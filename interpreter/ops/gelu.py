@@ -28,7 +28,7 @@ def _erf_table() -> tuple[Array, Array]:
 
 
 def erf(x: Array) -> Array:
-    """The error function, to 1e-8, in float64."""
+    """Return the error function, to 1e-8, in float64."""
     return np.interp(x, *_erf_table())
 
 

@@ -35,7 +35,7 @@ class _Pooling:
     function: int = ActivationFunctionType.NONE
 
     def windows(self, height: int, width: int) -> tuple[Window, Window]:
-        """The window along height and along width."""
+        """Return the window along height and along width."""
         return (
             fit(self.padding, height, self.size[0], self.strides[0]),
             fit(self.padding, width, self.size[1], self.strides[1]),
@@ -43,7 +43,9 @@ class _Pooling:
 
 
 def _c_structure(data: bytes) -> _Pooling:
-    """A TfLitePoolParams: padding, strides (width, height), window (width, height), activation, what Prepare found."""
+    """Return a TfLitePoolParams: padding, strides (width, height), window (width, height), activation, what Prepare
+    found.
+    """
     if len(data) < 24:
         raise ModelError(f"expected options of at least 24 bytes, got {len(data)}")
     padding, stride_w, stride_h, size_w, size_h, function = np.frombuffer(data[:24], "<i4").tolist()
@@ -66,7 +68,7 @@ def _pooling(options: CustomOptions) -> _Pooling:
 
 
 def _spatial(name: str, values: Any) -> tuple[int, int]:
-    """The height and the width of a field that gives them between two ones."""
+    """Return the height and the width of a field that gives them between two ones."""
     numbers = isinstance(values, list) and len(values) == 4 and all(type(value) is int for value in values)
     if not numbers or values[0] != 1 or values[3] != 1:
         raise ShapeError(f"expected {name} of [1, height, width, 1], got {values}")
@@ -109,7 +111,7 @@ def _run_pool(options: CustomOptions, inputs: Inputs) -> list[Array]:
 
 
 def _unpooled(pooling: _Pooling, height: int, width: int, in_window: bool) -> tuple[int, int]:
-    """The size of the output."""
+    """Return the size of the output."""
     if in_window:
         return height * pooling.size[0], width * pooling.size[1]
     if pooling.padding == Padding.SAME:
@@ -145,7 +147,9 @@ def _run_unpool(options: CustomOptions, inputs: Inputs) -> list[Array]:
 
 
 def _in_image(pooling: _Pooling, places: Array, size: tuple[int, ...]) -> Array:
-    """The elements of an image of ``size`` (height, width) that taps of windows are. Raises ModelError for others."""
+    """Return the elements of an image of ``size`` (height, width) that taps of windows are. Raises ModelError for
+    others.
+    """
     taps = pooling.size[0] * pooling.size[1]
     if places.size and not (places.min() > -1 and places.max() < taps):  # NaN neither
         raise ModelError(f"index {places.min()} to {places.max()} out of range for {taps} taps of a window")

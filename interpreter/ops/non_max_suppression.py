@@ -69,7 +69,7 @@ def select(
 def _compare(
     candidate: Candidate, ious: Array, iou_threshold: float, score_threshold: float, scale: np.float32
 ) -> bool:
-    """Lowers the score for every overlap; whether one of them is so large that it excludes the box."""
+    """Lower the score for every overlap; whether one of them is so large that it excludes the box."""
     for iou in ious:
         if iou >= iou_threshold:
             return True
@@ -82,7 +82,7 @@ def _compare(
 
 
 def _infer(operands: int, inputs: Specs) -> int | None:
-    """The number of outputs' rows. Raises ShapeError where the operands do not fit."""
+    """Return the number of outputs' rows. Raises ShapeError where the operands do not fit."""
     boxes, scores, most, *thresholds = require.present(inputs, operands)
     for spec in (boxes, scores, *thresholds):
         require.types(spec, types.FLOAT)

@@ -23,7 +23,7 @@ class MirrorPadOptions:
 
 
 def _borders(x: TensorSpec, paddings: TensorSpec) -> Borders | None:
-    """Elements before and after, for every dimension; None where they are not constant."""
+    """Return elements before and after, for every dimension; None where they are not constant."""
     rank = require.rank(x)
     if paddings.static_shape != (rank, 2):
         raise ShapeError(f"expected paddings of shape [{rank}, 2], got {list(paddings.static_shape)}")

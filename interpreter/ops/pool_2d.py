@@ -26,7 +26,7 @@ class Pool2DOptions:
 
 
 def windows(options: Pool2DOptions, x: Shape) -> Windows:
-    """The window along height and along width of an input [n, h, w, c]."""
+    """Return the window along height and along width of an input [n, h, w, c]."""
     o = options
     return (
         window.fit(o.padding, x[1], o.filter_height, o.stride_h),
@@ -35,7 +35,7 @@ def windows(options: Pool2DOptions, x: Shape) -> Windows:
 
 
 def mean(x: Array, sizes: Windows) -> Array:
-    """The mean of each window, over the elements that are not padding."""
+    """Return the mean of each window, over the elements that are not padding."""
     return window.reduce(x, sizes, np.add, 0.0) / window.counts(sizes, x.shape[1:3])
 
 
@@ -48,7 +48,7 @@ def _root_mean_square(x: Array, sizes: Windows) -> Array:
 
 
 def _rounded_mean(x: Array, sizes: Windows) -> Array:
-    """The mean of stored integers, halves away from zero; the zero points of input and output are the same."""
+    """Return the mean of stored integers, halves away from zero; the zero points of input and output are the same."""
     count = window.counts(sizes, x.shape[1:3])
     sums = window.reduce(x.astype(np.int32), sizes, np.add, 0)
     return np.asarray(np.trunc((sums + np.copysign(count // 2, sums)) / count.astype(np.float64)))

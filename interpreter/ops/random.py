@@ -83,7 +83,9 @@ class _Generator:
         self._next = 0
 
     def blocks(self, count: int, skip: int | None = None) -> Array:
-        """The next blocks [count, 4], after which ``skip`` blocks count as used (as many as there are if None)."""
+        """Return the next blocks [count, 4], after which ``skip`` blocks count as used (as many as there are if
+        None).
+        """
         places = np.arange(count, dtype=np.uint64) + np.uint64(self._next & (2**64 - 1))
         high = [np.full(count, word, np.uint64) for word in self._high]
         counter = np.stack([places & np.uint64(_WORD), places >> np.uint64(32), *high], axis=1)

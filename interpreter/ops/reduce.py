@@ -32,7 +32,7 @@ def axes_of(values: list[int], rank: int) -> Axes:
 
 
 def reduced_shape(shape: Shape, axes: Axes, keep_dims: bool) -> Shape:
-    """The shape after a reduction."""
+    """Return the shape after a reduction."""
     if keep_dims:
         return tuple(1 if i in axes else size for i, size in enumerate(shape))
     return tuple(size for i, size in enumerate(shape) if i not in axes)
@@ -46,7 +46,9 @@ def _reducer(
     stored: Collection[TensorType] = (),
     bound: Bound | None = None,
 ) -> Op:
-    """The operator that applies ``function(x, axes, keep_dims)``; ``bound`` makes the function of quantized inputs."""
+    """Return the operator that applies ``function(x, axes, keep_dims)``; ``bound`` makes the function of quantized
+    inputs.
+    """
 
     def infer(options: ReducerOptions, inputs: Specs) -> list[TensorSpec]:
         x, axes = require.present(inputs, 2)
@@ -115,14 +117,14 @@ def _count(x: Array, axes: Axes) -> int:
 
 
 def mean_factor(x: TensorSpec, output: TensorSpec, count: int) -> Multiplier:
-    """The factor from the sum of ``count`` elements to their mean on the output's scale (QuantizedMeanOrSum)."""
+    """Return the factor from the sum of ``count`` elements to their mean on the output's scale (QuantizedMeanOrSum)."""
     value, shift = fixed_point.quantize_multiplier(fixed_point.scale_of(x) / fixed_point.scale_of(output))
     bits = min(count.bit_length() - 1, 32, 31 + int(shift))
     return Multiplier((value << bits) // count, shift - bits)
 
 
 def _quantized_sum(mean: bool) -> Bound:
-    """The sum or the mean on the output's scale (QuantizedMeanOrSum)."""
+    """Return the sum or the mean on the output's scale (QuantizedMeanOrSum)."""
 
     def bound(x: TensorSpec, output: TensorSpec) -> Function:
         symmetric(x, output)

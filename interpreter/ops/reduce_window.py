@@ -106,7 +106,7 @@ def _stablehlo_padded(options: StablehloReduceWindowOptions, shape: Shape) -> tu
 
 
 def spread_sizes(shape: Shape, dilations: Sequence[int]) -> tuple[int, ...]:
-    """The shape with ``dilation - 1`` elements between any two."""
+    """Return the shape with ``dilation - 1`` elements between any two."""
     return tuple(max(0, (size - 1) * d + 1) if size else 0 for size, d in zip(shape, dilations, strict=True))
 
 

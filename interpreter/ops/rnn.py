@@ -54,7 +54,7 @@ def _check(inputs: Specs, operands: slice, depth: int, batch: int) -> int:
     return units
 
 
-def _walk(
+def _over_time(
     of_input: Array, recurrent: Matrix, operands: Inputs, function: ActivationFunctionType, reverse: bool = False
 ) -> tuple[Array, Array]:
     """Outputs [time, batch, units] and the last state, given what the inputs add to every step."""
@@ -79,7 +79,7 @@ def _infer_rnn(options: RNNOptions, inputs: Specs) -> list[TensorSpec]:
 def _run_rnn(options: RNNOptions, inputs: Inputs, scales: Scales = NO_SCALES) -> list[Array]:
     (x,) = require.arrays(inputs, 1)
     weights, recurrent = (_matrix(options, inputs, scales, position) for position in (1, 2))
-    (output,), h = _walk(weights(x)[None], recurrent, inputs[_FORWARD], options.fused_activation_function)
+    (output,), h = _over_time(weights(x)[None], recurrent, inputs[_FORWARD], options.fused_activation_function)
     return [output, h]
 
 
@@ -96,7 +96,7 @@ def _run_sequence(options: SequenceRNNOptions, inputs: Inputs, scales: Scales = 
     (x,) = require.arrays(inputs, 1)
     weights, recurrent = (_matrix(options, inputs, scales, position) for position in (1, 2))
     steps = _time_major(options.time_major, x)
-    outputs, h = _walk(weights(steps), recurrent, inputs[_FORWARD], options.fused_activation_function)
+    outputs, h = _over_time(weights(steps), recurrent, inputs[_FORWARD], options.fused_activation_function)
     return [_time_major(options.time_major, outputs), h]
 
 
@@ -133,7 +133,7 @@ def _run_bidirectional(
         of_input = weights(aux if reverse and aux is not None and not linked else steps)
         if aux is not None and linked:
             of_input += _matrix(options, inputs, scales, aux_position)(aux)
-        output, h = _walk(of_input, recurrent, inputs[operands], options.fused_activation_function, reverse)
+        output, h = _over_time(of_input, recurrent, inputs[operands], options.fused_activation_function, reverse)
         outputs.append(_time_major(options.time_major, output))
         states.append(h)
     return [*([np.concatenate(outputs, axis=2)] if options.merge_outputs else outputs), *states]

@@ -12,7 +12,7 @@ from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 
 
 def _check_sorted(ids: Array) -> int:
-    """The number of segments, whose ids must count up from 0 without a gap."""
+    """Return the number of segments, whose ids must count up from 0 without a gap."""
     if ids.size and (ids[0] != 0 or not np.isin(np.diff(ids), (0, 1)).all()):
         raise ModelError("expected segment ids that count up from 0 without a gap")
     return int(ids[-1]) + 1 if ids.size else 0
@@ -38,7 +38,7 @@ def _run_sum(options: NoOptions, inputs: Inputs) -> list[Array]:
 
 
 def _unsorted(name: str, ufunc: np.ufunc, start: Callable[[np.dtype[Any]], Any]) -> Op:
-    """The operator that combines rows with ``ufunc``; ``start`` is the value of an empty segment."""
+    """Return the operator that combines rows with ``ufunc``; ``start`` is the value of an empty segment."""
 
     def infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
         x, ids, count = require.present(inputs, 3)

@@ -76,7 +76,7 @@ def _run_bank(options: FilterBankOptions, inputs: Inputs) -> list[Array]:
 
 
 def _square_root(x: Array) -> Array:
-    """The nearest integer, not beyond 16 bits of 32 or 32 of 64."""
+    """Return the nearest integer, not beyond 16 bits of 32 or 32 of 64."""
     root = np.minimum(np.floor(np.sqrt(x.astype(np.float64))), _WORD).astype(np.uint64)
     one = np.uint64(1)
     root = np.where(root * root > x, root - one, root)
@@ -137,7 +137,7 @@ def _infer_pcan(options: PcanOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _gain(noise: Array, table: Array) -> Array:
-    """A polynomial a power of two (WideDynamicFunction)."""
+    """Return a polynomial a power of two (WideDynamicFunction)."""
     interval = fixed_math.bit_length(noise).astype(np.int64)
     at = np.clip(4 * interval - 6, 0, table.size - 3)
     fraction = ((noise << np.maximum(11 - interval, 0)) >> np.maximum(interval - 11, 0)) & 0x3FF
@@ -157,7 +157,7 @@ def _run_pcan(options: PcanOptions, inputs: Inputs) -> list[Array]:
 
 
 def _log(x: Array, scale: int) -> Array:
-    """The natural logarithm of positive integers, in units of ``1 / scale``."""
+    """Return the natural logarithm of positive integers, in units of ``1 / scale``."""
     whole = fixed_math.bit_length(x).astype(np.int64) - 1
     rest = x - (np.int64(1) << whole)
     fraction = (rest << np.maximum(16 - whole, 0)) >> np.maximum(whole - 16, 0)

@@ -29,7 +29,7 @@ def _infer(options: SkipGramOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _grams(options: SkipGramOptions, words: list[bytes], start: int, size: int) -> Iterator[tuple[bytes, ...]]:
-    """The grams of at most ``size`` words that begin with word ``start``, longer ones first."""
+    """Yield the grams of at most ``size`` words that begin with word ``start``, longer ones first."""
     if size > 1:
         for following in range(start + 1, min(start + options.max_skip_size + 2, len(words))):
             for rest in _grams(options, words, following, size - 1):

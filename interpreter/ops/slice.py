@@ -7,7 +7,7 @@ from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 
 
 def _sizes(shape: Shape, begin: list[int], size: list[int]) -> Shape:
-    """The shape of the box. Raises ShapeError where it does not lie within ``shape``."""
+    """Return the shape of the box. Raises ShapeError where it does not lie within ``shape``."""
     result = tuple(dim - b if s == -1 else s for dim, b, s in zip(shape, begin, size, strict=True))
     inside = (b >= 0 and s >= 0 and b + s <= dim for dim, b, s in zip(shape, begin, result, strict=True))
     if not all(inside):

@@ -36,7 +36,7 @@ def _equal(length: int, count: int) -> list[int]:
 
 
 def _given(length: int, sizes: list[int], count: int) -> list[int]:
-    """The sizes, with the one that may be -1 filled in."""
+    """Return the sizes, with the one that may be -1 filled in."""
     if len(sizes) != count or sizes.count(-1) > 1:
         raise ShapeError(f"expected {count} sizes with at most one -1, got {sizes}")
     rest = length - sum(size for size in sizes if size != -1)

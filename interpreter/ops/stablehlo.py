@@ -251,7 +251,7 @@ def _propagate_case(options: StablehloCaseOptions, inputs: Specs, shapes: Shapes
 
 
 def _run_case(options: StablehloCaseOptions, inputs: Inputs, context: Context) -> list[Array]:
-    """The last branch where the index is out of range."""
+    """Return the last branch where the index is out of range."""
     index, *arguments = inputs
     if index is None or index.size != 1 or not options.branch_subgraph_indices:
         raise ShapeError("expected one branch index and at least one branch")

@@ -36,7 +36,7 @@ class Axis(NamedTuple):
 
 
 def axes_of(options: StridedSliceOptions, rank: int, count: int) -> list[Axis]:
-    """The index in full: with the dimensions that an ellipsis, or the end of the index, represents."""
+    """Return the index in full: with the dimensions that an ellipsis, or the end of the index, represents."""
     ellipses = [i for i in range(count) if options.ellipsis_mask & 1 << i]
     added = [i for i in range(count) if options.new_axis_mask & ~options.ellipsis_mask & 1 << i]
     spare = rank - (count - len(ellipses) - len(added))
@@ -64,7 +64,7 @@ def _element(size: int, begin: int) -> int:
 
 
 def _range(options: StridedSliceOptions, entry: int, size: int, values: tuple[int, int, int]) -> slice:
-    """The slice of one dimension, within its bounds."""
+    """Return the slice of one dimension, within its bounds."""
     begin, end, stride = values
     bit = 1 << entry
     if stride == 0:
@@ -80,7 +80,7 @@ def _range(options: StridedSliceOptions, entry: int, size: int, values: tuple[in
 
 
 def index_of(options: StridedSliceOptions, shape: Shape, entries: list[tuple[int, int, int]]) -> tuple[Index, ...]:
-    """The index as numpy takes it, one part for every one of ``axes_of``."""
+    """Return the index as numpy takes it, one part for every one of ``axes_of``."""
 
     def part(axis: Axis) -> Index:
         match axis.kind:
@@ -98,7 +98,7 @@ def index_of(options: StridedSliceOptions, shape: Shape, entries: list[tuple[int
 
 
 def _length(options: StridedSliceOptions, axis: Axis, shape: Shape, entries: list[Entry]) -> int | None:
-    """The length of one dimension of the result, None if it depends on values that are not known."""
+    """Return the length of one dimension of the result, None if it depends on values that are not known."""
     if axis.kind == "new":
         return 1
     size = shape[axis.dimension]
@@ -112,7 +112,7 @@ def _length(options: StridedSliceOptions, axis: Axis, shape: Shape, entries: lis
 
 
 def _shape(options: StridedSliceOptions, shape: Shape, entries: list[Entry]) -> Shape | None:
-    """The result's shape, None if it depends on values that are not known."""
+    """Return the result's shape, None if it depends on values that are not known."""
     axes = [axis for axis in axes_of(options, len(shape), len(entries)) if axis.kind != "element"]
     lengths = [_length(options, axis, shape, entries) for axis in axes]
     return None if None in lengths else tuple(length for length in lengths if length is not None)

@@ -9,7 +9,7 @@ from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 
 
 def permutation(values: list[int], rank: int) -> list[int]:
-    """The permutation with its axes counted from the front."""
+    """Return the permutation with its axes counted from the front."""
     axes = [require.axis(value, rank) for value in values]
     if sorted(axes) != list(range(rank)):
         raise ShapeError(f"expected a permutation of {rank} axes, got {values}")

@@ -8,7 +8,7 @@ import numpy as np
 from litecl.interpreter.arithmetic import bfloat16, lookup
 from litecl.interpreter.arithmetic import quantized_unary as quantized
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.kit import require, types
+from litecl.interpreter.kit import activation, require, types
 from litecl.interpreter.op import Bind, Infer, Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.schema import TensorType
 
@@ -28,7 +28,9 @@ def like_input(allowed: Collection[TensorType], stored: Collection[TensorType] =
 
 
 def each(function: Callable[[Any, Array], Array]) -> Run:
-    """A kernel that applies a function of the options and the input; IEEE's results, without numpy's warnings."""
+    """Return a kernel that applies a function of the options and the input; IEEE's results, without numpy's
+    warnings.
+    """
 
     def run(options: Any, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)
@@ -39,7 +41,7 @@ def each(function: Callable[[Any, Array], Array]) -> Run:
 
 
 def bind_quantized(bound: quantized.Bound) -> Bind:
-    """The ``bind`` of an operator that has a kernel of its own for quantized inputs."""
+    """Return the ``bind`` of an operator that has a kernel of its own for quantized inputs."""
 
     def bind(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
         (x,) = require.present(inputs, 1)
@@ -49,7 +51,7 @@ def bind_quantized(bound: quantized.Bound) -> Bind:
 
 
 def _bind(run: Run, bound: quantized.Bound | None) -> Bind:
-    """The ``bind`` of an operator that has kernels for quantized inputs or for halves of floats."""
+    """Return the ``bind`` of an operator that has kernels for quantized inputs or for halves of floats."""
     of_quantized = None if bound is None else bind_quantized(bound)
 
     def bind(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run | None:
@@ -67,7 +69,9 @@ def unary(
     stored: Collection[TensorType] = (),
     bound: quantized.Bound | None = None,
 ) -> Op:
-    """The operator without options that applies ``function`` to its input, ``bound`` to one that is quantized."""
+    """Return the operator without options that applies ``function`` to its input, ``bound`` to one that is
+    quantized.
+    """
     run = each(lambda options, x: function(x))
     bind = _bind(run, bound) if bound or TensorType.BFLOAT16 in allowed else None
     infer = like_input(allowed, stored)
@@ -98,7 +102,7 @@ FLOOR = unary("FLOOR", np.floor, _HALVES)
 ROUND = unary("ROUND", np.rint, _HALVES)
 LOGICAL_NOT = unary("LOGICAL_NOT", np.logical_not, types.BOOL)
 
-RELU = unary("RELU", lambda x: np.maximum(x, 0), types.FLOAT, range(1, 4), _ALL, quantized.relu(0.0, _INFINITY))
+RELU = unary("RELU", activation.relu, types.FLOAT, range(1, 4), _ALL, quantized.relu(0.0, _INFINITY))
 RELU6 = unary("RELU6", lambda x: np.clip(x, 0, 6), types.FLOAT, range(1, 4), _ALL, quantized.relu(0.0, 6.0))
 RELU_0_TO_1 = unary("RELU_0_TO_1", lambda x: np.clip(x, 0, 1), stored=_BYTES, bound=quantized.relu(0.0, 1.0))
 RELU_N1_TO_1 = unary("RELU_N1_TO_1", lambda x: np.clip(x, -1, 1), stored=_BYTES, bound=quantized.relu(-1.0, 1.0))

@@ -22,7 +22,7 @@ class VarHandleOptions:
 
 
 def handle(name: str) -> Array:
-    """A handle to a resource."""
+    """Return a handle to a resource."""
     return np.array(name, np.object_)
 
 

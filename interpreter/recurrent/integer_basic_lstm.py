@@ -19,7 +19,7 @@ _STATE_BITS, _GATE_BITS = 4, 3
 
 
 def bind(inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    """The ``run`` for operands input, previous activation, weights, bias, previous state."""
+    """Return the ``run`` for operands input, previous activation, weights, bias, previous state."""
     _, _, weights, bias, _ = require.present(inputs, 5)
     state = outputs[1]
     bits = 15 + round(float(np.log2(fixed_point.scale_of(state))))

@@ -61,7 +61,7 @@ class Peephole:
     multiplier: Multiplier
 
     def add(self, z: Array, c: Array) -> Array:
-        """Adds to the gate where TensorFlow Lite does.
+        """Add to the gate where TensorFlow Lite does.
 
         It takes the rows to be as long as ``weights``, cut to the number of outputs, and all rows to follow each
         other, so that with a projection only the first elements of all of them get their part.
@@ -83,7 +83,7 @@ class Gate:
     table: Array
 
     def __call__(self, all_sums: Array, c: Array) -> Array:
-        """The gate after its activation, with 15 fractional bits."""
+        """Return the gate after its activation, with 15 fractional bits."""
         z = all_sums[:, self.place]
         if self.peephole is not None:
             z = self.peephole.add(z, c)
@@ -131,7 +131,9 @@ class IntegerCell:
 
 
 def bind(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec], time_major: bool) -> Run:
-    """The ``run`` of an operator with the FULL layout, input [batch, depth] or of rank 3, and five intermediates."""
+    """Return the ``run`` of an operator with the FULL layout, input [batch, depth] or of rank 3, and five
+    intermediates.
+    """
     cell = _cell(options, inputs, outputs)
 
     def run(options: CellOptions, inputs: Inputs) -> list[Array]:
@@ -202,7 +204,7 @@ def _cell(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) ->
 
 
 def _sum_scale(inputs: Specs, intermediates: Sequence[TensorSpec], index: int) -> np.float32:
-    """The scale of a gate before its activation, or before its normalization."""
+    """Return the scale of a gate before its activation, or before its normalization."""
     assert FULL.layer_norm is not None
     normalized = require.optional(inputs, FULL.layer_norm + index) is not None
     return _scale(intermediates[index]) if normalized else np.float32(2.0**-12)

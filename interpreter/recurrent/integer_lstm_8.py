@@ -50,7 +50,7 @@ class Gate:
     bias_scale: np.float32
 
     def __call__(self, x: Array, h: Array) -> Array:
-        """The gate before its activation, with 12 fractional bits."""
+        """Return the gate before its activation, with 12 fractional bits."""
         z = saturate(self.of_input(x) + self.of_output(h)).astype(np.float32)
         mean, variance = _moments(z)
         inverse = np.float32(1) / np.sqrt(np.where(variance == 0, _FLOOR, variance))
@@ -104,7 +104,7 @@ class IntegerCell8:
 
 
 def bind(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    """The ``run`` of an operator with the FULL layout, input [batch, depth] and twelve intermediates."""
+    """Return the ``run`` of an operator with the FULL layout, input [batch, depth] and twelve intermediates."""
     cell = _cell(options, inputs, outputs)
     specs = require.at(inputs, (FULL.output_state, FULL.cell_state))
 
@@ -170,7 +170,7 @@ def _gate(inputs: Specs, intermediates: Sequence[TensorSpec], gate: int) -> Gate
 
 
 def _misread(part: Part, intermediates: Sequence[TensorSpec]) -> Part:
-    """The output gate's product with the state as TensorFlow Lite has it.
+    """Return the output gate's product with the state as TensorFlow Lite has it.
 
     LstmStepInteger8x8_8 takes element 11 of eight multipliers, which is a shift of the forget gate's, and the zero
     point of another product.

@@ -91,12 +91,12 @@ class Gate:
     aux_weights: Matrix | None
 
     def of_input(self, x: Array, aux: Array | None) -> Array:
-        """The part that does not depend on the state, for all steps at once."""
+        """Return the part that does not depend on the state, for all steps at once."""
         result = self.input_weights(x)
         return result if aux is None or self.aux_weights is None else result + self.aux_weights(aux)
 
     def __call__(self, of_input: Array, h: Array, c: Array) -> Array:
-        """The gate before its activation."""
+        """Return the gate before its activation."""
         z = of_input + self.recurrent_weights(h)
         if self.peephole is not None:
             z += c * self.peephole
@@ -151,7 +151,9 @@ class Cell:
 
 
 def cell(options: CellOptions, inputs: Inputs, layout: Layout = FULL, scales: Scales = NO_SCALES) -> Cell:
-    """The cell whose weights stand in ``inputs`` at the positions of ``layout``; integer ones have ``scales``."""
+    """Return the cell whose weights stand in ``inputs`` at the positions of ``layout``; integer ones have
+    ``scales``.
+    """
     operands = _Operands(inputs, scales, options.asymmetric_quantize_inputs)
     input_, *others = (_gate(operands, layout, index) for index in range(4))
     forget, cell_gate, output = (gate for gate in others if gate is not None)
@@ -169,7 +171,7 @@ def cell(options: CellOptions, inputs: Inputs, layout: Layout = FULL, scales: Sc
 
 
 def states(inputs: Inputs, layout: Layout, batch: int) -> tuple[Array, Array]:
-    """The output state and the cell state as [batch, n]; models may store them in one dimension."""
+    """Return the output state and the cell state as [batch, n]; models may store them in one dimension."""
     h, c = require.arrays([inputs[layout.output_state], inputs[layout.cell_state]], 2)
     return h.reshape(batch, -1), c.reshape(batch, -1)
 
@@ -181,7 +183,7 @@ def like_states(inputs: Inputs, layout: Layout, h: Array, c: Array) -> list[Arra
 
 
 def check(inputs: Specs, depth: int, batch: int, layout: Layout = FULL) -> int:
-    """Checks the operands of a cell that reads ``batch`` rows of ``depth`` elements; returns its outputs' size."""
+    """Check the operands of a cell that reads ``batch`` rows of ``depth`` elements; returns its outputs' size."""
     weights = require.at(inputs, [layout.input_weights + gate for gate in (_FORGET, _CELL, _OUTPUT)])
     recurrent = require.at(inputs, [layout.recurrent_weights + gate for gate in (_FORGET, _CELL, _OUTPUT)])
     cells, outputs = weights[-1].static_shape[0], recurrent[-1].static_shape[-1]

@@ -24,7 +24,7 @@ _RAISED = (LiteclError, *FAULTS)
 
 
 def _raise(error: Exception, doing: str, node: Node, subgraph: int, index: int) -> NoReturn:
-    """Says of an error which node it comes from; what numpy raises becomes a ModelError."""
+    """Say of an error which node it comes from; what numpy raises becomes a ModelError."""
     place = f"while {doing} {node.op.name} (subgraph {subgraph}, node {index})"
     if isinstance(error, LiteclError):
         locate(error, node.op.name, place)
@@ -60,11 +60,11 @@ class Frame:
         return self._executor.variables.resources
 
     def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
-        """Runs a subgraph on arrays, which are passed by reference, and returns its outputs."""
+        """Run a subgraph on arrays, which are passed by reference, and return its outputs."""
         return self._executor.call(subgraph, inputs)
 
     def run_nodes(self, nodes: Sequence[Node]) -> None:
-        """Runs nodes of this subgraph here and now, on the values of this frame (a region's fallback)."""
+        """Run nodes of this subgraph here and now, on the values of this frame (a region's fallback)."""
         for node in nodes:
             self._executor.run_node(self, node)
 
@@ -100,7 +100,7 @@ class Executor:
         self._replaced: dict[int, Step] = {}
 
     def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
-        """Runs a subgraph and returns its outputs. Errors carry a note that names the node."""
+        """Run a subgraph and return its outputs. Errors carry a note that names the node."""
         graph = self._model.subgraphs[subgraph]
         if len(inputs) != len(graph.inputs):
             raise ModelError(f"subgraph {subgraph} is given {len(inputs)} inputs, expected {len(graph.inputs)}")
@@ -167,7 +167,7 @@ class Executor:
         self.values[subgraph] = values
 
     def run_node(self, frame: Frame, node: Node) -> None:
-        """Runs a node that is not in the subgraph's list (it was replaced by a region)."""
+        """Run a node that is not in the subgraph's list (it was replaced by a region)."""
         if id(node) not in self._replaced:
             self._replaced[id(node)] = self._step(frame.subgraph, -1, node, ())
         self._run(frame, self._replaced[id(node)])

@@ -51,7 +51,7 @@ def propagate(model: Model, entries: Mapping[int, Sequence[Shape]]) -> tuple[Kno
 def outputs_of(
     node: Node, inputs: Sequence[TensorSpec | None], declared: Sequence[TensorSpec], most_bytes: int
 ) -> list[TensorSpec]:
-    """The outputs of one node that runs no subgraphs, as far as they follow from its inputs.
+    """Return the outputs of one node that runs no subgraphs, as far as they follow from its inputs.
 
     most_bytes: what the values of constant outputs may take to be computed here.
     """
@@ -175,7 +175,7 @@ class _Propagation:
 
 
 def _in_full(subgraph: Subgraph) -> list[TensorSpec]:
-    """The tensors, with sparse constants written out, unless DENSIFY reads them.
+    """Return the tensors, with sparse constants written out, unless DENSIFY reads them.
 
     They keep their ``sparsity``, which tells how TensorFlow Lite would compute with them.
     """
@@ -189,7 +189,7 @@ def _in_full(subgraph: Subgraph) -> list[TensorSpec]:
 
 
 def _updated(graph: Subgraph) -> set[int]:
-    """The tensors that nodes change while the subgraph runs, whose values are not those that they begin with."""
+    """Return the tensors that nodes change while the subgraph runs, whose values are not those that they begin with."""
     return {tensor for node in graph.nodes for tensor in updated_by(node)}
 
 
@@ -203,7 +203,7 @@ def _merge_declared(known: TensorSpec, declared: TensorSpec) -> TensorSpec:
 def _fold(
     node: Node, inputs: Sequence[TensorSpec | None], outputs: list[TensorSpec], most_bytes: int
 ) -> list[TensorSpec]:
-    """Runs a pure node whose inputs are all constant; a node that fails is left to fail when the model runs."""
+    """Run a pure node whose inputs are all constant; a node that fails is left to fail when the model runs."""
     op = node.op
     # A variable that a node sets changes again when its owner has run.
     changes = any(out.is_variable for out in outputs)

@@ -74,7 +74,7 @@ class _Blas:
         self._now = _NO_LIMIT
 
     def enter(self, count: int) -> None:
-        """Lets BLAS take at most ``count`` threads until ``leave`` is called with the same number."""
+        """Let BLAS take at most ``count`` threads until ``leave`` is called with the same number."""
         with self._lock:
             if not self._wanted:
                 self._before = [library.get() for library in self._libraries]
@@ -83,7 +83,7 @@ class _Blas:
                 self._set(count)
 
     def leave(self, count: int) -> None:
-        """Takes one ``enter`` back."""
+        """Take one ``enter`` back."""
         with self._lock:
             self._wanted[count] -= 1
             if not self._wanted[count]:

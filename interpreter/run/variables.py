@@ -16,7 +16,7 @@ class Held(Protocol):
     """A variable whose newest value lies elsewhere, on a device."""
 
     def fetch(self) -> Array:
-        """The newest value."""
+        """Return the newest value."""
 
 
 class Variables:
@@ -108,7 +108,7 @@ class Variables:
         return self._values.get(key) is holder
 
     def reset(self) -> None:
-        """Sets every variable tensor back to its first value; resources stay."""
+        """Set every variable tensor back to its first value; resources stay."""
         for value in self._values.values():
             self._count(value, None)
         self._values.clear()

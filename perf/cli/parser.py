@@ -21,7 +21,7 @@ _PIPED_WIDTH = 160  # where no terminal tells
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one subcommand and returns the exit code: 0, 1 for an error (told on stderr), 130 when interrupted."""
+    """Run one subcommand and return the exit code: 0, 1 for an error (told on stderr), 130 when interrupted."""
     args = _parser().parse_args(arguments)
     try:
         output: Output = args.run(args)

@@ -8,7 +8,7 @@ from litecl.perf.measure.summary import GraphSummary, ModelSummary, SignatureSum
 
 
 def summary_view(name: str, summary: ModelSummary) -> RenderableType:
-    """A model: its interface, and per subgraph its operators and tensors."""
+    """Return a model: its interface, and per subgraph its operators and tensors."""
     title = f"{name}: {len(summary.subgraphs)} subgraphs, {sum(summary.operators.values())} nodes, "
     parts: list[RenderableType] = [Text(title + f"{size(summary.constant_bytes)} of constants")]
     if summary.description:

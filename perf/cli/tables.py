@@ -19,7 +19,7 @@ def to_json(data: Any) -> str:
 
 
 def report_data(report: DelegationReport) -> dict[str, Any]:
-    """The delegation report as plain data."""
+    """Return the delegation report as plain data."""
     data: dict[str, Any] = json.loads(report.to_json())
     return data
 
@@ -39,7 +39,7 @@ def titled(title: str, content: Table) -> RenderableType:
 
 
 def size(size_bytes: int) -> str:
-    """A size in the largest binary unit that leaves at least one: ``1.5 MiB``."""
+    """Return a size in the largest binary unit that leaves at least one: ``1.5 MiB``."""
     value, units = float(size_bytes), ["B", "KiB", "MiB", "GiB", "TiB"]
     while value >= 1024 and len(units) > 1:
         value /= 1024

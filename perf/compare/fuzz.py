@@ -68,7 +68,7 @@ class Limits:
 
 
 def attempt(content: bytes, limits: Limits) -> str:
-    """Reads, prepares and runs a model: "ran", or the name of the typed error that refuses it."""
+    """Read, prepare and runs a model: "ran", or the name of the typed error that refuses it."""
     delegates = [CLDelegate(num_threads=1, cache_dir=None)] if limits.delegate else []
     try:
         interpreter = Interpreter(
@@ -192,7 +192,7 @@ def _search(
 
 
 def _heard(worker: _Worker, ready: bool, plan: Plan, limits: Limits, result: Result) -> str | None:
-    """Takes what a worker says, or notes that it is silent for too long or has ended; None while it is at work."""
+    """Take what a worker says, or notes that it is silent for too long or has ended; None while it is at work."""
     silent_s = time.monotonic() - worker.heard_s
     if not ready and silent_s < _PATIENCE * limits.most_s:
         return None
@@ -208,7 +208,7 @@ def _heard(worker: _Worker, ready: bool, plan: Plan, limits: Limits, result: Res
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; 1 where something failed."""
+    """Return the command; 1 where something failed."""
     parser = argparse.ArgumentParser(prog="python -m litecl.perf.compare.fuzz", description=__doc__.splitlines()[0])
     parser.add_argument("paths", nargs="+", type=Path, help="models, or folders of them, to start from")
     parser.add_argument("--mutants", type=int, default=20000, metavar="N", help="default: 20000")

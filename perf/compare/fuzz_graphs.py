@@ -42,7 +42,7 @@ _SHARES = (  # of the modes among batches
 def fuzz(
     batches: Sequence[Batch], jobs: int, cache_dir: Path, output: Path | None, time_limit_s: float, progress: Progress
 ) -> Result:
-    """Runs batches in processes side by side."""
+    """Run batches in processes side by side."""
     total, start_s = Result(), time.monotonic()
     waiting, workers = list(batches), list[Worker]()
     task = progress.add_task("graphs", total=sum(batch.graphs for batch in batches))
@@ -131,7 +131,7 @@ def _batches(args: argparse.Namespace) -> list[Batch]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; 1 where something differs, fails, crashes or hangs."""
+    """Return the command; 1 where something differs, fails, crashes or hangs."""
     parser = argparse.ArgumentParser(
         prog="python -m litecl.perf.compare.fuzz_graphs", description=__doc__.splitlines()[0]
     )

@@ -75,7 +75,7 @@ def _counted(trips: int) -> Callable[[], bytes]:
 
 
 def _until(x: Any) -> Any:
-    """The body of FC, tanh, abs, mean, add and less, until a sum of means is reached."""
+    """Return the body of FC, tanh, abs, mean, add and less, until a sum of means is reached."""
     weights = tf.constant(np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32) * 0.1)
 
     def body(total: Any, x: Any) -> Any:
@@ -184,7 +184,7 @@ SUBJECTS = (
 
 
 def measure(subject: Subject) -> Row:
-    """Builds, compares and times one loop."""
+    """Build, compares and time one loop."""
     content, rng = subject.build(), np.random.default_rng(1)
     ours = Interpreter(content, delegates=[CLDelegate(num_threads=1)])
     litert = LiteRT(model_content=content, num_threads=1)
@@ -207,7 +207,7 @@ def _outputs(runtime: Any) -> list[Array]:
 
 
 def _difference(got: Array, expected: Array) -> float:
-    """The largest difference, relative to the largest expected value."""
+    """Return the largest difference, relative to the largest expected value."""
     wide = expected.astype(np.float64)
     return float(np.max(np.abs(got - wide)) / max(1e-30, np.max(np.abs(wide))))
 
@@ -221,7 +221,7 @@ def _time_us(runtime: Any) -> float:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows in Markdown."""
+    """Return the rows in Markdown."""
     head = "| loop | iterations | litecl us/iteration | LiteRT us/iteration | ratio | difference | host syncs | where |"
     return "\n".join([head, "|---" * 8 + "|", *map(_line, rows)]) + "\n"
 
@@ -238,7 +238,7 @@ def _line(row: Row) -> str:
 
 
 def main(document: Path) -> None:
-    """Writes the table into a document, in place of the one that is there."""
+    """Write the table into a document, in place of the one that is there."""
     before, _, after = document.read_text().partition("| loop |")
     rest = after[after.index("\n\n") :] if "\n\n" in after else "\n"
     document.write_text(before + table([measure(subject) for subject in SUBJECTS]).rstrip("\n") + rest)

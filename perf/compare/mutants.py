@@ -29,7 +29,7 @@ class Plan:
         return len(self._cuts) + self.mutations
 
     def __getitem__(self, number: int) -> tuple[str, bytes]:
-        """The name and the content of one damaged model, always the same for the same number."""
+        """Return the name and the content of one damaged model, always the same for the same number."""
         cuts = self._cuts
         if number < len(cuts):
             name, content = self.seeds[cuts[number][0]]
@@ -45,7 +45,7 @@ class Plan:
 
 
 def mutate(content: bytes, rng: np.random.Generator) -> bytes:
-    """The model with one to four changes of one kind."""
+    """Return the model with one to four changes of one kind."""
     kind = rng.integers(4)
     if kind == 0:
         return _changed_bytes(content, rng)
@@ -82,7 +82,9 @@ def _changed_fields(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def _places(record: Record) -> Iterator[tuple[Record, str]]:
-    """Every field of every table that holds a number or a vector of numbers; the contents of buffers seldom matter."""
+    """Yield every field of every table that holds a number or a vector of numbers; the contents of buffers seldom
+    matter.
+    """
     for name, value in record.fields.items():
         if isinstance(value, Record):
             yield from _places(value)
@@ -119,7 +121,9 @@ def _other_vector(vector: Any, rng: np.random.Generator) -> Any:
 
 
 def seeds(paths: Sequence[Path], most: int | None = None) -> list[tuple[str, bytes]]:
-    """The models among files and folders, of at most 64 KiB, that can be read as they are; ``most`` evenly chosen."""
+    """Return the models among files and folders, of at most 64 KiB, that can be read as they are; ``most`` evenly
+    chosen.
+    """
     files = [file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("*.tflite")))]
     found = []
     for file in files:

@@ -46,7 +46,7 @@ class Usage:
 
 
 def measure(runtime: str, path: str, threads: int) -> Usage:
-    """Runs a model in a process of its own."""
+    """Run a model in a process of its own."""
     module = ["-m", "litecl.perf.compare.peak_memory"]
     command = [sys.executable, *module, path, "--threads", str(threads), "--inside", runtime]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -55,7 +55,7 @@ def measure(runtime: str, path: str, threads: int) -> Usage:
 
 
 def _inside(runtime: str, path: str, threads: int) -> Usage:
-    """The measurement, in this process."""
+    """Return the measurement, in this process."""
     importlib.import_module("ai_edge_litert.interpreter")
     devices()  # the runtime of devices is loaded, as the other one is
     _CLEAR.write_text(_CLEAR_PEAK)
@@ -75,7 +75,7 @@ def _resident(field: str) -> int:
 
 
 def table(paths: Sequence[str], threads: int) -> Table:
-    """A line a model: megabytes of the file, and of each runtime at the most and at the end."""
+    """Return a line a model: megabytes of the file, and of each runtime at the most and at the end."""
     view = Table("model", "file MB", *(f"{name} MB, peak / end" for name in _RUNTIMES))
     for path in paths:
         used = [measure(name, path, threads) for name in _RUNTIMES]
@@ -85,7 +85,7 @@ def table(paths: Sequence[str], threads: int) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measures the models that are named and prints the table."""
+    """Measure the models that are named and print the table."""
     parser = argparse.ArgumentParser(description="how much memory a model takes, in litecl and in LiteRT")
     parser.add_argument("models", nargs="+", metavar="MODEL")
     parser.add_argument("--threads", type=int, default=1, help="of each runtime (default 1)")

@@ -152,7 +152,7 @@ def _turn(runtime: Runtime) -> tuple[Callable[[], None], int]:
 
 
 def table(results: Sequence[Result]) -> Table:
-    """The results as people read them."""
+    """Return the results as people read them."""
     times = ("litecl ms", "LiteRT ms", "ratio", "10-90 %", "of minima", "of peak")
     view = Table("model", "threads", *times, "goal", "aim", "apart", "claimed")
     for r in results:
@@ -163,7 +163,7 @@ def table(results: Sequence[Result]) -> Table:
 
 
 def machine() -> str:
-    """The processor and how many of its cores this process may use."""
+    """Return the processor and how many of its cores this process may use."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.is_file() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -177,7 +177,7 @@ def kernels() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures everything; the exit code is 1 if an output differs."""
+    """Measure everything; the exit code is 1 if an output differs."""
     parser = argparse.ArgumentParser(prog="python -m litecl.perf.compare.peers", description=__doc__)
     parser.add_argument("--models", type=Path, help="a folder of .tflite files that lines of the table name")
     parser.add_argument("--rounds", type=int, default=25, help="timed turns of each runtime (default: 25)")

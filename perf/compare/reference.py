@@ -54,7 +54,7 @@ def measure(path: str, runs: int, seed: int = 0) -> Result:
 
 
 def table(results: Sequence[Result]) -> Table:
-    """A line a model."""
+    """Return a line a model."""
     shown = Table("model", "litecl ms", "reference ms", "reference / litecl", "difference")
     for result in results:
         shown.add_row(
@@ -68,7 +68,7 @@ def table(results: Sequence[Result]) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measures the models that are named and prints the table."""
+    """Measure the models that are named and print the table."""
     parser = argparse.ArgumentParser(description="time the interpreter against LiteRT's reference kernels")
     parser.add_argument("models", nargs="+", metavar="MODEL")
     parser.add_argument("--runs", type=int, default=50, help="timed invokes of each, in turns (default 50)")

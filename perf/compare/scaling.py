@@ -66,7 +66,7 @@ def rate(interpreters: Sequence[Runtime], seconds: float) -> float:
 
 
 def measure(path: str, numbers: Sequence[int], rounds: int, seconds: float) -> Rates:
-    """The best rates of a model."""
+    """Return the best rates of a model."""
     best: Rates = {}
     opened = {name: [_opened(name, path) for _ in range(max(numbers))] for name in _RUNTIMES}
     for _ in range(rounds):
@@ -78,7 +78,7 @@ def measure(path: str, numbers: Sequence[int], rounds: int, seconds: float) -> R
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measures the models that are named and prints the table."""
+    """Measure the models that are named and print the table."""
     parser = argparse.ArgumentParser(description="how throughput grows with interpreters in threads of their own")
     parser.add_argument("models", nargs="+", metavar="MODEL")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4])

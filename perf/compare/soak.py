@@ -63,7 +63,7 @@ class Outcome:
 
 
 def subject(path: str, options: dict[str, Any]) -> Subject:
-    """A model, and its results in a thread of its own."""
+    """Return a model, and its results in a thread of its own."""
     interpreter = opened(path, options)
     details = interpreter.get_input_details()
     feeds = tuple(random_inputs(details, seed) for seed in range(_FEEDS))
@@ -82,14 +82,14 @@ def same(got: Sequence[Array], expected: Sequence[Array]) -> bool:
 
 
 def opened(path: str, options: dict[str, Any]) -> Interpreter:
-    """An interpreter with a delegate, ready to be invoked."""
+    """Return an interpreter with a delegate, ready to be invoked."""
     interpreter = Interpreter(path, delegates=[CLDelegate(**options)])
     interpreter.allocate_tensors()
     return interpreter
 
 
 def run(interpreter: Interpreter, feed: dict[str, Array]) -> tuple[Array, ...]:
-    """The outputs of an invoke."""
+    """Return the outputs of an invoke."""
     prepare(interpreter, feed)
     interpreter.invoke()
     return tuple(interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details())
@@ -98,7 +98,7 @@ def run(interpreter: Interpreter, feed: dict[str, Array]) -> tuple[Array, ...]:
 def soak(
     subjects: Sequence[Subject], options: dict[str, Any], threads: int, each: int, invokes: int, timeout_s: float
 ) -> Outcome:
-    """Runs threads with interpreters of their own, each thread so many invokes in all."""
+    """Run threads with interpreters of their own, each thread so many invokes in all."""
     outcome, lock, start = Outcome(), threading.Lock(), threading.Barrier(threads + 1)
     workers = [
         threading.Thread(target=_worker, args=(i, subjects, options, each, invokes, outcome, lock, start), daemon=True)
@@ -171,7 +171,7 @@ class _Calls:
 
 
 def made_and_dropped(paths: Sequence[str], options: dict[str, Any], count: int) -> list[tuple[int, int]]:
-    """Makes, invokes and drops interpreters: how many so far, and bytes resident then, a line for every tenth."""
+    """Make, invoke and drop interpreters: how many so far, and bytes resident then, a line for every tenth."""
     lines = []
     for i in range(count):
         opened(paths[i % len(paths)], options).invoke()
@@ -187,7 +187,7 @@ def resident_bytes() -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs what is asked for; exits with 1 where a result was wrong or a thread hung."""
+    """Run what is asked for; exits with 1 where a result was wrong or a thread hung."""
     parser = argparse.ArgumentParser(description="many interpreters in many threads, for long")
     parser.add_argument("models", nargs="+", metavar="MODEL")
     parser.add_argument("--threads", type=int, default=8)

@@ -49,7 +49,7 @@ class Subject:
     stats: Stats
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures under their names."""
+        """Return the figures under their names."""
         return {
             "name": self.name,
             "num_threads": self.num_threads,
@@ -104,7 +104,7 @@ class Profile:
 
 
 def bench(content: bytes, inputs: Mapping[str, Array], options: BenchOptions, tick: Tick = no_tick) -> BenchResult:
-    """Measures a model on given inputs. ``tick`` is called once for each of ``warmup + runs`` rounds.
+    """Measure a model on given inputs. ``tick`` is called once for each of ``warmup + runs`` rounds.
 
     Outputs are compared after the first invoke and after the last, when variable tensors have gone the same way.
     """
@@ -131,7 +131,7 @@ def bench(content: bytes, inputs: Mapping[str, Array], options: BenchOptions, ti
 def profile(
     content: bytes, inputs: Mapping[str, Array], options: BenchOptions, runs: int = 10, tick: Tick = no_tick
 ) -> Profile:
-    """Takes device times from events and host times from a trace, over ``runs`` invokes after one to warm up."""
+    """Take device times from events and host times from a trace, over ``runs`` invokes after one to warm up."""
     trace = Trace()
     runtime = _litecl(content, options, profile=True, listeners=[trace])
     prepare(runtime, inputs)

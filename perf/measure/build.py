@@ -24,23 +24,23 @@ class Graph:
         return len(self.tensors) - 1
 
     def input(self, shape: Shape, type_: TensorType = TensorType.FLOAT32, signature: Shape | None = None) -> int:
-        """An input of the subgraph."""
+        """Return an input of the subgraph."""
         index = self._add(TensorSpec(type_, shape, f"{self.name}_in{len(self.inputs)}", shape_signature=signature))
         self.inputs.append(index)
         return index
 
     def const(self, value: Any, scale: float | None = None) -> int:
-        """A constant; integers with a ``scale`` represent real numbers."""
+        """Return a constant; integers with a ``scale`` represent real numbers."""
         array = np.asarray(value)
         by = None if scale is None else Quantization(np.full(1, scale, np.float32), np.zeros(1, np.int64))
         return self._add(TensorSpec(TensorType.of(array.dtype), array.shape, f"const{len(self.tensors)}", array, by))
 
     def variable(self, shape: Shape) -> int:
-        """A float32 variable tensor."""
+        """Return a float32 variable tensor."""
         return self._add(TensorSpec(TensorType.FLOAT32, shape, f"var{len(self.tensors)}", is_variable=True))
 
     def op(self, op: Op, inputs: Sequence[int | None], options: Any) -> int:
-        """A node; its first output. Shapes come from the operator's inference, [] where they are not known."""
+        """Return a node; its first output. Shapes come from the operator's inference, [] where they are not known."""
         indices = tuple(ABSENT if i is None else i for i in inputs)
         specs = [None if i == ABSENT else self.tensors[i] for i in indices]
         unknown = any(s is not None and s.shape is None for s in specs)
@@ -48,7 +48,7 @@ class Graph:
         return self.node(op, indices, outputs, options)[0]
 
     def node(self, op: Op | ControlOp, inputs: Sequence[int], outputs: Sequence[TensorSpec], options: Any) -> list[int]:
-        """A node with outputs of given specs; all of them."""
+        """Return a node with outputs of given specs; all of them."""
         indices = [
             self._add(TensorSpec(s.type, () if s.shape is None else s.shape, f"{op.name}_{len(self.tensors)}"))
             for s in outputs
@@ -57,12 +57,12 @@ class Graph:
         return indices
 
     def build(self, *outputs: int) -> Subgraph:
-        """The subgraph with these outputs."""
+        """Return the subgraph with these outputs."""
         return Subgraph(tuple(self.tensors), tuple(self.inputs), outputs, tuple(self.nodes), self.name)
 
 
 def model(*subgraphs: Subgraph, signatures: Sequence[Signature] = ()) -> Model:
-    """A model of subgraphs."""
+    """Return a model of subgraphs."""
     return Model(subgraphs, tuple(signatures))
 
 

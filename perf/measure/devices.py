@@ -35,7 +35,7 @@ class DeviceRow:
 
 
 def device_rows() -> tuple[DeviceRow, ...]:
-    """Every device of every platform. Raises DelegateError where there is none."""
+    """Return every device of every platform. Raises DelegateError where there is none."""
     defaults = {"small models": choose(), "large models": choose(flops=float("inf"))}
     return tuple(
         _row(index, device, tuple(size for size, chosen in defaults.items() if chosen == device))

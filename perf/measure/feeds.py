@@ -23,23 +23,23 @@ class Runtime(Protocol):
         """Name, index, shape and dtype of every input."""
 
     def get_output_details(self) -> list[Details]:
-        """The same for every output."""
+        """Return the same for every output."""
 
     def resize_tensor_input(self, input_index: int, tensor_size: npt.ArrayLike, /) -> None:
-        """Gives an input another shape."""
+        """Give an input another shape."""
 
     def set_tensor(self, tensor_index: int, value: Array, /) -> None:
-        """Sets an input."""
+        """Set an input."""
 
     def get_tensor(self, tensor_index: int, /) -> Array:
-        """A copy of an output."""
+        """Return a copy of an output."""
 
     def invoke(self) -> None:
-        """Runs the model."""
+        """Run the model."""
 
 
 def random_inputs(details: Sequence[Details], seed: int) -> dict[str, Array]:
-    """A value for every input, the same for the same seed.
+    """Return a value for every input, the same for the same seed.
 
     Floats are standard normal; 8- and 16-bit integers use their whole range, as quantized values do; wider integers
     are 0 or 1, so that they may serve as indices; strings are empty.
@@ -87,7 +87,7 @@ def _load(path: Path) -> Array:
 
 
 def prepare(runtime: Runtime, inputs: Mapping[str, Array]) -> None:
-    """Gives the inputs their shapes and values; inputs that are not named keep theirs."""
+    """Give the inputs their shapes and values; inputs that are not named keep theirs."""
     for details in runtime.get_input_details():
         value = inputs.get(details["name"])
         if value is not None and value.shape != tuple(details["shape"]):
@@ -99,12 +99,12 @@ def prepare(runtime: Runtime, inputs: Mapping[str, Array]) -> None:
 
 
 def outputs_of(runtime: Runtime) -> list[Array]:
-    """The outputs in the model's order."""
+    """Return the outputs in the model's order."""
     return [runtime.get_tensor(d["index"]) for d in runtime.get_output_details()]
 
 
 def difference(got: Sequence[Array], expected: Sequence[Array]) -> float:
-    """The largest difference of any element, relative to the largest magnitude in its expected tensor.
+    """Return the largest difference of any element, relative to the largest magnitude in its expected tensor.
 
     Infinite where shapes differ, where an integer-like tensor that is not numeric differs, or where one of the two is
     not finite and the other is something else.
@@ -139,7 +139,7 @@ def _difference(got: Array, expected: Array) -> float:
 
 
 def save_outputs(runtime: Runtime, folder: Path) -> list[Path]:
-    """Writes every output as a .npy file named after it, and returns the paths."""
+    """Write every output as a .npy file named after it, and return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths: list[Path] = []
     for position, details in enumerate(runtime.get_output_details()):

@@ -11,7 +11,7 @@ from litecl.interpreter.graph import Array
 
 
 def load(path: Path) -> Any:
-    """The model in a .keras or .h5 file. Raises ConversionError for a file that Keras does not load."""
+    """Return the model in a .keras or .h5 file. Raises ConversionError for a file that Keras does not load."""
     import keras
 
     try:

@@ -19,7 +19,9 @@ _RUNS = 12
 
 
 def fma_flops() -> float:
-    """The most float32 operations a second, an addition and a product each, of one CPU core or of a whole GPU."""
+    """Return the most float32 operations a second, an addition and a product each, of one CPU core or of a whole
+    GPU.
+    """
     device = choose(num_threads=1).open(profile=False, directory=None)
     launch = _launch(device.target)
     execution = device.bind(_plan(launch), CLOptions())
@@ -40,7 +42,7 @@ def _launch(target: Target) -> Launch:
 
 
 def _plan(launch: Launch) -> Plan:
-    """A plan of one launch, whose memory is all scratch."""
+    """Return a plan of one launch, whose memory is all scratch."""
     out, work = launch.args[0], Work(0, launch)
     assert isinstance(out, Scratch)
     return Plan(Region(0, (), (), ()), (work,), (work,), (), (), (), {}, {}, (), Arena({out: 0}, out.size_bytes))

@@ -47,20 +47,20 @@ class Layers:
         return self.graph.const(randn(self._rng, channels, scale=0.1))
 
     def channels(self, x: int) -> int:
-        """The size of a tensor's last dimension."""
+        """Return the size of a tensor's last dimension."""
         return self.graph.tensors[x].static_shape[-1]
 
     def conv(
         self, x: int, channels: int, size: int = 1, stride: int = 1, activation: ActivationFunctionType = _NONE
     ) -> int:
-        """A convolution with bias."""
+        """Return a convolution with bias."""
         depth = self.channels(x)
         filter_ = self._weights(channels, size, size, depth, fan_in=size * size * depth)
         options = Conv2DOptions(stride_w=stride, stride_h=stride, fused_activation_function=activation)
         return self.graph.op(CONV_2D, (x, filter_, self._bias(channels)), options)
 
     def depthwise(self, x: int, stride: int = 1, activation: ActivationFunctionType = _RELU6) -> int:
-        """A depthwise 3x3 convolution with bias."""
+        """Return a depthwise 3x3 convolution with bias."""
         channels = self.channels(x)
         options = DepthwiseConv2DOptions(
             stride_w=stride, stride_h=stride, depth_multiplier=1, fused_activation_function=activation
@@ -69,22 +69,22 @@ class Layers:
         return self.graph.op(DEPTHWISE_CONV_2D, (x, filter_, self._bias(channels)), options)
 
     def dense(self, x: int, units: int) -> int:
-        """A fully connected layer with bias."""
+        """Return a fully connected layer with bias."""
         depth = self.channels(x)
         return self.graph.op(
             FULLY_CONNECTED, (x, self._weights(units, depth, fan_in=depth), self._bias(units)), FullyConnectedOptions()
         )
 
     def add(self, a: int, b: int, activation: ActivationFunctionType = _NONE) -> int:
-        """The sum of two tensors."""
+        """Return the sum of two tensors."""
         return self.graph.op(ADD, (a, b), AddOptions(activation))
 
     def mean(self, x: int) -> int:
-        """The mean over an image."""
+        """Return the mean over an image."""
         return self.graph.op(MEAN, (x, self.graph.const(np.array([1, 2], np.int32))), ReducerOptions())
 
     def lstm(self, x: int, units: int) -> int:
-        """A fused LSTM, batch first, without peepholes or projection."""
+        """Return a fused LSTM, batch first, without peepholes or projection."""
         depth = self.channels(x)
         gates = [self._weights(units, depth, fan_in=2 * depth) for _ in range(4)]
         gates += [self._weights(units, units, fan_in=2 * units) for _ in range(4)]
@@ -95,7 +95,7 @@ class Layers:
         return self.graph.op(UNIDIRECTIONAL_SEQUENCE_LSTM, (*inputs, None, None, None, None), options)
 
     def file(self, *outputs: int) -> bytes:
-        """The model that computes these tensors."""
+        """Return the model that computes these tensors."""
         return write(model(self.graph.build(*outputs)))
 
 

@@ -81,7 +81,7 @@ def summarize(model: Model) -> ModelSummary:
 
 
 def node_lines(model: Model) -> tuple[NodeLine, ...]:
-    """Every node of every subgraph."""
+    """Return every node of every subgraph."""
     return tuple(
         NodeLine(
             index,
@@ -98,7 +98,7 @@ def node_lines(model: Model) -> tuple[NodeLine, ...]:
 
 
 def describe(index: int, spec: TensorSpec) -> str:
-    """A tensor in a few characters: ``7:FLOAT32[1,8,8,16]``, with ``=`` after a constant's index."""
+    """Return a tensor in a few characters: ``7:FLOAT32[1,8,8,16]``, with ``=`` after a constant's index."""
     shape = "?" if spec.shape is None else ",".join(map(str, spec.shape))
     return f"{index}{'=' if spec.data is not None else ':'}{spec.type.name}[{shape}]"
 
@@ -123,7 +123,7 @@ def _counted(names: Iterable[str]) -> dict[str, int]:
 
 
 def _options(options: object) -> str:
-    """The options that differ from the schema's defaults."""
+    """Return the options that differ from the schema's defaults."""
     if not is_dataclass(options):
         return ""
     values = {field.name: getattr(options, field.name) for field in fields(options)}

@@ -44,11 +44,11 @@ class Stats:
         return self.percentile_ms(90)
 
     def percentile_ms(self, percent: float) -> float:
-        """The time that ``percent`` per cent of the runs did not exceed, interpolated."""
+        """Return the time that ``percent`` per cent of the runs did not exceed, interpolated."""
         return float(np.percentile(self.times_ms, percent))
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures under their names."""
+        """Return the figures under their names."""
         return {
             "runs": len(self.times_ms),
             "median_ms": self.median_ms,

@@ -53,7 +53,7 @@ class Tuned:
 
 
 def tuned(directory: Path, *, again: bool = False, tick: Tick = no_tick) -> list[Tuned]:
-    """The tuning of every device, measured and kept where that has not been done.
+    """Return the tuning of every device, measured and kept where that has not been done.
 
     directory: the cache folder. again: measured for all. tick: called once for each round of timings.
     """
@@ -96,7 +96,7 @@ class _Bench:
         self.timings: list[Timing] = []
 
     def times(self, choice: str, subject: Subject, candidates: Candidates) -> list[float]:
-        """The best time of each candidate in milliseconds: other programs may want the cores too."""
+        """Return the best time of each candidate in milliseconds: other programs may want the cores too."""
         name, content = subject
         invokes = [self._ready(content, *candidate).invoke for candidate in candidates.values()]
         best = [stats.min_ms for stats in in_turns(invokes, _ROUNDS, tick=self._tick)]
@@ -190,7 +190,7 @@ def _values(choice: str, tuning: Tuning, target: Target) -> tuple[float, float]:
 
 
 def crossover(sizes: Sequence[int], times: Sequence[Sequence[float]], never: float) -> float:
-    """The least of rising sizes from which on the second of two times is the shorter, or ``never``."""
+    """Return the least of rising sizes from which on the second of two times is the shorter, or ``never``."""
     found = never
     for size, (first, second) in zip(reversed(sizes), reversed(times), strict=True):
         if second >= first:

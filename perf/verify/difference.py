@@ -20,7 +20,7 @@ class Difference:
     wrong: str = ""
 
     def exceeds(self, bound: float) -> bool:
-        """Whether the arrays are further apart than a relative bound allows."""
+        """Return whether the arrays are further apart than a relative bound allows."""
         return bool(self.wrong) or not self.relative <= bound
 
 
@@ -55,7 +55,7 @@ def worst(found: Sequence[Difference]) -> Difference:
 
 
 def same_bits(a: Array, b: Array) -> bool:
-    """Whether two arrays are the same, bit for bit but for which NaN is which."""
+    """Return whether two arrays are the same, bit for bit but for which NaN is which."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     if a.dtype.kind == "f":

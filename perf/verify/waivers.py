@@ -23,7 +23,7 @@ class Waiver:
     reason: str
 
     def covers(self, check: str) -> bool:
-        """Whether the pattern fits a name."""
+        """Return whether the pattern fits a name."""
         escaped = re.escape(self.pattern).replace(r"\*", ".*").replace(r"\?", ".")
         return re.fullmatch(escaped, check) is not None
 

@@ -8,10 +8,11 @@ import pytest
 keras = pytest.importorskip("keras")
 
 from litecl.converter import Converter  # noqa: E402
+from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 from litecl.interpreter.file.reader import read  # noqa: E402
 from litecl.interpreter.schema import TensorType  # noqa: E402
-from support.conversion import invoke, runtimes  # noqa: E402
+from support.conversion import invoke, litert, runtimes  # noqa: E402
 from support.keras_models import feeds, randomise, stack  # noqa: E402
 
 L = keras.layers
@@ -66,3 +67,16 @@ def test_small_weights_stay() -> None:
         assert all(spec.type == TensorType.FLOAT32 for spec in quantized.subgraphs[0].tensors)
     with pytest.raises(ConversionError, match="quantize: expected one of"):
         Converter.from_keras_model(model, quantize="int4")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bits", ["int8", "int4"])
+def test_a_model_that_keras_has_quantized(bits: str) -> None:
+    model = keras.Sequential(
+        [keras.Input((5,), dtype="int32"), L.Embedding(10, 8), L.Dense(8, activation="relu"), L.Flatten(), L.Dense(3)]
+    )
+    randomise(model).quantize(bits)
+    values = [np.int32([[0, 9, 3, 1, 2], [4, 5, 6, 7, 8]])]
+    expected = np.asarray(model(values[0]))
+    content = Converter.from_keras_model(model).convert()
+    for runtime in (litert(content), Interpreter(model_content=content)):
+        np.testing.assert_allclose(invoke(runtime, values)[0], expected, rtol=0, atol=1e-5 * np.abs(expected).max())

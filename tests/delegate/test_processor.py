@@ -14,14 +14,14 @@ import pytest
 
 from litecl.cases import Case
 from litecl.delegate import CLDelegate, disk
-from litecl.delegate.opencl import capabilities, device, identity, processor, programs
+from litecl.delegate.opencl import capabilities, device, identity, processor
 from litecl.delegate.opencl.capabilities import Capabilities
 from litecl.delegate.opencl.device import Device, _part_of
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError
 from litecl.perf.measure import devices as listing
 from support import devices
-from support.all_cases import DEVICE_CASES, content, expected
+from support.all_cases import DEVICE_CASES, content
 
 _AVX512 = frozenset({"AVX512F", "AVX512CD", "AVX512BW", "AVX512DQ", "AVX512VL"})
 _AVX2 = frozenset({"SSE2", "SSE42", "POPCNT", "AVX", "AVX2", "FMA3", "F16C"})
@@ -127,11 +127,11 @@ def test_models_are_right_as_on_another_processor(cpu: str, tmp_path: Path) -> N
     """An AVX2 machine whose device claims vectors of 16 floats, and one with SSE alone."""
     program = (
         "import sys; sys.path[:0] = ['tests', 'tests/delegate']\n"
-        "from support import compare; import test_processor as t\n"
+        "from support import all_cases, compare; import test_processor as t\n"
         "for name in ('CONV_2D-INT8 x INT8, 1x1', 'ADD_N-five', 'SOFTMAX'):\n"
         "    case = t.case_of(name)\n"
         "    interpreter = t.run(case, device='pthread', cache_dir=sys.argv[1], strict=True)\n"
-        "    for detail, wanted in zip(interpreter.get_output_details(), t.expected(case), strict=True):\n"
+        "    for detail, wanted in zip(interpreter.get_output_details(), all_cases.expected(case), strict=True):\n"
         "        tolerance = compare.DEVICE.get(wanted.dtype.name, 0.0)\n"
         "        compare.assert_close(interpreter.get_tensor(detail['index']), wanted, tolerance)\n"
         "device = t.devices.tested()[0]\n"
@@ -253,31 +253,3 @@ def test_the_key_of_a_kept_file_names_the_compilers_processor(monkeypatch: pytes
         monkeypatch.setattr(identity, "name_processor", lambda device, name=name: name)
         keys.add(disk.key("capabilities", identity.identity(device)))
     assert len(keys) == 2
-
-
-@pytest.mark.parametrize(
-    ("name", "claimed"),
-    [
-        ("FULLY_CONNECTED-INT8 x INT8", False),
-        ("CONV_2D-INT8 x INT8, 1x1", True),
-        ("CONV_2D-INT16 x INT8", False),
-        ("FULLY_CONNECTED-8 bits", False),
-        ("SOFTMAX", True),
-    ],
-)
-def test_without_float64(
-    name: str, claimed: bool, unknown: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What computes in doubles stays on the CPU, with a reason; nothing that goes to the device has any."""
-    real = capabilities.capabilities(unknown)
-    lesser = Capabilities(real.macros - {"cl_khr_fp64"}, real.assembly)
-    monkeypatch.setattr(capabilities, "_known", {disk.key("capabilities", identity.identity(unknown)): lesser})
-    source = programs._source
-    monkeypatch.setattr(programs, "_source", lambda file: "#define double no_float64\n" + source(file))
-    case = case_of(name)
-    interpreter = run(case, device=unknown, cache_dir=tmp_path, strict=True)
-    (row,) = interpreter.delegation_report().nodes
-    assert row.claimed == claimed, row.reason
-    assert claimed or "float64" in row.reason
-    for detail, wanted in zip(interpreter.get_output_details(), expected(case), strict=True):
-        np.testing.assert_allclose(interpreter.get_tensor(detail["index"]), wanted, rtol=1e-4, atol=1e-6)

@@ -54,6 +54,15 @@ FUSED = (
     _model("bidirectional", lambda: L.Bidirectional(L.LSTM(5)), operators=11),
     _model("bidirectional sequence", lambda: L.Bidirectional(L.LSTM(5, return_sequences=True)), operators=9),
     _model(
+        "bidirectional of unequal sizes",
+        lambda: L.Bidirectional(
+            L.LSTM(5, return_sequences=True),
+            backward_layer=L.LSTM(3, return_sequences=True, go_backwards=True),
+        ),
+        operators=16,
+        batch_size=1,
+    ),
+    _model(
         "bidirectional of one batch",
         lambda: L.Bidirectional(L.LSTM(5, return_sequences=True, activation="relu"), merge_mode="sum"),
         operators=6,

@@ -88,6 +88,15 @@ def _array_written_at_once(x: Any) -> Any:
     return made.write(0, x * 2).write(1, x + 1).write(2, x).stack()
 
 
+def _list_resized(x: Any) -> Any:
+    handle = tf.raw_ops.TensorListFromTensor(tensor=x, element_shape=[4])
+    results = []
+    for size in (2, 5, tf.cast(tf.abs(x[0, 0]), tf.int32) + 2):
+        resized = tf.raw_ops.TensorListResize(input_handle=handle, size=size)
+        results.append(tf.raw_ops.TensorListStack(input_handle=resized, element_shape=[4], element_dtype=tf.float32))
+    return results
+
+
 def _array_joined(x: Any) -> Any:
     made = tf.TensorArray(tf.float32, 3, element_shape=(2, 4))
     _, made = tf.while_loop(lambda i, made: i < 3, lambda i, made: (i + 1, made.write(i, x[i : i + 2])), [0, made])
@@ -158,6 +167,7 @@ CONTROL_FLOW = (
     TfFunction("array that grows", _array_that_grows, _ANY_STEPS),
     TfFunction("array that grows anywhere", _array_that_grows_anywhere, _ANY_STEPS),
     TfFunction("array written at once", _array_written_at_once, _MATRIX),
+    TfFunction("list resized", _list_resized, _MATRIX),
     TfFunction("array joined", _array_joined, _STEPS),
     TfFunction("loop that grows", _grows, _OPEN),
     TfFunction("for over a tensor", _for_over_tensor, _STEPS, autograph=True),

@@ -59,7 +59,29 @@ def _batch_norm(x: Any) -> Any:
     return tf.compat.v1.nn.fused_batch_norm(x, scale, offset, mean, variance, is_training=False)[0]
 
 
+def _batch_norm_of(x: Any, y: Any) -> Any:
+    return tf.compat.v1.nn.fused_batch_norm(x, y, y, y, tf.abs(y), epsilon=0.01, is_training=False)
+
+
+def _batch_norm_in_training(x: Any, y: Any) -> Any:
+    return tf.compat.v1.nn.fused_batch_norm(x, y, y, epsilon=0.01, is_training=True)
+
+
+def _keras_2_layer_norm(x: Any) -> Any:
+    rows = tf.shape(x)[0]
+    image, ones = tf.reshape(x, [1, rows, 6, 1]), tf.ones([rows])
+    result = tf.raw_ops.FusedBatchNormV3(
+        x=image, scale=ones, offset=tf.zeros([rows]), mean=[], variance=[], data_format="NCHW"
+    )
+    return tf.reshape(result.y, tf.shape(x)) * _weights(6)
+
+
+def _full(number: float) -> Array:
+    return np.full((3, 6), number, np.float32)
+
+
 _VECTOR = ((None, 6),)
+_ROW = ((1, 6),)
 _PAIR = ((None, 6), (None, 6))
 _IMAGE = ((None, 6, 6, 3),)
 
@@ -133,6 +155,11 @@ FUNCTIONS = (
     TfFunction("where", lambda x, y: tf.where(x > y, x, y * 2), _PAIR),
     TfFunction("where broadcasts", lambda x: tf.where(x[:, :1] > 0, x, 0.0), _VECTOR),
     TfFunction("indices", lambda x: tf.where(x > 0), _VECTOR),
+    TfFunction("relu that broadcasts", lambda x: tf.maximum(x, _full(0)), _ROW),
+    TfFunction("relu6 that broadcasts", lambda x: tf.minimum(tf.nn.relu(x * 4), _full(6)), _ROW),
+    TfFunction("gelu that broadcasts", lambda x: 0.5 * x * (_full(1) + tf.math.erf(x * np.float32(0.5**0.5))), _ROW),
+    TfFunction("hard swish that broadcasts", lambda x: x * tf.nn.relu6(x + _full(3)) / 6, _ROW),
+    TfFunction("prelu that broadcasts", lambda x: tf.nn.relu(x) + _full(0.3) * tf.nn.relu(-x), _ROW),
     TfFunction("clip", lambda x: tf.clip_by_value(x, -0.5, 1.5), _VECTOR),
     TfFunction("add_n", lambda x, y: tf.add_n([x, y, x * y]), _PAIR),
     TfFunction("divide by a constant", lambda x: x / np.float32([1, 2, 3, 4, 5, 6]), _VECTOR),
@@ -181,8 +208,17 @@ FUNCTIONS = (
     TfFunction("resizes", lambda x: (tf.image.resize(x, [9, 4]), tf.image.resize(x, [9, 4], "nearest")), _IMAGE),
     TfFunction("old resize", lambda x: tf.compat.v1.image.resize_bilinear(x, [11, 3], align_corners=True), _IMAGE),
     TfFunction("pools", lambda x: (tf.nn.max_pool2d(x, 3, 2, "SAME"), tf.nn.avg_pool2d(x, 2, 1, "VALID")), _IMAGE),
+    TfFunction(
+        "max pool with explicit padding",
+        lambda x: tf.nn.max_pool2d(x - 5, 3, 2, [[0, 0], [1, 1], [1, 2], [0, 0]]),
+        _IMAGE,
+    ),
+    TfFunction("max pool over channels", lambda x: tf.nn.max_pool2d(x, [1, 1, 1, 3], [1, 1, 1, 3], "VALID"), _IMAGE),
     TfFunction("local response", lambda x: tf.nn.local_response_normalization(x, 1, 1.5, 0.3, 0.6), _IMAGE),
     TfFunction("batch norm", _batch_norm, _IMAGE),
+    TfFunction("batch norm of computed statistics", _batch_norm_of, (*_IMAGE, (3,))),
+    TfFunction("batch norm in training", _batch_norm_in_training, ((2, 3, 4, 3), (3,))),
+    TfFunction("layer norm as Keras 2 writes it", _keras_2_layer_norm, _VECTOR),
     TfFunction("conv", lambda x: tf.nn.conv2d(x, _weights(3, 3, 3, 4), 2, [[0, 0], [1, 0], [2, 1], [0, 0]]), _IMAGE),
     TfFunction("conv with computed filters", lambda x, y: tf.nn.conv2d(x, y * 2, 1, "SAME"), (*_IMAGE, (3, 3, 3, 4))),
     TfFunction("matmul", lambda x: tf.matmul(_weights(3, 6), x, transpose_b=True), ((4, 6),)),
@@ -202,6 +238,9 @@ FUNCTIONS = (
             ("...ij,...jk->...ik", ((2, 4, 3, 5), (2, 4, 5, 2))),
             ("i,j->ij", ((3,), (4,))),
             ("ab,ab->a", ((None, 5), (None, 5))),
+            ("abi,i->ab", ((2, 4, 5), (5,))),
+            ("...ij,...jk->...ik", ((2, 1, 3, 5), (4, 5, 2))),
+            ("...i,...i->...", ((2, 4, 5), (1, 5))),
         )
     ),
     TfFunction("einsum with weights", lambda x: tf.einsum("abc,cde->abde", x, _weights(4, 2, 3)), ((None, None, 4),)),

@@ -9,7 +9,8 @@ import pytest
 from litecl.cases import Case
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
-from litecl.interpreter.ops import OPS
+from litecl.interpreter.graph import Array
+from litecl.interpreter.ops import OPS, unary
 from support import compare, devices
 from support.all_cases import CASES, DEVICE_CASES, content, expected
 
@@ -54,12 +55,31 @@ def test_device(device: Any, case: Case) -> None:
         assert row.claimed == (case.device is None), row.reason or "claimed"
 
 
-def _check(case: Case, interpreter: Interpreter, tolerances: dict[str, float]) -> None:
+KEEPING_ZEROS = (unary.RELU, unary.RELU6, unary.RELU_0_TO_1, unary.RELU_N1_TO_1, unary.SIGN)
+ZEROS = [case for case in CASES if case.op in KEEPING_ZEROS and case.name in ("edges", "infinities and NaN")]
+
+
+@pytest.mark.parametrize("case", ZEROS, ids=repr)
+@pytest.mark.parametrize(
+    "device", [None, *devices.tested()], ids=lambda device: "cpu" if device is None else device.name
+)
+def test_signs_of_zeros(device: Any, case: Case) -> None:
+    """-0 and 0 are told apart by what follows, such as ATAN2 or a division."""
+    delegates = [] if device is None else [CLDelegate(device=device)]
+    (got,) = _outputs(case, Interpreter(model_content=content(case), delegates=delegates))
+    (wanted,) = expected(case)
+    np.testing.assert_array_equal(np.signbit(got[wanted == 0]), np.signbit(wanted[wanted == 0]))
+
+
+def _outputs(case: Case, interpreter: Interpreter) -> list[Array]:
     interpreter.allocate_tensors()
     for detail, feed in zip(interpreter.get_input_details(), case.feeds, strict=True):
         interpreter.set_tensor(detail["index"], feed)
     interpreter.invoke()
-    got = [np.asarray(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
-    for a, b in zip(got, expected(case), strict=True):
+    return [np.asarray(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
+
+
+def _check(case: Case, interpreter: Interpreter, tolerances: dict[str, float]) -> None:
+    for a, b in zip(_outputs(case, interpreter), expected(case), strict=True):
         tolerance = tolerances.get(b.dtype.name, 0.0) if case.tolerance is None else case.tolerance
         compare.assert_close(a, b, tolerance)

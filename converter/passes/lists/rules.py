@@ -103,6 +103,24 @@ def _pop_back(a: ListNode) -> list[Value]:
     return [a.part(a.dense, None, last), a.pick(a.dense, last)]
 
 
+def _resize(a: ListNode) -> list[Value]:
+    """Return as many elements as asked for: the first ones of the list, or all and zeros after them."""
+    made, size = a.dense, a.int32(a.node.input(1))
+    shape = made.shape or ()
+    length = a.size(made, 0)
+    if size.data is not None and length.data is not None:
+        missing = int(size.data - length.data)
+        if missing <= 0:
+            return [a.part(made, None, size)] if missing else [made]
+    missing_rows = a.emit("Maximum", [a.emit("Sub", [size, length], _INT32, ()), a.const(0)], _INT32, ())
+    first = np.zeros((len(shape), 2), np.int32)
+    first[0, 1] = 1
+    pads = a.emit("Mul", [missing_rows, constant(first)], _INT32, first.shape)
+    known = None if size.data is None else int(size.data)
+    kept = a.part(made, None, size)
+    return [a.emit("Pad", [kept, pads], made.type, (known, *shape[1:]))]
+
+
 def _concat(a: ListNode) -> list[Value]:
     """Return all elements one after the other, and their lengths, which are equal."""
     made = a.dense
@@ -166,6 +184,7 @@ LIST_RULES: Mapping[str, Callable[[ListNode], list[Value]]] = {
     "TensorListSetItem": _set_item,
     "TensorListPushBack": _push_back,
     "TensorListPopBack": _pop_back,
+    "TensorListResize": _resize,
     "TensorListStack": lambda a: [a.dense],
     "TensorListLength": lambda a: [a.size(a.dense, 0)],
     "TensorListGather": lambda a: [a.pick(a.dense, a.int32(a.node.input(1)))],

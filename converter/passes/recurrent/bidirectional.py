@@ -41,7 +41,8 @@ def _origin(x: Value) -> Value:
 
 
 def _join(function: Function, forward: Node, backward: Node) -> None:
-    if _depends(forward, backward) or _depends(backward, forward):
+    # The operator has one number of units for both.
+    if forward.input(1).shape != backward.input(1).shape or _depends(forward, backward) or _depends(backward, forward):
         return
     outputs = [Value(v.type, v.shape, v.name) for v in (*forward.outputs, *backward.outputs)]
     attrs = {"activation": forward.attrs["activation"]}

@@ -104,7 +104,7 @@ def _fuse(function: Function, node: Node) -> None:
     for op, attrs, patterns in _PATTERNS:
         for pattern in patterns:
             bound = match(pattern, node.output)
-            if bound is not None and _same_size(bound["x"], node.output):
+            if bound is not None and _same_shape(bound["x"], node.output):
                 function.add(_fused(op, attrs, bound, node))
                 function.replace_node(node, [function.nodes[-1].output])
                 return
@@ -116,5 +116,6 @@ def _fused(op: Operator, attrs: Mapping[str, Anything], bound: Bindings, node: N
     return Node(op, inputs, [Value(old.type, old.shape, old.name)], attrs, node.name)
 
 
-def _same_size(x: Value, result: Value) -> bool:
-    return x.rank == result.rank
+def _same_shape(x: Value, result: Value) -> bool:
+    """Return whether no constant of a pattern broadcasts x to a larger shape."""
+    return x.shape is not None and x.shape == result.shape

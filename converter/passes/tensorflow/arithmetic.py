@@ -27,7 +27,7 @@ def simplify_arithmetic(function: Function) -> None:
             continue
         if node.op in _NEUTRAL and len(node.inputs) == 2:
             kept = _kept(node)
-            if kept is not None and kept.shape == node.output.shape:
+            if kept is not None and kept.shape is not None and kept.shape == node.output.shape:
                 function.replace_node(node, [kept])
                 continue
         if node.op == "AddV2":

@@ -17,8 +17,8 @@ Evaluate = Callable[[Sequence[Node], Sequence[Value]], list[Array]]
 # Results far larger than what they are made of (a Fill, a Tile) are left to be computed when the model runs.
 _LARGE_BYTES = 1 << 16
 _GROWTH = 8
-# What lives in tensors of these types cannot be a constant.
-_HANDLES = (TensorType.RESOURCE, TensorType.VARIANT)
+# What lives in tensors of these types cannot be a constant; numpy has no bfloat16.
+_NOT_CONSTANT = (TensorType.RESOURCE, TensorType.VARIANT, TensorType.BFLOAT16)
 
 
 def fold_constants(function: Function, evaluate: Evaluate) -> None:
@@ -49,7 +49,7 @@ def _is_foldable(node: Node, folded: set[Value]) -> bool:
         return False
     if node.bodies or any(isinstance(value, Callee) for value in node.attrs.values()):
         return False
-    if any(value.type in _HANDLES for value in (*node.inputs, *node.outputs) if value is not None):
+    if any(value.type in _NOT_CONSTANT for value in (*node.inputs, *node.outputs) if value is not None):
         return False
     known = all(value is not None and (value.data is not None or value in folded) for value in node.inputs)
     return known and not _is_too_large(node)

@@ -12,7 +12,6 @@ _PASS_THROUGH = frozenset(
         "OptimizationBarrier",
         "PlaceholderWithDefault",
         "PreventGradient",
-        "ReadVariableXlaSplitND",
         "Snapshot",
         "StopGradient",
     }

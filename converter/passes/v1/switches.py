@@ -19,6 +19,7 @@ _Alive = dict[Value, frozenset[_Literal]]
 def raise_branches(function: Function) -> None:
     """Replace every pair of Switch and Merge by an If, in the function and in all that its nodes own."""
     function.tidy()
+    _pair_merges(function)
     while True:
         alive = _alive(function)
         seed = next((n for n in reversed(function.nodes) if n.op == "Merge" or (n.writes and _of(n, alive))), None)
@@ -35,6 +36,31 @@ def raise_branches(function: Function) -> None:
     left = next((node for node in function.nodes if node.op in ("Switch", "Merge")), None)
     if left is not None:
         raise ConversionError(f"{left}: a branch of TensorFlow 1 whose result is never merged cannot be converted")
+
+
+def _pair_merges(function: Function) -> None:
+    """Make Merges of two out of each that takes one of more values."""
+    for merge in [node for node in function.nodes if node.op == "Merge" and len(node.inputs) > 2]:
+        if merge.outputs[1].users:
+            raise ConversionError(f"{merge}: which of its operands it took is asked for, which an If does not tell")
+        alive = _alive(function)
+        operands = [value for value in merge.inputs if value is not None]
+        function.replace(merge.output, _merged(function, merge, operands, alive, frozenset()))
+        merge.rewire(())
+        function.tidy()
+
+
+def _merged(function: Function, merge: Node, operands: list[Value], alive: _Alive, decided: frozenset[Value]) -> Value:
+    """Return the one of some values that is alive, by a condition that tells two parts of them apart."""
+    if len(operands) == 1:
+        return operands[0]
+    for condition in {c: None for value in operands for c, _ in alive[value] if c not in decided}:
+        sides = [[v for v in operands if (condition, truth) in alive[v]] for truth in (0, 1)]
+        if all(sides) and sum(map(len, sides)) == len(operands):
+            parts = [_merged(function, merge, side, alive, decided | {condition}) for side in sides]
+            outputs = [Value(v.type, v.shape, v.name) for v in merge.outputs]
+            return function.add(Node("Merge", parts, outputs, merge.options, merge.name), before=merge).output
+    raise ConversionError(f"{merge}: no Switch decides which of its operands is taken")
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
 
 @dataclass(frozen=True)
 class HybridConvolution(Record):
-    """What hybrid_conv_2d.cl is told of a product. image_pixels: pixels of a row that was quantized as a whole."""
+    """Arguments of hybrid_conv_2d.cl. image_pixels: pixels in a row that was quantized as a whole."""
 
     gather: Gather
     image_pixels: int
@@ -57,7 +57,7 @@ def _lower_conv(call: Call) -> list[Step]:
     x, filter_, _ = call.weighted
     g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], call.outputs[0].shape, call.pads)
     scales = scales_of(filter_.spec)
-    # Images have a zero point of their own only where the filters' scales differ.
+    # Images have their own zero point only if the filters' scales differ.
     return _product(call, g, x.shape[0], asymmetric=bool((scales != scales[0]).any()))
 
 
@@ -68,7 +68,7 @@ def _lower_dense(call: Call) -> list[Step]:
 
 
 def _product(call: Call, g: Geometry, rows: int, *, asymmetric: bool) -> list[Step]:
-    """The launches for an input that is quantized as ``rows`` rows."""
+    """Return the launches for an input that is quantized as ``rows`` rows."""
     x, out = call.input(0), call.outputs[0]
     quantized, launches = hybrid.quantized_rows(x, rows, call.target, asymmetric=asymmetric)
     work = patches("hybrid_conv_2d", g, call.target)
@@ -113,7 +113,6 @@ CL_OPS = (
         fuses_activation=True,
         fuses_residual=True,
         fuses_pads=True,
-        float64=claims.always,
     ),
     ClOp(
         FULLY_CONNECTED,
@@ -121,6 +120,5 @@ CL_OPS = (
         lower=_lower_dense,
         fuses_activation=True,
         fuses_residual=True,
-        float64=claims.always,
     ),
 )

@@ -1,6 +1,6 @@
-"""Other products of floats with integer weights: the operator of floats, on what quantized rows represent.
+"""Other products of floats with integer weights: the float operator, on rows quantized and dequantized.
 
-The products of such floats differ from scaled products of integers only in the last bits.
+Such products differ from scaled products of integers only in the last bits.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ _FLOATS = {cl_op.op: cl_op for table in (batch_matmul, depthwise_conv_2d, transp
 
 
 def _cl_op(of_reals: ClOp, x_position: int, rows: Callable[[Any, TensorSpec], tuple[int, bool]]) -> ClOp:
-    """``rows``: into how many rows the input is cut, and whether each has a zero point of its own."""
+    """Quantize inputs and run the float operator. rows: the number of rows, and whether each has its own zero point."""
 
     def claim(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
         if refusal := hybrid.claim(inputs):
@@ -37,8 +37,8 @@ def _cl_op(of_reals: ClOp, x_position: int, rows: Callable[[Any, TensorSpec], tu
         inputs[1], inputs[x_position] = hybrid.dequantized(call.input(1)), rounded
         return [*launches, *of_reals.lower(replace(call, inputs=inputs))]
 
-    # Rows are quantized where they are dense.
-    return replace(of_reals, claim=claim, lower=lower, float64=claims.always, reads_rows=False)
+    # Only dense rows can be quantized.
+    return replace(of_reals, claim=claim, lower=lower, reads_rows=False)
 
 
 def _images(options: Any, x: TensorSpec) -> tuple[int, bool]:

@@ -19,7 +19,7 @@ from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.schema import TensorType
 
 _BYTES = (TensorType.INT8,)
-_MOST_DEPTH = 1 << 15  # products of two differences of bytes whose sum an int holds
+_MOST_DEPTH = 1 << 15  # products of two differences of bytes whose sum fits an int
 
 
 def _claim(options: BatchMatMulOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -39,7 +39,7 @@ def _lower(call: Call) -> list[Step]:
     rows, columns = out.shape[-2:]
     depth = x.shape[-2 if options.adj_x else -1]
     products, alone = math.prod(y.shape[:-2]), math.prod(x.shape[:-2]) == 1
-    if products == 1:  # one y for all: the rows of all products are rows of one
+    if products == 1:  # all products share y: their rows are rows of one product
         rows = out.spec.size // columns
     groups = Groups(products, 0 if alone else rows * depth, rows * columns)
     left, steps = _rows_first(call)
@@ -58,7 +58,7 @@ def _lower(call: Call) -> list[Step]:
 
 
 def _rows_first(call: Call) -> tuple[Memory, list[Launch]]:
-    """``x`` with its depth innermost."""
+    """Return ``x`` with its depth innermost."""
     x: Operand = call.input(0)
     if not call.options.adj_x:
         return x, []
@@ -68,7 +68,7 @@ def _rows_first(call: Call) -> tuple[Memory, list[Launch]]:
 
 
 def _packed(call: Call, work: Patches, x_zero: int) -> tuple[Scratch, Scratch, Launch]:
-    """``y`` as weights, their stage, and the launch that makes both."""
+    """Return ``y`` as weights, their stage, and the launch that computes both."""
     x, y, out, g = call.input(0).spec, call.input(1), call.outputs[0].spec, work.geometry
     width, depth, columns = call.target.vector_width, g.channels, g.columns
     panel = work.tile.panel // width

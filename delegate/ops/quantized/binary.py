@@ -20,11 +20,11 @@ from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary
 from litecl.interpreter.schema import TensorType
 
-_LEFT_SHIFT = {1: 20, 2: 15}  # of what is added, so that rounding it costs nothing, by bytes of an element (add.cc)
+_LEFT_SHIFT = {1: 20, 2: 15}  # of operands, to keep rounding errors small, by bytes of an element (add.cc)
 
-# Of LINEAR sums: bits of a factor and of its lower part, and the largest shift for which what is added fits.
+# Of LINEAR sums: bits of a factor and of its lower part, and the largest shift for which the constant term fits.
 _FACTOR_BITS, _LOW_BITS, _MOST_SHIFT = 28, 14, 36
-_ANY = 1 << 44  # more than is ever added
+_ANY = 1 << 44  # more than any constant term
 
 
 def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -39,14 +39,14 @@ def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusa
 
 
 def _shifted(specs: Sequence[TensorSpec]) -> Refusal | None:
-    """16-bit operands are shifted where all scales are powers of two."""
+    """Refuse 16-bit operands whose scales are all powers of two, which TFLite shifts instead."""
     powers = specs[0].type == TensorType.INT16 and powers_of_two(*specs) is not None
     return Refusal("16-bit scales that are powers of two") if powers else None
 
 
 @dataclass(frozen=True)
 class ScaledPair(Record):
-    """How two operands are combined: less their zero points, shifted left, and scaled, as is then the result."""
+    """Factors of two operands and their result: zero points are subtracted, then values shifted left and scaled."""
 
     a_zero: int
     b_zero: int
@@ -59,8 +59,8 @@ class ScaledPair(Record):
 
 @dataclass(frozen=True)
 class LinearSum(Record):
-    """The sum of two bytes as one linear form. high, low: the upper and the lower 14 bits of both factors, those of b
-    in the upper word. base, rest: what is added, base 2^14 + rest."""
+    """The sum of two bytes as a linear form. high, low: the upper and the lower 14 bits of both factors, those of b
+    in the upper word. base, rest: the constant term, base 2^14 + rest."""
 
     high: int
     low: int
@@ -82,7 +82,7 @@ def _product_scales(a: float, b: float, c: float, bits: int) -> tuple[int, Scale
 
 
 def _scales(op: Op, call: Call, *, sums: bool) -> ScaledPair:
-    """The scales of operands of any type."""
+    """Return the scales of operands of any type."""
     a, b, c = call.input(0).spec, call.input(1).spec, call.outputs[0].spec
     x, y, z = (float(fixed_point.scale_of(spec)) for spec in (a, b, c))
     factors = (_sum_scales if sums else _product_scales)(x, y, z, _LEFT_SHIFT[c.dtype.itemsize])
@@ -90,7 +90,7 @@ def _scales(op: Op, call: Call, *, sums: bool) -> ScaledPair:
 
 
 def _linear(op: Op, call: Call, sign: int) -> LinearSum | None:
-    """The linear form of a sum of bytes, None where no constant makes them equal TFLite's for all pairs."""
+    """Return the linear form of a sum of bytes; None if no constant term makes it equal TFLite's sum for all pairs."""
     a, b, c = call.input(0).spec, call.input(1).spec, call.outputs[0].spec
     if c.type not in BYTES or not a.type == b.type == c.type:
         return None
@@ -103,7 +103,7 @@ def _linear(op: Op, call: Call, sign: int) -> LinearSum | None:
     left, right = np.meshgrid(elements(a), elements(b), indexing="ij")
     wanted = results(op, call.options, [a, b], c, [left, right]).astype(np.int64)
     sums = left.astype(np.int64) * factors[0] + right.astype(np.int64) * factors[1]
-    # What is added must lift each sum to the step that is wanted, and not to the next, unless it is clamped to it.
+    # The constant term must lift each sum to the expected step, and not to the next one unless that is clamped away.
     least = int(np.where(wanted > bounds.low, (wanted << shift) - sums, -_ANY).max())
     most = int(np.where(wanted < bounds.high, (wanted + 1 << shift) - sums - 1, _ANY).min())
     if least > most or max(-least, most) >= _ANY:
@@ -114,12 +114,12 @@ def _linear(op: Op, call: Call, sign: int) -> LinearSum | None:
 
 
 def _pair(low: int, high: int) -> int:
-    """Two words as a signed int."""
+    """Join two 16-bit words into a signed int."""
     return int(np.array([low, high], np.int16).view(np.int32)[0])
 
 
 def _cl_op(op: Op, function: str, sign: int | None) -> ClOp:
-    """``sign``: of the second operand of a sum."""
+    """Add or subtract. sign: of the second operand."""
 
     def lower(call: Call) -> list[Step]:
         a, b, c = call.input(0), call.input(1), call.outputs[0]
@@ -130,9 +130,9 @@ def _cl_op(op: Op, function: str, sign: int | None) -> ClOp:
         if linear is not None:
             defines = {"LINEAR": 1, "T": defines["T"]}
         scales = linear or _scales(op, call, sums=sign is not None)
-        a, b, path = together(a, b, c)
+        a, b, nest = together(a, b, c)
         share = schedule.elements("quantized_binary", c.spec.size, call.target)
-        args: tuple[Arg, ...] = (a, b, c, path.table, scales, *share.args, *path.arguments)
+        args: tuple[Arg, ...] = (a, b, c, nest.table, scales, *share.args, *nest.arguments)
         return [share.launch("quantized_binary", args, defines, c.spec.size)]
 
     return ClOp(op, claim=_claim, lower=lower)

@@ -31,9 +31,9 @@ _WEIGHTS = (*claims.BYTES, TensorType.INT4, TensorType.INT2)
 
 @dataclass(frozen=True)
 class QuantizedConvolution(Record):
-    """What quantized_conv_2d.cl is told of a convolution or a product.
+    """Arguments of quantized_conv_2d.cl.
 
-    x_zero: what stands for zero in unsigned activations. row_factor: how often the sum of a patch counts.
+    x_zero: represents zero in unsigned activations. row_factor: multiplies the sum of a patch.
     """
 
     gather: Gather
@@ -45,7 +45,7 @@ class QuantizedConvolution(Record):
 def claim_product(
     inputs: claims.Specs, outputs: Sequence[TensorSpec], options: Any, *, axis: int = 0, real: bool = False
 ) -> Refusal | None:
-    """A product of activations of 8 or 16 bits and constant weights of 8 bits or fewer.
+    """Return a product of activations of 8 or 16 bits and constant weights of 8 bits or fewer.
 
     axis: the weights' dimension of output channels. real: whether factors are applied in float64.
     """
@@ -66,7 +66,7 @@ def claim_product(
 
 
 def _claim_words(inputs: claims.Specs, out: TensorSpec, options: Any, axis: int, real: bool) -> Refusal | None:
-    """16-bit activations, and signed weights, whose zero points are 0."""
+    """Refuse 16-bit activations and weights whose zero points are not 0."""
     x, filter_ = claims.given(inputs, 0), claims.given(inputs, 1)
     assert filter_.data is not None
     if filter_.type == TensorType.UINT8 or any(zero_point(spec) for spec in (x, filter_, out)):
@@ -82,11 +82,6 @@ def is_wide(inputs: claims.Specs, options: Any) -> bool:
     bias = inputs[2] if len(inputs) > 2 else None
     declared = getattr(options, "quantized_bias_type", TensorType.FLOAT32)
     return weighted.is_wide(claims.given(inputs, 0), bias, declared)
-
-
-def sums_in_float64(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> bool:
-    """Return whether sums are scaled in float64: those of 64 bits."""
-    return is_wide(inputs, options)
 
 
 def _claim_conv(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -115,7 +110,7 @@ def _lower_dense(call: Call) -> list[Step]:
 def convolution(
     call: Call, g: Geometry, weights: Weights, *, real: bool = False, into: Scratch | None = None
 ) -> Launch:
-    """The launch of quantized_conv_2d.cl on the first input of a call, ``into`` memory that is not its output.
+    """Return the launch of quantized_conv_2d.cl on the first input of a call, ``into`` memory that is not its output.
 
     real: whether factors are applied in float64.
     """
@@ -149,6 +144,6 @@ def convolution(
 
 
 CL_OPS = (
-    ClOp(CONV_2D, claim=_claim_conv, lower=_lower_conv, float64=sums_in_float64),
-    ClOp(FULLY_CONNECTED, claim=_claim_dense, lower=_lower_dense, float64=claims.always),
+    ClOp(CONV_2D, claim=_claim_conv, lower=_lower_conv),
+    ClOp(FULLY_CONNECTED, claim=_claim_dense, lower=_lower_dense),
 )

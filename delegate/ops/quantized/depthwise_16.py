@@ -13,12 +13,12 @@ from litecl.delegate.quantized.integers import Bounds, Weights, bounds_of
 from litecl.interpreter.graph import Array
 
 MOST_TAPS = 508
-"""Elements of a filter whose products with 16-bit activations add up to 32 bits."""
+"""Most elements of a filter whose products with 16-bit activations add up within 32 bits."""
 
 
 @dataclass(frozen=True)
 class WordDepthwise(Record):
-    """What quantized_depthwise_16.cl is told of a convolution. lanes: channels with those that are padded."""
+    """Arguments of quantized_depthwise_16.cl. lanes: channels, including padded ones."""
 
     window: Geometry
     lanes: int
@@ -26,7 +26,7 @@ class WordDepthwise(Record):
 
 
 def launch(call: Call, weights: Weights) -> Launch:
-    """The launch of quantized_depthwise_16.cl, for weights in one group."""
+    """Return the launch of quantized_depthwise_16.cl, for weights in one group."""
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
     g = geometry(call.options, x.shape, filter_.shape[1:3], 1, out.shape, call.pads)
     width = call.target.vector_width
@@ -44,7 +44,7 @@ def launch(call: Call, weights: Weights) -> Launch:
 
 
 def _by_multiplier(weights: Weights, channels: int) -> Weights:
-    """The columns as a group for every filter of a channel: [multiplier, channels, taps]."""
+    """Return the columns grouped by the filters of a channel: [multiplier, channels, taps]."""
     arrays = (weights.values, weights.bias, weights.factors)
     values, bias, factors = (np.swapaxes(a.reshape(channels, -1, *a.shape[2:]), 0, 1) for a in arrays)
     return replace(weights, values=values, bias=bias, factors=factors)

@@ -11,7 +11,7 @@ from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import Grid, rows_of, spread
 from litecl.delegate.matmul.geometry import Geometry, geometry
 from litecl.delegate.ops.quantized import depthwise_16
-from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution, sums_in_float64
+from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution
 from litecl.delegate.quantized.integers import Bounds, StageRow, Weights, bounds_of, unsigned_zero, weights_of
 from litecl.interpreter.arithmetic import fixed_point
 from litecl.interpreter.graph import Array, TensorSpec
@@ -20,15 +20,15 @@ from litecl.interpreter.schema import TensorType
 
 _KERNEL = "quantized_depthwise_conv_2d"
 _WIDEST_UNROLLED = 5
-_LEAST_FLAT = 4  # fewer do not make up for columns that are loaded anew for every tap
+_LEAST_FLAT = 4  # with fewer, reloading the columns for every tap costs more than it gains
 _GROUP = 4  # rows of the kernel that are multiplied at once
 
 
 @dataclass(frozen=True)
 class QuantizedDepthwise(Record):
-    """What quantized_depthwise_conv_2d.cl is told of a convolution.
+    """Arguments of quantized_depthwise_conv_2d.cl.
 
-    lanes: channels, in fours, with those that are padded. parts: of weights of more than 8 bits. size: elements of x.
+    lanes: channels, in fours, including padded ones. parts: of weights of more than 8 bits. size: elements of x.
     """
 
     window: Geometry
@@ -45,7 +45,7 @@ def _claim(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) ->
         return refusal
     filter_ = claims.given(inputs, 1).static_shape
     if outputs[0].type == TensorType.INT16 and filter_[1] * filter_[2] > depthwise_16.MOST_TAPS:
-        return Refusal("filters so large that sums of 16-bit activations outgrow 32 bits")
+        return Refusal("filters so large that sums of 16-bit activations overflow 32 bits")
     return None
 
 
@@ -93,7 +93,7 @@ def _launch(call: Call, weights: Weights) -> Launch:
 
 
 def _flat(g: Geometry, target: Target) -> int:
-    """Neighbouring pixels that one vector takes: more than one where they have few channels and lie side by side."""
+    """Return how many adjacent pixels fill a vector: more than one if they have few channels and are contiguous."""
     width = 4 * target.vector_width
     dense = (g.stride_x, g.dilation_x) == (1, 1) and g.kernel_width <= _WIDEST_UNROLLED
     fits = g.channels % 4 == 0 and width % g.channels == 0 and width <= g.out_width * g.channels
@@ -102,12 +102,14 @@ def _flat(g: Geometry, target: Target) -> int:
 
 
 def _width(channels: int, target: Target) -> int:
-    """Lanes of a vector, of which four hold four channels each."""
+    """Return the lanes of a vector, in groups of four with four channels each."""
     return next(width for width in (16, 8, 4) if width <= target.vector_width and (4 * width <= channels or width == 4))
 
 
 def _parts(weights: Weights) -> Array:
-    """Weights less their zero point, which may be -255 to 255, as signed bytes to be added: [parts, columns, depth]."""
+    """Split weights less their zero point (-255 to 255) into signed bytes that add up to them: [parts, columns,
+    depth].
+    """
     rest = weights.values[0].astype(np.int16) + weights.factor
     parts: list[Array] = []
     while not parts or rest.any():
@@ -128,7 +130,7 @@ def _packed(parts: Array, shape: QuantizedDepthwise) -> Array:
 
 
 def _by_lane(fields: Array, lanes: int) -> Array:
-    """Fields [1, 1, StageRow, channels] as [StageRow, 4, lanes]: those of channel 4 j + q at [q, j]."""
+    """Rearrange fields [1, 1, StageRow, channels] as [StageRow, 4, lanes]: those of channel 4 j + q go to [q, j]."""
     return np.ascontiguousarray(fields.reshape(len(StageRow), lanes, 4).transpose(0, 2, 1))
 
 
@@ -144,7 +146,7 @@ def _shape(call: Call, g: Geometry, width: int, parts: int) -> QuantizedDepthwis
 
 
 def _items(g: Geometry, width: int, target: Target) -> tuple[int, int]:
-    """Output rows and channels of a work-item."""
+    """Return the output rows and channels that a work-item computes."""
     if target.kind == "gpu":
         return 1, 4 * width
     rows, blocks = g.images * g.out_height, -(-g.channels // (4 * width))
@@ -167,4 +169,4 @@ def _defines(g: Geometry, width: int, flat: int, call: Call) -> dict[str, str | 
     return defines
 
 
-CL_OPS = (ClOp(DEPTHWISE_CONV_2D, claim=_claim, lower=_lower, float64=sums_in_float64),)
+CL_OPS = (ClOp(DEPTHWISE_CONV_2D, claim=_claim, lower=_lower),)

@@ -14,7 +14,7 @@ from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, MAX_POOL_2D
 
-_LARGEST_WINDOW = {1: 1 << 14, 2: 1 << 9}  # elements, whose sums a float holds, by bytes of an element
+_LARGEST_WINDOW = {1: 1 << 14, 2: 1 << 9}  # elements whose sum is exact in float32, by bytes of an element
 
 
 def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:

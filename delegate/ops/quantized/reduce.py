@@ -14,7 +14,7 @@ from litecl.interpreter.op import Op
 from litecl.interpreter.ops.reduce import MEAN, SUM, mean_factor
 from litecl.interpreter.schema import TensorType
 
-_MOST = {1: 1 << 23, 2: 1 << 16}  # elements whose sum an int holds, by bytes of an element
+_MOST = {1: 1 << 23, 2: 1 << 16}  # elements whose sum fits an int, by the size of an element in bytes
 
 
 def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -27,7 +27,7 @@ def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusa
 
 
 def _sums(call: Call) -> tuple[list[Step], Operand | Scratch, TensorType, int]:
-    """The launches that add up, what they leave where and in which type, and the number of terms."""
+    """Return the launches that add up, the memory and type of the sums, and the number of terms."""
     x, (y,) = call.input(0), call.outputs
     axes = {axis % len(x.shape) for axis in integers(call.input(1).data)} if x.shape else set()
     count = math.prod(x.shape[axis] for axis in axes)
@@ -37,7 +37,7 @@ def _sums(call: Call) -> tuple[list[Step], Operand | Scratch, TensorType, int]:
 
 
 def _by_factor(op: Op, call: Call, *, mean: bool) -> list[Step]:
-    """In fixed point (QuantizedMeanOrSum)."""
+    """Rescale in fixed point (QuantizedMeanOrSum)."""
     x, (y,) = call.input(0), call.outputs
     launches, source, type_, count = _sums(call)
     zero, factor = zero_point(x.spec) * count, mean_factor(x.spec, y.spec, count if mean else 1)
@@ -45,7 +45,7 @@ def _by_factor(op: Op, call: Call, *, mean: bool) -> list[Step]:
 
 
 def _lower_sum(call: Call) -> list[Step]:
-    """UINT8 in fixed point, signed integers in float32, as the interpreter does."""
+    """Rescale UINT8 in fixed point and signed integers in float32, as the interpreter does."""
     if call.outputs[0].spec.type == TensorType.UINT8:
         return _by_factor(SUM, call, mean=False)
     launches, source, type_, count = _sums(call)

@@ -1,4 +1,4 @@
-"""QUANTIZE and DEQUANTIZE where neither side is a byte that a table takes, and the last step of quantized sums."""
+"""QUANTIZE and DEQUANTIZE of types too wide for a lookup table, and the last step of quantized sums."""
 
 from collections.abc import Sequence
 from dataclasses import astuple, replace
@@ -31,7 +31,7 @@ def requantized(
     bounds: Bounds,
     target: Target,
 ) -> Launch:
-    """``(x - x_zero) * factor + bounds.zero``, clamped, of as many elements of ``type_`` as ``y`` has."""
+    """Compute ``(x - x_zero) * factor + bounds.zero``, clamped, for as many elements of ``type_`` as ``y`` has."""
     share = elements("requantize", y.spec.size, target)
     shifts = max(int(factor.shift), 0), max(-int(factor.shift), 0)
     numbers = (int(factor.value), *shifts, x_zero, bounds.zero, bounds.low, bounds.high)
@@ -40,7 +40,7 @@ def requantized(
 
 
 def scaled(sums: Operand | Scratch, type_: TensorType, x: TensorSpec, y: Operand, count: int, target: Target) -> Launch:
-    """Sums of ``count`` elements of ``x``, brought to the scale of ``y`` in float32 (QuantizedMeanOrSumExtraArgs)."""
+    """Rescale sums of ``count`` elements of ``x`` to the scale of ``y`` in float32 (QuantizedMeanOrSumExtraArgs)."""
     share = elements("requantize", y.spec.size, target)
     scale = np.float32(fixed_point.scale_of(x)) / np.float32(fixed_point.scale_of(y.spec))
     offset = np.float32(-fixed_point.zero_point_of(x)) * scale * np.float32(count)

@@ -14,8 +14,8 @@ from litecl.interpreter.kit.types import integer_limits
 from litecl.interpreter.ops.softmax import SOFTMAX, difference_multiplier_16, exponentials, tables_16
 from litecl.interpreter.schema import TensorType
 
-_MOST_WORDS = 1 << 16  # exponentials of 16 bits whose sum an int holds
-_WORK = 8  # of an element, in additions
+_MOST_WORDS = 1 << 16  # 16-bit exponentials whose sum fits an int
+_WORK = 8  # cost of an element, in additions
 
 
 def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:

@@ -22,18 +22,18 @@ from litecl.interpreter.schema import TensorType
 
 
 def _table(op: Op, options: Any, x: TensorSpec, y: TensorSpec) -> Array:
-    """The results for every element, counted as an unsigned one."""
+    """Return the results for every element, indexed by its bits as an unsigned number."""
     return results(op, options, [x], y, [elements(x)])
 
 
 def elements(spec: TensorSpec) -> Array:
-    """All elements of a type, in the order of their bits."""
+    """Return all elements of a type, in the order of their bits."""
     size = spec.dtype.itemsize
     return np.arange(1 << 8 * size, dtype=f"u{size}").view(spec.dtype)
 
 
 def results(op: Op, options: Any, inputs: Sequence[TensorSpec], y: TensorSpec, values: Sequence[Array]) -> Array:
-    """Return what the interpreter makes of elements."""
+    """Return the interpreter's results for elements."""
     run = None if op.bind is None else op.bind(options, inputs, [y])
     (result,) = (op.run if run is None else run)(options, values)
     return np.ascontiguousarray(result).view(stored(y.type))
@@ -52,26 +52,28 @@ def _cl_op(op: Op) -> ClOp:
 
 
 def _roots(op: Op, x: TensorSpec) -> Refusal | None:
-    """Return what is less than zero is an error, of which a table cannot tell."""
+    """Refuse elements that may be negative: an error, which a table cannot report."""
     below = op is unary.RSQRT and zero_point(x) != limits(x.dtype)[0]
     return Refusal("elements that may be negative") if below else None
 
 
 def applied(op: Op, call: Call) -> Launch:
-    """The launch that applies an operator to the elements of its input."""
+    """Return the launch that applies an operator to the elements of its input."""
     x, (y,) = call.input(0), call.outputs
     return looked_up(_table(op, call.options, x.spec, y.spec), x, y, y.spec.type, call.target)
 
 
 def looked_up(table: Array, x: Operand, y: Operand | Scratch, type_: TensorType, target: Target) -> Launch:
-    """The launch that puts ``table[x]``, of a type, into ``y``."""
+    """Return the launch that puts ``table[x]``, of a type, into ``y``."""
     share = chunks("table", x.spec.size, target)
     defines = {"T": f"u{C_TYPES[x.spec.type].removeprefix('u')}", "R": C_TYPES[type_]}
     return share.launch("look_up", (x, Const(table), y, *share.args), defines, x.spec.size)
 
 
 def _of_pairs(op: Op) -> ClOp:
-    """A function of two bytes. Divisors are constants without a zero: of a division by zero a table cannot tell."""
+    """Return a function of two bytes. Divisors must be constants without zeros: a table cannot report a division by
+    zero.
+    """
     divides = op is binary.DIV
 
     def claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -88,9 +90,9 @@ def _of_pairs(op: Op) -> ClOp:
         if divides:
             right = np.where(right == zero_point(b.spec), right ^ 1, right)
         table = Const(results(op, call.options, [a.spec, b.spec], y.spec, [left, right]))
-        a, b, path = together(a, b, y)
+        a, b, nest = together(a, b, y)
         share = schedule.elements("table", y.spec.size, call.target)
-        args: tuple[Arg, ...] = (a, b, table, y, path.table, *share.args, *path.arguments)
+        args: tuple[Arg, ...] = (a, b, table, y, nest.table, *share.args, *nest.arguments)
         return [share.launch("look_up_pairs", args, {"T": "uchar", "R": C_TYPES[y.spec.type]}, y.spec.size)]
 
     return ClOp(op, claim=claim, lower=lower)

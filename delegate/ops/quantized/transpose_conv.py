@@ -1,4 +1,6 @@
-"""TRANSPOSE_CONV of quantized tensors: every phase is a convolution (transpose_conv.py), copied to its places."""
+"""TRANSPOSE_CONV of quantized tensors: every phase is a convolution (transpose_conv.py), whose results are copied to
+their pixels.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +11,7 @@ import numpy as np
 from litecl.delegate.cl_op import Call, ClOp, Operand, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.strided import copy, view
-from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution, sums_in_float64
+from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution
 from litecl.delegate.ops.transpose_conv import Phase, phases_of, window_of
 from litecl.delegate.quantized.integers import weights_of, zero_point
 from litecl.interpreter.graph import Array, TensorSpec
@@ -20,10 +22,6 @@ _ORDER = (2, 1, 3)  # of input, weights and bias among the operands
 
 def _claim(options: TransposeConvOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     return claim_product([inputs[i] for i in _ORDER if i < len(inputs)], outputs, options)
-
-
-def _sums_in_float64(options: TransposeConvOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> bool:
-    return sums_in_float64(options, [inputs[i] for i in _ORDER if i < len(inputs)], outputs)
 
 
 def _lower(call: Call) -> list[Step]:
@@ -48,9 +46,9 @@ def _lower(call: Call) -> list[Step]:
 
 
 def _taps(filter_: Operand, v: Phase, h: Phase) -> Array:
-    """The taps that a phase meets; one that represents zeros where it meets none."""
+    """Return the taps that a phase uses; a single tap of zeros if it uses none."""
     taps = filter_.value[:, v.taps][:, :, h.taps]
     return taps if taps.size else np.full_like(filter_.value[:, :1, :1], zero_point(filter_.spec))
 
 
-CL_OPS = (ClOp(TRANSPOSE_CONV, claim=_claim, lower=_lower, float64=_sums_in_float64),)
+CL_OPS = (ClOp(TRANSPOSE_CONV, claim=_claim, lower=_lower),)

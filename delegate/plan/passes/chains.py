@@ -1,4 +1,4 @@
-"""Element-wise operators one after another: one launch, of a kernel that walks through a table of steps."""
+"""Element-wise operators one after another: one launch of a kernel that applies a table of steps."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ Steps = tuple[ElementwiseStep, ...]
 
 
 def chains(graph: RegionGraph) -> RegionGraph:
-    """Fuse runs of element-wise nodes, each of which is all that reads the result of the one before."""
+    """Fuse sequences of element-wise nodes, each the only reader of the result before it."""
     taken: set[RegionNode] = set()
     nodes: list[RegionNode] = []
     for node in graph.nodes:
@@ -25,7 +25,7 @@ def chains(graph: RegionGraph) -> RegionGraph:
 
 
 def _chained(graph: RegionGraph, node: RegionNode) -> RegionNode:
-    """Return the chain that begins with a node, or the node if nothing can follow it."""
+    """Return the chain that begins with a node, or the node itself if nothing can follow it."""
     starts = ((x, _steps(graph, node, node, x)) for x in node.inputs)
     found = next(((x, steps) for x, steps in starts if steps is not None), None)
     if found is None:
@@ -41,7 +41,7 @@ def _chained(graph: RegionGraph, node: RegionNode) -> RegionNode:
 def _following(
     graph: RegionGraph, first: RegionNode, last: RegionNode, steps: Steps
 ) -> tuple[Sequence[RegionNode], Steps] | None:
-    """Return the nodes after the last one of a chain that can be part of it, and the steps with theirs."""
+    """Return the nodes that can continue a chain after its last one, and all steps including theirs."""
     y = last.outputs[0]
     if (following := activation_after(graph, y)) is not None:
         activation, nodes = following
@@ -55,7 +55,7 @@ def _following(
 
 
 def _steps(graph: RegionGraph, first: RegionNode, node: RegionNode, x: int) -> Steps | None:
-    """Return the steps of a node that continues with ``x``, if they can be taken where ``first`` is."""
+    """Return the steps of a node that reads ``x``, if they can be computed at the position of ``first``."""
     cl_op = node.cl_op
     if cl_op is None or ABSENT in node.inputs or not (cl_op.chains or cl_op.activates):
         return None
@@ -72,7 +72,7 @@ def _steps(graph: RegionGraph, first: RegionNode, node: RegionNode, x: int) -> S
 
 
 def _activated(steps: Steps, activation: Activation) -> Steps:
-    """Return steps with an activation after them, which is part of the last one where it is a clamp of a result."""
+    """Return steps followed by an activation, which is merged into the last one if it is a clamp."""
     if activation == NONE:
         return steps
     last = steps[-1] if steps else None
@@ -82,6 +82,6 @@ def _activated(steps: Steps, activation: Activation) -> Steps:
 
 
 def _arrays(graph: RegionGraph, steps: Sequence[ElementwiseStep]) -> set[int]:
-    """Return the tensors that the kernel reads beside the first, without those that are one known number."""
+    """Return the tensors that the kernel reads besides the first, except single known numbers."""
     values = {step.tensor: graph.value(step.tensor) for step in steps if step.tensor is not None}
     return {tensor for tensor, value in values.items() if value is None or value.size != 1}

@@ -1,4 +1,4 @@
-"""What follows a product or another producer: part of it, if its kernel can add a residual or apply an activation."""
+"""Residual additions and activations after a producer: part of it, if its kernel supports them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,7 +12,7 @@ from litecl.interpreter.schema import TensorType
 
 def epilogues(graph: RegionGraph) -> RegionGraph:
     """Fuse residual additions and activations into the nodes whose results they continue."""
-    places = joins(graph).places  # a product reads its residual in one piece: what is to lie in rows is none
+    places = joins(graph).places  # a product reads its residual as dense memory, not in rows of a wider tensor
     taken: set[RegionNode] = set()
     nodes: list[RegionNode] = []
     for node in graph.nodes:
@@ -26,7 +26,7 @@ def epilogues(graph: RegionGraph) -> RegionGraph:
 
 
 def _is_open(graph: RegionGraph, node: RegionNode) -> bool:
-    """Return whether something may follow a result; what follows integers has scales of its own."""
+    """Return whether something may be fused after a result; additions to integers have scales of their own."""
     floating = node.cl_op is not None and graph.specs[node.outputs[0]].type == TensorType.FLOAT32
     return floating and node.activation == NONE
 
@@ -49,7 +49,7 @@ def _with_residual(graph: RegionGraph, node: RegionNode, places: Mapping[int, Pl
 
 
 def _addend(graph: RegionGraph, node: RegionNode, reader: RegionNode) -> int | None:
-    """Return the other operand of an ADD of equal shapes, if it is there by the time that a node runs."""
+    """Return the other operand of an ADD of equal shapes, if it is computed before a node runs."""
     output = node.outputs[0]
     if reader.node.op is not ADD or len(set(reader.inputs)) != 2:
         return None

@@ -1,4 +1,4 @@
-"""Updates of a part of a tensor that nobody needs as it was: they write into its memory."""
+"""Partial updates of tensors whose old value is not needed: they write into its memory."""
 
 from dataclasses import replace
 

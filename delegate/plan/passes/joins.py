@@ -1,4 +1,4 @@
-"""Tensors that need no memory of their own: what a node only joins is computed where it belongs in the result."""
+"""Tensors that need no memory of their own: the inputs of a join are computed directly in its result."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,10 +14,10 @@ Places = Mapping[int, Place]
 
 
 def joins(graph: RegionGraph) -> RegionGraph:
-    """Find tensors their places within the results of CONCATENATION, PACK and RESHAPE.
+    """Assign tensors positions within the results of CONCATENATION, PACK and RESHAPE.
 
-    A tensor may lie there if its place begins where a sub-buffer may, and is in one piece, or in rows that whatever
-    writes or reads the tensor can step over.
+    A tensor may be part of a result if a sub-buffer can start there, and if it is contiguous, or its rows are at a
+    distance that everything that writes or reads the tensor supports.
     """
     places: dict[int, Place] = {}
     views: dict[RegionNode, Sequence[Array]] = {}
@@ -25,7 +25,7 @@ def joins(graph: RegionGraph) -> RegionGraph:
         for reader in graph.readers.get(tensor, ()):
             if reader.cl_op is None or reader.cl_op.joins is None:
                 continue
-            if reader not in views:  # a result has its place before what is joined in it
+            if reader not in views:  # a result gets its position before its parts
                 views[reader] = _views(graph, reader, places)
             place = _place(graph, tensor, reader, views[reader], rows)
             if place is not None:
@@ -35,7 +35,9 @@ def joins(graph: RegionGraph) -> RegionGraph:
 
 
 def _tensors(graph: RegionGraph) -> Iterator[tuple[int, bool]]:
-    """Yield the tensors that may lie anywhere, results before what they are made of; whether row by row."""
+    """Yield the tensors that may be anywhere, results before their parts, and whether they may be in rows of a
+    wider tensor.
+    """
     made = {tensor for node in graph.nodes for tensor in node.outputs}
     for node in reversed(graph.nodes):
         for i, tensor in enumerate(node.outputs):
@@ -52,7 +54,7 @@ def _is_free(graph: RegionGraph, tensor: int) -> bool:
 
 
 def _views(graph: RegionGraph, node: RegionNode, places: Places) -> Sequence[Array]:
-    """Return the places of a node's inputs in its output, as views of it."""
+    """Return the positions of a node's inputs in its output, as views of the output."""
     assert node.cl_op is not None
     assert node.cl_op.joins is not None
     (whole,) = node.outputs
@@ -66,7 +68,7 @@ def _place(graph: RegionGraph, tensor: int, reader: RegionNode, views: Sequence[
     if reader.inputs.count(tensor) > 1 or position >= len(views):
         return None
     if spec.quantization is not None and alike(graph.specs[whole], spec):
-        return None  # it is rescaled on its way
+        return None  # it is rescaled while it is copied
     view = views[position]
     step, start = row_step(view), offset(view) * spec.dtype.itemsize
     if step is None or start % graph.alignment:
@@ -77,6 +79,6 @@ def _place(graph: RegionGraph, tensor: int, reader: RegionNode, views: Sequence[
 
 
 def _all_read_rows(graph: RegionGraph, tensor: int) -> bool:
-    """Return whether everything that reads a tensor may meet it within a wider one."""
+    """Return whether every reader of a tensor can read it within a wider one."""
     known = graph.specs[tensor].type == TensorType.FLOAT32 and tensor not in graph.kept
     return known and all(node.reads_rows(tensor) for node in graph.readers[tensor])

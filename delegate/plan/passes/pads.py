@@ -1,4 +1,4 @@
-"""Zeros padded around an image: part of the convolution or pool that reads it, if that can see to them."""
+"""Zeros padded around an image: part of the convolution or pool that reads it, if that supports them."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from litecl.interpreter.schema import Padding
 
 
 def pads(graph: RegionGraph) -> RegionGraph:
-    """Fuse nodes that do no more than pad an image into the one node that reads it."""
+    """Fuse nodes that only pad an image into the single node that reads it."""
     padding: dict[int, tuple[RegionNode, Pads]] = {}  # by the tensor that each would compute
     nodes: list[RegionNode] = []
     for node in graph.nodes:
@@ -20,7 +20,7 @@ def pads(graph: RegionGraph) -> RegionGraph:
 
 
 def _padded_by_reader(graph: RegionGraph, node: RegionNode) -> Pads | None:
-    """Return the pads that a node is, if the one operator that reads its image can see to them."""
+    """Return the pads that a node adds, if the only operator that reads its image can apply them."""
     if node.cl_op is None or node.cl_op.pads is None:
         return None
     reader = graph.only_reader(node.outputs[0])

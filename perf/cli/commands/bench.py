@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _data(result: BenchResult, profile: Profile | None) -> dict[str, Any]:
-    """Every figure of a benchmark as plain data."""
+    """Return every figure of a benchmark as plain data."""
     return {
         "subjects": [subject.to_dict() for subject in result.subjects],
         "comparison": None if result.comparison is None else asdict(result.comparison),

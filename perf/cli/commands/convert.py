@@ -104,7 +104,9 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[bytes, Any]:
-    """The .tflite file of a source and what converting did. Raises ConversionError where there is no TensorFlow."""
+    """Return the .tflite file of a source and what converting did. Raises ConversionError where there is no
+    TensorFlow.
+    """
     source, shapes = args.source, dict(args.input_shape)
     if not source.exists():
         raise FileNotFoundError(f"{source}: no such file or folder")

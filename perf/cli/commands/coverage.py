@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _operators(rows: Sequence[coverage.Row]) -> RenderableType:
-    """The operators, and what runs them in which types."""
+    """Return the operators, and what runs them in which types."""
     devices = coverage.devices_of(rows)
     made = table(*coverage.COLUMNS, *devices)
     for row in rows:

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _devices(rows: Sequence[DeviceRow]) -> RenderableType:
-    """The OpenCL devices, and which of them litecl takes unasked."""
+    """Return the OpenCL devices, and which of them litecl takes unasked."""
     columns = ("index", "name", "platform", "type", "compute units", "compiles for", "vector width", "memory")
     made = table(*columns, "default for")
     for row in rows:

@@ -9,10 +9,14 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from litecl.delegate import CLDelegate, DelegationReport
+from litecl.delegate.backend.absent import AbsentDevice
+from litecl.delegate.gpu import PROFILES
 from litecl.delegate.report import NodeRow
 from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.reader import read
 from litecl.perf.cli.command import Output, device_arguments, device_options, model_argument, progress
+from litecl.perf.cli.launches import launch_data, launch_view
 from litecl.perf.cli.summaries import summary_view
 from litecl.perf.cli.tables import report_data, table
 from litecl.perf.measure.summary import NodeLine, node_lines, summarize
@@ -27,6 +31,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--delegate", action="store_true", help="show which nodes the device takes, and why not the others"
     )
+    parser.add_argument(
+        "--as", dest="planned_for", choices=PROFILES, help="plan for a GPU that need not be there: show every launch"
+    )
     device_arguments(parser)
 
 
@@ -37,9 +44,11 @@ def run(args: argparse.Namespace) -> Output:
     data: dict[str, Any] = {"model": str(args.model), **asdict(summary)}
     view = [summary_view(args.model.name, summary)]
     delegation = None
-    if args.delegate or args.dump_passes:
+    absent = _absent(args)
+    if args.delegate or args.dump_passes or absent:
+        options = device_options(args) | ({} if absent is None else {"device": absent})
         with progress("preparing", None) as bar:
-            interpreter = Interpreter(model, delegates=[CLDelegate(**device_options(args), progress=bar.building)])
+            interpreter = Interpreter(model, delegates=[CLDelegate(**options, progress=bar.building)])
             interpreter.allocate_tensors()
         delegation = DelegationReport.of(interpreter)
         data["delegation"] = report_data(delegation)
@@ -49,11 +58,23 @@ def run(args: argparse.Namespace) -> Output:
         view.append(_nodes(lines, () if delegation is None else delegation.nodes))
     if delegation is not None:
         view.append(Text(str(delegation)))
+    if absent is not None:
+        data |= launch_data(absent)
+        view.append(launch_view(absent))
     return Output(data, view)
 
 
+def _absent(args: argparse.Namespace) -> AbsentDevice | None:
+    """Return the GPU that ``--as`` names. Raises DelegateError beside ``--device``."""
+    if args.planned_for is None:
+        return None
+    if args.device is not None:
+        raise DelegateError("--as: plans for a GPU that need not be there; expected no --device beside it")
+    return AbsentDevice(args.planned_for)
+
+
 def _nodes(lines: Sequence[NodeLine], rows: Sequence[NodeRow] = ()) -> RenderableType:
-    """Every node, with the place where it runs if a delegate was asked."""
+    """Return every node, with the place where it runs if a delegate was asked."""
     placed = {(row.subgraph, row.node): row for row in rows}
     made = table("subgraph", "node", "operator", "inputs", "outputs", "options", *(("where",) if rows else ()))
     for line in lines:

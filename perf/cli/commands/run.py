@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _value(name: str, value: Array) -> dict[str, Any]:
-    """A tensor's name, type, shape, range and first elements."""
+    """Return a tensor's name, type, shape, range and first elements."""
     numeric = value.dtype.kind in "fiu" and value.size > 0
     return {
         "name": name,
@@ -90,5 +90,5 @@ def _values(title: str, values: Sequence[dict[str, Any]]) -> RenderableType:
 
 
 def _plain(value: Any) -> Any:
-    """An element that JSON can hold."""
+    """Return an element that JSON can hold."""
     return value if isinstance(value, bool | int | float) else str(value)

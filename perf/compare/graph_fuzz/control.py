@@ -27,7 +27,7 @@ class _Run:
     variables: dict[tuple[int, int], Array] = field(default_factory=dict)
 
     def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
-        """The outputs of a subgraph."""
+        """Return the outputs of a subgraph."""
         graph = self.graphs[subgraph]
         values = {t: x for t, x in zip(graph.inputs, inputs, strict=True) if x is not None}
 
@@ -64,7 +64,7 @@ def _results(s: Sketch, op: ControlOp, options: Any, values: Sequence[Array]) ->
 
 
 def _inner(s: Sketch, name: str, given: Sequence[int]) -> Sketch:
-    """The sketch of a subgraph whose inputs are like these tensors."""
+    """Return the sketch of a subgraph whose inputs are like these tensors."""
     inner = Sketch(s.rng, s.types, s.families, s.graphs, f"{name}{len(s.graphs)}", s.depth + 1)
     for t in given:
         inner.input(s.spec(t).type, s.shape_of(t), s.spec(t).quantization, s.values[t])
@@ -72,7 +72,7 @@ def _inner(s: Sketch, name: str, given: Sequence[int]) -> Sketch:
 
 
 def _add(s: Sketch, graph: Subgraph) -> int:
-    """Makes a subgraph part of the model; its number."""
+    """Make a subgraph part of the model; its number."""
     s.graphs.append(graph)
     return len(s.graphs) - 1
 

@@ -60,7 +60,7 @@ OPTIONS: dict[Op, type] = {
 
 
 def fused(s: Sketch, type_: Any = T.FLOAT32) -> ActivationFunctionType:
-    """A fused activation, mostly none."""
+    """Return a fused activation, mostly none."""
     a = ActivationFunctionType
     some = (a.RELU, a.RELU6, a.RELU_N1_TO_1, *((a.TANH,) if type_ == T.FLOAT32 else ()))
     return a(s.one_of(*some)) if s.chance(0.35) else a.NONE
@@ -77,7 +77,7 @@ def plain(spec: TensorSpec) -> bool:
 
 
 def function_options(s: Sketch, op: Op) -> Any:
-    """The options of a function of one element."""
+    """Return the options of a function of one element."""
     if op is GELU:
         return GeluOptions(s.chance(0.5))
     return LeakyReluOptions(float(s.one_of(0.1, 0.3, -0.5, 1.5))) if op is LEAKY_RELU else None
@@ -140,7 +140,7 @@ def residual(s: Sketch) -> None:
 
 
 def partner_of(s: Sketch, x: int, shape: Shape | None = None, by: Quantization | None = None) -> int:
-    """A tensor that broadcasts against ``x``: one that is there, or a constant."""
+    """Return a tensor that broadcasts against ``x``: one that is there, or a constant."""
     spec = s.spec(x)
     if by is None and shape is None and s.chance(0.5):
         fits = lambda other: plain(other) == plain(spec) and broadcasts(spec.static_shape, other.static_shape)  # noqa: E731
@@ -157,7 +157,7 @@ def partner_of(s: Sketch, x: int, shape: Shape | None = None, by: Quantization |
 
 
 def broadcastable(s: Sketch, shape: Shape) -> Shape:
-    """A shape that broadcasts to another, now and then one to which it broadcasts."""
+    """Return a shape that broadcasts to another, now and then one to which it broadcasts."""
     kept = [size if s.chance(0.6) else 1 for size in shape]
     kept = kept[int(s.rng.integers(0, len(shape) + 1)) :] if s.chance(0.5) else kept
     if len(kept) == len(shape) and s.chance(0.15):

@@ -81,7 +81,7 @@ def families_of(theme: Theme, rng: np.random.Generator, most: int) -> tuple[Fami
 
 
 def draw(seed: Sequence[int], theme: Theme, families: tuple[Family, ...]) -> Drawn:
-    """The model of a seed. deny: nodes that are to stay on the CPU, which cuts regions."""
+    """Return the model of a seed. deny: nodes that are to stay on the CPU, which cuts regions."""
     rng = np.random.default_rng(seed)
     graphs: list[Subgraph] = [Subgraph((), (), (), ())]
     main = _sketch(rng, theme, families, graphs, "main")
@@ -99,7 +99,7 @@ def draw(seed: Sequence[int], theme: Theme, families: tuple[Family, ...]) -> Dra
 def _sketch(
     rng: np.random.Generator, theme: Theme, families: tuple[Family, ...], graphs: list[Subgraph], name: str
 ) -> Sketch:
-    """A graph of several inputs and about a dozen nodes."""
+    """Return a graph of several inputs and about a dozen nodes."""
     s = Sketch(rng, theme.types, families, graphs, name)
     shapes: list[Shape] = []
     while not s.nodes:
@@ -151,13 +151,13 @@ def _calls(s: Sketch, entries: list[tuple[int, Sketch]]) -> Iterator[Call]:
 
 
 def _feed(s: Sketch, tensor: int, *, first: bool) -> Array:
-    """The value that the graph was drawn with, or another."""
+    """Return the value that the graph was drawn with, or another."""
     spec = s.spec(tensor)
     return s.values[tensor] if first or tensor in s.fixed else s.random(spec.type, spec.static_shape)
 
 
 def kind_of(graph: Subgraph, node: Node) -> str:
-    """The type that a node computes; "hybrid" for floats with integer weights, "quantized" before others."""
+    """Return the type that a node computes; "hybrid" for floats with integer weights, "quantized" before others."""
     specs: list[TensorSpec] = [graph.tensors[t] for t in (*node.outputs, *node.inputs) if t >= 0]
     first = graph.tensors[node.inputs[0]] if node.inputs and node.inputs[0] >= 0 else specs[0]
     kind = specs[0].type.name.lower()

@@ -14,7 +14,7 @@ Fails = Callable[[Drawn], bool]
 
 
 def minimise(drawn: Drawn, fails: Fails) -> Drawn:
-    """The smallest model that greed finds among those that fail as this one does."""
+    """Return the smallest model that greed finds among those that fail as this one does."""
     size = None
     while size != (size := _size(drawn)):
         for attempts in _ATTEMPTS:
@@ -154,7 +154,7 @@ _ATTEMPTS = (_without_denied, _fewer_calls, _one_entry, _ancestors, _fewer_outpu
 
 
 def listing(drawn: Drawn) -> str:
-    """A model as text, a line a node."""
+    """Return a model as text, a line a node."""
     lines = []
     for number, graph in enumerate(drawn.model.subgraphs):
         lines.append(f"subgraph {number} {graph.name}: {_named(graph, graph.inputs)} -> {_named(graph, graph.outputs)}")

@@ -69,7 +69,7 @@ def entered(mode: Mode) -> Iterator[None]:
 
 
 def adapted(drawn: Drawn, mode: Mode) -> Drawn:
-    """The model as a mode can be held to it: weights that halves hold, where weights are halves."""
+    """Return the model as a mode can be held to it: weights that halves hold, where weights are halves."""
     if mode.options.get("precision") != "fp16":
         return drawn
     graphs = tuple(_in_halves(graph) for graph in drawn.model.subgraphs)
@@ -92,7 +92,7 @@ def _in_half(spec: TensorSpec) -> TensorSpec:
 
 
 def interpreter(drawn: Drawn, mode: Mode, cache_dir: Path | None) -> Interpreter:
-    """The interpreter with the device."""
+    """Return the interpreter with the device."""
     chosen = CLDelegate(**mode.options, strict=True, cache_dir=cache_dir, deny_nodes=drawn.deny)
     return Interpreter(drawn.model, delegates=[chosen], experimental_preserve_all_tensors=mode.kept)
 
@@ -123,7 +123,7 @@ class Shared:
         return len(self._needed)
 
     def take(self, drawn: Drawn, mode: Mode) -> Counter[str] | None:
-        """Adds the functions that a model needs, in the shapes of all calls; its launches by kernel file.
+        """Add the functions that a model needs, in the shapes of all calls; its launches by kernel file.
 
         None, and nothing added, where there would be too many.
         """

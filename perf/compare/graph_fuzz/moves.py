@@ -27,7 +27,7 @@ from litecl.perf.compare.graph_fuzz.sketch import Sketch, T
 
 
 def moved(s: Sketch, op: Op, x: int, others: Sequence[int] = (), options: object = None, before: int = 0) -> int:
-    """A node whose output has the type and the scale of ``x``, the operand at position ``before``."""
+    """Return a node whose output has the type and the scale of ``x``, the operand at position ``before``."""
     inputs = [*others[:before], x, *others[before:]]
     spec = s.spec(x)
     return s.op(op, inputs, options, [TensorSpec(spec.type, None, quantization=spec.quantization)])
@@ -50,7 +50,7 @@ def positions_in(s: Sketch, size: int, shape: Shape) -> int:
 
 
 def _factors(s: Sketch, count: int, rank: int) -> list[int]:
-    """A shape of so many elements."""
+    """Return a shape of so many elements."""
     shape = [1] * rank
     divisor = 2
     while count > 1:

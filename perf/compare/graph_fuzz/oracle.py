@@ -17,87 +17,15 @@ from litecl.interpreter.kit import activation, require
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from litecl.perf.compare.graph_fuzz.graphs import Call
+from litecl.perf.compare.graph_fuzz.rounding import EXACT, OF_SUMS, SUMS
 
 _ULPS = 24.0  # of the sum of magnitudes: what float32 sums of a few thousand terms and polynomials stay below
 _MARGIN = 3.0  # of the spread that a few runs show
 _FEW, _MANY = 6, 120  # runs: where something differs at all, and where it still does after that
 _CHAOS = 0.05  # of a tensor's elements, off by this share of themselves
 _EXPONENTS = np.finfo(np.float32)
+_ACTIVATION = "fused_activation_function"
 _EPSILON = float(_EXPONENTS.eps)
-
-_SUMS = {
-    "CONV_2D",
-    "DEPTHWISE_CONV_2D",
-    "TRANSPOSE_CONV",
-    "Convolution2DTransposeBias",
-    "FULLY_CONNECTED",
-    "BATCH_MATMUL",
-    "SUM",
-    "MEAN",
-    "CUMSUM",
-    "AVERAGE_POOL_2D",
-    "ADD_N",
-    "RESIZE_BILINEAR",
-    "ADD",
-    "SUB",
-}
-"""Operators whose error is relative to the sum of their terms' magnitudes."""
-
-_EXACT = {
-    "ABS",
-    "NEG",
-    "RELU",
-    "RELU6",
-    "RELU_0_TO_1",
-    "RELU_N1_TO_1",
-    "MAXIMUM",
-    "MINIMUM",
-    "MAX_POOL_2D",
-    "REDUCE_MAX",
-    "REDUCE_MIN",
-    "RESHAPE",
-    "SQUEEZE",
-    "EXPAND_DIMS",
-    "TRANSPOSE",
-    "REVERSE_V2",
-    "TILE",
-    "BROADCAST_TO",
-    "PAD",
-    "PADV2",
-    "MIRROR_PAD",
-    "DILATE",
-    "SPACE_TO_DEPTH",
-    "DEPTH_TO_SPACE",
-    "SPACE_TO_BATCH_ND",
-    "BATCH_TO_SPACE_ND",
-    "SPLIT",
-    "SPLIT_V",
-    "UNPACK",
-    "PACK",
-    "CONCATENATION",
-    "SLICE",
-    "STRIDED_SLICE",
-    "DYNAMIC_UPDATE_SLICE",
-    "GATHER",
-    "GATHER_ND",
-    "EMBEDDING_LOOKUP",
-    "ONE_HOT",
-    "FILL",
-    "ZEROS_LIKE",
-    "SELECT",
-    "SELECT_V2",
-    "TOPK_V2",
-    "SIGN",
-    "FLOOR",
-    "CEIL",
-    "ROUND",
-    "CAST",
-    "RESIZE_NEAREST_NEIGHBOR",
-}
-"""Operators that hand elements on, or round to integers: these have no error of their own."""
-
-_OF_SUMS = {"LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM", "LOG_SOFTMAX"}
-"""Operators that apply functions to sums: off as with operands slightly different, and by errors relative to 1."""
 
 Outputs = list[list[Array]]  # of every call
 
@@ -206,22 +134,23 @@ class _Errors:
     alike: bool = False
 
     def of(self, values: Array, magnitude: Array | None = None, share: float = 1.0) -> Array:
-        """Floats with errors; other elements as they are."""
+        """Return floats with errors, 0 where they cancel but for these; other elements as they are."""
         if values.dtype != np.float32:
             return values
         size = np.abs(values) if magnitude is None else np.maximum(np.abs(values), np.abs(magnitude))
         by = self.rng.uniform(-1, 1, () if self.alike else values.shape)
-        return np.asarray(values + by * (self.most * share) * size, np.float32)
+        noisy = values + by * (self.most * share) * size
+        return np.asarray(np.where(np.abs(noisy) < _EPSILON / 2 * size, 0, noisy), np.float32)
 
 
 def _noisy(model: Model, errors: _Errors) -> Model:
-    """The model with operators that err by a few units in the last place."""
+    """Return the model with operators that err by a few units in the last place."""
     graphs = [replace(g, nodes=tuple(_noisy_node(n, errors) for n in g.nodes)) for g in model.subgraphs]
     return replace(model, subgraphs=tuple(graphs))
 
 
 def _noisy_node(node: Node, errors: _Errors) -> Node:
-    if not isinstance(node.op, Op) or node.op.name in _EXACT:
+    if not isinstance(node.op, Op) or (node.op.name in EXACT and not _applies_tanh(node)):
         return node
     op = node.op
 
@@ -231,7 +160,7 @@ def _noisy_node(node: Node, errors: _Errors) -> Node:
 
         plain = _plain(options)
         hybrid = any(s is not None and s.data is not None and s.quantization is not None for s in inputs)
-        if plain is options or outputs[0].type != TensorType.FLOAT32 or op.name in _OF_SUMS:
+        if plain is options or outputs[0].type != TensorType.FLOAT32 or op.name in OF_SUMS:
             return _with_errors(op.name, bound(options), lambda x: bound(plain)(plain, x), errors, hybrid=hybrid)
         sums = bound(plain)
         erring = _with_errors(op.name, sums, lambda x: sums(plain, x), errors, hybrid=hybrid)
@@ -240,16 +169,20 @@ def _noisy_node(node: Node, errors: _Errors) -> Node:
     return replace(node, op=replace(op, bind=bind))
 
 
+def _applies_tanh(node: Node) -> bool:
+    """Return whether a function that errs is applied to what an operator computes."""
+    return getattr(node.options, _ACTIVATION, None) == ActivationFunctionType.TANH
+
+
 def _plain(options: Any) -> Any:
-    """The options without a fused activation."""
-    name = "fused_activation_function"
-    if not any(f.name == name for f in fields(options)) or not getattr(options, name):
+    """Return the options without a fused activation."""
+    if not any(f.name == _ACTIVATION for f in fields(options)) or not getattr(options, _ACTIVATION):
         return options
-    return replace(options, **{name: ActivationFunctionType.NONE})
+    return replace(options, **{_ACTIVATION: ActivationFunctionType.NONE})
 
 
 def _activated(function: ActivationFunctionType, run: Callable[[Inputs], list[Array]], errors: _Errors) -> Run:
-    """The activation of what errs: bounds are exact, and where a tensor reaches them its largest element is too."""
+    """Return the activation of what errs: bounds are exact, and so are the largest elements that reach them."""
 
     def activated(options: Any, inputs: Inputs) -> list[Array]:
         results = [activation.apply(function, r) for r in run(inputs)]
@@ -259,7 +192,7 @@ def _activated(function: ActivationFunctionType, run: Callable[[Inputs], list[Ar
 
 
 def _with_errors(name: str, run: Run, plain: Callable[[Inputs], list[Array]], errors: _Errors, *, hybrid: bool) -> Run:
-    share = 1 / _ULPS if hybrid else 1.0 if name in _OF_SUMS else 0.0  # of errors in operands; hybrid ones round them
+    share = 1 / _ULPS if hybrid else 1.0 if name in OF_SUMS else 0.0  # of errors in operands; hybrid ones round them
 
     def noisy(options: Any, inputs: Inputs) -> list[Array]:
         with np.errstate(all="ignore"):
@@ -275,7 +208,7 @@ def _with_errors(name: str, run: Run, plain: Callable[[Inputs], list[Array]], er
 
 
 def _in_any_order(inputs: Inputs, product: Array) -> Array:
-    """A product, NaN where that of some of its factors leaves the range of floats: then the order decides."""
+    """Return a product, NaN where that of some of its factors leaves the range of floats: then the order decides."""
     x, axes = require.arrays(inputs, 2)
     exponents = np.log2(np.abs(x, dtype=np.float64), where=x != 0, out=np.zeros(x.shape))
     reduced = tuple({int(axis) % x.ndim for axis in np.ravel(axes)}) if x.ndim else ()
@@ -287,14 +220,14 @@ def _magnitudes(
     name: str, inputs: Inputs, results: list[Array], plain: Callable[[Inputs], list[Array]], *, hybrid: bool
 ) -> list[Array]:
     """Return what the errors of results are relative to."""
-    if name in _OF_SUMS:
+    if name in OF_SUMS:
         return [np.full_like(r, np.abs(r).max(initial=1.0)) for r in results]
     if hybrid:
         return [np.full_like(r, np.abs(r).max(initial=0.0)) for r in results]
     if name == "SUB":
         a, b = require.arrays(inputs, 2)
         return [np.asarray(np.abs(a) + np.abs(b))]
-    if name in _SUMS:
+    if name in SUMS:
         return plain([np.abs(x) if x is not None and x.dtype == np.float32 else x for x in inputs])
     # GELU takes the difference of numbers as large as its input.
     return [*require.arrays(inputs, 1)] if name == "GELU" else results

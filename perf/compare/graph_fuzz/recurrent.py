@@ -26,7 +26,7 @@ def _floats(s: Sketch, *shape: int) -> int:
 
 
 def _cell(s: Sketch, depth: int, cells: int, outputs: int, aux: bool = False) -> list[int]:
-    """The 17 operands of a cell (see tests/cases/lstm.py): weights, peepholes, biases, projection."""
+    """Return the 17 operands of a cell (see tests/cases/lstm.py): weights, peepholes, biases, projection."""
     coupled, peephole = not aux and s.chance(0.25), s.chance(0.3)
     operands = [_floats(s, cells, depth) for _ in range(4)] + [_floats(s, cells, outputs) for _ in range(4)]
     operands += [_floats(s, cells) if peephole else ABSENT for _ in range(3)]
@@ -40,7 +40,7 @@ def _cell(s: Sketch, depth: int, cells: int, outputs: int, aux: bool = False) ->
 
 
 def _state(s: Sketch, shape: Shape, not_these: Sequence[int] = ()) -> int:
-    """A variable: a new one, or now and then one that another LSTM updates."""
+    """Return a variable: a new one, or now and then one that another LSTM updates."""
     there = [t for t in s.pool if s.spec(t).is_variable and s.shape_of(t) == shape and t not in not_these]
     return int(s.one_of(*there)) if there and s.chance(0.4) else s.variable(shape)
 

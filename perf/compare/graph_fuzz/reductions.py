@@ -29,7 +29,7 @@ _SOFTMAX = {T.INT8: (1 / 256, -128), T.UINT8: (1 / 256, 0), T.INT16: (1 / 32768,
 
 
 def _as(s: Sketch, x: int, type_: Any = None) -> list[TensorSpec]:
-    """The spec of an output like ``x``."""
+    """Return the spec of an output like ``x``."""
     spec = s.spec(x)
     return [TensorSpec(spec.type if type_ is None else type_, None, quantization=spec.quantization)]
 

@@ -62,11 +62,11 @@ class Sketch:
         return bool(self.rng.random() < probability)
 
     def size(self, most: int = 1 << 30) -> int:
-        """A size of a dimension."""
+        """Return a size of a dimension."""
         return min(most, int(self.rng.choice(SIZES, p=_SIZE_WEIGHTS)))
 
     def shape(self, rank: int, most: int = MOST_ELEMENTS) -> Shape:
-        """A shape of at most so many elements."""
+        """Return a shape of at most so many elements."""
         sizes = [self.size() for _ in range(rank)]
         while np.prod(sizes) > most:
             largest = int(np.argmax(sizes))
@@ -76,7 +76,7 @@ class Sketch:
     # Tensors
 
     def tensor(self, spec: TensorSpec, value: Array, *, readable: bool = True) -> int:
-        """A tensor with its value; its index."""
+        """Return a tensor with its value; its index."""
         index = len(self.tensors)
         self.tensors.append(replace(spec, name=f"{self.name}_{index}"))
         self.values.append(value)
@@ -85,7 +85,7 @@ class Sketch:
         return index
 
     def input(self, type_: TensorType, shape: Shape, by: Quantization | None = None, value: Array | None = None) -> int:
-        """An input of the graph, of random elements unless they are given."""
+        """Return an input of the graph, of random elements unless they are given."""
         given = self.random(type_, shape) if value is None else value
         index = self.tensor(TensorSpec(type_, shape, quantization=by), given)
         self.inputs.append(index)
@@ -100,21 +100,21 @@ class Sketch:
         return index
 
     def const(self, value: Any, type_: TensorType | None = None, by: Quantization | None = None) -> int:
-        """A constant."""
+        """Return a constant."""
         array = np.asarray(value)
         spec = TensorSpec(type_ or T.of(array.dtype), array.shape, data=array, quantization=by)
         return self.tensor(spec, array, readable=False)
 
     def ints(self, *values: Any, type_: Any = np.int32) -> int:
-        """A constant vector of integers."""
+        """Return a constant vector of integers."""
         return self.const(np.array(values, type_).reshape(-1))
 
     def variable(self, shape: Shape) -> int:
-        """A float32 variable tensor, zeros at first."""
+        """Return a float32 variable tensor, zeros at first."""
         return self.tensor(TensorSpec(T.FLOAT32, shape, is_variable=True), np.zeros(shape, np.float32))
 
     def random(self, type_: TensorType, shape: Shape) -> Array:
-        """Elements of a type: bytes of the whole range, other integers near zero."""
+        """Return elements of a type: bytes of the whole range, other integers near zero."""
         if type_ == T.FLOAT32:
             return np.asarray(self.rng.standard_normal(shape) * self.one_of(0.5, 1.0, 3.0), np.float32)
         if type_ == T.BOOL:
@@ -123,7 +123,7 @@ class Sketch:
         return np.asarray(self.rng.integers(low, high + 1, shape)).astype(type_.dtype)
 
     def affine(self, type_: TensorType, scale: float | None = None, zero_point: int | None = None) -> Quantization:
-        """A quantization of a whole tensor."""
+        """Return a quantization of a whole tensor."""
         scale = float(np.exp(self.rng.uniform(-6, -1))) if scale is None else scale
         low, high = _LIMITS[type_]
         drawn = 0 if type_ == T.INT16 else int(self.one_of(0, low, self.rng.integers(low, high + 1)))
@@ -135,7 +135,7 @@ class Sketch:
         return self.tensors[tensor]
 
     def shape_of(self, tensor: int) -> Shape:
-        """The shape of a tensor."""
+        """Return the shape of a tensor."""
         return self.tensors[tensor].static_shape
 
     # Operands
@@ -147,7 +147,7 @@ class Sketch:
         where: Callable[[TensorSpec], bool] = lambda spec: True,
         recent: float = _RECENT,
     ) -> int:
-        """A tensor of one of these types (any, if none is given) and ranks. Raises Unfit where there is none."""
+        """Return a tensor of one of these types (any, if none is given) and ranks. Raises Unfit where there is none."""
         ranks = (rank,) if isinstance(rank, int) else rank
         fitting = [
             t
@@ -161,7 +161,9 @@ class Sketch:
         return fitting[-1] if self.chance(recent) else int(self.one_of(*fitting))
 
     def like(self, tensor: int) -> int:
-        """A tensor of the same type, shape and quantization as another, itself or a constant where there is none."""
+        """Return a tensor of the same type, shape and quantization as another, itself or a constant where there is
+        none.
+        """
         spec = self.tensors[tensor]
         same = [t for t in self.pool if t != tensor and alike(self.tensors[t], spec)]
         if same and self.chance(0.75):
@@ -177,7 +179,7 @@ class Sketch:
     def node(
         self, op: Op, inputs: Sequence[int], options: Any = None, outputs: Sequence[TensorSpec] | None = None
     ) -> list[int]:
-        """Adds a node; its outputs. ``outputs`` gives types and quantization where they do not follow.
+        """Add a node; its outputs. ``outputs`` gives types and quantization where they do not follow.
 
         Raises Unfit where the operator refuses its operands or a result is not tame.
         """
@@ -195,7 +197,7 @@ class Sketch:
     def computed(
         self, op: Op, inputs: Sequence[int], options: Any, outputs: Sequence[TensorSpec] | None = None
     ) -> tuple[list[TensorSpec], list[Array]]:
-        """The specs of what a node would compute, and the values."""
+        """Return the specs of what a node would compute, and the values."""
         specs = [None if t == ABSENT else self.tensors[t] for t in inputs]
         values = [None if t == ABSENT else self.values[t] for t in inputs]
         try:
@@ -214,12 +216,12 @@ class Sketch:
     def op(
         self, op: Op, inputs: Sequence[int], options: Any = None, outputs: Sequence[TensorSpec] | None = None
     ) -> int:
-        """Adds a node of one output; the output."""
+        """Add a node of one output; the output."""
         (made,) = self.node(op, inputs, options, outputs)
         return made
 
     def scaled(self, op: Op, inputs: Sequence[int], options: Any, type_: TensorType, least: float = 0.0) -> int:
-        """Adds a node with a quantized output, under a scale for which results spread over the type's range.
+        """Add a node with a quantized output, under a scale for which results spread over the type's range.
 
         least: a scale below which sums may overflow when they are scaled, as no model's do.
         """
@@ -239,7 +241,7 @@ class Sketch:
         return self.op(op, inputs, options, [TensorSpec(type_, None, quantization=by)])
 
     def control(self, op: ControlOp, inputs: Sequence[int], options: Any, results: Sequence[Array]) -> list[int]:
-        """Adds a node that runs subgraphs; its outputs, like the last of its operands."""
+        """Add a node that runs subgraphs; its outputs, like the last of its operands."""
         if not all(tame(value) for value in results):
             raise Unfit(f"{op.name}: not tame")
         like = [self.tensors[t] for t in inputs[-len(results) :]]
@@ -249,7 +251,7 @@ class Sketch:
         return made
 
     def grow(self, count: int) -> None:
-        """Adds about so many nodes of its families."""
+        """Add about so many nodes of its families."""
         for _ in range(8 * count):
             if len(self.nodes) >= count:
                 break
@@ -259,11 +261,11 @@ class Sketch:
                 continue
 
     def build(self, outputs: Sequence[int]) -> Subgraph:
-        """The subgraph with these outputs."""
+        """Return the subgraph with these outputs."""
         return Subgraph(tuple(self.tensors), tuple(self.inputs), tuple(outputs), tuple(self.nodes), self.name)
 
     def ends(self) -> list[int]:
-        """The tensors that nodes compute and none reads, and now and then another."""
+        """Return the tensors that nodes compute and none reads, and now and then another."""
         read = {t for node in self.nodes for t in node.inputs}
         made = [t for node in self.nodes for t in node.outputs]
         return [t for t in made if t not in read or self.chance(0.08)]

@@ -23,13 +23,15 @@ _MOST_PRODUCTS = 6_000_000
 
 
 def image(s: Sketch, *types: Any) -> int:
-    """A tensor [n, height, width, channels] of one of these types (float, or those that represent real numbers)."""
+    """Return a tensor [n, height, width, channels] of one of these types (float, or those that represent real
+    numbers).
+    """
     wanted = types or (T.FLOAT32, *QUANTIZED)
     return s.pick(*wanted, rank=4, where=lambda spec: spec.type == T.FLOAT32 or is_quantized(spec))
 
 
 def padded(s: Sketch, x: int) -> int:
-    """The image, now and then after a PAD of its rows and columns that its reader may take over."""
+    """Return the image, now and then after a PAD of its rows and columns that its reader may take over."""
     if not s.chance(0.25):
         return x
     spec = s.spec(x)
@@ -86,7 +88,7 @@ def _integer_weights(s: Sketch, x: TensorSpec, shape: Shape, axis: int, columns:
 
 
 def _made(s: Sketch, op: Op, x: int, inputs: list[int], options: Any) -> int:
-    """Adds the node; quantized sums are scaled down, not up."""
+    """Add the node; quantized sums are scaled down, not up."""
     type_ = s.spec(x).type
     if type_ == T.FLOAT32:
         return s.op(op, inputs, options)

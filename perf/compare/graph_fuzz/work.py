@@ -71,7 +71,7 @@ class Result:
     findings: list[Finding] = field(default_factory=list)
 
     def add(self, other: "Result") -> None:
-        """Takes in what another process did."""
+        """Take in what another process did."""
         self.graphs += other.graphs
         self.skipped += other.skipped
         self.nodes += other.nodes
@@ -81,7 +81,7 @@ class Result:
 
 
 def batch(seed: int, number: int, graphs: int, modes: Sequence[str], families: int = 5) -> Batch:
-    """The batch of a number: themes and modes in an order that comes to all pairs."""
+    """Return the batch of a number: themes and modes in an order that comes to all pairs."""
     rng = np.random.default_rng([seed, number // len(THEMES)])
     theme = int(rng.permutation(len(THEMES))[number % len(THEMES)])
     mode = modes[(number + number // len(THEMES)) % len(modes)]
@@ -133,7 +133,7 @@ def _count(result: Result, drawn: Drawn, mode: Mode, on_device: Interpreter) -> 
 
 
 def outcome(drawn: Drawn, mode: Mode, cache_dir: Path | None, result: Result | None = None) -> tuple[str, str]:
-    """The kind of what is wrong, and what; two empty strings where nothing is."""
+    """Return the kind of what is wrong, and what; two empty strings where nothing is."""
     try:
         what = check(drawn, mode, cache_dir, result)
     except Exception:  # whatever the device raises is what this looks for
@@ -142,7 +142,7 @@ def outcome(drawn: Drawn, mode: Mode, cache_dir: Path | None, result: Result | N
 
 
 def run_batch(batch: Batch, cache_dir: Path | None, output: Path | None, tell: Callable[[int], object]) -> Result:
-    """Runs a batch in this process; ``tell`` hears of every graph before it runs."""
+    """Run a batch in this process; ``tell`` hears of every graph before it runs."""
     mode, result = MODES[batch.mode], Result()
     cache = None if mode.linked else cache_dir
     shared = Shared(_MOST_FUNCTIONS[mode.linked])
@@ -180,7 +180,7 @@ def _minimised(
 
 
 def save(finding: Finding, drawn: Drawn, output: Path) -> None:
-    """Writes the model, what it is fed, and what is wrong."""
+    """Write the model, what it is fed, and what is wrong."""
     output.mkdir(parents=True, exist_ok=True)
     path = output / f"{finding.batch.seed}-{finding.name.replace(':', '-')}"
     path.with_suffix(".tflite").write_bytes(write(drawn.model))
@@ -231,7 +231,7 @@ class Worker:
         return None
 
     def lost(self, kind: str) -> Result:
-        """The finding that it died or hangs."""
+        """Return the finding that it died or hangs."""
         if kind == "crash":
             self._process.join(10)  # it is about to say how
         self._process.kill()

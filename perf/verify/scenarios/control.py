@@ -51,7 +51,7 @@ def _until() -> Model:
 
 
 def _nested() -> Model:
-    """A loop of four iterations around one of as many as the outer one has made."""
+    """Return a loop of four iterations around one of as many as the outer one has made."""
 
     def body(g: Graph, x: Sequence[int]) -> list[int]:
         inner = while_node(g, [g.const(int32(0)), x[0], x[1]], 3, 4)
@@ -72,7 +72,7 @@ def _nested() -> Model:
 
 
 def _branching() -> Model:
-    """A loop whose body takes one branch early and the other late."""
+    """Return a loop whose body takes one branch early and the other late."""
 
     def body(g: Graph, x: Sequence[int]) -> list[int]:
         early = g.op(LESS, [x[0], g.const(int32(2))], NoOptions())

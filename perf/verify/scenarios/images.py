@@ -25,7 +25,7 @@ _INT8_DEVIATION = 255 / 12**0.5  # of integers that fill their range evenly
 
 
 def image() -> Model:
-    """A convolution, two inverted residual blocks as MobileNetV2's, a pool, a dense layer and a softmax."""
+    """Return a convolution, two inverted residual blocks as MobileNetV2's, a pool, a dense layer and a softmax."""
     layers = Layers(seed=11)
     g = layers.graph
     x = layers.conv(g.input((1, 33, 31, 3)), 16, 3, 2, _RELU6)
@@ -100,7 +100,7 @@ class _Integers:
 
 
 def integer_image() -> Model:
-    """A convolution, an inverted residual block, a pool, a dense layer and a softmax, all of INT8."""
+    """Return a convolution, an inverted residual block, a pool, a dense layer and a softmax, all of INT8."""
     n = _Integers(seed=13)
     x = n.input((1, 17, 15, 3), 0.02, -7)
     x = n.weighted(CONV_2D, x, (16, 3, 3, 3), 0, Conv2DOptions(stride_w=2, stride_h=2))

@@ -1,0 +1,92 @@
+"""Computes in float32 what TensorFlow computes in other floating-point types, for which TFLite has few kernels.
+
+Inputs and results of the model keep their types, by a cast.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from litecl.converter.graph import Function, Module, Node, Value
+from litecl.converter.records import Callee, Variable
+from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.graph import Array
+from litecl.interpreter.schema import TensorType
+
+Types = Mapping[TensorType, TensorType]
+
+HALVES: Types = {TensorType.FLOAT16: TensorType.FLOAT32, TensorType.BFLOAT16: TensorType.FLOAT32}
+DOUBLES: Types = {TensorType.FLOAT64: TensorType.FLOAT32, TensorType.COMPLEX128: TensorType.COMPLEX64}
+_BY_BITS = ("Bitcast", "DecodeRaw", "ParseTensor", "SerializeTensor")
+
+
+def use_float32(module: Module, types: Types) -> None:
+    """Give all tensors of ``types`` the types that these map to. Raises ConversionError where their bits matter."""
+    main = module.main
+    before = {value: value.type for value in (*main.inputs, *main.outputs) if value.type in types}
+    variables: dict[str, Variable] = {}
+    for function in (*main.walk(), *(f for library in module.functions.values() for f in library.walk())):
+        _retype(function, types, variables)
+    for position, value in enumerate(main.inputs):
+        if value in before:
+            main.inputs[position] = Value(before[value], value.shape, value.name)
+            main.nodes.insert(0, _cast(main.inputs[position], value))
+    for position, value in enumerate(main.outputs):
+        if value in before:
+            node = main.add(_cast(value, Value(before[value], value.shape, value.name)))
+            main.outputs[position] = node.output
+
+
+def _cast(value: Value, result: Value) -> Node:
+    return Node("Cast", [value], [result], {"SrcT": value.type, "DstT": result.type, "Truncate": False}, value.name)
+
+
+def _retype(function: Function, types: Types, variables: dict[str, Variable]) -> None:
+    values = {value for node in function.nodes for value in (*node.inputs, *node.outputs) if value is not None}
+    for node in function.nodes:
+        is_by_bits = node.op in _BY_BITS
+        if is_by_bits and any(value is not None and value.type in types for value in (*node.inputs, *node.outputs)):
+            raise ConversionError(f"{node}: the model computes in float32, so the bits of other types are not known")
+    for node in function.nodes:
+        if isinstance(node.options, Mapping):
+            node.options = {name: _mapped(option, types) for name, option in node.options.items()}
+    for value in (*values, *function.inputs, *function.outputs):
+        _retype_value(value, types, variables)
+
+
+def _retype_value(value: Value, types: Types, variables: dict[str, Variable]) -> None:
+    if value.type in types:
+        value.type = types[value.type]
+        value.data = None if value.data is None else _cast_data(value.data, value.type)
+    variable = value.variable
+    if variable is not None:
+        to = next((new for old, new in types.items() if _is_of(variable.data, old)), None)
+        if variable.key not in variables:
+            data = variable.data if to is None else _cast_data(variable.data, to)
+            variables[variable.key] = replace(variable, data=data)
+        value.variable = variables[variable.key]
+
+
+def _is_of(data: Array, type_: TensorType) -> bool:
+    return data.dtype.name == type_.name.lower()
+
+
+def _cast_data(data: Array, to: TensorType) -> Array:
+    """Return an array in another type; finite numbers stay finite."""
+    if to == TensorType.FLOAT32 and data.dtype == np.float64:
+        largest = np.finfo(np.float32).max
+        data = np.where(np.isinf(data), data, np.clip(data, -largest, largest))
+    return np.asarray(data.astype(to.dtype))
+
+
+def _mapped(option: Any, types: Types) -> Any:
+    """Return an attribute with the types in it replaced."""
+    if isinstance(option, TensorType):
+        return types.get(option, option)
+    if isinstance(option, tuple):
+        return tuple(_mapped(item, types) for item in option)
+    if isinstance(option, Callee):
+        return Callee(option.name, {name: _mapped(item, types) for name, item in option.attrs.items()})
+    return option

@@ -1,0 +1,97 @@
+"""The properties of GPUs that lowerings may know, and a table of GPUs to plan for without having them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Vendor = Literal["nvidia", "amd", "intel", "arm", "qualcomm", "other"]
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """What a GPU has that a CPU has not, or that kernels for GPUs ask for.
+
+    subgroup: work-items that run in lockstep. fp16: whether kernels compute in halves (``cl_khr_fp16``).
+    integer_dot: whether one instruction multiplies four bytes by four and adds up. matrix_units: whether it has units
+        for products of matrices of halves or bytes. integrated: whether its memory is the host's.
+    """
+
+    vendor: Vendor = "other"
+    subgroup: int = 32
+    fp16: bool = False
+    integer_dot: bool = False
+    matrix_units: bool = False
+    integrated: bool = False
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A GPU to plan for: what a device of the kind reports, and the peaks that its data sheet names.
+
+    product: the one that the figures are of. compute_units: as OpenCL counts them. tflops: float32, by the vector
+    units. gb_per_s: of its memory. launch_us: a launch after another one in the same queue, an estimate.
+    """
+
+    product: str
+    gpu: Gpu
+    compute_units: int
+    local_mem_bytes: int
+    tflops: float
+    gb_per_s: float
+    float64: bool = False
+    max_work_group_size: int = 1024
+    launch_us: float = 3.0
+
+
+_KIB = 1024
+_NVIDIA = Gpu("nvidia", 32, integer_dot=True, matrix_units=True)  # its OpenCL does not report cl_khr_fp16
+
+PROFILES: Mapping[str, Profile] = {
+    "sm_80": Profile("NVIDIA A100 40 GB", _NVIDIA, 108, 48 * _KIB, 19.5, 1555, float64=True),
+    "sm_90": Profile("NVIDIA H100 SXM", _NVIDIA, 132, 48 * _KIB, 66.9, 3350, float64=True),
+    "gfx90a": Profile(
+        "AMD Instinct MI210",
+        Gpu("amd", 64, fp16=True, integer_dot=True, matrix_units=True),
+        *(104, 64 * _KIB, 22.6, 1638),
+        float64=True,
+        max_work_group_size=256,
+    ),
+    "gfx1100": Profile(
+        "AMD Radeon RX 7900 XTX",
+        Gpu("amd", 32, fp16=True, integer_dot=True, matrix_units=True),
+        *(48, 64 * _KIB, 61.4, 960),
+        float64=True,
+        max_work_group_size=256,
+    ),
+    "xe_lp": Profile(
+        "Intel Iris Xe, 96 units",
+        Gpu("intel", 16, fp16=True, integer_dot=True, integrated=True),
+        *(96, 64 * _KIB, 2.1, 68),
+        max_work_group_size=512,
+        launch_us=10.0,
+    ),
+    "xe_hpg": Profile(
+        "Intel Arc A770",
+        Gpu("intel", 16, fp16=True, integer_dot=True, matrix_units=True),
+        *(512, 64 * _KIB, 19.7, 560),
+    ),
+    "xe_hpc": Profile(
+        "Intel Data Center GPU Max 1100",
+        Gpu("intel", 32, fp16=True, integer_dot=True, matrix_units=True),
+        *(448, 128 * _KIB, 22.2, 1229),
+        float64=True,
+    ),
+    "mali": Profile(
+        "Arm Mali-G710 MC10",
+        Gpu("arm", 16, fp16=True, integer_dot=True, integrated=True),
+        *(10, 32 * _KIB, 1.1, 51),
+        launch_us=20.0,
+    ),
+    "adreno": Profile(
+        "Qualcomm Adreno 740",
+        Gpu("qualcomm", 64, fp16=True, integer_dot=True, integrated=True),
+        *(12, 32 * _KIB, 2.1, 67),
+        launch_us=20.0,
+    ),
+}
+"""GPUs by the name of their architecture."""

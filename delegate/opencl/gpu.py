@@ -1,0 +1,56 @@
+"""The properties of a GPU, by what its driver says of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from litecl.delegate.gpu import Gpu, Vendor
+
+# Fragments of vendors' names, and the work-items that run in lockstep where the driver does not say how many.
+_VENDORS: Mapping[str, tuple[Vendor, int]] = {
+    "nvidia": ("nvidia", 32),
+    "advanced micro devices": ("amd", 64),
+    "amd": ("amd", 64),
+    "intel": ("intel", 16),
+    "arm": ("arm", 16),
+    "qualcomm": ("qualcomm", 64),
+}
+_SUBGROUPS = {"nvidia": "warp_size_nv", "amd": "wavefront_width_amd"}
+_AMD_MATRIX = ("gfx908", "gfx90a", "gfx94", "gfx95", "gfx11", "gfx12")
+_AMD_DOT = ("gfx906", *_AMD_MATRIX, "gfx1011", "gfx1012", "gfx103")
+_NVIDIA_DOT, _NVIDIA_MATRIX = (6, 1), (7, 0)  # compute capabilities
+_INTEL_MATRIX = "cl_intel_subgroup_matrix_multiply_accumulate"
+
+
+def gpu_of(device: Any) -> Gpu:
+    """Return the properties of a pyopencl device that is a GPU; what its driver does not tell counts as not there."""
+    found = (of for fragment, of in _VENDORS.items() if fragment in device.vendor.lower())
+    vendor, subgroup = next(found, ("other", 32))
+    extensions = device.extensions.split()
+    dot, matrix = _units(vendor, device, extensions)
+    return Gpu(
+        vendor,
+        _asked(device, _SUBGROUPS.get(vendor, ""), subgroup),
+        fp16="cl_khr_fp16" in extensions,
+        integer_dot=dot,
+        matrix_units=matrix,
+        integrated=bool(device.host_unified_memory),
+    )
+
+
+def _units(vendor: Vendor, device: Any, extensions: list[str]) -> tuple[bool, bool]:
+    """Return whether there are dots of bytes, and matrix units, that kernels can reach."""
+    if vendor == "nvidia":
+        names = ("compute_capability_major_nv", "compute_capability_minor_nv")
+        capability = tuple(_asked(device, name, 0) for name in names)
+        return capability >= _NVIDIA_DOT, capability >= _NVIDIA_MATRIX
+    if vendor == "amd":
+        return device.name.startswith(_AMD_DOT), device.name.startswith(_AMD_MATRIX)
+    return "cl_khr_integer_dot_product" in extensions, _INTEL_MATRIX in extensions
+
+
+def _asked(device: Any, name: str, otherwise: int) -> int:
+    """Return what a driver's extension tells, if it does."""
+    try:
+        return int(getattr(device, name)) or otherwise
+    except Exception:  # pyopencl's errors of many kinds, for what a driver does not know
+        return otherwise

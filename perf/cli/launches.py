@@ -1,0 +1,50 @@
+"""Launches as planned for a GPU: data for programs, and a table for people."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from litecl.delegate.backend.absent import AbsentDevice
+from litecl.delegate.gpu import Profile
+from litecl.delegate.plan.estimate import LaunchRow, launch_rows
+from litecl.delegate.report_details import kernel_name
+from litecl.perf.cli.tables import size, table
+
+
+def launch_data(device: AbsentDevice) -> dict[str, Any]:
+    """Return every launch of what was planned for a GPU, their times at its peak together, and the GPU."""
+    rows = launch_rows(device.plans, device.profile)
+    return {
+        "launches": [asdict(row) for row in rows],
+        "roofline_us": sum(row.roofline_us for row in rows),
+        "launch_us": len(rows) * device.profile.launch_us,
+        "profile": {"name": device.name, **asdict(device.profile)},
+    }
+
+
+def launch_view(device: AbsentDevice) -> RenderableType:
+    """Return the same for people."""
+    rows, profile = launch_rows(device.plans, device.profile), device.profile
+    made = table("node", "kernel", "groups", "work-items", "flops", "bytes", "bound", "roofline us", "units busy")
+    for row in rows:
+        made.add_row(
+            f"{row.subgraph}:{row.node}",
+            kernel_name(row.kernel, row.entry),
+            f"{row.groups} x {row.group}",
+            *(str(row.work_items), str(row.flops), size(row.bytes), row.bound),
+            f"{row.roofline_us:.2f}",
+            f"{row.busy:.0%}",
+        )
+    return Group(made, Text(_summary(device.name, rows, profile)))
+
+
+def _summary(name: str, rows: Sequence[LaunchRow], profile: Profile) -> str:
+    total, idle = sum(row.roofline_us for row in rows), sum(row.busy < 1 for row in rows)
+    return (
+        f"{name} ({profile.product}): {len(rows)} launches, estimated from its peaks of {profile.tflops} TFLOP/s and "
+        f"{profile.gb_per_s:g} GB/s: {total:.1f} us at the roofline, and {len(rows) * profile.launch_us:.0f} us to "
+        f"launch. {idle} launches leave some of {profile.compute_units} compute units idle."
+    )
