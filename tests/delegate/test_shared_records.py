@@ -12,8 +12,9 @@ import pytest
 
 from litecl import kernels_cl
 from litecl.delegate import CLDelegate
-from litecl.delegate.cl_op import Target
+from litecl.delegate.cl_op import Const, Launch, Target
 from litecl.delegate.kit import shared
+from litecl.delegate.matmul.product import Begin
 from litecl.delegate.opencl import programs
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.plan.headers import CODES, RECORDS, header
@@ -215,6 +216,16 @@ def test_what_is_listed_is_used(include: str) -> None:
 def test_a_name_that_is_not_listed_is_refused() -> None:
     with pytest.raises(KernelBuildError, match="#include <Geometri>: expected one of Axis"):
         header("Geometri")
+
+
+def test_records_among_arguments_become_constants() -> None:
+    """One, a table of some, and a table of none; what else a launch is given stays as it is."""
+    number, other = np.int32(3), Const(np.zeros(2, np.float32))
+    launch = Launch("gemm", "gemm", (number, Begin(1, 2), (Begin(3, 4), Begin(5, 6)), (), other), (1,))
+    args = shared.with_constants(launch).args
+    assert args[0] is number and args[4] is other
+    tables = [arg.data.tolist() for arg in args[1:4] if isinstance(arg, Const) and arg.data is not None]
+    assert tables == [[(1, 2)], [(3, 4), (5, 6)], []]
 
 
 @dataclass(frozen=True)
