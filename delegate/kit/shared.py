@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass, replace
 from enum import IntEnum
+from functools import cache
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -31,6 +32,7 @@ def layout(record: type) -> list[tuple[str, Any]]:
     return [(field.name, types[field.name]) for field in fields(record)]
 
 
+@cache
 def dtype_of(record: type) -> np.dtype[Any]:
     """Return the layout of a record as a numpy type.
 
@@ -77,7 +79,8 @@ def packed(record: type, values: Iterable[Any]) -> Array:
 
 
 def _values(value: Any) -> tuple[Any, ...]:
-    members = (getattr(value, name) for name, _ in layout(type(value)))
+    record: type = type(value)
+    members = (getattr(value, name) for name in dtype_of(record).names or ())
     return tuple(_values(member) if is_dataclass(member) else member for member in members)
 
 
