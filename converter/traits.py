@@ -13,7 +13,7 @@ class Effects(Enum):
     """Tells whether results depend on more than operands, and whether an operator does more than compute them."""
 
     PURE = "equal operands give equal results, so it may be computed now, once, or not at all"
-    READS = "results depend on a variable or a random seed: not computed now, but left out if nobody reads them"
+    READS = "results depend on a variable or a random seed: not computed now, but left out if nothing reads them"
     WRITES = "it writes a variable or acts outside of the model: kept, in order, or refused"
 
 

@@ -67,7 +67,7 @@ class Operand:
     """A tensor in device memory, row-major as TFLite lays it out. Constants have ``spec.data``.
 
     row_step: elements from one row (the last dimension) to the next if it is part of a wider tensor; None if it is
-    dense. Only operators with ``ClOp.reads_rows`` or ``ClOp.writes_rows`` get such operands.
+        dense. Only operators with ``ClOp.reads_rows`` or ``ClOp.writes_rows`` get such operands.
     """
 
     spec: TensorSpec
@@ -207,7 +207,7 @@ class Call:
     operand for every entry of ``op.states``, the state after the node (never the memory that the state is read from).
     activation: the operator's fused activation, or that of the node after it.
     residual: a tensor of the output's shape, added before the activation (only where ``ClOp.fuses_residual``).
-    pads: zeros around the first input, beside those that the options ask for (only where ``ClOp.fuses_pads``).
+    pads: zeros around the first input, in addition to those that the options ask for (only where ``ClOp.fuses_pads``).
     """
 
     options: Any
@@ -247,14 +247,14 @@ class ClOp:
     activates: the Activation that this operator is (with the node's options), if a producer may apply it instead.
     chains: whether it is a step of chain.cl by its name, so that it may run as part of a chain.
     pads: the Pads that this operator is (with the node's inputs), if the operator that reads the image may apply them
-    instead.
+        instead.
     fuses_activation, fuses_residual: whether ``lower`` honours ``Call.activation`` beyond CLAMP, and ``Call.residual``.
     fuses_pads: whether ``lower`` honours ``Call.pads``, of an operator whose options have a VALID padding.
     reads_rows, writes_rows: whether ``lower`` honours ``Operand.row_step`` of float inputs and of a float output.
     float64: whether its kernels compute in float64, of a node that it claims (options, input specs, output specs).
     joins: for an operator that only puts its inputs (the first, if there are parameters) into its output, the views of
-    the output that they fill (options, inputs, a view of the output): whatever computes an input may write it there
-    itself.
+        the output that they fill (options, inputs, a view of the output): whatever computes an input may write it there
+        itself.
     """
 
     op: Op

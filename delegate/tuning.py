@@ -43,13 +43,14 @@ class Schedule:
     """How the work of a kernel is dealt out (``delegate/kit/schedule.py``); operations are those of its inner loop.
 
     items_per_unit: work-items for each compute unit of a CPU, so that other units can take over from one that is held
-    up. items_alone: work-items where there is a single unit.
+        up. items_alone: work-items where there is a single unit.
     least, most: operations of a work-item: enough to be worth one of its own, and enough for it to take no more.
-    group: work-items of a group of a GPU. wide: the most of them along the first dimension.
-    pieces: the largest number of parts that a long row is split into. near_bytes, far_bytes: memory that a work-item
-    reads again and again,
-        so that it stays in the first-level and in the second-level cache. tiles: what a work-item may hold in
-        registers; empty means those for the device's vector width.
+    group: work-items of a group of a GPU.
+    wide: the most of them along the first dimension.
+    pieces: the largest number of parts that a long row is split into.
+    near_bytes, far_bytes: memory that a work-item reads again and again, so that it stays in the first-level and in the
+        second-level cache.
+    tiles: what a work-item may hold in registers; empty means those for the device's vector width.
     """
 
     items_per_unit: int = 4
@@ -77,10 +78,10 @@ class Tuning:
     """The settings of a device; the defaults serve where nothing was measured.
 
     winograd_channels: the number of channels (the smaller of input's and output's) from which a 3x3 convolution uses
-    Winograd's algorithm.
+        Winograd's algorithm.
     small_flops: arithmetic operations of a model below which the single-threaded device is chosen instead of this one:
-        an invoke ends before a second thread has woken up. schedules: how work is dealt out, by kernel file, where the
-        defaults are not the best.
+        an invoke ends before a second thread has woken up.
+    schedules: how work is dealt out, by kernel file, where the defaults are not the best.
     """
 
     winograd_channels: float = 16

@@ -1,4 +1,4 @@
-"""Checks of the arguments that a caller hands to an interpreter, whatever they are."""
+"""Checks of the arguments that a caller passes to an interpreter, of any type."""
 
 import operator
 from collections.abc import Iterable
@@ -63,7 +63,7 @@ def _is_empty(source: Any) -> bool:
 
 
 def delegates(*given: Iterable[Delegate] | None) -> tuple[Delegate, ...]:
-    """Return all delegates that were given. Raises ArgumentError for what is none."""
+    """Return all delegates that were given. Raises ArgumentError for anything else."""
     found: list[Delegate] = []
     for some in given:
         try:

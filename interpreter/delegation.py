@@ -31,7 +31,7 @@ class NodeReport(Protocol):
 
 
 class Report(Protocol):
-    """What a delegate tells of a model. ``litecl.delegate.DelegationReport.of`` gives that of CLDelegate."""
+    """A delegate's report on a model. ``litecl.delegate.DelegationReport.of`` returns CLDelegate's."""
 
     @property
     def nodes(self) -> Sequence[NodeReport]:
@@ -43,7 +43,7 @@ class Report(Protocol):
 
     @property
     def counters(self) -> Any:
-        """What the last invoke cost."""
+        """The cost of the last invoke."""
 
     @property
     def claimed(self) -> int:
@@ -51,13 +51,13 @@ class Report(Protocol):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """A line for all that did not go as it was meant to."""
+        """A line for everything that went wrong."""
 
     def to_json(self) -> str:
         """Return everything as a JSON object."""
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
+        """Return HTML, which notebooks show."""
 
 
 class Delegation(Protocol):
@@ -68,7 +68,7 @@ class Delegation(Protocol):
         """The model with claimed regions replaced by nodes that run them; tensor indices stay what they were."""
 
     def input_memory(self, subgraph: int) -> Mapping[int, Array]:
-        """Arrays of the delegate's that inputs of an entry subgraph are to be written into, by tensor.
+        """Arrays of the delegate that inputs of an entry subgraph are to be written into, by tensor.
 
         Its region then gets the same array and need not copy it.
         """

@@ -4,7 +4,7 @@
 
     LiteclError
     ├── ModelError              the model, or what is fed to it, is wrong
-    │   ├── ArgumentError       an argument of a type that is not taken
+    │   ├── ArgumentError     an argument of a type that is not accepted
     │   ├── LimitError          more memory or time than was allowed
     │   ├── ModelFileError      a file that cannot be read (ModelFileNotFound: that is not there)
     │   ├── ShapeError          shapes, types or axes that do not fit together
@@ -19,8 +19,8 @@
 Each is also the built-in error that LiteRT raises in its place, so that ``except ValueError`` and the like keep
 working: LiteRT raises ValueError for some faults of a model and RuntimeError for others, so a ModelError is both.
 
-An error is raised where the fault is seen, saying what was expected and what was got; each level above adds where it
-happened with ``add_note``, and whatever runs operators says which one it was (``locate``).
+An error is raised where the fault is detected, saying what was expected and what was got; each level above adds where
+it happened with ``add_note``, and the code that runs operators names the operator (``locate``).
 """
 
 
@@ -45,7 +45,7 @@ class ModelError(LiteclError, ValueError, RuntimeError):
 
 
 class ArgumentError(ModelError, TypeError):
-    """An argument has a type that is not taken."""
+    """An argument has a type that is not accepted."""
 
 
 class ModelFileError(OSError, ModelError):
@@ -69,7 +69,7 @@ class UnsupportedOp(ModelError):
 
 
 FAULTS = (ArithmeticError, AssertionError, AttributeError, BufferError, LookupError, MemoryError, TypeError, ValueError)
-"""What Python and numpy raise where a kernel meets values that it cannot work on."""
+"""What Python and numpy raise when a kernel gets values that it cannot handle."""
 
 
 def fault(error: BaseException) -> "ModelError":
@@ -79,7 +79,7 @@ def fault(error: BaseException) -> "ModelError":
 
 
 def locate(error: LiteclError, operator: str, where: str) -> None:
-    """Say of an error from which operator it comes, unless one that this one has run has said so, and add where."""
+    """Name the operator that an error comes from, unless one that it has run is named already, and add its position."""
     if isinstance(error, ModelError) and not error.operator:
         error.operator = operator
     error.add_note(where)
@@ -98,7 +98,7 @@ class DelegateNotFound(DelegateError, ValueError, OSError):
 
 
 class DeviceNotFound(DelegateError, ValueError):
-    """A device that was asked for is not there, or its name fits several."""
+    """A requested device does not exist, or several match its name."""
 
 
 class KernelBuildError(DelegateError):

@@ -1,4 +1,4 @@
-"""Values for inputs: those of before anything is set, and checks of what is."""
+"""Values for inputs: initial ones, and checks of those that are set."""
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,9 @@ def entry_shapes(model: Model) -> dict[int, tuple[Shape, ...]]:
 
 
 def blank(spec: TensorSpec) -> Array:
-    """Return zeros, or empty strings, for an input that has not been set. Raises ModelError where memory lacks."""
+    """Return zeros, or empty strings, for an input that has not been set. Raises ModelError if there is not
+    enough memory.
+    """
     try:
         if spec.type == TensorType.STRING:
             return np.full(spec.static_shape, b"", np.object_)
@@ -25,7 +27,7 @@ def blank(spec: TensorSpec) -> Array:
 
 
 def check_strict(spec: TensorSpec, shape: Shape) -> None:
-    """Raise ShapeError for a shape that an input's signature does not leave open."""
+    """Raise ShapeError for a shape that an input's signature does not allow."""
     signature = spec.static_shape if spec.shape_signature is None else spec.shape_signature
     if len(shape) != len(signature) or any(a not in (-1, b) for a, b in zip(signature, shape, strict=False)):
         raise ShapeError(f"resize: {spec.name!r} has the signature {list(signature)}, got {list(shape)}")

@@ -30,22 +30,24 @@ Source = str | PathLike[str] | bytes | bytearray | memoryview | Model
 class Interpreter(Introspection, Lifetime):
     """Runs a TensorFlow Lite model. It is closed by ``close()`` or at the end of ``with``, and can be pickled.
 
-    model_path: a path, or the bytes of a file, or a ``Model``. model_content: the bytes, under TFLite's name.
+    model_path: a path, or the bytes of a file, or a ``Model``.
+    model_content: the bytes, under TFLite's name.
     delegates: objects that claim parts of the model, such as ``CLDelegate()`` (``experimental_delegates`` is TFLite's
-        name for it). custom_ops: custom operators by name: an ``Op``, or a callable that takes the custom options
-        (bytes) and a list of arrays and returns a list of arrays.
+        name for it).
+    custom_ops: custom operators by name: an ``Op``, or a callable that takes the custom options (bytes) and a list of
+        arrays and returns a list of arrays.
     experimental_preserve_all_tensors: keep intermediate tensors, also those of subgraphs, for ``get_tensor``.
     memory_limit: the most bytes that values and kernels may take together, for files that are not trusted; None: no
-        tensor takes more than half of the machine. time_limit: the most seconds of an ``allocate_tensors`` or
-        ``invoke``, looked at between operators, iterations and blocks of work. Past either LimitError is raised;
-        variables may have been written until then.
-    num_threads: the most threads of numpy's BLAS while the model runs; one where its products are small. None: as many
-        as BLAS has. Delegates have a ``num_threads`` of their own.
+        tensor takes more than half of the machine's memory.
+    time_limit: the most seconds of an ``allocate_tensors`` or ``invoke``, checked between operators, iterations and
+        blocks of work. Beyond either, LimitError is raised; variables may have been written by then.
+    num_threads: the most threads of numpy's BLAS while the model runs; one if its products are small. None: as many as
+        BLAS has. Delegates have a ``num_threads`` of their own.
     experimental_op_resolver_type and the other experimental keywords are accepted for compatibility: there is one set
         of kernels.
 
-    Raises ModelError for a malformed model, ModelFileNotFound for a file that is not there, ArgumentError for an
-    argument of a wrong type, and UnsupportedOp, when tensors are allocated, for an operator that has no kernel.
+    Raises ModelError for a malformed model, ModelFileNotFound for a missing file, ArgumentError for an argument of a
+    wrong type, and UnsupportedOp, when tensors are allocated, for an operator that has no kernel.
     """
 
     def __init__(
@@ -83,12 +85,12 @@ class Interpreter(Introspection, Lifetime):
         self._entries = entry_shapes(self._model)
         self._specs: tuple[Known, ...] = tuple(graph.tensors for graph in self._model.subgraphs)
         self._executor: Executor | None = None
-        self._in_place: dict[int, InPlace] = {}  # of entries that one node of a delegate's is all of
+        self._in_place: dict[int, InPlace] = {}  # of entries that consist of a single node of a delegate
         self._delegations: list[Delegation] = []
         self._inputs: dict[int, dict[int, Array]] = {}
-        self._shared: dict[int, dict[int, Array]] = {}  # of _inputs, those that lie in a delegate's memory
+        self._shared: dict[int, dict[int, Array]] = {}  # of _inputs, those that are in a delegate's memory
         self._values: dict[int, dict[int, Array]] = {}
-        self._results = ExitStack()  # counts the outputs of the last invoke, where memory is limited
+        self._results = ExitStack()  # counts the outputs of the last invoke, if memory is limited
         self._busy = False
         self._threads: AbstractContextManager[None] = nullcontext()
         self._limits_apply = False
@@ -118,7 +120,7 @@ class Interpreter(Introspection, Lifetime):
         self._executor, self._in_place = None, {}
 
     def allocate_tensors(self) -> None:
-        """Propagates shapes, lets the delegates claim their parts and resets variables; a no-op if nothing changed."""
+        """Propagate shapes, let delegates claim their parts and reset variables; a no-op if nothing has changed."""
         if self._executor is not None:
             return
         with self._budget or nullcontext():
@@ -139,7 +141,7 @@ class Interpreter(Introspection, Lifetime):
             self._delegations.append(delegation)
             model = delegation.model
         if self._budget is not None:
-            self._budget.start_clock()  # building kernels takes as long as a driver needs, whatever the model asks for
+            self._budget.start_clock()  # building kernels takes as long as a driver needs, whatever the limits
         self._variables.reset()
         executor = Executor(
             model, self._specs, self._variables, preserve=self._preserve, listeners=self._listeners, budget=self._budget
@@ -199,13 +201,13 @@ class Interpreter(Introspection, Lifetime):
             self._values = {**kept, subgraph: kept[subgraph] | outputs}
 
     def _limited_call(self, subgraph: int, inputs: Sequence[Array]) -> list[Array]:
-        """Run a subgraph with no more of BLAS's threads, memory and time than it may take."""
+        """Run a subgraph within its limits of BLAS threads, memory and time."""
         assert self._executor is not None
         with self._threads, self._budget or nullcontext(), self._counted(dict(enumerate(inputs))):
             return self._executor.call(subgraph, inputs)
 
     def _counted(self, values: Mapping[int, Array]) -> ExitStack:
-        """Counts values as alive until what is returned is closed."""
+        """Count values as alive until the returned object is closed."""
         stack = ExitStack()
         if self._budget is not None:
             stack.callback(limits.CountedValues(self._budget, values).clear)
@@ -267,7 +269,7 @@ class Interpreter(Introspection, Lifetime):
     # Preparation
 
     def _input_arrays(self, subgraph: int, before: Mapping[int, Array]) -> dict[int, Array]:
-        """Arrays for the inputs: what was set before where the shape is the same, else zeros."""
+        """Return arrays for the inputs: what was set before if the shape is the same, else zeros."""
         arrays: dict[int, Array] = {}
         for tensor in self._model.subgraphs[subgraph].inputs:
             spec = self._specs[subgraph][tensor]
@@ -281,7 +283,7 @@ class Interpreter(Introspection, Lifetime):
         return arrays
 
     def _runs_in_place(self, executor: Executor) -> dict[int, InPlace]:
-        """What runs entries that one node is all of, on inputs whose arrays never change."""
+        """Return runners of entries that consist of a single node, on inputs whose arrays never change."""
         runs = {}
         for index in self._entries:
             inputs = [self._inputs[index][t] for t in self._model.subgraphs[index].inputs]
@@ -290,5 +292,5 @@ class Interpreter(Introspection, Lifetime):
         return runs
 
     def _shared_memory(self, subgraph: int) -> dict[int, Array]:
-        """Arrays of the delegates that inputs are written into."""
+        """Return the delegates' arrays that inputs are written into."""
         return {t: array for d in self._delegations for t, array in d.input_memory(subgraph).items()}

@@ -1,4 +1,4 @@
-"""What an interpreter tells of its model: tensors, operators and signatures, in TFLite's dictionaries."""
+"""What an interpreter reports about its model: tensors, operators and signatures, in TFLite's dictionaries."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from litecl.interpreter.graph import ABSENT, Array, Model, Shape, Subgraph, Tens
 
 
 class Introspection:
-    """The methods that describe a model. Which tensors there are, and of what type, is known before allocation."""
+    """The methods that describe a model. Tensors and their types are known before allocation."""
 
     _model: Model
     _specs: Sequence[Sequence[TensorSpec]]  # by subgraph, as far as shapes are known
@@ -44,7 +44,7 @@ class Introspection:
         return [self._details(t) for t in self._model.subgraphs[0].outputs]
 
     def get_tensor_details(self, subgraph_index: int = 0) -> list[dict[str, Any]]:
-        """Return the same for every tensor of a subgraph. Raises ModelError for a subgraph that is not there."""
+        """Return the same for every tensor of a subgraph. Raises ModelError for a subgraph that does not exist."""
         graph = self._graph(subgraph_index)
         return [self._details(t, subgraph_index) for t in range(len(graph.tensors))]
 
@@ -58,7 +58,7 @@ class Introspection:
         return {s.key: {"inputs": _sorted(s.inputs), "outputs": _sorted(s.outputs)} for s in signatures}
 
     def _get_tensor_details(self, tensor_index: int, subgraph_index: int) -> dict[str, Any]:
-        """Return TFLite's dictionary for one tensor. Raises ModelError for one that is not there."""
+        """Return TFLite's dictionary for one tensor. Raises ModelError for one that does not exist."""
         tensor, graph = index("tensor_index", tensor_index), self._graph(subgraph_index)
         if not 0 <= tensor < len(graph.tensors):
             raise ModelError(f"tensor {tensor} out of range for {len(graph.tensors)} tensors")
@@ -87,7 +87,7 @@ class Introspection:
     def delegation_report(self) -> Report:
         """Return what the delegate claimed and why not the rest, with the counters of the last invoke.
 
-        Raises ModelError where there is no delegate or tensors have not been allocated.
+        Raises ModelError if there is no delegate or tensors have not been allocated.
         """
         if not self._delegations:
             raise ModelError("no delegation to report: pass delegates=[...] and call allocate_tensors()")
@@ -95,11 +95,11 @@ class Introspection:
 
     @property
     def experimental_compress_quantization_zero_points(self) -> bool:
-        """What the constructor was given; it changes nothing."""
+        """What the constructor was given; it has no effect."""
         return bool(self._arguments["experimental_compress_quantization_zero_points"])
 
     def _graph(self, subgraph: int) -> Subgraph:
-        """Return a subgraph. Raises ModelError for one that is not there."""
+        """Return a subgraph. Raises ModelError for one that does not exist."""
         graphs, number = self._model.subgraphs, index("subgraph_index", subgraph)
         if not 0 <= number < len(graphs):
             raise ModelError(f"subgraph {number} out of range for {len(graphs)} subgraphs")

@@ -1,4 +1,4 @@
-"""An interpreter's end, and its way to another process."""
+"""Closing an interpreter, and sending it to another process."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -16,9 +16,9 @@ class Lifetime:
     _entries: dict[int, tuple[Shape, ...]]
 
     def close(self) -> None:
-        """Let go of the model, its tensors and the memory of its delegates; any later use raises ModelError.
+        """Release the model, its tensors and the memory of its delegates; any later use raises ModelError.
 
-        Arrays that ``tensor()`` has given keep their memory. Raises ModelError where another thread is running it.
+        Arrays that ``tensor()`` has returned keep their memory. Raises ModelError if another thread is running it.
         """
         if self.__dict__.get("_busy"):
             raise ModelError("close: this interpreter is running")
@@ -30,7 +30,7 @@ class Lifetime:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    if not TYPE_CHECKING:  # else any name would seem to be an attribute
+    if not TYPE_CHECKING:  # otherwise any name would seem to be an attribute
 
         def __getattr__(self, name: str) -> Any:
             if not self.__dict__:
@@ -38,7 +38,8 @@ class Lifetime:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle how it was made, and the shapes of its inputs: not what was set, computed or kept in variables.
+        """Pickle the constructor's arguments and the shapes of inputs, but no values that were set, computed or kept in
+        variables.
 
         A model given by its path is read there again. Raises ModelError for one given as a ``Model``.
         """

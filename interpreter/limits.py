@@ -1,11 +1,11 @@
-"""Limits of memory and time for one model, so that a small file cannot ask for all of a machine.
+"""Limits of memory and time for one model, so that a small file cannot take all of a machine.
 
 Without a budget one rule holds: no tensor may take more than half of the machine's memory. Systems promise more memory
-than they have and end a process that uses it, so that numpy's MemoryError comes only for sizes far beyond.
+than they have and kill a process that uses it, so numpy raises MemoryError only for sizes far beyond.
 
-A ``Budget`` counts the sum of what is alive, and what an operator is about to make, before it is made. Kernels whose
-temporaries are out of proportion to their operands (borders, unrolled windows) ask for them with ``temporary``, loops
-within kernels call ``tick``; both see the budget of the call that runs in this thread.
+A ``Budget`` counts all live values, and what an operator is about to allocate before it does. Kernels whose temporaries
+are large compared with their operands (borders, unrolled windows) request them with ``temporary``, loops within kernels
+call ``tick``; both use the budget of the call that runs in this thread.
 """
 
 import math
@@ -21,7 +21,7 @@ from litecl.interpreter.graph import Array, TensorSpec
 
 
 def _memory_bytes() -> int:
-    """Return the machine's physical memory; all that can be counted where the system does not tell."""
+    """Return the machine's physical memory; an unlimited amount if the system does not tell."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -29,7 +29,7 @@ def _memory_bytes() -> int:
 
 
 MOST_BYTES = _memory_bytes() // 2
-"""The most that one tensor may take: half of the machine, for whoever reads a tensor gets a copy."""
+"""The most that one tensor may take: half of the machine's memory, since whoever reads a tensor gets a copy."""
 
 _BYTES_AN_ELEMENT = {"f": 40, "c": 64, "b": 16, "O": 64}
 _BYTES_AN_INTEGER = 64
@@ -39,13 +39,13 @@ _LEAST_BYTES = 1 << 16
 class Budget:
     """The memory and time that one model may take, and what it takes now.
 
-    memory_bytes: of values that are alive and of what kernels make besides. time_s: of one call. None: no limit.
+    memory_bytes: for live values and for what kernels allocate in addition. time_s: of one call. None: no limit.
     """
 
     def __init__(self, memory_bytes: int | None = None, time_s: float | None = None) -> None:
         self.memory_bytes, self.time_s = memory_bytes, time_s
         self.live_bytes = 0
-        self._held: dict[int, tuple[Array, int]] = {}  # by id: what owns the memory, and how often it is held
+        self._held: dict[int, tuple[Array, int]] = {}  # by id: the owner of the memory, and how often it is held
         self._until = math.inf
         self._token: Token[Budget | None] | None = None
 
@@ -74,7 +74,7 @@ class Budget:
             raise LimitError(f"the call takes longer than {self.time_s:g} s (time_limit)")
 
     def require(self, size_bytes: int) -> None:
-        """Raise LimitError where so much more than what is alive is over the limit."""
+        """Raise LimitError if this much in addition to live values exceeds the limit."""
         if self.memory_bytes is not None and self.live_bytes + size_bytes > self.memory_bytes:
             raise LimitError(
                 f"needs {size_bytes} bytes besides {self.live_bytes} that are alive, expected at most "
@@ -82,12 +82,12 @@ class Budget:
             )
 
     def reserve(self, size_bytes: int) -> None:
-        """Counts memory that stays; see ``require``."""
+        """Count memory that stays allocated; see ``require``."""
         self.require(size_bytes)
         self.live_bytes += size_bytes
 
     def hold(self, array: Array) -> None:
-        """Counts an array as alive; views of one memory count once."""
+        """Count an array as alive; views of the same memory count once."""
         owner = _owner(array)
         count = self._held.get(id(owner), (owner, 0))[1]
         self._held[id(owner)] = owner, count + 1
@@ -119,7 +119,7 @@ def _owner(array: Array) -> Array:
 
 
 class CountedValues(dict[int, Array]):
-    """Values by tensor that a budget counts as long as they are in here."""
+    """Values by tensor, counted by a budget as long as they are in this dictionary."""
 
     def __init__(self, budget: Budget, values: Mapping[int, Array]) -> None:
         super().__init__()
@@ -134,7 +134,7 @@ class CountedValues(dict[int, Array]):
         super().__setitem__(tensor, value)
 
     def pop(self, tensor: int, default: object = None) -> object:  # type: ignore[override]
-        """Remove a value, which counts no longer."""
+        """Remove a value, which is then no longer counted."""
         value = super().pop(tensor, None)
         if value is not None:
             self._budget.drop(value)
@@ -169,14 +169,14 @@ def timed() -> bool:
 
 
 def reserve(size_bytes: int) -> None:
-    """Counts memory that stays as long as the prepared model. Raises LimitError if refused."""
+    """Count memory that stays allocated as long as the prepared model. Raises LimitError if refused."""
     budget = _ACTIVE.get()
     if budget is not None:
         budget.reserve(size_bytes)
 
 
 def replace(before: Array | None, now: Array) -> None:
-    """Counts a value that outlives the call as alive, in place of another one."""
+    """Count a value that outlives the call as alive, in place of another one."""
     budget = _ACTIVE.get()
     if budget is not None:
         budget.hold(now)
@@ -185,7 +185,7 @@ def replace(before: Array | None, now: Array) -> None:
 
 
 def temporary(what: str, shape: Sequence[int], itemsize: int) -> None:
-    """Asks for memory that a kernel is about to take. Raises LimitError (ModelError without a budget) if refused."""
+    """Request memory that a kernel is about to allocate. Raises LimitError (ModelError without a budget) if refused."""
     size_bytes = math.prod(shape) * itemsize
     if size_bytes < _LEAST_BYTES:
         return
@@ -218,12 +218,13 @@ def check(spec: TensorSpec) -> None:
 
 
 def bytes_of(specs: Sequence[TensorSpec | None]) -> int:
-    """Return what tensors take, as far as their shapes are known."""
+    """Return the bytes of tensors, as far as their shapes are known."""
     return sum(spec.size * spec.dtype.itemsize for spec in specs if spec is not None and spec.shape is not None)
 
 
 def workspace(specs: Sequence[TensorSpec | None]) -> int:
-    """Return what a kernel may take besides its outputs, for its inputs and outputs: so many bytes for each element.
+    """Return the bytes that a kernel may take besides its outputs, for its inputs and outputs: a fixed number for each
+    element.
 
     Kernels compute integers in 64 bits, several arrays at a time, and floats in at most as many.
     """
@@ -235,11 +236,11 @@ def workspace(specs: Sequence[TensorSpec | None]) -> int:
 
 
 def need(fed: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]) -> int:
-    """Return what running an operator takes, for the inputs that are no constants: its outputs and its workspace."""
+    """Return the bytes that running an operator takes, for its non-constant inputs: its outputs and its workspace."""
     return bytes_of(outputs) + workspace([*fed, *outputs])
 
 
 def packed(inputs: Sequence[TensorSpec | None]) -> int:
-    """Return what kernels may keep of integer constants that they prepare once: eight bytes an element."""
+    """Return the bytes that kernels may keep for integer constants prepared once: eight per element."""
     constants = [spec for spec in inputs if spec is not None and spec.data is not None]
     return sum(8 * spec.size for spec in constants if spec.shape is not None and spec.dtype.kind in "iu")

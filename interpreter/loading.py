@@ -10,9 +10,9 @@ from litecl.interpreter.delegation import Delegate as DelegateProtocol
 from litecl.interpreter.errors import ArgumentError, DelegateNotFound
 
 NAMES = ("litecl", "opencl", "gpu")
-"""What ``load_delegate`` knows; each is a ``CLDelegate``."""
+"""The names that ``load_delegate`` knows; each is a ``CLDelegate``."""
 
-_MODULE = "litecl.delegate"  # imported when asked for: the interpreter alone needs no OpenCL
+_MODULE = "litecl.delegate"  # imported on demand: the interpreter alone needs no OpenCL
 
 
 class _ByAbility(type):
@@ -32,7 +32,7 @@ class Delegate(metaclass=_ByAbility):
 def load_delegate(library: Any, options: Mapping[Any, Any] | None = None) -> DelegateProtocol:
     """Return a delegate by name: "litecl", "opencl" or "gpu" is a ``CLDelegate``.
 
-    options: its keywords with their values, as strings or as what they are; lists are separated by commas.
+    options: its keywords with their values, as strings or as their own types; lists are separated by commas.
     Raises DelegateNotFound, which is also the ValueError and the OSError that TFLite raises, for any other name: no
     shared library can be a delegate of litecl.
     """

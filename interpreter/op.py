@@ -61,7 +61,7 @@ class Op:
 
 
 class Context(Protocol):
-    """The services of the executor to a running operator: what it may ask for besides its inputs."""
+    """The executor's services to a running operator: what it may use besides its inputs."""
 
     def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
         """Run a subgraph on arrays, which are passed by reference, and return its outputs."""
@@ -83,11 +83,10 @@ class Shapes(Protocol):
 
 @dataclass(frozen=True)
 class InPlace:
-    """A short way to run a node that is all of a model.
+    """A fast path to run a node that makes up a whole model.
 
-    run: returns the values that are wanted by subgraph and tensor, which may be the same objects each time. failed: is
-    given what ``run`` has raised, and raises it, or returns: from now on the long way is to be taken, beginning with
-    this run.
+    run: returns the wanted values by subgraph and tensor, which may be the same objects each time. failed: gets what
+    ``run`` has raised, and raises it, or returns; then this run and all later ones take the normal path.
     """
 
     run: Callable[[], dict[int, dict[int, Array]]]
@@ -100,10 +99,9 @@ class ControlOp:
 
     ``run`` gets the executor's ``Context`` besides options and inputs. ``callees`` names the subgraphs that it may run.
     ``infer`` takes what ``Op.infer`` takes and may answer ``shape=None``. ``declared_types`` is ``Op``'s.
-    propagate: options, input specs, ``Shapes`` -> output specs, where these follow from the subgraphs; it is asked in
-        the place of ``infer``, whatever is known of the inputs.
-    ``in_place`` takes the arrays that every run reads, the tensors that are wanted of the outputs and the context; it
-    returns None where there is no other way than ``run``.
+    propagate: options, input specs, ``Shapes`` -> output specs, where these follow from the subgraphs; it is called in
+        place of ``infer``, whatever is known of the inputs. ``in_place`` takes the arrays that every run reads, the
+        tensors that are wanted of the outputs and the context; it returns None if there is only ``run``.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Options that no operator declares: a custom operator's bytes, and fields of an operator that litecl does not have."""
+"""Options that no record declares: a custom operator's bytes, and fields of an operator that litecl does not have."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -53,7 +53,7 @@ def flexbuffer_map(data: bytes) -> dict[str, Any]:
     """Return the entries of a FlexBuffers map. Raises ModelError where the bytes hold something else."""
     try:
         value = flexbuffers.Loads(data)
-    except Exception as error:  # the reader of flatbuffers raises whatever the bytes lead it to
+    except Exception as error:  # the flatbuffers reader may raise anything on malformed bytes
         raise ModelError(f"custom options of {len(data)} bytes are not a FlexBuffers map") from error
     if not isinstance(value, dict):
         raise ModelError(f"custom options hold a {type(value).__name__}, expected a FlexBuffers map")

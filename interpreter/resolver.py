@@ -10,8 +10,8 @@ from litecl.interpreter.errors import ModelError
 class OpResolverType(enum.Enum):
     """The sets of kernels of TFLite's interpreter. litecl has one: that of the reference kernels, in numpy.
 
-    What an interpreter computes is the same for each. Where litecl stands in for another package (``install_as``), AUTO
-    and BUILTIN come with a delegate, as they do in TFLite, and the others without.
+    What an interpreter computes is the same for each. Where litecl replaces another package (``install_as``), AUTO and
+    BUILTIN include a delegate, as in TFLite, and the others do not.
     """
 
     AUTO = 0
@@ -21,7 +21,9 @@ class OpResolverType(enum.Enum):
 
 
 def resolver(given: Any) -> OpResolverType:
-    """Return the resolver that a caller asks for, by this enumeration or by TFLite's. Raises ModelError for no such."""
+    """Return the resolver that a caller asks for, by this enumeration or by TFLite's. Raises ModelError for
+    anything else.
+    """
     named = OpResolverType.__members__.get(getattr(given, "name", ""))
     if named is None or not isinstance(given, enum.Enum):
         choices = ", ".join(OpResolverType.__members__)

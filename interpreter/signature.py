@@ -10,7 +10,7 @@ from litecl.interpreter.graph import Array, Model, Shape, Signature
 
 
 class Runnable(Protocol):
-    """The interface of ``Interpreter`` that a signature needs: a model run by tensors and subgraphs."""
+    """The part of ``Interpreter`` that a signature needs: running a model by tensors and subgraphs."""
 
     @property
     def model(self) -> Model:
@@ -47,7 +47,7 @@ class SignatureRunner:
             raise ModelError(f"SignatureRunner: expected an interpreter and the key of a signature, got no {missing}")
         self._interpreter = interpreter
         self._signature = _named(interpreter.model, signature_key)
-        # Under TFLite's names, which libraries read.
+        # Under TFLite's names, because libraries read them.
         self._signature_key = self._signature.key
         self._subgraph_index = self._signature.subgraph
         self._inputs = dict(sorted(self._signature.inputs.items()))
@@ -87,7 +87,7 @@ def _shape(name: str, value: npt.ArrayLike) -> Shape:
 
 
 def _named(model: Model, key: str) -> Signature:
-    """Return a signature by its key. Raises ModelError where there is none."""
+    """Return a signature by its key. Raises ModelError if there is none."""
     signatures = {signature.key: signature for signature in model.signatures}
     if not isinstance(key, str) or key not in signatures:
         raise ModelError(f"signature {key!r:.100} not found; the model has {sorted(signatures)}")
@@ -95,7 +95,7 @@ def _named(model: Model, key: str) -> Signature:
 
 
 def only_key(model: Model) -> str:
-    """Return the key of a model's only signature. Raises ModelError where it has none, or several."""
+    """Return the key of a model's only signature. Raises ModelError if it has none, or several."""
     if len(model.signatures) != 1:
         keys = sorted(signature.key for signature in model.signatures)
         raise ModelError(f"signature_key: the model has {len(keys)} signatures: {keys}")

@@ -1,4 +1,4 @@
-"""A tensor as frozen data: type, shape, quantization and, of a constant, the value."""
+"""A tensor as frozen data: type, shape, quantization and, for a constant, the value."""
 
 import math
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Sparsity:
 
 @dataclass(frozen=True, eq=False)
 class TensorSpec:
-    """A tensor as it is known before it is computed.
+    """What is known of a tensor before it is computed.
 
     ``shape`` is None when it is known only once the operator has run. ``data`` is the value of a constant, an array of
     ``shape`` and ``type.dtype`` (for a sparse constant, the flat stored values).
@@ -71,11 +71,11 @@ class TensorSpec:
 
     @property
     def static_shape(self) -> Shape:
-        """The shape, where the caller has made sure that it is known."""
+        """The shape, if the caller has made sure that it is known."""
         assert self.shape is not None, f"shape of {self.name!r} is not known before run time"
         return self.shape
 
     @property
     def size(self) -> int:
-        """Number of elements of a tensor of known shape."""
+        """The number of elements of a tensor of known shape."""
         return math.prod(self.static_shape)

@@ -1,1 +1,1 @@
-"""Measuring and looking: the command ``litecl``, benchmarks and traces, the demonstration, developers' comparisons."""
+"""The command ``litecl``, benchmarks and traces, the demonstration, and developers' comparisons."""

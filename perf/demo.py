@@ -27,7 +27,7 @@ from litecl.perf.measure.timing import Stats, in_turns
 SHAPE = (1, 96, 64, 1)  # batch, time, frequency, channel
 INVOKES = 5
 ROUNDS = 40
-TOLERANCE = 1e-4  # float32 sums in another order, through two recurrent layers
+TOLERANCE = 1e-4  # float32 sums in a different order, through two recurrent layers
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Findings:
 
     @property
     def faults(self) -> list[str]:
-        """Return what is not as it should be; empty if all is well."""
+        """Return what is wrong; empty if all is well."""
         found = [f"differs from {name}: {d:.1e}" for name, d in self.differences.items() if not d <= TOLERANCE]
         on_cpu = sum(not row.claimed for row in self.report.nodes)
         found += [f"{on_cpu} nodes stay on the CPU, for the reasons in the report"] if on_cpu else []
@@ -66,7 +66,7 @@ def main() -> int:
 
 
 class _Steps:
-    """One progress bar a step, the last one running."""
+    """One progress bar per step, the last one running."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -74,7 +74,7 @@ class _Steps:
         self._total = 1
 
     def begin(self, doing: str, total: int = 1) -> Callable[[], None]:
-        """Ends the step before; returns what moves this one on."""
+        """End the previous step; return a function that advances this one."""
         if self._task is not None:
             self._progress.update(self._task, total=self._total, completed=self._total)
         task = self._progress.add_task(doing, total=total if total > 1 else None)
@@ -125,9 +125,7 @@ def _litert(content: bytes) -> dict[str, Runtime]:
 def _compare(
     model: Any, device: Runtime, others: Mapping[str, Runtime], inputs: Sequence[Array], tick: Callable[[], None]
 ) -> dict[str, float]:
-    """Return the largest difference of the device's answers from everybody else's, over several invokes on one
-    interpreter.
-    """
+    """Return the largest difference of the device from all others, over several invokes of one interpreter."""
     largest = dict.fromkeys(("Keras", *others), 0.0)
     for x in inputs:
         got = _run(device, x)

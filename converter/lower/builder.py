@@ -50,7 +50,7 @@ class Builder:
         return self.add(Node(op, inputs, outputs, op.options() if options is None else options, self.node.name)).outputs
 
     def write(self, op: Op | ControlOp, inputs: Sequence[Value | None]) -> None:
-        """Add a node for its effect: nobody need read a result of it."""
+        """Add a node for its effect: its results need not be read."""
         self.add(Node(op, inputs, [], op.options(), self.node.name, effects=Effects.WRITES))
 
     def value(self, type: TensorType | None = None, shape: Dims | None = _LIKE_NODE) -> Value:

@@ -1,4 +1,4 @@
-"""Models of quantization-aware training: what their FAKE_QUANT nodes and rounded constants say of scales."""
+"""Models of quantization-aware training: the scales given by their FAKE_QUANT nodes and rounded constants."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,7 +20,7 @@ def is_trained(model: Model) -> bool:
 
 
 def absorb(model: Model, type_: TensorType) -> tuple[Model, Mapping[int, Known]]:
-    """Return the model without FAKE_QUANT nodes of a type's width, and what they say, by subgraph."""
+    """Return the model without FAKE_QUANT nodes of a type's width, and the ranges that they give, by subgraph."""
     done = [_absorb(graph, type_) for graph in model.subgraphs]
     renamed = {i: names for i, (_, _, names) in enumerate(done)}
     signatures = tuple(

@@ -80,7 +80,7 @@ def is_named(graph: Subgraph, node: Node, names: Sequence[str]) -> bool:
 
 
 def check_names(graphs: Sequence[Subgraph], names: Sequence[str]) -> None:
-    """Raise ConversionError for a name that stands for no layer."""
+    """Raise ConversionError for a name that matches no layer."""
     unknown = [n for n in names if not any(is_named(graph, node, [n]) for graph in graphs for node in graph.nodes)]
     if unknown:
         raise ConversionError(f"quantize: skip: no operator and no layer is named {', '.join(map(repr, unknown))}")

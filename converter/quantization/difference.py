@@ -1,4 +1,4 @@
-"""How far numbers are from those that were expected."""
+"""Differences of numbers from those expected."""
 
 import math
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from litecl.interpreter.graph import Array
 
 @dataclass
 class Difference:
-    """Sums over the elements of pairs of arrays; those that are expected to be infinite or no number are left out."""
+    """Sums over the elements of pairs of arrays; those expected to be infinite or NaN are left out."""
 
     signal: float = 0.0
     noise: float = 0.0
     count: int = 0
 
     def add(self, expected: Array, got: Array) -> None:
-        """Add the elements of what was expected and of what was got."""
+        """Add the elements of expected and actual arrays."""
         known = np.isfinite(expected)
         wanted = expected[known].astype(np.float64)
         self.signal += float(np.square(wanted).sum())

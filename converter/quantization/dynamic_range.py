@@ -1,7 +1,8 @@
 """Weights in int8, activations in float: operators with weights quantize their input row by row when they run.
 
 Weights are symmetric, with a scale for every output channel where the kernels take that. Tables of GATHER are int8 too,
-and what is gathered is widened. A constant that an operator reads which takes no integers is widened for that one.
+and what is gathered is widened. A constant that is also read by an operator without integer kernels is widened for that
+operator.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,12 +27,12 @@ from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV
 from litecl.interpreter.ops.unidirectional_sequence_lstm import UNIDIRECTIONAL_SEQUENCE_LSTM
 from litecl.interpreter.schema import TensorType
 
-_FEWEST = 1024  # elements, as in TensorFlow's converter: what is smaller saves nothing
+_FEWEST = 1024  # elements, as in TensorFlow's converter: smaller weights save nothing
 
 
 @dataclass(frozen=True)
 class Weights:
-    """The positions of weights, which are quantized all or none, and the axis of their output channels."""
+    """The positions of weights, of which all or none are quantized, and the axis of their output channels."""
 
     positions: tuple[int, ...]
     axis: int | None = None
@@ -101,7 +102,7 @@ class _Rewrite:
         return constant and sum(spec.data.size for spec in specs if spec.data is not None) >= _FEWEST
 
     def _nodes(self, node: Node) -> Iterator[Node]:
-        """Return a node that reads integers where it takes them, and the floats that they represent elsewhere."""
+        """Return a node that reads integers where it accepts them, and the floats that they represent elsewhere."""
         if not self._axes.keys() & set(node.inputs):
             yield node
             return

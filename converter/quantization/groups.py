@@ -28,8 +28,8 @@ class Scales:
 def assign(graph: Subgraph, rules: Mapping[int, Rule], known: Known, type_: TensorType) -> Scales:
     """Return the scales of all activations of the nodes that have rules.
 
-    A scale that is known, or that an operator prescribes, stays so through operators that share scales, unless they
-    join the tensor with something else: there it is brought to the scale of the others.
+    A scale that is known, or that an operator prescribes, carries over through operators that share scales, unless they
+    join the tensor with others: there it is converted to the scale of those.
     """
     work = _Assignment(graph, rules, known.ranges, type_, dict(known.scales))
     work.fix()
@@ -49,10 +49,10 @@ class _Assignment:
         self._graph, self._rules, self._ranges, self._type = graph, rules, ranges, type_
         self._fixed = fixed
         self._parents: dict[_Member, _Member] = {}
-        self._joined: dict[_Member, list[Range]] = {}  # ranges of what is brought to a group's scale
+        self._joined: dict[_Member, list[Range]] = {}  # ranges of what is converted to a group's scale
 
     def fix(self) -> None:
-        """Find the tensors whose scale an operator prescribes, and those that take it over."""
+        """Find the tensors whose scale an operator prescribes, and those that inherit it."""
         for number, rule in sorted(self._rules.items()):
             written = results(self._graph, self._graph.nodes[number])
             if rule.fixed:
@@ -97,7 +97,7 @@ class _Assignment:
                     self._unite(written[0], member)
 
     def scales(self) -> Scales:
-        """Return the scales of the groups, and of what is alone."""
+        """Return the scales of the groups, and of single tensors."""
         known = {root: affine(values, self._type) for root, values in self._groups().items()}
 
         def scale(tensor: int, member: _Member) -> Affine:
@@ -113,7 +113,7 @@ class _Assignment:
                 of_operands[number, position] = scale(tensor, member)
                 if not isinstance(member, tuple):
                     tensors[tensor] = scale(tensor, member)
-            if rule.shared:  # a fixed operand is brought to the scale of the results
+            if rule.shared:  # a fixed operand is converted to the scale of the results
                 of_operands |= {(number, p): tensors[t] for t in results(self._graph, node)[:1] for p in positions}
         return Scales(tensors, of_operands)
 

@@ -1,4 +1,4 @@
-"""Constants in float16: every large one, widened by a DEQUANTIZE when the model runs."""
+"""Constants in float16: every large one is widened by a DEQUANTIZE when the model runs."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A float model as one that computes with integers."""
+"""Turns a float model into one that computes with integers."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from litecl.interpreter.schema import TensorType
 
 @dataclass(frozen=True)
 class Quantized:
-    """A subgraph that was quantized: what became of its nodes, with what scales."""
+    """A quantized subgraph: its nodes' outcomes and scales."""
 
     known: Known
     chosen: Chosen
@@ -32,9 +32,8 @@ def quantize_model(
     known: Mapping[int, Known],
     refused: Mapping[int, Mapping[int, str]] | None = None,
 ) -> tuple[Model, Mapping[int, Quantized]]:
-    """Return the model on integers, and what became of each subgraph of whose tensors something is known.
-
-    Subgraphs of loops and branches stay in float. The model has signatures, also where it had none.
+    """Return the integer model, and the outcome of each subgraph whose ranges are known. Subgraphs of loops and
+    branches stay in float. The model has signatures, even if it had none.
     refused: nodes that stay in float, by subgraph and number, each with the reason.
     """
     given = refused or {}
@@ -69,7 +68,7 @@ def _quantize(graph: Subgraph, known: Known, how: Quantization, given: Mapping[i
 
 
 def _with_borders(graph: Subgraph, scales: Scales, ranges: Ranges, type_: TensorType, borders: Borders) -> Scales:
-    """Return the scales with those of integer inputs and outputs that only nodes in float read or write."""
+    """Return the scales, including those of integer inputs and outputs that only float nodes read or write."""
     wanted = [*(graph.inputs if borders.inputs != TensorType.FLOAT32 else ())]
     wanted += [*(graph.outputs if borders.outputs != TensorType.FLOAT32 else ())]
     missing = [t for t in wanted if t not in scales.tensors and graph.tensors[t].type == TensorType.FLOAT32]
@@ -83,7 +82,7 @@ def _with_borders(graph: Subgraph, scales: Scales, ranges: Ranges, type_: Tensor
 
 
 def _refusals(rewritten: Rewritten, chosen: Chosen) -> Iterator[tuple[int, str]]:
-    """Return the nodes that no integer kernel takes as they are, each with the reason."""
+    """Return the nodes that no integer kernel accepts as they are, each with the reason."""
     graph = rewritten.graph
     for number in chosen.rules:
         node = graph.nodes[rewritten.nodes[number]]

@@ -1,4 +1,4 @@
-"""How far a quantized model is from the one in float, layer by layer."""
+"""Differences of a quantized model from the float model, layer by layer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,7 +33,7 @@ class _Result:
 def measure(
     model: Model, quantized: Model, done: Mapping[int, Quantized], how: Quantization, samples: Sequence[Sample]
 ) -> QuantizationReport:
-    """Return the report of a model that was quantized, measured on some samples."""
+    """Return the report on a quantized model, measured on some samples."""
     used = samples[: how.measured]
     comparison = _Comparison(model, quantized, done)
     for sample in used:
@@ -57,7 +57,7 @@ class _Comparison:
         self._integer = QuantizedRunner(quantized, looks)
         self._results: dict[tuple[int, int], _Result] = {}
         self._outputs: dict[tuple[str, str], Difference] = {}
-        self._bound: dict[tuple[object, ...], Run] = {}  # kernels of nodes, by what they are fed
+        self._bound: dict[tuple[object, ...], Run] = {}  # kernels of nodes, by the specs of their inputs
 
     def add(self, sample: Sample) -> None:
         """Run both models on a sample and add up their differences."""
@@ -71,7 +71,7 @@ class _Comparison:
                 self._add(index, tensor, alone)
 
     def _alone(self, index: int, number: int) -> Iterator[tuple[int, Array]]:
-        """Return the float tensors that a node writes, each with what its integer kernel makes of exact operands."""
+        """Return the float tensors that a node writes, each with its integer kernel's result on exact operands."""
         graph, part = self._model.subgraphs[index], self._done[index].rewritten
         old_node, node = graph.nodes[number], part.graph.nodes[part.nodes[number]]
         specs = [None if t == ABSENT else part.graph.tensors[t] for t in node.inputs]
@@ -116,7 +116,7 @@ class _Comparison:
 
 
 def _keep(graph: Subgraph, values: _Values) -> After:
-    """Return what keeps the newest values of all inputs and results of a subgraph."""
+    """Return a recorder of the newest values of all inputs and results of a subgraph."""
 
     def keeping(tensor: int) -> tuple[Sequence[int], Look]:
         def look(arrays: Sequence[Array]) -> None:
@@ -190,7 +190,7 @@ def sensitivity(
     found = {}
     for index, part in done.items():
         for number in (n for n, rule in part.chosen.rules.items() if not rule.moves):
-            others = {n: "another layer is looked at" for n in part.chosen.rules if n != number}
+            others = {n: "another layer is examined" for n in part.chosen.rules if n != number}
             alone, _ = quantize_model(model, plain, {index: part.known}, {index: others})
             found[index, number] = _total(QuantizedRunner(alone), samples, expected).sqnr_db
     return found

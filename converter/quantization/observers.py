@@ -1,4 +1,4 @@
-"""What is remembered of a tensor's values, and the range that follows from it."""
+"""Statistics of a tensor's values, and the range that follows from them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -37,10 +37,10 @@ def range_of(values: Array) -> Range | None:
 
 
 class Observer(Protocol):
-    """Remembers a tensor's values."""
+    """Collects statistics of a tensor's values."""
 
     def see(self, values: Array) -> None:
-        """Take in the values of one run."""
+        """Add the values of one run."""
 
     def range(self) -> Range | None:
         """Return the range of the values, None if there were none."""
@@ -127,7 +127,7 @@ class Histogram:
 
 
 def percentiles(percentile: float) -> Callable[[Array, Array, Range], Range]:
-    """Return what chooses the range that leaves out ``100 - percentile`` percent of the values at either end."""
+    """Return a function that chooses the range without ``100 - percentile`` percent of the values at either end."""
 
     def choose(counts: Array, middles: Array, whole: Range) -> Range:
         if percentile == 100:
@@ -145,7 +145,7 @@ _TRIED: list[float] = np.linspace(1.0, 0.2, 33).tolist()
 
 
 def least_squares(levels: int, symmetric: bool) -> Callable[[Array, Array, Range], Range]:
-    """Return what chooses the range that rounds the values to ``levels`` with the smallest squared error.
+    """Return a function that chooses the range that rounds the values to ``levels`` with the smallest squared error.
 
     Ends of a range are tried one after the other, at fractions of the range of all values.
     """
@@ -174,7 +174,7 @@ def least_squares(levels: int, symmetric: bool) -> Callable[[Array, Array, Range
 
 
 def observer(how: Quantization) -> Callable[[], Observer]:
-    """Return what makes the observers of a method."""
+    """Return the factory of a method's observers."""
     wide = how.activations == "int16"
     least = least_squares(1 << 16 if wide else 1 << 8, symmetric=wide)
     makers: dict[str, Callable[[], Observer]] = {

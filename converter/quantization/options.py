@@ -100,7 +100,7 @@ FLOAT16 = Quantization(weights="float16")
 
 
 def declared(how: Quantization | str | None) -> Quantization | None:
-    """Return the declaration that a short form stands for: "int8" (dynamic range), "float16" or None."""
+    """Return the declaration for a short form: "int8" (dynamic range), "float16" or None."""
     if how is None or isinstance(how, Quantization):
         return how
     if how not in ("int8", "float16"):

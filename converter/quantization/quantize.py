@@ -21,10 +21,9 @@ from litecl.interpreter.schema import TensorType
 
 
 def quantize(model: Model, how: Quantization | None) -> tuple[Model, QuantizationReport | None]:
-    """Return the model as ``how`` says, and what that did to it; None leaves it as it is.
-
-    There is a report where activations are integers. A model that was trained for quantization becomes one on integers
-    with int8 weights in any case, for that is what it was trained for.
+    """Return the model quantized by ``how``, and the report; None leaves it unchanged. There is a report if activations
+    are integers. A model that was trained for quantization becomes one on integers with int8 weights in any case, for
+    that is what it was trained for.
     """
     if how is None:
         return without_grids(model), None

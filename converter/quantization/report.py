@@ -1,4 +1,4 @@
-"""What quantization did to a model: for each layer its scale, and how far it is from the model in float."""
+"""What quantization did to a model: for each layer its scale, and its difference from the float model."""
 
 import json
 import math
@@ -51,7 +51,7 @@ class Output:
 
 @dataclass(frozen=True)
 class QuantizationReport:
-    """What quantization with integer activations did.
+    """The effects of quantization with integer activations.
 
     layers: a row for every result of a node on floats. outputs: the whole model's difference from the one in float.
     samples: how many were used for ranges. measured: how many for errors.

@@ -70,9 +70,9 @@ class _Rewrite:
         self._tensors = list(graph.tensors)
         self._nodes: list[Node] = []
         self._numbers: dict[int, int] = {}
-        self._stored: dict[int, int] = {}  # float tensors that have integers, as their producers write them
-        self._floats = {t for t in graph.inputs if graph.tensors[t].type == _FLOAT32}  # those that are there as floats
-        self._brought: dict[tuple[int, bytes], int] = {}  # integers brought to another scale
+        self._stored: dict[int, int] = {}  # float tensors that also exist as integers, as their producers write them
+        self._floats = {t for t in graph.inputs if graph.tensors[t].type == _FLOAT32}  # those that exist as floats
+        self._brought: dict[tuple[int, bytes], int] = {}  # integers converted to another scale
         self._constants: dict[tuple[int, TensorType, bytes, bool], int] = {}
 
     # Borders
@@ -91,7 +91,7 @@ class _Rewrite:
         if type_ == self._type:
             self._stored[tensor] = self._integer(tensor, scale)
             return self._stored[tensor]
-        # UINT8 is what INT8 is, 128 steps higher.
+        # UINT8 is INT8 plus 128.
         shifted = given(float(scale.scale[0]), int(scale.zero_point[0]) + 128)
         outer = self._new(tensor, type_, shifted)
         self._stored[tensor] = self._integer(tensor, scale)
@@ -189,7 +189,7 @@ class _Rewrite:
     # Tensors
 
     def _float(self, tensor: int) -> int:
-        """Return a tensor as floats, widened from integers if it is not there as such."""
+        """Return a tensor as floats, widened from integers if it does not exist as such."""
         if tensor in self._stored and tensor not in self._floats:
             self._floats.add(tensor)
             self._convert(DEQUANTIZE, self._stored[tensor], tensor)

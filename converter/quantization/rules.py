@@ -1,7 +1,6 @@
-"""Which operators compute with integers that represent real numbers, and what that asks of their tensors.
-
-A rule says what TensorFlow Lite's integer kernels ask for: scales that operands and results share, results of a fixed
-scale, weights with a scale for every output channel, a bias in the scale of the sums.
+"""Which operators compute with integers that represent real numbers, and what that requires of their tensors. A rule
+says what TensorFlow Lite's integer kernels require: scales that operands and results share, results of a fixed scale,
+weights with a scale for every output channel, a bias in the scale of the sums.
 """
 
 from collections.abc import Iterable, Mapping
@@ -77,7 +76,7 @@ class Rule:
         for one scale.
     bias: the position of the constant that is added to the sums, in their scale.
     fixed: scale and zero point that the results must have, by type of activations.
-    moves: True if the operator only moves or compares elements: then it stays in float where all around it does.
+    moves: True if the operator only moves or compares elements: then it stays in float if all its neighbours do.
     options: fields of the node's options that the integer kernels need otherwise.
     """
 

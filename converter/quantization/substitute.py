@@ -1,4 +1,4 @@
-"""Operators without an integer kernel as others that have one and compute the same."""
+"""Replaces operators without an integer kernel by others that have one and compute the same."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from litecl.interpreter.schema import TensorType
 
 @dataclass
 class _Graph:
-    """A subgraph's tensors, to which more are added."""
+    """A subgraph's tensors, and those added to them."""
 
     tensors: list[TensorSpec]
 

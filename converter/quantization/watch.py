@@ -1,4 +1,4 @@
-"""Running a model while somebody looks at the values of its tensors."""
+"""Running a model while the values of its tensors are recorded."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -9,14 +9,14 @@ from litecl.interpreter.interpreter import Interpreter
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 
 Look = Callable[[Sequence[Array]], None]
-"""Is given the values of some tensors."""
+"""Receives the values of some tensors."""
 
 After = Mapping[int | None, Sequence[tuple[Sequence[int], Look]]]
-"""What to look at once a node, by its number, has run, or before the first one (None)."""
+"""The tensors to record once a node, by its number, has run, or before the first one (None)."""
 
 
 def watched(model: Model, looks: Mapping[int, After]) -> Model:
-    """Return the model with nodes that show values of tensors, by subgraph and node."""
+    """Return the model with nodes that record values of tensors, by subgraph and node."""
     graphs = [_watched(graph, looks.get(index, {})) for index, graph in enumerate(model.subgraphs)]
     return replace(model, subgraphs=tuple(graphs), signatures=signatures_of(model))
 

@@ -18,6 +18,8 @@ from litecl.interpreter.ops import CUSTOMS
 
 Precision = Literal["fp32", "fp16"]
 
+_NUMBERS = (int, int | None)  # types of options that count something
+
 
 def _flag(flag: str, help_: str) -> dict[str, str]:
     """Return field metadata that makes an option a flag of the command ``litecl`` too; its annotation gives the
@@ -28,9 +30,35 @@ def _flag(flag: str, help_: str) -> dict[str, str]:
 
 @dataclass(frozen=True, eq=False)
 class CLOptions:
-    """The keywords of ``CLDelegate``, whose docstring explains them: declared here, checked and frozen.
+    """The keywords of ``CLDelegate``, declared here only: checked and frozen, with flags for the command.
 
-    queue_loops: queue the iterations of loops, and launches one by one, even if one kernel could run them all.
+    device: its index in ``litecl devices``, its name, a fragment of exactly one name, a pyopencl Device, or a device
+        found by a back end of yours; None picks a GPU if there is one, else the CPU device that suits the model. A name
+        that matches no device, or a fragment of several names, raises DeviceNotFound; if there is no device at all, a
+        warning says what to install.
+    num_threads: on a CPU, 1 picks the device that runs in the calling thread; other numbers are a limit if the device
+        can be partitioned, which PoCL 7.1's cannot.
+    precision: "fp32", or "fp16", which stores large weights (over 2**18 elements) of convolutions, matrix products and
+        LSTMs in half precision, except those for Winograd's algorithm; activations and arithmetic are float32 in both.
+    max_delegated_partitions: keep at most this many regions, the largest; None keeps all.
+    min_nodes_per_partition: leave smaller regions to the CPU.
+    allow_ops, deny_ops: operator names.
+    deny_nodes: node positions of subgraph 0, or (subgraph, node) pairs.
+    cache_dir: where program binaries and tunings are kept: "auto" is ``~/.cache/litecl``, None keeps none.
+    tuning: None uses what ``litecl devices --tuning`` measured on the device, or else the defaults.
+    profile: measure the device time of every launch.
+    strict: raise DelegateError if the device fails, instead of leaving the region to the CPU, or to a queue if it
+        cannot be linked. Refusing an operator is not a failure.
+    max_loop_iterations: of a WHILE on the device each time it runs; beyond that it raises ModelError, and variables are
+        as they were before. None sets no limit. On a CPU device a loop runs within one kernel, which cannot be
+        interrupted; queued loops, as on a GPU, respond to Ctrl-C.
+    queue_loops: queue the iterations of loops, and launches one by one, on a CPU device too.
+    dump_passes: a folder to which every region is written as text after each pass of planning, in a folder of its own
+        (``region0``).
+    custom_ops: device operators of your own, for the records given to ``Interpreter(custom_ops=...)``. Their launches
+        name a kernel file by its absolute path, without ``.cl``, which is written like litecl's own.
+    progress: called with a ``BuildStep`` before each file is compiled, and when all files of a region are. It is not
+        pickled.
     """
 
     device: object = field(
@@ -66,8 +94,7 @@ class CLOptions:
     def __post_init__(self) -> None:
         if self.precision not in get_args(Precision):
             raise DelegateError(f"precision: expected 'fp32' or 'fp16', got {self.precision!r}")
-        for name in ("num_threads", "max_delegated_partitions", "min_nodes_per_partition", "max_loop_iterations"):
-            value = getattr(self, name)
+        for name, value in ((item.name, getattr(self, item.name)) for item in fields(self) if item.type in _NUMBERS):
             if value is not None and value < (0 if name.startswith("max_") else 1):
                 raise DelegateError(f"{name}: expected a positive number, got {value}")
         for name, freeze in _FROZEN.items():

@@ -1,9 +1,12 @@
 """The delegate's options as strings, which is how TFLite hands them to a delegate that it loads."""
 
 import difflib
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from litecl.delegate.claim.options import CLOptions
 from litecl.interpreter.errors import DelegateError
 
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
@@ -55,18 +58,29 @@ def _nodes(text: str) -> tuple[Any, ...]:
     return tuple(pair if len(pair) == 2 else pair[0] for pair in pairs)
 
 
-_PARSERS: dict[str, Callable[[str], Any]] = {
-    "device": _optional(_device),
-    "num_threads": _optional(int),
-    "precision": str,
-    "max_delegated_partitions": _optional(int),
-    "min_nodes_per_partition": int,
-    "allow_ops": _optional(_names),
-    "deny_ops": _optional(_names),
-    "deny_nodes": _optional(_nodes),
-    "cache_dir": _optional(str),
-    "profile": _bool,
-    "strict": _bool,
-    "max_loop_iterations": _optional(int),
-    "queue_loops": _bool,
+_KINDS: dict[Any, Callable[[str], Any]] = {
+    bool: _bool,
+    int: int,
+    str: str,
+    Collection[str]: _names,
+    Collection[int | tuple[int, int]]: _nodes,
+    object: _optional(_device),
 }
+
+
+def _parser(hint: Any) -> Callable[[str], Any] | None:
+    """Return how to read an option of a type from a string; None if it cannot be given as one."""
+    if get_origin(hint) is Literal:
+        return str
+    kinds = get_args(hint) or (hint,)
+    parse = next((_KINDS[kind] for kind in kinds if kind in _KINDS), None)
+    return _optional(parse) if parse and NoneType in kinds else parse
+
+
+def _parsers() -> dict[str, Callable[[str], Any]]:
+    hints = get_type_hints(CLOptions)
+    found = {item.name: _parser(hints[item.name]) for item in fields(CLOptions)}
+    return {name: parse for name, parse in found.items() if parse is not None}
+
+
+_PARSERS = _parsers()

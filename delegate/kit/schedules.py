@@ -51,7 +51,7 @@ BATCHES: Tiles = {
 _PIXELS = tuple(TileShape(pixels, 1, 1.0) for pixels in (4, 5, 6, 3))  # of a depthwise convolution
 
 # On a CPU, near_bytes are the panels that all rows of a tile share, the rows of a block of channels, the transformed
-# patches if weights are small; far_bytes are weights, or the patches beside large ones.
+# patches if weights are small; far_bytes are weights, or the transformed patches if weights are large.
 _PRODUCT = Schedule(items_per_unit=8, least=5e4, most=1e6, near_bytes=1 << 15, far_bytes=1 << 19)
 _BYTES = Schedule(items_per_unit=8, least=1e5)
 _PANELS = Schedule(group=64, wide=32)

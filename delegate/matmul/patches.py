@@ -36,7 +36,7 @@ class Gather:
 
 
 class GatherSize(IntEnum):
-    """BLOCK: bytes a lane that are copied at once, and that may be written behind the rows of a work-item."""
+    """BLOCK: bytes per lane that are copied at once, and that may be written after the rows of a work-item."""
 
     BLOCK = 4
 

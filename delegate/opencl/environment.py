@@ -40,7 +40,7 @@ def check_room() -> None:
 
 
 def _kept_folder() -> Path | None:
-    """Return the folder for this kind of processor, beside PoCL's own; None if there is no home folder."""
+    """Return the folder for this kind of processor, next to PoCL's own; None if there is no home folder."""
     xdg, home = os.environ.get("XDG_CACHE_HOME"), os.environ.get("HOME")
     cache = Path(xdg) if xdg else Path(home) / ".cache" if home else None
     compiled_for = " ".join((processor.best_name(processor.features()), *sorted(processor.features())))

@@ -43,7 +43,7 @@ def per_tensor(*specs: TensorSpec | None) -> Refusal | None:
 
 
 def words(*specs: TensorSpec) -> Refusal | None:
-    """Refuse 16-bit tensors with a zero point, or beside tensors of another size."""
+    """Refuse 16-bit tensors with a zero point, or together with tensors of another size."""
     wide = [spec for spec in specs if spec.type == TensorType.INT16]
     if wide and len(wide) < len(specs):
         return Refusal("16-bit elements and others")

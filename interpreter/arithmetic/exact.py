@@ -1,4 +1,4 @@
-"""Sums of products of small integers by floating-point matrix products: exact, as no sum outgrows the mantissa."""
+"""Sums of products of small integers by floating-point matrix products: exact, because no sum exceeds the mantissa."""
 
 from collections.abc import Callable
 from math import ceil

@@ -1,4 +1,4 @@
-"""Fingerprint64 of FarmHash (farmhashna::Hash64, https://github.com/google/farmhash), which LSH_PROJECTION is made of.
+"""Fingerprint64 of FarmHash (farmhashna::Hash64, https://github.com/google/farmhash), which LSH_PROJECTION uses.
 
 Every step is arithmetic modulo 2**64.
 """

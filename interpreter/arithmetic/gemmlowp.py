@@ -105,7 +105,7 @@ def _exp_of_last_quarter(x: Array, bits: int) -> Array:
 def _newton(x: Array, bits: int) -> Array:
     """``2 / (1 + x)`` with two integer bits, by three steps of Newton's and Raphson's method.
 
-    The method starts so close that nothing saturates.
+    The starting value is so close that nothing saturates.
     """
 
     rounding, places = np.array(1 << (bits - 2)), np.array(bits - 1)

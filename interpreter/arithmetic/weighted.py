@@ -13,7 +13,7 @@ from litecl.interpreter.arithmetic.rescale import FactorOf, Rescale, Stored
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
-# Results that are computed at once, so that what lies between stays within the cache.
+# Results that are computed at once, so that intermediate values stay within the cache.
 _CHUNK_ELEMENTS = 1 << 16
 
 

@@ -1,7 +1,7 @@
 """Reads a ``.tflite`` file as a ``Model``.
 
 A file is read whole and constants are views of what was read: nothing is copied but packed small integers and strings.
-It is not mapped: a mapping of a file that is cut off later ends the process where a constant is next looked at.
+It is not memory-mapped: if a mapped file is truncated later, the next access to a constant kills the process.
 """
 
 import os
@@ -64,7 +64,9 @@ def _content(source: str | os.PathLike[str] | bytes | bytearray | memoryview) ->
 
 
 def _opened(source: str | os.PathLike[str]) -> FileIO:
-    """Open a model file. Raises ModelFileError, which is an OSError too, or ArgumentError for what is no path."""
+    """Open a model file. Raises ModelFileError, which is an OSError too, or ArgumentError for anything that is
+    not a path.
+    """
     try:
         return Path(source).open("rb", buffering=0)
     except FileNotFoundError as error:
@@ -76,7 +78,7 @@ def _opened(source: str | os.PathLike[str]) -> FileIO:
 
 
 def _aligned(file: FileIO, size: int) -> memoryview:
-    """Return a file's content, at an address that suits vectors, as far as the file still goes."""
+    """Return a file's content, aligned for vectors, as far as the file still goes."""
     try:
         memory = np.empty(size + _ALIGNMENT, np.uint8)
     except MemoryError:
@@ -139,7 +141,9 @@ class _Reader:
         )
 
     def _value(self, tensor: Record, computed: bool) -> Array | None:
-        """Return the value of a constant. What has no element and is computed nowhere is a constant without bytes."""
+        """Return the value of a constant. A tensor without elements that nothing computes is a constant without
+        bytes.
+        """
         type_, shape = TensorType(tensor.type), _ints(tensor.shape)
         if not has_data(tensor, self._root):
             empty = 0 in shape and not computed and not tensor.is_variable
@@ -194,7 +198,7 @@ def _tensor(record: Record, value: Array | None, values: list[Array | None]) -> 
 
 
 def _quantization(record: Record, values: list[Array | None]) -> Quantization | None:
-    """Affine parameters; None where a file keeps only the calibrated range. ``values`` hold the scales of blocks."""
+    """Return affine parameters; None if a file has only the calibrated range. ``values`` hold the scales of blocks."""
     details, block_size = record.details, 0
     scale, zero_point = record.scale, record.zero_point
     if details is not None and details.table == "BlockwiseQuantization":

@@ -1,4 +1,4 @@
-"""Elements of a tensor as they are stored in a ``.tflite`` buffer: packed small integers, strings, plain numbers."""
+"""Elements of a tensor as stored in a ``.tflite`` buffer: packed small integers, strings, plain numbers."""
 
 import math
 
@@ -12,7 +12,7 @@ _BITS = {TensorType.INT4: 4, TensorType.UINT4: 4, TensorType.INT2: 2}
 
 
 def stored_bytes(type_: TensorType, count: int) -> int | None:
-    """Bytes that ``count`` elements take, None where that depends on their values (strings)."""
+    """Return the bytes that ``count`` elements take, None if that depends on their values (strings)."""
     if type_ == TensorType.STRING:
         return None
     return -(-count * _BITS[type_] // 8) if type_ in _BITS else count * type_.dtype.itemsize
@@ -26,7 +26,7 @@ def stored_elements(type_: TensorType, size_bytes: int) -> int:
 def load(raw: Array, type_: TensorType, shape: Shape) -> Array:
     """Return the elements of a buffer of bytes: a view of it, or a new array where they are packed or strings.
 
-    Raises ModelError where the bytes do not hold exactly ``shape``.
+    Raises ModelError if the bytes do not hold exactly ``shape``.
     """
     count = math.prod(shape)
     if type_ == TensorType.STRING:
@@ -40,7 +40,7 @@ def load(raw: Array, type_: TensorType, shape: Shape) -> Array:
 
 
 def store(values: Array, type_: TensorType) -> Array:
-    """Return the bytes that hold the elements, a view of ``values`` where they are stored as they are."""
+    """Return the bytes that hold the elements, a view of ``values`` if they are stored unchanged."""
     if type_ == TensorType.STRING:
         return _string_buffer(values)
     if type_ in _BITS:
@@ -51,7 +51,7 @@ def store(values: Array, type_: TensorType) -> Array:
 
 
 def _unpacked(raw: Array, bits: int, dtype: np.dtype[np.generic]) -> Array:
-    """One element a byte, from packed ones of which the first takes the lowest bits; signed types extend their sign."""
+    """Unpack elements into one byte each, the first from the lowest bits; signed types extend their sign."""
     high = 8 - bits
     columns = [(raw << (high - shift)).astype(np.uint8).view(dtype) >> high for shift in range(0, 8, bits)]
     return np.stack(columns, axis=-1).reshape(-1)
@@ -66,7 +66,9 @@ def _packed(values: Array, bits: int) -> Array:
 
 
 def _strings(raw: Array, count: int) -> Array:
-    """Strings as bytes objects. The buffer holds a count, count + 1 offsets from its start, and the characters."""
+    """Return strings as bytes objects. The buffer holds a count, count + 1 offsets from its start, and the
+    characters.
+    """
     if raw.nbytes < 4:
         raise ModelError(f"string buffer of {raw.nbytes} bytes has no count")
     stored = int(raw[:4].view("<i4")[0])

@@ -1,4 +1,4 @@
-"""Checks what a decoded model says of itself: that every index points somewhere and every tensor has one origin.
+"""Checks a decoded model's consistency: every index is in range and every tensor has one origin.
 
 ``flatbuffer.decode`` has made sure that the file can be decoded; here the numbers in it are checked before their use.
 Every fault is a ModelError that names subgraph, operator or tensor by index.
@@ -19,7 +19,7 @@ from litecl.interpreter.schema import TensorType
 _MAX_RANK = 32  # numpy 1's; models stay below 8
 _MAX_BYTES = 2**63 - 1
 
-# Operators that mean nothing without the subgraphs that their options name.
+# Operators that are meaningless without the subgraphs that their options name.
 _CALLERS = {
     "IF": "IfOptions",
     "WHILE": "WhileOptions",
@@ -27,7 +27,7 @@ _CALLERS = {
     "CALL_ONCE": "CallOnceOptions",
     "STABLEHLO_COMPOSITE": "StableHLOCompositeOptions",
 }
-# How many inputs and outputs a called subgraph has, given those of its caller.
+# The number of inputs and outputs of a called subgraph, given those of its caller.
 _ARITY: dict[tuple[str, str], Callable[[int, int], tuple[int, int]]] = {
     ("IfOptions", "then_subgraph_index"): lambda inputs, outputs: (inputs - 1, outputs),
     ("IfOptions", "else_subgraph_index"): lambda inputs, outputs: (inputs - 1, outputs),
@@ -40,7 +40,7 @@ _ARITY: dict[tuple[str, str], Callable[[int, int], tuple[int, int]]] = {
 
 
 def verify(model: Record, size_bytes: int) -> None:
-    """Raise ModelError where a decoded model of a file of ``size_bytes`` contradicts itself."""
+    """Raise ModelError if a decoded model from a file of ``size_bytes`` contradicts itself."""
     subgraphs = model.subgraphs or []
     if not subgraphs:
         raise ModelError("the model has no subgraph")
@@ -107,7 +107,7 @@ def _tensor(where: str, tensor: Record, model: Record, tensors: Sequence[Record]
         raise ModelError(f"{where}: rank {len(shape)} is more than {_MAX_RANK}")
     if any(d < 0 for d in shape):
         raise ModelError(f"{where}: negative dimension in shape {list(shape)}")
-    # Zeros are left out, for numpy refuses a shape whose other dimensions overflow.
+    # Zeros are left out, because numpy refuses a shape whose other dimensions overflow.
     if math.prod(d for d in shape if d) * TensorType(tensor.type).dtype.itemsize > _MAX_BYTES:
         raise ModelError(f"{where}: shape {list(shape)} has more elements than memory can hold")
     if any(d < -1 for d in _ints(tensor.shape_signature)):
@@ -133,7 +133,7 @@ def has_data(tensor: Record, model: Record) -> bool:
 
 
 def is_outside(buffer: Record) -> bool:
-    """Return whether a buffer's bytes lie after the FlatBuffer (an offset or a size of 1 is a placeholder)."""
+    """Return whether a buffer's bytes are stored after the FlatBuffer (an offset or a size of 1 is a placeholder)."""
     return bool(buffer.offset > 1 and buffer.size > 1)
 
 
@@ -218,7 +218,7 @@ def _arity(where: str, operator: Record, field: tuple[str, str], index: int, cal
 
 
 def _origins(where: str, subgraph: Record, model: Record) -> None:
-    """Every tensor that is read is an input, a constant, a variable, or was written by one operator before."""
+    """Check that every tensor read is an input, a constant, a variable, or was written by an earlier operator."""
     tensors, operators = subgraph.tensors or [], subgraph.operators or []
     written: dict[int, int] = {}
     for index, operator in enumerate(operators):
@@ -246,7 +246,7 @@ def _has_value(tensor: Record, model: Record) -> bool:
 
 
 def _no_recursion(subgraphs: Sequence[Record]) -> None:
-    """A subgraph that calls itself, through others or not, would never end."""
+    """Refuse a subgraph that calls itself, directly or through others: it would never end."""
     calls = [
         {callee for operator in subgraph.operators or [] for _, callee in _callees(operator)} for subgraph in subgraphs
     ]

@@ -21,7 +21,7 @@ from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.schema import TensorType
 
 INLINE_LIMIT_BYTES = 2**31 - 2**27
-"""How many bytes of buffers a FlatBuffer gets to hold, which leaves 128 MiB for the rest of it."""
+"""The most bytes of buffers in a FlatBuffer, which leaves 128 MiB for the rest of it."""
 
 _ALIGNMENT = 16
 _SCHEMA_VERSION = 3
@@ -33,7 +33,7 @@ def write(model: Model, *, inline_limit_bytes: int = INLINE_LIMIT_BYTES) -> byte
     """Return the bytes of a ``.tflite`` file; buffers lie after the FlatBuffer if they take more than
     ``inline_limit_bytes``.
 
-    Raises ModelError for what the format cannot say.
+    Raises ModelError for anything that the format cannot express.
     """
     return b"".join(_chunks(model, inline_limit_bytes))
 
@@ -51,7 +51,7 @@ def write_file(model: Model, path: str | os.PathLike[str], *, inline_limit_bytes
 
 
 def _chunks(model: Model, inline_limit_bytes: int) -> Iterator[memoryview | bytes]:
-    """Yield the file in pieces: the FlatBuffer, then the buffers that lie outside it, each after its padding."""
+    """Yield the file in pieces: the FlatBuffer, then the buffers outside it, each after its padding."""
     emitter = _Emitter()
     root = emitter.model(model)
     raw = emitter.buffers
@@ -60,9 +60,9 @@ def _chunks(model: Model, inline_limit_bytes: int) -> Iterator[memoryview | byte
         root.fields["buffers"] = [Record("Buffer", data=buffer if buffer.size else None) for buffer in raw]
         yield encode(root, FILE_IDENTIFIER, size_hint_bytes=total + 65536)
         return
-    # A runtime takes a buffer of at most one byte, or one at an offset of at most 1, for one that lies inside.
+    # A runtime takes a buffer of at most one byte, or one at an offset of at most 1, for one stored inside.
     outside = [buffer.nbytes > 1 for buffer in raw]
-    # The first pass tells the size of the FlatBuffer, in which any offset but 0 takes the same room.
+    # The first pass gives the size of the FlatBuffer, in which any offset but 0 takes the same space.
     root.fields["buffers"] = _buffer_records(raw, outside, start=1)
     root.fields["buffers"] = _buffer_records(raw, outside, start=_aligned(len(encode(root, FILE_IDENTIFIER))))
     content = encode(root, FILE_IDENTIFIER)
@@ -95,7 +95,7 @@ class _Emitter:
     def __init__(self) -> None:
         self.buffers: list[Array] = [np.zeros(0, np.uint8)]  # the schema keeps buffer 0 empty
         self._shared: dict[tuple[Any, ...], int] = {}
-        self._kept: list[Array] = []  # an address names an array only while the array lives
+        self._kept: list[Array] = []  # an address identifies an array only while the array lives
         self._codes: dict[tuple[str, bool, int], int] = {}
 
     def model(self, model: Model) -> Record:

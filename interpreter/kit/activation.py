@@ -25,7 +25,9 @@ _FUNCTIONS: dict[int, Callable[[Array], Array]] = {
 
 
 def apply(function: int, x: Array) -> Array:
-    """``function`` of every element, in the type of ``x``. Raises UnsupportedOp for a code that the schema has not."""
+    """``function`` of every element, in the type of ``x``. Raises UnsupportedOp for a code that the schema does
+    not have.
+    """
     compute = _FUNCTIONS.get(function)
     if compute is None:
         raise UnsupportedOp(f"expected a fused activation of 0 to {max(_FUNCTIONS)}, got {function}")

@@ -136,14 +136,14 @@ def integer(spec: TensorSpec) -> int | None:
 
 
 def indices(values: Array, limit: int) -> Array:
-    """Indices of a dimension, none of them negative or past its end."""
+    """Return indices of a dimension, none of them negative or past its end."""
     if values.size and not 0 <= values.min() <= values.max() < limit:
         raise ModelError(f"index {values.min()} to {values.max()} out of range for dimension {limit}")
     return values
 
 
 def elements(shape: Sequence[int]) -> int:
-    """Return how many elements a shape has. Raises ShapeError for more than an int32 counts, as TFLite does."""
+    """Return the number of elements of a shape. Raises ShapeError for more than an int32 counts, as TFLite does."""
     count = math.prod(shape)
     if count >= 1 << 31:
         raise ShapeError(f"shape {list(shape)} has more than {(1 << 31) - 1} elements")
@@ -151,7 +151,7 @@ def elements(shape: Sequence[int]) -> int:
 
 
 def unbound(options: object, inputs: Inputs) -> list[Array]:
-    """Refuse to run: the ``run`` of an operator whose kernel only ``bind`` can make, for types and quantization."""
+    """Refuse to run: the ``run`` of an operator whose kernel only ``bind`` can make, from types and quantization."""
     raise ModelError("runs only where it is bound to its tensors")
 
 

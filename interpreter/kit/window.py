@@ -1,4 +1,4 @@
-"""Windows that slide over spatial dimensions: sizes and paddings as TFLite has them, arrays seen through them."""
+"""Windows that slide over spatial dimensions: sizes and paddings as TFLite has them, arrays viewed through them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ def fit(padding: Padding, length: int, size: int, stride: int, dilation: int = 1
 
 
 def pad(x: Array, windows: Sequence[Window], value: float = 0.0) -> Array:
-    """``x`` [batch, *spatial, channels] with the borders that the windows need."""
+    """Return ``x`` [batch, *spatial, channels] with the borders that the windows need."""
     if not any(w.before or w.after for w in windows):
         return x
     lengths = (w.before + n + w.after for w, n in zip(windows, x.shape[1:-1], strict=True))
@@ -78,14 +78,14 @@ def convolve(x: Array, multiply: Callable[[Array], Array], windows: Sequence[Win
         if result is None:
             result = np.empty((*outer, block.shape[1]), block.dtype)
         result[images, rows] = block.reshape(result[images, rows].shape)
-    if result is None:  # no images: only the number and the type of the results are asked for
+    if result is None:  # no images: only the number and the type of the results matter
         block = multiply(np.zeros((0, inner), x.dtype))
         return np.zeros((*outer, block.shape[1]), block.dtype)
     return result
 
 
 def reduce(x: Array, windows: Sequence[Window], combine: np.ufunc, identity: float) -> Array:
-    """Combines each window of ``x`` [batch, *spatial, channels], one dimension after the other."""
+    """Combine each window of ``x`` [batch, *spatial, channels], one dimension after the other."""
     x = pad(x, windows, identity)
     for axis, window in enumerate(windows, start=1):
         head = (slice(None),) * axis

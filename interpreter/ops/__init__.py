@@ -1,4 +1,4 @@
-"""The operators, one file an operator or a family, and the table of them all.
+"""The operators, one file per operator or family, and the table of them all.
 
 Every record that a module of this package defines, by itself or in a tuple, is an operator: nothing else lists them.
 ``BUILTINS`` maps the schema's BuiltinOperator names to records, ``CUSTOMS`` maps custom codes.
@@ -12,7 +12,7 @@ from litecl.interpreter.op import ControlOp, Op
 
 
 def _records() -> Iterator[Op | ControlOp]:
-    """Yield the records of all modules, by module; one that is imported into another comes again."""
+    """Yield the records of all modules, by module; one imported into another module comes again."""
     for module in iter_modules(__path__, f"{__name__}."):
         for value in vars(import_module(module.name)).values():
             for record in value if isinstance(value, tuple) else (value,):

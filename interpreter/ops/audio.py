@@ -49,7 +49,7 @@ def _infer_spectrogram(options: AudioSpectrogramOptions, inputs: Specs) -> list[
 
 
 def _run_spectrogram(options: AudioSpectrogramOptions, inputs: Inputs) -> list[Array]:
-    """Power, or magnitude, of every frame under a periodic Hann window: [channels, frames, frequencies]."""
+    """Return the power, or magnitude, of every frame under a periodic Hann window: [channels, frames, frequencies]."""
     (x,) = require.arrays(inputs, 1)
     size, length = options.window_size, _fft_length(options.window_size)
     if len(x) < size:

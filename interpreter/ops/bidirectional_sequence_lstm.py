@@ -1,8 +1,8 @@
 """BIDIRECTIONAL_SEQUENCE_LSTM: two LSTM cells along the time dimension, one forwards and one backwards.
 
 Of 48 operands: 0 the input, 1-17 the forward cell, 18-34 the backward cell, 35-38 their states, 39 an auxiliary
-input, 40-47 its weights. Without these weights the auxiliary input is what the backward cell reads instead
-(stacked layers that are not cross-linked).
+input, 40-47 its weights. Without these weights the backward cell reads the auxiliary input instead (stacked layers that
+are not cross-linked).
 """
 
 from dataclasses import dataclass
@@ -104,7 +104,7 @@ def _run(options: BidirectionalSequenceLSTMOptions, inputs: Inputs, scales: Scal
 
 
 def _time_major(options: BidirectionalSequenceLSTMOptions, x: Array) -> Array:
-    """From the model's order of dimensions to [time, batch, n], or back."""
+    """Swap between the model's order of dimensions and [time, batch, n]."""
     return x if options.time_major else x.swapaxes(0, 1)
 
 

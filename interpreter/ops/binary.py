@@ -1,4 +1,4 @@
-"""Operators of two inputs that broadcast, every pair of elements by itself."""
+"""Element-wise operators of two inputs that broadcast."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -50,8 +50,8 @@ def binary(
 ) -> Op:
     """Return the operator without options that applies ``function``.
 
-    result: its type, None for that of the inputs. stored: the types that may be quantized. bound: makes the kernel of
-    quantized inputs, None where they are taken as they are.
+    result: its type, None for that of the inputs. stored: the types that may be quantized. bound: makes the kernel for
+    quantized inputs, None if they are used unchanged.
     """
 
     def infer(options: Any, inputs: Specs) -> list[TensorSpec]:
@@ -110,7 +110,7 @@ def _divide(a: Array, b: Array) -> Array:
         return np.asarray(a / b)
     _nonzero(b)
     quotient = np.floor_divide(a, b)
-    # C truncates where floor rounds down: one more if the signs differ and something is left over.
+    # C truncates where floor rounds down: the results differ by one if the signs differ and there is a remainder.
     return np.asarray(quotient + ((quotient < 0) & (quotient * b != a)))
 
 
@@ -155,7 +155,7 @@ MUL = _arithmetic(
 )
 DIV = _arithmetic("DIV", DivOptions, _divide, types.REAL, range(1, 3), quantized.divide)
 
-# A comparison with NaN is false, so NaN in either input leaves the second one.
+# A comparison with NaN is false, so NaN in either input selects the second one.
 _EXTREMES = (*types.NUMBER, *types.BITS, _HALF, TensorType.BFLOAT16)
 MAXIMUM = binary("MAXIMUM", lambda a, b: np.where(a > b, a, b), _EXTREMES, range(1, 5), stored=quantized.QUANTIZED)
 MINIMUM = binary("MINIMUM", lambda a, b: np.where(a < b, a, b), _EXTREMES, range(1, 5), stored=quantized.QUANTIZED)

@@ -1,4 +1,4 @@
-"""CAST and BITCAST: elements turned into another type, by value and by bits."""
+"""CAST and BITCAST: elements converted to another type, by value and by bits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class CastOptions:
 
 
 def cast(x: Array, type_: TensorType) -> Array:
-    """``x`` as another type: floats are truncated and saturate (NaN is the largest integer), integers wrap."""
+    """Convert ``x``: floats are truncated and saturate (NaN becomes the largest integer), integers wrap."""
     real = x.real if x.dtype.kind == "c" and type_.dtype.kind != "c" else x
     if type_ == TensorType.BFLOAT16:
         return bfloat16.narrow(real)
@@ -65,7 +65,7 @@ def _run_cast(options: CastOptions, inputs: Inputs) -> list[Array]:
 
 
 def _bind_cast(options: CastOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    """The output's declared type counts, options may be missing."""
+    """Infer from the output's declared type; options may be missing."""
     type_ = require.types(outputs[0], _TYPES)
     (source,) = require.present(inputs, 1)
     widened = source.type == TensorType.BFLOAT16
@@ -83,7 +83,7 @@ def _infer_bitcast(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _bind_bitcast(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    """Return where sizes differ, the last dimension holds the parts of one larger element."""
+    """Infer the shape: if sizes differ, the last dimension holds the parts of one larger element."""
     dtype = outputs[0].dtype
 
     def run(options: NoOptions, inputs: Inputs) -> list[Array]:

@@ -65,7 +65,7 @@ def _infer_while(options: WhileOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def propagate_branches(branches: Sequence[int], inputs: Specs, shapes: Shapes) -> list[TensorSpec]:
-    """Return what the outputs of all branches have in common; the first input chooses, the others are the branches'."""
+    """Return what is known of the outputs in all branches; the first input chooses, the others are the branches'."""
     given = require.present(inputs, len(inputs))[1:]
     results = [shapes.call(branch, given) for branch in branches]
     for branch, outputs in zip(branches, results, strict=True):
@@ -78,7 +78,9 @@ def _propagate_if(options: IfOptions, inputs: Specs, shapes: Shapes) -> list[Ten
 
 
 def _propagate_while(options: WhileOptions, inputs: Specs, shapes: Shapes) -> list[TensorSpec]:
-    """Widen what is known of the variables until an iteration changes nothing; only constant ones keep their values."""
+    """Widen what is known of the variables until an iteration changes nothing more; only constant ones keep their
+    values.
+    """
     body = options.body_subgraph_index
     given = require.present(inputs, len(inputs))
     constant = shapes.handed_on(body)
@@ -120,7 +122,7 @@ def _run_if(options: IfOptions, inputs: Inputs, context: Context) -> list[Array]
 
 
 def _run_while(options: WhileOptions, inputs: Inputs, context: Context) -> list[Array]:
-    """The body runs as long as the condition holds; with no iteration the outputs are the inputs."""
+    """Run the body as long as the condition holds; without iterations the outputs are the inputs."""
     state: list[Any] = list(inputs)
     goes_on = predicate(*context.call(options.cond_subgraph_index, state))
     while goes_on:

@@ -15,7 +15,7 @@ from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.ops.conv_2d import check_bias, finish
 from litecl.interpreter.schema import ActivationFunctionType, Padding
 
-# Channels up to which a row of outputs is worth computing as one.
+# Up to this many channels it pays to compute a row of outputs as one.
 _MOST_JOINED = 64
 
 

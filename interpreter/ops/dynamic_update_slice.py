@@ -1,4 +1,4 @@
-"""DYNAMIC_UPDATE_SLICE: a tensor with a box of it replaced."""
+"""DYNAMIC_UPDATE_SLICE: a tensor with a box in it replaced."""
 
 import numpy as np
 

@@ -1,8 +1,9 @@
-"""MaxPoolingWithArgmax2D and MaxUnpooling2D: maxima of windows with where they stood, and back.
+"""MaxPoolingWithArgmax2D and MaxUnpooling2D: maxima of windows with their positions, and back.
 
 There are two kinds, told apart by the options of the first and by the type of the second's indices. TFLite's
 (FlexBuffers, INT32) count the elements of an image, ``(y * width + x) * channels + channel``. MediaPipe's (a C
-structure, FLOAT32), as in its hair segmentation, count the taps of a window, ``row * its width + column``, and add 0.1.
+structure, FLOAT32), as in its hair segmentation model, count the taps of a window, ``row * its width + column``, and
+add 0.1.
 """
 
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ _C_SIZES = (32, 40)  # of TfLitePoolParams, whose padding values got offsets lat
 
 @dataclass(frozen=True)
 class _Pooling:
-    """Window and strides as (height, width); in_window: whether places count the taps of a window."""
+    """Window and strides as (height, width); in_window: whether positions count the taps of a window."""
 
     padding: Padding
     strides: tuple[int, int]
@@ -141,7 +142,7 @@ def _run_unpool(options: CustomOptions, inputs: Inputs) -> list[Array]:
     result = np.zeros((batch, require.elements(shape[1:])), x.dtype)
     found = _in_image(pooling, places, shape[1:3]) if in_window else places
     flat = require.indices(found.reshape(batch, -1), result.shape[1])
-    # One image after another, and of two values for one place the later one counts.
+    # One image after another; of two values for one position the later one counts.
     result[np.arange(batch)[:, None], flat] = x.reshape(batch, -1)
     return [result.reshape(shape)]
 

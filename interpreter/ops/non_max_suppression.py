@@ -27,7 +27,9 @@ class Candidate:
 
 
 def overlaps(boxes: Array, box: int, others: Array) -> Array:
-    """Intersection over union of one box with others; ``boxes`` [n, 4] hold two opposite corners (y, x, y, x)."""
+    """Return the intersection over union of one box with others; ``boxes`` [n, 4] hold opposite corners (y, x, y,
+    x).
+    """
     boxes = boxes[np.concatenate([[box], others])]
     low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
     sides = np.minimum(high[0], high[1:]) - np.maximum(low[0], low[1:])
@@ -69,7 +71,7 @@ def select(
 def _compare(
     candidate: Candidate, ious: Array, iou_threshold: float, score_threshold: float, scale: np.float32
 ) -> bool:
-    """Lower the score for every overlap; whether one of them is so large that it excludes the box."""
+    """Lower the score for every overlap; return whether one is so large that it excludes the box."""
     for iou in ious:
         if iou >= iou_threshold:
             return True
@@ -82,7 +84,7 @@ def _compare(
 
 
 def _infer(operands: int, inputs: Specs) -> int | None:
-    """Return the number of outputs' rows. Raises ShapeError where the operands do not fit."""
+    """Return the number of rows of the outputs. Raises ShapeError where the operands do not fit."""
     boxes, scores, most, *thresholds = require.present(inputs, operands)
     for spec in (boxes, scores, *thresholds):
         require.types(spec, types.FLOAT)

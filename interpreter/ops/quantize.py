@@ -46,7 +46,7 @@ def spread(values: Array, quantization: Quantization, rank: int) -> Array:
 
 
 def dequantize(x: Array, quantization: Quantization) -> Array:
-    """``scale * (q - zero_point)``, in float32."""
+    """Compute ``scale * (q - zero_point)`` in float32."""
     zero = spread(quantization.zero_point.astype(np.int64), quantization, x.ndim) if quantization.zero_point.size else 0
     scale = spread(quantization.scale.astype(np.float64), quantization, x.ndim)
     return np.asarray(scale * (x.astype(np.int64) - zero), np.float32)
@@ -81,7 +81,7 @@ def _bind_quantize(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSp
 
 
 def _requantize(x: TensorSpec, output: TensorSpec) -> Run:
-    """From integers to integers of another scale, by a fixed-point factor (reference/requantize.h)."""
+    """Convert integers to another scale, by a fixed-point factor (reference/requantize.h)."""
     if output.type not in _REQUANTIZED.get(x.type, ()):
         raise UnsupportedOp(f"no kernel from {x.type.name} to {output.type.name}")
     factor = fixed_point.quantize_multiplier(fixed_point.scale_of(x) / fixed_point.scale_of(output))

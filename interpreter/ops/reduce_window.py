@@ -41,7 +41,7 @@ class StablehloReduceWindowOptions:
 
 
 def _outputs(shape: Shape, sizes: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> tuple[int, ...]:
-    """Return how many windows there are along each dimension."""
+    """Return the number of windows along each dimension."""
     if min((*sizes, *strides, *dilations), default=1) < 1:
         raise ShapeError("expected windows, strides and dilations of at least 1")
     extents = [(size - 1) * dilation + 1 for size, dilation in zip(sizes, dilations, strict=True)]
@@ -57,7 +57,7 @@ def _reduce(
     windows: tuple[Sequence[int], Sequence[int], Sequence[int]],
     shape: tuple[int, ...],
 ) -> Array:
-    """Combines the elements of every window, one place of the window after another."""
+    """Combine the elements of every window, one tap of the window after another."""
     sizes, strides, dilations = windows
     result = np.full(shape, start.reshape(()), x.dtype)
     for place in np.ndindex(*sizes):

@@ -57,7 +57,7 @@ def _check(inputs: Specs, operands: slice, depth: int, batch: int) -> int:
 def _over_time(
     of_input: Array, recurrent: Matrix, operands: Inputs, function: ActivationFunctionType, reverse: bool = False
 ) -> tuple[Array, Array]:
-    """Outputs [time, batch, units] and the last state, given what the inputs add to every step."""
+    """Return outputs [time, batch, units] and the last state, given what the inputs add to every step."""
     _, _, bias, h = require.arrays(operands, 4)
     outputs = np.empty_like(of_input)
     steps = range(len(of_input))
@@ -145,7 +145,7 @@ def _matrix(options: Options, inputs: Inputs, scales: Scales, position: int) -> 
 
 
 def _time_major(already: bool, x: Array) -> Array:
-    """From the model's order of dimensions to [time, batch, n], or back."""
+    """Swap between the model's order of dimensions and [time, batch, n]."""
     return x if already else x.swapaxes(0, 1)
 
 

@@ -1,4 +1,4 @@
-"""SELECT, SELECT_V2 and WHERE: elements by a condition, and the places where one holds."""
+"""SELECT, SELECT_V2 and WHERE: elements by a condition, and the positions where one holds."""
 
 import numpy as np
 

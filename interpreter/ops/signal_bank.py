@@ -1,4 +1,4 @@
-"""Filter banks of the audio front end of TensorFlow Lite Micro, and what smooths and compresses their energies."""
+"""Filter banks of the audio front end of TensorFlow Lite Micro, and the smoothing and compression of their energies."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
 from litecl.interpreter.schema import TensorType
 
 _STEPS = np.arange(129) / 128
-# What log2(1 + x) has more than x, in units of 2**-16, at 128 steps.
+# log2(1 + x) - x, in units of 2**-16, at 128 steps.
 _LOG = np.append(np.round(65536 * (np.log2(1 + _STEPS) - _STEPS)), 0).astype(np.int64)
 _INT16, _UINT32, _UINT64 = TensorType.INT16, TensorType.UINT32, TensorType.UINT64
 _WORD = 0xFFFFFFFF
@@ -106,7 +106,7 @@ def _infer_subtraction(options: SpectralSubtractionOptions, inputs: Specs) -> li
 
 
 def _bind_subtraction(options: SpectralSubtractionOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    """The estimate of the noise lives as long as the prepared model."""
+    """Subtract the noise estimate, which is kept as long as the prepared model."""
     estimate = np.zeros(options.num_channels, np.uint64)
     odd = np.arange(options.num_channels) % 2 == 1
     gain = np.where(odd, options.alternate_smoothing, options.smoothing).astype(np.uint64)

@@ -1,6 +1,6 @@
 """Frames of a stream of sound in TensorFlow Lite Micro: cut, delayed, stacked, and added up where they overlap.
 
-What is left of the stream between two runs lives as long as the prepared model, and starts anew with another shape.
+The rest of the stream between two runs is kept as long as the prepared model, and reset when a shape changes.
 """
 
 from collections.abc import Callable, Sequence

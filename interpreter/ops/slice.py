@@ -7,7 +7,7 @@ from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 
 
 def _sizes(shape: Shape, begin: list[int], size: list[int]) -> Shape:
-    """Return the shape of the box. Raises ShapeError where it does not lie within ``shape``."""
+    """Return the shape of the box. Raises ShapeError if it is not within ``shape``."""
     result = tuple(dim - b if s == -1 else s for dim, b, s in zip(shape, begin, size, strict=True))
     inside = (b >= 0 and s >= 0 and b + s <= dim for dim, b, s in zip(shape, begin, result, strict=True))
     if not all(inside):
@@ -26,7 +26,7 @@ def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
     if sizes is None:
         return [TensorSpec(x.type, None)]
     if begins is None:
-        # The shape does not depend on where the box lies, as long as no size reaches to the end.
+        # The shape does not depend on the box's position, as long as no size reaches to the end.
         return [TensorSpec(x.type, None if -1 in sizes else _sizes(x.static_shape, [0] * rank, sizes))]
     return [TensorSpec(x.type, _sizes(x.static_shape, begins, sizes))]
 

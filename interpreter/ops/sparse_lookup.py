@@ -35,7 +35,7 @@ def _infer_hashtable(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
 
 
 def _run_hashtable(options: NoOptions, inputs: Inputs) -> list[Array]:
-    """Keys ascend; what is not found is zeros (empty strings), and the second output says what was found."""
+    """Look up ascending keys; rows not found are zeros (empty strings), and the second output says which were found."""
     lookup, keys, values = require.arrays(inputs, 3)
     if not keys.size:
         found = np.zeros(lookup.shape, np.bool_)

@@ -79,7 +79,7 @@ def _arithmetic(name: str, function: Callable[[Array, Array], Any], allowed: Seq
 
 
 def _shift_left(a: Array, b: Array) -> Array:
-    """Zero where all bits are shifted out."""
+    """Shift; zero where all bits are shifted out."""
     width = a.dtype.itemsize * 8
     b = b.astype(np.int64)
     inside = (b >= 0) & (b < width)
@@ -87,7 +87,7 @@ def _shift_left(a: Array, b: Array) -> Array:
 
 
 def spread(x: Array, value: Array, low: Sequence[int], high: Sequence[int], steps: Sequence[int]) -> Array:
-    """``x`` with ``value`` in between, ``steps`` from element to element, and around it; negative borders cut."""
+    """Return ``x`` with ``value`` between its elements, ``steps`` apart, and around them; negative borders crop."""
     spans = [max(0, (size - 1) * step + 1) if size else 0 for size, step in zip(x.shape, steps, strict=True)]
     shape = [max(0, a + span + b) for a, span, b in zip(low, spans, high, strict=True)]
     require.elements(shape)
@@ -205,7 +205,7 @@ def _infer_scatter(options: StablehloScatterOptions, inputs: Specs) -> list[Tens
 
 
 def _targets(options: StablehloScatterOptions, x: Array, indices: Array, updates: Array) -> list[Array]:
-    """For every update the index along each dimension of ``x`` that it goes to."""
+    """Return, for every update, its index along each dimension of ``x``."""
     count = len(options.scatter_dims_to_operand_dims)
     vectors = _index_vectors(indices, options.index_vector_dim, count)
     scattered = [d for d in range(updates.ndim) if d not in options.update_window_dims]

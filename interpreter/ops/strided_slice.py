@@ -1,6 +1,6 @@
 """STRIDED_SLICE: Python's slicing, with the parts of the index in three tensors and five masks.
 
-Bit i of a mask speaks of entry i of ``begin``, ``end`` and ``strides``, in the order in which Python would write it.
+Bit i of a mask refers to entry i of ``begin``, ``end`` and ``strides``, in the order in which Python would write it.
 """
 
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ def _range(options: StridedSliceOptions, entry: int, size: int, values: tuple[in
     start, stop, step = slice(first, None if options.end_mask & bit else end, stride).indices(size)
     if start < 0:
         return slice(0, 0)  # backwards from before the first element
-    # Backwards through the first element there is no number to stop at.
+    # To go backwards through the first element there is no number to stop at.
     return slice(start, None if stop < 0 else stop, step)
 
 

@@ -1,4 +1,4 @@
-"""TOPK_V2: the k largest elements of the last axis in descending order, and where they stand."""
+"""TOPK_V2: the k largest elements of the last axis in descending order, and their positions."""
 
 from collections.abc import Sequence
 

@@ -28,7 +28,9 @@ class TransposeConvOptions:
 
 
 def offset(options: TransposeConvOptions, output: Shape, filter_: Shape) -> tuple[int, int]:
-    """Rows and columns cut off before the output: the padding of the convolution that this one transposes."""
+    """Return the rows and columns cut off before the output: the padding of the convolution that this one
+    transposes.
+    """
     o = options
     return (
         window.fit(o.padding, output[1], filter_[1], o.stride_h).before,

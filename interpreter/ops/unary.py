@@ -1,4 +1,4 @@
-"""Operators of one input whose result has its shape and type, every element by itself."""
+"""Element-wise operators of one input, whose result has its shape and type."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -14,9 +14,8 @@ from litecl.interpreter.schema import TensorType
 
 
 def like_input(allowed: Collection[TensorType], stored: Collection[TensorType] = ()) -> Infer:
-    """Shape inference of an operator whose one result has the shape and type of its first input.
-
-    stored: the types that represent real numbers where they are quantized.
+    """Return shape inference for an operator whose result has the shape and type of its first input. stored: the types
+    that represent real numbers if they are quantized.
     """
 
     def infer(options: Any, inputs: Specs) -> list[TensorSpec]:

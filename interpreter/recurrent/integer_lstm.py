@@ -55,7 +55,7 @@ def _divide(x: Array, divisor: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Peephole:
-    """The part of a gate that sees the cell state."""
+    """The part of a gate that reads the cell state."""
 
     weights: Array
     multiplier: Multiplier
@@ -63,8 +63,8 @@ class Peephole:
     def add(self, z: Array, c: Array) -> Array:
         """Add to the gate where TensorFlow Lite does.
 
-        It takes the rows to be as long as ``weights``, cut to the number of outputs, and all rows to follow each
-        other, so that with a projection only the first elements of all of them get their part.
+        It assumes rows as long as ``weights``, cut to the number of outputs, and one after another, so that with a
+        projection only the first elements of all of them get their part.
         """
         count = len(z) * len(self.weights)
         parts = np.tile(self.weights, len(z)) * c.reshape(-1)[:count]
@@ -75,7 +75,7 @@ class Peephole:
 
 @dataclass(frozen=True, eq=False)
 class Gate:
-    """One gate, from the sums of its products with input and output; ``place`` is where these stand in all sums."""
+    """One gate, from the sums of its products with input and output; ``place`` is their position in all sums."""
 
     place: slice
     peephole: Peephole | None
@@ -113,7 +113,7 @@ class IntegerCell:
     proj_clip: int
 
     def step(self, of_input: Array, h: Array, c: Array) -> tuple[Array, Array]:
-        """New output and cell state, given the products of all gates with the input."""
+        """Return the new output and cell state, given the products of all gates with the input."""
         z = saturate(of_input + self.of_output(h))
         forget = self.forget(z, c)
         accept = 32767 - forget if self.input is None else self.input(z, c)

@@ -1,9 +1,9 @@
-"""The LSTM cell that the three LSTM operators share, and how it runs along time.
+"""The LSTM cell that the three LSTM operators share, and its loop over time.
 
     gate = activation(W_input x + W_aux aux + W_recurrent h + w_peephole * c + bias)
 
 With layer normalization the sum is normalized over the cells and scaled before the bias is added. The output gate's
-peephole sees the new cell state, the others see the old one (tflite/kernels/lstm_eval.cc).
+peephole reads the new cell state, the others read the old one (tflite/kernels/lstm_eval.cc).
 """
 
 from collections.abc import Sequence
@@ -42,12 +42,12 @@ class CellOptions(Protocol):
 
     @property
     def asymmetric_quantize_inputs(self) -> bool:
-        """Return whether rows that meet integer weights get a zero point."""
+        """Return whether rows multiplied by integer weights get a zero point."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Positions of a cell's operands. Gates stand in the order input, forget, cell, output.
+    """Positions of a cell's operands. Gates are in the order input, forget, cell, output.
 
     The input gate's are absent where it is coupled to the forget gate (CIFG).
     """
@@ -120,7 +120,7 @@ class Cell:
     proj_clip: float
 
     def run(self, x: Array, aux: Array | None, h: Array, c: Array, reverse: bool = False) -> tuple[Array, Array, Array]:
-        """Outputs [time, batch, n] for inputs [time, batch, n], and the states after the last step."""
+        """Return outputs [time, batch, n] for inputs [time, batch, n], and the states after the last step."""
         gates = (self.input, self.forget, self.cell, self.output)
         parts = [None if gate is None else gate.of_input(x, aux) for gate in gates]
         outputs = np.empty((len(x), *h.shape), h.dtype)
@@ -151,9 +151,7 @@ class Cell:
 
 
 def cell(options: CellOptions, inputs: Inputs, layout: Layout = FULL, scales: Scales = NO_SCALES) -> Cell:
-    """Return the cell whose weights stand in ``inputs`` at the positions of ``layout``; integer ones have
-    ``scales``.
-    """
+    """Return the cell whose weights are in ``inputs`` at the positions of ``layout``; integer ones have ``scales``."""
     operands = _Operands(inputs, scales, options.asymmetric_quantize_inputs)
     input_, *others = (_gate(operands, layout, index) for index in range(4))
     forget, cell_gate, output = (gate for gate in others if gate is not None)

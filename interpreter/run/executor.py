@@ -14,10 +14,10 @@ from litecl.interpreter.run.variables import Variables
 
 
 class Listener(Protocol):
-    """Is told of every node that has run. Times are ``time.perf_counter`` seconds."""
+    """Is called for every node that has run. Times are ``time.perf_counter`` seconds."""
 
     def ran(self, subgraph: int, node: int, op: str, start_s: float, end_s: float) -> None:
-        """A node has run; nodes inside a called subgraph are told before the caller."""
+        """A node has run; nodes inside a called subgraph are reported before the caller."""
 
 
 _RAISED = (LiteclError, *FAULTS)
@@ -37,7 +37,7 @@ def _raise(error: Exception, doing: str, node: Node, subgraph: int, index: int) 
 
 
 class Frame:
-    """One run of one subgraph: the context that its operators see."""
+    """One run of one subgraph: the context for its operators."""
 
     def __init__(self, executor: "Executor", subgraph: int, values: dict[int, Array]) -> None:
         self._executor = executor
@@ -134,9 +134,8 @@ class Executor:
         return outputs
 
     def in_place(self, subgraph: int, inputs: Inputs) -> InPlace | None:
-        """Return a shorter way to do what ``call`` does, where one node is all of a subgraph and knows one; else None.
-
-        inputs: the arrays that every call is to read.
+        """Return a shorter way to do what ``call`` does, if a single node makes up a subgraph and has one; else None.
+        inputs: the arrays that every call will read.
         """
         graph, steps = self._model.subgraphs[subgraph], self._steps[subgraph]
         if len(steps) != 1 or self._preserve or self._listeners or self._budget is not None:
@@ -253,7 +252,7 @@ class Executor:
         return results
 
     def _check(self, subgraph: int, step: Step, inputs: Inputs) -> None:
-        """The checks of shape inference, on the shapes and values that have turned out, unless they just passed."""
+        """Repeat the checks of shape inference on actual shapes and values, unless the same ones just passed."""
         seen = tuple(None if x is None else mark(x) for x in inputs)
         if step.passed.get("last") == seen:
             self._require(step.passed["need"])

@@ -1,6 +1,6 @@
 """Shape propagation: from the shapes of the inputs to what is known of every tensor before the model runs.
 
-Operators are asked for the shapes of their outputs in order; nodes whose inputs are all constant are run at once, so
+Operators infer the shapes of their outputs in order; nodes whose inputs are all constant are run at once, so
 that chains such as SHAPE -> STRIDED_SLICE -> PACK -> RESHAPE and the expansion of stored weights leave known values.
 Where a shape depends on values, it is None ("known at run time"), and so is all that follows from it.
 """
@@ -29,8 +29,8 @@ _FOLDED_PER_STORED = 8
 def propagate(model: Model, entries: Mapping[int, Sequence[Shape]]) -> tuple[Known, ...]:
     """Return what is known of every tensor of every subgraph when the entry subgraphs get inputs of the given shapes.
 
-    Subgraphs that are reached from several places with different shapes know only what these have in common; those
-    that are never reached keep their declared shapes. Raises ShapeError where shapes do not fit, with the node named.
+    For subgraphs called with different shapes only what these have in common is known; those that are never called keep
+    their declared shapes. Raises ShapeError where shapes do not fit, with the node named.
     """
     propagation = _Propagation(model)
     for index, shapes in entries.items():
@@ -177,7 +177,7 @@ class _Propagation:
 def _in_full(subgraph: Subgraph) -> list[TensorSpec]:
     """Return the tensors, with sparse constants written out, unless DENSIFY reads them.
 
-    They keep their ``sparsity``, which tells how TensorFlow Lite would compute with them.
+    They keep their ``sparsity``, which determines how TensorFlow Lite would compute with them.
     """
     specs = list(subgraph.tensors)
     for tensor in {t for node in subgraph.nodes if node.op is not DENSIFY for t in node.inputs if t != ABSENT}:
@@ -189,12 +189,12 @@ def _in_full(subgraph: Subgraph) -> list[TensorSpec]:
 
 
 def _updated(graph: Subgraph) -> set[int]:
-    """Return the tensors that nodes change while the subgraph runs, whose values are not those that they begin with."""
+    """Return the tensors that nodes change while the subgraph runs, whose initial values do not last."""
     return {tensor for node in graph.nodes for tensor in updated_by(node)}
 
 
 def _merge_declared(known: TensorSpec, declared: TensorSpec) -> TensorSpec:
-    """Return what was inferred of a tensor, under the name and quantization that the model declares."""
+    """Return what was inferred for a tensor, with the name and quantization that the model declares."""
     if known.type != declared.type and declared.type not in (TensorType.RESOURCE, TensorType.VARIANT):
         raise ModelError(f"output {declared.name!r}: expected type {known.type.name}, got {declared.type.name}")
     return replace(declared, shape=known.shape, data=known.data)

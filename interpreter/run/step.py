@@ -1,4 +1,4 @@
-"""A node that is ready to run, with all that is known of it before."""
+"""A node that is ready to run, with all that is known of it beforehand."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ class Step:
     node: Node
     run: Callable[..., list[Array]]
     checked: bool  # shapes were checked at preparation
-    plain: bool  # checked, and neither context nor states to see to
+    plain: bool  # checked, and needs neither context nor states
     constants: tuple[Array | None, ...]  # the operands' values, None for those that are absent or fed
     fed: tuple[tuple[int, int], ...]  # positions and tensors of the operands that have a value only now
-    passed: dict[str, object]  # what the checks were last satisfied with
+    passed: dict[str, object]  # what last passed the checks
     drop: tuple[int, ...]
     need_bytes: int  # of outputs and temporaries, where shapes are known and no subgraph makes them
 
@@ -30,7 +30,7 @@ def calls(node: Node) -> bool:
 
 
 def mark(x: Array) -> tuple[Any, ...]:
-    """Return what shape inference may see: an array's shape, and its elements where they may be a shape or a range."""
+    """Return what shape inference may use: an array's shape, and its elements if they may be a shape or a range."""
     kind = x.dtype.kind
     valued = (kind == "i" and x.size <= 64) or (kind == "f" and not x.ndim)
     return (*x.shape, x.tobytes()) if valued else x.shape

@@ -1,8 +1,8 @@
-"""The number of threads that numpy's BLAS takes while a model runs.
+"""The number of threads that numpy's BLAS uses while a model runs.
 
-BLAS wakes its threads for products that one would finish sooner, and where they outnumber the free cores they wait for
-each other a hundred times as long as they compute. Its setting is one for the process: while several models run at once
-the smallest number counts, and when none does it is what it was before.
+BLAS wakes its threads for products that one would finish sooner, and if they outnumber the free cores they wait for
+each other a hundred times as long as they compute. Its setting is global to the process: while several models run at
+once the smallest number applies, and when none runs the old setting is restored.
 """
 
 import os
@@ -53,7 +53,9 @@ _PRODUCTS: frozenset[Op | ControlOp] = frozenset(
 
 
 class _Library:
-    """One BLAS of the process. threadpoolctl lets only the first thread set it, as long as that lives; here all may."""
+    """One BLAS of the process. threadpoolctl lets only the first thread set it while that thread lives; here all
+    may.
+    """
 
     def __init__(self, controller: Any) -> None:
         self.get = controller.get_num_threads
@@ -61,7 +63,7 @@ class _Library:
 
 
 class _Blas:
-    """The setting of the process, and who wants it to be what."""
+    """The setting of the process, and the wishes of its users."""
 
     def __init__(self, libraries: Sequence[_Library]) -> None:
         self._libraries = libraries
@@ -98,7 +100,7 @@ class _Blas:
         self._now = most
 
     def forked(self) -> None:
-        """Begins anew in a child process, in which none of the threads runs that wanted anything."""
+        """Reset in a child process, in which none of the threads with wishes is running."""
         if self._wanted:
             self._set(_NO_LIMIT)
         self._start_over()
@@ -125,7 +127,7 @@ class _Limited(AbstractContextManager[None]):
 
 
 def limited(model: Model, specs: Sequence[Sequence[TensorSpec]], count: int | None) -> AbstractContextManager[None]:
-    """Return what to run a model in, so that BLAS takes at most ``count`` threads, and one where products are small.
+    """Return a context to run a model in, so that BLAS uses at most ``count`` threads, and one if products are small.
 
     model: as rewritten by delegates; what these run needs no BLAS. None: as many as BLAS has.
     """
@@ -140,7 +142,9 @@ def limited(model: Model, specs: Sequence[Sequence[TensorSpec]], count: int | No
 
 
 def _multiplications(node: Node, specs: Sequence[TensorSpec]) -> int:
-    """Return how many the matrix products of an operator have; 0 where it has none, enough where that is not known."""
+    """Return the number of multiplications in an operator's matrix products; 0 if it has none, enough for threads
+    if unknown.
+    """
     if node.op not in _PRODUCTS or len(node.inputs) < 2 or not node.outputs or ABSENT in node.inputs[:2]:
         return 0
     x, weights, output = specs[node.inputs[0]], specs[node.inputs[1]], specs[node.outputs[0]]

@@ -13,7 +13,7 @@ VariableKey = tuple[int, int]
 
 
 class Held(Protocol):
-    """A variable whose newest value lies elsewhere, on a device."""
+    """A variable whose newest value is elsewhere, on a device."""
 
     def fetch(self) -> Array:
         """Return the newest value."""
@@ -30,7 +30,9 @@ class Variables:
         self.resources: dict[str, Any] = {}
 
     def begin(self) -> None:
-        """Remember, from now on, what is changed as it was: for an invoke, which ends in ``commit`` or ``rollback``."""
+        """Remember, from now on, the old value of what changes: for an invoke, which ends in ``commit`` or
+        ``rollback``.
+        """
         self._before, self._resources_before = {}, dict(self.resources)
 
     def commit(self) -> None:
@@ -68,7 +70,7 @@ class Variables:
         return value
 
     def set(self, key: VariableKey, value: Array | Held) -> None:
-        """Store a value, or who holds it."""
+        """Store a value, or its holder."""
         self.update({key: value})
 
     def update(self, values: Mapping[VariableKey, Array | Held]) -> None:
@@ -77,13 +79,13 @@ class Variables:
             before = self._values.get(key)
             if self._before is None or key in self._before:
                 self._count(before, value)
-            else:  # what was before stays alive
+            else:  # the old value stays alive
                 self._before[key] = before
                 self._count(None, value)
         self._values.update(values)
 
     def move(self, values: Mapping[VariableKey, Array | Held]) -> None:
-        """Store the same values elsewhere, or say who holds them now."""
+        """Store the same values elsewhere, or record their new holder."""
         for key, value in values.items():
             self._count(self._values.get(key), value)
         self._values.update(values)
@@ -104,7 +106,7 @@ class Variables:
             self._budget.drop(before)
 
     def held_by(self, key: VariableKey, holder: Held) -> bool:
-        """Return whether nobody wrote the variable since ``holder`` took it."""
+        """Return whether the variable has not been written since ``holder`` took it."""
         return self._values.get(key) is holder
 
     def reset(self) -> None:

@@ -1,4 +1,4 @@
-"""The command ``litecl``: its arguments, its subcommands, and how they show what they found. No measuring."""
+"""The command ``litecl``: its arguments, its subcommands, and how they show results. Nothing is measured here."""
 
 from litecl.perf.cli.parser import main
 

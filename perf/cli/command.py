@@ -1,4 +1,4 @@
-"""Parts that subcommands share: their output, arguments that several of them take, and bars on stderr."""
+"""Parts that subcommands share: their output, common arguments, and progress bars on stderr."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ def input_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=FILE.npy",
-        help="the value of an input; inputs not given are random",
+        help="the value of an input; other inputs are random",
     )
     parser.add_argument("--random", type=int, default=0, metavar="SEED", help="seed of random inputs (default: 0)")
 
@@ -65,7 +65,7 @@ def device_arguments(parser: argparse.ArgumentParser, *, cpu: bool = False) -> N
         )
     if cpu:
         place.add_argument("--cpu", action="store_true", help="run the numpy reference, without a delegate")
-        parser.add_argument("--require-device", action="store_true", help="fail unless the device takes every node")
+        parser.add_argument("--require-device", action="store_true", help="fail unless the device runs every node")
 
 
 def device_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def count(text: str) -> int:
 
 
 def require_device(args: argparse.Namespace, report: DelegationReport | None) -> None:
-    """Raise DelegateError where ``--require-device`` is given and the CPU runs a node. report: None: it runs all."""
+    """Raise DelegateError if ``--require-device`` is given and the CPU runs a node. report: None means it runs all."""
     if not args.require_device:
         return
     if report is None:
@@ -120,7 +120,9 @@ def require_device(args: argparse.Namespace, report: DelegationReport | None) ->
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar on stderr; to call it moves it on by one. ``building`` is what a ``CLDelegate`` tells of its progress."""
+    """A progress bar on stderr; calling it advances it by one. ``building`` is the progress callback of a
+    ``CLDelegate``.
+    """
 
     bar: Progress
     task: TaskID
@@ -130,7 +132,7 @@ class Bar:
         self.bar.advance(self.task)
 
     def building(self, step: BuildStep) -> None:
-        """Say what is being compiled."""
+        """Show what is being compiled."""
         going_on = f"compiling {step.what} ({step.done + 1} of {step.total})"
         self.bar.update(self.task, description=self.doing if step.done == step.total else going_on)
 

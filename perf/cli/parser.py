@@ -17,7 +17,7 @@ from litecl.perf.cli import commands
 from litecl.perf.cli.command import Output
 from litecl.perf.cli.tables import to_json
 
-_PIPED_WIDTH = 160  # where no terminal tells
+_PIPED_WIDTH = 160  # if there is no terminal
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,7 +49,7 @@ def _tell(error: Exception) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="litecl", description="TensorFlow Lite models on OpenCL devices: look at them, convert, run and measure."
+        prog="litecl", description="TensorFlow Lite models on OpenCL devices: inspect, convert, run and measure them."
     )
     parser.add_argument("--version", action="version", version=f"litecl {litecl.__version__}")
     subparsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")

@@ -1,4 +1,4 @@
-"""Views of what is in a model, which several subcommands show."""
+"""Views of a model's content, shared by several subcommands."""
 
 from rich.console import Group, RenderableType
 from rich.text import Text

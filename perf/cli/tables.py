@@ -1,4 +1,4 @@
-"""The form of tables for people and of data for programs."""
+"""Tables for people and data for programs."""
 
 import json
 import math
@@ -34,7 +34,7 @@ def table(*columns: str) -> Table:
 
 
 def titled(title: str, content: Table) -> RenderableType:
-    """Return a table under a title of its own, which a narrow table does not break."""
+    """Return a table under a title, which is not wrapped to a narrow table's width."""
     return Group(Text(title), content)
 
 

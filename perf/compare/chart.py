@@ -9,7 +9,7 @@ _ROW, _LEFT, _SCALE, _TOP = 22, 260, 150, 58  # pixels; _SCALE is one unit
 
 @dataclass(frozen=True)
 class Bar:
-    """A value with its spread and the goal that is marked beside it."""
+    """A value with its spread and the goal that is marked next to it."""
 
     name: str
     value: float

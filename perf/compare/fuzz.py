@@ -1,4 +1,4 @@
-"""Feeds damaged models to the reader and the interpreter: every one must run or be refused with a typed error.
+"""Feeds damaged models to the reader and the interpreter: each must run or be refused with a typed error.
 
 ``python -m litecl.perf.compare.fuzz FILES_OR_FOLDERS`` cuts small files at every byte, then changes files at random:
 bytes, words that may be offsets, and the decoded numbers (enumerations, shapes, indices, scales). Each mutant runs with
@@ -50,7 +50,9 @@ class Result:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a mutant. delegate: run it on the device too. Slack is what is not counted, or not at once."""
+    """Limits of a mutant. delegate: run it on the device too. Slack is memory that is not counted, or not
+    immediately.
+    """
 
     memory_bytes: int = 1 << 28
     time_s: float = 2.0
@@ -58,17 +60,17 @@ class Limits:
 
     @property
     def most_bytes(self) -> int:
-        """The most by which a worker may grow: the limit, what libraries take besides, and an eighth."""
+        """The most by which a worker may grow: the limit, what libraries take in addition, and an eighth."""
         return self.memory_bytes + self.memory_bytes // 8 + (_SLACK_BYTES << (2 if self.delegate else 0))
 
     @property
     def most_s(self) -> float:
-        """The most that a mutant may take: two calls, and what is not interrupted."""
+        """The longest that a mutant may take: two calls, and what cannot be interrupted."""
         return 2 * self.time_s + (_SLACK_S << (2 if self.delegate else 0))
 
 
 def attempt(content: bytes, limits: Limits) -> str:
-    """Read, prepare and runs a model: "ran", or the name of the typed error that refuses it."""
+    """Read, prepare and run a model: "ran", or the name of the typed error that refuses it."""
     delegates = [CLDelegate(num_threads=1, cache_dir=None)] if limits.delegate else []
     try:
         interpreter = Interpreter(
@@ -90,7 +92,7 @@ def attempt(content: bytes, limits: Limits) -> str:
 
 
 def _status_bytes(name: str) -> int:
-    """VmRSS, or VmHWM: the memory that this process has, or the most that it had."""
+    """VmRSS or VmHWM: this process's resident memory, or its peak."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(name):
             return int(line.split()[1]) << 10
@@ -104,9 +106,9 @@ def _measured(content: bytes, limits: Limits) -> tuple[str, str]:
     try:
         with np.errstate(all="ignore"):
             outcome = attempt(content, limits)
-    except Exception:  # whatever escapes is what this looks for
+    except Exception:  # any other exception is what this search looks for
         return "failed", traceback.format_exc()
-    grown, took_s = _status_bytes("VmHWM") - before, time.process_time() - start_s  # not what others take
+    grown, took_s = _status_bytes("VmHWM") - before, time.process_time() - start_s  # not what other processes take
     if grown > limits.most_bytes:
         return "over memory", f"{outcome}: took {grown} bytes, expected at most {limits.most_bytes}"
     if took_s > limits.most_s:
@@ -115,7 +117,7 @@ def _measured(content: bytes, limits: Limits) -> tuple[str, str]:
 
 
 def _work(plan: Plan, limits: Limits, start: int, step: int, pipe: Connection) -> None:
-    """Tries every ``step``-th model from ``start`` on and says how each ended."""
+    """Try every ``step``-th model from ``start`` on and report how each ended."""
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     most = used + limits.most_bytes + (_DEVICE_BYTES if limits.delegate else _LIBRARY_BYTES)
     resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
@@ -130,7 +132,7 @@ def _work(plan: Plan, limits: Limits, start: int, step: int, pipe: Connection) -
 class _Worker:
     process: Any
     pipe: Connection
-    number: int  # of the model that it is at
+    number: int  # of the current model
     heard_s: float
 
 
@@ -141,9 +143,8 @@ def fuzz(
     start: int = 0,
     progress: Callable[[Result], None] = lambda result: None,
 ) -> Result:
-    """Tries every model of a plan from ``start`` on in ``workers`` processes. One that ends or hangs is a failure.
-
-    progress: is called now and then with what has been found so far. An interrupt ends the search.
+    """Tries every model of a plan from ``start`` on in ``workers`` processes. A process that ends or hangs is a
+    failure. progress: called now and then with what has been found so far. An interrupt ends the search.
     """
     result = Result()
     context = multiprocessing.get_context("fork")
@@ -174,7 +175,7 @@ def _search(
     result: Result,
     progress: Callable[[Result], None],
 ) -> None:
-    """Listens to the workers until none is left."""
+    """Listen to the workers until none is left."""
     while running:
         ready = wait([worker.pipe for worker in running], timeout=1.0)
         for worker in list(running):
@@ -192,7 +193,7 @@ def _search(
 
 
 def _heard(worker: _Worker, ready: bool, plan: Plan, limits: Limits, result: Result) -> str | None:
-    """Take what a worker says, or notes that it is silent for too long or has ended; None while it is at work."""
+    """Take a worker's message, or note that it is silent for too long or has ended; None while it is at work."""
     silent_s = time.monotonic() - worker.heard_s
     if not ready and silent_s < _PATIENCE * limits.most_s:
         return None
@@ -208,7 +209,7 @@ def _heard(worker: _Worker, ready: bool, plan: Plan, limits: Limits, result: Res
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the command; 1 where something failed."""
+    """Run the command; return 1 if something failed."""
     parser = argparse.ArgumentParser(prog="python -m litecl.perf.compare.fuzz", description=__doc__.splitlines()[0])
     parser.add_argument("paths", nargs="+", type=Path, help="models, or folders of them, to start from")
     parser.add_argument("--mutants", type=int, default=20000, metavar="N", help="default: 20000")

@@ -1,4 +1,4 @@
-"""Runs random valid graphs by the interpreter and on a device, in every mode, and reports where they differ.
+"""Runs random valid graphs with the interpreter and on a device, in every mode, and reports where they differ.
 
 ``python -m litecl.perf.compare.fuzz_graphs --graphs 100000 --jobs 2`` draws models of every operator with a kernel:
 odd shapes, all types, fusions, joins, states over several invokes, loops and branches, signatures and resizes. Integers
@@ -83,7 +83,7 @@ def fuzz(
 
 
 def _after(batch: Batch, graph: int) -> Batch:
-    """Return what is left of a batch after a graph; nothing of one that failed before its first."""
+    """Return the rest of a batch after a graph; nothing for one that failed before its first."""
     first = graph + 1 if graph >= 0 else batch.first + batch.graphs
     return replace(batch, first=first, graphs=batch.first + batch.graphs - first)
 
@@ -131,20 +131,26 @@ def _batches(args: argparse.Namespace) -> list[Batch]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the command; 1 where something differs, fails, crashes or hangs."""
+    """Run the command; return 1 if something differs, fails, crashes or hangs."""
     parser = argparse.ArgumentParser(
         prog="python -m litecl.perf.compare.fuzz_graphs", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--graphs", type=int, default=5000, metavar="N", help="default: 5000")
     parser.add_argument("--seed", type=int, default=0, help="of all random choices (default: 0)")
-    parser.add_argument("--batch", type=int, default=_DEFAULT_BATCH, metavar="N", help="graphs of a process")
-    parser.add_argument("--families", type=int, default=5, metavar="N", help="kinds of nodes in them (default: 5)")
+    parser.add_argument("--batch", type=int, default=_DEFAULT_BATCH, metavar="N", help="graphs per process")
+    parser.add_argument(
+        "--families", type=int, default=5, metavar="N", help="kinds of nodes in each batch (default: 5)"
+    )
     parser.add_argument("--start", type=int, default=0, metavar="BATCH", help="the first batch (default: 0)")
     parser.add_argument("--modes", nargs="+", choices=MODES, metavar="MODE", help=f"default: all of {list(MODES)}")
-    parser.add_argument("--only", metavar="BATCH:GRAPH", help="run one graph again, other options the same")
+    parser.add_argument("--only", metavar="BATCH:GRAPH", help="run one graph again, with the other options unchanged")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes side by side (default: 1)")
-    parser.add_argument("--time-limit", type=float, default=float("inf"), metavar="S", help="no new batches after that")
-    parser.add_argument("--cache", type=Path, metavar="DIR", help="what was compiled, for runs to come (default: none)")
+    parser.add_argument(
+        "--time-limit", type=float, default=float("inf"), metavar="S", help="start no new batches after this time"
+    )
+    parser.add_argument(
+        "--cache", type=Path, metavar="DIR", help="keep compiled programs there for later runs (default: none)"
+    )
     parser.add_argument("--output", type=Path, metavar="DIR", help="where models that differ are written")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     args = parser.parse_args(argv)

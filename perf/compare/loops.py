@@ -184,7 +184,7 @@ SUBJECTS = (
 
 
 def measure(subject: Subject) -> Row:
-    """Build, compares and time one loop."""
+    """Build, compare and time one loop."""
     content, rng = subject.build(), np.random.default_rng(1)
     ours = Interpreter(content, delegates=[CLDelegate(num_threads=1)])
     litert = LiteRT(model_content=content, num_threads=1)
@@ -238,7 +238,7 @@ def _line(row: Row) -> str:
 
 
 def main(document: Path) -> None:
-    """Write the table into a document, in place of the one that is there."""
+    """Write the table into a document, replacing the one there."""
     before, _, after = document.read_text().partition("| loop |")
     rest = after[after.index("\n\n") :] if "\n\n" in after else "\n"
     document.write_text(before + table([measure(subject) for subject in SUBJECTS]).rstrip("\n") + rest)

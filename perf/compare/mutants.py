@@ -19,7 +19,7 @@ _SCALES = (0.0, -1.0, 1e-30, 1e30, float("nan"), float("inf"), 0.5)
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan of what to try: the seeds, how many mutations of them, and where their random numbers come from."""
+    """What to try: the seed files, the number of mutations of them, and the source of random numbers."""
 
     seeds: Sequence[tuple[str, bytes]]
     mutations: int
@@ -69,7 +69,7 @@ def _changed_words(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def _changed_fields(content: bytes, rng: np.random.Generator) -> bytes:
-    """Decodes, changes numbers where they stand, and encodes again."""
+    """Decode, change numbers in place, and encode again."""
     root = decode(memoryview(content), "Model", b"TFL3")
     places = list(_places(root))
     for _ in range(int(rng.integers(1, 5))):
@@ -107,7 +107,7 @@ def _other(value: Any, rng: np.random.Generator) -> Any:
 
 
 def _other_vector(vector: Any, rng: np.random.Generator) -> Any:
-    """One element changed, or the vector made longer or shorter."""
+    """Change one element, or make the vector longer or shorter."""
     kind = rng.integers(4)
     if kind == 0 or not vector.size:
         return vector[: int(rng.integers(0, vector.size + 1))]

@@ -1,8 +1,8 @@
 """The memory that a model takes: ``python -m litecl.perf.compare.peak_memory MODEL...`` (Linux).
 
-Every runtime gets a process of its own, which loads the model from its file, prepares it and runs it twice. What is
-reported is how far its resident memory rose above what it was after everything had been imported: the largest that it
-was at any time, and what it was at the end. Pages of the file count as long as they are in memory.
+Every runtime gets a process of its own, which loads the model from its file, prepares it and runs it twice. The report
+says how far its resident memory rose above its size after all imports: at its peak, and at the end. Pages of the file
+count as long as they are in memory.
 """
 
 import argparse
@@ -39,7 +39,7 @@ _RUNTIMES: dict[str, Callable[[str, int], Runtime]] = {
 
 @dataclass(frozen=True)
 class Usage:
-    """Bytes above what the process had before: at the most, and at the end."""
+    """Bytes above what the process had before: at the peak, and at the end."""
 
     peak: int
     end: int
@@ -57,7 +57,7 @@ def measure(runtime: str, path: str, threads: int) -> Usage:
 def _inside(runtime: str, path: str, threads: int) -> Usage:
     """Return the measurement, in this process."""
     importlib.import_module("ai_edge_litert.interpreter")
-    devices()  # the runtime of devices is loaded, as the other one is
+    devices()  # the devices' runtime is loaded, as the other runtime is
     _CLEAR.write_text(_CLEAR_PEAK)
     before = _resident("VmRSS")
     model = _RUNTIMES[runtime](path, threads)
@@ -75,7 +75,7 @@ def _resident(field: str) -> int:
 
 
 def table(paths: Sequence[str], threads: int) -> Table:
-    """Return a line a model: megabytes of the file, and of each runtime at the most and at the end."""
+    """Return one line per model: megabytes of the file, and of each runtime at the peak and at the end."""
     view = Table("model", "file MB", *(f"{name} MB, peak / end" for name in _RUNTIMES))
     for path in paths:
         used = [measure(name, path, threads) for name in _RUNTIMES]

@@ -1,8 +1,8 @@
 """A comparison of litecl with LiteRT, in one run.
 
 ``python -m litecl.perf.compare.peers --models FOLDER --json FILE --svg FILE`` writes the figures and a picture of them.
-Both runtimes live in one process and are timed in turns, a few milliseconds each, so that whatever disturbs the
-machine disturbs both. A ratio is LiteRT's time over litecl's: above 1 litecl is faster.
+Both runtimes live in one process and are timed in turns, a few milliseconds each, so that any disturbance of the
+machine affects both. A ratio is LiteRT's time over litecl's: above 1 litecl is faster.
 """
 
 import argparse
@@ -28,14 +28,14 @@ from litecl.perf.measure.feeds import Runtime, difference, outputs_of, prepare, 
 from litecl.perf.measure.peak import fma_flops
 from litecl.perf.measure.timing import elapsed_ms, in_turns
 
-_TURN_MS = 4.0  # what a turn of one runtime takes at least
+_TURN_MS = 4.0  # the least duration of a turn of one runtime
 _MOST_INVOKES = 400  # a turn
 _CLOSE, _CLOSE_INTEGERS = 2e-4, 0.04  # differences of outputs, relative: XNNPACK rounds quantized ones in its own way
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A line of the table: a model, the ratio that is the goal, and the one that is aimed at."""
+    """A line of the table: a model, its required ratio, and the ratio aimed at."""
 
     name: str
     build: Callable[[], bytes]
@@ -46,7 +46,7 @@ class Peer:
 
 @dataclass(frozen=True)
 class Result:
-    """Medians and minima of turns in milliseconds an invoke, and what follows from them."""
+    """Medians and minima of turns in milliseconds per invoke, and what follows from them."""
 
     name: str
     threads: int
@@ -139,7 +139,7 @@ def measure(peer: Peer, threads: int, rounds: int, peak: float) -> Result:
 
 
 def _turn(runtime: Runtime) -> tuple[Callable[[], None], int]:
-    """As many invokes as take ``_TURN_MS``, after one that is in the time too, and their number."""
+    """Run as many invokes as take ``_TURN_MS``, the first included; return the time per invoke and their number."""
     runtime.invoke()
     once_ms = min(elapsed_ms(runtime.invoke) for _ in range(5))
     count = int(min(_MOST_INVOKES, max(1.0, _TURN_MS / once_ms)))

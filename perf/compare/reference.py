@@ -1,8 +1,8 @@
-"""The speed of the numpy interpreter beside that of LiteRT's reference kernels.
+"""The speed of the numpy interpreter compared with LiteRT's reference kernels.
 
 The command is ``python -m litecl.perf.compare.reference MODEL...``.
-Both run in turns in one process, on the same random inputs, and each in one thread: LiteRT's reference kernels have no
-more, and numpy's matrix products are told so by OPENBLAS_NUM_THREADS, unless the caller has set it.
+Both run in turns in one process, on the same random inputs, and each in one thread: LiteRT's reference kernels use no
+more, and OPENBLAS_NUM_THREADS limits numpy's matrix products, unless the caller has set it.
 """
 
 import argparse
@@ -35,7 +35,7 @@ class Result:
 
     @property
     def ratio(self) -> float:
-        """Their median over ours: above 1 the interpreter is faster."""
+        """LiteRT's median over litecl's: above 1 the interpreter is faster."""
         return self.reference.median_ms / self.ours.median_ms
 
 
@@ -48,13 +48,13 @@ def measure(path: str, runs: int, seed: int = 0) -> Result:
         prepare(runtime, inputs)
         runtime.invoke()
     apart = difference(outputs_of(ours), outputs_of(reference))
-    # With one thread each there are no others that spin, so nobody needs to rest.
+    # With one thread each no other threads spin, so no rest is needed.
     ours_ms, reference_ms = in_turns([ours.invoke, reference.invoke], runs, pause_s=0.0)
     return Result(Path(path).name, ours_ms, reference_ms, apart)
 
 
 def table(results: Sequence[Result]) -> Table:
-    """Return a line a model."""
+    """Return one line per model."""
     shown = Table("model", "litecl ms", "reference ms", "reference / litecl", "difference")
     for result in results:
         shown.add_row(
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("models", nargs="+", metavar="MODEL")
     parser.add_argument("--runs", type=int, default=50, help="timed invokes of each, in turns (default 50)")
     options = parser.parse_args(arguments)
-    if _THREADS not in os.environ:  # numpy reads it when it is loaded, which has happened in this process
+    if _THREADS not in os.environ:  # numpy reads it when it is loaded, which has already happened in this process
         given = sys.argv[1:] if arguments is None else arguments
         command = [sys.executable, "-m", "litecl.perf.compare.reference", *given]
         sys.exit(subprocess.run(command, env={**os.environ, _THREADS: "1"}, check=False).returncode)

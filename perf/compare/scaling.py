@@ -1,7 +1,7 @@
 """Throughput by the number of interpreters: ``python -m litecl.perf.compare.scaling MODEL...``.
 
 One, two and four interpreters (``--threads``) run in as many threads, each with one thread of its own, in litecl and in
-LiteRT, in turns. What counts is the best of the rounds. Measure on an idle machine with as many cores.
+LiteRT, in turns. The best round counts. Measure on an idle machine with as many cores.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def _opened(runtime: str, path: str) -> Runtime:
 
 
 def rate(interpreters: Sequence[Runtime], seconds: float) -> float:
-    """Invokes a second of interpreters in a thread each."""
+    """Return invokes per second of interpreters in a thread each."""
     counts = [0] * len(interpreters)
     start, stop = threading.Barrier(len(interpreters) + 1), threading.Event()
 

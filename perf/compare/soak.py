@@ -1,10 +1,8 @@
-"""Many interpreters in many threads, for long.
-
-``python -m litecl.perf.compare.soak MODEL... --threads 8 --invokes 100000`` is one that takes minutes.
-Every thread has interpreters of its own, made of the models that are named, one after another, and invokes them in
-turn on inputs that change from one invoke to the next. Each result is compared, bit by bit, with what one interpreter
-alone in one thread has made of the same inputs. With ``--made`` interpreters are made, invoked once and dropped, and
-what the process has grown by is told (Linux).
+"""Many interpreters in many threads, for a long time. ``python -m litecl.perf.compare.soak MODEL... --threads 8
+--invokes 100000`` is one that takes minutes. Every thread has interpreters of its own, made of the models that are
+named, one after another, and invokes them in turn on inputs that change from one invoke to the next. Each result is
+compared, bit by bit, with what one interpreter alone in one thread has made of the same inputs. With ``--made``
+interpreters are made, invoked once and dropped, and what the process has grown by is told (Linux).
 """
 
 import argparse
@@ -39,7 +37,7 @@ _STATUS = Path("/proc/self/status")
 
 @dataclass(frozen=True)
 class Subject:
-    """A model with inputs, invoke by invoke, and what should come of them when they are fed one after another."""
+    """A model with inputs, invoke by invoke, and the expected results when they are fed one after another."""
 
     path: str
     feeds: tuple[dict[str, Array], ...]
@@ -58,7 +56,7 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """Return whether every result was right and every thread came to its end."""
+        """Return whether every result was right and every thread ended."""
         return not (self.wrong or self.errors or self.hung)
 
 
@@ -72,7 +70,7 @@ def subject(path: str, options: dict[str, Any]) -> Subject:
     interpreter.reset_all_variables()
     again = tuple(run(interpreter, feed) for feed in feeds)
     if not all(same(a, b) for a, b in zip(expected, again, strict=True)):
-        raise ModelError(f"{path}: has resources that no reset sets back, so its results cannot be told beforehand")
+        raise ModelError(f"{path}: has resources that no reset restores, so its results cannot be predicted")
     return Subject(path, feeds, expected)
 
 
@@ -187,8 +185,8 @@ def resident_bytes() -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run what is asked for; exits with 1 where a result was wrong or a thread hung."""
-    parser = argparse.ArgumentParser(description="many interpreters in many threads, for long")
+    """Run the command; exit with 1 if a result was wrong or a thread hung."""
+    parser = argparse.ArgumentParser(description="many interpreters in many threads, for a long time")
     parser.add_argument("models", nargs="+", metavar="MODEL")
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--interpreters", type=int, default=1, help="of each thread (default 1)")
@@ -196,7 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--mode", choices=MODES, action="append", help="default: all")
     parser.add_argument("--times", type=int, default=1, help="how often (default 1)")
     parser.add_argument("--timeout", type=float, default=3600, help="seconds after which a thread counts as hung")
-    parser.add_argument("--made", type=int, default=0, help="make and drop so many interpreters instead")
+    parser.add_argument("--made", type=int, default=0, help="make and drop this many interpreters instead")
     parser.add_argument("--json", action="store_true", help="a line of JSON for every run")
     options = parser.parse_args(arguments)
     console, failed = Console(), False

@@ -193,7 +193,7 @@ FILE.json` adds what `litecl verify -o FILE.json` found on a device.
 - **TFLite**: whether LiteRT's interpreter runs it.
 
 Indices that are out of range raise ModelError on the CPU. A kernel cannot raise: on the device GATHER, GATHER_ND and
-EMBEDDING_LOOKUP take the nearest element that there is (-1 stands for the first, not for the last), and nothing outside
+EMBEDDING_LOOKUP take the nearest existing element (-1 means the first, not the last), and nothing outside
 the tensor is read. Indices that are constant are looked at before, and left to the CPU where one is out of range. For
 ONE_HOT such an index is a row without a one, on either side.
 """

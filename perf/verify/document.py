@@ -114,7 +114,7 @@ def _problems(device: DeviceResult) -> Table:
 
 
 def _exactness(device: DeviceResult) -> Table:
-    """Return the worst error of every operator and type, beside its bound."""
+    """Return the worst error of every operator and type, with its bound."""
     worst: dict[tuple[str, str], Row] = {}
     for row in device.rows:
         if row.relative is not None and row.bound is not None and row.status == PASS:

@@ -1,4 +1,4 @@
-"""Outputs that LiteRT's reference kernels gave for a core set of cases, kept beside this file.
+"""Outputs that LiteRT's reference kernels gave for a core set of cases, kept next to this file.
 
 ``tests/tools/goldens.py`` writes them. Each belongs to the values, constants and options of its case, by their
 digest: one whose case has changed since counts as none.

@@ -184,7 +184,7 @@ def _compare(check: Check, got: Outputs, wanted: Outputs) -> _Comparison:
     """Compare everything, against the bound of the output that comes closest to its own or exceeds it."""
     found = []
     for number, (a, b) in enumerate(zip(got, wanted, strict=True)):
-        for position, (x, y) in enumerate(zip(a, b, strict=False)):  # LiteRT's outputs have no variables behind them
+        for position, (x, y) in enumerate(zip(a, b, strict=False)):  # LiteRT's outputs are not followed by variables
             d, (bound, source) = difference(x, y), check.bound(y.dtype)
             reason = _reason(d, bound) and f"invoke {number}, output {position}: {_reason(d, bound)}"
             found.append(_Comparison(d, bound, source, reason))

@@ -1,4 +1,4 @@
-"""Runs checks on a device in workers, and names those that a worker dies or hangs of."""
+"""Runs checks on a device in workers, and identifies those that kill or hang a worker."""
 
 import tempfile
 import threading

@@ -3,7 +3,7 @@
     CONV_2D/groups *: the driver miscompiles groups, reported as 1234
     # a line for notes
 
-``*`` and ``?`` stand for any characters and for one.
+``*`` and ``?`` match any characters and a single one.
 """
 
 import re

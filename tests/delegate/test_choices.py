@@ -2,7 +2,8 @@
 
 import logging
 import pickle
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,11 @@ def prepared(*delegates: Any, content: bytes = CONTENT) -> Interpreter:
     interpreter = Interpreter(content, delegates=delegates)
     interpreter.allocate_tensors()
     return interpreter
+
+
+def test_every_option_is_explained() -> None:
+    explained = re.findall(r"^ +([a-z_, ]+): ", str(CLDelegate.__doc__), re.MULTILINE)
+    assert {name for names in explained for name in names.split(", ")} >= {item.name for item in fields(CLDelegate)}
 
 
 @pytest.mark.parametrize(("wanted", "index"), [(0, 0), (3, 3), ("minimal", 1), ("CPU-ZNVER3-AMD", 0), ("cpu-z", 0)])

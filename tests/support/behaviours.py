@@ -248,7 +248,7 @@ _SIGNATURES: dict[str, Behaviour] = {
 BEHAVIOURS: dict[str, Behaviour] = {**_GET, **_SET, **_RESIZE, **_VIEW, **_MAKE, **_SIGNATURES, **TELL, **RUN}
 
 _UNTYPED = "An error of litecl's own instead of one that Python raises within LiteRT."
-_MORE = "litecl takes more."
+_MORE = "litecl accepts more."
 _WRITES = "Nothing but inputs and variables can be written."
 _HOLD = "A view may be held: nothing is freed or moved while it is."
 DIFFERENCES: dict[str, str] = {

@@ -1,4 +1,4 @@
-"""Takes out of loops what they need not carry: what no step changes, what nobody reads, what is carried twice."""
+"""Removes what loops need not carry: what no step changes, what nothing reads, what is carried twice."""
 
 from collections.abc import Hashable
 

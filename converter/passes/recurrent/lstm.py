@@ -1,4 +1,4 @@
-"""Finds loops that compute an LSTM, as Keras 3 traces it where nobody asks it to keep the layer whole (a SavedModel).
+"""Finds loops that compute an LSTM, as Keras 3 traces it unless it is asked to keep the layer whole (a SavedModel).
 
 A node ``LSTM`` replaces a loop.
 """

@@ -40,7 +40,7 @@ def fold_constants(function: Function, evaluate: Evaluate) -> None:
 
 
 def _must_see(user: Node, nodes: Container[Node]) -> bool:
-    """Return whether a reader is not computed now, or rounds to a range that is kept beside its result."""
+    """Return whether a reader is not computed now, or rounds to a range that is kept with its result."""
     return user not in nodes or user.op in FAKE_QUANTS
 
 

@@ -1,6 +1,5 @@
 """Operators on floats with constant integer weights; the table of them all."""
 
-from litecl.delegate.cl_op import ClOp
-from litecl.delegate.ops.hybrid import conv_2d, rounded
+from litecl.delegate.kit.found import device_ops
 
-CL_OPS: tuple[ClOp, ...] = (*conv_2d.CL_OPS, *rounded.CL_OPS)
+CL_OPS = device_ops(__name__, __path__)

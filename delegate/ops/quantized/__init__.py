@@ -1,28 +1,5 @@
 """Operators on quantized tensors, in files of the same names as those of floats; the table of them all."""
 
-from litecl.delegate.cl_op import ClOp
-from litecl.delegate.ops.quantized import (
-    batch_matmul,
-    binary,
-    conv_2d,
-    depthwise_conv_2d,
-    pool_2d,
-    reduce,
-    requantize,
-    softmax,
-    table,
-    transpose_conv,
-)
+from litecl.delegate.kit.found import device_ops
 
-CL_OPS: tuple[ClOp, ...] = (
-    *batch_matmul.CL_OPS,
-    *binary.CL_OPS,
-    *conv_2d.CL_OPS,
-    *depthwise_conv_2d.CL_OPS,
-    *pool_2d.CL_OPS,
-    *reduce.CL_OPS,
-    *softmax.CL_OPS,
-    *transpose_conv.CL_OPS,
-    *requantize.CL_OPS,
-    *table.CL_OPS,
-)
+CL_OPS = device_ops(__name__, __path__)

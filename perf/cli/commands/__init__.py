@@ -1,1 +1,1 @@
-"""The subcommands, a module each, which the parser finds: ``HELP``, ``arguments(parser)`` and ``run(args)``."""
+"""The subcommands, one module each, found by the parser: ``HELP``, ``arguments(parser)`` and ``run(args)``."""

@@ -1,4 +1,4 @@
-"""``litecl bench``: how long a model takes, and what of it."""
+"""``litecl bench``: how long a model takes, and where the time goes."""
 
 import argparse
 import hashlib
@@ -37,11 +37,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     input_arguments(parser)
     device_arguments(parser, cpu=True)
     parser.add_argument("--runs", type=positive, default=50, metavar="N", help="timed invokes (default: 50)")
-    parser.add_argument("--warmup", type=count, default=3, metavar="N", help="invokes before them (default: 3)")
+    parser.add_argument("--warmup", type=count, default=3, metavar="N", help="warm-up invokes before them (default: 3)")
     parser.add_argument(
         "--against",
         choices=list(PEERS),
-        help="measure this runtime too, in turns, with as many threads (every core if --threads is not given)",
+        help="measure this runtime too, in turns, with equally many threads (every core if --threads is not given)",
     )
     parser.add_argument("--profile", action="store_true", help="show device time by launch and host time by operator")
 
@@ -104,12 +104,12 @@ def _times(result: BenchResult) -> RenderableType:
     if c.steps is not None:
         line += f", {c.steps} steps of its quantization"
     if c.steps and against == "litert":
-        line += " (LiteRT's default kernels round otherwise than its reference: --against litert-reference)"
+        line += " (LiteRT's default kernels round differently from its reference kernels: --against litert-reference)"
     return Group(made, Text(line))
 
 
 def _profile(profile: Profile) -> RenderableType:
-    """Device time by operator and by launch, then host time by node."""
+    """Show device time by operator and by launch, then host time by node."""
     parts = [_kernels_by_op(profile), _kernels_by_node(profile)] if profile.kernels else []
     return Group(*parts, _host(profile))
 

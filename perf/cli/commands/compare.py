@@ -16,19 +16,19 @@ HELP = "compare two results of `litecl bench --json`; exit with 1 if the new one
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("old", type=Path, metavar="OLD.json", help="what `litecl bench --json` printed before")
+    parser.add_argument("old", type=Path, metavar="OLD.json", help="the output of an earlier `litecl bench --json`")
     parser.add_argument("new", type=Path, metavar="NEW.json", help="and now")
     parser.add_argument(
         "--fail-above",
         type=_percent,
         default=0.05,
         metavar="N%",
-        help="how much slower the median may be (default: 5%%); what may be chance does not count",
+        help="how much slower the median may be (default: 5%%); differences that may be chance do not count",
     )
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Compare two results. The exit code is 1 if a runtime of both has become slower."""
+    """Compare two results. The exit code is 1 if a runtime in both has become slower."""
     old, new = compare.load(args.old), compare.load(args.new)
     found = compare.changes(old, new, args.fail_above)
     if not found:

@@ -42,23 +42,28 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--signature", action="append", metavar="KEY", help="a signature of a SavedModel (default: serving_default)"
     )
     parser.add_argument(
-        "--lstm", choices=("fused", "while"), default="fused", help="recurrent layers as operators (default) or loops"
+        "--lstm",
+        choices=("fused", "while"),
+        default="fused",
+        help="recurrent layers as fused operators (default) or loops",
     )
     _quantization_arguments(parser)
-    parser.add_argument("--dump-passes", type=Path, metavar="DIR", help="write the graph as it is after every pass")
+    parser.add_argument(
+        "--dump-passes", type=Path, metavar="DIR", help="write the graph to this folder after every pass"
+    )
 
 
 def _quantization_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quantize",
         choices=("float16", "int8", "int16"),
-        help="store weights with fewer bits; with --calibrate, compute with activations of as many bits",
+        help="store weights with fewer bits; with --calibrate, quantize activations to as many bits too",
     )
     parser.add_argument(
         "--calibrate",
         type=Path,
         metavar="DATA.npz",
-        help="representative samples, an array for each input, that the ranges of activations are measured on",
+        help="representative samples, an array for each input, to measure the ranges of activations",
     )
     parser.add_argument(
         "--calibration",
@@ -78,14 +83,14 @@ def _quantization_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="an operator, or a layer by its name or a pattern, that stays in float; once for each",
+        help="keep an operator, or a layer by name or pattern, in float; may be repeated",
     )
     parser.add_argument("--sensitivity", action="store_true", help="measure the error that each layer adds by itself")
     parser.add_argument(
         "--quantize-report",
         type=Path,
         metavar="FILE",
-        help="write each layer's scale and error, as JSON (.json) or text",
+        help="write each layer's scale and error to this file, as JSON (.json) or text",
     )
 
 
@@ -139,7 +144,7 @@ def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[b
 
 
 def _quantization(args: argparse.Namespace) -> Any:
-    """Return how to quantize: a Quantization if there are samples, else the short form."""
+    """Return the quantization: a Quantization if there are samples, else the short form."""
     from litecl.converter import Quantization
 
     if args.calibrate is None:
@@ -174,7 +179,7 @@ def _write_report(path: Path | None, quantization: Any) -> None:
 
 @contextmanager
 def _passes() -> Iterator[Callable[[str], None]]:
-    """A bar on stderr that says which pass has run; the function that it yields is told so."""
+    """Show a bar on stderr with the pass that has run; yield the function to call after each."""
     console = Console(stderr=True)
     columns = [TextColumn("converting"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:

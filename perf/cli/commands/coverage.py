@@ -1,4 +1,4 @@
-"""``litecl coverage``: the operators, and what runs them in which types."""
+"""``litecl coverage``: the operators, and what runs them with which types."""
 
 import argparse
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ from litecl.perf.cli.tables import table
 from litecl.perf.verify import coverage
 from litecl.perf.verify.record import load
 
-HELP = "list the operators and their types, and what devices computed rightly"
+HELP = "list the operators and their types, and which of them devices computed correctly"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("--output", type=Path, metavar="FILE.md", help="write the table there as Markdown")
+    parser.add_argument("--output", type=Path, metavar="FILE.md", help="write the table to this file, as Markdown")
     parser.add_argument(
         "--results",
         nargs="+",
         type=Path,
         default=[],
         metavar="FILE.json",
-        help="what `litecl verify -o FILE.json` found: a column for each device, passed of those that it runs",
+        help="results of `litecl verify -o FILE.json`: adds a column for each device, with the checks that passed",
     )
 
 
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _operators(rows: Sequence[coverage.Row]) -> RenderableType:
-    """Return the operators, and what runs them in which types."""
+    """Return the operators, and what runs them with which types."""
     devices = coverage.devices_of(rows)
     made = table(*coverage.COLUMNS, *devices)
     for row in rows:

@@ -1,4 +1,4 @@
-"""``litecl devices``: the OpenCL devices, and what litecl is tuned to on each."""
+"""``litecl devices``: the OpenCL devices, and litecl's tuning for each."""
 
 import argparse
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ HELP = "list the OpenCL devices of this machine"
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     parser.add_argument(
-        "--tuning", action="store_true", help="show what was measured to tune litecl to them; measure where nothing was"
+        "--tuning", action="store_true", help="show litecl's tuning for each, and measure those without one"
     )
-    parser.add_argument("--again", action="store_true", help="as --tuning, and measure anew")
+    parser.add_argument("--again", action="store_true", help="like --tuning, but measure all anew")
 
 
 def run(args: argparse.Namespace) -> Output:
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> Output:
 
 
 def _devices(rows: Sequence[DeviceRow]) -> RenderableType:
-    """Return the OpenCL devices, and which of them litecl takes unasked."""
+    """Return the OpenCL devices, and which of them litecl uses by default."""
     columns = ("index", "name", "platform", "type", "compute units", "compiles for", "vector width", "memory")
     made = table(*columns, "default for")
     for row in rows:
@@ -59,7 +59,7 @@ def _devices(rows: Sequence[DeviceRow]) -> RenderableType:
 
 
 def _tuning(row: Tuned) -> RenderableType:
-    """Return what litecl is tuned to on a device, beside the defaults and the times that tell why."""
+    """Return a device's tuning, with the defaults and the times that led to it."""
     title = f"tuning of device {row.index}, {row.name}: "
     if not row.timings:
         return Text(title + "there is nothing to choose")

@@ -1,4 +1,4 @@
-"""``litecl inspect``: what is in a model, and which of it the device takes."""
+"""``litecl inspect``: what a model contains, and which parts the device runs."""
 
 import argparse
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from litecl.perf.cli.summaries import summary_view
 from litecl.perf.cli.tables import report_data, table
 from litecl.perf.measure.summary import NodeLine, node_lines, summarize
 
-HELP = "show what is in a model"
+HELP = "show what a model contains"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     model_argument(parser)
     parser.add_argument("--nodes", action="store_true", help="list every node with its tensors and options")
     parser.add_argument(
-        "--delegate", action="store_true", help="show which nodes the device takes, and why not the others"
+        "--delegate", action="store_true", help="show which nodes the device runs, and why not the others"
     )
     parser.add_argument(
         "--as", dest="planned_for", choices=PROFILES, help="plan for a GPU that need not be there: show every launch"
@@ -38,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Summarize a model, and what the delegate makes of it if asked to."""
+    """Summarize a model, and, if asked, how the delegate would run it."""
     model = read(args.model)
     summary = summarize(model)
     data: dict[str, Any] = {"model": str(args.model), **asdict(summary)}
@@ -74,7 +74,7 @@ def _absent(args: argparse.Namespace) -> AbsentDevice | None:
 
 
 def _nodes(lines: Sequence[NodeLine], rows: Sequence[NodeRow] = ()) -> RenderableType:
-    """Return every node, with the place where it runs if a delegate was asked."""
+    """Return every node, with where it runs if a delegate was asked."""
     placed = {(row.subgraph, row.node): row for row in rows}
     made = table("subgraph", "node", "operator", "inputs", "outputs", "options", *(("where",) if rows else ()))
     for line in lines:

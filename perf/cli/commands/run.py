@@ -1,4 +1,4 @@
-"""``litecl run``: a model once, and its outputs."""
+"""``litecl run``: run a model once, and show its outputs."""
 
 import argparse
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     model_argument(parser)
     input_arguments(parser)
-    parser.add_argument("--output", type=Path, metavar="DIR", help="write every output there as a .npy file")
+    parser.add_argument("--output", type=Path, metavar="DIR", help="write every output to this folder as a .npy file")
     device_arguments(parser, cpu=True)
 
 

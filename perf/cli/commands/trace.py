@@ -1,4 +1,4 @@
-"""``litecl trace``: when what ran, for Perfetto and chrome://tracing."""
+"""``litecl trace``: a timeline of a model, for Perfetto and chrome://tracing."""
 
 import argparse
 from pathlib import Path
@@ -19,7 +19,7 @@ from litecl.perf.cli.command import (
 from litecl.perf.cli.tables import to_json
 from litecl.perf.measure.timeline import trace
 
-HELP = "write when every node and launch of a model ran, for ui.perfetto.dev and chrome://tracing"
+HELP = "write a timeline of a model's nodes and launches, for ui.perfetto.dev and chrome://tracing"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

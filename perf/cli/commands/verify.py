@@ -1,4 +1,4 @@
-"""``litecl verify``: whether a device computes what the reference does."""
+"""``litecl verify``: whether a device computes the same as the reference."""
 
 import argparse
 import os
@@ -21,10 +21,10 @@ from litecl.perf.verify.document import Table, sentence, tables
 from litecl.perf.verify.record import DeviceResult, Result
 from litecl.perf.verify.supervise import Plan, devices_of, verify_device
 
-HELP = "check what a device computes, operator by operator, against the reference"
+HELP = "check a device's results against the reference, operator by operator"
 
-_MOST_JOBS = 4  # each has the programs of its checks in memory
-_SHOWN = "Failures"  # tables on a terminal, by how their titles begin, and their columns there
+_MOST_JOBS = 4  # each process holds the programs of its checks in memory
+_SHOWN = "Failures"  # tables shown on a terminal, by the beginning of their titles, and their columns
 _COLUMNS = ("check", "types", "what", "kernels")
 
 
@@ -40,8 +40,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ops", metavar="OP,OP,...", default="", help="only checks of these operators")
     parser.add_argument("--quick", action="store_true", help="some checks of each operator, in under two minutes")
     parser.add_argument("--replay", metavar="CHECK", help="one check, by its name")
-    parser.add_argument("--list", action="store_true", help="name the checks, and run none")
-    parser.add_argument("--waivers", type=Path, metavar="FILE", help="known failures, a line each: PATTERN: REASON")
+    parser.add_argument("--list", action="store_true", help="list the checks without running them")
+    parser.add_argument(
+        "--waivers", type=Path, metavar="FILE", help="a file of known failures, one per line: PATTERN: REASON"
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -49,18 +51,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help=f"write the result there, by the ending ({', '.join(pages.FORMATS)}; .xml is JUnit's); may be repeated",
+        help=f"write the result there, by suffix ({', '.join(pages.FORMATS)}; .xml is JUnit's); may be repeated",
     )
     parser.add_argument(
-        "--timeout", type=positive, default=60, metavar="S", help="seconds that a check may take (default: 60)"
+        "--timeout", type=positive, default=60, metavar="S", help="time limit of a check in seconds (default: 60)"
     )
     parser.add_argument(
-        "--jobs", type=positive, default=_jobs(), metavar="N", help="processes at a time (default: cores, at most 4)"
+        "--jobs",
+        type=positive,
+        default=_jobs(),
+        metavar="N",
+        help="processes to run at a time (default: cores, at most 4)",
     )
-    parser.add_argument("--timed", action="store_true", help="also say what is slower than on the CPU")
-    parser.add_argument(
-        "--keep-cache", action="store_true", help="use programs that were built before; else all are built anew"
-    )
+    parser.add_argument("--timed", action="store_true", help="also report what is slower than on the CPU")
+    parser.add_argument("--keep-cache", action="store_true", help="use cached programs; by default all are built anew")
 
 
 def run(args: argparse.Namespace) -> Output:
@@ -99,7 +103,7 @@ def _command() -> str:
 
 
 def _summary(device: DeviceResult) -> list[RenderableType]:
-    """Statuses counted, in a table and in words."""
+    """Count statuses, in a table and in words."""
     made = table("status", "checks", "operators")
     for status, count in device.counts.items():
         ops = Counter(row.op for row in device.rows if row.status == status)

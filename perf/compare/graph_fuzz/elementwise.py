@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from litecl.delegate.ops.unary import CL_OPS
 from litecl.interpreter.graph import Quantization, Shape, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, unary
@@ -17,31 +18,9 @@ from litecl.perf.compare.graph_fuzz.sketch import Sketch, T, Unfit
 QUANTIZED = (T.INT8, T.UINT8, T.INT16)
 NUMBERS = (T.FLOAT32, T.INT32, T.INT64)
 
-_ACTIVATIONS = (
-    unary.RELU,
-    unary.RELU6,
-    unary.RELU_0_TO_1,
-    unary.RELU_N1_TO_1,
-    unary.LOGISTIC,
-    unary.TANH,
-    unary.HARD_SWISH,
-    unary.ELU,
-    GELU,
-    LEAKY_RELU,
-)
-_FUNCTIONS = (
-    unary.ABS,
-    unary.NEG,
-    unary.SIGN,
-    unary.SQUARE,
-    unary.SIN,
-    unary.COS,
-    unary.CEIL,
-    unary.FLOOR,
-    unary.ROUND,
-    unary.EXP,
-)
+_ACTIVATIONS = tuple(cl_op.op for cl_op in CL_OPS if cl_op.activates)
 _POSITIVE = (unary.SQRT, unary.RSQRT, unary.LOG)
+_FUNCTIONS = tuple(cl_op.op for cl_op in CL_OPS if cl_op.chains and cl_op.op not in _POSITIVE)
 _TABLES = (unary.ABS, unary.NEG, unary.EXP, unary.LOG, unary.RSQRT, *_ACTIVATIONS)
 _FIXED = {  # scale and zero point of outputs that TFLite fixes, by operator and type
     (unary.LOGISTIC, T.INT8): (1 / 256, -128),

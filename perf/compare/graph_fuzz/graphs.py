@@ -21,7 +21,7 @@ _FAMILIES: dict[str, tuple[Family, ...]] = {
 
 @dataclass(frozen=True)
 class Theme:
-    """Choices of a batch of graphs, few so that kernels repeat: types of inputs, families, ranks of inputs."""
+    """Choices for a batch of graphs, few so that kernels repeat: types of inputs, families, ranks of inputs."""
 
     types: tuple[T, ...]
     families: tuple[str, ...]
@@ -55,7 +55,7 @@ THEMES = (
 
 @dataclass(frozen=True)
 class Call:
-    """One invoke: an entry point, what its inputs are given (in other shapes: they are resized), a reset before it."""
+    """One invoke: an entry point, values for its inputs (other shapes resize them), a reset before it."""
 
     entry: int
     feeds: tuple[Array, ...]
@@ -64,7 +64,7 @@ class Call:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A random model with what is done to it."""
+    """A random model and the calls made to it."""
 
     model: Model
     calls: tuple[Call, ...]
@@ -117,7 +117,7 @@ def _sketch(
 
 
 def _outputs(s: Sketch) -> list[int]:
-    """Return what nobody reads, and a few others."""
+    """Return the tensors that nothing reads, and a few others."""
     ends = s.ends()
     variables = [t for t in s.pool if s.spec(t).is_variable]
     if variables and s.chance(0.1):

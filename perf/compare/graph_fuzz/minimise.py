@@ -1,4 +1,4 @@
-"""Makes a model that differs small, for as long as it differs: fewer calls, one output, fewer nodes."""
+"""Reduces a model that differs as long as it still differs: fewer calls, one output, fewer nodes."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,7 +14,7 @@ Fails = Callable[[Drawn], bool]
 
 
 def minimise(drawn: Drawn, fails: Fails) -> Drawn:
-    """Return the smallest model that greed finds among those that fail as this one does."""
+    """Return the smallest model, by a greedy search, that fails as this one does."""
     size = None
     while size != (size := _size(drawn)):
         for attempts in _ATTEMPTS:
@@ -28,7 +28,7 @@ def _size(drawn: Drawn) -> tuple[int, int, int]:
 
 
 def _best(drawn: Drawn, attempts: Callable[[Drawn], Sequence[Callable[[], Drawn]]], fails: Fails) -> Drawn:
-    """Return what is left after every attempt that still fails, each made on what the one before it left."""
+    """Return what is left after all reductions that still fail, applied one after another."""
     number = 0
     while number < len(remaining := attempts(drawn)):
         with suppress(LiteclError, KeyError, IndexError):
@@ -59,7 +59,7 @@ def _one_entry(drawn: Drawn) -> list[Callable[[], Drawn]]:
 
 
 def _ancestors(drawn: Drawn) -> list[Callable[[], Drawn]]:
-    """Return what one node computes, and no more than it follows from; the first nodes first."""
+    """Yield models that compute one node and only what it depends on; the first nodes first."""
     graph = drawn.model.subgraphs[0]
     if drawn.model.signatures or drawn.deny:
         return []
@@ -88,7 +88,7 @@ def _fewer_outputs(drawn: Drawn) -> list[Callable[[], Drawn]]:
 
 
 def _without_nodes(drawn: Drawn) -> list[Callable[[], Drawn]]:
-    """Without one of the nodes that nobody reads."""
+    """Yield models without one of the nodes that nothing reads."""
     graph = drawn.model.subgraphs[0]
     read = {*graph.outputs, *(t for node in graph.nodes for t in node.inputs)}
     unread = [i for i, node in enumerate(graph.nodes) if not read.intersection(node.outputs)]
@@ -101,7 +101,7 @@ def _without_nodes(drawn: Drawn) -> list[Callable[[], Drawn]]:
 
 
 def _cut_off(drawn: Drawn) -> list[Callable[[], Drawn]]:
-    """Without one node, what it computes fed in its place."""
+    """Yield models without one node, with its results fed in its place."""
     graph = drawn.model.subgraphs[0]
     if drawn.deny or drawn.model.signatures:
         return []
@@ -130,7 +130,7 @@ def _fed(drawn: Drawn, position: int) -> Drawn:
 
 
 def _values(drawn: Drawn, node: Node) -> list[list[Array]]:
-    """Return what a node computes in every call."""
+    """Return a node's results in every call."""
     interpreter = Interpreter(drawn.model, experimental_preserve_all_tensors=True)
     return [_after(interpreter, drawn.model, call, node) for call in drawn.calls]
 
@@ -154,7 +154,7 @@ _ATTEMPTS = (_without_denied, _fewer_calls, _one_entry, _ancestors, _fewer_outpu
 
 
 def listing(drawn: Drawn) -> str:
-    """Return a model as text, a line a node."""
+    """Return a model as text, one line per node."""
     lines = []
     for number, graph in enumerate(drawn.model.subgraphs):
         lines.append(f"subgraph {number} {graph.name}: {_named(graph, graph.inputs)} -> {_named(graph, graph.outputs)}")

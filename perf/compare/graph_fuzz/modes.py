@@ -1,4 +1,4 @@
-"""The ways in which a device runs a model, and how a batch of models shares one linked program."""
+"""The modes in which a device runs a model, and how a batch of models shares one linked program."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -27,9 +27,8 @@ from litecl.perf.compare.graph_fuzz.graphs import Drawn
 
 @dataclass(frozen=True)
 class Mode:
-    """Options of the delegate, and what else is different.
-
-    linked: regions are one kernel. kept: all tensors are preserved. gpu: launches as a GPU gets them.
+    """Options of the delegate, and other differences. linked: regions are one kernel. kept: all tensors are preserved.
+    gpu: launches as for a GPU.
     """
 
     name: str
@@ -56,7 +55,7 @@ MODES = {
 
 @contextmanager
 def entered(mode: Mode) -> Iterator[None]:
-    """Change what a mode changes beside the delegate's options, for a while."""
+    """Change what a mode changes besides the delegate's options, temporarily."""
     real = device.target_of
     with ExitStack() as stack:
         if mode.gpu:
@@ -69,7 +68,7 @@ def entered(mode: Mode) -> Iterator[None]:
 
 
 def adapted(drawn: Drawn, mode: Mode) -> Drawn:
-    """Return the model as a mode can be held to it: weights that halves hold, where weights are halves."""
+    """Return the model that a mode is compared with: weights rounded to halves, if weights are halves."""
     if mode.options.get("precision") != "fp16":
         return drawn
     graphs = tuple(_in_halves(graph) for graph in drawn.model.subgraphs)
@@ -125,7 +124,7 @@ class Shared:
     def take(self, drawn: Drawn, mode: Mode) -> Counter[str] | None:
         """Add the functions that a model needs, in the shapes of all calls; its launches by kernel file.
 
-        None, and nothing added, where there would be too many.
+        None, with nothing added, if there would be too many.
         """
         launches: list[Launch] = []
 
@@ -139,7 +138,7 @@ class Shared:
             planned = Interpreter(
                 drawn.model, delegates=[CLDelegate(**options)], experimental_preserve_all_tensors=mode.kept
             )
-            with suppress(Exception):  # what fails here fails again where it is looked at
+            with suppress(Exception):  # what fails here fails again later, where it is examined
                 _prepare(planned, drawn)
         functions = {(f, launch.local_size): None for launch in launches if (f := region_program.function_of(launch))}
         if len(self._needed | functions.keys()) > self._most:
@@ -151,7 +150,7 @@ class Shared:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Regions are linked with all functions, whatever they need."""
+        """Link regions with all functions, whatever they need."""
         real, linked = region_program._Tables.__init__, Programs.region_kernel
         known: dict[tuple[Any, ...], Any] = {}
 
@@ -168,6 +167,6 @@ class Shared:
         with (
             mock.patch.object(region_program._Tables, "__init__", seeded),
             mock.patch.object(Programs, "region_kernel", linked_once),
-            mock.patch.object(execution, "_REGION_LAUNCHES", 1),  # small regions too: theirs would be built one by one
+            mock.patch.object(execution, "_REGION_LAUNCHES", 1),  # small regions too: else built one by one
         ):
             yield

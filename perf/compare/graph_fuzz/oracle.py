@@ -1,8 +1,8 @@
-"""The tolerance of a device: as far from the interpreter as rounding every operator a little differently moves results.
+"""The tolerance of a device: how far slightly different rounding in every operator moves results.
 
 Stochastic arithmetic (CESTAC): the interpreter runs a model several times, with random errors of some units in the
-last place added to what every operator computes in floats. Where the spread of an element is nothing, as that of all
-integers is which no float decides about, the device must have it exactly.
+last place added to what every operator computes in floats. Where an element has no spread, as
+integers that do not depend on floats, the device must match it exactly.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ Outputs = list[list[Array]]  # of every call
 
 @dataclass(frozen=True)
 class Difference:
-    """An output of a call in which the device is not what it may be."""
+    """An output of a call in which the device is out of tolerance."""
 
     call: int
     output: int
@@ -40,7 +40,7 @@ class Difference:
 
 
 def run(interpreter: Interpreter, calls: Sequence[Call]) -> Outputs:
-    """Return what a model answers, call after call."""
+    """Return a model's answers, call by call."""
     interpreter.allocate_tensors()
     model = interpreter.model
     by_entry = {signature.subgraph: signature for signature in model.signatures}
@@ -67,7 +67,7 @@ def run(interpreter: Interpreter, calls: Sequence[Call]) -> Outputs:
 
 
 def differences(model: Model, calls: Sequence[Call], expected: Outputs, got: Outputs) -> list[Difference]:
-    """Return where the device's answers are not within what rounding allows."""
+    """Return the outputs in which the device differs by more than rounding allows."""
     if _agree(expected, got, []):
         return []
     rng = np.random.default_rng(len(calls))
@@ -219,7 +219,7 @@ def _in_any_order(inputs: Inputs, product: Array) -> Array:
 def _magnitudes(
     name: str, inputs: Inputs, results: list[Array], plain: Callable[[Inputs], list[Array]], *, hybrid: bool
 ) -> list[Array]:
-    """Return what the errors of results are relative to."""
+    """Return the magnitudes that errors of results are relative to."""
     if name in OF_SUMS:
         return [np.full_like(r, np.abs(r).max(initial=1.0)) for r in results]
     if hybrid:

@@ -1,4 +1,6 @@
-"""A graph under construction in which every tensor has a value, so that what is added is valid and stays tame."""
+"""A graph under construction in which every tensor has a value, so that every node added is valid and its values
+stay moderate.
+"""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +18,7 @@ SIZES = (1, 2, 3, 4, 5, 7, 8, 16, 17, 33, 64, 129)
 _SIZE_WEIGHTS = np.array([4, 3, 5, 3, 3, 4, 3, 2, 3, 2, 1, 1]) / 34
 MOST_ELEMENTS = 12_000
 _LARGEST = {"f": 3e3, "i": 1 << 20}  # of a tensor's elements, so that sums of them stay finite
-_RECENT = 0.55  # how often the newest tensor that fits is taken: what makes chains
+_RECENT = 0.55  # how often the newest suitable tensor is used, which makes chains
 _LIMITS = {T.INT8: (-128, 127), T.UINT8: (0, 255), T.INT16: (-32768, 32767)}
 
 
@@ -24,12 +26,12 @@ Family = Callable[["Sketch"], None]
 
 
 class Unfit(Exception):
-    """A node that cannot be added: no operand suits it, or its result is not tame."""
+    """A node that cannot be added: no operand suits it, or its result is too large."""
 
 
 @dataclass
 class Sketch:
-    """Tensors with values, nodes, and the random choices that lead on.
+    """Tensors with values, nodes, and the random choices that add more.
 
     types: element types to draw inputs of. families: what adds nodes. graphs: the subgraphs of the model so far, which
     all its sketches share. values: of every tensor. pool: the tensors that nodes may read, oldest first. fixed: inputs
@@ -52,7 +54,7 @@ class Sketch:
     # Random choices
 
     def one_of(self, *choices: Any) -> Any:
-        """One of several things."""
+        """Return one of several choices."""
         if not choices:
             raise Unfit("no choice")
         return choices[int(self.rng.integers(len(choices)))]
@@ -76,7 +78,7 @@ class Sketch:
     # Tensors
 
     def tensor(self, spec: TensorSpec, value: Array, *, readable: bool = True) -> int:
-        """Return a tensor with its value; its index."""
+        """Add a tensor with its value; return its index."""
         index = len(self.tensors)
         self.tensors.append(replace(spec, name=f"{self.name}_{index}"))
         self.values.append(value)
@@ -92,7 +94,7 @@ class Sketch:
         return index
 
     def positions(self, value: Array) -> int:
-        """Positions: a constant, or an input of the main graph, whose value stays."""
+        """Return positions: a constant, or an input of the main graph, whose value is fixed."""
         if self.depth or self.chance(0.5):
             return self.const(value)
         index = self.input(T.of(value.dtype), value.shape, value=value)
@@ -131,7 +133,7 @@ class Sketch:
         return Quantization(np.array([scale], np.float32), np.array([zero], np.int64))
 
     def spec(self, tensor: int) -> TensorSpec:
-        """Return what a tensor is."""
+        """Return the spec of a tensor."""
         return self.tensors[tensor]
 
     def shape_of(self, tensor: int) -> Shape:
@@ -179,9 +181,8 @@ class Sketch:
     def node(
         self, op: Op, inputs: Sequence[int], options: Any = None, outputs: Sequence[TensorSpec] | None = None
     ) -> list[int]:
-        """Add a node; its outputs. ``outputs`` gives types and quantization where they do not follow.
-
-        Raises Unfit where the operator refuses its operands or a result is not tame.
+        """Add a node; return its outputs. ``outputs`` gives types and quantization that inference leaves open. Raises
+        Unfit if the operator refuses its operands or a result is too large.
         """
         options = op.options() if options is None else options
         specs, values = self.computed(op, inputs, options, outputs)
@@ -216,14 +217,14 @@ class Sketch:
     def op(
         self, op: Op, inputs: Sequence[int], options: Any = None, outputs: Sequence[TensorSpec] | None = None
     ) -> int:
-        """Add a node of one output; the output."""
+        """Add a node with one output; return the output."""
         (made,) = self.node(op, inputs, options, outputs)
         return made
 
     def scaled(self, op: Op, inputs: Sequence[int], options: Any, type_: TensorType, least: float = 0.0) -> int:
-        """Add a node with a quantized output, under a scale for which results spread over the type's range.
+        """Add a node with a quantized output, with a scale that spreads results over the type's range.
 
-        least: a scale below which sums may overflow when they are scaled, as no model's do.
+        least: a scale below which sums may overflow when they are rescaled, which no real model's do.
         """
         low, high = _LIMITS[type_]
         by = self.affine(type_)
@@ -241,7 +242,7 @@ class Sketch:
         return self.op(op, inputs, options, [TensorSpec(type_, None, quantization=by)])
 
     def control(self, op: ControlOp, inputs: Sequence[int], options: Any, results: Sequence[Array]) -> list[int]:
-        """Add a node that runs subgraphs; its outputs, like the last of its operands."""
+        """Add a node that runs subgraphs; return its outputs, like the last of its operands."""
         if not all(tame(value) for value in results):
             raise Unfit(f"{op.name}: not tame")
         like = [self.tensors[t] for t in inputs[-len(results) :]]
@@ -251,7 +252,7 @@ class Sketch:
         return made
 
     def grow(self, count: int) -> None:
-        """Add about so many nodes of its families."""
+        """Add about this many nodes of its families."""
         for _ in range(8 * count):
             if len(self.nodes) >= count:
                 break
@@ -265,7 +266,7 @@ class Sketch:
         return Subgraph(tuple(self.tensors), tuple(self.inputs), tuple(outputs), tuple(self.nodes), self.name)
 
     def ends(self) -> list[int]:
-        """Return the tensors that nodes compute and none reads, and now and then another."""
+        """Return the tensors that nodes compute and none reads, and sometimes another."""
         read = {t for node in self.nodes for t in node.inputs}
         made = [t for node in self.nodes for t in node.outputs]
         return [t for t in made if t not in read or self.chance(0.08)]

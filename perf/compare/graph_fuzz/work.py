@@ -1,4 +1,4 @@
-"""Batches of random models, each in a process of its own that is watched: a crash or a hang is a finding too."""
+"""Batches of random models, each in a watched process of its own: a crash or a hang is a finding too."""
 
 import multiprocessing
 import os
@@ -22,16 +22,14 @@ from litecl.perf.compare.graph_fuzz.modes import MODES, Mode, Shared, adapted, e
 from litecl.perf.compare.graph_fuzz.oracle import Outputs, differences, run
 
 _MOST_FUNCTIONS = {True: 100, False: 85}  # of a batch, linked or not; PoCL takes some 0.2 s to compile one
-_QUIET_S, _BUSY_S = 900.0, 90.0  # without an answer, of time and of a processor's time: a hang
-_FIRST_BUSY_S = 600.0  # the same of a processor's time before the first answer, when everything is compiled
+_QUIET_S, _BUSY_S = 900.0, 90.0  # of wall-clock and processor time without an answer: a hang
+_FIRST_BUSY_S = 600.0  # of processor time before the first answer, when everything is compiled
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Graphs of one theme in one mode.
-
-    families: how many of the theme's it draws from, which bounds the kernels that PoCL is to compile. first: the number
-    of the first graph, for trying one again.
+    """Graphs of one theme in one mode. families: how many of the theme's it draws from, which limits the kernels that
+    PoCL must compile. first: the number of the first graph, to repeat a single one.
     """
 
     seed: int
@@ -55,7 +53,7 @@ class Finding:
 
     @property
     def name(self) -> str:
-        """Return what ``--only`` takes."""
+        """Return the argument of ``--only``."""
         return f"{self.batch.number}:{self.graph}"
 
 
@@ -71,7 +69,7 @@ class Result:
     findings: list[Finding] = field(default_factory=list)
 
     def add(self, other: "Result") -> None:
-        """Take in what another process did."""
+        """Add the counts of another process."""
         self.graphs += other.graphs
         self.skipped += other.skipped
         self.nodes += other.nodes
@@ -81,7 +79,7 @@ class Result:
 
 
 def batch(seed: int, number: int, graphs: int, modes: Sequence[str], families: int = 5) -> Batch:
-    """Return the batch of a number: themes and modes in an order that comes to all pairs."""
+    """Return the batch with a number: themes and modes in an order that covers all pairs."""
     rng = np.random.default_rng([seed, number // len(THEMES)])
     theme = int(rng.permutation(len(THEMES))[number % len(THEMES)])
     mode = modes[(number + number // len(THEMES)) % len(modes)]
@@ -96,7 +94,7 @@ def drawn_of(batch: Batch, graph: int) -> Drawn:
 
 
 def reference(drawn: Drawn) -> tuple[Drawn, Outputs]:
-    """Return the interpreter's answers, up to the first call that it refuses, which is left out with those after it."""
+    """Return the interpreter's answers, up to (and without) the first call that it refuses."""
     for count in range(len(drawn.calls), 0, -1):
         shorter = replace(drawn, calls=drawn.calls[:count])
         try:
@@ -107,7 +105,7 @@ def reference(drawn: Drawn) -> tuple[Drawn, Outputs]:
 
 
 def check(drawn: Drawn, mode: Mode, cache_dir: Path | None, result: Result | None = None) -> str:
-    """Return what is wrong with a model on the device, nothing if all is well. Raises what the device raises."""
+    """Return what is wrong with a model on the device; empty if all is well. Raises what the device raises."""
     drawn, expected = reference(drawn)
     if not drawn.calls:
         if result is not None:
@@ -136,7 +134,7 @@ def outcome(drawn: Drawn, mode: Mode, cache_dir: Path | None, result: Result | N
     """Return the kind of what is wrong, and what; two empty strings where nothing is."""
     try:
         what = check(drawn, mode, cache_dir, result)
-    except Exception:  # whatever the device raises is what this looks for
+    except Exception:  # any exception on the device is what this search looks for
         return "error", traceback.format_exc()[-2000:]
     return ("different", what) if what else ("", "")
 
@@ -180,7 +178,7 @@ def _minimised(
 
 
 def save(finding: Finding, drawn: Drawn, output: Path) -> None:
-    """Write the model, what it is fed, and what is wrong."""
+    """Write the model, its inputs, and what is wrong."""
     output.mkdir(parents=True, exist_ok=True)
     path = output / f"{finding.batch.seed}-{finding.name.replace(':', '-')}"
     path.with_suffix(".tflite").write_bytes(write(drawn.model))
@@ -209,19 +207,19 @@ class Worker:
         self._then_s, self._busy_then_s = time.monotonic(), 0.0
 
     def hangs(self) -> bool:
-        """Return whether it has been quiet for too long, however busy the machine is."""
+        """Return whether it has been silent for too long, taking a busy machine into account."""
         busy_s = self._busy_s() - self._busy_then_s
         return busy_s > (_FIRST_BUSY_S if self._heard < 2 else _BUSY_S) or time.monotonic() - self._then_s > _QUIET_S
 
     def _busy_s(self) -> float:
         try:
             fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended, or there is no such file system
+        except OSError:  # it has ended, or there is no /proc
             return self._busy_then_s
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def hear(self) -> Result | None:
-        """Return what it has to say: the result, or None where it goes on. Raises EOFError where it has ended."""
+        """Return its message: the result, or None if it continues. Raises EOFError if it has ended."""
         message = self.receiver.recv()
         self._then_s, self._busy_then_s = time.monotonic(), self._busy_s()
         if isinstance(message, Result):
@@ -231,9 +229,9 @@ class Worker:
         return None
 
     def lost(self, kind: str) -> Result:
-        """Return the finding that it died or hangs."""
+        """Return a finding: it died or hangs."""
         if kind == "crash":
-            self._process.join(10)  # it is about to say how
+            self._process.join(10)  # it is about to report how
         self._process.kill()
         self._process.join()
         finding = Finding(self.batch, self.graph, kind, f"exit code {self._process.exitcode}")

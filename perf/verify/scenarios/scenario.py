@@ -1,4 +1,4 @@
-"""What all scenarios are made with."""
+"""Helpers that all scenarios use."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from litecl.perf.verify.check import Check, Labels, Step, edge_of
 
 
 def scenario(name: str, op: str, model: Callable[[], Model], steps: Callable[[], Sequence[Step]], **more: Any) -> Check:
-    """Return a check of a scenario. op: the operator, or kind of model, that it stands for."""
+    """Return a check of a scenario. op: the operator, or kind of model, that it represents."""
 
     def describe() -> Labels:
         return _labels(op, steps())

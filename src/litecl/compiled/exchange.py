@@ -95,7 +95,7 @@ class Exchange:
                 buffer.exchange(buffer.array.copy())
 
     def _collect(self, subgraph: int, tensor: int, buffer: TensorBuffer, inputs: Buffers) -> None:
-        """Hand an output to its buffer: the memory itself, or a copy where somebody else has that too.
+        """Hand an output to its buffer: the memory itself, or a copy if another object holds that too.
 
         This may be an input, a constant, a variable, or another buffer for the same tensor.
         """

@@ -15,7 +15,7 @@ from litecl.interpreter.resolver import resolver
 __all__ = ["Delegate", "Interpreter", "InterpreterWithCustomOps", "OpResolverType", "SignatureRunner", "load_delegate"]
 
 DEFAULTS: dict[str, Any] = {}
-"""Keywords of the ``CLDelegate`` that an interpreter gets which asks for none; "cpu": True stands for no delegate."""
+"""Keywords of the ``CLDelegate`` of an interpreter without delegates; "cpu": True means no delegate."""
 
 _WITH_DELEGATE = (OpResolverType.AUTO, OpResolverType.BUILTIN)
 
