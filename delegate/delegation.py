@@ -38,6 +38,7 @@ class CLDelegation:
     planned_specs: Sequence[Sequence[TensorSpec]] = field(init=False)
     counters: Counters = field(default_factory=Counters)
     failures: list[str] = field(default_factory=list)
+    usable: bool = True
     passed_over: list[str] = field(default_factory=list)
     _device: Device | None = None
     _programs: dict[int, Program] = field(default_factory=dict)
@@ -168,6 +169,11 @@ class CLDelegation:
         """See ``Delegation.input_memory``."""
         return self._input_memory.get(subgraph, {})
 
+    @property
+    def memory_bytes(self) -> int:
+        """See ``Delegation.memory_bytes``."""
+        return sum(p.plan.arena.size_bytes + p.constant_bytes for p in self._programs.values())
+
     def _build(self, region: Region, nodes: tuple[Node, ...], parts: Partitioning) -> Node | None:
         """Return the node that runs a region, or None if the device fails to build it. nodes: what the CPU runs instead
         if the region fails at run time.
@@ -223,6 +229,7 @@ class CLDelegation:
 
     def run_failed(self, program: Program, error: DelegateError) -> None:
         """Move a region that failed at run time to the CPU for good; other models will open the device anew."""
+        self.usable = False
         if not isinstance(error, OutOfDeviceMemory):
             forget(self._device)
         self._fail(error)

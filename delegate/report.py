@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -203,31 +203,35 @@ class DelegationReport:
 
     def __str__(self) -> str:
         out = io.StringIO()
-        console = Console(file=out, width=120, markup=False, highlight=False)
-        for warning in self.warnings:
-            console.print(f"WARNING: {warning}")
-        cost = self.counters
-        console.print(
-            f"{self.claimed} of {len(self.nodes)} nodes in {len(self.partitions)} partitions on {self.device}; "
-            f"built in {self.build_s:.2f} s, {self.cache_hits} programs from the cache"
-        )
-        console.print(
-            f"last invoke: {cost.kernel_launches} launches, {cost.host_syncs} host syncs, "
-            f"{cost.bytes_to_device} bytes to the device, {cost.bytes_to_host} bytes to the host"
-        )
-        for manner, count in Counter(row.manner for row in self.partitions if not row.manner.fault).items():
-            console.print(f"{_regions(count)} {manner}")
-        for loop in (loop for row in self.partitions for loop in row.loops):
-            console.print(loop)
-        console.print(self._table())
+        Console(file=out, width=120, highlight=False).print(self)
         return out.getvalue()
+
+    def __rich__(self) -> Group:
+        """Return what a terminal shows."""
+        return Group(
+            *(Text(f"WARNING: {line}", "bold yellow") for line in self.warnings), *self._lines(), self._table()
+        )
+
+    def _lines(self) -> list[Text]:
+        cost = self.counters
+        manners = Counter(row.manner for row in self.partitions if not row.manner.fault)
+        lines = (
+            f"{self.claimed} of {len(self.nodes)} nodes in {len(self.partitions)} partitions on {self.device}; "
+            f"built in {self.build_s:.2f} s, {self.cache_hits} programs from the cache",
+            f"last invoke: {cost.kernel_launches} launches, {cost.host_syncs} host syncs, "
+            f"{cost.bytes_to_device} bytes to the device, {cost.bytes_to_host} bytes to the host",
+            *(f"{_regions(count)} {manner}" for manner, count in manners.items()),
+            *(loop for row in self.partitions for loop in row.loops),
+        )
+        return [Text(line) for line in lines]
 
     def _table(self) -> Table:
         """Count nodes by operator, by where they run, and by reason."""
         rows = Counter((row.op, row.claimed, row.reason) for row in self.nodes)
         table = Table("operator", "nodes", "where", "reason")
+        device, cpu = Text("device", "green"), Text("CPU", "yellow")
         for (op, claimed, reason), count in sorted(rows.items(), key=lambda item: (-item[1], item[0])):
-            table.add_row(op, str(count), "device" if claimed else "CPU", Text(reason))
+            table.add_row(op, str(count), device if claimed else cpu, Text(reason))
         return table
 
 

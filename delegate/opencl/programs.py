@@ -16,12 +16,13 @@ from litecl import kernels_cl
 from litecl.delegate import disk
 from litecl.delegate.backend import fork
 from litecl.delegate.cl_op import Launch
-from litecl.delegate.opencl.environment import POCL, check_room
+from litecl.delegate.opencl.environment import POCL, check_room, tidy
 from litecl.delegate.opencl.errors import typed
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.plan.headers import header
 from litecl.delegate.plan.region_program import RegionProgram, Variant, function_of
 from litecl.delegate.progress import logged, tell
+from litecl.delegate.report import warn
 from litecl.interpreter.errors import KernelBuildError
 
 _LOG = logging.getLogger("litecl")
@@ -117,12 +118,27 @@ class Programs:
         if self._cache_dir is None:
             return
         with self.lock:
-            for key in sorted(self._unsaved):
-                with suppress(cl.Error):
-                    binary = self._built[key].get_info(cl.program_info.BINARIES)[0]
-                    disk.write_sealed(self._cache_dir / f"{key}.bin", binary)
-                    _LOG.info("kept %s.bin (%d bytes) in %s", key, len(binary), self._cache_dir)
+            unsaved = sorted(self._unsaved)
             self._unsaved.clear()
+            kept = [self._keep(key, self._cache_dir) for key in unsaved]
+        if any(kept):
+            disk.tidy(self._cache_dir, disk.limit(self._cache_dir))
+            tidy()
+
+    def _keep(self, key: str, folder: Path) -> bool:
+        """Write a program's binary. Return whether it is there now."""
+        binary = b""
+        with suppress(cl.Error):
+            binary = self._built[key].get_info(cl.program_info.BINARIES)[0]
+        if binary and disk.write_sealed(folder / f"{key}.bin", binary):
+            _LOG.info("kept %s.bin (%d bytes) in %s", key, len(binary), folder)
+            return True
+        if binary:
+            warn(
+                f"compiled programs cannot be kept in {folder}, so that every process compiles anew: "
+                "set XDG_CACHE_HOME to a folder that can be written"
+            )
+        return False
 
     def _build(self, key: str, source: str, options: Sequence[str]) -> Any:
         tell(_name(source), 0, 1)

@@ -133,6 +133,17 @@ class Executor:
             self._keep(subgraph, values)
         return outputs
 
+    def renew(self) -> None:
+        """Begin anew, as if just prepared: sequences of random numbers, and what operators keep between runs."""
+        self.values, self._replaced = {}, {}
+        self._steps = [tuple(self._renewed(i, step) for step in steps) for i, steps in enumerate(self._steps)]
+
+    def _renewed(self, subgraph: int, step: Step) -> Step:
+        op = step.node.op
+        if isinstance(op, ControlOp) or op.pure or op.bind is None:
+            return step
+        return self._step(subgraph, step.index, step.node, step.drop)
+
     def in_place(self, subgraph: int, inputs: Inputs) -> InPlace | None:
         """Return a shorter way to do what ``call`` does, if a single node makes up a subgraph and has one; else None.
         inputs: the arrays that every call will read.

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import LiteclError, ModelError
+from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model, TensorSpec
 from litecl.interpreter.op import NoOptions
@@ -24,7 +24,6 @@ from litecl.perf.measure.bench import PEERS, BenchOptions, bench, profile
 from litecl.perf.measure.feeds import (
     Runtime,
     difference,
-    load_inputs,
     outputs_of,
     prepare,
     random_inputs,
@@ -118,22 +117,6 @@ def test_random_inputs_are_repeatable_and_fit_their_types() -> None:
         assert np.array_equal(value, again[name])
         assert not np.array_equal(value, other[name])
     assert set(np.unique(values["int64"])) == {0, 1}
-
-
-def test_inputs_are_loaded_by_name(tmp_path: Path) -> None:
-    details = [{"name": "a=b", "shape": np.array([2]), "dtype": np.float32}]
-    np.save(tmp_path / "x.npy", np.ones(2, np.float32))
-    (tmp_path / "text.npy").write_text("no array")
-    np.savez(tmp_path / "many.npz", x=np.ones(2))
-    assert load_inputs([f"a=b={tmp_path / 'x.npy'}"], details)["a=b"].tolist() == [1.0, 1.0]
-    for argument, message in (
-        (f"c={tmp_path / 'x.npy'}", r"no input is named 'c'; the model has \['a=b'\]"),
-        ("x.npy", "expected NAME=FILE.npy"),
-        (f"a=b={tmp_path / 'text.npy'}", "not a .npy file"),
-        (f"a=b={tmp_path / 'many.npz'}", "archive of several"),
-    ):
-        with pytest.raises(ModelError, match=message):
-            load_inputs([argument], details)
 
 
 def test_prepare_resizes_and_outputs_are_saved(tmp_path: Path) -> None:

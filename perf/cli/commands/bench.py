@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> Output:
             profiled = profile(content, values, options, _PROFILE_RUNS, tick)
     view = [_times(result)]
     view += [] if profiled is None else [_profile(profiled)]
-    view += [] if result.report is None else [Text(str(result.report))]
+    view += [] if result.report is None else [result.report]
     data = header("litecl bench") | {"model": str(args.model), "sha256": hashlib.sha256(content).hexdigest()}
     data["device"] = None if result.report is None else named(result.report.device)
     return Output(data | _data(result, profiled), view)

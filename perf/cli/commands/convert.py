@@ -13,7 +13,7 @@ from rich.text import Text
 
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.reader import read
-from litecl.perf.cli.command import Output
+from litecl.perf.cli.command import Output, shape_argument
 from litecl.perf.cli.summaries import summary_view
 from litecl.perf.cli.tables import size
 from litecl.perf.measure.summary import summarize
@@ -30,14 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="a .keras or .h5 file, a SavedModel folder, or a .tflite file in float to quantize",
     )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the .tflite file to write")
-    parser.add_argument(
-        "--input-shape",
-        action="append",
-        default=[],
-        type=_named_shape,
-        metavar="NAME=D,D,...",
-        help="the shape of an input, such as image=1,224,224,3, with -1 for an open dimension; once for each input",
-    )
+    shape_argument(parser, "--input-shape")
     parser.add_argument(
         "--signature", action="append", metavar="KEY", help="a signature of a SavedModel (default: serving_default)"
     )
@@ -185,11 +178,3 @@ def _passes() -> Iterator[Callable[[str], None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("loading", total=None)
         yield lambda name: progress.update(task, description=name)
-
-
-def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
-    name, separator, dimensions = text.rpartition("=")
-    parts = [part for part in dimensions.split(",") if part]
-    if not (separator and name) or not all(part.isdecimal() or part == "-1" for part in parts):
-        raise argparse.ArgumentTypeError(f"expected NAME=D,D,... with numbers for D, got {text!r}")
-    return name, tuple(int(part) for part in parts)
