@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from litecl.delegate.analysis.cost import work_flops
+from litecl.delegate.analysis.explicit import Explicit, explicit
 from litecl.delegate.analysis.list_writes import learned, with_lists_in_place
 from litecl.delegate.backend.errors import host_memory
 from litecl.delegate.backend.program import Program
@@ -34,8 +35,9 @@ class CLDelegation:
     options: CLOptions
     preserve: bool
     model: Model = field(init=False)
-    planned: Model = field(init=False)  # the model that regions are made from, node by node like the original
-    planned_specs: Sequence[Sequence[TensorSpec]] = field(init=False)
+    planned: Explicit = field(init=False)  # the model as regions are made of it, node by node like the original
+    loaded: Explicit = field(init=False)  # the original like that, without what was changed in it
+    _changed: set[int] = field(default_factory=set)  # the subgraphs in which something was
     counters: Counters = field(default_factory=Counters)
     failures: list[str] = field(default_factory=list)
     usable: bool = True
@@ -52,7 +54,10 @@ class CLDelegation:
         """Rewrite the model, subgraph by subgraph."""
         graphs = self.original.subgraphs
         shapes = {i: [self.specs[i][t].static_shape for t in graphs[i].inputs] for i in self._entries()}
-        self.planned, self.planned_specs = with_lists_in_place(self.original, self.specs, shapes)
+        model, specs = with_lists_in_place(self.original, self.specs, shapes)
+        self._changed = {i for i, graph in enumerate(graphs) if model.subgraphs[i] is not graph}
+        self.planned = explicit(model, specs)
+        self.loaded = explicit(self.original, self.specs) if self._changed else self.planned
         start_s = time.perf_counter()
         try:
             flops = work_flops(self.original, self.specs)
@@ -119,13 +124,12 @@ class CLDelegation:
     def _entries(self) -> set[int]:
         return {*entries(self.original)}
 
-    def _basis(self, index: int) -> tuple[Model, Sequence[Sequence[TensorSpec]]]:
-        """Return the model that regions are made from: the original if the CPU runs any node that was changed."""
-        changed = self.planned.subgraphs[index] is not self.original.subgraphs[index]
-        return (self.original, self.specs) if changed else (self.planned, self.planned_specs)
+    def _basis(self, index: int) -> Explicit:
+        """Return the model that regions are made of: the original where the CPU runs some of what was changed in it."""
+        return self.loaded if index in self._changed else self.planned
 
     def _subgraph(self, index: int, graph: Subgraph) -> Subgraph:
-        parts, known = self._partition(index, graph), learned(graph, self.specs[index], self._basis(index)[1][index])
+        parts, known = self._partition(index, graph), learned(graph, self.specs[index], self._basis(index).specs[index])
         built = {
             region.nodes: node
             for region in parts.regions
@@ -148,7 +152,7 @@ class CLDelegation:
                 with typed_planning(f"partitioning subgraph {index}"):
                     float64 = self._device.target.float64
                     basis = self._basis(index)
-                    return partition(index, *basis, self.options, preserve=self.preserve, float64=float64)
+                    return partition(index, basis, self.options, preserve=self.preserve, float64=float64)
         except DelegateError as error:
             self._fail(error)
         return Partitioning((), dict.fromkeys(range(len(graph.nodes)), self.failures[-1]), ())
@@ -193,12 +197,12 @@ class CLDelegation:
 
     def _program(self, region: Region, device: Device, number: int) -> Program:
         with host_memory("preparing a region"):
-            model, specs = self._basis(region.subgraph)
+            basis = self._basis(region.subgraph)
             tuning = tuning_of(self.options, device)
             target = replace(device.target, half_weights=self.options.precision == "fp16", tuning=tuning)
             with typed_planning("planning a region"):
                 observe = dump_of(self.options.dump_passes, number)
-                planned = plan(region, model, specs, target, device.alignment, self.options.cl_ops, observe)
+                planned = plan(region, basis, target, device.alignment, self.options.cl_ops, observe)
             _reserve(planned)
             return Program(planned, device, number, self.options)
 

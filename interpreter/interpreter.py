@@ -145,7 +145,7 @@ class Interpreter(Introspection, Lifetime):
         if self._busy:
             raise ModelError("allocate_tensors: this interpreter is running")
         with self._budget or nullcontext():
-            self._take(self._shelf.take(self._entries) or self._prepared(self._entries))
+            self._take(self._shelf.take(self._entries, self._variables) or self._prepared(self._entries))
 
     @property
     def is_allocated(self) -> bool:

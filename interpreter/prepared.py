@@ -9,10 +9,11 @@ import numpy as np
 from litecl.interpreter import limits
 from litecl.interpreter.delegation import Delegate, Delegation
 from litecl.interpreter.feeding import blank
-from litecl.interpreter.graph import ABSENT, Array, Model, Shape
+from litecl.interpreter.graph import ABSENT, Array, Model, Shape, TensorSpec
 from litecl.interpreter.op import InPlace
 from litecl.interpreter.run import threads
 from litecl.interpreter.run.executor import Executor, Listener
+from litecl.interpreter.run.resources import agreed, running
 from litecl.interpreter.run.shapes import Known, propagate
 from litecl.interpreter.run.variables import Variables
 
@@ -28,7 +29,8 @@ class Prepared:
     """A model that is ready to run on inputs of certain shapes.
 
     shared: arrays of the delegates that inputs are written into. in_place: what runs entries that one node is all of.
-    size_bytes: of what it keeps besides the model, on the device and packed for numpy.
+    size_bytes: of what it keeps besides the model, on the device and packed for numpy. believed: the shapes of resource
+    variables that it was made for, by name.
     """
 
     specs: tuple[Known, ...]
@@ -38,6 +40,11 @@ class Prepared:
     shared: Mapping[int, Mapping[int, Array]]
     in_place: dict[int, InPlace]
     size_bytes: int
+    believed: Mapping[str, TensorSpec]
+
+    def fits(self, variables: Variables) -> bool:
+        """Return whether resource variables have the shapes that were believed, or no value yet."""
+        return all(variables.fits(name, spec) for name, spec in self.believed.items())
 
     def inputs(self, model: Model, before: Mapping[int, Mapping[int, Array]]) -> dict[int, dict[int, Array]]:
         """Return arrays for the inputs: the values before where the shape is the same, else zeros."""
@@ -72,7 +79,7 @@ class Preparation:
         """Return the model with its shapes propagated, and its delegates' parts claimed."""
         if self.budget is not None:
             self.budget.reset()
-        specs = propagate(self.model, entries)
+        specs = propagate(self.model, entries, self.variables.fits)
         if self.budget is not None:
             fed = [specs[i][t] for i in entries for t in self.model.subgraphs[i].inputs]
             self.budget.require(limits.bytes_of(fed))
@@ -91,7 +98,8 @@ class Preparation:
         free = self.budget is None and isinstance(limited, nullcontext)
         in_place = self._in_place(executor, shared) if free else {}
         size = sum(delegation.memory_bytes for delegation in delegations) + self._packed_bytes(model, specs)
-        return Prepared(specs, tuple(delegations), executor, limited, shared, in_place, size)
+        believed = {name: x for name, x in agreed(self.model, specs, running(self.model)).items() if x is not None}
+        return Prepared(specs, tuple(delegations), executor, limited, shared, in_place, size, believed)
 
     def _in_place(self, executor: Executor, shared: Mapping[int, Mapping[int, Array]]) -> dict[int, InPlace]:
         """Return what runs entries that one node is all of, on inputs whose arrays never change."""
@@ -127,15 +135,16 @@ class Shelf:
         self._kept: dict[tuple[tuple[Shape, ...], ...], Prepared] = {}  # the most recently used last
         self._ahead: set[tuple[tuple[Shape, ...], ...]] = set()
 
-    def take(self, entries: Entries) -> Prepared | None:
+    def take(self, entries: Entries, variables: Variables) -> Prepared | None:
         """Return what was prepared for these shapes, if it is still there and as it was made."""
         if not all(d.usable for kept in self._kept.values() for d in kept.delegations):
             self._kept.clear()  # a device that has failed once may be of no more use to the others
         key = tuple(entries.values())
         found = self._kept.pop(key, None)
-        if found is not None:
-            found.executor.renew()
-            self._kept[key] = found
+        if found is None or not found.fits(variables):
+            return None
+        found.executor.renew()
+        self._kept[key] = found
         return found
 
     def holds_ahead(self, entries: Entries) -> bool:

@@ -25,6 +25,8 @@ _SURELY_SHORT = 64
 class Launches(Protocol):
     """A way to run a plan's steps; see ``Execution`` in ``delegate/backend/protocols.py``."""
 
+    def turn(self, turned: bool) -> None: ...
+
     def run(self, counters: Counters) -> None: ...
 
     @property
@@ -43,13 +45,14 @@ class CLExecution:
     run: Callable[[Counters], None]
     at_once: Callable[[], None] | None
     finish: Callable[[], None]
+    turn: Callable[[bool], None]
 
     def __init__(self, plan: Plan, device: Device, options: CLOptions) -> None:
         with typed_errors("preparing a region"):
             own = device.with_own_queue()
             self.memory = Memory(plan, own)
             self._launches, self.manner = _launches(plan, own, self.memory, options)
-            self.run, self.at_once = self._launches.run, self._launches.at_once
+            self.run, self.at_once, self.turn = self._launches.run, self._launches.at_once, self._launches.turn
             self.finish = finisher(own.queue, self.memory.under_way, short=not device.needs_threads)
 
     def loop(self, loop: Loop) -> str:

@@ -39,13 +39,25 @@ class RegionKernel:
         self._progress_bytes = RegionSize.LINE_BYTES * (len(LaunchLine) + (self._groups + 1) * program.places)
         self._progress = device.buffer(self._progress_bytes)
         entries = packed(Entry, program.works)
-        tables = [self._upload(table) for table in (entries, program.args, _shifts(plan))]
+        tables = [self._upload(table) for table in (entries, program.args)]
+        tables.append(self._prepare_shifts())
         self._prepare_counts()
         tables.append(self._counts_buffer)
         arguments = [memory.arena, memory.constants, *tables, self._progress, np.int32(len(program.works))]
         self._kernel = BoundKernel(
             device.queue, kernel, arguments, (self._groups,), (1,), may_be_short=may_be_short(plan)
         )
+
+    def turn(self, turned: bool) -> None:
+        """See ``Execution.turn``."""
+        if self._sets is not None:
+            self._sets[...] = self._turns[turned]
+            return
+        start = np.uint64().nbytes * (Shift.SETS + 2 * self._plan.turns)
+        try:
+            cl.enqueue_copy(self._device.queue, self._shifts, self._turns[turned], dst_offset=start)
+        except FAULTS as error:
+            raise typed(error, RUNNING) from error
 
     def run(self, counters: Counters) -> None:
         """Clear the counters and queue the one kernel."""
@@ -81,6 +93,17 @@ class RegionKernel:
         """Return nothing: the launches of a region in one kernel have no times of their own."""
         return []
 
+    def _prepare_shifts(self) -> Any:
+        """Return region.cl's shifts at the beginning: every loop, and the region itself, reads its first set."""
+        shifts = np.zeros(Shift.SETS + 2 * len(self._plan.loops) + 2, np.uint64)
+        for slot in self._plan.slots.values():
+            shifts[Shift.SETS + 2 * slot.loop + 1] = slot.set_bytes
+        self._shifts, shared = self._device.shared_buffer(shifts.nbytes)
+        cl.enqueue_copy(self._device.queue, self._shifts, shifts)
+        self._turns = shifts[-2:].copy(), shifts[:-3:-1].copy()
+        self._sets = None if shared is None else shared.view(np.uint64)[-2:]
+        return self._shifts
+
     def _prepare_counts(self) -> None:
         """Allocate the counters of loops, which the host reads in place or by a copy."""
         zeros = np.zeros(Count.LOOPS + len(self._plan.loops), np.int32)
@@ -109,11 +132,3 @@ class RegionKernel:
         if table.size:
             cl.enqueue_copy(self._device.queue, buffer, table)
         return buffer
-
-
-def _shifts(plan: Plan) -> Array:
-    """Return region.cl's initial shifts: every loop reads its first set."""
-    shifts = np.zeros(Shift.SETS + 2 * len(plan.loops), np.uint64)
-    for slot in plan.slots.values():
-        shifts[Shift.SETS + 2 * slot.loop + 1] = slot.set_bytes
-    return shifts

@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn, Protocol
 
+import numpy as np
+
 from litecl.interpreter import limits
 from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, fault, locate
-from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec
+from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec, acts
 from litecl.interpreter.op import ControlOp, InPlace, Inputs, Op
 from litecl.interpreter.run.step import Step, calls, mark
 from litecl.interpreter.run.variables import Variables
@@ -56,8 +58,17 @@ class Frame:
 
     @property
     def resources(self) -> dict[str, Any]:
-        """Resource variables and tables by name, shared by all subgraphs."""
+        """Return tables, and what has been done once, by name, shared by all subgraphs."""
         return self._executor.variables.resources
+
+    def read(self, variable: str) -> Array:
+        """Return the value of a resource variable. Raises ModelError for one that was never assigned."""
+        return self._executor.variables.read(variable)
+
+    def assign(self, variable: str, value: Array) -> None:
+        """Give a resource variable another value, a copy of one whose memory the caller may write to again."""
+        shared = any(given is not None and np.may_share_memory(value, given) for given in self._executor.given)
+        self._executor.variables.set(variable, value.copy() if shared else value)
 
     def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
         """Run a subgraph on arrays, which are passed by reference, and return its outputs."""
@@ -72,7 +83,7 @@ class Frame:
 class Executor:
     """A model prepared for given shapes.
 
-    model: as rewritten by delegates. specs: what shape propagation found, per subgraph.
+    model: as rewritten by delegates. specs: what shape propagation found, per subgraph. given: the caller's inputs.
     variables: the state store, which outlives the executor. preserve: keep every value (``values`` after a call).
     budget: what counts memory and time, if they are limited.
     """
@@ -96,6 +107,7 @@ class Executor:
         self._steps = [self._prepare(index) for index in range(len(model.subgraphs))]
         self.values: dict[int, dict[int, Array]] = {}
         self.invocation = 0
+        self.given: Inputs = ()
         self._depth = 0
         self._replaced: dict[int, Step] = {}
 
@@ -113,6 +125,7 @@ class Executor:
         outermost = self._depth == 0
         if outermost:
             self.invocation += 1
+            self.given = inputs
             self.variables.begin()
         self._depth += 1
         try:
@@ -185,9 +198,7 @@ class Executor:
     def _prepare(self, index: int) -> tuple[Step, ...]:
         graph = self._model.subgraphs[index]
         folded = {t for t, spec in enumerate(self._specs[index]) if spec.data is not None}
-        nodes = [
-            (i, node) for i, node in enumerate(graph.nodes) if not node.outputs or not folded.issuperset(node.outputs)
-        ]
+        nodes = [(i, n) for i, n in enumerate(graph.nodes) if not folded.issuperset(n.outputs) or acts(self._model, n)]
         last = {t: i for i, node in nodes for t in (*node.inputs, *node.outputs)}
         keep = {ABSENT, *graph.outputs}
         drops: dict[int, list[int]] = {}
@@ -204,7 +215,7 @@ class Executor:
             spec is None or spec.shape is not None for spec in (*inputs, *outputs)
         )
         run: Callable[..., list[Array]] = node.op.run
-        if isinstance(node.op, Op) and node.op.bind is not None:
+        if node.op.bind is not None:
             intermediates = [specs[t] for t in node.intermediates if t != ABSENT]
             try:
                 if self._budget is not None:

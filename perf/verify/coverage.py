@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import litecl.converter.lower
 from litecl.cases import Case
+from litecl.delegate.analysis.explicit import explicit
 from litecl.delegate.claim.control import CONTROL_OPS, FOLDED
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import why_not
@@ -111,7 +112,7 @@ def _refusal(case: Case) -> str | None:
     """Return why a device leaves a case to the CPU, or None."""
     model = case.model()
     fed = {0: [feed.shape for feed in case.feeds]}
-    return why_not(0, 0, model, propagate(model, fed), CLOptions())
+    return why_not(0, 0, explicit(model, propagate(model, fed)), CLOptions())
 
 
 def _verified(results: Sequence[Result]) -> Mapping[str, Mapping[str, str]]:

@@ -81,10 +81,15 @@ def test_the_example_of_verifying_runs(capsys: pytest.CaptureFixture[str]) -> No
     assert re.search(r"\{'pass': \d+\}$", capsys.readouterr().out.strip())
 
 
-@pytest.mark.tensorflow
-def test_the_readme_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", _text("README.md"), re.S)
-    exec(compile(example, "README.md", "exec"), {})
+@pytest.mark.parametrize("example", [0, pytest.param(1, marks=pytest.mark.tensorflow)], ids=["run", "convert"])
+def test_the_examples_of_the_readme_run(
+    example: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model.tflite").write_bytes(write(classifier()))
+    monkeypatch.chdir(tmp_path)
+    examples = re.findall(r"```python\n(.*?)```", _text("README.md"), re.S)
+    assert len(examples) == 2
+    exec(compile(examples[example], "README.md", "exec"), {})
     assert re.search(r"^(\d+) of \1 nodes in", capsys.readouterr().out, re.M), "the device did not take the whole model"
 
 

@@ -1,0 +1,269 @@
+"""Resource variables on the device: read and assigned in order, in bodies, by several signatures and regions."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from ai_edge_litert.interpreter import Interpreter as LiteRT
+from ai_edge_litert.interpreter import OpResolverType
+
+from litecl.delegate import CLDelegate
+from litecl.interpreter import Interpreter
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import Array, Model, Subgraph, TensorSpec
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
+from litecl.interpreter.ops.compare import GREATER, LESS
+from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
+from litecl.interpreter.ops.control import (
+    CALL_ONCE,
+    IF,
+    WHILE,
+    CallOnceOptions,
+    IfOptions,
+    WhileOptions,
+)
+from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.reduce import SUM, ReducerOptions
+from litecl.interpreter.ops.slice import SLICE
+from litecl.interpreter.ops.unary import NEG, TANH
+from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE, VAR_HANDLE, VarHandleOptions
+from litecl.interpreter.schema import TensorType
+from support import compare, devices
+from support.build import Graph, model, randn
+
+RNG = np.random.default_rng(17)
+NONE = NoOptions()
+SHAPE = (2, 6)
+FLOAT = TensorSpec(TensorType.FLOAT32, SHAPE)
+INT32 = TensorType.INT32
+RESOURCE = TensorSpec(TensorType.RESOURCE, ())
+
+MODES: dict[str, dict[str, Any]] = {
+    "one thread": {"num_threads": 1},
+    "several threads": {"num_threads": 2},
+    "queued": {"num_threads": 1, "queue_loops": True},
+    "profile": {"num_threads": 1, "profile": True},
+    "as a GPU": {},
+}
+
+
+@pytest.fixture(params=MODES)
+def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any) -> dict[str, Any]:
+    if request.param == "as a GPU":
+        return devices.as_on_a_gpu(monkeypatch, tmp_path_factory.getbasetemp() / "resources")
+    return MODES[request.param]
+
+
+def handle(g: Graph, name: str) -> int:
+    (made,) = g.node(VAR_HANDLE, [], [RESOURCE], VarHandleOptions("", name))
+    return made
+
+
+def read(g: Graph, name: str, spec: TensorSpec = FLOAT) -> int:
+    (value,) = g.node(READ_VARIABLE, [handle(g, name)], [spec], NONE)
+    return value
+
+
+def assign(g: Graph, name: str, value: int) -> None:
+    g.node(ASSIGN_VARIABLE, [handle(g, name), value], [], NONE)
+
+
+def add(g: Graph, a: int, b: int) -> int:
+    return g.op(ADD, [a, b], AddOptions())
+
+
+def tanh(g: Graph, x: int) -> int:
+    return g.op(TANH, [x], NONE)
+
+
+def is_positive(g: Graph, x: int) -> int:
+    total = g.op(SUM, [x, g.const(np.int32([0, 1]))], ReducerOptions())
+    return g.op(GREATER, [total, g.const(np.float32(0))], NONE)
+
+
+def dense(g: Graph, x: int) -> int:
+    weights = g.const(randn(RNG, SHAPE[1], SHAPE[1], scale=0.4))
+    return g.op(FULLY_CONNECTED, [x, weights, g.const(randn(RNG, SHAPE[1]))], FullyConnectedOptions())
+
+
+def initialised(build: Callable[[Graph], Sequence[int]], names: str, *inner: Subgraph) -> Model:
+    """A main graph of one input, before which variables of one letter get their first values."""
+    g, first = Graph(), Graph("first")
+    g.node(CALL_ONCE, (), (), CallOnceOptions(1 + len(inner)))
+    for name in names:
+        assign(first, name, first.const(randn(RNG, *SHAPE)))
+    return model(g.build(*build(g)), *inner, first.build())
+
+
+def accumulated(g: Graph) -> list[int]:
+    x = g.input(SHAPE)
+    total = tanh(g, add(g, read(g, "a"), x))
+    assign(g, "a", total)
+    return [g.op(NEG, [total], NONE)]
+
+
+def ordered(g: Graph) -> list[int]:
+    """Reads before, between and after assignments, of the old values and the new."""
+    x = g.input(SHAPE)
+    before = read(g, "a")
+    assign(g, "a", tanh(g, add(g, before, x)))
+    between = read(g, "a")
+    assign(g, "a", dense(g, between))
+    after = read(g, "a")
+    return [add(g, before, x), g.op(MUL, [before, between], MulOptions()), add(g, after, before), between]
+
+
+def swapped(g: Graph) -> list[int]:
+    """Two variables change places; a third gets what is fed, a fourth a constant, and a fifth what another has."""
+    x = g.input(SHAPE)
+    a, b, c, d, e = (read(g, name) for name in "abcde")
+    for name, value in zip("abcde", (b, a, x, g.const(randn(RNG, *SHAPE)), c), strict=True):
+        assign(g, name, value)
+    same = tanh(g, add(g, a, x))
+    assign(g, "d", same)
+    assign(g, "e", same)
+    return [add(g, a, c), add(g, b, add(g, d, e)), same]
+
+
+def ring(g: Graph) -> list[int]:
+    """The last rows that were heard, as streaming models keep them."""
+    x, rows = g.input((1, 6)), read(g, "a")
+    (heard,) = g.node(CONCATENATION, [rows, x], [TensorSpec(TensorType.FLOAT32, (3, 6))], ConcatenationOptions(0))
+    size, start = g.const(np.int32([2, 6])), g.const(np.int32([1, 0]))
+    assign(g, "a", g.op(SLICE, [heard, start, size], NONE))
+    return [dense(g, heard)]
+
+
+GRAPHS = {
+    "accumulated": ("a", accumulated),
+    "ordered": ("a", ordered),
+    "swapped": ("abcde", swapped),
+    "ring": ("a", ring),
+}
+
+
+def looped(*, through: bool) -> Model:
+    """A body that reads and assigns a variable, an inner branch that may assign another; ``through``: by handles."""
+
+    def body(g: Graph, x: Sequence[int]) -> list[int]:
+        a = x[2] if through else handle(g, "a")
+        (before,) = g.node(READ_VARIABLE, [a], [FLOAT], NONE)
+        now = tanh(g, add(g, before, x[1]))
+        g.node(ASSIGN_VARIABLE, [a, now], [], NONE)
+        (chosen,) = g.node(IF, [is_positive(g, now), now], [FLOAT], IfOptions(3, 4))
+        grown = g.op(ADD, [x[0], g.const(np.int32(1))], AddOptions())
+        return [grown, g.op(NEG, [chosen], NONE), *x[2:]]
+
+    def graphs(name: str) -> tuple[Graph, list[int]]:
+        g = Graph(name)
+        kinds = [((), INT32), (SHAPE, TensorType.FLOAT32), *([((), TensorType.RESOURCE)] if through else [])]
+        return g, [g.input(*kind) for kind in kinds]
+
+    condition, c = graphs("condition")
+    less = condition.build(condition.op(LESS, [c[0], condition.const(np.int32(3))], NONE))
+    inner, x = graphs("body")
+    whole = inner.build(*body(inner, x))
+    then, otherwise = Graph("then"), Graph("else")
+    given = then.input(SHAPE)
+    old = read(then, "b")
+    assign(then, "b", add(then, tanh(then, old), given))
+    chosen = [then.build(add(then, old, given)), otherwise.build(dense(otherwise, otherwise.input(SHAPE)))]
+
+    def main(g: Graph) -> list[int]:
+        start = [g.const(np.int32(0)), g.input(SHAPE), *([handle(g, "a")] if through else [])]
+        results = g.node(WHILE, start, [g.tensors[t] for t in start], WhileOptions(1, 2))
+        return [results[1], read(g, "a"), tanh(g, read(g, "b"))]
+
+    return initialised(main, "ab", less, whole, *chosen)
+
+
+def called() -> Model:
+    """A subgraph that runs twice, with a constant as its result: it is run for what it assigns."""
+    inner = Graph("inner")
+    given = inner.input(SHAPE)
+    assign(inner, "a", tanh(inner, add(inner, read(inner, "a"), given)))
+    constant = inner.build(inner.const(np.ones(SHAPE, np.float32)))
+
+    def main(g: Graph) -> list[int]:
+        x = g.input(SHAPE)
+        positive = is_positive(g, x)
+        before = read(g, "a")
+        (one,) = g.node(IF, [positive, x], [FLOAT], IfOptions(1, 1))
+        between = read(g, "a")
+        (again,) = g.node(IF, [positive, add(g, x, one)], [FLOAT], IfOptions(1, 1))
+        return [before, between, add(g, again, read(g, "a"))]
+
+    return initialised(main, "a", constant)
+
+
+MODELS = {
+    **{name: (lambda names=names, build=build: initialised(build, names)) for name, (names, build) in GRAPHS.items()},
+    "looped": lambda: looped(through=False),
+    "looped through handles": lambda: looped(through=True),
+    "called": called,
+}
+
+
+def agrees(content: bytes, steps: int = 4, **options: Any) -> Any:
+    """Run a model as LiteRT's reference kernels do, and return its report."""
+    device = Interpreter(model_content=content, delegates=[CLDelegate(**options, strict=True)])
+    reference = LiteRT(model_content=content, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    for runtime in (device, reference):
+        runtime.allocate_tensors()
+    (fed,) = device.get_input_details()
+    for _ in range(steps):
+        x = randn(RNG, *fed["shape"])
+        for runtime in (device, reference):
+            runtime.set_tensor(fed["index"], x)
+            runtime.invoke()
+        for got, expected in zip(device.get_output_details(), reference.get_output_details(), strict=True):
+            values = device.get_tensor(got["index"]), reference.get_tensor(expected["index"])
+            compare.assert_close(*values, compare.DEVICE["float32"])
+    return device.delegation_report()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_whole_on_the_device(name: str, mode: dict[str, Any]) -> None:
+    report = agrees(write(MODELS[name]()), **mode)
+    assert all(row.claimed for row in report.nodes), str(report)
+    assert len(report.partitions) == 1
+    assert report.counters.bytes_to_device <= 48  # what is fed
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_regions_around_every_node(name: str) -> None:
+    """Whichever node the CPU runs: the variables go to and fro."""
+    made = MODELS[name]()
+    content = write(made)
+    for node, op in enumerate(made.subgraphs[0].nodes):
+        if op.op is not VAR_HANDLE:
+            agrees(content, steps=3, num_threads=1, queue_loops=True, deny_nodes=[node])
+    agrees(content, steps=3, num_threads=1, queue_loops=True, deny_ops=["TANH"])
+    agrees(content, steps=3, num_threads=1, queue_loops=True, deny_ops=["ASSIGN_VARIABLE"])
+
+
+def test_a_variable_of_another_shape_when_the_inputs_have_an_earlier_one_again() -> None:
+    def remembered(g: Graph) -> list[int]:
+        x = g.input(SHAPE)
+        before = tanh(g, read(g, "a"))
+        assign(g, "a", tanh(g, x))
+        return [before]
+
+    built = initialised(remembered, "a")
+    inputs = [randn(RNG, rows, SHAPE[1]) for rows in (2, 2, 3, 3, 2, 2)]
+    for delegates in ([], [CLDelegate(strict=True)]):
+        ours = Interpreter(built, delegates=delegates)
+        results = [resized(ours, x) for x in inputs]
+        for x, after in zip(inputs, results[1:], strict=False):  # LiteRT cuts off what has another shape
+            np.testing.assert_allclose(after, np.tanh(np.tanh(x)), rtol=1e-5, atol=1e-6)
+
+
+def resized(interpreter: Any, x: Array) -> Array:
+    """Return the output for an input of any shape."""
+    interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], x.shape)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    return np.array(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
