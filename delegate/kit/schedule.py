@@ -28,6 +28,7 @@ class Grid:
     """A launch of a kernel file that covers ``counts`` items, of which a work-item owns ``shares``, by dimension.
 
     order: the dimensions in the order in which work-items are numbered; as they are where it is empty.
+    local: the work-items of a group; as the schedule has them where it is empty.
     """
 
     kernel: str
@@ -35,13 +36,15 @@ class Grid:
     counts: tuple[int, ...]
     shares: tuple[int, ...]
     order: tuple[int, ...] = ()
+    local: tuple[int, ...] = ()
 
     def launch(
         self, entry: str, args: Sequence[Arg], defines: Mapping[str, str | int | float], flops: int = 0
     ) -> Launch:
         """Return a launch of this shape."""
         needed = [-(-self.counts[i] // self.shares[i]) for i in self.order or range(len(self.counts))]
-        local = (1,) * len(needed) if self.target.kind == "cpu" else _group(self.kernel, self.target, needed)
+        plain = (1,) * len(needed) if self.target.kind == "cpu" else _group(self.kernel, self.target, needed)
+        local = self.local or plain
         size = tuple(-(-n // own) * own for n, own in zip(needed, local, strict=True))
         return Launch(self.kernel, entry, tuple(args), size, local, defines, flops)
 
@@ -61,6 +64,12 @@ def _group(kernel: str, target: Target, needed: Sequence[int]) -> tuple[int, ...
 def group_of(kernel: str, target: Target) -> int:
     """Return the work-items of a group."""
     return 1 if target.kind == "cpu" else min(schedule_of(kernel, target).group, target.max_work_group_size)
+
+
+def groups(kernel: str, target: Target, count: int, share: int) -> Grid:
+    """Return the launch of one group for every ``share`` of ``count`` items, whose work-items wait for each other."""
+    size = group_of(kernel, target)
+    return Grid(kernel, target, (size, count), (1, share), local=(size, 1))
 
 
 @dataclass(frozen=True)

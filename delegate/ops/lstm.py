@@ -8,7 +8,9 @@ from litecl.delegate.cl_op import Activation, Call, ClOp, Refusal, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import chunks, tile_for
 from litecl.delegate.matmul.product import Product, gemm, packed
-from litecl.delegate.recurrent.lstm_cell import cell_of, claim, run_cell, time_loop
+from litecl.delegate.recurrent.lstm_cell import run_cell
+from litecl.delegate.recurrent.operands import cell_of, claim
+from litecl.delegate.recurrent.time_loop import time_loop
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.lstm import BASIC_LSTM, LSTM, LSTMOptions
 from litecl.interpreter.recurrent.lstm_cell import FULL
@@ -26,7 +28,9 @@ def _lower(call: Call) -> list[Step]:
 
 
 def _lower_basic(call: Call) -> list[Step]:
-    """Outputs: activation, state, joined inputs, the gates' sums, then both again as the variables' values."""
+    """Outputs: activation, state, joined inputs, the gates' sums, then activation and state again as the new values of
+    the variables.
+    """
     (x, h, matrix, bias, c), target = (call.input(i) for i in range(5)), call.target
     h_out, c_out, joined, sums, h_next, c_next = call.outputs
     (batch, depth), units = x.shape, h.shape[1]

@@ -5,7 +5,7 @@
 It is traced, from the call of the record's ``lower`` until that returns: schedule, geometry and packing included. A
 function counts once, however often it runs. A comprehension, a lambda or a function within another is part of the one
 around it. Properties are not counted: to a reader they are fields of their records. Neither is what a dataclass makes
-of its fields, which has no text. The second pair of figures counts properties too.
+of its fields when it is made. The second pair of figures counts properties too.
 """
 
 import sys
@@ -57,6 +57,7 @@ def way(run: Callable[[], Any]) -> Way:
             return
         owner, _, name = _function(frame).partition(".")
         is_property = isinstance(vars(frame.f_globals[owner]).get(name), property) if name else False
+        is_property |= name == "__post_init__"
         found = (str(Path(frame.f_code.co_filename).relative_to(_ROOT)), _function(frame))
         (properties if is_property else functions).add(found)
 
