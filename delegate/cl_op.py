@@ -113,7 +113,12 @@ class Local:
     size_bytes: int
 
 
-Arg = Operand | Const | Scratch | Local | np.generic
+class Record:
+    """What host and kernels share field by field, a frozen dataclass (``delegate/kit/shared.py``)."""
+
+
+Arg = Operand | Const | Scratch | Local | np.generic | Record | tuple[Record, ...]
+"""What a launch is given. In a plan records, and tuples of one kind of them, have become constants."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +143,7 @@ class Launch:
     @property
     def size_bytes(self) -> int:
         """Return the bytes of all memory that it is given, each part once: the least that it reads and writes."""
-        return sum(arg.size_bytes for arg in {*self.args} if not isinstance(arg, np.generic))
+        return sum(arg.size_bytes for arg in {*self.args} if isinstance(arg, Operand | Const | Scratch))
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,10 +156,9 @@ class Alias:
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """A copy of the elements of ``source`` in the view ``at`` to those of ``into`` in the view ``to``.
+    """A copy of the elements of ``source`` in the view ``at`` to those of ``into`` in the view ``to`` (kit/strided.py).
 
-    Views are those of ``delegate/kit/strided.py``. There is no launch if the elements are there already, or can be read
-    where they are.
+    There is no launch if the elements are there already, or can be read where they are.
     """
 
     source: Operand
@@ -219,11 +223,11 @@ class Call:
     intermediates: Sequence[TensorSpec] = ()
 
     @property
-    def image(self) -> tuple[int, ...]:
-        """The shape of the first input with its pads."""
-        images, height, width, channels = self.input(0).shape
-        pads = self.pads
-        return images, pads.top + height + pads.bottom, pads.left + width + pads.right, channels
+    def weighted(self) -> tuple[Operand, Operand, Operand | None]:
+        """The operands of a product: what is multiplied, the weights, and the bias, if there is one."""
+        x, weights, bias = (*self.inputs[:3], None)[:3]
+        assert x is not None and weights is not None, "an input is absent"
+        return x, weights, bias
 
     @property
     def specs(self) -> list[TensorSpec | None]:
