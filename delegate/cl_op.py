@@ -211,7 +211,8 @@ class Call:
     operand for every entry of ``op.states``, the state after the node (never the memory that the state is read from).
     activation: the operator's fused activation, or that of the node after it.
     residual: a tensor of the output's shape, added before the activation (only where ``ClOp.fuses_residual``).
-    pads: zeros around the first input, in addition to those that the options ask for (only where ``ClOp.fuses_pads``).
+    pads: zeros around the first input, beside those that the options ask for (only where ``ClOp.fuses_pads``).
+    intermediates: types and quantization of the node's intermediate tensors, which hold no values.
     """
 
     options: Any
@@ -221,6 +222,7 @@ class Call:
     activation: Activation = Activation()
     residual: Operand | None = None
     pads: Pads = Pads()
+    intermediates: Sequence[TensorSpec] = ()
 
     @property
     def image(self) -> tuple[int, ...]:
@@ -245,7 +247,8 @@ class Call:
 class ClOp:
     """A device operator.
 
-    claim: options, input specs (all shapes known), output specs -> a Refusal, or None if the device runs the node.
+    claim: options, input specs (all shapes known), output specs (and after them those of the node's intermediates)
+        -> a Refusal, or None for "I run this".
     lower: a Call -> its steps.
     The other fields describe this claim and this lowering only:
     activates: the Activation that this operator is (with the node's options), if a producer may apply it instead.

@@ -3,15 +3,15 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from litecl.interpreter import limits
-from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, fault, locate
+from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec, acts
 from litecl.interpreter.op import ControlOp, InPlace, Inputs, Op
-from litecl.interpreter.run.step import Step, calls, mark
+from litecl.interpreter.run.step import RAISED, Step, calls, mark, raise_located
 from litecl.interpreter.run.variables import Variables
 
 
@@ -20,22 +20,6 @@ class Listener(Protocol):
 
     def ran(self, subgraph: int, node: int, op: str, start_s: float, end_s: float) -> None:
         """A node has run; nodes inside a called subgraph are reported before the caller."""
-
-
-_RAISED = (LiteclError, *FAULTS)
-
-
-def _raise(error: Exception, doing: str, node: Node, subgraph: int, index: int) -> NoReturn:
-    """Say of an error which node it comes from; what numpy raises becomes a ModelError."""
-    place = f"while {doing} {node.op.name} (subgraph {subgraph}, node {index})"
-    if isinstance(error, LiteclError):
-        locate(error, node.op.name, place)
-        raise error
-    if node.op.custom and not isinstance(node.op, ControlOp) and not node.op.pure:
-        raise error  # a user's own function: its errors are the user's
-    wrapped = fault(error)
-    locate(wrapped, node.op.name, place)
-    raise wrapped from error
 
 
 class Frame:
@@ -178,8 +162,8 @@ class Executor:
         def failed(error: Exception) -> None:
             try:
                 made.failed(error)
-            except _RAISED as raised:
-                _raise(raised, "running", step.node, subgraph, step.index)
+            except RAISED as raised:
+                raise_located(raised, "running", step.node, subgraph, step.index)
 
         return InPlace(made.run, failed)
 
@@ -222,8 +206,8 @@ class Executor:
                     self._budget.tick()
                     self._budget.reserve(limits.packed(inputs))
                 run = node.op.bind(node.options, inputs, [*outputs, *intermediates]) or node.op.run
-            except _RAISED as error:
-                _raise(error, "preparing", node, subgraph, index)
+            except RAISED as error:
+                raise_located(error, "preparing", node, subgraph, index)
         plain = checked and isinstance(node.op, Op) and not node.op.states
         constants = tuple(None if spec is None else spec.data for spec in inputs)
         fed = tuple((i, t) for i, t in enumerate(node.inputs) if t != ABSENT and constants[i] is None)
@@ -246,8 +230,8 @@ class Executor:
             outputs = step.run(node.options, inputs) if step.plain else self._outputs(frame, step, inputs)
             if len(outputs) != len(node.outputs):
                 raise ModelError(f"the node has {len(node.outputs)} outputs, expected {len(outputs)}")
-        except _RAISED as error:
-            _raise(error, "running", node, frame.subgraph, step.index)
+        except RAISED as error:
+            raise_located(error, "running", node, frame.subgraph, step.index)
         for i, tensor in enumerate(node.outputs):
             values[tensor] = outputs[i]
         for listener in self._listeners:
