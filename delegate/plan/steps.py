@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from litecl.delegate.cl_op import Launch, Operand, Scratch
 from litecl.interpreter.run.variables import VariableKey
 
@@ -14,6 +16,11 @@ class Work:
     node: int
     launch: Launch
     subgraph: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the bytes of all memory that the launch is given, each part once: at least these are read or written."""
+        return sum(arg.size_bytes for arg in {*self.launch.args} if not isinstance(arg, np.generic))
 
 
 @dataclass(frozen=True, eq=False)
