@@ -1,5 +1,7 @@
 """Values for inputs: initial ones, and checks of those that are set."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -22,6 +24,11 @@ def input_of(graph: Subgraph, given: int | str) -> int:
     if names.count(given) != 1:
         raise ModelError(f"expected the name of one input, got {given!r}; inputs are {names}")
     return graph.inputs[names.index(given)]
+
+
+def told_apart(names: Sequence[str]) -> list[str]:
+    """Return names that differ: those that several have get "#" and their position."""
+    return [f"{name}#{i}" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
 def blank(spec: TensorSpec) -> Array:

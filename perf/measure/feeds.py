@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.feeding import told_apart
 from litecl.interpreter.graph import Array
 
 Details = dict[str, Any]
@@ -66,8 +67,7 @@ def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[An
 
 def labels(details: Sequence[Details]) -> list[str]:
     """Return names that tell tensors apart: their own, with "#" and their position where several have one."""
-    names = [str(d["name"]) for d in details]
-    return [f"{name}#{i}" if names.count(name) > 1 else name for i, name in enumerate(names)]
+    return told_apart([str(d["name"]) for d in details])
 
 
 def prepare(runtime: Runtime, inputs: Mapping[str, Array]) -> None:

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
     *("docs/architecture.md", "docs/backends.md", "docs/drop_in.md", "docs/glossary.md", "docs/quantization.md"),
-    *("docs/reports.md", "docs/runtimes.md", "docs/threads.md", "docs/verify.md"),
+    *("docs/install.md", "docs/reports.md", "docs/runtimes.md", "docs/scaling.md", "docs/threads.md", "docs/verify.md"),
 )
 
 
@@ -64,7 +64,7 @@ def test_files_that_are_named_exist(document: str) -> None:
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/reports.md", "docs/verify.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/reports.md", "docs/scaling.md", "docs/verify.md"])
 def test_commands_that_are_named_exist(document: str, capsys: pytest.CaptureFixture[str]) -> None:
     for line in re.findall(r"^    litecl (.+)$", _text(document), re.M):
         command, *rest = line.partition("#")[0].split()

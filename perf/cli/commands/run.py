@@ -22,11 +22,12 @@ from litecl.perf.cli.command import (
     progress,
     require_device,
 )
+from litecl.perf.cli.many import many, many_arguments
 from litecl.perf.cli.tables import number, report_data, shape, table, titled
 from litecl.perf.measure.entry import Entry
 from litecl.perf.measure.feeds import labels, outputs_of, prepare, save_outputs
 
-HELP = "run a model once and show its outputs"
+HELP = "run a model once and show its outputs, or on many inputs"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,12 +35,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     model_argument(parser)
     input_arguments(parser)
     parser.add_argument("--signature", metavar="KEY", help="run this signature of the model, by its names")
-    parser.add_argument("--output", type=Path, metavar="DIR", help="write every output there as a .npy file")
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write every output there as a .npy file")
     device_arguments(parser, cpu=True)
+    many_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Run a model once."""
+    """Run a model once, or on many inputs."""
+    if args.inputs:
+        return many(args)
     with progress("preparing and running", None) as bar:
         delegates = [] if args.cpu else [CLDelegate(**device_options(args), progress=bar.building)]
         interpreter = Interpreter(args.model, delegates=delegates)
