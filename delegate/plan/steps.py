@@ -19,7 +19,7 @@ class Work:
 
     @property
     def size_bytes(self) -> int:
-        """Return the bytes of all memory that the launch is given, each part once: at least these are read or written."""
+        """Return the bytes of all memory that the launch is given, each part once: the least that it moves."""
         return sum(arg.size_bytes for arg in {*self.launch.args} if not isinstance(arg, np.generic))
 
 
