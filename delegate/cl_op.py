@@ -140,11 +140,6 @@ class Launch:
     defines: Mapping[str, str | int | float] = field(default_factory=dict)
     flops: int = 0
 
-    @property
-    def size_bytes(self) -> int:
-        """Return the bytes of all memory that it is given, each part once: the least that it reads and writes."""
-        return sum(arg.size_bytes for arg in {*self.args} if isinstance(arg, Operand | Const | Scratch))
-
 
 @dataclass(frozen=True, eq=False)
 class Alias:
