@@ -1,5 +1,4 @@
 """A device operator: a claim (can it run there?) and a lowering (which kernels are launched, on what).
-
 Nothing here touches OpenCL: a lowering returns launches as data, which ``plan`` puts in order, ``plan/memory`` gives
 memory, and a back end binds to a device.
 """
@@ -28,7 +27,6 @@ class Refusal:
 @dataclass(frozen=True)
 class Target:
     """The properties of a device that a lowering may know.
-
     kind: "cpu" needs few work-items, each with a register tile of its own; "gpu" needs many, with coalesced access.
     vector_width: floats in a native vector (1 on a GPU, 8 with AVX2, 16 with AVX-512).
     compute_units: how many work-groups run at once.
@@ -65,7 +63,6 @@ class Target:
 @dataclass(frozen=True, eq=False)
 class Operand:
     """A tensor in device memory, row-major as TFLite lays it out. Constants have ``spec.data``.
-
     row_step: elements from one row (the last dimension) to the next if it is part of a wider tensor; None if it is
         dense. Only operators with ``ClOp.reads_rows`` or ``ClOp.writes_rows`` get such operands.
     """
@@ -120,17 +117,15 @@ class Scratch:
 
 
 class Record:
-    """What host and kernels share field by field, a frozen dataclass (``delegate/kit/shared.py``)."""
+    """A frozen dataclass that host and kernels share (``delegate/kit/shared.py``); in a plan it has become a Const."""
 
 
 Arg = Operand | Const | Scratch | np.generic | Record | tuple[Record, ...]
-"""What a launch is given. In a plan records, and tuples of one kind of them, have become constants."""
 
 
 @dataclass(frozen=True, eq=False)
 class Launch:
     """One kernel launch.
-
     kernel: the file, ``kernels_cl/<kernel>.cl``. entry: the ``__kernel`` function in it.
     args: in the order of the kernel's parameters; scalars are numpy scalars of the parameter's exact type
         (``np.int32(3)``, ``np.float32(0.5)``). global_size is a multiple of local_size in every dimension.
@@ -163,7 +158,6 @@ class Alias:
 @dataclass(frozen=True, eq=False)
 class Move:
     """A copy of the elements of ``source`` in the view ``at`` to those of ``into`` in the view ``to``.
-
     Views are those of ``delegate/kit/strided.py``. There is no launch if the elements are there already, or can be read
     where they are.
     """
@@ -180,7 +174,6 @@ Step = Launch | Alias | Move
 @dataclass(frozen=True)
 class Activation:
     """A function that a producer applies to its result before storing it.
-
     ``function`` is a macro of common.h's ACTIVATION family: CLAMP (to [low, high], which are run-time arguments, so
     that NONE, RELU, RELU6, RELU_N1_TO_1 and RELU_0_TO_1 share one program), TANH, LOGISTIC, HARD_SWISH, GELU, ...
     """
@@ -251,7 +244,6 @@ class Call:
 @dataclass(frozen=True, eq=False)
 class ClOp:
     """A device operator.
-
     claim: options, input specs (all shapes known), output specs (and after them those of the node's intermediates)
         -> a Refusal, or None for "I run this".
     lower: a Call -> its steps.
@@ -291,7 +283,6 @@ class ClOp:
 @dataclass(frozen=True, eq=False)
 class Variants:
     """The variants of one operator on the device, selected by a node's tensors.
-
     special: conditions on input and output specs, each with the operator of nodes for which it is the first to hold.
     default: the operator of all other nodes.
     """
