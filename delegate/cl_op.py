@@ -106,6 +106,10 @@ class Const:
     """An array that is uploaded once, when the program is built, and then released (None): packed weights, a table."""
 
     data: Array | None
+    size_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.size_bytes = 0 if self.data is None else self.data.nbytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +140,11 @@ class Launch:
     local_size: tuple[int, ...] = (1,)
     defines: Mapping[str, str | int | float] = field(default_factory=dict)
     flops: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the bytes of all memory that it is given, each part once: the least that it reads and writes."""
+        return sum(arg.size_bytes for arg in {*self.args} if not isinstance(arg, np.generic))
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +211,8 @@ class Call:
     operand for every entry of ``op.states``, the state after the node (never the memory that the state is read from).
     activation: the operator's fused activation, or that of the node after it.
     residual: a tensor of the output's shape, added before the activation (only where ``ClOp.fuses_residual``).
-    pads: zeros around the first input, in addition to those that the options ask for (only where ``ClOp.fuses_pads``).
+    pads: zeros around the first input, beside those that the options ask for (only where ``ClOp.fuses_pads``).
+    intermediates: types and quantization of the node's intermediate tensors, which hold no values.
     """
 
     options: Any
@@ -212,6 +222,7 @@ class Call:
     activation: Activation = Activation()
     residual: Operand | None = None
     pads: Pads = Pads()
+    intermediates: Sequence[TensorSpec] = ()
 
     @property
     def image(self) -> tuple[int, ...]:
@@ -236,7 +247,8 @@ class Call:
 class ClOp:
     """A device operator.
 
-    claim: options, input specs (all shapes known), output specs -> a Refusal, or None if the device runs the node.
+    claim: options, input specs (all shapes known), output specs (and after them those of the node's intermediates)
+        -> a Refusal, or None for "I run this".
     lower: a Call -> its steps.
     The other fields describe this claim and this lowering only:
     activates: the Activation that this operator is (with the node's options), if a producer may apply it instead.

@@ -5,7 +5,8 @@ from typing import Any
 
 from litecl.delegate.backend.program import Program
 from litecl.delegate.backend.states import NotAsPlanned
-from litecl.delegate.report import Counters
+from litecl.delegate.report import Counters, PartitionRow
+from litecl.delegate.report_details import kernel_name
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array, Node, TensorSpec
 from litecl.interpreter.op import ControlOp, InPlace, Inputs, NoOptions
@@ -82,3 +83,20 @@ class _Runner:
 
 def _keep_declared(options: NoOptions, inputs: Any) -> list[TensorSpec]:
     return []
+
+
+def partition_row(number: int, program: Program) -> PartitionRow:
+    """Return what the report says of a region."""
+    region = program.plan.region
+    return PartitionRow(
+        partition=number,
+        subgraph=region.subgraph,
+        nodes=region.nodes,
+        launches=len(program.plan.works),
+        arena_bytes=program.plan.arena.size_bytes,
+        constant_bytes=program.constant_bytes,
+        flops=program.plan.flops,
+        manner=program.manner,
+        loops=program.loops(),
+        kernels=tuple(dict.fromkeys(kernel_name(w.launch.kernel, w.launch.entry) for w in program.plan.works)),
+    )

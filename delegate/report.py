@@ -4,6 +4,7 @@ import io
 import json
 import logging
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
@@ -63,7 +64,7 @@ class TensorRow:
 class NodeRow:
     """One node of the model as loaded. ``reason`` says why the CPU runs it, or why it need not run. kernels: what is
     launched for it: a file, and the function in it if that has another name. Empty for a node that is fused into
-    another one, or that moves no data.
+    another one, or that moves no data. into: that other node, its subgraph and position.
     """
 
     subgraph: int
@@ -75,6 +76,7 @@ class NodeRow:
     inputs: tuple[TensorRow, ...] = ()
     outputs: tuple[TensorRow, ...] = ()
     kernels: tuple[str, ...] = ()
+    into: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -100,19 +102,21 @@ class PartitionRow:
 @dataclass(frozen=True)
 class LaunchTime:
     """How long a launch took on the device, and when it was queued and started, counted from when the region's
-    first launch was queued.
+    first launch was queued. runs: how often it ran; the times are then those of all runs together, and the start is
+    that of the first.
     """
 
     duration_ms: float
     queued_ms: float = 0.0
     start_ms: float = 0.0
+    runs: int = 1
 
 
 @dataclass(frozen=True)
 class KernelRow:
-    """Device time of one launch in the last invoke, from its event (only with ``profile=True``).
+    """Device time of one launch in the last invoke (only with ``profile=True``).
 
-    queued_ms, start_ms: those of its ``LaunchTime``.
+    queued_ms, start_ms, runs: those of its ``LaunchTime``. size_bytes: of the memory that the launch is given.
     """
 
     partition: int
@@ -124,6 +128,22 @@ class KernelRow:
     subgraph: int = 0
     queued_ms: float = 0.0
     start_ms: float = 0.0
+    size_bytes: int = 0
+    runs: int = 1
+
+
+@dataclass(frozen=True)
+class CopyRow:
+    """A copy of a region's inputs to the device, or of its outputs back, with the wait for them (``profile=True``).
+
+    start_ms: since the region began to run, on the host.
+    """
+
+    partition: int
+    to: str
+    start_ms: float
+    duration_ms: float
+    size_bytes: int
 
 
 @dataclass
@@ -152,6 +172,8 @@ class DelegationReport:
     """Rows for every node and partition, and the cost of the last invoke.
 
     build_s: seconds spent building programs and packing weights. cache_hits: programs loaded from the binary cache.
+    phases: the parts of ``build_s``, in seconds by name (``delegate/progress.py``). kernels, copies: of the last
+    invoke, if times are measured.
     failures: device failures that sent a region, or the whole model, back to the CPU. passed_over: devices that could
     not be used, with the reason. ``warnings`` sums up everything that went wrong.
     """
@@ -165,6 +187,8 @@ class DelegationReport:
     kernels: tuple[KernelRow, ...] = ()
     failures: tuple[str, ...] = ()
     passed_over: tuple[str, ...] = ()
+    phases: Mapping[str, float] = field(default_factory=dict)
+    copies: tuple[CopyRow, ...] = ()
 
     @classmethod
     def of(cls, interpreter: Any) -> Self:

@@ -4,41 +4,90 @@
 // a row, or, in a plain product, image_pixels pixels. A work-item takes item_rows pixels x item_columns columns of one
 // group, whose patches it gathers (patches.h). out = activation(sums * scale * weight scale + bias + residual).
 // stage is [groups][columns / VW][3][VW]: sum of weights, scale and bias of every column.
-// Macros: MR, NV, PANEL; ACTIVATION; T, which is uchar.
+// With BLOCK_SCALES, 16 or 32, columns have a scale of so many bits for every block_bytes of a row, block_scales
+// [columns / PANEL][blocks][PANEL]; then the sums of weights in the stage are floats, of weights times scales.
+// Macros: MR, NV, PANEL; BLOCK_SCALES; WEIGHT_BITS (patches.h); ACTIVATION; T, which is uchar.
 #include "patches.h"
 #include <HybridConvolution>
 #include <HybridRow>
+
+#if BLOCK_SCALES == 16
+typedef ushort BlockScale;
+#define LOAD_SCALES(p) FROM_HALVES(*(__global const Halves_u *)(p))
+#else
+typedef float BlockScale;
+#define LOAD_SCALES(p) LOAD(p)
+#endif
+
+#ifdef BLOCK_SCALES
+// The sums of MR rows and NV vectors of columns: those of each block of the depth times its scales.
+INLINE void multiply_blocks(floatv sums[MR][NV], __global const uchar *restrict rows,
+                            __global const char *restrict weights, __global const BlockScale *restrict scales,
+                            __global const HybridConvolution *restrict c) {
+    UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) sums[r][j] = 0.0f;
+    const int bytes = column_bytes(1, c->block_bytes);
+    for (int block = 0; block < c->blocks; ++block) {
+        intv tile[MR][NV];
+        UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = 0;
+        multiply_patches(tile, rows, weights, c->gather.row_step, 1, c->block_bytes, 0);
+        UNROLL for (int j = 0; j < NV; ++j) {
+            const floatv scale = LOAD_SCALES(scales + j * VW);
+            UNROLL for (int r = 0; r < MR; ++r) sums[r][j] += CONVERT(narrowed(tile[r][j]), float) * scale;
+        }
+        rows += c->block_bytes;
+        weights += bytes * PANEL;
+        scales += PANEL;
+    }
+}
+#endif
 
 // MR pixels x NV vectors of columns from n0 on. out and residual are at the first of them, whose row is scaled by
 // scales[0].
 OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __global const char *restrict weights,
                                     __global const int *restrict stage, __global const float *restrict residual,
                                     __global float *restrict out, const int *restrict zeros,
-                                    const float *restrict scales, __global const HybridConvolution *restrict c, const int count,
+                                    const float *restrict scales, __global const BlockScale *restrict block_scales,
+                                    __global const HybridConvolution *restrict c, const int count,
                                     const int n0, const int has_residual, const float low, const float high) {
     __global const Gather *restrict p = &c->gather;
     __global const Geometry *restrict g = &p->window;
+#ifdef BLOCK_SCALES
+    floatv sums[MR][NV];
+    multiply_blocks(sums, rows, weights_at(weights, column_bytes(c->blocks, c->block_bytes), n0),
+                    block_scales + (size_t)(n0 / PANEL) * PANEL * c->blocks + n0 % PANEL, c);
+#else
     intv tile[MR][NV];
     UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = 0;
-    weights = weights_at(weights, p->row_bytes, n0);
+    weights = weights_at(weights, column_bytes(p->runs, p->run_bytes), n0);
     multiply_patches(tile, rows, weights, p->row_step, p->runs, p->run_bytes, p->run_step);
     floatv sums[MR][NV];
+#endif
     int to[MR];
     UNROLL for (int r = 0; r < MR; ++r) to[r] = r * g->columns;
     UNROLL for (int j = 0; j < NV; ++j) {
         __global const int *s = stage + (n0 / VW + j) * HYBRID_ROWS * VW;
         const intv column = LOADI(s + HYBRID_ROW_SUM * VW);
+#ifdef BLOCK_SCALES
+        UNROLL for (int r = 0; r < MR; ++r) sums[r][j] -= AS_FLOATV(column) * (float)zeros[r];
+#endif
         const floatv scale = AS_FLOATV(LOADI(s + HYBRID_ROW_SCALE * VW));
         const floatv bias = AS_FLOATV(LOADI(s + HYBRID_ROW_BIAS * VW));
-        UNROLL for (int r = 0; r < MR; ++r)
-            sums[r][j] = CONVERT(tile[r][j] - column * zeros[r], float) * (scale * scales[r]) + bias;
+        UNROLL for (int r = 0; r < MR; ++r) {
+#ifdef BLOCK_SCALES
+            const floatv sum = sums[r][j];
+#else
+            const floatv sum = CONVERT(narrowed(tile[r][j]) - column * zeros[r], float);
+#endif
+            sums[r][j] = sum * (scale * scales[r]) + bias;
+        }
     }
     finish_tile(sums, residual, out, to, count, g->group_columns - n0, has_residual, low, high);
 }
 
 KERNEL void hybrid_conv_2d(ITEM __global const uchar *restrict x, __global const int *restrict zeros,
                            __global const float *restrict scales, __global const char *restrict weights,
-                           __global const int *restrict stage, __global uchar *restrict rows,
+                           __global const int *restrict stage, __global const BlockScale *restrict block_scales,
+                           __global uchar *restrict rows,
                            __global const float *restrict residual, __global float *restrict out,
                            __global const HybridConvolution *restrict c, int has_residual, float low, float high) {
     __global const Gather *restrict p = &c->gather;
@@ -46,7 +95,7 @@ KERNEL void hybrid_conv_2d(ITEM __global const uchar *restrict x, __global const
     const int group = ITEM_INDEX(2);
     const Share s = share_of(p, ROW_ITEM, COLUMN_ITEM, group);
     x += group * p->group_x;
-    weights += (size_t)group * s.group_panels * p->row_bytes;
+    weights += (size_t)group * s.group_panels * column_bytes(p->runs, p->run_bytes);
     stage += group * s.group_panels * HYBRID_ROWS;
     rows += s.first_row;
     for (int m0 = s.m_first; m0 < s.m_last; m0 += MR) {
@@ -61,7 +110,8 @@ KERNEL void hybrid_conv_2d(ITEM __global const uchar *restrict x, __global const
         __global const uchar *patches = patches_of(rows, x, p, m0, s.size, zeros, 1);
         const size_t to = (size_t)pixels.first * g->columns + group * p->group_out;
         for (int n0 = s.n_first; n0 < s.n_last; n0 += TILE_COLUMNS)
-            multiply_rows(patches, weights, stage, residual + to + n0, out + to + n0, row_zeros, row_scales, c,
+            multiply_rows(patches, weights, stage, residual + to + n0, out + to + n0, row_zeros, row_scales,
+                          block_scales, c,
                           pixels.count, n0, has_residual, low, high);
     }
 }

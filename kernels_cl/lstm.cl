@@ -1,15 +1,28 @@
-// An LSTM cell over all time steps. The input's part of the gates, and their biases, are computed beforehand for all
-// steps (a matrix product), so that a step consists of the recurrent product, the gates and the projection:   z =
-// of_input[t] + recurrent h; c = sigmoid(z_f) c + sigmoid(z_i) act(z_c); h = sigmoid(z_o) act(c), projected With CIFG
-// the input gate is absent: sigmoid(z_i) is 1 - sigmoid(z_f). Units are arranged in blocks of VW: of_input is
-// [rows][blocks][NV gates][VW], recurrent [blocks][outputs][NV gates][VW], peephole [3][blocks][VW], norm and norm_bias
-// [NV gates][blocks][VW]. projection is [outputs / VW][units][VW], projection_bias [outputs / VW][VW]; padding is
-// zeros. scratch is [batch][blocks][VW], the cells' output before the projection.
+// A recurrent cell over all time steps. The input's part of the gates, and their biases, are computed beforehand for all
+// steps (a matrix product), so that a step consists of the recurrent product, the gates and the projection:
+//   z = of_input[t] + recurrent h; c = sigmoid(z_f) c + sigmoid(z_i) act(z_c); h = sigmoid(z_o) act(c), projected
+// With CIFG the input gate is absent: sigmoid(z_i) is 1 - sigmoid(z_f).
+// Units are arranged in blocks of VW: of_input is [rows][blocks][NV gates][VW], recurrent [blocks][outputs][NV gates][VW],
+// peephole [3][blocks][VW], norm and norm_bias [NV gates][blocks][VW].
+// projection is [outputs / VW][units][VW], projection_bias [outputs / VW][VW]; padding is zeros.
+// scratch is [batch][blocks][VW], the cells' output before the projection.
+// With RNN there is one gate only, whose activation is the output; NV counts the vectors of units of a block.
+// With HYBRID weights are signed bytes, or have WEIGHT_BITS (patches.h); the rows that they are multiplied by are quantized
+// at every step, and a stage has the sums and scales of weights (hybrid_conv_2d.cl). bytes and hidden_bytes are memory for
+// quantized rows: the output and what is projected.
 // A work-group computes MR batch entries, and its work-items share the blocks: on a CPU one work-item does it all.
-// Macros: MR, NV (the number of gates), PANEL = NV * VW, HALF_WEIGHTS (of recurrent); CIFG, PEEPHOLE, PROJECTION,
-// LAYER_NORM if there is one; ACTIVATION (common.h) of the cell gate and the cell state, whose arguments are low and
-// high.
+// Macros: MR, NV (the number of gates), PANEL = NV * VW, HALF_WEIGHTS (of recurrent); RNN, HYBRID, CIFG, PEEPHOLE,
+// PROJECTION, LAYER_NORM if there is one; ACTIVATION (common.h) of the cell gate and the cell state, whose arguments are
+// low and high.
+#ifdef HYBRID
+#define T uchar
+#include "patches.h"
+#include "quantize_steps.h"
+#include <HybridRow>
+#pragma OPENCL FP_CONTRACT ON
+#else
 #include "tile.h"
+#endif
 #include <Gate>
 #include <Peephole>
 #include <Recurrence>
@@ -18,6 +31,12 @@
 #define ALL_ITEMS_DONE
 #else
 #define ALL_ITEMS_DONE barrier(CLK_GLOBAL_MEM_FENCE)
+#endif
+
+#ifdef RNN
+#define BLOCK_UNITS PANEL
+#else
+#define BLOCK_UNITS VW
 #endif
 
 // The index of a gate among those that are present.
@@ -31,10 +50,17 @@ typedef struct {
     __global const Weight *recurrent;
     __global const float *peephole, *norm, *norm_bias, *projection, *projection_bias;
     float cell_clip, projection_clip, low, high;
+#ifdef HYBRID
+    __global const int *stage, *projection_stage;
+    __global uchar *bytes, *hidden_bytes;
+    float scales[MR], hidden_scales[MR];
+    int zeros[MR], hidden_zeros[MR];
+#endif
 } Cell;
 
 INLINE floatv clip(const floatv x, const float bound) { return bound > 0.0f ? clamp_v(x, -bound, bound) : x; }
 
+#ifndef RNN
 // The new state of VW cells from their gates' sums.
 INLINE floatv new_state(const floatv z[NV], const floatv c, const Cell *cell) {
     const floatv forget = sigmoid_v(z[FORGET]);
@@ -62,7 +88,16 @@ INLINE void peep_old_state(floatv z[NV], const floatv c, const Cell *cell, const
     z[FORGET] = peep(z[FORGET], c, cell, PEEPHOLE_FORGET, at, g);
 }
 
-#ifndef LAYER_NORM
+#endif
+
+#ifdef RNN
+// One block of one row: the outputs from their sums.
+OUT_OF_LINE WIDE void finish_block(const floatv sums[NV], __global const float *c_old, __global float *c_new,
+                                   __global float *out, const Cell *cell, const int at, __global const Recurrence *g) {
+    UNROLL for (int j = 0; j < NV; ++j)
+        store_vector(out + at + j * VW, ACTIVATION(sums[j], cell->low, cell->high), g->units - at - j * VW);
+}
+#elif !defined(LAYER_NORM)
 // One block of one row, from the sums of its gates to the new state and the cells' output.
 OUT_OF_LINE WIDE void finish_block(const floatv sums[NV], __global const float *c_old, __global float *c_new,
                                    __global float *out, const Cell *cell, const int at, __global const Recurrence *g) {
@@ -78,6 +113,41 @@ OUT_OF_LINE WIDE void finish_block(const floatv sums[NV], __global const float *
 }
 #endif
 
+#ifdef HYBRID
+// A row as bytes, of which a work-item writes its own; what they mean.
+INLINE Step quantize_row(__global const float *x, __global uchar *to, const int count, const int asymmetric,
+                         const int first, const int step) {
+    floatv least = 0.0f, most = 0.0f;
+    for (int i = 0; i < count; i += VW) {
+        const floatv v = load_vector(x + i, count - i);
+        least = min_v(v, least);
+        most = max_v(v, most);
+    }
+    const Step by = step_between(-max_lanes(-least), max_lanes(most), asymmetric);
+    for (int i = first * VW; i < count; i += step * VW)
+        store_lanes(to + i, CONVERT(quantized(load_vector(x + i, count - i), by) + 128, uchar), count - i);
+    return by;
+}
+
+// The sums of one block's gates for MR rows of the batch.
+OUT_OF_LINE WIDE void sum_block(floatv sums[MR][NV], __global const float *const of_input[MR],
+                                __global const float *const h[MR], const Cell *cell, const int block,
+                                __global const Recurrence *g) {
+    intv tile[MR][NV];
+    UNROLL for (int r = 0; r < MR; ++r) UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = 0;
+    __global const char *weights = (__global const char *)cell->recurrent;
+    weights += (size_t)block * column_bytes(1, g->row_bytes) * PANEL;
+    multiply_patches(tile, cell->bytes, weights, g->row_bytes, 1, g->row_bytes, 0);
+    UNROLL for (int j = 0; j < NV; ++j) {
+        __global const int *stage = cell->stage + (block * NV + j) * HYBRID_ROWS * VW;
+        const intv column = LOADI(stage + HYBRID_ROW_SUM * VW);
+        const floatv scale = AS_FLOATV(LOADI(stage + HYBRID_ROW_SCALE * VW));
+        UNROLL for (int r = 0; r < MR; ++r)
+            sums[r][j] = CONVERT(narrowed(tile[r][j]) - column * cell->zeros[r], float) * (scale * cell->scales[r]) +
+                         LOAD(of_input[r] + block * PANEL + j * VW);
+    }
+}
+#else
 // The sums of one block's gates for MR rows of the batch.
 OUT_OF_LINE WIDE void sum_block(floatv sums[MR][NV], __global const float *const of_input[MR],
                                 __global const float *const h[MR], const Cell *cell, const int block,
@@ -94,6 +164,7 @@ OUT_OF_LINE WIDE void sum_block(floatv sums[MR][NV], __global const float *const
     UNROLL for (int r = 0; r < MR; ++r)
         UNROLL for (int gate = 0; gate < NV; ++gate) sums[r][gate] = tile[r][gate];
 }
+#endif
 
 #ifdef LAYER_NORM
 // Mean and 1 / standard deviation of one gate's sums (tflite/kernels/internal: MeanStddevNormalization).
@@ -146,11 +217,25 @@ OUT_OF_LINE WIDE void normalize_outputs(__global const float *sums, __global con
 #endif
 
 #ifdef PROJECTION
+// Elements of one panel of what row r of MR puts out.
 OUT_OF_LINE WIDE void project(__global const float *cells, __global float *out, const Cell *cell, const int panel,
-                              __global const Recurrence *g) {
+                              const int r, __global const Recurrence *g) {
     floatv sum = LOAD(cell->projection_bias + panel * VW);
+#ifdef HYBRID
+    __global const uchar *bytes = cell->hidden_bytes + r * g->hidden_bytes;
+    __global const char *weights = (__global const char *)cell->projection + (size_t)panel * g->hidden_bytes * VW;
+    __global const int *stage = cell->projection_stage + panel * HYBRID_ROWS * VW;
+    intv product = 0;
+    for (int k = 0; k < g->hidden_bytes; k += 4) {
+        const intv x = *(__global const int *)(bytes + k);
+        product = DOT4(product, x, LOADI(weights + k * VW));
+    }
+    const floatv scale = AS_FLOATV(LOADI(stage + HYBRID_ROW_SCALE * VW)) * cell->hidden_scales[r];
+    sum += CONVERT(product - LOADI(stage + HYBRID_ROW_SUM * VW) * cell->hidden_zeros[r], float) * scale;
+#else
     __global const float *weights = cell->projection + (size_t)panel * g->units * VW;
     for (int u = 0; u < g->units; ++u) sum = cells[u] * LOAD(weights + u * VW) + sum;
+#endif
     store_vector(out + panel * VW, clip(sum, cell->projection_clip), g->outputs - panel * VW);
 }
 #endif
@@ -161,8 +246,13 @@ KERNEL void lstm(ITEM __global float *of_input, __global const Weight *restrict 
                  __global const float *restrict projection_bias, __global const float *h_in,
                  __global const float *c_in, __global float *h_out, __global float *c_out, __global float *out,
                  __global float *scratch, __global const Recurrence *restrict g, const float cell_clip,
-                 const float projection_clip, const float low, const float high) {
-    const Cell cell = {.recurrent = recurrent,
+                 const float projection_clip, const float low, const float high
+#ifdef HYBRID
+                 , __global const int *restrict stage, __global const int *restrict projection_stage,
+                 __global uchar *bytes, __global uchar *hidden_bytes, const int asymmetric
+#endif
+) {
+    Cell cell = {.recurrent = recurrent,
                        .peephole = peephole,
                        .norm = norm,
                        .norm_bias = norm_bias,
@@ -174,6 +264,12 @@ KERNEL void lstm(ITEM __global float *of_input, __global const Weight *restrict 
                        .high = high};
     const int first = LOCAL_ITEM, step = LOCAL_ITEMS;
     const int b0 = ITEM_INDEX(1) * MR, rows = MIN(MR, g->time.batch - b0);
+#ifdef HYBRID
+    cell.stage = stage;
+    cell.projection_stage = projection_stage;
+    cell.bytes = bytes + b0 * g->row_bytes;
+    cell.hidden_bytes = hidden_bytes + b0 * g->hidden_bytes;
+#endif
     for (int t = 0; t < g->time.steps; ++t) {
         __global float *sums[MR], *to[MR], *cells[MR], *c_new[MR];
         __global const float *h[MR], *c_old[MR];
@@ -190,6 +286,14 @@ KERNEL void lstm(ITEM __global float *of_input, __global const Weight *restrict 
             cells[r] = to[r];
 #endif
         }
+#ifdef HYBRID
+        for (int r = 0; r < MR; ++r) {
+            const Step by = quantize_row(h[r], cell.bytes + r * g->row_bytes, g->outputs, asymmetric, first, step);
+            cell.scales[r] = by.scale;
+            cell.zeros[r] = (int)by.zero + 128;
+        }
+        ALL_ITEMS_DONE;
+#endif
         for (int i = first; i < g->blocks; i += step) {
             const int block = t % 2 ? g->blocks - 1 - i : i;  // backwards: the last weights are still in the cache
             floatv z[MR][NV];
@@ -200,7 +304,7 @@ KERNEL void lstm(ITEM __global float *of_input, __global const Weight *restrict 
                 peep_old_state(z[r], load_vector(c_old[r] + at, g->units - at), &cell, at, g);
                 for (int gate = 0; gate < NV; ++gate) STORE(sums[r] + block * PANEL + gate * VW, z[r][gate]);
 #else
-                finish_block(z[r], c_old[r], c_new[r], cells[r], &cell, block * VW, g);
+                finish_block(z[r], c_old[r], c_new[r], cells[r], &cell, block * BLOCK_UNITS, g);
 #endif
             }
         }
@@ -212,9 +316,18 @@ KERNEL void lstm(ITEM __global float *of_input, __global const Weight *restrict 
         ALL_ITEMS_DONE;
 #endif
 #ifdef PROJECTION
+#ifdef HYBRID
+        for (int r = 0; r < rows; ++r) {
+            __global uchar *to = cell.hidden_bytes + r * g->hidden_bytes;
+            const Step by = quantize_row(cells[r], to, g->units, asymmetric, first, step);
+            cell.hidden_scales[r] = by.scale;
+            cell.hidden_zeros[r] = (int)by.zero + 128;
+        }
+        ALL_ITEMS_DONE;
+#endif
         for (int r = 0; r < rows; ++r)
             for (int panel = first; panel * VW < g->outputs; panel += step)
-                project(cells[r], to[r], &cell, panel, g);
+                project(cells[r], to[r], &cell, panel, r, g);
         ALL_ITEMS_DONE;
 #endif
     }

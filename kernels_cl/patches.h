@@ -10,10 +10,26 @@
 // plain: rows can be multiplied where they are in x, one after another. size: of x, in bytes. item_bytes: a work-item's
 // memory. weights are [groups][columns / PANEL][row_bytes / 4][PANEL][4], or [2] words, zeros past the last column and
 // the depth of a patch.
-// Macros: MR, NV, PANEL; T and WORDS (quantized.h).
+// Weights of WEIGHT_BITS, 4 or 2, are PACKED to a byte: each byte has the integers of its position in PACKED consecutive
+// fours of the row, the first of them in its lowest bits, and every run is padded to whole fours of such bytes. They are
+// multiplied in the upper bits of a byte, so that sums are 2^(8 - WEIGHT_BITS) times too large (`narrowed`).
+// Macros: MR, NV, PANEL; WEIGHT_BITS; T and WORDS (quantized.h).
 #include "quantized.h"
 #include <Gather>
 #include <GatherSize>
+
+#ifndef WEIGHT_BITS
+#define WEIGHT_BITS 8
+#endif
+#define PACKED (8 / WEIGHT_BITS)
+#if WEIGHT_BITS == 8
+#define UPPER(w, i) (w)
+#define narrowed(sum) (sum)
+#else
+#define UPPER_MASK (WEIGHT_BITS == 4 ? (int)0xf0f0f0f0 : (int)0xc0c0c0c0)
+#define UPPER(w, i) ((w) << (8 - WEIGHT_BITS * ((i) + 1)) & UPPER_MASK)
+#define narrowed(sum) ((sum) >> (8 - WEIGHT_BITS))
+#endif
 
 #define BLOCK (GATHER_SIZE_BLOCK * VW)  // bytes copied at once
 #define SLACK BLOCK  // bytes after the rows of a work-item, so that the end of a run is copied whole
@@ -160,22 +176,43 @@ INLINE Pixels pixels_at(__global const Gather *p, const int m0) {
 #define DOT DOT4
 #endif
 
+// Bytes of a column's weights, for rows of `runs` runs of run_bytes.
+INLINE int column_bytes(const int runs, const int run_bytes) {
+    return runs * ((run_bytes + 4 * PACKED - 1) / (4 * PACKED)) * 4;
+}
+
 // The weights of the columns from n0 on.
-INLINE __global const char *weights_at(__global const char *weights, const int row_bytes, const int n0) {
-    return weights + (size_t)(n0 / PANEL) * PANEL * row_bytes + n0 % PANEL * 4;
+INLINE __global const char *weights_at(__global const char *weights, const int bytes, const int n0) {
+    return weights + (size_t)(n0 / PANEL) * PANEL * bytes + n0 % PANEL * 4;
+}
+
+// tile[r][j] += four elements of row r times the i-th of the packed weights w.
+INLINE void multiply_fours(intv tile[MR][NV], __global const uchar *restrict rows, const intv w[NV], const int row_step,
+                           const int i) {
+    UNROLL for (int r = 0; r < MR; ++r) {
+        const intv x = *(__global const int_u *)(rows + r * row_step + 4 * i);
+        UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = DOT(tile[r][j], x, UPPER(w[j], i));
+    }
 }
 
 // tile[r][j] += `runs` runs of run_bytes of row r times weights.
 INLINE void multiply_patches(intv tile[MR][NV], __global const uchar *restrict rows,
                              __global const char *restrict weights, const int row_step, const int runs,
                              const int run_bytes, const int run_step) {
-    for (int run = 0; run < runs; ++run, rows += run_step)
-        for (int k = 0; k < run_bytes; k += 4, weights += PANEL * 4) {
-            intv w[NV];
+    for (int run = 0; run < runs; ++run, rows += run_step) {
+        int k = 0;
+        intv w[NV];
+        for (; k + 4 * PACKED <= run_bytes; k += 4 * PACKED, weights += PANEL * 4) {
             UNROLL for (int j = 0; j < NV; ++j) w[j] = LOADI(weights + j * VW * 4);
-            UNROLL for (int r = 0; r < MR; ++r) {
-                const intv x = *(__global const int_u *)(rows + r * row_step + k);
-                UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = DOT(tile[r][j], x, w[j]);
-            }
+            UNROLL for (int i = 0; i < PACKED; ++i) multiply_fours(tile, rows + k, w, row_step, i);
         }
+#if PACKED > 1
+        if (k < run_bytes) {  // nothing is read past the run
+            UNROLL for (int j = 0; j < NV; ++j) w[j] = LOADI(weights + j * VW * 4);
+            UNROLL for (int i = 0; i < PACKED - 1; ++i)
+                if (k + 4 * i < run_bytes) multiply_fours(tile, rows + k, w, row_step, i);
+            weights += PANEL * 4;
+        }
+#endif
+    }
 }

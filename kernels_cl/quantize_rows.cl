@@ -1,38 +1,11 @@
-// Rows of floats quantized to bytes at run time, as TFLite's hybrid kernels do (SymmetricQuantizeFloats and
-// AsymmetricQuantizeFloats in portable_tensor_utils.cc).
+// Rows of floats quantized to bytes at run time (quantize_steps.h).
 //
 // x is [n / parts rows, length]; a row is split into `parts` of part_length elements, the last of which may be shorter.
 // First the range of every part is found, then each is quantized by the range of its whole row. A work-item takes
 // per_item of the n parts.
 #define T uchar
 #include "quantized.h"
-#include "float64.h"
-
-#pragma OPENCL FP_CONTRACT OFF  // a product that is not rounded may end up on the other side of a half
-
-// How a row is quantized: q = round(x * inverse + zero), clamped to [low, 127].
-typedef struct {
-    float scale, inverse, zero, low;
-} Step;
-
-inline Real magnitude(Real x) { return LESS(x, REAL(0.0f)) ? MINUS(REAL(0.0f), x) : x; }
-
-inline Step symmetric_step(float low, float high) {
-    const float largest = MAX(-low, high);
-    return largest == 0 ? (Step){1, 0, 0, -127} : (Step){largest / 127, 127 / largest, 0, -127};
-}
-
-// Of the two zero points that the ends of the range give, the one with the smaller rounding error.
-inline Step asymmetric_step(float low, float high) {
-    if (low == high) return (Step){1, 1, 0, -128};
-    if (low == -INFINITY || high == INFINITY) return (Step){INFINITY, 0, -128, -128};
-    const Real scale = OVER(MINUS(REAL(high), REAL(low)), REAL(255.0f));
-    const Real least = OVER(REAL(low), scale), most = OVER(REAL(high), scale);
-    const int at_least = LESS(PLUS(magnitude(least), REAL(128.0f)), PLUS(magnitude(most), REAL(127.0f)));
-    const Real zero = at_least ? MINUS(REAL(-128.0f), least) : MINUS(REAL(127.0f), most);
-    const int whole = TRUNCATED(PLUS(zero, REAL(LESS(zero, REAL(0.0f)) ? -0.5f : 0.5f)));
-    return (Step){AS_FLOAT(scale), 1 / AS_FLOAT(scale), MIN(MAX(whole, -128), 127), -128};
-}
+#include "quantize_steps.h"
 
 inline Step step_of(__global const float *ranges, int parts, int asymmetric) {
     float low = 0, high = 0;
@@ -40,14 +13,7 @@ inline Step step_of(__global const float *ranges, int parts, int asymmetric) {
         low = MIN(low, ranges[2 * part]);
         high = MAX(high, ranges[2 * part + 1]);
     }
-    return asymmetric ? asymmetric_step(low, high) : symmetric_step(low, high);
-}
-
-// x as a byte less its zero point, as std::round rounds: halves away from zero.
-inline intv quantized(floatv x, Step by) {
-    const floatv y = x * by.inverse + by.zero;
-    const floatv z = y + copysign_v((floatv)(0.49999997f), y);
-    return CONVERT(z < by.low ? (floatv)(by.low) : (z > 127.0f ? (floatv)(127.0f) : z), int);
+    return step_between(low, high, asymmetric);
 }
 
 // The position of a part, its length, and the number of elements from its first to the end of x.

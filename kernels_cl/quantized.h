@@ -3,7 +3,7 @@
 // Bytes are multiplied as unsigned activations by signed weights, which is what x86's VNNI does four at a time. Signed
 // activations are made unsigned by flipping their highest bit, that is by adding 128; biases compensate for that.
 //
-// Macros: T, the type of the activations: char, uchar or, with WORDS, short.
+// Macros: T, the type of the activations: char, uchar or, with WORDS, short; OUT, that of results where it is another.
 #include "tile.h"
 #include <Scale>
 #include <StageRow>
@@ -13,8 +13,13 @@ typedef VECTOR(T) Tv;
 typedef Tv Tv_u __attribute__((aligned(1)));
 typedef int int_u __attribute__((aligned(1)));
 typedef uchar16 uchar16_u __attribute__((aligned(1)));
-typedef JOIN(T, 8) T8_u __attribute__((aligned(1)));
-typedef JOIN(T, 4) T4_u __attribute__((aligned(1)));
+#ifndef OUT
+#define OUT T
+#endif
+typedef VECTOR(OUT) Outv;
+typedef Outv Outv_u __attribute__((aligned(1)));
+typedef JOIN(OUT, 8) Out8_u __attribute__((aligned(1)));
+typedef JOIN(OUT, 4) Out4_u __attribute__((aligned(1)));
 
 typedef intv intv_b __attribute__((aligned(1)));
 
@@ -86,12 +91,16 @@ inline intv multiply_high(intv x, intv m) {
 }
 #endif
 
+// x / 2^places, halves away from zero (RoundingDivideByPOT).
+inline intv divide_by_power_v(intv x, intv places) {
+    const intv mask = AS_INTV((((uintv)1) << AS_UINTV(places)) - 1);
+    const intv most = (mask >> 1) - (x >> 31), rest = x & mask;
+    return (x >> places) - ((most - rest) >> 31);  // plus one if the remainder is above a half; nothing can overflow
+}
+
 // MultiplyByQuantizedMultiplier: x m 2^(left - right - 31), rounded to 32 bits, then once more, halves away from zero.
 inline intv requantize(intv x, intv m, intv left, intv right) {
-    const intv y = multiply_high(x << left, m);
-    const intv mask = AS_INTV((((uintv)1) << AS_UINTV(right)) - 1);
-    const intv most = (mask >> 1) - (y >> 31), rest = y & mask;
-    return (y >> right) - ((most - rest) >> 31);  // plus one if the remainder is above a half; nothing can overflow
+    return divide_by_power_v(multiply_high(x << left, m), right);
 }
 
 inline intv rescale(intv x, const Scale by) { return requantize(x, by.multiplier, by.left, by.right); }
@@ -246,24 +255,24 @@ inline intv finish_wide(const wideh sums[2], __global const int *stage, int low,
 #endif
 
 // Writes the first `columns` lanes of y in as few stores as possible.
-inline void store_lanes(__global T *p, const Tv y, const int columns) {
+inline void store_lanes(__global OUT *p, const Outv y, const int columns) {
     if (columns >= VW) {
-        *(__global Tv_u *)p = y;
+        *(__global Outv_u *)p = y;
         return;
     }
     if (columns <= 0) return;
-    T lanes[VW];
-    *(__private Tv_u *)lanes = y;
+    OUT lanes[VW];
+    *(__private Outv_u *)lanes = y;
     int i = 0;
 #if VW > 8
     if (columns & 8) {
-        *(__global T8_u *)p = *(__private const T8_u *)lanes;
+        *(__global Out8_u *)p = *(__private const Out8_u *)lanes;
         i = 8;
     }
 #endif
 #if VW > 4
     if (columns & 4) {
-        *(__global T4_u *)(p + i) = *(__private const T4_u *)(lanes + i);
+        *(__global Out4_u *)(p + i) = *(__private const Out4_u *)(lanes + i);
         i += 4;
     }
 #endif

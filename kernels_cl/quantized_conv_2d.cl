@@ -4,8 +4,8 @@
 // stage is [groups][columns / VW][4][VW]: bias, multiplier and shifts of every column (finish_sum in quantized.h).
 // Weights with a zero point of their own (uint8) need the sum of each patch too: it counts row_factor times.
 // Sums of words may overflow 32 bits: those of BLOCK_BYTES of a row do not, and are added up as wide sums.
-// Macros: MR, NV, PANEL; T, WORDS, FOLDED, RECTIFIED, REAL_FACTORS, FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS, where
-// row_factor is not 0.
+// Macros: MR, NV, PANEL; WEIGHT_BITS (patches.h); T, OUT, WORDS, FOLDED, RECTIFIED, REAL_FACTORS, FLOORED and WIDE_SUMS (quantized.h); ROW_SUMS,
+// where row_factor is not 0.
 #include "patches.h"
 #include <QuantizedConvolution>
 
@@ -30,16 +30,16 @@ typedef struct {
 typedef intv Sums;
 #define FINISH(sum, stage) finish_sum(sum, stage, VW, c->bounds.zero, c->bounds.low, c->bounds.high)
 #endif
-#define FINISHED(sum, j) CONVERT(FINISH(sum, stage + (n0 / VW + j) * STAGE_ROWS * VW), T)
+#define FINISHED(sum, j) CONVERT(FINISH(sum, stage + (n0 / VW + j) * STAGE_ROWS * VW), OUT)
 
 // MR pixels x NV vectors of columns from n0 on.
 OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __global const char *restrict weights,
-                                    __global const int *restrict stage, __global T *restrict out,
+                                    __global const int *restrict stage, __global OUT *restrict out,
                                     const int *restrict row_sums, __global const QuantizedConvolution *restrict c, const int count,
                                     const int n0) {
     __global const Gather *restrict p = &c->gather;
     __global const Geometry *restrict g = &p->window;
-    weights = weights_at(weights, p->row_bytes, n0);
+    weights = weights_at(weights, column_bytes(p->runs, p->run_bytes), n0);
 #ifdef WIDE_SUMS
     Sums tile[MR][NV];
     UNROLL for (int r = 0; r < MR; ++r)
@@ -60,9 +60,15 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
     intv tile[MR][NV];
     UNROLL for (int j = 0; j < NV; ++j) {
         const intv bias = LOADI(stage + (n0 / VW + j) * STAGE_ROWS * VW);
-        UNROLL for (int r = 0; r < MR; ++r) tile[r][j] = bias;
+        UNROLL for (int r = 0; r < MR; ++r) tile[r][j] = WEIGHT_BITS == 8 ? bias : (intv)0;
     }
     multiply_patches(tile, rows, weights, p->row_step, p->runs, p->run_bytes, p->run_step);
+#if WEIGHT_BITS < 8
+    UNROLL for (int j = 0; j < NV; ++j) {
+        const intv bias = LOADI(stage + (n0 / VW + j) * STAGE_ROWS * VW);
+        UNROLL for (int r = 0; r < MR; ++r) tile[r][j] = narrowed(tile[r][j]) + bias;
+    }
+#endif
 #ifdef ROW_SUMS
     UNROLL for (int r = 0; r < MR; ++r)
         UNROLL for (int j = 0; j < NV; ++j) tile[r][j] += row_sums[r] * c->row_factor;
@@ -72,7 +78,7 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
     if (columns >= TILE_COLUMNS && count >= MR) {
         UNROLL for (int j = 0; j < NV; ++j)
             UNROLL for (int r = 0; r < MR; ++r)
-                *(__global Tv_u *)(out + r * g->columns + j * VW) = FINISHED(tile[r][j], j);
+                *(__global Outv_u *)(out + r * g->columns + j * VW) = FINISHED(tile[r][j], j);
         return;
     }
     Sums some[MR][NV];
@@ -85,13 +91,13 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
 
 KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global const char *restrict weights,
                               __global const int *restrict stage, __global uchar *restrict rows,
-                              __global T *restrict out, __global const QuantizedConvolution *restrict c) {
+                              __global OUT *restrict out, __global const QuantizedConvolution *restrict c) {
     __global const Gather *restrict p = &c->gather;
     __global const Geometry *restrict g = &p->window;
     const int group = ITEM_INDEX(2);
     const Share s = share_of(p, ROW_ITEM, COLUMN_ITEM, group);
     x += group * p->group_x;
-    weights += (size_t)group * s.group_panels * p->row_bytes;
+    weights += (size_t)group * s.group_panels * column_bytes(p->runs, p->run_bytes);
     stage += group * s.group_panels * STAGE_ROWS;
     out += group * p->group_out;
     rows += s.first_row;
@@ -102,7 +108,7 @@ KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global co
 #ifdef ROW_SUMS
         for (int r = 0; r < MR; ++r) sums[r] = sum_patch(patches + r * p->row_step, p);
 #endif
-        __global T *to = out + (size_t)pixels.first * g->columns;
+        __global OUT *to = out + (size_t)pixels.first * g->columns;
         for (int n0 = s.n_first; n0 < s.n_last; n0 += TILE_COLUMNS)
             multiply_rows(patches, weights, stage, to + n0, sums, c, pixels.count, n0);
     }

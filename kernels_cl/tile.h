@@ -78,14 +78,8 @@ INLINE void store_vector(__global float *p, const floatv x, const int columns) {
 #endif
 
 // Weights are floats or, with HALF_WEIGHTS, halves converted to floats when they are loaded; none is infinite or NaN.
-#ifndef HALF_WEIGHTS
-typedef float Weight;
-#define LOAD_WEIGHTS(p) LOAD(p)
-#define WEIGHT(p) (*(p))
-#else
-typedef ushort Weight;
-typedef VECTOR(ushort) Weightv;
-typedef Weightv Weightv_u __attribute__((aligned(2)));
+typedef VECTOR(ushort) Halves;
+typedef Halves Halves_u __attribute__((aligned(2)));
 #if defined(__F16C__) && VW == 8
 typedef short Bits __attribute__((vector_size(16)));
 #define FROM_HALVES(h) __builtin_astype(__builtin_ia32_vcvtph2ps256(__builtin_astype(h, Bits)), floatv)
@@ -100,13 +94,19 @@ typedef float Floats __attribute__((vector_size(64)));
 #endif
 
 // The bits shifted to their positions in a float, whose exponent is then off by the difference of the formats' biases.
-INLINE floatv from_halves(const Weightv h) {
+INLINE floatv from_halves(const Halves h) {
     const uintv bits = CONVERT(h, uint);
     return AS_FLOATV((bits & 0x8000u) << 16 | (bits & 0x7fffu) << 13) * 0x1p112f;
 }
 
-#define LOAD_WEIGHTS(p) FROM_HALVES(*(__global const Weightv_u *)(p))
-#define WEIGHT(p) LANE0(from_halves((Weightv)(*(p))))
+#ifndef HALF_WEIGHTS
+typedef float Weight;
+#define LOAD_WEIGHTS(p) LOAD(p)
+#define WEIGHT(p) (*(p))
+#else
+typedef ushort Weight;
+#define LOAD_WEIGHTS(p) FROM_HALVES(*(__global const Halves_u *)(p))
+#define WEIGHT(p) LANE0(from_halves((Halves)(*(p))))
 #endif
 
 #ifdef MR

@@ -5,6 +5,7 @@ at a time may run it, while others run other regions. Waiting for the device let
 """
 
 import threading
+import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -17,7 +18,7 @@ from litecl.delegate.backend.protocols import Device
 from litecl.delegate.backend.states import States
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.plan.plan import Plan
-from litecl.delegate.report import Counters, KernelRow
+from litecl.delegate.report import CopyRow, Counters, KernelRow
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.run.variables import Variables
@@ -37,6 +38,8 @@ class Program:
         self.needs_threads = device.needs_threads
         self._device = device
         self._saved = False
+        self._timed = options.profile
+        self.copies: list[CopyRow] = []  # of the last run, if times are taken
         fork.register(self)
         with self.lock:
             self._execution = device.bind(plan, options)
@@ -71,12 +74,33 @@ class Program:
         try:
             if not self._saved:
                 self._device.check()
+            if self._timed:
+                return self._run_timed(inputs, variables, counters)
             self._upload(inputs, counters)
             self._states.restore(variables, counters)
             self._execution.run(counters)
             return self._download(counters)
         except BaseException as error:
             self._abandon(error)
+
+    def _run_timed(self, inputs: Sequence[Array], variables: Variables, counters: Counters) -> list[Array]:
+        """Do the same, and note how long copies took."""
+        start_s, sent, received = time.perf_counter(), counters.bytes_to_device, counters.bytes_to_host
+        self._upload(inputs, counters)
+        self._states.restore(variables, counters)
+        copied_s = time.perf_counter()
+        self._execution.run(counters)
+        queued_s = time.perf_counter()
+        outputs = self._download(counters)
+        end_s = time.perf_counter()
+        rows = (
+            ("device", start_s, copied_s, counters.bytes_to_device - sent),
+            ("host", queued_s, end_s, counters.bytes_to_host - received),
+        )
+        self.copies = [
+            CopyRow(self.partition, to, (a - start_s) * 1e3, (b - a) * 1e3, copied) for to, a, b, copied in rows
+        ]
+        return outputs
 
     def in_place(
         self,
@@ -107,6 +131,7 @@ class Program:
                 self.run([view for view in self._views if view is not None], variables, counters)
                 cost.kernel_launches, cost.host_syncs = counters.kernel_launches, counters.host_syncs
                 return values
+            self.copies = []
             with self.lock:
                 try:
                     if states:
@@ -169,6 +194,8 @@ class Program:
                     work.subgraph,
                     time.queued_ms,
                     time.start_ms,
+                    work.launch.size_bytes,
+                    time.runs,
                 )
                 for work, time in self._execution.times()
             ]

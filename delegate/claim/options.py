@@ -45,7 +45,7 @@ class CLOptions:
     cache_dir: where program binaries and tunings are kept: "auto" is ``~/.cache/litecl``
         (``XDG_CACHE_HOME``, or the system's folder), None keeps none.
     tuning: None uses what ``litecl devices --tuning`` measured on the device, or else the defaults.
-    profile: measure the device time of every launch.
+    profile: measure the device time of every launch, within a region's kernel if the device can.
     strict: raise DelegateError if the device fails, instead of leaving the region to the CPU, or to a queue if it
         cannot be linked. Refusing an operator is not a failure.
     max_loop_iterations: of a WHILE on the device each time it runs; beyond that it raises ModelError, and variables are

@@ -111,7 +111,8 @@ def why_not(
     cl_op = options.cl_ops.get(node.op)
     if cl_op is None:
         return f"no device kernel for {node.op.name}"
-    return _unfit(inputs, outputs) or _refusal(cl_op.select(inputs, outputs), node, inputs, outputs, float64)
+    results = [*outputs, *(known[t] for t in node.intermediates)]
+    return _unfit(inputs, outputs) or _refusal(cl_op.select(inputs, outputs), node, inputs, results, float64)
 
 
 def _unfit(inputs: Sequence[TensorSpec | None], outputs: Sequence[TensorSpec]) -> str | None:

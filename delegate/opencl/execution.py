@@ -70,11 +70,16 @@ def _may_be_long(steps: Steps) -> bool:
     return any(loop.trips is None or loop.trips > _SURELY_SHORT for loop in control_of(steps) if isinstance(loop, Loop))
 
 
+def _can_time_itself(device: Device) -> bool:
+    """Return whether one kernel can take the times of its steps."""
+    return device.has_clock
+
+
 def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
     """Return why launches are queued one by one; empty if one kernel runs them all."""
     reasons = (
         (device.target.kind != "cpu", "the device is not a CPU"),
-        (device.profile, "profile=True"),
+        (device.profile and not _can_time_itself(device), "profile=True, and kernels have no clock"),
         (options.queue_loops, "queue_loops=True"),
         (limits.timed() and _may_be_long(plan.steps), "time_limit, which no kernel hears of"),
         (len(plan.works) < _REGION_LAUNCHES and not plan.predicates, f"fewer than {_REGION_LAUNCHES} launches"),

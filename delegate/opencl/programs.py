@@ -21,7 +21,7 @@ from litecl.delegate.opencl.errors import typed
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.plan.headers import header
 from litecl.delegate.plan.region_program import RegionProgram, Variant, function_of
-from litecl.delegate.progress import logged, tell
+from litecl.delegate.progress import logged, phase, tell
 from litecl.delegate.report import warn
 from litecl.interpreter.errors import KernelBuildError
 
@@ -74,11 +74,13 @@ class Programs:
         except cl.Error as error:
             raise typed(error, f"{name}.cl: making kernel {entry!r}", KernelBuildError) from error
 
-    def region_kernel(self, region: RegionProgram, *, solo: bool) -> Any:
-        """Return a new kernel object that runs a whole region (region.cl). Raises KernelBuildError with the build
-        log.
+    def region_kernel(self, region: RegionProgram, *, solo: bool, timed: bool = False) -> Any:
+        """Return a new kernel object that runs a whole region (region.cl). Raises KernelBuildError with the build log.
+
+        timed: measures the times of its steps; that is another program than without.
         """
-        macros = {**self._macros, "LITECL_REGION": 1, **({"LITECL_SOLO": 1} if solo else {})}
+        asked = {"LITECL_SOLO": solo, "LITECL_TIMED": timed}
+        macros = {**self._macros, "LITECL_REGION": 1, **{name: 1 for name, given in asked.items() if given}}
         main = region.functions_macro + _source("region.cl"), render(macros)
         files = [*(self._part(variant, callers) for variant, callers in region.variants.items()), main]
         key = self._key("region", *(text for source, options in files for text in (source, *options)))
@@ -89,7 +91,12 @@ class Programs:
     def _made(self, key: str, build: Callable[[], Any]) -> Any:
         """Return a program from the cache, or else built, if the driver has disk space for what it writes."""
         self.check_room()
-        return self.load(key) or build()
+        with phase("load"):
+            loaded = self.load(key)
+        if loaded is not None:
+            return loaded
+        with phase("compile"):
+            return build()
 
     def load(self, key: str) -> Any:
         """Return a program from the cache, or None if there is none that this driver accepts."""

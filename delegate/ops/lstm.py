@@ -10,7 +10,9 @@ from litecl.delegate.kit.schedule import chunks
 from litecl.delegate.matmul.gemm import Product, gemm
 from litecl.delegate.matmul.packing import packed_bias, packed_rows
 from litecl.delegate.matmul.tile import tile_for
-from litecl.delegate.recurrent.lstm_cell import cell_of, claim, run_cell, time_loop
+from litecl.delegate.recurrent.lstm_cell import run_cell
+from litecl.delegate.recurrent.operands import cell_of, claim
+from litecl.delegate.recurrent.time_loop import time_loop
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.lstm import BASIC_LSTM, LSTM, LSTMOptions
 from litecl.interpreter.recurrent.lstm_cell import FULL

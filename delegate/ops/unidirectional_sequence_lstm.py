@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.recurrent.lstm_cell import cell_of, claim, run_cell, time_loop
+from litecl.delegate.recurrent.lstm_cell import run_cell
+from litecl.delegate.recurrent.operands import cell_of, claim
+from litecl.delegate.recurrent.time_loop import time_loop
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UNIDIRECTIONAL_SEQUENCE_LSTM,

@@ -13,9 +13,7 @@ from litecl.delegate.ops.chain import ChainArray, ChainStep, StepCode
 from litecl.delegate.ops.conv_2d import Convolution
 from litecl.delegate.ops.depthwise_conv_2d import Depthwise
 from litecl.delegate.ops.gather import Axis
-from litecl.delegate.ops.hybrid.conv_2d import HybridConvolution, HybridRow
 from litecl.delegate.ops.quantized.binary import LinearSum, ScaledPair
-from litecl.delegate.ops.quantized.conv_2d import QuantizedConvolution
 from litecl.delegate.ops.quantized.depthwise_16 import WordDepthwise
 from litecl.delegate.ops.quantized.depthwise_conv_2d import QuantizedDepthwise
 from litecl.delegate.ops.resize import Between
@@ -28,25 +26,31 @@ from litecl.delegate.plan.region_tables import (
     LoopFlag,
     RegionSize,
     Shift,
+    StepTime,
 )
+from litecl.delegate.quantized.hybrid_product import HybridConvolution, HybridRow
+from litecl.delegate.quantized.integer_product import QuantizedConvolution
 from litecl.delegate.quantized.integers import Scale, StageRow, WideRow
-from litecl.delegate.recurrent.lstm_cell import Gate, Peephole, Recurrence
+from litecl.delegate.recurrent.integer_cell import IntegerGate, IntegerRecurrence, IntegerTable
+from litecl.delegate.recurrent.time_loop import Gate, Peephole, Recurrence
 from litecl.interpreter.errors import KernelBuildError
 
 
 class Peak(IntEnum):
-    """CHAINS: independent multiply-adds in flight in peak.cl (``perf/measure/peak.py``)."""
+    """CHAINS: independent multiply-adds in flight in peak.cl; STREAMS: independent reads (``perf/measure/peak.py``)."""
 
     CHAINS = 12
+    STREAMS = 8
 
 
 RECORDS: tuple[type, ...] = (
-    *(Axis, Begin, Between, ChainStep, Convolution, Depthwise, Entry, Gather, Geometry, HybridConvolution, LinearSum),
-    *(Place, QuantizedConvolution, QuantizedDepthwise, Recurrence, Scale, ScaledPair, Winograd, WordDepthwise),
+    *(Axis, Begin, Between, ChainStep, Convolution, Depthwise, Entry, Gather, Geometry, HybridConvolution, IntegerGate),
+    *(IntegerRecurrence, LinearSum, Place, QuantizedConvolution, QuantizedDepthwise, Recurrence, Scale, ScaledPair),
+    *(Winograd, WordDepthwise),
 )
 CODES: tuple[type, ...] = (
-    *(BranchFlag, ChainArray, Control, Count, Gate, GatherSize, HybridRow, LaunchLine, LoopFlag, Peak, Peephole),
-    *(RegionSize, Shift, Square, StageRow, StepCode, WideRow),
+    *(BranchFlag, ChainArray, Control, Count, Gate, GatherSize, HybridRow, IntegerTable, LaunchLine, LoopFlag, Peak),
+    *(Peephole, RegionSize, Shift, Square, StageRow, StepCode, StepTime, WideRow),
 )
 _BY_NAME = {shared.__name__: shared for shared in (*RECORDS, *CODES)}
 

@@ -1,7 +1,7 @@
 """A region as steps over operands, with memory assigned."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from litecl.delegate.analysis.explicit import Explicit
@@ -36,7 +36,8 @@ class Plan:
     ``works`` are all launches that ``steps`` consist of. ``aliases`` say where operands lie that have no memory of
     their own. ``slots`` are the places of loop variables, and of states, that lie in a set of their loop. ``lstms`` are
     the loops (subgraph and node) that run as an LSTM. ``arena`` gives offsets for all other operands and scratch but
-    constants, and for the sets.
+    constants, and for the sets; ``usages`` say when each is alive. ``merged`` maps nodes (subgraph and position) that
+    are fused into another one to that one.
     """
 
     region: Region
@@ -49,6 +50,8 @@ class Plan:
     slots: Mapping[Operand, Slot]
     lstms: tuple[tuple[int, int], ...]
     arena: Arena
+    usages: tuple[Usage, ...] = ()
+    merged: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
     @property
     def flops(self) -> int:
@@ -114,8 +117,10 @@ def plan(
         planning.slots,
         tuple(planning.lstms),
         Arena({}, 0),
+        merged=planning.merged,
     )
-    return replace(unplaced, arena=place(_usages(unplaced), alignment))
+    usages = tuple(_usages(unplaced))
+    return replace(unplaced, arena=place(usages, alignment), usages=usages)
 
 
 def _run(
@@ -135,7 +140,9 @@ def _run(
     read = source.outputs if kept is None else kept
     settled = {**given, **pinned}
     graph = region_graph(subgraph, source, specs, nodes, read, planning.cl_ops, planning.alignment, settled, owned)
-    values = Values(planning, fused(graph, planning.observe), pinned.values())
+    graph = fused(graph, planning.observe)
+    planning.merged |= {(subgraph, p.position): (subgraph, n.position) for n in graph.nodes for p in n.fused}
+    values = Values(planning, graph, pinned.values())
     return lower(values, partial(_run, planning)), values
 
 

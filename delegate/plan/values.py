@@ -18,7 +18,8 @@ class Planning:
     """A plan under construction: what it is made for, and what all runs of subgraphs have found about their operands.
 
     observe: called with the name of every pass and the graph after it. aliases: positions of operands without memory of
-    their own. slots: positions of loop variables. lstms: loops (subgraph and node) that run as an LSTM.
+    their own. slots: positions of loop variables. lstms: loops (subgraph and node) that run as an LSTM. merged: nodes
+    fused into another one, with that one.
     """
 
     model: Model
@@ -30,6 +31,7 @@ class Planning:
     aliases: dict[Operand, Within] = field(default_factory=dict)
     slots: dict[Operand, Slot] = field(default_factory=dict)
     lstms: list[tuple[int, int]] = field(default_factory=list)
+    merged: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     loops: int = 0
 
     def place(self, operand: Operand) -> tuple[Operand, int]:

@@ -12,22 +12,32 @@ from litecl.interpreter.arithmetic import hybrid
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.schema import TensorType
 
+_WORD = 4  # bytes that are multiplied at once
+
 
 def applies(inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> bool:
-    """Return whether the second operand of a node with a float result is constant integer weights."""
-    weights = inputs[1] if len(inputs) > 1 else None
-    known = weights is not None and weights.data is not None and weights.type in hybrid.INTEGERS
+    """Return whether an operand, other than the first, of a node with a float result is constant integer weights."""
+    known = any(spec is not None and spec.data is not None and spec.type in hybrid.INTEGERS for spec in inputs[1:])
     return known and outputs[0].type == TensorType.FLOAT32
 
 
-def claim(inputs: claims.Specs) -> Refusal | None:
-    """Claim integer weights with scales, if the float operator takes the other operands."""
-    weights = claims.given(inputs, 1)
+def claim(inputs: claims.Specs, *positions: int) -> Refusal | None:
+    """Refuse all but constant integer weights with scales at these positions (the second operand if none are named)."""
+    return next((refusal for i in positions or (1,) if (refusal := claim_weights(claims.given(inputs, i)))), None)
+
+
+def claim_weights(weights: TensorSpec, *, blocks: bool = False) -> Refusal | None:
+    """Refuse all but constant integer weights with scales; blocks: also those of blocks along the last dimension."""
     quantization = weights.quantization
+    if weights.data is None or weights.type not in hybrid.INTEGERS:
+        return Refusal(f"integer weights beside others, which are {weights.type.name}")
     if quantization is None or not quantization.scale.size:
         return Refusal("integer weights without scales")
-    if quantization.block_size:
+    if quantization.block_size and not blocks:
         return Refusal("weights with a scale for every block")
+    size = quantization.block_size
+    if size and (size % _WORD or weights.static_shape[-1] % size):
+        return Refusal(f"weights with a scale for every block of {size}")
     return Refusal("sparse integer weights") if weights.sparsity is not None else None
 
 

@@ -93,29 +93,30 @@ class WideRow(IntEnum):
 class Weights:
     """Constant integer weights [groups, columns, depth] as kernels read them.
 
-    values: signed bytes. factor: added to each of them, it gives the weights less their zero point. factors: from sums
-    to steps of the output, [groups, columns].
+    values: signed bytes. factor: what is to be added to each of them, so that they are the weights less their zero
+    point. factors: from sums to steps of the output, [groups, columns]. bits: in which a value is stored.
     """
 
     values: Array
     factor: int
     bias: Array
     factors: Array
+    bits: int = 8
 
     def repeated(self, times: int) -> "Weights":
         """Return the weights with their columns repeated."""
         arrays = [np.repeat(a[:, None], times, 1) for a in (self.values, self.bias, self.factors)]
         values, bias, factors = (a.reshape(a.shape[0], -1, *a.shape[3:]) for a in arrays)
-        return Weights(values, self.factor, bias, factors)
+        return replace(self, values=values, bias=bias, factors=factors)
 
     def packed(self, panel: int, runs: int = 1) -> Array:
-        """Return the values, packed by the function ``packed``."""
-        return packed(self.values, panel, runs)
+        """The values as ``packed`` below."""
+        return packed(self.values, panel, runs, self.bits)
 
     @property
     def words(self) -> "Weights":
-        """The same weights as 16-bit integers, to be multiplied by 16-bit activations."""
-        return replace(self, values=self.values.astype(np.int16))
+        """The same weights in 16 bits, as activations of 16 bits are multiplied with."""
+        return replace(self, values=self.values.astype(np.int16), bits=8)
 
     @property
     def fits_float64(self) -> bool:
@@ -124,9 +125,13 @@ class Weights:
         least = int(fixed_point.quantize_multiplier(self.factors).shift.min(initial=0))
         return bool((sums < _MOST_SUM).all() and (sums * self.factors < _MOST_RESULT).all() and least >= _LEAST_SHIFT)
 
-    def stage(self, panel: int, width: int, x_zero: int, bounds: "Bounds", *, real: bool = False) -> "Stage":
-        """Return the stage for the columns' sums, padded with zeros to a multiple of ``panel`` columns. Biases
-        compensate for activations that are ``x_zero`` too large. If ``real``, factors are applied in float64.
+    def stage(
+        self, panel: int, width: int, x_zero: int, bounds: "Bounds", *, real: bool = False, folds: bool = True
+    ) -> "Stage":
+        """Return what becomes of the columns' sums, columns past the last as zeros up to a multiple of ``panel``.
+
+        Biases make up for activations that are ``x_zero`` too large. If ``real``, factors are applied in float64.
+        folds: whether other rows than those for any sums may be had.
         """
         groups, columns, depth = self.values.shape
         sums = (self.values.astype(np.int64) + self.factor).sum(axis=2)
@@ -135,7 +140,7 @@ class Weights:
         third, right = np.maximum(shift, 0), np.maximum(-shift, 0)
         product = _LARGEST_WORD * 128 if self.values.dtype == np.int16 else _LARGEST_PRODUCT
         largest = np.abs(biases).max(initial=0) + depth * product
-        folded = bool(not real and not third.any() and right.max() <= _MOST_FOLDED and largest < _SMALL_SUMS)
+        folded = bool(folds and not real and not third.any() and right.max() <= _MOST_FOLDED and largest < _SMALL_SUMS)
         rectified = bool(folded and bounds.low >= bounds.zero and right.min() > 0)
         if folded:
             third = ((1 << right) >> 1) + (bounds.zero << right)
@@ -167,17 +172,30 @@ class Weights:
         return Stage(fields, {"WIDE_SUMS": 1, "REAL_FACTORS" if real else "FLOORED": 1})
 
 
-def packed(values: Array, panel: int, runs: int = 1) -> Array:
-    """Pack integers [groups, columns, depth] as [groups, columns / panel, depth / n, panel, n], padded with zeros. n of
-    them fill 4 bytes; each of ``runs`` equal parts of the depth is padded.
+def stored_bits(type_: TensorType, depth: int) -> int:
+    """Return in how many bits weights of a type are stored: as few as the type has where sums leave room for that."""
+    bits = {TensorType.INT4: 4, TensorType.INT2: 2}.get(type_, 8)
+    return bits if depth * _LARGEST_PRODUCT < _MOST_RESULT else 8
+
+
+def packed(values: Array, panel: int, runs: int = 1, bits: int = 8) -> Array:
+    """Integers [groups, columns, depth] as [groups, columns / panel, depth / n, panel, n], padded with zeros.
+
+    n is as many of them as 4 bytes hold; each of ``runs`` equal parts of the depth is padded. Integers of fewer bits
+    than 8 are then joined, those of one place in as many following n as a byte holds (kernels_cl/patches.h).
     """
     groups, columns, depth = values.shape
-    n = 4 // values.dtype.itemsize
+    n, joined = 4 // values.dtype.itemsize, 8 // bits
     run = depth // runs
-    padded = np.zeros((groups, -(-columns // panel) * panel, runs, -(-run // n) * n), values.dtype)
+    padded = np.zeros((groups, -(-columns // panel) * panel, runs, -(-run // (n * joined)) * n * joined), values.dtype)
     padded[:, :columns, :, :run] = values.reshape(groups, columns, runs, run)
-    split = padded.reshape(groups, -1, panel, runs * padded.shape[3] // n, n)
-    return np.ascontiguousarray(split.transpose(0, 1, 3, 2, 4))
+    split = padded.reshape(groups, -1, panel, runs * padded.shape[3] // (n * joined), joined, n)
+    ordered = np.ascontiguousarray(split.transpose(4, 0, 1, 3, 2, 5))
+    if bits == 8:
+        return np.asarray(ordered[0])
+    parts = [(part.view(np.uint8) & ((1 << bits) - 1)) << (bits * i) for i, part in enumerate(ordered)]
+    joint: Array = np.bitwise_or.reduce(parts).astype(np.uint8).view(np.int8)
+    return joint
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +222,8 @@ def weights_of(inputs: Specs, out: TensorSpec, values: Array, groups: int, *, re
         products = products.astype(np.float32).astype(np.float64)  # TFLite's legacy convolutions round here
     factors = np.broadcast_to(products / fixed_point.scale_of(out), columns).reshape(groups, -1)
     factor = shift - (fixed_point.zero_point_of(filter_) if len(products) == 1 else 0)
-    return Weights(signed, factor, biases.reshape(groups, -1).astype(np.int64), factors)
+    bits = stored_bits(filter_.type, signed.shape[2])
+    return Weights(signed, factor, biases.reshape(groups, -1).astype(np.int64), factors, bits)
 
 
 @dataclass(frozen=True)
@@ -249,6 +268,10 @@ class Bounds:
     zero: int
     low: int
     high: int
+
+
+WORDS = Bounds(0, -_LARGEST_WORD, _LARGEST_WORD - 1)
+"""Results of 16 bits, without a zero point."""
 
 
 def bounds_of(options: Any, out: TensorSpec) -> Bounds:

@@ -1,148 +1,45 @@
-"""Launches that run an LSTM cell over all time steps, shared by the LSTM operators (kernels_cl/lstm.cl)."""
+"""Launches that run a cell over all time steps, shared by the recurrent operators (kernels_cl/lstm.cl)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 
-from litecl.delegate.cl_op import Activation, Arg, Call, Const, Launch, Operand, Refusal, Scratch, Target
-from litecl.delegate.kit import claims
+from litecl.delegate.cl_op import Activation, Arg, Call, Const, Launch, Operand, Scratch, Target
 from litecl.delegate.kit.schedule import grid, group_of, rows_of
 from litecl.delegate.kit.shared import const
 from litecl.delegate.matmul.gemm import Product, gemm
+from litecl.delegate.matmul.geometry import matrix
 from litecl.delegate.matmul.packing import panels, stored, stored_as
 from litecl.delegate.matmul.tile import flops, tile_for
+from litecl.delegate.quantized.hybrid_product import HybridWeights, hybrid_product
+from litecl.delegate.quantized.integers import packed
+from litecl.delegate.recurrent.operands import Cell, Matrix
+from litecl.delegate.recurrent.time_loop import Gate, Recurrence, TimeLoop, by_block
 from litecl.interpreter.graph import Array
-from litecl.interpreter.recurrent.lstm_cell import Layout
-from litecl.interpreter.schema import TensorType
+from litecl.interpreter.recurrent.lstm_cell import CellOptions, Layout
 
 _NOTHING = np.zeros(1, np.float32)
-
-
-class Gate(IntEnum):
-    """The gates in the order of their weights; the input gate is absent where it is coupled to the forget gate."""
-
-    INPUT = 0
-    FORGET = 1
-    CELL = 2
-    OUTPUT = 3
-
-
-class Peephole(IntEnum):
-    """The gates that read the cell's state."""
-
-    INPUT = 0
-    FORGET = 1
-    OUTPUT = 2
-
-
-@dataclass(frozen=True)
-class TimeLoop:
-    """Strides of a cell's input and output.
-
-    A row of x is one time step of one batch entry; out is counted in elements. Each has a first position, and strides
-    from step to step (negative to run backwards) and from one batch entry to the next.
-    """
-
-    steps: int
-    batch: int
-    x_first: int
-    x_time: int
-    x_batch: int
-    out_first: int
-    out_time: int
-    out_batch: int
-
-
-@dataclass(frozen=True)
-class Recurrence:
-    """Arguments of lstm.cl: the time loop, the cell's units, blocks of units that fill vectors, elements of output."""
-
-    time: TimeLoop
-    units: int
-    blocks: int
-    outputs: int
-
-
-def time_loop(
-    steps: int, batch: int, width: int, *, time_major: bool, reverse: bool = False, first: int = 0
-) -> TimeLoop:
-    """Return the loop over dense x and an output of ``width`` elements a step, the cell's part of which begins at
-    ``first``.
-    """
-    time, row = (batch, 1) if time_major else (1, steps)
-    start = (steps - 1) * time if reverse else 0
-    step = -time if reverse else time
-    return TimeLoop(steps, batch, start, step, row, first + start * width, step * width, row * width)
+_MOST_VECTORS = 4  # of the units of a cell with one gate that are summed at once
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
-    """A cell's constant operands, by gate: three of them where the input gate is coupled.
+class Memory:
+    """The states that a cell reads and those that it writes: its output and, of an LSTM, the cell state."""
 
-    peephole: of the input, forget and output gate; what the cell does not have is empty.
-    """
-
-    input_weights: list[Array]
-    recurrent_weights: list[Array]
-    aux_weights: list[Array]
-    bias: list[Array]
-    peephole: list[Array]
-    norm: list[Array]
-    projection: Array | None
-    projection_bias: Array | None
-
-    @property
-    def gates(self) -> int:
-        """Return how many gates have weights."""
-        return len(self.input_weights)
-
-    @property
-    def units(self) -> int:
-        """The number of cells."""
-        return int(self.input_weights[0].shape[0])
-
-    @property
-    def outputs(self) -> int:
-        """The number of output elements of a step."""
-        return int(self.recurrent_weights[0].shape[1])
+    before: Sequence[Operand]
+    after: Sequence[Operand | Scratch]
 
 
-def claim(options: object, inputs: claims.Specs, layouts: Sequence[Layout], *fed: int) -> Refusal | None:
-    """Refuse operands that are not float32, and weights that are not constants. fed: inputs that are data."""
-    data = {*fed, *(p for layout in layouts for p in (layout.output_state, layout.cell_state))}
-    unknown = [i for i, spec in enumerate(inputs) if spec is not None and spec.data is None and i not in data]
-    if unknown:
-        return Refusal(f"input {unknown[0]} is not a constant")
-    return claims.typed(inputs, claims.FLOAT) or claims.activated(options, TensorType.FLOAT32)
+@dataclass(frozen=True)
+class Clips:
+    """Bounds of the cell state and of the projection, 0 for none."""
+
+    cell: float = 0.0
+    projection: float = 0.0
 
 
-def cell_of(call: Call, layout: Layout) -> Cell:
-    """Return the operands at the positions that ``layout`` gives."""
-
-    def at(position: int) -> Array | None:
-        operand = call.inputs[position] if position < len(call.inputs) else None
-        return None if operand is None else operand.data
-
-    def gates(base: int | None) -> list[Array]:
-        found = [] if base is None else [at(base + gate) for gate in Gate]
-        return [array for array in found if array is not None]
-
-    input_weights = gates(layout.input_weights)
-    zeros = np.zeros(input_weights[0].shape[0], np.float32)
-    bias = [_or(at(layout.bias + gate), zeros) for gate in range(len(Gate) - len(input_weights), len(Gate))]
-    peephole = [at(layout.peephole + gate) for gate in Peephole]
-    return Cell(
-        input_weights,
-        [np.diag(weights) if weights.ndim == 1 else weights for weights in gates(layout.recurrent_weights)],
-        gates(layout.aux_weights),
-        bias,
-        [_or(array, zeros) for array in peephole] if any(array is not None for array in peephole) else [],
-        gates(layout.layer_norm),
-        at(layout.projection),
-        at(layout.projection + 1),
-    )
+NO_CLIPS = Clips()
 
 
 def run_cell(
@@ -154,64 +51,135 @@ def run_cell(
     out: Operand,
     states: Sequence[Operand],
 ) -> list[Launch]:
-    """Return the launches of a cell over its inputs (x, and the auxiliary one if the cell has weights for it) into
-    ``out``.
+    """Return the launches of an LSTM over its inputs (x, and the auxiliary one if it has weights for it) into ``out``.
 
     states: the output state and the cell state after the last step.
     """
-    sums, launches = _of_inputs(cell, time, inputs, call.target)
-    width = call.target.vector_width
-    rows = rows_of("lstm", call.target, time.batch)
+    return run(call, cell, time, inputs, out, memory_of(call, layout, states), clips_of(call.options))
+
+
+def memory_of(call: Call, layout: Layout, after: Sequence[Operand]) -> Memory:
+    """Return the states of an LSTM, of which ``after`` are written."""
+    return Memory([call.input(layout.output_state), call.input(layout.cell_state)], after)
+
+
+def clips_of(options: CellOptions) -> Clips:
+    """Return the bounds of an LSTM."""
+    return Clips(options.cell_clip, options.proj_clip)
+
+
+def run(
+    call: Call,
+    cell: Cell,
+    time: TimeLoop,
+    inputs: Sequence[Operand],
+    out: Operand,
+    memory: Memory,
+    clips: Clips = NO_CLIPS,
+) -> list[Launch]:
+    """Return the launches of any cell; see ``run_cell``."""
+    target = call.target
+    vectors = min(_MOST_VECTORS, -(-cell.units // target.vector_width)) if cell.gates == 1 else 1
+    width = vectors * target.vector_width
+    sums, launches = _of_inputs(call, cell, time, inputs, width)
+    rows = rows_of("lstm", target, time.batch)
     blocks = -(-cell.units // width)
-    scratch = Scratch(4 * time.batch * blocks * width)
-    shape = const(Recurrence(time, cell.units, blocks, cell.outputs))
-    recurrent = stored(panels(_by_block(cell.recurrent_weights, width), cell.gates * width), call.target)
+    row_bytes, hidden_bytes = (-(-n // 4) * 4 for n in (cell.outputs, cell.units))
+    shape = const(Recurrence(time, cell.units, blocks, cell.outputs, row_bytes, hidden_bytes))
+    recurrent, own = _recurrent(call, cell, width, target)
     operands: list[Arg] = [sums, recurrent]
     bias = cell.bias if cell.norm else []
     operands += [Const(_blocks(vectors, width)) for vectors in (cell.peephole, cell.norm, bias)]
-    operands += [Const(array) for array in _projection(cell, width)]
-    operands += [call.input(layout.output_state), call.input(layout.cell_state), *states, out, scratch]
-    clips = (np.float32(call.options.cell_clip), np.float32(call.options.proj_clip))
-    launch = grid("lstm", call.target, (group_of("lstm", call.target), time.batch), (1, rows)).launch(
+    projection, projection_stage = _projection(cell, target.vector_width)
+    bias_of_projection = np.zeros(cell.outputs, np.float32) if cell.projection_bias is None else cell.projection_bias
+    operands += [projection, Const(panels(bias_of_projection[:, None], target.vector_width))]
+    scratch = Scratch(4 * time.batch * blocks * width)
+    before, after = [*memory.before], [*memory.after]
+    if cell.gates == 1:  # it has no state but its output
+        before, after = before * 2, [*after, scratch]
+    operands += [*before, *after, out, scratch, shape, np.float32(clips.cell), np.float32(clips.projection)]
+    if cell.is_hybrid:
+        padded = -(-time.batch // rows) * rows
+        kept = [Scratch(padded * n) for n in (row_bytes, hidden_bytes)]
+        own += [projection_stage, *kept, np.int32(call.options.asymmetric_quantize_inputs)]
+    launch = grid("lstm", target, (group_of("lstm", target), time.batch), (1, rows)).launch(
         "lstm",
-        (*operands, shape, *clips, *call.activation.bounds),
-        _defines(cell, rows, width) | stored_as(recurrent) | call.activation.defines,
+        (*operands, *call.activation.bounds, *own),
+        _defines(cell, rows, vectors, width) | stored_as(recurrent) | call.activation.defines,
         flops(time.steps * time.batch, cell.gates * cell.units, cell.outputs),
     )
     return [*launches, launch]
 
 
-def _of_inputs(cell: Cell, time: TimeLoop, inputs: Sequence[Operand], target: Target) -> tuple[Scratch, list[Launch]]:
-    """Return the inputs' part of the gates at all steps, with biases unless a normalization comes before them."""
-    rows, width = time.steps * time.batch, target.vector_width
-    columns = -(-cell.units // width) * width * cell.gates
-    tile = tile_for("gemm", target, rows, columns)
+def _of_inputs(
+    call: Call, cell: Cell, time: TimeLoop, inputs: Sequence[Operand], width: int
+) -> tuple[Scratch, list[Launch]]:
+    """Return the inputs' part of the gates at all steps, with their biases where no normalization comes before them."""
+    rows, columns = time.steps * time.batch, -(-cell.units // width) * width * cell.gates
     bias = [np.zeros_like(array) for array in cell.bias] if cell.norm else cell.bias
-    start: Arg = Const(panels(_by_block([array[:, None] for array in bias], width), tile.panel))
-    nothing = Const(np.zeros(-(-columns // tile.panel) * tile.panel, np.float32))
+    starts = [by_block([array[:, None] for array in bias], width), np.zeros((columns, 1), np.float32)]
     sums: Scratch | None = None
-    launches = []
-    for x, weights in zip(inputs, (cell.input_weights, cell.aux_weights), strict=False):
-        product = Product(rows, columns, x.shape[-1])
-        packed = stored(panels(_by_block(weights, width), tile.panel), target)
+    launches: list[Launch] = []
+    for x, weights, start in zip(inputs, (cell.input_weights, cell.aux_weights), starts, strict=False):
         out = Scratch(4 * rows * columns)
-        launches.append(
-            gemm(product, tile, target, x, packed, start if sums is None else nothing, out, Activation(), sums)
-        )
+        launches += _product(call, x, weights, start, out, sums, (rows, columns), width)
         sums = out
     assert sums is not None
     return sums, launches
 
 
-def _by_block(gates: Sequence[Array], width: int) -> Array:
-    """Arrange the gates' weights [units, depth] as rows of one matrix, ordered by block of ``width`` units, gate
-    and unit.
-    """
-    units, depth = gates[0].shape
-    blocks = -(-units // width)
-    padded = np.zeros((len(gates), blocks * width, depth), np.float32)
-    padded[:, :units] = np.stack(gates)
-    return padded.reshape(len(gates), blocks, width, depth).swapaxes(0, 1).reshape(-1, depth)
+def _product(
+    call: Call,
+    x: Operand,
+    weights: Sequence[Matrix],
+    start: Array,
+    out: Scratch,
+    sums: Scratch | None,
+    size: tuple[int, int],
+    width: int,
+) -> list[Launch]:
+    """Return the launches of the gates' weights times an input, added to ``start`` [columns, 1] and to ``sums``."""
+    (rows, columns), depth, target = size, x.shape[-1], call.target
+    values = by_block([matrix.values for matrix in weights], width)
+    if weights[0].scales is not None:
+        both = HybridWeights(values, _scales(weights, width), start[:, 0], _bits(weights))
+        g, asymmetric = matrix(rows, depth, columns), call.options.asymmetric_quantize_inputs
+        return hybrid_product(x, g, rows, both, out, target, Activation(), sums, asymmetric=asymmetric)
+    tile = tile_for("gemm", target, rows, columns)
+    weighed, begin = stored(panels(values, tile.panel), target), Const(panels(start, tile.panel))
+    return [gemm(Product(rows, columns, depth), tile, target, x, weighed, begin, out, Activation(), sums)]
+
+
+def _scales(weights: Sequence[Matrix], width: int) -> Array:
+    """Return the scales of all gates' columns, in the order of these."""
+    return by_block([matrix.scales[:, None] for matrix in weights if matrix.scales is not None], width)[:, 0]
+
+
+def _bits(weights: Sequence[Matrix]) -> int:
+    """Return in how many bits the weights of all gates are stored."""
+    return max(matrix.bits for matrix in weights)
+
+
+def _recurrent(call: Call, cell: Cell, width: int, target: Target) -> tuple[Const, list[Arg]]:
+    """Return the recurrent weights and, of integers, their stage."""
+    weights, panel = cell.recurrent_weights, cell.gates * width
+    values = by_block([matrix.values for matrix in weights], width)
+    if not cell.is_hybrid:
+        return stored(panels(values, panel), target), []
+    both = HybridWeights(values, _scales(weights, width), np.zeros(len(values), np.float32), _bits(weights))
+    stage = both.stage(1, panel, target.vector_width)
+    return Const(both.packed(1, panel, 1)), [Const(stage)]
+
+
+def _projection(cell: Cell, width: int) -> tuple[Const, Const]:
+    """Return the projection's weights and, of integers, their stage."""
+    projection = cell.projection
+    if projection is None:
+        return Const(_NOTHING), Const(_NOTHING)
+    if projection.scales is None:
+        return Const(panels(projection.values, width)), Const(_NOTHING)
+    both = HybridWeights(projection.values, projection.scales, np.zeros(cell.outputs, np.float32))
+    return Const(packed(projection.values[None], width)), Const(both.stage(1, width, width))
 
 
 def _blocks(vectors: Sequence[Array], width: int) -> Array:
@@ -224,23 +192,16 @@ def _blocks(vectors: Sequence[Array], width: int) -> Array:
     return padded
 
 
-def _projection(cell: Cell, width: int) -> tuple[Array, Array]:
-    if cell.projection is None:
-        return _NOTHING, _NOTHING
-    bias = np.zeros(cell.outputs, np.float32) if cell.projection_bias is None else cell.projection_bias
-    return panels(cell.projection, width), panels(bias[:, None], width)
-
-
-def _defines(cell: Cell, rows: int, width: int) -> dict[str, str | int | float]:
+def _defines(cell: Cell, rows: int, vectors: int, width: int) -> dict[str, str | int | float]:
     flags = {
-        "CIFG": cell.gates < len(Gate),
+        "RNN": cell.gates == 1,
+        "CIFG": 1 < cell.gates < len(Gate),
         "PEEPHOLE": bool(cell.peephole),
         "PROJECTION": cell.projection is not None,
         "LAYER_NORM": bool(cell.norm),
+        "HYBRID": cell.is_hybrid,
     }
-    defines: dict[str, str | int | float] = {"MR": rows, "NV": cell.gates, "PANEL": cell.gates * width}
+    defines: dict[str, str | int | float] = {"MR": rows, "NV": cell.gates * vectors, "PANEL": cell.gates * width}
+    if (bits := _bits(cell.recurrent_weights)) < 8:
+        defines["WEIGHT_BITS"] = bits
     return defines | {name: 1 for name, on in flags.items() if on}
-
-
-def _or(array: Array | None, default: Array) -> Array:
-    return default if array is None else array

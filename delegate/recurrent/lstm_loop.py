@@ -12,7 +12,9 @@ import numpy as np
 
 from litecl.delegate.analysis.loop_variables import live_nodes
 from litecl.delegate.cl_op import Activation, Call, Launch, Operand, Target
-from litecl.delegate.recurrent.lstm_cell import Cell, run_cell, time_loop
+from litecl.delegate.recurrent.lstm_cell import run_cell
+from litecl.delegate.recurrent.operands import Cell, plain_cell
+from litecl.delegate.recurrent.time_loop import time_loop
 from litecl.interpreter.graph import Array, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.binary import ADD, MUL
@@ -214,4 +216,4 @@ class _Body:
 
 
 def _cell(of_x: Array, of_h: Array, bias: Array) -> Cell:
-    return Cell(np.split(of_x, 4), np.split(of_h, 4), [], np.split(bias.astype(np.float32), 4), [], [], None, None)
+    return plain_cell(np.split(of_x, 4), np.split(of_h, 4), np.split(bias.astype(np.float32), 4))

@@ -14,8 +14,16 @@ from litecl.interpreter.graph import Array, TensorSpec
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Rows times weights, plus bias, times a factor."""
+    """Rows times weights, plus bias, times a factor.
 
+    weights: [outputs, depth]. bias, factors: of every output. zero_point: what is taken from the rows. product, offset
+    and factor are made of these.
+    """
+
+    weights: Array
+    bias: Array
+    factors: Array
+    zero_point: int
     product: Product
     offset: Array
     factor: Factor
@@ -35,13 +43,16 @@ def sums(parts: Sequence[Part], zero_point: int, reach: int = 128) -> Sums:
 
     zero_point: what is taken from the rows, whose elements are at most ``reach`` in magnitude.
     """
-    matrix = np.concatenate([constant(weights) for weights, _, _ in parts]).T.astype(np.int64)
-    added = [np.zeros(len(constant(w)), np.int64) if bias is None else constant(bias) for w, bias, _ in parts]
+    weights = np.concatenate([constant(weights) for weights, _, _ in parts])
+    matrix = weights.T.astype(np.int64)
+    biases = [np.zeros(len(constant(w)), np.int64) if bias is None else constant(bias) for w, bias, _ in parts]
     factors = np.concatenate([np.full(len(constant(w)), factor, np.float64) for w, _, factor in parts])
-    offset = np.concatenate(added).astype(np.int64) - zero_point * matrix.sum(axis=0)
+    bias = np.concatenate(biases).astype(np.int64)
+    offset = bias - zero_point * matrix.sum(axis=0)
     largest = float((reach * np.abs(matrix).sum(axis=0) + np.abs(offset)).max(initial=0))
     scale = rescale.twice_rounded(factors, largest)
-    return Sums(exact.product(matrix, reach), offset.astype(exact.float_type(largest)), scale)
+    product = exact.product(matrix, reach)
+    return Sums(weights, bias, factors, zero_point, product, offset.astype(exact.float_type(largest)), scale)
 
 
 def constant(spec: TensorSpec) -> Array:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from litecl.interpreter.arithmetic import exact, fixed_point, gemmlowp
-from litecl.interpreter.arithmetic.fixed_point import saturating_rounding_doubling_high_mul
+from litecl.interpreter.arithmetic.fixed_point import Multiplier, saturating_rounding_doubling_high_mul
 from litecl.interpreter.arithmetic.integer_sums import saturate
 from litecl.interpreter.errors import UnsupportedOp
 from litecl.interpreter.graph import Array, TensorSpec
@@ -18,14 +18,23 @@ from litecl.interpreter.op import Inputs, Run, Specs
 _STATE_BITS, _GATE_BITS = 4, 3
 
 
-def bind(inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    """Return the ``run`` for operands input, previous activation, weights, bias, previous state."""
-    _, _, weights, bias, _ = require.present(inputs, 5)
-    state = outputs[1]
+def factor_of(bias: TensorSpec, state: TensorSpec) -> Multiplier:
+    """The factor from sums, whose scale the bias has, to gates. Raises UnsupportedOp for another form of state."""
     bits = 15 + round(float(np.log2(fixed_point.scale_of(state))))
     if bits != _STATE_BITS:
         raise UnsupportedOp(f"expected a state of {_STATE_BITS} integer bits, got {bits}")
-    factor = fixed_point.quantize_multiplier(4096 * fixed_point.scale_of(bias))
+    return fixed_point.quantize_multiplier(4096 * fixed_point.scale_of(bias))
+
+
+def tables() -> tuple[Array, Array]:
+    """The logistic function and the hyperbolic tangent of gates, by their value modulo 2**16."""
+    return gemmlowp.table(gemmlowp.logistic, _GATE_BITS), gemmlowp.table(gemmlowp.tanh, _GATE_BITS)
+
+
+def bind(inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
+    """The ``run`` for operands input, previous activation, weights, bias, previous state."""
+    _, _, weights, bias, _ = require.present(inputs, 5)
+    factor = factor_of(bias, outputs[1])
     zero_point = fixed_point.zero_point_of(weights)
     ready = exact.once([weights], lambda matrix: exact.product(matrix.T.astype(np.int64) - zero_point, 128))
 
@@ -42,8 +51,7 @@ def bind(inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
 
 def _cell(gates: Array, c: Array) -> tuple[Array, Array]:
     """New activation and state, for gates before their activations: input, candidate, forget, output."""
-    logistic = gemmlowp.table(gemmlowp.logistic, _GATE_BITS)
-    tanh = gemmlowp.table(gemmlowp.tanh, _GATE_BITS)
+    logistic, tanh = tables()
     accept, candidate, forget, output = np.split(gates & 0xFFFF, 4, axis=1)
     added = _times(logistic[accept], tanh[candidate])
     new = saturate(fixed_point.rounding_divide_by_pot(added, _STATE_BITS) + _times(logistic[forget], c))

@@ -82,6 +82,11 @@ class Gate:
     norm: LayerNorm | None
     table: Array
 
+    @property
+    def units(self) -> int:
+        """Number of cells."""
+        return int(self.place.stop - self.place.start)
+
     def __call__(self, all_sums: Array, c: Array) -> Array:
         """Return the gate after its activation, with 15 fractional bits."""
         z = all_sums[:, self.place]
@@ -131,10 +136,8 @@ class IntegerCell:
 
 
 def bind(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec], time_major: bool) -> Run:
-    """Return the ``run`` of an operator with the FULL layout, input [batch, depth] or of rank 3, and five
-    intermediates.
-    """
-    cell = _cell(options, inputs, outputs)
+    """The ``run`` of an operator with the FULL layout, input [batch, depth] or of rank 3, and five intermediates."""
+    cell = cell_of(options, inputs, outputs)
 
     def run(options: CellOptions, inputs: Inputs) -> list[Array]:
         (x,) = require.arrays(inputs, 1)
@@ -165,7 +168,8 @@ def _scale(spec: TensorSpec) -> np.float32:
     return np.float32(fixed_point.scale_of(spec))
 
 
-def _cell(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> IntegerCell:
+def cell_of(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> IntegerCell:
+    """The cell whose operands stand in ``inputs``; its intermediates follow the output. Raises UnsupportedOp."""
     output, *intermediates = outputs
     if len(intermediates) <= _HIDDEN:
         raise UnsupportedOp(f"expected 5 intermediate tensors, got {len(intermediates)}")

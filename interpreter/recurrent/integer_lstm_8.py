@@ -71,11 +71,13 @@ def _truncated(x: Array) -> Array:
     return saturate(np.trunc(x * np.float32(32768)))
 
 
-def _sigmoid(z: Array) -> Array:
+def sigmoid(z: Array) -> Array:
+    """The logistic function of gates, with 15 fractional bits."""
     return _truncated(np.float32(1) / (np.float32(1) + lookup.exp(-z.astype(np.float32) * np.float32(2.0**-12))))
 
 
-def _tanh(z: Array, bits: int) -> Array:
+def tanh(z: Array, bits: int) -> Array:
+    """The hyperbolic tangent of numbers with ``bits`` fractional bits, with 15 of them."""
     return _truncated(np.tanh(z * 2.0**-bits).astype(np.float32))
 
 
@@ -93,19 +95,19 @@ class IntegerCell8:
 
     def step(self, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
         """New output and cell state."""
-        forget = _sigmoid(self.forget(x, h))
-        candidate = _tanh(self.cell(x, h), 12)
+        forget = sigmoid(self.forget(x, h))
+        candidate = tanh(self.cell(x, h), 12)
         kept = fixed_point.rounding_divide_by_pot(forget * c, 15)
         added = fixed_point.rounding_divide_by_pot((32767 - forget) * candidate, 15)
         c = clipped(saturate(kept + added), self.cell_clip)
-        hidden = fixed_point.rounding_divide_by_pot(_sigmoid(self.output(x, h)) * _tanh(c, 15), 15)
+        hidden = fixed_point.rounding_divide_by_pot(sigmoid(self.output(x, h)) * tanh(c, 15), 15)
         projected = saturate(self.projection(hidden) + self.output_zero_point, 8)
         return clipped(projected, self.proj_clip), c
 
 
 def bind(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    """Return the ``run`` of an operator with the FULL layout, input [batch, depth] and twelve intermediates."""
-    cell = _cell(options, inputs, outputs)
+    """The ``run`` of an operator with the FULL layout, input [batch, depth] and twelve intermediates."""
+    cell = cell_of(options, inputs, outputs)
     specs = require.at(inputs, (FULL.output_state, FULL.cell_state))
 
     def run(options: CellOptions, inputs: Inputs) -> list[Array]:
@@ -118,7 +120,8 @@ def bind(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> 
     return run
 
 
-def _cell(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> IntegerCell8:
+def cell_of(options: CellOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> IntegerCell8:
+    """The cell whose operands stand in ``inputs``; its intermediates follow the output. Raises UnsupportedOp."""
     output, *intermediates = outputs
     needed = [FULL.projection, FULL.projection + 1, *(_NORM + gate for gate in (_FORGET, _CELL, _OUTPUT))]
     absent = [FULL.input_weights, FULL.peephole + 1]

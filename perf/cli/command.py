@@ -1,7 +1,7 @@
 """Parts that subcommands share: their output, common arguments, and progress bars on stderr."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -89,16 +89,20 @@ def resize(runtime: Runtime, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> N
         runtime.resize_tensor_input(known[name]["index"], shape)
 
 
-def device_arguments(parser: argparse.ArgumentParser, *, cpu: bool = False) -> None:
-    """Take the options of the delegate that are declared with a flag; cpu: also ``--cpu``, in place of a device."""
+def device_arguments(parser: argparse.ArgumentParser, *, cpu: bool = False, several: Collection[str] = ()) -> None:
+    """Take the options of the delegate that are declared with a flag.
+
+    cpu: also ``--cpu``, in place of a device. several: options whose flags may be repeated.
+    """
     place = parser.add_mutually_exclusive_group()
     hints = get_type_hints(CLOptions)
     for field in _FLAGS:
-        kind = _kind(hints[field.name])
+        kind, default = _kind(hints[field.name]), field.default
         group = place if field.name == "device" else parser
-        group.add_argument(
-            field.metadata["flag"], dest=field.name, default=field.default, help=field.metadata["help"], **kind
-        )
+        if field.name in several:
+            kind, default = kind | {"action": "append"}, []
+        flag, text = field.metadata["flag"], field.metadata["help"]
+        group.add_argument(flag, dest=field.name, default=default, help=text, **kind)
     if cpu:
         place.add_argument("--cpu", action="store_true", help="run the numpy reference, without a delegate")
         parser.add_argument("--require-device", action="store_true", help="fail unless the device runs every node")
@@ -166,6 +170,10 @@ class Bar:
 
     def __call__(self) -> None:
         self.bar.advance(self.task)
+
+    def now(self, doing: str) -> None:
+        """Say what is being done."""
+        self.bar.update(self.task, description=doing)
 
     def building(self, step: BuildStep) -> None:
         """Show what is being compiled."""

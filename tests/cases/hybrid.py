@@ -83,6 +83,25 @@ def _fully_connected(
     return _case(name, FULLY_CONNECTED, FullyConnectedOptions(**options), inputs, axis=axis, bits=bits, version=9)
 
 
+def _blocks(name: str, rows: int, depth: int, units: int, block: int, bits: int = 4) -> Case:
+    """FULLY_CONNECTED with a scale for every block of the weights, in halves."""
+    scales = _random.uniform(0.005, 0.02, (units, depth // block)).astype(np.float16)
+    by = Quantization(scales, np.zeros(scales.shape, np.int64), 1, block_size=block)
+    inputs = [_f(rows, depth) + 1, _integers(units, depth, bits=bits), _f(units)]
+    # LiteRT's reference kernel does not know these scales.
+    return Case(
+        name,
+        FULLY_CONNECTED,
+        FullyConnectedOptions(asymmetric_quantize_inputs=True),
+        inputs,
+        frozenset({1, 2}),
+        {1: _TYPES[bits]},
+        {1: by},
+        version=13,
+        kernels="optimised",
+    )
+
+
 def _conv(
     name: str,
     x: tuple[int, ...],
@@ -187,6 +206,8 @@ _ALL = (
     _fully_connected("4 bits", _f(4, 34), 7, bits=4),
     _fully_connected("4 bits, asymmetric", _f(4, 32), 8, bits=4, asymmetric_quantize_inputs=True),
     _fully_connected("2 bits", _f(4, 32), 8, bits=2),
+    _blocks("4 bits, blocks", 1, 96, 37, 32),
+    _blocks("4 bits, blocks, rows", 9, 128, 20, 64),
     _fully_connected("8 bits, deep", _f(2, 2000), 4, asymmetric_quantize_inputs=True),
     _conv("4 bits", (2, 6, 6, 5), (8, 3, 3, 5), bits=4),
     _conv("8 bits, deep", (1, 3, 3, 600), (4, 3, 3, 600)),
@@ -259,16 +280,9 @@ _ALL = (
     _conv("8 bits, 1x2 in groups, one line", (1, 1, 40, 8), (6, 1, 2, 4), padding=Padding.VALID),
 )
 
-# The device computes recurrent cells in float32 only.
-_REFUSED = (
-    *(RNN, UNIDIRECTIONAL_SEQUENCE_RNN, BIDIRECTIONAL_SEQUENCE_RNN, SVDF),
-    *(UNIDIRECTIONAL_SEQUENCE_LSTM, BIDIRECTIONAL_SEQUENCE_LSTM),
-)
 _BY_COLUMNS = BatchMatMulOptions(True, False)
 CASES = tuple(
-    replace(case, device="weights are integers")
-    if case.op in _REFUSED
-    else replace(case, device="the rows that are quantized are columns of the input")
+    replace(case, device="the rows that are quantized are columns of the input")
     if case.options == _BY_COLUMNS
     else case
     for case in _ALL

@@ -118,7 +118,6 @@ def _lstm(
         [TensorSpec(T.INT8, None, quantization=affine(_STATE, zero_points[1]))],
         version,
         [*intermediates, TensorSpec(T.INT8, (), quantization=last)],
-        device="quantized activations",
     )
 
 
@@ -161,7 +160,6 @@ def _products(name: str, batch: int, depth: int, cells: int, outputs: int, **opt
         [TensorSpec(T.INT8, None, quantization=affine(_STATE, -4))],
         4,
         intermediates,
-        device="quantized activations",
     )
 
 
@@ -190,7 +188,6 @@ def _svdf(
         quantization,
         [TensorSpec(T.INT8, None, quantization=affine(0.1, 7))],
         3,
-        device="quantized activations",
     )
 
 
@@ -221,7 +218,6 @@ def _basic(name: str, batch: int, depth: int, cells: int, weights_zero: int) -> 
         quantization,
         outputs,
         2,
-        device="quantized activations",
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pytest
 
-from litecl.cases import Case, hybrid, integer_device, vector_width
+from litecl.cases import Case, hybrid, integer_device, integer_lstm, vector_width
 from litecl.delegate import CLDelegate
 from litecl.delegate.analysis.explicit import explicit
 from litecl.delegate.cl_op import Target
@@ -29,13 +29,18 @@ _INTEGERS = (
 )
 _HYBRID = (
     *("8 bits, one scale", "8 bits, 3x3, 64 to 130", "8 bits, 1 x 64 to 130", "8 bits, halves", "8 bits, long rows"),
-    *("8 bits, groups", "8 bits, large images", "8 bits, multiplier 2, stride 2", "8 bits"),
+    *("8 bits, groups", "8 bits, large images", "8 bits, multiplier 2, stride 2", "8 bits", "4 bits", "2 bits"),
+    *("4 bits, blocks", "4 bits, blocks, rows"),
+    *("8 bits, projection, batch first", "8 bits, projection, auxiliary input"),
 )
-_TABLES = (*vector_width.CASES, *integer_device.CASES, *hybrid.CASES)
+_INTEGER_LSTM = ("BASIC", "batch first, everything", "plain", "8-bit products", "rank 2, no bias")
+_LSTMS = tuple(case for case in integer_lstm.CASES if case.name in _INTEGER_LSTM)
+_TABLES = (*vector_width.CASES, *integer_device.CASES, *hybrid.CASES, *_LSTMS)
 _CASES = (
     *_VECTORS,
     *(case for case in integer_device.CASES if case.name.partition(", ")[2] in _INTEGERS),
     *(case for case in hybrid.CASES if case.name in _HYBRID and case.device is None),
+    *_LSTMS,
 )
 
 
@@ -56,7 +61,9 @@ def test_agrees(delegate: CLDelegate, case: Case) -> None:
     for detail, feed in zip(interpreter.get_input_details(), case.feeds, strict=True):
         interpreter.set_tensor(detail["index"], feed)
     interpreter.invoke()
-    for detail, expected in zip(interpreter.get_output_details(), oracle.run(content, case.feeds), strict=True):
+    for detail, expected in zip(
+        interpreter.get_output_details(), oracle.run(content, case.feeds, oracle.RESOLVERS[case.kernels]), strict=True
+    ):
         got = np.asarray(interpreter.get_tensor(detail["index"]))
         compare.assert_close(got, expected, compare.DEVICE.get(expected.dtype.name, 0.0))
 

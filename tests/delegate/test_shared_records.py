@@ -132,6 +132,7 @@ _CASES = {
             ("resize", "RESIZE_BILINEAR", "primes"),
             ("dynamic_update_slice", "DYNAMIC_UPDATE_SLICE", "box"),
             ("lstm", "LSTM", "peephole"),
+            ("integer_lstm", "LSTM", "zero points at the ends"),
             ("hybrid", "FULLY_CONNECTED", "8 bits"),
             ("integer_device", "CONV_2D", "INT8, 3x3, 16 to 33"),
             ("integer_device", "DEPTHWISE_CONV_2D", "INT8, 3x3, 64"),
@@ -182,7 +183,7 @@ def test_the_cases_reach_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
 
 _SCALARS = {
     *("void", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "float"),
-    *("Weight", "T", "R", "I", "X", "W"),
+    *("Weight", "BlockScale", "Element", "Sum", "T", "OUT", "R", "I", "X", "W"),
 }
 
 

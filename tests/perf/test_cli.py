@@ -96,7 +96,8 @@ def test_bench_alone(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (subject,) = found["subjects"]
     assert subject["runs"] == 3
     assert 0 < subject["min_ms"] <= subject["p10_ms"] <= subject["median_ms"] <= subject["p90_ms"]
-    assert found["comparison"] is found["delegation"] is found["profile"] is found["device"] is None
+    assert found["delegation"] is found["profile"] is found["device"] is None
+    assert found["comparisons"] == []
     assert len(subject["times_ms"]) == 3
     assert (found["schema"], found["kind"]) == (1, "litecl bench")
     assert found["machine"]["litecl"] and found["date"] and found["sha256"]
@@ -107,10 +108,11 @@ def test_bench_against_litert_with_profile(path: Path, capsys: pytest.CaptureFix
     found = data(capsys, *arguments)
     assert [s["name"] for s in found["subjects"]] == ["litecl", "litert"]
     assert [s["num_threads"] for s in found["subjects"]] == [1, 1]
-    assert found["comparison"]["difference"] < 1e-5
+    (comparison,) = found["comparisons"]
+    assert comparison["difference"] < 1e-5
     assert found["profile"]["host"]
     shown = text(capsys, *arguments)
-    assert "litert / litecl: median x" in shown
+    assert "litert (1 thread) / litecl: median x" in shown
     assert "by operator (per invoke)" in shown
 
 

@@ -66,14 +66,15 @@ def test_finds_a_wrong_kernel_and_makes_its_graph_small(monkeypatch: pytest.Monk
 
 
 def test_rounding_is_allowed_and_no_more() -> None:
-    drawn = next(d for d in _models(3) if any(n.op.name == "CONV_2D" for n in d.model.subgraphs[0].nodes))
-    expected = oracle.run(Interpreter(drawn.model), drawn.calls[:1])
-    exact, near, far = (
-        [[np.array(x * (1 + e), x.dtype) if x.dtype == np.float32 else x for x in expected[0]]] for e in (0, 3e-7, 1e-3)
-    )
-    assert not oracle.differences(drawn.model, drawn.calls[:1], expected, exact)
-    assert oracle.differences(drawn.model, drawn.calls[:1], expected, far)
-    assert not oracle.differences(drawn.model, drawn.calls[:1], expected, near)
+    rng = np.random.default_rng(6)
+    g = Graph()
+    y = g.op(FULLY_CONNECTED, [g.input((9, 40)), g.const(randn(rng, 20, 40)), None], FullyConnectedOptions())
+    dense, calls = model(g.build(y)), [Call(0, (randn(rng, 9, 40),))]
+    expected = oracle.run(Interpreter(dense), calls)
+    exact, near, far = ([[x * np.float32(1 + e) for x in expected[0]]] for e in (0, 3e-7, 1e-3))
+    assert not oracle.differences(dense, calls, expected, exact)
+    assert oracle.differences(dense, calls, expected, far)
+    assert not oracle.differences(dense, calls, expected, near)
 
 
 def test_bounds_of_activations_are_exact() -> None:

@@ -1,50 +1,32 @@
 """CONV_2D and FULLY_CONNECTED of floats with integer weights: quantized rows, and a product of bytes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Refusal, Step
+from litecl.delegate.cl_op import Call, ClOp, Refusal, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.shared import const
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
-from litecl.delegate.matmul.patches import Gather, patches
-from litecl.delegate.matmul.tile import flops
 from litecl.delegate.quantized import hybrid
-from litecl.delegate.quantized.integers import packed
+from litecl.delegate.quantized.hybrid_product import hybrid_product, is_blockwise, weights_of
 from litecl.interpreter.arithmetic.hybrid import scales_of
-from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions, windows
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
 
 
-@dataclass(frozen=True)
-class HybridConvolution:
-    """Arguments of hybrid_conv_2d.cl. image_pixels: pixels in a row that was quantized as a whole."""
-
-    gather: Gather
-    image_pixels: int
-
-
-class HybridRow(IntEnum):
-    """Rows of a stage: the sum of a column's weights, their scale and the bias."""
-
-    SUM = 0
-    SCALE = 1
-    BIAS = 2
-
-
 def _claim(
-    options: Conv2DOptions | FullyConnectedOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]
+    options: Conv2DOptions | FullyConnectedOptions,
+    inputs: claims.Specs,
+    outputs: Sequence[TensorSpec],
+    blocks: bool = False,
 ) -> Refusal | None:
     x, bias = inputs[0], inputs[2] if len(inputs) > 2 else None
     return (
         claims.typed((x, bias), claims.FLOAT)
         or (Refusal("a bias that is not a constant") if bias is not None and bias.data is None else None)
-        or hybrid.claim(inputs)
+        or hybrid.claim_weights(claims.given(inputs, 1), blocks=blocks)
         or claims.activated(options, outputs[0].type)
     )
 
@@ -52,7 +34,7 @@ def _claim(
 def _claim_dense(options: FullyConnectedOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     if options.weights_format != FullyConnectedOptionsWeightsFormat.DEFAULT:
         return Refusal(f"weights are stored as {options.weights_format.name}")
-    return _claim(options, inputs, outputs)
+    return _claim(options, inputs, outputs, blocks=True)
 
 
 def _lower_conv(call: Call) -> list[Step]:
@@ -67,44 +49,18 @@ def _lower_conv(call: Call) -> list[Step]:
 def _lower_dense(call: Call) -> list[Step]:
     columns, depth = call.input(1).shape
     rows = call.input(0).spec.size // depth
-    return _product(call, matrix(rows, depth, columns), rows, asymmetric=call.options.asymmetric_quantize_inputs)
+    # With a scale for every block of the weights, rows always have zero points.
+    asymmetric = call.options.asymmetric_quantize_inputs or is_blockwise(call.input(1).spec)
+    return _product(call, matrix(rows, depth, columns), rows, asymmetric=asymmetric)
 
 
 def _product(call: Call, g: Geometry, rows: int, *, asymmetric: bool) -> list[Step]:
-    """Return the launches for an input that is quantized as ``rows`` rows."""
-    x, out = call.input(0), call.outputs[0]
-    quantized, launches = hybrid.quantized_rows(x, rows, call.target, asymmetric=asymmetric)
-    work = patches("hybrid_conv_2d", g, call.target)
-    panel, width = work.tile.panel, call.target.vector_width
-    values = hybrid.integers(call.input(1)).reshape(g.groups, g.group_columns, -1)
-    stage = Const(_stage(call, values, panel, width))
-    operands: tuple[Arg, ...] = (
-        *(quantized.values, quantized.zeros, quantized.scales),
-        *(Const(packed(values, panel, work.runs)), stage, work.scratch),
-        stage if call.residual is None else call.residual,
-        out,
-        const(HybridConvolution(work.gather(x.spec.size), g.pixels // rows)),
-    )
-    product = work.grid.launch(
-        "hybrid_conv_2d",
-        (*operands, np.int32(call.residual is not None), *call.activation.bounds),
-        work.tile.defines | call.activation.defines | {"T": "uchar"},
-        flops(g.pixels, g.columns, g.depth),
-    )
-    return [*launches, product]
-
-
-def _stage(call: Call, values: Array, panel: int, width: int) -> Array:
-    """Return [groups, columns / width, HybridRow, width]."""
-    groups, columns, _ = values.shape
+    """The launches for an input that is quantized as ``rows`` rows."""
     bias = call.inputs[2] if len(call.inputs) > 2 else None
-    scales = np.broadcast_to(scales_of(call.input(1).spec), groups * columns)
-    biases = np.zeros(groups * columns, np.float32) if bias is None else np.ravel(bias.value)
-    table = np.zeros((len(HybridRow), groups, -(-columns // panel) * panel), np.int32)
-    table[HybridRow.SUM, :, :columns] = values.sum(axis=2, dtype=np.int32)
-    for row, floats in ((HybridRow.SCALE, scales), (HybridRow.BIAS, biases)):
-        table[row, :, :columns] = np.ascontiguousarray(floats, np.float32).view(np.int32).reshape(groups, columns)
-    return np.ascontiguousarray(table.reshape(len(HybridRow), groups, -1, width).transpose(1, 2, 0, 3))
+    weights = weights_of(call.input(1), np.zeros(g.columns, np.float32) if bias is None else np.ravel(bias.value))
+    x, out = call.input(0), call.outputs[0]
+    made = hybrid_product(x, g, rows, weights, out, call.target, call.activation, call.residual, asymmetric=asymmetric)
+    return [*made]
 
 
 CL_OPS = (

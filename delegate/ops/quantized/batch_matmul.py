@@ -13,7 +13,7 @@ from litecl.delegate.kit.strided import Memory, copy, view
 from litecl.delegate.matmul.geometry import matrix
 from litecl.delegate.matmul.patches import Groups, Patches, patches
 from litecl.delegate.matmul.tile import flops
-from litecl.delegate.ops.quantized.conv_2d import QuantizedConvolution
+from litecl.delegate.quantized.integer_product import QuantizedConvolution
 from litecl.delegate.quantized.integers import StageRow, bounds_of, per_tensor, scale, unsigned_zero, zero_point
 from litecl.interpreter.arithmetic import fixed_point
 from litecl.interpreter.graph import TensorSpec

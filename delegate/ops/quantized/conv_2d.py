@@ -1,19 +1,15 @@
 """CONV_2D and FULLY_CONNECTED of quantized tensors: patches gathered row by row, and a product of bytes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Refusal, Scratch, Step
+from litecl.delegate.cl_op import Call, ClOp, Launch, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.shared import const
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
-from litecl.delegate.matmul.patches import Gather, patches
-from litecl.delegate.matmul.tile import flops
+from litecl.delegate.quantized.integer_product import integer_product
 from litecl.delegate.quantized.integers import (
-    Bounds,
     Weights,
     bounded,
     bounds_of,
@@ -29,19 +25,6 @@ from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnect
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat, TensorType
 
 _WEIGHTS = (*claims.BYTES, TensorType.INT4, TensorType.INT2)
-
-
-@dataclass(frozen=True)
-class QuantizedConvolution:
-    """Arguments of quantized_conv_2d.cl.
-
-    x_zero: represents zero in unsigned activations. row_factor: multiplies the sum of a patch.
-    """
-
-    gather: Gather
-    x_zero: int
-    bounds: Bounds
-    row_factor: int
 
 
 def claim_product(
@@ -118,32 +101,10 @@ def convolution(
     real: whether factors are applied in float64.
     """
     x, out = call.input(0), call.outputs[0]
-    operations = flops(g.pixels, g.columns, g.depth)
-    words = x.spec.type == TensorType.INT16
-    if words:
-        g, weights = g.words, weights.words
-    work = patches("quantized_conv_2d", g, call.target, words=words)
     x_zero, bounds = unsigned_zero(x.spec), bounds_of(call.options, out.spec)
-    shape = QuantizedConvolution(work.gather(x.spec.size * x.spec.dtype.itemsize), x_zero, bounds, weights.factor)
-    panel, width = work.tile.panel, call.target.vector_width
-    if is_wide(call.specs, call.options):
-        stage = weights.wide_stage(panel, width, real=real)
-    else:
-        stage = weights.stage(panel, width, x_zero, bounds, real=real)
-    operands: tuple[Arg, ...] = (
-        x,
-        Const(weights.packed(panel, work.runs)),
-        Const(stage.fields),
-        work.scratch,
-        into or out,
-        const(shape),
-    )
-    defines = work.tile.defines | stage.defines | {"T": claims.C_TYPES[out.spec.type]}
-    if words:
-        defines["WORDS"] = 1
-    if weights.factor:
-        defines["ROW_SUMS"] = 1
-    return work.grid.launch("quantized_conv_2d", operands, defines, operations)
+    wide = is_wide(call.specs, call.options)
+    made, type_ = into or out, out.spec.type
+    return integer_product(x, g, weights, made, type_, x_zero, bounds, call.target, real=real, wide=wide)
 
 
 CL_OPS = (

@@ -49,6 +49,8 @@ THEMES = (
     Theme(_INTS, ("integer", "reductions", "joins", "shapes")),
     Theme(_INTS, ("integer", "rows", "joins", "control")),
     Theme((T.INT8, T.UINT8, T.INT16, T.INT32), ("shapes", "joins", "rows", "control")),
+    Theme((T.INT8,), ("integer recurrent", "quantized", "joins"), (2, 3)),
+    Theme((T.UINT8,), ("integer recurrent of bytes", "quantized", "joins"), (2, 3)),
     *(Theme(types, ("quantized", "products", "joins"), (4,)) for types in _BYTES),
     *(Theme(types, ("quantized", "windows", "reductions", "shapes"), (2, 4)) for types in _BYTES),
     *(Theme((*types, T.FLOAT32), ("quantized", "mixed", "products", "rows")) for types in _BYTES),
@@ -177,7 +179,8 @@ def kind_of(graph: Subgraph, node: Node) -> str:
         return "none"
     first = graph.tensors[node.inputs[0]] if node.inputs and node.inputs[0] >= 0 else specs[0]
     kind = specs[0].type.name.lower()
-    constant = [s for s in specs[1:] if s.data is not None and s.type == T.INT8 and s.quantization is not None]
+    integers = [s for s in specs[1:] if s.type in (T.INT8, T.INT4, T.INT2) and s.quantization is not None]
+    constant = [s for s in integers if s.data is not None]
     if specs[0].type == T.FLOAT32 and constant and first.type != T.INT8:
         return "hybrid"
     return f"quantized {kind}" if specs[0].quantization is not None else kind

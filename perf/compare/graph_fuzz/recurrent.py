@@ -1,23 +1,35 @@
-"""Families of LSTMs whose states are variable tensors, which other nodes read and other LSTMs may update."""
+"""Families of recurrent operators of floats, also with integer weights: other nodes read and update their states."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
-from litecl.interpreter.graph import ABSENT, Shape
+from litecl.interpreter.graph import ABSENT, Quantization, Shape
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.bidirectional_sequence_lstm import (
     BIDIRECTIONAL_SEQUENCE_LSTM,
     BidirectionalSequenceLSTMOptions,
 )
 from litecl.interpreter.ops.lstm import BASIC_LSTM, LSTM, LSTMOptions
+from litecl.interpreter.ops.rnn import (
+    BIDIRECTIONAL_SEQUENCE_RNN,
+    RNN,
+    UNIDIRECTIONAL_SEQUENCE_RNN,
+    BidirectionalSequenceRNNOptions,
+    RNNOptions,
+    SequenceRNNOptions,
+)
+from litecl.interpreter.ops.svdf import SVDF, SVDFOptions
 from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UNIDIRECTIONAL_SEQUENCE_LSTM,
     UnidirectionalSequenceLSTMOptions,
 )
 from litecl.interpreter.schema import ActivationFunctionType, LSTMKernelType
+from litecl.perf.compare.graph_fuzz import integer_recurrent
 from litecl.perf.compare.graph_fuzz.sketch import Sketch, T
 
+_BOUNDED = (ActivationFunctionType.TANH, ActivationFunctionType.TANH, ActivationFunctionType.RELU6)
 _ACTIVATIONS = (*[ActivationFunctionType.TANH] * 6, ActivationFunctionType.RELU6, ActivationFunctionType.NONE)
 
 
@@ -25,14 +37,28 @@ def _floats(s: Sketch, *shape: int) -> int:
     return s.const((s.rng.standard_normal(shape) * 0.4).astype(np.float32))
 
 
+def _matrices(s: Sketch) -> Callable[..., int]:
+    """Return what draws the weights of a node: floats, or integers of few bits."""
+    type_ = s.one_of(T.FLOAT32, T.FLOAT32, T.FLOAT32, T.INT8, T.INT8, T.INT4)
+    if type_ == T.FLOAT32:
+        return partial(_floats, s)
+    most = 127 if type_ == T.INT8 else 7
+
+    def integers(*shape: int) -> int:
+        by = Quantization(np.array([1.0 / most], np.float32), np.zeros(1, np.int64))
+        return s.const(s.rng.integers(-most, most + 1, shape).astype(np.int8), type_, by)
+
+    return integers
+
+
 def _cell(s: Sketch, depth: int, cells: int, outputs: int, aux: bool = False) -> list[int]:
-    """Return the 17 operands of a cell (see tests/cases/lstm.py): weights, peepholes, biases, projection."""
-    coupled, peephole = not aux and s.chance(0.25), s.chance(0.3)
-    operands = [_floats(s, cells, depth) for _ in range(4)] + [_floats(s, cells, outputs) for _ in range(4)]
+    """The 17 operands of a cell (see tests/cases/lstm.py): weights, peepholes, biases, projection."""
+    coupled, peephole, drawn = not aux and s.chance(0.25), s.chance(0.3), _matrices(s)
+    operands = [drawn(cells, depth) for _ in range(4)] + [drawn(cells, outputs) for _ in range(4)]
     operands += [_floats(s, cells) if peephole else ABSENT for _ in range(3)]
     operands += [_floats(s, cells) for _ in range(4)]
     projected = outputs != cells
-    operands += [_floats(s, outputs, cells) if projected else ABSENT]
+    operands += [drawn(outputs, cells) if projected else ABSENT]
     operands += [_floats(s, outputs) if projected and s.chance(0.5) else ABSENT]
     for position in (0, 4, 8, 11) if coupled else ():
         operands[position] = ABSENT
@@ -71,7 +97,9 @@ def sequence(s: Sketch) -> None:
         return
     if s.chance(0.3):
         operands += [ABSENT if operands[1] == ABSENT else _floats(s, cells), *(_floats(s, cells) for _ in range(3))]
-    options = UnidirectionalSequenceLSTMOptions(s.one_of(*_ACTIVATIONS), *_clips(s), time_major=time_major)
+    options = UnidirectionalSequenceLSTMOptions(
+        s.one_of(*_ACTIVATIONS), *_clips(s), time_major=time_major, asymmetric_quantize_inputs=s.chance(0.5)
+    )
     s.op(UNIDIRECTIONAL_SEQUENCE_LSTM, operands, options)
 
 
@@ -82,7 +110,8 @@ def step(s: Sketch) -> None:
     cells, outputs = _sizes(s)
     if s.chance(0.6):
         operands = [x, *_cell(s, depth, cells, outputs), *_states(s, batch, cells, outputs)]
-        s.op(LSTM, operands, LSTMOptions(s.one_of(*_ACTIVATIONS), *_clips(s)))
+        asymmetric = s.chance(0.5)
+        s.op(LSTM, operands, LSTMOptions(s.one_of(*_ACTIVATIONS), *_clips(s), asymmetric_quantize_inputs=asymmetric))
         return
     h = _state(s, (batch, cells))
     c = _state(s, (batch, cells), [h])
@@ -108,4 +137,49 @@ def both_ways(s: Sketch) -> None:
     s.node(BIDIRECTIONAL_SEQUENCE_LSTM, operands, options)
 
 
-FAMILIES = {"recurrent": (sequence, sequence, step, step, both_ways)}
+def _plain_cell(s: Sketch, drawn: Callable[..., int], depth: int, units: int, batch: int) -> list[int]:
+    """Weights, recurrent weights, bias and state of a cell of one gate."""
+    return [drawn(units, depth), drawn(units, units), _floats(s, units), _state(s, (batch, units))]
+
+
+def plain_step(s: Sketch) -> None:
+    """RNN."""
+    x = s.pick(T.FLOAT32, rank=2)
+    batch, depth = s.shape_of(x)
+    cell = _plain_cell(s, _matrices(s), depth, _sizes(s)[0], batch)
+    s.op(RNN, [x, *cell], RNNOptions(s.one_of(*_BOUNDED), s.chance(0.5)))
+
+
+def plain_sequence(s: Sketch) -> None:
+    """UNIDIRECTIONAL_SEQUENCE_RNN and BIDIRECTIONAL_SEQUENCE_RNN."""
+    x = s.pick(T.FLOAT32, rank=3)
+    time_major = s.chance(0.5)
+    steps, batch = s.shape_of(x)[:2] if time_major else s.shape_of(x)[1::-1]
+    if steps * batch > 400:
+        return
+    drawn, depth, function = _matrices(s), s.shape_of(x)[2], s.one_of(*_BOUNDED)
+    cell = _plain_cell(s, drawn, depth, _sizes(s)[0], batch)
+    if s.chance(0.5):
+        s.op(UNIDIRECTIONAL_SEQUENCE_RNN, [x, *cell], SequenceRNNOptions(time_major, function, s.chance(0.5)))
+        return
+    units = _sizes(s)[0]
+    back = [drawn(units, depth), drawn(units, units), _floats(s, units), s.variable((batch, units))]
+    options = BidirectionalSequenceRNNOptions(time_major, function, s.chance(0.5), s.chance(0.5))
+    s.node(BIDIRECTIONAL_SEQUENCE_RNN, [x, *cell, *back, *[ABSENT] * 3], options)
+
+
+def svdf(s: Sketch) -> None:
+    """SVDF."""
+    x = s.pick(T.FLOAT32, rank=2)
+    batch, depth = s.shape_of(x)
+    rank, units, memory = int(s.one_of(1, 1, 2, 3)), _sizes(s)[0], int(s.one_of(1, 2, 5, 8, 19))
+    drawn, filters = _matrices(s), units * rank
+    operands = [drawn(filters, depth), drawn(filters, memory), _floats(s, units) if s.chance(0.5) else ABSENT]
+    state = _state(s, (batch, filters * memory))
+    s.op(SVDF, [x, *operands, state], SVDFOptions(rank, s.one_of(*_BOUNDED), s.chance(0.5)))
+
+
+FAMILIES = {
+    "recurrent": (sequence, sequence, step, step, both_ways, plain_step, plain_sequence, plain_sequence, svdf, svdf),
+    **integer_recurrent.FAMILIES,
+}

@@ -71,5 +71,8 @@ EXACT = {
 }
 """Operators that hand elements on, or round to integers: these have no error of their own."""
 
-OF_SUMS = {"LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM", "LOG_SOFTMAX"}
+OF_SUMS = {
+    *("LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM", "LOG_SOFTMAX"),
+    *("RNN", "UNIDIRECTIONAL_SEQUENCE_RNN", "BIDIRECTIONAL_SEQUENCE_RNN", "SVDF"),
+}
 """Operators that apply functions to sums: off as with operands slightly different, and by errors relative to 1."""

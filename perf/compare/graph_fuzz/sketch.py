@@ -1,6 +1,4 @@
-"""A graph under construction in which every tensor has a value, so that every node added is valid and its values
-stay moderate.
-"""
+"""A graph under construction in which every tensor has a value: what is added is valid, and values stay moderate."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +22,7 @@ _LIMITS = {T.INT8: (-128, 127), T.UINT8: (0, 255), T.INT16: (-32768, 32767)}
 
 
 Family = Callable[["Sketch"], None]
+_Outputs = Sequence[TensorSpec] | None
 
 
 class Unfit(Exception):
@@ -114,9 +113,10 @@ class Sketch:
         """Return a constant vector of integers."""
         return self.const(np.array(values, type_).reshape(-1))
 
-    def variable(self, shape: Shape) -> int:
-        """Return a float32 variable tensor, zeros at first."""
-        return self.tensor(TensorSpec(T.FLOAT32, shape, is_variable=True), np.zeros(shape, np.float32))
+    def variable(self, shape: Shape, type_: TensorType = T.FLOAT32, by: Quantization | None = None) -> int:
+        """A variable tensor, zeros at first."""
+        spec = TensorSpec(type_, shape, quantization=by, is_variable=True)
+        return self.tensor(spec, np.zeros(shape, type_.dtype))
 
     def random(self, type_: TensorType, shape: Shape) -> Array:
         """Return elements of a type: bytes of the whole range, other integers near zero."""
@@ -182,24 +182,30 @@ class Sketch:
     # Nodes
 
     def node(
-        self, op: Op, inputs: Sequence[int], options: Any = None, outputs: Sequence[TensorSpec] | None = None
+        self,
+        op: Op,
+        inputs: Sequence[int],
+        options: Any = None,
+        outputs: _Outputs = None,
+        inner: Sequence[TensorSpec] = (),
     ) -> list[int]:
-        """Add a node; return its outputs. ``outputs`` gives types and quantization that inference leaves open. Raises
-        Unfit if the operator refuses its operands or a result is too large.
+        """Add a node; return its outputs. ``outputs`` gives types and quantization that inference leaves open, inner
+        the node's intermediates. Raises Unfit if the operator refuses its operands or a result is too large.
         """
         options = op.options() if options is None else options
-        specs, values = self.computed(op, inputs, options, outputs)
+        specs, values = self.computed(op, inputs, options, outputs, inner)
         count = len(specs)
         if not all(tame(value) for value in values):
             raise Unfit(f"{op.name}: not tame")
         made = [self.tensor(spec, value) for spec, value in zip(specs, values, strict=False)]
         for position, value in zip(op.states, values[count:], strict=True):
             self.values[inputs[position]] = value
-        self.nodes.append(Node(op, tuple(inputs), tuple(made), options, version=op.versions.start))
+        between = tuple(self.tensor(spec, np.zeros((), spec.dtype), readable=False) for spec in inner)
+        self.nodes.append(Node(op, tuple(inputs), tuple(made), options, between, op.versions.start))
         return made
 
     def computed(
-        self, op: Op, inputs: Sequence[int], options: Any, outputs: Sequence[TensorSpec] | None = None
+        self, op: Op, inputs: Sequence[int], options: Any, outputs: _Outputs = None, inner: Sequence[TensorSpec] = ()
     ) -> tuple[list[TensorSpec], list[Array]]:
         """Return the specs of what a node would compute, and the values."""
         specs = [None if t == ABSENT else self.tensors[t] for t in inputs]
@@ -210,17 +216,15 @@ class Sketch:
             declared = [replace(b, shape=a.shape) for a, b in zip(inferred, given, strict=True)]
             if any(spec.shape is None or spec.size > 8 * MOST_ELEMENTS for spec in declared):
                 raise Unfit(f"{op.name}: shape")
-            bound = None if op.bind is None else op.bind(options, specs, declared)
+            bound = None if op.bind is None else op.bind(options, specs, [*declared, *inner])
             with np.errstate(all="ignore"):
                 results = (op.run if bound is None else bound)(options, values)
         except (LiteclError, *FAULTS) as error:
             raise Unfit(f"{op.name}: {error}") from error
         return [TensorSpec(s.type, s.shape, quantization=s.quantization) for s in declared], results
 
-    def op(
-        self, op: Op, inputs: Sequence[int], options: Any = None, outputs: Sequence[TensorSpec] | None = None
-    ) -> int:
-        """Add a node with one output; return the output."""
+    def op(self, op: Op, inputs: Sequence[int], options: Any = None, outputs: _Outputs = None) -> int:
+        """Adds a node of one output; the output."""
         (made,) = self.node(op, inputs, options, outputs)
         return made
 

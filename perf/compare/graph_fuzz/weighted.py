@@ -15,11 +15,12 @@ from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnect
 from litecl.interpreter.ops.pad import PAD, PADV2
 from litecl.interpreter.ops.transpose_conv import CONVOLUTION_2D_TRANSPOSE_BIAS, TRANSPOSE_CONV, TransposeConvOptions
 from litecl.interpreter.options import CustomOptions
-from litecl.interpreter.schema import Padding
+from litecl.interpreter.schema import Padding, TensorType
 from litecl.perf.compare.graph_fuzz.elementwise import QUANTIZED, fused, is_quantized
 from litecl.perf.compare.graph_fuzz.sketch import MOST_ELEMENTS, Sketch, T, Unfit
 
 _MOST_PRODUCTS = 6_000_000
+_BLOCK = 4  # elements with a scale of their own
 
 
 def image(s: Sketch, *types: Any) -> int:
@@ -51,32 +52,46 @@ class _Weights:
     bias: int
 
 
-def _weights(s: Sketch, x: int, shape: Shape, axis: int, columns: int) -> _Weights:
-    """Weights of a shape whose dimension ``axis`` counts output channels, of a kind that goes with ``x``."""
+_NARROW = {T.INT8: 127, T.INT4: 7, T.INT2: 1}  # the largest weights of types
+
+
+def _weights(s: Sketch, x: int, shape: Shape, axis: int, columns: int, *, narrow: bool = False) -> _Weights:
+    """Weights of a shape whose dimension ``axis`` counts output channels, of a kind that goes with ``x``.
+
+    narrow: of integers of fewer bits than 8, too.
+    """
+    type_ = s.one_of(T.INT8, T.INT8, T.INT4, T.INT2) if narrow else T.INT8
     spec = s.spec(x)
     depth = max(1, int(np.prod(shape)) // columns)
     bias = s.chance(0.7)
     if spec.type != T.FLOAT32:
-        return _integer_weights(s, spec, shape, axis, columns, bias)
+        return _integer_weights(s, spec, shape, axis, columns, bias, type_)
     if s.chance(0.35):
         per_channel = s.chance(0.5)
-        scales = s.rng.uniform(0.3, 1, columns if per_channel else 1) / (60 * depth**0.5)
+        most = _NARROW[type_]
+        scales = s.rng.uniform(0.3, 1, columns if per_channel else 1) / (most / 2 * depth**0.5)
         by = Quantization(scales.astype(np.float32), np.zeros(scales.shape, np.int64), axis)
-        weights = s.const(s.rng.integers(-127, 128, shape).astype(np.int8), T.INT8, by)
+        if narrow and depth % _BLOCK == 0 and s.chance(0.5):
+            scales = s.rng.uniform(0.3, 1, (columns, depth // _BLOCK)) / (most / 2 * depth**0.5)
+            halves = scales.astype(s.one_of(np.float16, np.float32))
+            by = Quantization(halves, np.zeros(scales.shape, np.int64), 1, block_size=_BLOCK)
+        weights = s.const(s.rng.integers(-most, most + 1, shape).astype(np.int8), type_, by)
     else:
         weights = s.const((s.rng.standard_normal(shape) / depth**0.5).astype(np.float32))
     return _Weights(weights, s.const(s.random(T.FLOAT32, (columns,))) if bias else ABSENT)
 
 
-def _integer_weights(s: Sketch, x: TensorSpec, shape: Shape, axis: int, columns: int, bias: bool) -> _Weights:
+def _integer_weights(
+    s: Sketch, x: TensorSpec, shape: Shape, axis: int, columns: int, bias: bool, narrow: TensorType
+) -> _Weights:
     assert x.quantization is not None
     unsigned = x.type == T.UINT8
     per_channel = not unsigned and s.chance(0.6)
     scales = s.rng.uniform(0.01, 0.04, columns if per_channel else 1).astype(np.float32)
     zero = int(s.rng.integers(0, 256)) if unsigned else 0
     by = Quantization(scales, np.full(scales.shape, zero, np.int64), axis)
-    type_ = T.UINT8 if unsigned else T.INT8
-    values = s.random(type_, shape) if unsigned else np.maximum(s.random(type_, shape), -127).astype(np.int8)
+    type_, most = T.UINT8 if unsigned else narrow, _NARROW[narrow]
+    values = s.random(type_, shape) if unsigned else s.rng.integers(-most, most + 1, shape).astype(np.int8)
     weights = s.const(values, type_, by)
     if not bias:
         return _Weights(weights, ABSENT)
@@ -176,7 +191,7 @@ def fully_connected(s: Sketch) -> None:
         computed = s.pick(T.FLOAT32, rank=2, where=lambda p: p.shape is not None and p.shape[1] == depth, recent=0.2)
         s.op(FULLY_CONNECTED, [x, computed, ABSENT], options)
         return
-    _made(s, FULLY_CONNECTED, x, _inputs(x, _weights(s, x, (columns, depth), 0, columns)), options)
+    _made(s, FULLY_CONNECTED, x, _inputs(x, _weights(s, x, (columns, depth), 0, columns, narrow=True)), options)
 
 
 def batch_matmul(s: Sketch) -> None:

@@ -1,0 +1,67 @@
+"""The launch of kernels_cl/quantized_conv_2d.cl: quantized activations times constant weights of 8 bits or fewer."""
+
+from dataclasses import dataclass
+
+from litecl.delegate.cl_op import Const, Launch, Operand, Scratch, Target
+from litecl.delegate.kit.claims import C_TYPES
+from litecl.delegate.kit.shared import const
+from litecl.delegate.matmul.geometry import Geometry
+from litecl.delegate.matmul.patches import Gather, patches
+from litecl.delegate.matmul.tile import flops
+from litecl.delegate.quantized.integers import Bounds, Weights
+from litecl.interpreter.schema import TensorType
+
+
+@dataclass(frozen=True)
+class QuantizedConvolution:
+    """Arguments of quantized_conv_2d.cl.
+
+    x_zero: represents zero in unsigned activations. row_factor: multiplies the sum of a patch.
+    """
+
+    gather: Gather
+    x_zero: int
+    bounds: Bounds
+    row_factor: int
+
+
+def integer_product(
+    x: Operand,
+    g: Geometry,
+    weights: Weights,
+    out: Operand | Scratch,
+    type_: TensorType,
+    x_zero: int,
+    bounds: Bounds,
+    target: Target,
+    *,
+    real: bool = False,
+    wide: bool = False,
+) -> Launch:
+    """Return the launch whose results, of ``type_``, are the sums rescaled and clamped to ``bounds``.
+
+    x_zero: the zero point of activations made unsigned. real: factors are applied in float64. wide: sums have 64 bits.
+    """
+    operations = flops(g.pixels, g.columns, g.depth)
+    words = x.spec.type == TensorType.INT16
+    if words:
+        g, weights = g.words, weights.words
+    work = patches("quantized_conv_2d", g, target, words=words)
+    shape = QuantizedConvolution(work.gather(x.spec.size * x.spec.dtype.itemsize), x_zero, bounds, weights.factor)
+    panel, width = work.tile.panel, target.vector_width
+    if wide:
+        stage = weights.wide_stage(panel, width, real=real)
+    else:
+        stage = weights.stage(panel, width, x_zero, bounds, real=real)
+    packed, fields = Const(weights.packed(panel, work.runs)), Const(stage.fields)
+    defines = work.tile.defines | stage.defines | {"T": C_TYPES[x.spec.type]}
+    if type_ != x.spec.type:
+        defines["OUT"] = C_TYPES[type_]
+    if weights.bits < 8:
+        defines["WEIGHT_BITS"] = weights.bits
+    if words:
+        defines["WORDS"] = 1
+    if weights.factor:
+        defines["ROW_SUMS"] = 1
+    operands = (x, packed, fields, work.scratch, out, const(shape))
+    return work.grid.launch("quantized_conv_2d", operands, defines, operations)
