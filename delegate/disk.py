@@ -148,7 +148,7 @@ def tidy(folder: Path, most_bytes: int, *, unused_s: float = 0) -> None:
     marker = folder / _TIDIED
     with suppress(OSError):
         if not marker.exists() or marker.stat().st_mtime < time.time() - _TIDY_EVERY_S:
-            marker.touch()
+            marker.write_text('{"about": "changed when the size of this folder was last looked at"}')
             trim(folder, most_bytes, unused_s=unused_s)
 
 
