@@ -14,8 +14,8 @@ import platformdirs
 from litecl.interpreter.errors import DelegateError
 
 _SEAL = b"litecl 1\n"  # of the file's format, before the checksum
-_LIMIT = "limit"  # the name of a file that holds it, in bytes
-_TIDIED = "tidied"  # of one whose age is that of the last look
+_LIMIT = "limit.json"  # the name of a file that holds it, in bytes
+_TIDIED = "tidied.json"  # of one whose age is that of the last look
 _TIDY_EVERY_S = 3600.0
 _MOST_BYTES = 1 << 30
 _DIGEST_BYTES = hashlib.sha256().digest_size
@@ -119,7 +119,7 @@ def set_limit(folder: Path, size_bytes: int) -> None:
 
 def files(folder: Path) -> list[Path]:
     """Return the programs in a folder, which may be removed at any time: all but measurements and the limit."""
-    return [p for p in folder.rglob("*") if p.suffix != ".json" and p.name not in (_LIMIT, _TIDIED) and p.is_file()]
+    return [path for path in folder.rglob("*") if path.suffix != ".json" and path.is_file()]
 
 
 def size_bytes(folder: Path) -> int:
@@ -148,7 +148,7 @@ def tidy(folder: Path, most_bytes: int, *, unused_s: float = 0) -> None:
     marker = folder / _TIDIED
     with suppress(OSError):
         if not marker.exists() or marker.stat().st_mtime < time.time() - _TIDY_EVERY_S:
-            marker.touch()
+            marker.write_text('{"about": "changed when the size of this folder was last looked at"}')
             trim(folder, most_bytes, unused_s=unused_s)
 
 

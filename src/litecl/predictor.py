@@ -5,7 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -15,7 +15,7 @@ import numpy as np
 from litecl.delegate import CLDelegate
 from litecl.delegate.devices import devices
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.errors import LiteclError, ModelError, ShapeError
 from litecl.interpreter.feeding import told_apart
 from litecl.interpreter.graph import Array, Shape
 
@@ -36,8 +36,8 @@ class Predictor:
     A batch holds an array for every input, with any number of rows: of the input's shape, if its first dimension is
     open; else a model for so many rows is run as often as it takes, and one without a dimension for them once a row.
 
-    The model is loaded and compiled here, so that an engine's actor is ready once it is made. Raises ModelError and
-    DelegateError.
+    The model is loaded, compiled and run once here, so that an engine's actor is ready once it is made. Raises
+    ModelError and DelegateError.
     """
 
     def __init__(
@@ -55,10 +55,10 @@ class Predictor:
         self._arguments = {"signature": signature, "device": device, "cpu": cpu, "buffers": buffers, "keep": keep}
         self._made_from = source, {**self._arguments, **options}
         self._keep = frozenset(keep)
-        self._lanes = [
-            _Lane(source, signature, [] if cpu else [CLDelegate(place, **options)])
-            for place in [*_places(device, cpu)] * buffers
-        ]
+        places = [[] if cpu else [CLDelegate(place, **options)] for place in _places(device, cpu)]
+        for delegates in places:
+            _run_once(source, signature, delegates)
+        self._lanes = [_Lane(source, signature, delegates) for delegates in places * buffers]
         self._free: queue.LifoQueue[_Lane] = queue.LifoQueue()
         for lane in reversed(self._lanes):
             self._free.put(lane)
@@ -223,6 +223,15 @@ class _Lane:
             self.interpreter.set_tensor(self.inputs[name].tensor, value, subgraph_index=self.subgraph)
         self.interpreter._invoke(self.subgraph)
         return {name: self.interpreter.get_tensor(tensor, self.subgraph) for name, tensor in self.outputs.items()}
+
+
+def _run_once(source: Any, signature: str | None, delegates: Sequence[CLDelegate]) -> None:
+    """Run the model on zeros, with variables of its own: drivers finish programs when they first run."""
+    if delegates:
+        lane = _Lane(source, signature, delegates)
+        with suppress(LiteclError):  # zeros may be no values for it
+            lane.interpreter._invoke(lane.subgraph)
+        lane.interpreter.close()
 
 
 def _fits(shape: Shape, open_: Shape) -> bool:
