@@ -106,6 +106,10 @@ class Const:
     """An array that is uploaded once, when the program is built, and then released (None): packed weights, a table."""
 
     data: Array | None
+    size_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.size_bytes = 0 if self.data is None else self.data.nbytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +140,11 @@ class Launch:
     local_size: tuple[int, ...] = (1,)
     defines: Mapping[str, str | int | float] = field(default_factory=dict)
     flops: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the bytes of all memory that it is given, each part once: the least that it reads and writes."""
+        return sum(arg.size_bytes for arg in {*self.args} if not isinstance(arg, np.generic))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from litecl.delegate.analysis.cost import work_flops
+from litecl.delegate.analysis.explicit import Explicit, explicit
 from litecl.delegate.analysis.list_writes import learned, with_lists_in_place
 from litecl.delegate.backend.errors import host_memory
 from litecl.delegate.backend.program import Program
@@ -17,8 +18,9 @@ from litecl.delegate.claim.partition import Partitioning, Region, partition
 from litecl.delegate.devices import forget, open_device, tuning_of
 from litecl.delegate.plan.dump import dump_of
 from litecl.delegate.plan.plan import Plan, plan
-from litecl.delegate.region import region_node
-from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, PartitionRow, summary, warn
+from litecl.delegate.progress import phase, timed
+from litecl.delegate.region import partition_row, region_node
+from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, summary, warn
 from litecl.delegate.report_details import kernel_name, with_details
 from litecl.interpreter import limits
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, LimitError, OutOfDeviceMemory
@@ -34,10 +36,12 @@ class CLDelegation:
     options: CLOptions
     preserve: bool
     model: Model = field(init=False)
-    planned: Model = field(init=False)  # the model that regions are made from, node by node like the original
-    planned_specs: Sequence[Sequence[TensorSpec]] = field(init=False)
+    planned: Explicit = field(init=False)  # the model as regions are made of it, node by node like the original
+    loaded: Explicit = field(init=False)  # the original like that, without what was changed in it
+    _changed: set[int] = field(default_factory=set)  # the subgraphs in which something was
     counters: Counters = field(default_factory=Counters)
     failures: list[str] = field(default_factory=list)
+    usable: bool = True
     passed_over: list[str] = field(default_factory=list)
     _device: Device | None = None
     _programs: dict[int, Program] = field(default_factory=dict)
@@ -46,23 +50,33 @@ class CLDelegation:
     _input_memory: dict[int, dict[int, Array]] = field(default_factory=dict)
     _build_s: float = 0.0
     _cache_hits: int = 0
+    _phases: dict[str, float] = field(default_factory=dict)
 
     def prepare(self) -> None:
         """Rewrite the model, subgraph by subgraph."""
         graphs = self.original.subgraphs
         shapes = {i: [self.specs[i][t].static_shape for t in graphs[i].inputs] for i in self._entries()}
-        self.planned, self.planned_specs = with_lists_in_place(self.original, self.specs, shapes)
+        model, specs = with_lists_in_place(self.original, self.specs, shapes)
+        self._changed = {i for i, graph in enumerate(graphs) if model.subgraphs[i] is not graph}
+        self.planned = explicit(model, specs)
+        self.loaded = explicit(self.original, self.specs) if self._changed else self.planned
         start_s = time.perf_counter()
+        with timed() as self._phases:
+            self._rewrite()
+        self._build_s = time.perf_counter() - start_s
+
+    def _rewrite(self) -> None:
+        hits_before = 0
         try:
             flops = work_flops(self.original, self.specs)
-            self._device = open_device(self.options, flops, self.passed_over)
+            with phase("open"):
+                self._device = open_device(self.options, flops, self.passed_over)
             hits_before = self._device.cache_hits
         except DeviceNotFound:  # a user who names a device wants no other
             raise
         except DelegateError as error:
             self._fail(error)
         self.model = replace(self.original, subgraphs=self._subgraphs())
-        self._build_s = time.perf_counter() - start_s
         if self._device is not None:
             self._cache_hits = self._device.cache_hits - hits_before
 
@@ -73,19 +87,32 @@ class CLDelegation:
         return DelegationReport(
             device="none" if self._device is None else self._device.name,
             nodes=self._detailed(),
-            partitions=tuple(_partition_row(number, program) for number, program in programs),
+            partitions=tuple(partition_row(number, program) for number, program in programs),
             counters=replace(self.counters),
             build_s=self._build_s,
             cache_hits=self._cache_hits,
             kernels=kernels,
             failures=tuple(self.failures),
             passed_over=tuple(self.passed_over),
+            phases=dict(self._phases),
+            copies=tuple(row for program in self._programs.values() for row in program.copies),
         )
 
     def _detailed(self) -> tuple[NodeRow, ...]:
         works = [work for program in self._programs.values() for work in program.plan.works]
         launched = [((w.subgraph, w.node), kernel_name(w.launch.kernel, w.launch.entry)) for w in works]
-        return with_details(self._rows, self.original, self.specs, launched)
+        merged = {part: node for plan in self.plans.values() for part, node in plan.merged.items()}
+        return with_details(self._rows, self.original, self.specs, launched, merged)
+
+    @property
+    def device(self) -> Device | None:
+        """Return the device, None where there is none that can be used."""
+        return self._device
+
+    @property
+    def plans(self) -> dict[int, Plan]:
+        """Return the plan of every region by its number."""
+        return {number: program.plan for number, program in self._programs.items()}
 
     def _kernel_rows(self) -> tuple[KernelRow, ...]:
         """Return device times of launches; none for a region whose device does not report them, which is logged."""
@@ -118,13 +145,12 @@ class CLDelegation:
     def _entries(self) -> set[int]:
         return {*entries(self.original)}
 
-    def _basis(self, index: int) -> tuple[Model, Sequence[Sequence[TensorSpec]]]:
-        """Return the model that regions are made from: the original if the CPU runs any node that was changed."""
-        changed = self.planned.subgraphs[index] is not self.original.subgraphs[index]
-        return (self.original, self.specs) if changed else (self.planned, self.planned_specs)
+    def _basis(self, index: int) -> Explicit:
+        """Return the model that regions are made of: the original where the CPU runs some of what was changed in it."""
+        return self.loaded if index in self._changed else self.planned
 
     def _subgraph(self, index: int, graph: Subgraph) -> Subgraph:
-        parts, known = self._partition(index, graph), learned(graph, self.specs[index], self._basis(index)[1][index])
+        parts, known = self._partition(index, graph), learned(graph, self.specs[index], self._basis(index).specs[index])
         built = {
             region.nodes: node
             for region in parts.regions
@@ -144,10 +170,10 @@ class CLDelegation:
     def _partition(self, index: int, graph: Subgraph) -> Partitioning:
         try:
             if self._device is not None:
-                with typed_planning(f"partitioning subgraph {index}"):
+                with typed_planning(f"partitioning subgraph {index}"), phase("partition"):
                     float64 = self._device.target.float64
                     basis = self._basis(index)
-                    return partition(index, *basis, self.options, preserve=self.preserve, float64=float64)
+                    return partition(index, basis, self.options, preserve=self.preserve, float64=float64)
         except DelegateError as error:
             self._fail(error)
         return Partitioning((), dict.fromkeys(range(len(graph.nodes)), self.failures[-1]), ())
@@ -168,6 +194,11 @@ class CLDelegation:
         """See ``Delegation.input_memory``."""
         return self._input_memory.get(subgraph, {})
 
+    @property
+    def memory_bytes(self) -> int:
+        """See ``Delegation.memory_bytes``."""
+        return sum(p.plan.arena.size_bytes + p.constant_bytes for p in self._programs.values())
+
     def _build(self, region: Region, nodes: tuple[Node, ...], parts: Partitioning) -> Node | None:
         """Return the node that runs a region, or None if the device fails to build it. nodes: what the CPU runs instead
         if the region fails at run time.
@@ -187,14 +218,15 @@ class CLDelegation:
 
     def _program(self, region: Region, device: Device, number: int) -> Program:
         with host_memory("preparing a region"):
-            model, specs = self._basis(region.subgraph)
+            basis = self._basis(region.subgraph)
             tuning = tuning_of(self.options, device)
             target = replace(device.target, half_weights=self.options.precision == "fp16", tuning=tuning)
-            with typed_planning("planning a region"):
+            with typed_planning("planning a region"), phase("plan"):
                 observe = dump_of(self.options.dump_passes, number)
-                planned = plan(region, model, specs, target, device.alignment, self.options.cl_ops, observe)
+                planned = plan(region, basis, target, device.alignment, self.options.cl_ops, observe)
             _reserve(planned)
-            return Program(planned, device, number, self.options)
+            with phase("upload"):
+                return Program(planned, device, number, self.options)
 
     def _report(self, index: int, graph: Subgraph, parts: Partitioning) -> None:
         regions = {number: program.plan.region for number, program in self._programs.items()}
@@ -223,6 +255,7 @@ class CLDelegation:
 
     def run_failed(self, program: Program, error: DelegateError) -> None:
         """Move a region that failed at run time to the CPU for good; other models will open the device anew."""
+        self.usable = False
         if not isinstance(error, OutOfDeviceMemory):
             forget(self._device)
         self._fail(error)
@@ -253,19 +286,3 @@ def _reserve(planned: Plan) -> None:
         limits.reserve(planned.arena.size_bytes + constants)
     except LimitError as error:
         raise OutOfDeviceMemory(f"the region {error}") from None
-
-
-def _partition_row(number: int, program: Program) -> PartitionRow:
-    region = program.plan.region
-    return PartitionRow(
-        partition=number,
-        subgraph=region.subgraph,
-        nodes=region.nodes,
-        launches=len(program.plan.works),
-        arena_bytes=program.plan.arena.size_bytes,
-        constant_bytes=program.constant_bytes,
-        flops=program.plan.flops,
-        manner=program.manner,
-        loops=program.loops(),
-        kernels=tuple(dict.fromkeys(kernel_name(w.launch.kernel, w.launch.entry) for w in program.plan.works)),
-    )

@@ -1,24 +1,44 @@
 """The cache folder, where programs and tunings are kept: file names by device, and files that can be trusted."""
 
 import hashlib
+import os
 import tempfile
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 
+import platformdirs
+
 from litecl.interpreter.errors import DelegateError
 
 _SEAL = b"litecl 1\n"  # of the file's format, before the checksum
+_LIMIT = "limit"  # the name of a file that holds it, in bytes
+_TIDIED = "tidied"  # of one whose age is that of the last look
+_TIDY_EVERY_S = 3600.0
+_MOST_BYTES = 1 << 30
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 def default_folder() -> Path:
-    """Return the default cache folder. Raises DelegateError if there is no home folder."""
-    try:
-        return Path.home() / ".cache" / "litecl"
-    except RuntimeError as error:
-        raise DelegateError(f"no cache folder: {error}") from error
+    """Return where things are kept unless a user says otherwise: the system's cache folder, or XDG_CACHE_HOME's.
+
+    Raises DelegateError where there is no home.
+    """
+    return _cache_folder("litecl")
+
+
+def pocl_folder() -> Path:
+    """Return the folder in which PoCL compiles and unpacks, beside its own. Raises DelegateError."""
+    return _cache_folder("pocl")
+
+
+def _cache_folder(name: str) -> Path:
+    found = platformdirs.user_cache_path(name, appauthor=False)
+    if not found.is_absolute():
+        raise DelegateError("no folder to keep things in: there is no home, and XDG_CACHE_HOME is not set")
+    return found
 
 
 def folder(cache_dir: str | PathLike[str] | None) -> Path | None:
@@ -56,16 +76,21 @@ def read_sealed(path: Path) -> bytes | None:
     head = len(_SEAL) + _DIGEST_BYTES
     if content is None or content[:head] != _seal(path, content[head:]):
         return None
+    with suppress(OSError):  # the least recently used goes first (``trim``)
+        os.utime(path)
     return content[head:]
 
 
-def write_sealed(path: Path, content: bytes) -> None:
-    """Write a file after a checksum of its content and name, so that a renamed file is rejected too."""
-    write_atomically(path, _seal(path, content) + content)
+def write_sealed(path: Path, content: bytes) -> bool:
+    """Write a file behind a checksum of its content and name, so that a renamed file is rejected too."""
+    return write_atomically(path, _seal(path, content) + content)
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file. A cache that cannot be written (full disk, read-only home) is not an error."""
+def write_atomically(path: Path, content: bytes) -> bool:
+    """Return whether a file could be written.
+
+    A cache that cannot be written (a full disk, a read-only home) is no error: the next process does without.
+    """
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
@@ -74,8 +99,67 @@ def write_atomically(path: Path, content: bytes) -> None:
                 file.write(content)
                 file.close()
                 temporary.replace(path)
+                return True
             finally:  # no temporary file is left, whatever happened
                 temporary.unlink(missing_ok=True)
+    return False
+
+
+def limit(folder: Path) -> int:
+    """Return the most bytes that programs may take in a folder: what ``set_limit`` said, or a GiB."""
+    content = read(folder / _LIMIT) or b""
+    return int(content) if content.isdigit() else _MOST_BYTES
+
+
+def set_limit(folder: Path, size_bytes: int) -> None:
+    """Limit a folder from now on. Raises OSError where it cannot be written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _LIMIT).write_text(str(size_bytes))
+
+
+def files(folder: Path) -> list[Path]:
+    """Return the programs in a folder, which may be removed at any time: all but measurements and the limit."""
+    return [p for p in folder.rglob("*") if p.suffix != ".json" and p.name not in (_LIMIT, _TIDIED) and p.is_file()]
+
+
+def size_bytes(folder: Path) -> int:
+    """Return what the programs in a folder take."""
+    return sum(size for _, size, _ in _by_age(folder))
+
+
+def trim(folder: Path, most_bytes: int, *, unused_s: float = 0) -> int:
+    """Remove programs, the least recently used first, until they take no more than so much; return the bytes removed.
+
+    unused_s: leave what was used in so many seconds. Other processes may be doing the same.
+    """
+    found, removed = _by_age(folder), 0
+    excess = sum(size for _, size, _ in found) - most_bytes
+    for used_s, size, path in found:
+        if removed >= excess or used_s > time.time() - unused_s:
+            break
+        with suppress(OSError):
+            path.unlink()
+            removed += size
+    return removed
+
+
+def tidy(folder: Path, most_bytes: int, *, unused_s: float = 0) -> None:
+    """Trim a folder to which something was added, once in an hour: there may be many files to look at."""
+    marker = folder / _TIDIED
+    with suppress(OSError):
+        if not marker.exists() or marker.stat().st_mtime < time.time() - _TIDY_EVERY_S:
+            marker.touch()
+            trim(folder, most_bytes, unused_s=unused_s)
+
+
+def _by_age(folder: Path) -> list[tuple[float, int, Path]]:
+    """Return when each program in a folder was used, its size and its path, the least recently used first."""
+    found = []
+    for path in files(folder):
+        with suppress(OSError):
+            stat = path.stat()
+            found.append((stat.st_mtime, stat.st_size, path))
+    return sorted(found)
 
 
 def _seal(path: Path, content: bytes) -> bytes:

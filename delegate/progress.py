@@ -1,4 +1,4 @@
-"""Progress messages while programs are compiled: to a user's callback, and to the logger ``litecl``."""
+"""Progress of preparing a model: to a user's callback, to the logger ``litecl``, and the time of each phase."""
 
 import logging
 import time
@@ -23,6 +23,9 @@ class BuildStep:
 
 
 Progress = Callable[[BuildStep], None]
+PHASES = ("open", "partition", "plan", "load", "compile", "upload")
+"""Phases of preparing a model: opening the device, choosing nodes, planning regions, loading programs from the cache,
+compiling others, and the rest of binding a region: memory, constants, kernels with their arguments."""
 _LISTENER: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 
@@ -41,6 +44,55 @@ def tell(what: str, done: int, total: int) -> None:
     listener = _LISTENER.get()
     if listener is not None:
         listener(BuildStep(what, done, total))
+
+
+class _Watch:
+    """Seconds by phase; those within another one count for the inner one only."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._open: list[str] = []
+        self._since_s = 0.0
+
+    def turn(self, name: str | None) -> None:
+        """Charge the phase that goes on with the time since the last turn; begin another, or end it (None)."""
+        now_s = time.perf_counter()
+        if self._open:
+            going_on = self._open[-1]
+            self.seconds[going_on] = self.seconds.get(going_on, 0.0) + now_s - self._since_s
+        self._since_s = now_s
+        if name is None:
+            self._open.pop()
+        else:
+            self._open.append(name)
+
+
+_WATCH: ContextVar[_Watch | None] = ContextVar("watch", default=None)
+
+
+@contextmanager
+def timed() -> Iterator[dict[str, float]]:
+    """Collect the seconds of every phase (``PHASES``) of this thread meanwhile."""
+    watch = _Watch()
+    token = _WATCH.set(watch)
+    try:
+        yield watch.seconds
+    finally:
+        _WATCH.reset(token)
+
+
+@contextmanager
+def phase(name: str) -> Iterator[None]:
+    """Count what happens meanwhile as a phase, where times are collected."""
+    watch = _WATCH.get()
+    if watch is None:
+        yield
+        return
+    watch.turn(name)
+    try:
+        yield
+    finally:
+        watch.turn(None)
 
 
 @contextmanager

@@ -4,10 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from litecl.delegate.backend.program import Program
-from litecl.delegate.report import Counters
+from litecl.delegate.backend.states import NotAsPlanned
+from litecl.delegate.report import Counters, PartitionRow
+from litecl.delegate.report_details import kernel_name
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array, Node, TensorSpec
 from litecl.interpreter.op import ControlOp, InPlace, Inputs, NoOptions
+from litecl.interpreter.ops.control import CALL_ONCE
 from litecl.interpreter.run.executor import Frame
 
 REGION = "CL_REGION"  # the operator of a node that runs a region
@@ -30,16 +33,17 @@ class _Runner:
         self._program: Program | None = program
         self._nodes = nodes
         self._outputs = program.plan.region.outputs
-        self._states = tuple((program.plan.region.subgraph, state.tensor) for state in program.plan.states)
+        self._once = tuple(node.options for node in nodes if node.op is CALL_ONCE)
 
     def run(self, options: NoOptions, inputs: Inputs, context: Any) -> list[Array]:
         frame: Frame = context
         if self._program is not None:
             self._counters.begin(frame.invocation)
             arrays = [value for value in inputs if value is not None]
+            self._initialise(frame)
             try:
-                return self._program.run(arrays, frame.variables, self._states, self._counters)
-            except DelegateError as error:
+                return self._program.run(arrays, frame.variables, self._counters)
+            except (DelegateError, NotAsPlanned) as error:
                 self._failed(error)
         frame.run_nodes(self._nodes)
         return [frame.values[t] for t in self._outputs]
@@ -49,11 +53,33 @@ class _Runner:
         frame: Frame = context
         if self._program is None:
             return None
-        run = self._program.in_place(inputs, outputs, frame.variables, self._states, self._counters)
-        return None if run is None else InPlace(run, self._failed)
+        run = self._program.in_place(inputs, outputs, frame.variables, self._counters)
+        if run is None or not self._once:
+            return None if run is None else InPlace(run, self._failed)
+
+        done = False
+
+        def initialised() -> dict[int, dict[int, Array]]:
+            nonlocal done
+            if not done:
+                self._initialise(frame)
+                done = True
+            return run()
+
+        return InPlace(initialised, self._failed)
+
+    def _initialise(self, frame: Frame) -> None:
+        """Give variables their first values, before the first run."""
+        for options in self._once:
+            CALL_ONCE.run(options, (), frame)
 
     def _failed(self, error: Exception) -> None:
-        """Give the region up if its device has failed; re-raise any other error."""
+        """Give the region up where its device has failed; raise whatever else has happened.
+
+        A variable that is not as planned is for the CPU to see to, which may make it so.
+        """
+        if isinstance(error, NotAsPlanned):
+            return
         if not isinstance(error, DelegateError) or self._program is None:
             raise error
         self._tell(self._program, error)
@@ -62,3 +88,20 @@ class _Runner:
 
 def _keep_declared(options: NoOptions, inputs: Any) -> list[TensorSpec]:
     return []
+
+
+def partition_row(number: int, program: Program) -> PartitionRow:
+    """Return what the report says of a region."""
+    region = program.plan.region
+    return PartitionRow(
+        partition=number,
+        subgraph=region.subgraph,
+        nodes=region.nodes,
+        launches=len(program.plan.works),
+        arena_bytes=program.plan.arena.size_bytes,
+        constant_bytes=program.constant_bytes,
+        flops=program.plan.flops,
+        manner=program.manner,
+        loops=program.loops(),
+        kernels=tuple(dict.fromkeys(kernel_name(w.launch.kernel, w.launch.entry) for w in program.plan.works)),
+    )

@@ -4,10 +4,11 @@ import io
 import json
 import logging
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -63,7 +64,7 @@ class TensorRow:
 class NodeRow:
     """One node of the model as loaded. ``reason`` says why the CPU runs it, or why it need not run. kernels: what is
     launched for it: a file, and the function in it if that has another name. Empty for a node that is fused into
-    another one, or that moves no data.
+    another one, or that moves no data. into: that other node, its subgraph and position.
     """
 
     subgraph: int
@@ -75,6 +76,7 @@ class NodeRow:
     inputs: tuple[TensorRow, ...] = ()
     outputs: tuple[TensorRow, ...] = ()
     kernels: tuple[str, ...] = ()
+    into: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -100,19 +102,21 @@ class PartitionRow:
 @dataclass(frozen=True)
 class LaunchTime:
     """How long a launch took on the device, and when it was queued and started, counted from when the region's
-    first launch was queued.
+    first launch was queued. runs: how often it ran; the times are then those of all runs together, and the start is
+    that of the first.
     """
 
     duration_ms: float
     queued_ms: float = 0.0
     start_ms: float = 0.0
+    runs: int = 1
 
 
 @dataclass(frozen=True)
 class KernelRow:
-    """Device time of one launch in the last invoke, from its event (only with ``profile=True``).
+    """Device time of one launch in the last invoke (only with ``profile=True``).
 
-    queued_ms, start_ms: those of its ``LaunchTime``.
+    queued_ms, start_ms, runs: those of its ``LaunchTime``. size_bytes: of the memory that the launch is given.
     """
 
     partition: int
@@ -124,6 +128,22 @@ class KernelRow:
     subgraph: int = 0
     queued_ms: float = 0.0
     start_ms: float = 0.0
+    size_bytes: int = 0
+    runs: int = 1
+
+
+@dataclass(frozen=True)
+class CopyRow:
+    """A copy of a region's inputs to the device, or of its outputs back, with the wait for them (``profile=True``).
+
+    start_ms: since the region began to run, on the host.
+    """
+
+    partition: int
+    to: str
+    start_ms: float
+    duration_ms: float
+    size_bytes: int
 
 
 @dataclass
@@ -152,6 +172,8 @@ class DelegationReport:
     """Rows for every node and partition, and the cost of the last invoke.
 
     build_s: seconds spent building programs and packing weights. cache_hits: programs loaded from the binary cache.
+    phases: the parts of ``build_s``, in seconds by name (``delegate/progress.py``). kernels, copies: of the last
+    invoke, if times are measured.
     failures: device failures that sent a region, or the whole model, back to the CPU. passed_over: devices that could
     not be used, with the reason. ``warnings`` sums up everything that went wrong.
     """
@@ -165,6 +187,8 @@ class DelegationReport:
     kernels: tuple[KernelRow, ...] = ()
     failures: tuple[str, ...] = ()
     passed_over: tuple[str, ...] = ()
+    phases: Mapping[str, float] = field(default_factory=dict)
+    copies: tuple[CopyRow, ...] = ()
 
     @classmethod
     def of(cls, interpreter: Any) -> Self:
@@ -203,31 +227,35 @@ class DelegationReport:
 
     def __str__(self) -> str:
         out = io.StringIO()
-        console = Console(file=out, width=120, markup=False, highlight=False)
-        for warning in self.warnings:
-            console.print(f"WARNING: {warning}")
-        cost = self.counters
-        console.print(
-            f"{self.claimed} of {len(self.nodes)} nodes in {len(self.partitions)} partitions on {self.device}; "
-            f"built in {self.build_s:.2f} s, {self.cache_hits} programs from the cache"
-        )
-        console.print(
-            f"last invoke: {cost.kernel_launches} launches, {cost.host_syncs} host syncs, "
-            f"{cost.bytes_to_device} bytes to the device, {cost.bytes_to_host} bytes to the host"
-        )
-        for manner, count in Counter(row.manner for row in self.partitions if not row.manner.fault).items():
-            console.print(f"{_regions(count)} {manner}")
-        for loop in (loop for row in self.partitions for loop in row.loops):
-            console.print(loop)
-        console.print(self._table())
+        Console(file=out, width=120, highlight=False).print(self)
         return out.getvalue()
+
+    def __rich__(self) -> Group:
+        """Return what a terminal shows."""
+        return Group(
+            *(Text(f"WARNING: {line}", "bold yellow") for line in self.warnings), *self._lines(), self._table()
+        )
+
+    def _lines(self) -> list[Text]:
+        cost = self.counters
+        manners = Counter(row.manner for row in self.partitions if not row.manner.fault)
+        lines = (
+            f"{self.claimed} of {len(self.nodes)} nodes in {len(self.partitions)} partitions on {self.device}; "
+            f"built in {self.build_s:.2f} s, {self.cache_hits} programs from the cache",
+            f"last invoke: {cost.kernel_launches} launches, {cost.host_syncs} host syncs, "
+            f"{cost.bytes_to_device} bytes to the device, {cost.bytes_to_host} bytes to the host",
+            *(f"{_regions(count)} {manner}" for manner, count in manners.items()),
+            *(loop for row in self.partitions for loop in row.loops),
+        )
+        return [Text(line) for line in lines]
 
     def _table(self) -> Table:
         """Count nodes by operator, by where they run, and by reason."""
         rows = Counter((row.op, row.claimed, row.reason) for row in self.nodes)
         table = Table("operator", "nodes", "where", "reason")
+        device, cpu = Text("device", "green"), Text("CPU", "yellow")
         for (op, claimed, reason), count in sorted(rows.items(), key=lambda item: (-item[1], item[0])):
-            table.add_row(op, str(count), "device" if claimed else "CPU", Text(reason))
+            table.add_row(op, str(count), device if claimed else cpu, Text(reason))
         return table
 
 

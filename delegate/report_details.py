@@ -1,6 +1,6 @@
 """Details of each node in a delegation report: tensors and kernels."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,16 +19,18 @@ def with_details(
     model: Model,
     specs: Sequence[Sequence[TensorSpec]],
     launched: Iterable[tuple[tuple[int, int], str]],
+    merged: Mapping[tuple[int, int], tuple[int, int]],
 ) -> tuple[NodeRow, ...]:
-    """Return the rows with tensors and kernels.
+    """Return the rows with tensors, kernels, and the node in whose launch each is.
 
     specs: of a model's tensors, as far as they are known. launched: for every launch the node (subgraph and position)
-    that it belongs to, and its kernel.
+    that it belongs to, and its kernel. merged: nodes fused into another one, with that one.
     """
     kernels: dict[tuple[int, int], dict[str, None]] = {}
     for place, kernel in launched:
         kernels.setdefault(place, {})[kernel] = None
-    return tuple(_with_details(row, model, specs[row.subgraph], kernels) for row in rows)
+    detailed = (_with_details(row, model, specs[row.subgraph], kernels) for row in rows)
+    return tuple(replace(row, into=merged.get((row.subgraph, row.node))) for row in detailed)
 
 
 def _with_details(

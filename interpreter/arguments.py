@@ -39,12 +39,12 @@ def shape(value: npt.ArrayLike) -> Shape:
     return dimensions
 
 
-def threads(value: Any) -> int | None:
-    """Return ``num_threads``. Raises ModelError unless it is None or a positive integer."""
-    count = None if value is None else index("num_threads", value)
-    if count is not None and count < 1:
-        raise ModelError(f"num_threads: expected at least 1, got {count}")
-    return count
+def count(name: str, value: Any) -> int | None:
+    """Return a number such as ``num_threads``. Raises ModelError unless it is None or a positive integer."""
+    number = None if value is None else index(name, value)
+    if number is not None and number < 1:
+        raise ModelError(f"{name}: expected at least 1, got {number}")
+    return number
 
 
 def one_of(model_path: Any, model_content: Any) -> Any:

@@ -67,6 +67,14 @@ class Delegation(Protocol):
     def model(self) -> Model:
         """The model with claimed regions replaced by nodes that run them; tensor indices stay what they were."""
 
+    @property
+    def memory_bytes(self) -> int:
+        """What it holds on the device."""
+
+    @property
+    def usable(self) -> bool:
+        """False once its device has failed at run time, so that it is made anew when these shapes come again."""
+
     def input_memory(self, subgraph: int) -> Mapping[int, Array]:
         """Arrays of the delegate that inputs of an entry subgraph are to be written into, by tensor.
 

@@ -1,10 +1,12 @@
 """Values for inputs: initial ones, and checks of those that are set."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from litecl.interpreter.errors import ModelError, ShapeError
-from litecl.interpreter.graph import Array, Model, Shape, TensorSpec, entries
+from litecl.interpreter.graph import Array, Model, Shape, Subgraph, TensorSpec, entries
 from litecl.interpreter.schema import TensorType
 
 
@@ -12,6 +14,21 @@ def entry_shapes(model: Model) -> dict[int, tuple[Shape, ...]]:
     """Return the declared shapes of the inputs of every subgraph that a caller may run."""
     graphs = {index: model.subgraphs[index] for index in entries(model)}
     return {index: tuple(graph.tensors[t].static_shape for t in graph.inputs) for index, graph in graphs.items()}
+
+
+def input_of(graph: Subgraph, given: int | str) -> int:
+    """Return an input's index, by its index or name. Raises ModelError for a name that not exactly one input has."""
+    if not isinstance(given, str):
+        return given
+    names = [graph.tensors[t].name for t in graph.inputs]
+    if names.count(given) != 1:
+        raise ModelError(f"expected the name of one input, got {given!r}; inputs are {names}")
+    return graph.inputs[names.index(given)]
+
+
+def told_apart(names: Sequence[str]) -> list[str]:
+    """Return names that differ: those that several have get "#" and their position."""
+    return [f"{name}#{i}" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
 def blank(spec: TensorSpec) -> Array:

@@ -91,6 +91,15 @@ def reached(model: Model, nodes: Sequence[Node]) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
+def acts(model: Model, node: Node) -> bool:
+    """Return whether a node does more than compute its outputs, it or one in a subgraph that it runs.
+
+    It has none, or updates a variable in place.
+    """
+    inner = [n for callee in reached(model, [node]) for n in model.subgraphs[callee].nodes]
+    return any(not n.outputs or updated_by(n) for n in (node, *inner))
+
+
 def entries(model: Model) -> tuple[int, ...]:
     """Return the subgraphs that a caller may run: the first, and those of signatures."""
     return tuple(sorted({0, *(signature.subgraph for signature in model.signatures)}))

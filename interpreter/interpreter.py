@@ -11,16 +11,16 @@ from litecl.interpreter import arguments, limits
 from litecl.interpreter.custom import CustomOp, with_custom_ops
 from litecl.interpreter.delegation import Delegate, Delegation
 from litecl.interpreter.errors import ModelError, ShapeError
-from litecl.interpreter.feeding import blank, check_strict, checked, entry_shapes
+from litecl.interpreter.feeding import blank, check_strict, checked, entry_shapes, input_of
 from litecl.interpreter.file.reader import read
-from litecl.interpreter.graph import Array, Model, TensorSpec
+from litecl.interpreter.graph import Array, Model, Shape, TensorSpec
 from litecl.interpreter.introspection import Introspection
 from litecl.interpreter.lifetime import Lifetime, kept
 from litecl.interpreter.op import InPlace
+from litecl.interpreter.prepared import Entries, Preparation, Prepared, Shelf
 from litecl.interpreter.resolver import OpResolverType, resolver
-from litecl.interpreter.run import threads
 from litecl.interpreter.run.executor import Executor, Listener
-from litecl.interpreter.run.shapes import Known, propagate
+from litecl.interpreter.run.shapes import Known
 from litecl.interpreter.run.variables import Variables
 from litecl.interpreter.signature import SignatureRunner, only_key
 
@@ -38,11 +38,14 @@ class Interpreter(Introspection, Lifetime):
         arrays and returns a list of arrays.
     experimental_preserve_all_tensors: keep intermediate tensors, also those of subgraphs, for ``get_tensor``.
     memory_limit: the most bytes that values and kernels may take together, for files that are not trusted; None: no
-        tensor takes more than half of the machine's memory.
-    time_limit: the most seconds of an ``allocate_tensors`` or ``invoke``, checked between operators, iterations and
-        blocks of work. Beyond either, LimitError is raised; variables may have been written by then.
-    num_threads: the most threads of numpy's BLAS while the model runs; one if its products are small. None: as many as
-        BLAS has. Delegates have a ``num_threads`` of their own.
+        tensor takes more than half of the machine. time_limit: the most seconds of an ``allocate_tensors`` or
+        ``invoke``, looked at between operators, iterations and blocks of work. Past either LimitError is raised;
+        variables may have been written until then.
+    shapes_kept: for how many sets of input shapes the model stays prepared, so that going back to one costs next to
+        nothing; the least recently used are given up. None: eight, while they take less than 256 MiB together. With a
+        ``memory_limit`` it is the present set alone.
+    num_threads: the most threads of numpy's BLAS while the model runs; one where its products are small. None: as many
+        as BLAS has. Delegates have a ``num_threads`` of their own.
     experimental_op_resolver_type and the other experimental keywords are accepted for compatibility: there is one set
         of kernels.
 
@@ -69,26 +72,36 @@ class Interpreter(Introspection, Lifetime):
         listeners: Sequence[Listener] = (),
         memory_limit: int | None = None,
         time_limit: float | None = None,
+        shapes_kept: int | None = None,
     ) -> None:
         self._arguments = kept(locals())
         source = arguments.one_of(model_path, model_content)
         resolver(experimental_op_resolver_type)
-        self._num_threads = arguments.threads(num_threads)
-        self._delegates = arguments.delegates(experimental_delegates, delegates)
+        threads, kept_shapes = arguments.count("num_threads", num_threads), arguments.count("shapes_kept", shapes_kept)
+        given = arguments.delegates(experimental_delegates, delegates)
         self._budget = limits.budget(memory_limit, time_limit)
         self._model = with_custom_ops(read(source), custom_ops or {})
         if not self._model.subgraphs:
             raise ModelError("the model has no subgraph")
         self._preserve = experimental_preserve_all_tensors
-        self._listeners = tuple(listeners)
         self._variables = Variables(self._budget)
+        self._preparation = Preparation(
+            self._model,
+            given,
+            self._variables,
+            self._preserve,
+            tuple(listeners),
+            self._budget,
+            threads,
+        )
+        self._shelf = Shelf(kept_shapes if memory_limit is None else 0)
         self._entries = entry_shapes(self._model)
         self._specs: tuple[Known, ...] = tuple(graph.tensors for graph in self._model.subgraphs)
         self._executor: Executor | None = None
-        self._in_place: dict[int, InPlace] = {}  # of entries that consist of a single node of a delegate
-        self._delegations: list[Delegation] = []
+        self._in_place: dict[int, InPlace] = {}  # of entries that one node of a delegate's is all of
+        self._delegations: Sequence[Delegation] = ()
         self._inputs: dict[int, dict[int, Array]] = {}
-        self._shared: dict[int, dict[int, Array]] = {}  # of _inputs, those that are in a delegate's memory
+        self._shared: Mapping[int, Mapping[int, Array]] = {}  # of _inputs, those that lie in a delegate's memory
         self._values: dict[int, dict[int, Array]] = {}
         self._results = ExitStack()  # counts the outputs of the last invoke, if memory is limited
         self._busy = False
@@ -105,55 +118,74 @@ class Interpreter(Introspection, Lifetime):
         With ``strict`` only the dimensions that the signature leaves open (-1) may change.
         Raises ShapeError for a tensor that is no input, a negative dimension or, if strict, a fixed dimension.
         """
-        graph = self._graph(subgraph_index)
-        if arguments.index("input_index", input_index) not in graph.inputs:
-            raise ShapeError(f"resize: tensor {input_index} is not an input; inputs are {list(graph.inputs)}")
-        shape = arguments.shape(tensor_size)
-        spec = graph.tensors[input_index]
+        entries = self._resized(self._entries, input_index, tensor_size, subgraph_index, strict=strict)
+        if entries != self._entries:
+            self._entries, self._executor, self._in_place = entries, None, {}
+
+    def _resized(
+        self, entries: Entries, tensor: int, size: npt.ArrayLike, subgraph: int, *, strict: bool = False
+    ) -> dict[int, tuple[Shape, ...]]:
+        """Return the shapes of all inputs with another one for one of them."""
+        graph = self._graph(subgraph)
+        if arguments.index("input_index", tensor) not in graph.inputs:
+            raise ShapeError(f"resize: tensor {tensor} is not an input; inputs are {list(graph.inputs)}")
+        shape = arguments.shape(size)
         if strict:
-            check_strict(spec, shape)
-        shapes = self._entries[subgraph_index]
-        position = graph.inputs.index(input_index)
-        if shapes[position] == shape:
-            return
-        self._entries[subgraph_index] = (*shapes[:position], shape, *shapes[position + 1 :])
-        self._executor, self._in_place = None, {}
+            check_strict(graph.tensors[tensor], shape)
+        shapes, position = entries[subgraph], graph.inputs.index(tensor)
+        return {**entries, subgraph: (*shapes[:position], shape, *shapes[position + 1 :])}
 
     def allocate_tensors(self) -> None:
-        """Propagate shapes, let delegates claim their parts and reset variables; a no-op if nothing has changed."""
+        """Propagates shapes, lets the delegates claim their parts and resets variables; a no-op if nothing changed.
+
+        For shapes that it was allocated for before, or that were prepared ahead, only memory changes.
+        """
         if self._executor is not None:
             return
+        if self._busy:
+            raise ModelError("allocate_tensors: this interpreter is running")
         with self._budget or nullcontext():
-            self._prepare()
+            self._take(self._shelf.take(self._entries, self._variables) or self._prepared(self._entries))
 
-    def _prepare(self) -> None:
-        self._results = ExitStack()
-        if self._budget is not None:
-            self._budget.reset()
-        self._specs = propagate(self._model, self._entries)
-        if self._budget is not None:
-            fed = [self._specs[i][t] for i in self._entries for t in self._model.subgraphs[i].inputs]
-            self._budget.require(limits.bytes_of(fed))
-        model = self._model
-        self._delegations = []
-        for delegate in self._delegates:
-            delegation = delegate.apply(model, self._specs, preserve_all_tensors=self._preserve)
-            self._delegations.append(delegation)
-            model = delegation.model
-        if self._budget is not None:
-            self._budget.start_clock()  # building kernels takes as long as a driver needs, whatever the limits
-        self._variables.reset()
-        executor = Executor(
-            model, self._specs, self._variables, preserve=self._preserve, listeners=self._listeners, budget=self._budget
-        )
-        before = self._inputs
-        self._shared = {index: self._shared_memory(index) for index in self._entries}
-        self._inputs = {index: self._input_arrays(index, before.get(index, {})) for index in self._entries}
-        self._threads = threads.limited(model, self._specs, self._num_threads)
+    @property
+    def is_allocated(self) -> bool:
+        """Whether tensors are allocated for the present shapes of the inputs."""
+        return self._executor is not None
+
+    def prepare(self, *shapes: Mapping[int | str, npt.ArrayLike], subgraph_index: int = 0) -> None:
+        """Prepares the model for other shapes of its inputs ahead, which stay prepared; nothing else changes.
+
+        shapes: by an input's index or name; inputs that are not named keep theirs. Raises what ``resize_tensor_input``
+        and ``allocate_tensors`` raise, and ModelError with a ``memory_limit``.
+        """
+        if self._budget is not None and self._budget.memory_bytes is not None:
+            raise ModelError("prepare: with a memory_limit only the present shapes are kept")
+        for given in shapes:
+            entries: Entries = self._entries
+            for name, size in given.items():
+                tensor = input_of(self._graph(subgraph_index), name)
+                entries = self._resized(entries, tensor, size, subgraph_index)
+            if not self._shelf.holds_ahead(entries):
+                with self._budget or nullcontext():
+                    self._prepared(entries, ahead=True)
+
+    def _prepared(self, entries: Entries, *, ahead: bool = False) -> Prepared:
+        if not ahead:
+            self._delegations = ()
+            self._shelf.make_room()
+        prepared = self._preparation.prepare(entries)
+        self._shelf.put(entries, prepared)
+        return prepared
+
+    def _take(self, prepared: Prepared) -> None:
+        """Run what was prepared from now on. Inputs of the same shape keep their values, variables are reset."""
+        self._inputs = prepared.inputs(self._model, self._inputs)
+        self._specs, self._delegations, self._shared = prepared.specs, prepared.delegations, prepared.shared
+        self._threads, self._in_place = prepared.threads, prepared.in_place
         self._limits_apply = self._budget is not None or not isinstance(self._threads, nullcontext)
-        self._values = {}
-        self._executor = executor
-        self._in_place = {} if self._limits_apply else self._runs_in_place(executor)
+        self._variables.reset()
+        self._results, self._values = ExitStack(), {}
+        self._executor = prepared.executor
 
     def reset_all_variables(self) -> None:
         """Set variable tensors (LSTM state) back to zeros."""
@@ -265,32 +297,3 @@ class Interpreter(Introspection, Lifetime):
     def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
         """Return a callable that takes a signature's inputs by name and returns its outputs by name."""
         return SignatureRunner(self, only_key(self._model) if signature_key is None else signature_key)
-
-    # Preparation
-
-    def _input_arrays(self, subgraph: int, before: Mapping[int, Array]) -> dict[int, Array]:
-        """Return arrays for the inputs: what was set before if the shape is the same, else zeros."""
-        arrays: dict[int, Array] = {}
-        for tensor in self._model.subgraphs[subgraph].inputs:
-            spec = self._specs[subgraph][tensor]
-            old = before.get(tensor)
-            array = old if old is not None and old.shape == spec.shape else blank(spec)
-            if tensor in self._shared[subgraph]:
-                shared = self._shared[subgraph][tensor]
-                shared[...] = array
-                array = shared
-            arrays[tensor] = array
-        return arrays
-
-    def _runs_in_place(self, executor: Executor) -> dict[int, InPlace]:
-        """Return runners of entries that consist of a single node, on inputs whose arrays never change."""
-        runs = {}
-        for index in self._entries:
-            inputs = [self._inputs[index][t] for t in self._model.subgraphs[index].inputs]
-            if (run := executor.in_place(index, inputs)) is not None:
-                runs[index] = run
-        return runs
-
-    def _shared_memory(self, subgraph: int) -> dict[int, Array]:
-        """Return the delegates' arrays that inputs are written into."""
-        return {t: array for d in self._delegations for t, array in d.input_memory(subgraph).items()}

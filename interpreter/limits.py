@@ -175,15 +175,6 @@ def reserve(size_bytes: int) -> None:
         budget.reserve(size_bytes)
 
 
-def replace(before: Array | None, now: Array) -> None:
-    """Count a value that outlives the call as alive, in place of another one."""
-    budget = _ACTIVE.get()
-    if budget is not None:
-        budget.hold(now)
-        if before is not None:
-            budget.drop(before)
-
-
 def temporary(what: str, shape: Sequence[int], itemsize: int) -> None:
     """Request memory that a kernel is about to allocate. Raises LimitError (ModelError without a budget) if refused."""
     size_bytes = math.prod(shape) * itemsize

@@ -68,7 +68,16 @@ class Context(Protocol):
 
     @property
     def resources(self) -> dict[str, Any]:
-        """Resource variables and tables by name, shared by all subgraphs."""
+        """Return tables, and what has been done once, by name, shared by all subgraphs."""
+
+    def read(self, variable: str) -> Array:
+        """Return the value of a resource variable. Raises ModelError for one that was never assigned."""
+
+    def assign(self, variable: str, value: Array) -> None:
+        """Give a resource variable, which all subgraphs share, another value."""
+
+
+ControlRun = Callable[[Any, Inputs, Context], list[Array]]
 
 
 class Shapes(Protocol):
@@ -98,7 +107,8 @@ class ControlOp:
     """An operator that runs subgraphs or touches state that outlives it.
 
     ``run`` gets the executor's ``Context`` besides options and inputs. ``callees`` names the subgraphs that it may run.
-    ``infer`` takes what ``Op.infer`` takes and may answer ``shape=None``. ``declared_types`` is ``Op``'s.
+    ``infer`` takes what ``Op.infer`` takes and may answer ``shape=None``. ``bind`` and ``declared_types`` are ``Op``'s;
+    what ``bind`` returns takes a ``Context`` too.
     propagate: options, input specs, ``Shapes`` -> output specs, where these follow from the subgraphs; it is called in
         place of ``infer``, whatever is known of the inputs. ``in_place`` takes the arrays that every run reads, the
         tensors that are wanted of the outputs and the context; it returns None if there is only ``run``.
@@ -107,10 +117,11 @@ class ControlOp:
     name: str
     options: type
     infer: Infer
-    run: Callable[[Any, Inputs, Context], list[Array]]
+    run: ControlRun
     callees: Callable[[Any], tuple[int, ...]] = lambda options: ()
     propagate: Callable[[Any, Specs, Shapes], Sequence[TensorSpec]] | None = None
     in_place: "Callable[[Inputs, Sequence[int], Context], InPlace | None] | None" = None
+    bind: Callable[[Any, Specs, Sequence[TensorSpec]], ControlRun | None] | None = None
     versions: range = range(1, 2)
     custom: bool = False
     declared_types: bool = False

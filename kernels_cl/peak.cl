@@ -14,3 +14,17 @@ KERNEL void peak(ITEM __global float *out, const int steps, const float factor, 
     UNROLL for (int i = 1; i < CHAINS; ++i) total += sums[i];
     out[ITEM_INDEX(0)] = sum_lanes(total);
 }
+
+// As many bytes as the device can read: every item adds up its own vectors, steps of them, next apart, times over.
+KERNEL void read_all(ITEM __global const float *x, __global float *out, const int steps, const int own, const int next,
+                     const int times) {
+    const int first = ITEM_INDEX(0) * own;
+    floatv sums[PEAK_STREAMS];
+    UNROLL for (int i = 0; i < PEAK_STREAMS; ++i) sums[i] = (floatv)(0.0f);
+    for (int t = 0; t < times; ++t)
+        for (int k = 0; k + PEAK_STREAMS <= steps; k += PEAK_STREAMS)
+            UNROLL for (int i = 0; i < PEAK_STREAMS; ++i) sums[i] += LOAD(x + (size_t)(first + (k + i) * next) * VW);
+    floatv total = sums[0];
+    UNROLL for (int i = 1; i < PEAK_STREAMS; ++i) total += sums[i];
+    out[ITEM_INDEX(0)] = sum_lanes(total);
+}

@@ -12,7 +12,9 @@
 // out a ticket for each, and the workers that wait for the block help. Ticket numbers increase from the first launch to
 // the last, so a worker that comes late finds no tickets left of the launch that it read about.
 // Macros: FUNCTIONS(F), which expands to F(number, name) for every function that is called, precedes this file;
-// LITECL_SOLO, for a device that runs one work-group at a time: then nothing is counted.
+// LITECL_SOLO, for a device that runs one work-group at a time: then nothing is counted; LITECL_TIMED, for a program that
+// measures its own steps: in times the entries that one worker executes, in stamps a row for every worker: when it
+// began, and when it found each launch to be done.
 #include "common.h"
 #include <Control>
 #include <Count>
@@ -21,8 +23,17 @@
 #include <Shift>
 #include <RegionSize>
 
+#ifdef LITECL_TIMED
+#include "clock.h"
+#include <StepTime>
+#define TIMED(statement) statement
+#else
+#define TIMED(statement)
+#endif
+
 #define PATIENCE 2000
 #define LINE (REGION_SIZE_LINE_BYTES / 4)  // ints in a cache line
+#define COMMA ,
 
 #define PROTOTYPE(number, name) CALLER(name);
 FUNCTIONS(PROTOTYPE)
@@ -34,6 +45,7 @@ typedef struct {
     __global ulong *shifts;
     __global int *counts;
     __global volatile int *launch;
+    TIMED(__global long *times;)
 } Region;
 
 #define CASE(number, name) \
@@ -128,8 +140,21 @@ static bool holds(const Region *r, const ulong arg) {
     return *PLACE(arg);
 }
 
+#ifdef LITECL_TIMED
+// Charge an entry with the time since then; return the time now.
+static long charge(const Region *r, const int entry, const long since) {
+    __global long *time = r->times + entry * STEP_TIMES;
+    const long now = CLOCK();
+    if (!time[STEP_TIME_RUNS]++) time[STEP_TIME_FIRST] = since;
+    time[STEP_TIME_CYCLES] += now - since;
+    return now;
+}
+#endif
+
 static void run_entries(const Region *r, int at, const int end) {
+    TIMED(long since = CLOCK();)
     while (at < end) {
+        TIMED(const int entry = at;)
         __global const Entry *work = r->works + at;
         ++at;
         switch (work->code) {
@@ -148,19 +173,22 @@ static void run_entries(const Region *r, int at, const int end) {
                 break;
             default: run_all(r, work);
         }
+        TIMED(since = charge(r, entry, since);)
     }
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void run(__global uchar *arena, __global uchar *constants, __global const Entry *works, __global const ulong *args,
-         __global ulong *shifts, __global int *counts, __global volatile int *progress, const int count) {
-    const Region region = {(ulong)arena, works, args, shifts, counts, progress};
+         __global ulong *shifts, __global int *counts, __global volatile int *progress, const int count
+         TIMED(COMMA __global long *times COMMA __global long *stamps)) {
+    const Region region = {(ulong)arena, works, args, shifts, counts, progress TIMED(COMMA times)};
     shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;  // every worker writes the same value
 #ifdef LITECL_SOLO
     run_entries(&region, 0, count);
 #else
     const int worker = get_group_id(0), workers = get_num_groups(0);
     progress += LAUNCH_LINES * LINE;
+    TIMED(__global long *stamp = stamps + worker * (works[count - 1].place + 2); *stamp = CLOCK();)
     for (int at = 0, next; at < count; at = next) {
         __global const Entry *work = works + at;
         const bool is_block = work->code == CONTROL_BLOCK;
@@ -183,6 +211,7 @@ void run(__global uchar *arena, __global uchar *constants, __global const Entry 
             pause_worker(waited);
         }
         mem_fence(CLK_GLOBAL_MEM_FENCE);
+        TIMED(*++stamp = CLOCK();)
     }
 #endif
 }

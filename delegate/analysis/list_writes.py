@@ -20,6 +20,7 @@ from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOpt
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.reshape import EXPAND_DIMS, RESHAPE
 from litecl.interpreter.ops.slice import SLICE
+from litecl.interpreter.run.resources import agreed, running
 from litecl.interpreter.run.shapes import propagate
 from litecl.interpreter.schema import ActivationFunctionType
 
@@ -33,10 +34,11 @@ def with_lists_in_place(model: Model, specs: Specs, entries: Mapping[int, Sequen
     A write may be recognizable only once another is replaced, whose list then keeps its shape. entries: shapes of the
     inputs of entry subgraphs.
     """
+    variables = agreed(model, specs, running(model))
     while (changed := update_lists_in_place(model, specs)) is not model:
         try:
-            model, specs = changed, propagate(changed, entries)
-        except LiteclError:  # pieces that do not fit together, an error that only a run of the loop would raise
+            model, specs = changed, propagate(changed, entries, lambda name, spec: variables.get(name) is not None)
+        except LiteclError:  # pieces that do not fit together, which only a run of the loop would show
             break
     return model, specs
 

@@ -103,6 +103,9 @@ class _Planned:
     def loop(self, loop: Loop) -> str:
         return "planned only"
 
+    def turn(self, turned: bool) -> None:
+        raise _not_there(self._name)
+
     def run(self, counters: Counters) -> None:
         raise _not_there(self._name)
 
@@ -112,16 +115,16 @@ class _Planned:
     def times(self) -> Sequence[tuple[Work, LaunchTime]]:
         return ()
 
-    def view(self, operand: Operand) -> Array | None:
+    def view(self, operand: Operand, turned: bool = False) -> Array | None:
         return None
 
-    def upload(self, operand: Operand, value: Array) -> None:
+    def upload(self, operand: Operand, value: Array, turned: bool = False) -> None:
         raise _not_there(self._name)
 
-    def download(self, operand: Operand, into: Array) -> None:
+    def download(self, operand: Operand, into: Array, turned: bool = False) -> None:
         raise _not_there(self._name)
 
-    def copy(self, source: Operand, to: Operand) -> None:
+    def copy(self, state: Operand, turned: bool) -> None:
         raise _not_there(self._name)
 
 

@@ -5,6 +5,7 @@ at a time may run it, while others run other regions. Waiting for the device let
 """
 
 import threading
+import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -14,10 +15,10 @@ import numpy as np
 from litecl.delegate.backend import fork
 from litecl.delegate.backend.errors import host_memory, no_host_memory, place
 from litecl.delegate.backend.protocols import Device
-from litecl.delegate.backend.states import DeviceState
+from litecl.delegate.backend.states import States
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.plan.plan import Plan
-from litecl.delegate.report import Counters, KernelRow
+from litecl.delegate.report import CopyRow, Counters, KernelRow
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.run.variables import Variables
@@ -37,6 +38,8 @@ class Program:
         self.needs_threads = device.needs_threads
         self._device = device
         self._saved = False
+        self._timed = options.profile
+        self.copies: list[CopyRow] = []  # of the last run, if times are taken
         fork.register(self)
         with self.lock:
             self._execution = device.bind(plan, options)
@@ -46,59 +49,70 @@ class Program:
         self.constant_bytes = self._memory.constant_bytes
 
     def _find_memory(self) -> None:
-        """Find where inputs, outputs and states lie."""
+        """Find where inputs, outputs and states lie; the latter in both turns."""
         plan, view = self.plan, self._memory.view
         self._views = [view(operand) for operand in plan.inputs]
         self._results = [view(operand) for operand in plan.outputs]
         self._hidden = [i for i, result in enumerate(self._results) if result is None]
         self._kept = [i for i, result in enumerate(self._results) if result is not None]
-        self._old, self._new = (
-            [DeviceState(self._execution, operand, self._device) for operand in operands]
-            for operands in ([s.before for s in plan.states], [s.after for s in plan.states])
-        )
+        self._states = States(self._execution, plan.states, self._device)
 
-    def run(
-        self, inputs: Sequence[Array], variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters
-    ) -> list[Array]:
+    def run(self, inputs: Sequence[Array], variables: Variables, counters: Counters) -> list[Array]:
         """Run the region and return its outputs.
 
-        keys: of the plan's states, in order, in the state store. Raises DelegateError, with variables as before.
+        Raises DelegateError, with variables as before, and NotAsPlanned where variables have no value that fits.
         """
         with self.lock:
-            outputs = self._run(inputs, variables, keys, counters)
+            outputs = self._run(inputs, variables, counters)
         if not self._saved:
             self._device.save()
             self._saved = True
-        if keys:  # last, so that an interrupt before this leaves all states unchanged
-            variables.update(dict(zip(keys, self._new, strict=True)))
+        self._states.keep(variables)  # last of all: an interrupt before this leaves all states as they were
         return outputs
 
-    def _run(
-        self, inputs: Sequence[Array], variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters
-    ) -> list[Array]:
+    def _run(self, inputs: Sequence[Array], variables: Variables, counters: Counters) -> list[Array]:
         try:
             if not self._saved:
                 self._device.check()
+            if self._timed:
+                return self._run_timed(inputs, variables, counters)
             self._upload(inputs, counters)
-            if keys:
-                self._restore(variables, keys, counters)
+            self._states.restore(variables, counters)
             self._execution.run(counters)
             return self._download(counters)
         except BaseException as error:
             self._abandon(error)
+
+    def _run_timed(self, inputs: Sequence[Array], variables: Variables, counters: Counters) -> list[Array]:
+        """Do the same, and note how long copies took."""
+        start_s, sent, received = time.perf_counter(), counters.bytes_to_device, counters.bytes_to_host
+        self._upload(inputs, counters)
+        self._states.restore(variables, counters)
+        copied_s = time.perf_counter()
+        self._execution.run(counters)
+        queued_s = time.perf_counter()
+        outputs = self._download(counters)
+        end_s = time.perf_counter()
+        rows = (
+            ("device", start_s, copied_s, counters.bytes_to_device - sent),
+            ("host", queued_s, end_s, counters.bytes_to_host - received),
+        )
+        self.copies = [
+            CopyRow(self.partition, to, (a - start_s) * 1e3, (b - a) * 1e3, copied) for to, a, b, copied in rows
+        ]
+        return outputs
 
     def in_place(
         self,
         inputs: Sequence[Array | None],
         outputs: Sequence[int],
         variables: Variables,
-        keys: Sequence[tuple[int, int]],
         counters: Counters,
     ) -> Callable[[], dict[int, dict[int, Array]]] | None:
         """Return a function equivalent to ``run`` if nothing but kernels has to be run; else None (``InPlace``).
         inputs: what every run reads; outputs: the wanted tensors, which must be in memory that is lent.
         """
-        tensors, enqueue = self.plan.region.outputs, self._execution.at_once
+        tensors, enqueue, states = self.plan.region.outputs, self._execution.at_once, self._states
         lent = {
             t: view for i, t in enumerate(tensors) if i not in self._kept and (view := self._results[i]) is not None
         }
@@ -111,30 +125,30 @@ class Program:
         cost = Counters(invocation=number)  # the counts of every run, as found in the first one
 
         def run() -> dict[int, dict[int, Array]]:
-            if keys or counters.invocation != number:
+            if states or counters.invocation != number:
                 vars(counters).update(vars(cost))
             if not self._saved:
-                self.run([view for view in self._views if view is not None], variables, keys, counters)
+                self.run([view for view in self._views if view is not None], variables, counters)
                 cost.kernel_launches, cost.host_syncs = counters.kernel_launches, counters.host_syncs
                 return values
+            self.copies = []
             with self.lock:
                 try:
-                    if keys:
-                        self._restore(variables, keys, counters)
+                    if states:
+                        states.restore(variables, counters)
                     enqueue()
                 except BaseException as error:
                     self._abandon(error)
-            if keys:
-                variables.update(dict(zip(keys, self._new, strict=True)))
+            if states:
+                states.keep(variables)
             return values
 
         return run
 
     def _abandon(self, error: BaseException) -> NoReturn:
-        """Wait for what was queued before an error or interrupt, since its memory is about to be reused; re-raise
-        it.
-        """
-        for _ in range(2):  # the wait itself may have failed
+        """Wait for what was queued before an error or interrupt, as its memory is about to be used again; raise it."""
+        self._states.forget()
+        for _ in range(2):  # waiting, too, may be what failed
             with suppress(DelegateError):
                 self._finish()
                 break
@@ -152,7 +166,7 @@ class Program:
     def lend(self, tensors: Collection[int]) -> None:
         """Let ``run`` return the device's own memory for some outputs, which the next run overwrites."""
         written_between_runs = {self.plan.root(o) for o in self.plan.inputs}
-        written_between_runs |= {operand for state in self.plan.states for operand in (state.before, state.after)}
+        written_between_runs |= {state.before for state in self.plan.states}
         outputs = zip(self.plan.region.outputs, self.plan.outputs, self._results, strict=True)
         self._kept = [
             i
@@ -180,6 +194,8 @@ class Program:
                     work.subgraph,
                     time.queued_ms,
                     time.start_ms,
+                    work.launch.size_bytes,
+                    time.runs,
                 )
                 for work, time in self._execution.times()
             ]
@@ -194,21 +210,6 @@ class Program:
             else:  # nothing is pending: every run ends with all of its commands finished
                 view[...] = value
             counters.bytes_to_device += value.nbytes
-
-    def _restore(self, variables: Variables, keys: Sequence[tuple[int, int]], counters: Counters) -> None:
-        """Copy every state to where launches read it. They write it elsewhere, so a failed launch leaves the old
-        state.
-        """
-        for i, key in enumerate(keys):
-            variables.keep(key, (self._old[i], self._new[i]))
-            if variables.held_by(key, self._new[i]):
-                self._new[i].copy_to(self._old[i])
-            elif not variables.held_by(key, self._old[i]):
-                value = variables.get(key, self.plan.states[i].before.spec)
-                self._old[i].write(value)
-                counters.bytes_to_device += value.nbytes
-        moved = {key: self._old[i] for i, key in enumerate(keys) if variables.held_by(key, self._new[i])}
-        variables.move(moved)
 
     def _download(self, counters: Counters) -> list[Array]:
         """Return the outputs once everything has finished: copies, except for memory that is lent."""

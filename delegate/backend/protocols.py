@@ -24,26 +24,27 @@ class Memory(Protocol):
 
     Constants are uploaded when the memory is made, and the data of every ``Const`` is then released (None). Copies are
     queued: they happen in the order of the calls, among the launches of the execution, and are done when its ``finish``
-    returns.
+    returns. A state lies in two sets (``plan.slots``): turned says in which order.
     """
 
     @property
     def constant_bytes(self) -> int:
         """Return the size of all constants."""
 
-    def view(self, operand: Operand) -> Array | None:
-        """Return an operand's memory as a host array; None if the host must copy. The host accesses it only while
-        nothing is queued.
+    def view(self, operand: Operand, turned: bool = False) -> Array | None:
+        """Return the memory of an operand as an array of the host's; None where the host must copy.
+
+        The host reads and writes it only while nothing is queued.
         """
 
-    def upload(self, operand: Operand, value: Array) -> None:
+    def upload(self, operand: Operand, value: Array, turned: bool = False) -> None:
         """Queue a copy from the host, which does not change ``value`` before ``finish``."""
 
-    def download(self, operand: Operand, into: Array) -> None:
+    def download(self, operand: Operand, into: Array, turned: bool = False) -> None:
         """Queue a copy to the host. The operand may be a constant."""
 
-    def copy(self, source: Operand, to: Operand) -> None:
-        """Queue a copy from one operand's memory to another's of the same size."""
+    def copy(self, state: Operand, turned: bool) -> None:
+        """Queue a copy of a state (``State.before``), from where it lies otherwise to where it lies so turned."""
 
 
 class Execution(Protocol):
@@ -60,6 +61,9 @@ class Execution(Protocol):
 
     def loop(self, loop: Loop) -> str:
         """Describe in a few words how a loop runs."""
+
+    def turn(self, turned: bool) -> None:
+        """Let the runs that follow read states in the one set and write them in the other, or the other way round."""
 
     def run(self, counters: Counters) -> None:
         """Queue every launch of the plan, and count it. Raises ModelError if a loop exceeds its limit of iterations."""

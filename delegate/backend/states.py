@@ -1,4 +1,7 @@
-"""A variable tensor whose newest value is in device memory."""
+"""Variables whose newest values lie on a device: each alone, and those of a region together."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -6,16 +9,29 @@ from litecl.delegate.backend import fork
 from litecl.delegate.backend.errors import no_host_memory
 from litecl.delegate.backend.protocols import Device, Execution
 from litecl.delegate.cl_op import Operand
+from litecl.delegate.plan.steps import State
+from litecl.delegate.report import Counters
 from litecl.interpreter.errors import DelegateError
-from litecl.interpreter.graph import Array
+from litecl.interpreter.graph import Array, Shape
+from litecl.interpreter.run.variables import Held, VariableKey, Variables
 
 
 class DeviceState:
-    """Holds a variable in an execution's memory, in ``operand``."""
+    """Holds a variable in the memory of an execution, where ``operand`` lies in one of its two turns."""
 
-    def __init__(self, execution: Execution, operand: Operand, device: Device) -> None:
-        self._execution, self._operand, self._device = execution, operand, device
-        self._view = execution.memory.view(operand)
+    def __init__(self, execution: Execution, operand: Operand, device: Device, turned: bool) -> None:
+        self._execution, self._operand, self._device, self._turned = execution, operand, device, turned
+        self._view = execution.memory.view(operand, turned)
+
+    @property
+    def shape(self) -> Shape:
+        """Return the shape of the value."""
+        return self._operand.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Return the type of its elements."""
+        return self._operand.spec.dtype
 
     def fetch(self) -> Array:
         """Read the newest value, which exists nowhere else: a failed read is tried once more.
@@ -31,29 +47,101 @@ class DeviceState:
         except DelegateError:
             return self._read()
 
-    def copy_to(self, other: "DeviceState") -> None:
-        """Copy the value into the memory of another holder of the same variable in the same execution."""
-        if self._view is not None and other._view is not None:
-            other._view[...] = self._view
-        else:
-            self._execution.memory.copy(self._operand, other._operand)
+    def take(self, value: "Array | Held", other: "DeviceState") -> int:
+        """Copy a value into the memory; return how many bytes come from the host.
 
-    def write(self, value: Array) -> None:
-        """Copy a value from the host into the memory."""
+        other: of the same state of the same execution, in the other turn.
+        """
+        if value is other and self._view is None:
+            self._execution.memory.copy(self._operand, self._turned)
+            return 0
+        seen = value._view if isinstance(value, DeviceState) else None
+        array = value if isinstance(value, np.ndarray) else value.fetch() if seen is None else seen
         if self._view is not None:
-            self._view[...] = value
+            self._view[...] = array
         else:
-            self._execution.memory.upload(self._operand, value)
+            self._execution.memory.upload(self._operand, array, self._turned)
+        return 0 if value is other else array.nbytes
 
     def _read(self) -> Array:
         spec = self._operand.spec
         doing = f"reading variable {spec.name!r}"
         try:
             value = np.empty(spec.static_shape, spec.dtype)
-            self._execution.memory.download(self._operand, value)
+            self._execution.memory.download(self._operand, value, self._turned)
             self._execution.finish()
         except MemoryError as error:
             raise no_host_memory(doing) from error
         except DelegateError as error:
             raise type(error)(f"{doing}: {error}") from error
         return value
+
+
+class NotAsPlanned(Exception):
+    """A variable has no value, or none of the type and shape that a region was planned for: the CPU is to run it."""
+
+
+class States:
+    """The variables of a region, each in two places that change turns: a run reads the one and writes the other.
+
+    Those that no run changes have one place, and stay in the store as they are.
+    """
+
+    def __init__(self, execution: Execution, states: Sequence[State], device: Device) -> None:
+        self._execution, self._states, self._turned = execution, states, False
+        self._holders = [
+            [DeviceState(execution, state.before, device, turned and state.after is not None) for state in states]
+            for turned in (False, True)
+        ]
+        self._changed = [
+            {s.key: holder for s, holder in zip(states, holders, strict=True) if s.after is not None}
+            for holders in self._holders
+        ]
+        self._seen = -1  # how often the store had been written to when all states were where they are read
+        self._uploaded: dict[VariableKey, Array] = {}
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def restore(self, variables: Variables, counters: Counters) -> None:
+        """Put every state where a run reads it. Raises NotAsPlanned where that cannot be."""
+        if self._changed[0]:
+            self._execution.turn(self._turned)
+        if variables.unchanged(self._seen):
+            return
+        here, there = self._holders[self._turned], self._holders[not self._turned]
+        for state, *holders in zip(self._states, here, there, strict=True):
+            variables.keep(state.key, holders)
+            if not variables.held_by(state.key, holders[0]):
+                counters.bytes_to_device += self._take(state, holders[0], holders[1], variables)
+        self._seen = variables.changes
+
+    def _take(self, state: State, here: DeviceState, there: DeviceState, variables: Variables) -> int:
+        """Copy a state to where it is read, from the store or from its other place; return how many bytes came."""
+        key, spec = state.key, state.before.spec
+        if variables.newest(key) is None and isinstance(key, tuple):
+            variables.get(key, spec)
+        value = variables.newest(key)
+        if not variables.fits(key, spec) or (value is None and state.read):
+            raise NotAsPlanned
+        if value is None or value is self._uploaded.get(key):
+            return 0
+        copied = here.take(value, there)
+        if value is there:
+            variables.move({key: here})
+        elif state.after is None and isinstance(value, np.ndarray):  # others may change behind this name
+            self._uploaded[key] = value
+        return copied
+
+    def forget(self) -> None:
+        """Forget what was copied, by a run that has failed."""
+        self._seen = -1
+        self._uploaded.clear()
+
+    def keep(self, variables: Variables) -> None:
+        """Tell the store that the newest values are those that the last run has written; the places change turns."""
+        if newest := self._changed[not self._turned]:
+            self._seen = -1  # an interrupt in between is no harm: then all is looked at
+            variables.update(newest)
+            self._turned = not self._turned
+            self._seen = variables.changes

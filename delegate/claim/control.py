@@ -2,16 +2,22 @@
 
 from collections.abc import Callable, Sequence
 
+from litecl.delegate.analysis.explicit import Explicit
 from litecl.delegate.analysis.loop_variables import live_nodes
 from litecl.interpreter.errors import LiteclError
-from litecl.interpreter.graph import ABSENT, Model, Node, Shape, Subgraph, TensorSpec, callees_of
-from litecl.interpreter.op import ControlOp, Op
-from litecl.interpreter.ops.control import CALL, IF, STABLEHLO_COMPOSITE, WHILE
+from litecl.interpreter.graph import ABSENT, Model, Node, Shape, Subgraph, TensorSpec, acts, callees_of
+from litecl.interpreter.op import ControlOp
+from litecl.interpreter.ops.control import CALL, CALL_ONCE, IF, STABLEHLO_COMPOSITE, WHILE
+from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE
+from litecl.interpreter.run.resources import name_of
 from litecl.interpreter.run.shapes import propagate
 from litecl.interpreter.schema import TensorType
 
 CONTROL_OPS = (IF, WHILE, CALL, STABLEHLO_COMPOSITE)
 """Control nodes that may be absorbed into a region, with all the subgraphs that they reach."""
+
+VARIABLE_OPS = (READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE)
+"""What moves variables, which regions do without any launch."""
 
 FOLDED = "constant: computed at preparation"
 
@@ -19,11 +25,20 @@ Specs = Sequence[Sequence[TensorSpec]]
 WhyNot = Callable[[int, int], str | None]
 
 
-def refusal(index: int, node: Node, model: Model, specs: Specs, why_not: WhyNot) -> str | None:
-    """Return why a control node of subgraph ``index`` stays on the CPU, None if the device runs everything that it
-    reaches. why_not: the same for any node, by its subgraph and position.
+def refusal(index: int, position: int, source: Explicit, why_not: WhyNot) -> str | None:
+    """Return why a control node of subgraph ``index`` stays on the CPU, None where the device runs all that it reaches.
+
+    why_not: the same of any node, by its subgraph and position.
     """
+    model, specs = source.model, source.specs
+    node = model.subgraphs[index].nodes[position]
     name = node.op.name
+    if node.op in (READ_VARIABLE, ASSIGN_VARIABLE):
+        return _variable(node, specs[index])
+    if node.op is CALL_ONCE:
+        return _initialiser(index, position, source)
+    if (index, position) in source.refused:
+        return f"{name}: {source.refused[index, position]}"
     if node.op not in CONTROL_OPS:
         return f"{name} runs on the CPU; static parts of its subgraphs are claimed as regions of their own"
     reason = (
@@ -42,8 +57,36 @@ def _subgraph(index: int, model: Model, specs: Specs, why_not: WhyNot) -> str | 
         if reason not in (None, FOLDED):
             where = f"{node.op.name} in subgraph {index}"
             return reason if isinstance(node.op, ControlOp) else f"{where} stays on the CPU: {reason}"
-        if isinstance(node.op, Op) and any(t != ABSENT and specs[index][t].is_variable for t in node.inputs):
-            return f"{node.op.name} in subgraph {index} keeps a variable"
+        if node.op is CALL_ONCE:
+            return f"{node.op.name} in subgraph {index}, which may run more than once"
+    return None
+
+
+def _variable(node: Node, specs: Sequence[TensorSpec]) -> str | None:
+    """Return why a variable is none that is explicit: then the node has a handle yet."""
+    spec = specs[node.inputs[0]]
+    if spec.type != TensorType.RESOURCE:
+        return None
+    if spec.data is None:
+        return f"{node.op.name}: which variable it is is known only at run time"
+    name = name_of(spec.data)
+    return f"{node.op.name}: variable {name!r} has not one known shape and type wherever it is read and assigned"
+
+
+def _initialiser(index: int, position: int, source: Explicit) -> str | None:
+    """Return why variables cannot get their first values before a region runs, which the host sees to."""
+    model, specs = source.model, source.specs
+    nodes = model.subgraphs[index].nodes
+    name, first = nodes[position].op.name, callees_of(nodes[position])[0]
+    if any(acts(model, node) and node.op is not CALL_ONCE for node in nodes[:position]):
+        return f"{name}: something is assigned before it"
+    for node in model.subgraphs[first].nodes:
+        inputs = [
+            t for t in node.inputs if node.op is not ASSIGN_VARIABLE or specs[first][t].type != TensorType.RESOURCE
+        ]
+        known = all(t == ABSENT or specs[first][t].data is not None for t in inputs)
+        if not known or (acts(model, node) and node.op is not ASSIGN_VARIABLE):
+            return f"{name}: {node.op.name} in subgraph {first} is more than the first value of a variable"
     return None
 
 
@@ -86,7 +129,10 @@ def _loop_shapes(index: int, node: Node, model: Model, specs: Specs) -> str | No
     body = callees_of(node)[1]
     graph = model.subgraphs[body]
     given = [specs[index][t] for t in node.inputs]
-    after = _after_one_iteration(body, given, model)
+    if all(specs[body][t].shape is not None for t in graph.inputs):
+        after: Sequence[Shape | None] = [specs[body][t].shape for t in graph.outputs]
+    else:
+        after = _after_one_iteration(body, given, model)
     for position, (before, result, tensor) in enumerate(zip(given, after, graph.outputs, strict=True)):
         if result != before.shape and specs[body][graph.inputs[position]].shape is None:
             return f"output {position} of the body changes shape {_text(before.shape)} -> {_text(result)}"

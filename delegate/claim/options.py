@@ -22,9 +22,7 @@ _NUMBERS = (int, int | None)  # types of options that count something
 
 
 def _flag(flag: str, help_: str) -> dict[str, str]:
-    """Return field metadata that makes an option a flag of the command ``litecl`` too; its annotation gives the
-    type.
-    """
+    """Return metadata that makes an option a flag of the command ``litecl`` too; its annotation gives the type."""
     return {"flag": flag, "help": help_}
 
 
@@ -44,9 +42,10 @@ class CLOptions:
     min_nodes_per_partition: leave smaller regions to the CPU.
     allow_ops, deny_ops: operator names.
     deny_nodes: node positions of subgraph 0, or (subgraph, node) pairs.
-    cache_dir: where program binaries and tunings are kept: "auto" is ``~/.cache/litecl``, None keeps none.
+    cache_dir: where program binaries and tunings are kept: "auto" is ``~/.cache/litecl``
+        (``XDG_CACHE_HOME``, or the system's folder), None keeps none.
     tuning: None uses what ``litecl devices --tuning`` measured on the device, or else the defaults.
-    profile: measure the device time of every launch.
+    profile: measure the device time of every launch, within a region's kernel if the device can.
     strict: raise DelegateError if the device fails, instead of leaving the region to the CPU, or to a queue if it
         cannot be linked. Refusing an operator is not a failure.
     max_loop_iterations: of a WHILE on the device each time it runs; beyond that it raises ModelError, and variables are
@@ -79,7 +78,9 @@ class CLOptions:
     allow_ops: Collection[str] | None = None
     deny_ops: Collection[str] | None = None
     deny_nodes: Collection[int | tuple[int, int]] | None = None
-    cache_dir: str | PathLike[str] | None = "auto"
+    cache_dir: str | PathLike[str] | None = field(
+        default="auto", metadata=_flag("--cache", "where compiled programs are kept (default: see `litecl cache`)")
+    )
     tuning: Tuning | None = None
     profile: bool = False
     strict: bool = False

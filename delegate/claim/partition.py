@@ -5,12 +5,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from litecl.delegate.analysis.states import is_state
+from litecl.delegate.analysis.explicit import Explicit
 from litecl.delegate.cl_op import ClOp
-from litecl.delegate.claim.control import FOLDED, refusal
+from litecl.delegate.claim.control import FOLDED, VARIABLE_OPS, refusal
 from litecl.delegate.claim.options import CLOptions
-from litecl.interpreter.graph import ABSENT, Model, Node, Subgraph, TensorSpec, updated_by
+from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec, acts, callees_of, updated_by
 from litecl.interpreter.op import ControlOp
+from litecl.interpreter.run.variables import VariableKey
 from litecl.interpreter.schema import TensorType
 
 _DEVICE_TYPES = frozenset(
@@ -24,13 +25,28 @@ _CONSTANT_TYPES = _DEVICE_TYPES | {TensorType.INT4, TensorType.INT2}
 
 
 @dataclass(frozen=True)
+class RegionVariable:
+    """A variable that a region uses. before: the tensor that is its value when the region begins, None where no node
+    reads that; after: the one that is its value when the region ends, None where it is the same.
+    """
+
+    key: VariableKey
+    before: int | None
+    after: int | None
+
+
+@dataclass(frozen=True)
 class Region:
-    """Nodes of one subgraph that run on the device together: node positions in running order, tensors in and out."""
+    """Nodes of one subgraph that run on the device together: node positions in running order, tensors in and out.
+
+    variables: what it uses of the state store, which is neither among its inputs nor among its outputs.
+    """
 
     subgraph: int
     nodes: tuple[int, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    variables: tuple[RegionVariable, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,8 +60,7 @@ class Partitioning:
 
 def partition(
     index: int,
-    model: Model,
-    specs: Sequence[Sequence[TensorSpec]],
+    source: Explicit,
     options: CLOptions,
     *,
     preserve: bool = False,
@@ -55,45 +70,42 @@ def partition(
 
     float64: whether the device computes in float64.
     """
-    graph = model.subgraphs[index]
+    graph = source.model.subgraphs[index]
     reasons = {
         i: reason
         for i in range(len(graph.nodes))
-        if (reason := why_not(index, i, model, specs, options, preserve=preserve, float64=float64)) is not None
+        if (reason := why_not(index, i, source, options, preserve=preserve, float64=float64)) is not None
     }
     runs = _cluster(graph, reasons)
     candidates = [run for run in runs if run[0] not in reasons]
-    for run, reason in _too_small(candidates, options):
+    for run, reason in [*_without_work(graph, candidates), *_too_small(candidates, options)]:
         reasons |= dict.fromkeys(run, reason)
-    readers = _readers(graph)
-    regions = tuple(
-        _region(index, graph, specs[index], run, readers, preserve) for run in runs if run[0] not in reasons
-    )
+    readers = _readers(graph, source.results[index])
+    regions = tuple(_region(index, source, run, readers, preserve) for run in runs if run[0] not in reasons)
     return Partitioning(regions, reasons, tuple(runs))
 
 
 def why_not(
     index: int,
     position: int,
-    model: Model,
-    specs: Sequence[Sequence[TensorSpec]],
+    source: Explicit,
     options: CLOptions,
     *,
     preserve: bool = False,
     float64: bool = True,
 ) -> str | None:
-    """Return the reason why a node stays on the CPU, or None if the device takes it."""
-    node, known = model.subgraphs[index].nodes[position], specs[index]
+    """The reason why a node stays on the CPU, or None if the device takes it."""
+    node, known = source.model.subgraphs[index].nodes[position], source.specs[index]
     inputs, outputs = [None if t == ABSENT else known[t] for t in node.inputs], [known[t] for t in node.outputs]
-    if outputs and all(spec.data is not None for spec in outputs):
+    if outputs and all(spec.data is not None for spec in outputs) and not acts(source.model, node):
         return FOLDED
     if (denied := options.why_denied(node.op.name, (index, position))) is not None:
         return denied
     if isinstance(node.op, ControlOp):
-        if preserve:
+        if preserve and callees_of(node):
             return f"{node.op.name}: the tensors of its subgraphs are kept, so the CPU runs it"
-        inner = partial(why_not, model=model, specs=specs, options=options, float64=float64)
-        return refusal(index, node, model, specs, inner) or _unfit(inputs, outputs)
+        inner = partial(why_not, source=source, options=options, float64=float64)
+        return refusal(index, position, source, inner) or _unfit(inputs, outputs)
     cl_op = options.cl_ops.get(node.op)
     if cl_op is None:
         return f"no device kernel for {node.op.name}"
@@ -126,15 +138,15 @@ def _refusal(
     return None if refusal is None else refusal.reason
 
 
-def _dependencies(graph: Subgraph) -> list[set[int]]:
-    """Return the nodes that each node must follow: producers of its inputs, and side effects in their order."""
+def _dependencies(graph: Subgraph, folded: Collection[int]) -> list[set[int]]:
+    """The nodes that each node must follow: producers of its inputs, and side effects in their order."""
     producer: dict[int, int] = {}
     readers: dict[int, set[int]] = {}
     result: list[set[int]] = []
     previous_effect: int | None = None
     for i, node in enumerate(graph.nodes):
         follows = {producer[t] for t in node.inputs if t in producer}
-        if isinstance(node.op, ControlOp) or not node.op.pure:
+        if i not in folded and (isinstance(node.op, ControlOp) or not node.op.pure):
             follows |= set() if previous_effect is None else {previous_effect}
             previous_effect = i
         for tensor in updated_by(node):  # updated in place: readers of the old value come before, of the new one after
@@ -154,7 +166,7 @@ def _cluster(graph: Subgraph, refused: dict[int, str]) -> list[tuple[int, ...]]:
     Folded nodes belong to neither side: they never run.
     """
     folded = {i for i, reason in refused.items() if reason == FOLDED}
-    dependencies = _dependencies(graph)
+    dependencies = _dependencies(graph, folded)
     waits_for = [0 if i in folded else len(follows - folded) for i, follows in enumerate(dependencies)]
     followers: list[list[int]] = [[] for _ in graph.nodes]
     for i, follows in enumerate(dependencies):
@@ -178,6 +190,12 @@ def _cluster(graph: Subgraph, refused: dict[int, str]) -> list[tuple[int, ...]]:
     return runs
 
 
+def _without_work(graph: Subgraph, candidates: Sequence[tuple[int, ...]]) -> list[tuple[tuple[int, ...], str]]:
+    """The candidate regions that only move variables, with the reason why they are none."""
+    idle = [run for run in candidates if all(graph.nodes[i].op in VARIABLE_OPS for i in run)]
+    return [(run, "nothing is computed beside it on the device") for run in idle]
+
+
 def _too_small(candidates: Sequence[tuple[int, ...]], options: CLOptions) -> list[tuple[tuple[int, ...], str]]:
     """Return the candidate regions that the options rule out, with the reason."""
     least, most = options.min_nodes_per_partition, options.max_delegated_partitions
@@ -189,33 +207,30 @@ def _too_small(candidates: Sequence[tuple[int, ...]], options: CLOptions) -> lis
     return dropped + [(run, f"not among the {most} largest partitions") for run in largest_first[most:]]
 
 
-def _readers(graph: Subgraph) -> dict[int, list[int]]:
-    """Return the nodes that read each tensor; one past the last node represents the subgraph, which reads its
-    outputs.
-    """
+def _readers(graph: Subgraph, results: Sequence[int]) -> dict[int, list[int]]:
+    """The nodes that read each tensor; one past the last node represents the subgraph, which reads its results."""
     readers: dict[int, list[int]] = {}
     for i, node in enumerate(graph.nodes):
         for tensor in node.inputs:
             readers.setdefault(tensor, []).append(i)
-    for tensor in graph.outputs:
+    for tensor in results:
         readers.setdefault(tensor, []).append(len(graph.nodes))
     return readers
 
 
 def _region(
-    index: int,
-    graph: Subgraph,
-    specs: Sequence[TensorSpec],
-    run: tuple[int, ...],
-    readers: Mapping[int, Collection[int]],
-    preserve: bool,
+    index: int, source: Explicit, run: tuple[int, ...], readers: Mapping[int, Collection[int]], preserve: bool
 ) -> Region:
+    graph, specs, stored = source.model.subgraphs[index], source.specs[index], source.stored[index]
     inside = set(run)
     made = {t for i in run for t in graph.nodes[i].outputs}
-    read = {t for i in run for t in graph.nodes[i].inputs if t != ABSENT}
+    read = {t for i in run for t in graph.nodes[i].inputs if t != ABSENT} - made
     updated = {t for i in run for t in updated_by(graph.nodes[i])}
-    states = {t for t in updated if is_state(graph, specs, t)}  # kept on the device; one only read is an input
-    inputs = sorted(t for t in read - made - states if specs[t].data is None)
-    results = made | updated - states
+    inputs = sorted(t for t in read if specs[t].data is None and t not in stored)
+    results = (made | updated).difference(stored)
     outputs = sorted(t for t in results if preserve or not inside.issuperset(readers.get(t, ())))
-    return Region(index, run, tuple(inputs), tuple(outputs))
+    before = {stored[t]: t for t in sorted(read) if t in stored}
+    after = {key: tensor for i in run for key, tensor in source.written[index].get(i, ())}
+    keys = sorted({*before, *after}, key=str)
+    variables = tuple(RegionVariable(key, before.get(key), after.get(key)) for key in keys)
+    return Region(index, run, tuple(inputs), tuple(outputs), variables)

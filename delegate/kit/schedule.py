@@ -155,6 +155,12 @@ def grid(kernel: str, target: Target, counts: Sequence[int], shares: Sequence[in
     return Grid(kernel, tuple(shares), tuple(_padded(n, size) for n, size in zip(needed, local, strict=True)), local)
 
 
+def groups(kernel: str, target: Target, count: int, share: int) -> Grid:
+    """Return the launch of one group for every ``share`` of ``count`` items, whose work-items wait for each other."""
+    size = group_of(kernel, target)
+    return Grid(kernel, (1, share), (size, -(-count // share)), (size, 1))
+
+
 def group_of(kernel: str, target: Target) -> int:
     """Return the work-items of a group."""
     return 1 if target.kind == "cpu" else min(schedule_of(kernel, target).group, target.max_work_group_size)

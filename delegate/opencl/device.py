@@ -138,7 +138,7 @@ class Device:
     """A device with its context, a queue and programs. Models share the context and programs, but not queues.
 
     cache_dir: where program binaries are kept, or None for nowhere. name: the platform's. alignment: of a sub-buffer's
-    origin, in bytes. Raises DelegateError.
+    origin, in bytes. has_clock: whether kernels can read the processor's counter of cycles. Raises DelegateError.
     """
 
     device: Any
@@ -152,6 +152,7 @@ class Device:
     queue: Any = field(init=False)
     target: Target = field(init=False)
     shares_memory: bool = field(init=False)
+    has_clock: bool = field(init=False)
     programs: Programs = field(init=False)
 
     def __post_init__(self) -> None:
@@ -169,7 +170,8 @@ class Device:
         self.context = cl.Context([self.device])
         self.queue = self._new_queue()
         macros = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
-        if capabilities(self.device, self.cache_dir).assembly:
+        self.has_clock = capabilities(self.device, self.cache_dir).assembly
+        if self.has_clock:
             macros["LITECL_ASSEMBLY"] = 1
         self.programs = Programs(self.context, self.device, macros, self.cache_dir)
 

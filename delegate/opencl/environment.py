@@ -8,10 +8,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+from litecl.delegate import disk
 from litecl.delegate.opencl import processor
+from litecl.delegate.report import warn
 from litecl.interpreter.errors import DelegateError
 
 POCL = "Portable Computing Language"  # the name of its platform
+_IN_USE_S = 3600.0  # PoCL may still read what it wrote so lately
 _ROOM_BYTES = 32 << 20  # more than PoCL writes for one program
 
 # pyopencl reads this when it is imported, so this module is imported first. Its cache is a database in the home folder,
@@ -26,10 +29,23 @@ def set_environment() -> None:
     the processor that it was told to compile for. Variables that a user has set are kept.
     """
     os.environ.setdefault("POCL_DEVICES", "pthread basic")
-    if "POCL_CACHE_DIR" not in os.environ:
-        kept = _kept_folder()
-        usable = kept is not None and _is_writable(kept) and _has_room(kept)
-        os.environ["POCL_CACHE_DIR"] = str(kept) if usable else _temporary_folder()
+    if "POCL_CACHE_DIR" not in os.environ and (folder := _pocl_folder()) is not None:
+        os.environ["POCL_CACHE_DIR"] = folder
+
+
+def _pocl_folder() -> str | None:
+    """Return a folder that can be written: the one that is kept, or else one of this process; None without any."""
+    kept = _kept_folder()
+    if kept is not None and _is_writable(kept) and _has_room(kept):
+        return str(kept)
+    try:
+        return _temporary_folder()
+    except OSError:
+        warn(
+            "PoCL shows no device, as there is no folder that it can write to: set POCL_CACHE_DIR or TMPDIR to one "
+            "(for a container: --tmpfs /tmp)"
+        )
+        return None
 
 
 def check_room() -> None:
@@ -41,10 +57,18 @@ def check_room() -> None:
 
 def _kept_folder() -> Path | None:
     """Return the folder for this kind of processor, next to PoCL's own; None if there is no home folder."""
-    xdg, home = os.environ.get("XDG_CACHE_HOME"), os.environ.get("HOME")
-    cache = Path(xdg) if xdg else Path(home) / ".cache" if home else None
     compiled_for = " ".join((processor.best_name(processor.features()), *sorted(processor.features())))
-    return cache and cache / "pocl" / f"litecl-{hashlib.sha256(compiled_for.encode()).hexdigest()[:12]}"
+    try:
+        return disk.pocl_folder() / f"litecl-{hashlib.sha256(compiled_for.encode()).hexdigest()[:12]}"
+    except DelegateError:
+        return None
+
+
+def tidy() -> None:
+    """Keep PoCL's folder, which nothing else keeps small, within the limit of litecl's; not one that a user has set."""
+    kept = _kept_folder()
+    if kept is not None and os.environ.get("POCL_CACHE_DIR") == str(kept):
+        disk.tidy(kept, disk.limit(disk.default_folder()), unused_s=_IN_USE_S)
 
 
 def _is_writable(folder: Path) -> bool:

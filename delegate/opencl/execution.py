@@ -25,6 +25,8 @@ _SURELY_SHORT = 64
 class Launches(Protocol):
     """A way to run a plan's steps; see ``Execution`` in ``delegate/backend/protocols.py``."""
 
+    def turn(self, turned: bool) -> None: ...
+
     def run(self, counters: Counters) -> None: ...
 
     @property
@@ -43,13 +45,14 @@ class CLExecution:
     run: Callable[[Counters], None]
     at_once: Callable[[], None] | None
     finish: Callable[[], None]
+    turn: Callable[[bool], None]
 
     def __init__(self, plan: Plan, device: Device, options: CLOptions) -> None:
         with typed_errors("preparing a region"):
             own = device.with_own_queue()
             self.memory = Memory(plan, own)
             self._launches, self.manner = _launches(plan, own, self.memory, options)
-            self.run, self.at_once = self._launches.run, self._launches.at_once
+            self.run, self.at_once, self.turn = self._launches.run, self._launches.at_once, self._launches.turn
             self.finish = finisher(own.queue, self.memory.under_way, short=not device.needs_threads)
 
     def loop(self, loop: Loop) -> str:
@@ -67,11 +70,16 @@ def _may_be_long(steps: Steps) -> bool:
     return any(loop.trips is None or loop.trips > _SURELY_SHORT for loop in control_of(steps) if isinstance(loop, Loop))
 
 
+def _can_time_itself(device: Device) -> bool:
+    """Return whether one kernel can take the times of its steps."""
+    return device.has_clock
+
+
 def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
     """Return why launches are queued one by one; empty if one kernel runs them all."""
     reasons = (
         (device.target.kind != "cpu", "the device is not a CPU"),
-        (device.profile, "profile=True"),
+        (device.profile and not _can_time_itself(device), "profile=True, and kernels have no clock"),
         (options.queue_loops, "queue_loops=True"),
         (limits.timed() and _may_be_long(plan.steps), "time_limit, which no kernel hears of"),
         (len(plan.works) < _REGION_LAUNCHES and not plan.predicates, f"fewer than {_REGION_LAUNCHES} launches"),

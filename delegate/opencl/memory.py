@@ -26,16 +26,17 @@ class Memory:
     """
 
     def __init__(self, plan: Plan, device: Device) -> None:
-        self._plan, self._device = plan, device
+        self._plan, self._device, self._turns = plan, device, plan.turns
         self.under_way: list[Any] = []
         self.arena, self._host = device.shared_buffer(plan.arena.size_bytes)
         self._constants: dict[Const | Operand, tuple[int, int]] = {}  # offset and size
         arrays, self.constant_bytes = self._place_constants()
         self.constants = device.buffer(self.constant_bytes)
         self._send(arrays)
-        states = [operand for state in plan.states for operand in (state.before, state.after)]
-        copied = {operand: None for operand in (*plan.inputs, *plan.outputs, *states) if self.view(operand) is None}
-        self._copied = {operand: self.argument(operand) for operand in copied}
+        named = [(operand, False) for operand in (*plan.inputs, *plan.outputs)]
+        named += [(state.before, turned) for state in plan.states for turned in (False, True)]
+        copied = {place: None for place in named if self.view(*place) is None}
+        self._copied = {place: self.argument(place[0], self._swapped(place[1])) for place in copied}
 
     def region_address(self, arg: Arg) -> int:
         """Return where region.cl finds something: an offset, and above its bits the shift that is added to it
@@ -65,36 +66,41 @@ class Memory:
     def buffer(self, item: Any, swapped: Collection[int] = ()) -> Any:
         """Return the part of the arena that an operand or scratch memory occupies."""
         root, start = self._place(item)
-        if root in self._plan.slots:
-            slot = self._plan.slots[root]
-            second = slot.written != (slot.loop in swapped)
-            offset = self._plan.arena.offsets[slot.sets] + slot.offset + second * slot.set_bytes
-        else:
-            offset = self._plan.arena.offsets[root]
-        return self.arena.get_sub_region(offset + start, max(1, item.size_bytes))
+        return self.arena.get_sub_region(self._start(root, swapped) + start, max(1, item.size_bytes))
 
-    def view(self, operand: Operand) -> Array | None:
-        """Return an operand's memory as a host array, if device and host share the arena."""
+    def _start(self, root: Any, swapped: Collection[int]) -> int:
+        """Where something that has a place of its own begins in the arena."""
+        if root not in self._plan.slots:
+            return self._plan.arena.offsets[root]
+        slot = self._plan.slots[root]
+        second = slot.written != (slot.loop in swapped)
+        return self._plan.arena.offsets[slot.sets] + slot.offset + second * slot.set_bytes
+
+    def view(self, operand: Operand, turned: bool = False) -> Array | None:
+        """An operand's memory as the host sees it, if device and host share the arena."""
         root, offset = self._place(operand)
-        if self._host is None or root not in self._plan.arena.offsets:
+        if self._host is None or (root not in self._plan.arena.offsets and root not in self._plan.slots):
             return None
-        start = self._plan.arena.offsets[root] + offset
+        start = self._start(root, self._swapped(turned)) + offset
         return self._host[start : start + operand.size_bytes].view(operand.spec.dtype).reshape(operand.shape)
 
-    def upload(self, operand: Operand, value: Array) -> None:
+    def upload(self, operand: Operand, value: Array, turned: bool = False) -> None:
         """Queue a copy from the host."""
-        self._transfer(self._copied[operand], np.ascontiguousarray(value), operand)
+        self._transfer(self._copied[operand, turned], np.ascontiguousarray(value), operand)
 
-    def download(self, operand: Operand, into: Array) -> None:
+    def download(self, operand: Operand, into: Array, turned: bool = False) -> None:
         """Queue a copy to the host."""
-        self._transfer(into, self._copied[operand], operand)
+        self._transfer(into, self._copied[operand, turned], operand)
 
-    def copy(self, source: Operand, to: Operand) -> None:
-        """Queue a copy on the device."""
+    def copy(self, state: Operand, turned: bool) -> None:
+        """Queue a copy of a state from the other set."""
         try:
-            cl.enqueue_copy(self._device.queue, self._copied[to], self._copied[source])
+            cl.enqueue_copy(self._device.queue, self._copied[state, turned], self._copied[state, not turned])
         except FAULTS as error:
-            raise typed(error, f"copying {source.spec.name!r}") from error
+            raise typed(error, f"copying {state.spec.name!r}") from error
+
+    def _swapped(self, turned: bool) -> Collection[int]:
+        return (self._turns,) if turned else ()
 
     def _transfer(self, to: Any, source: Any, operand: Operand) -> None:
         try:

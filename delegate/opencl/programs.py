@@ -16,12 +16,13 @@ from litecl import kernels_cl
 from litecl.delegate import disk
 from litecl.delegate.backend import fork
 from litecl.delegate.cl_op import Launch
-from litecl.delegate.opencl.environment import POCL, check_room
+from litecl.delegate.opencl.environment import POCL, check_room, tidy
 from litecl.delegate.opencl.errors import typed
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.plan.headers import header
 from litecl.delegate.plan.region_program import RegionProgram, Variant, function_of
-from litecl.delegate.progress import logged, tell
+from litecl.delegate.progress import logged, phase, tell
+from litecl.delegate.report import warn
 from litecl.interpreter.errors import KernelBuildError
 
 _LOG = logging.getLogger("litecl")
@@ -73,11 +74,13 @@ class Programs:
         except cl.Error as error:
             raise typed(error, f"{name}.cl: making kernel {entry!r}", KernelBuildError) from error
 
-    def region_kernel(self, region: RegionProgram, *, solo: bool) -> Any:
-        """Return a new kernel object that runs a whole region (region.cl). Raises KernelBuildError with the build
-        log.
+    def region_kernel(self, region: RegionProgram, *, solo: bool, timed: bool = False) -> Any:
+        """Return a new kernel object that runs a whole region (region.cl). Raises KernelBuildError with the build log.
+
+        timed: measures the times of its steps; that is another program than without.
         """
-        macros = {**self._macros, "LITECL_REGION": 1, **({"LITECL_SOLO": 1} if solo else {})}
+        asked = {"LITECL_SOLO": solo, "LITECL_TIMED": timed}
+        macros = {**self._macros, "LITECL_REGION": 1, **{name: 1 for name, given in asked.items() if given}}
         main = region.functions_macro + _source("region.cl"), render(macros)
         files = [*(self._part(variant, callers) for variant, callers in region.variants.items()), main]
         key = self._key("region", *(text for source, options in files for text in (source, *options)))
@@ -88,7 +91,12 @@ class Programs:
     def _made(self, key: str, build: Callable[[], Any]) -> Any:
         """Return a program from the cache, or else built, if the driver has disk space for what it writes."""
         self.check_room()
-        return self.load(key) or build()
+        with phase("load"):
+            loaded = self.load(key)
+        if loaded is not None:
+            return loaded
+        with phase("compile"):
+            return build()
 
     def load(self, key: str) -> Any:
         """Return a program from the cache, or None if there is none that this driver accepts."""
@@ -117,12 +125,27 @@ class Programs:
         if self._cache_dir is None:
             return
         with self.lock:
-            for key in sorted(self._unsaved):
-                with suppress(cl.Error):
-                    binary = self._built[key].get_info(cl.program_info.BINARIES)[0]
-                    disk.write_sealed(self._cache_dir / f"{key}.bin", binary)
-                    _LOG.info("kept %s.bin (%d bytes) in %s", key, len(binary), self._cache_dir)
+            unsaved = sorted(self._unsaved)
             self._unsaved.clear()
+            kept = [self._keep(key, self._cache_dir) for key in unsaved]
+        if any(kept):
+            disk.tidy(self._cache_dir, disk.limit(self._cache_dir))
+            tidy()
+
+    def _keep(self, key: str, folder: Path) -> bool:
+        """Write a program's binary. Return whether it is there now."""
+        binary = b""
+        with suppress(cl.Error):
+            binary = self._built[key].get_info(cl.program_info.BINARIES)[0]
+        if binary and disk.write_sealed(folder / f"{key}.bin", binary):
+            _LOG.info("kept %s.bin (%d bytes) in %s", key, len(binary), folder)
+            return True
+        if binary:
+            warn(
+                f"compiled programs cannot be kept in {folder}, so that every process compiles anew: "
+                "set XDG_CACHE_HOME to a folder that can be written"
+            )
+        return False
 
     def _build(self, key: str, source: str, options: Sequence[str]) -> Any:
         tell(_name(source), 0, 1)

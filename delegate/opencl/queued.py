@@ -40,6 +40,7 @@ class QueuedLaunches:
         self._may_be_short = may_be_short(plan)
         self._flag = {id(part): 2 * i for i, part in enumerate(plan.control)}
         self._flags = device.buffer(max(8, 8 * len(plan.control)))
+        self._turns, self._turned = plan.turns, False
         self._counters = Counters()
         self._events: list[tuple[Work, Any]] = []
         for work, guard in self._guarded(plan.steps, None):
@@ -50,7 +51,7 @@ class QueuedLaunches:
         self._counters = counters
         self._events = []
         try:
-            self._steps(self._plan.steps, None, set())
+            self._steps(self._plan.steps, None, self._at_first())
         except FAULTS as error:
             raise typed(error, RUNNING) from error
 
@@ -59,13 +60,25 @@ class QueuedLaunches:
         """Return a function that runs all launches, if queueing one runs it and none depends on a predicate."""
         if self._device.needs_threads or self._device.profile or self._plan.control:
             return None
-        launches = [self._kernel_of(part, None, set()) for part in self._plan.steps if isinstance(part, Work)]
+        works = [part for part in self._plan.steps if isinstance(part, Work)]
+        launches = []
+        for self._turned in (True, False):
+            launches.append([self._kernel_of(work, None, self._at_first()) for work in works])
+        unturned, turned = reversed(launches)
 
         def run() -> None:
-            for launch in launches:
+            for launch in turned if self._turned else unturned:
                 launch.run_at_once()
 
         return run
+
+    def turn(self, turned: bool) -> None:
+        """See ``Execution.turn``."""
+        self._turned = turned
+
+    def _at_first(self) -> set[int]:
+        """Return the sets that have changed places before a run."""
+        return {self._turns} if self._turned else set()
 
     def loop(self, loop: Loop) -> str:
         """Describe how a loop is queued."""

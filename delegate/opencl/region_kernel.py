@@ -12,6 +12,7 @@ from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel, may_be_short
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
 from litecl.delegate.opencl.memory import Memory
+from litecl.delegate.opencl.step_times import StepTimes
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_program import region_program
 from litecl.delegate.plan.region_tables import Count, Entry, LaunchLine, RegionSize, Shift
@@ -34,25 +35,44 @@ class RegionKernel:
         self._plan, self._device, self._most = plan, device, most_iterations
         self._limited_loops = bool(plan.loops) and most_iterations is not None
         units = device.target.compute_units
-        kernel = device.programs.region_kernel(program, solo=units == 1)
+        kernel = device.programs.region_kernel(program, solo=units == 1, timed=device.profile)
         self._groups = 1 if units == 1 else units * _GROUPS_PER_UNIT
+        self._step_times = StepTimes(program, device, self._groups) if device.profile else None
+        self._event: Any = None
         self._progress_bytes = RegionSize.LINE_BYTES * (len(LaunchLine) + (self._groups + 1) * program.places)
         self._progress = device.buffer(self._progress_bytes)
         entries = packed(Entry, program.works)
-        tables = [self._upload(table) for table in (entries, program.args, _shifts(plan))]
+        tables = [self._upload(table) for table in (entries, program.args)]
+        tables.append(self._prepare_shifts())
         self._prepare_counts()
         tables.append(self._counts_buffer)
         arguments = [memory.arena, memory.constants, *tables, self._progress, np.int32(len(program.works))]
+        arguments += [] if self._step_times is None else self._step_times.arguments
         self._kernel = BoundKernel(
             device.queue, kernel, arguments, (self._groups,), (1,), may_be_short=may_be_short(plan)
         )
+
+    def turn(self, turned: bool) -> None:
+        """See ``Execution.turn``."""
+        if self._sets is not None:
+            self._sets[...] = self._turns[turned]
+            return
+        start = np.uint64().nbytes * (Shift.SETS + 2 * self._plan.turns)
+        try:
+            cl.enqueue_copy(self._device.queue, self._shifts, self._turns[turned], dst_offset=start)
+        except FAULTS as error:
+            raise typed(error, RUNNING) from error
 
     def run(self, counters: Counters) -> None:
         """Clear the counters and queue the one kernel."""
         try:
             if self._groups > 1:
                 cl.enqueue_fill_buffer(self._device.queue, self._progress, np.int32(0), 0, self._progress_bytes)
-            self._kernel.enqueue()
+            if self._step_times is not None:
+                self._step_times.clear()
+                self._event = self._kernel.enqueue_with_event()
+            else:
+                self._kernel.enqueue()
             counters.kernel_launches += 1
             if self._limited_loops:
                 self._read_counts(counters)
@@ -67,19 +87,37 @@ class RegionKernel:
         """
         if self._groups > 1 or self._device.needs_threads or not self._shares_counts:
             return None
-        return self._run_at_once if self._limited_loops else self._kernel.run_at_once
+        alone = not self._limited_loops and self._step_times is None
+        return self._kernel.run_at_once if alone else self._run_at_once
 
     def _run_at_once(self) -> None:
+        if self._step_times is not None:
+            self._step_times.clear()
+            self._event = None
         self._kernel.run_at_once()
-        self._check()
+        if self._limited_loops:
+            self._check()
 
     def loop(self, loop: Loop) -> str:
         """Describe how a loop runs."""
         return "in the region's kernel"
 
     def times(self) -> list[tuple[Work, LaunchTime]]:
-        """Return nothing: the launches of a region in one kernel have no times of their own."""
-        return []
+        """Return the times of steps that the kernel has measured; none unless it was asked to."""
+        if self._step_times is None:
+            return []
+        return self._step_times.read(self._event)
+
+    def _prepare_shifts(self) -> Any:
+        """Return region.cl's shifts at the beginning: every loop, and the region itself, reads its first set."""
+        shifts = np.zeros(Shift.SETS + 2 * len(self._plan.loops) + 2, np.uint64)
+        for slot in self._plan.slots.values():
+            shifts[Shift.SETS + 2 * slot.loop + 1] = slot.set_bytes
+        self._shifts, shared = self._device.shared_buffer(shifts.nbytes)
+        cl.enqueue_copy(self._device.queue, self._shifts, shifts)
+        self._turns = shifts[-2:].copy(), shifts[:-3:-1].copy()
+        self._sets = None if shared is None else shared.view(np.uint64)[-2:]
+        return self._shifts
 
     def _prepare_counts(self) -> None:
         """Allocate the counters of loops, which the host reads in place or by a copy."""
@@ -109,11 +147,3 @@ class RegionKernel:
         if table.size:
             cl.enqueue_copy(self._device.queue, buffer, table)
         return buffer
-
-
-def _shifts(plan: Plan) -> Array:
-    """Return region.cl's initial shifts: every loop reads its first set."""
-    shifts = np.zeros(Shift.SETS + 2 * len(plan.loops), np.uint64)
-    for slot in plan.slots.values():
-        shifts[Shift.SETS + 2 * slot.loop + 1] = slot.set_bytes
-    return shifts

@@ -19,7 +19,8 @@ from litecl.delegate.plan.values import Planning, Values
 from litecl.delegate.recurrent import lstm_loop
 from litecl.interpreter.graph import Subgraph, TensorSpec, callees_of
 from litecl.interpreter.op import ControlOp
-from litecl.interpreter.ops.control import CALL, IF, STABLEHLO_COMPOSITE, WHILE
+from litecl.interpreter.ops.control import CALL, CALL_ONCE, IF, STABLEHLO_COMPOSITE, WHILE
+from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE
 from litecl.interpreter.schema import TensorType
 
 
@@ -134,6 +135,17 @@ def _call(values: Values, node: RegionNode, run: Run) -> list[Part]:
     return _callee(values, node, run, callee, [values.newest(t) for t in node.inputs])
 
 
+def _same(values: Values, node: RegionNode, run: Run) -> list[Part]:
+    """The steps of a node that reads or assigns a variable, whose value is a tensor: one of the same value."""
+    source = values.newest(node.inputs[0])
+    return [
+        part
+        for t in node.outputs
+        if values.is_needed(t)
+        for part in values.assign(node.position, source, values.operand(t))
+    ]
+
+
 def _callee(values: Values, node: RegionNode, run: Run, callee: int, arguments: Sequence[Operand]) -> list[Part]:
     """Return the steps of a subgraph that writes its outputs to those of the node that runs it."""
     results = [values.operand(t) if values.is_needed(t) else None for t in node.outputs]
@@ -173,5 +185,8 @@ CONTROL_STEPS: dict[ControlOp, Callable[[Values, RegionNode, Run], list[Part]]] 
     IF: _if,
     CALL: _call,
     STABLEHLO_COMPOSITE: _call,
+    READ_VARIABLE: _same,
+    ASSIGN_VARIABLE: _same,
+    CALL_ONCE: lambda values, node, run: [],  # the host sees to it, before the region runs
 }
 """The lowerings: functions of the operands, the node, and what lowers another subgraph."""

@@ -26,6 +26,7 @@ from litecl.delegate.plan.region_tables import (
     LoopFlag,
     RegionSize,
     Shift,
+    StepTime,
 )
 from litecl.delegate.quantized.hybrid_product import HybridConvolution, HybridRow
 from litecl.delegate.quantized.integer_product import QuantizedConvolution
@@ -36,9 +37,10 @@ from litecl.interpreter.errors import KernelBuildError
 
 
 class Peak(IntEnum):
-    """CHAINS: independent multiply-adds in flight in peak.cl (``perf/measure/peak.py``)."""
+    """CHAINS: independent multiply-adds in flight in peak.cl; STREAMS: independent reads (``perf/measure/peak.py``)."""
 
     CHAINS = 12
+    STREAMS = 8
 
 
 RECORDS: tuple[type, ...] = (
@@ -48,7 +50,7 @@ RECORDS: tuple[type, ...] = (
 )
 CODES: tuple[type, ...] = (
     *(BranchFlag, ChainArray, Control, Count, Gate, GatherSize, HybridRow, IntegerTable, LaunchLine, LoopFlag, Peak),
-    *(Peephole, RegionSize, Shift, Square, StageRow, StepCode, WideRow),
+    *(Peephole, RegionSize, Shift, Square, StageRow, StepCode, StepTime, WideRow),
 )
 _BY_NAME = {shared.__name__: shared for shared in (*RECORDS, *CODES)}
 

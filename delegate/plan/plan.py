@@ -1,11 +1,13 @@
 """A region as steps over operands, with memory assigned."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
+from litecl.delegate.analysis.explicit import Explicit
 from litecl.delegate.cl_op import DeviceOp, Operand, Scratch, Target
 from litecl.delegate.claim.partition import Region
+from litecl.delegate.plan import states
 from litecl.delegate.plan.graph import region_graph
 from litecl.delegate.plan.lowering import lower
 from litecl.delegate.plan.memory import Arena, Usage, place
@@ -24,7 +26,6 @@ from litecl.delegate.plan.steps import (
     works_of,
 )
 from litecl.delegate.plan.values import Planning, Values
-from litecl.interpreter.graph import Model, TensorSpec
 from litecl.interpreter.op import Op
 
 
@@ -32,10 +33,11 @@ from litecl.interpreter.op import Op
 class Plan:
     """Everything a runner needs to run a region.
 
-    ``works`` are all launches that ``steps`` consist of. ``aliases`` are the positions of operands without memory of
-    their own. ``slots`` are the positions of loop variables in the sets of their loop. ``lstms`` are the loops
-    (subgraph and node) that run as an LSTM. ``arena`` gives offsets for the sets, and for all other operands and
-    scratch except constants.
+    ``works`` are all launches that ``steps`` consist of. ``aliases`` say where operands lie that have no memory of
+    their own. ``slots`` are the places of loop variables, and of states, that lie in a set of their loop. ``lstms`` are
+    the loops (subgraph and node) that run as an LSTM. ``arena`` gives offsets for all other operands and scratch but
+    constants, and for the sets; ``usages`` say when each is alive. ``merged`` maps nodes (subgraph and position) that
+    are fused into another one to that one.
     """
 
     region: Region
@@ -48,6 +50,8 @@ class Plan:
     slots: Mapping[Operand, Slot]
     lstms: tuple[tuple[int, int], ...]
     arena: Arena
+    usages: tuple[Usage, ...] = ()
+    merged: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
     @property
     def flops(self) -> int:
@@ -65,6 +69,11 @@ class Plan:
         return tuple(sorted((p for p in self.control if isinstance(p, Loop)), key=lambda loop: loop.number))
 
     @property
+    def turns(self) -> int:
+        """The number by which ``slots`` name the two sets in which states lie, beside those of loops."""
+        return len(self.loops)
+
+    @property
     def predicates(self) -> tuple[Operand, ...]:
         """The predicates of loops and branches."""
         return tuple(part.predicate for part in self.control)
@@ -80,33 +89,38 @@ class Plan:
 
 def plan(
     region: Region,
-    model: Model,
-    specs: Sequence[Sequence[TensorSpec]],
+    source: Explicit,
     target: Target,
     alignment: int,
     cl_ops: Mapping[Op, DeviceOp],
     observe: Observer | None = None,
 ) -> Plan:
-    """Fuse and lower every node of a region, with the subgraphs that it runs, and assign memory. observe: called after
-    every pass over every graph.
+    """Fuse and lower every node of a region of a model, with the subgraphs that it runs, and place its memory.
+
+    observe: is told of every pass over every graph.
     """
-    planning = Planning(model, specs, target, alignment, cl_ops, observe)
-    steps, values = _run(planning, region.subgraph, region.nodes, {}, {}, kept=region.outputs)
-    outputs, copies = _outputs(values, region)
-    steps += copies
+    planning = Planning(source.model, source.specs, target, alignment, cl_ops, observe)
+    before, pinned = states.places(planning, region)
+    kept = {*region.outputs, *(v.after for v in region.variables if v.after is not None)}
+    steps, values = _run(planning, region.subgraph, region.nodes, before, pinned, kept=kept)
+    found, copies = states.states(values, region, before)
+    outputs, more = _outputs(values, region)
+    steps += [*copies, *more]
     unplaced = Plan(
         region,
         steps,
         tuple(works_of(steps)),
         tuple(values.operand(t) for t in region.inputs),
         tuple(outputs),
-        tuple(planning.states.values()),
+        found,
         planning.aliases,
         planning.slots,
         tuple(planning.lstms),
         Arena({}, 0),
+        merged=planning.merged,
     )
-    return replace(unplaced, arena=place(_usages(unplaced), alignment))
+    usages = tuple(_usages(unplaced))
+    return replace(unplaced, arena=place(usages, alignment), usages=usages)
 
 
 def _run(
@@ -126,21 +140,20 @@ def _run(
     read = source.outputs if kept is None else kept
     settled = {**given, **pinned}
     graph = region_graph(subgraph, source, specs, nodes, read, planning.cl_ops, planning.alignment, settled, owned)
-    values = Values(planning, fused(graph, planning.observe), pinned.values())
+    graph = fused(graph, planning.observe)
+    planning.merged |= {(subgraph, p.position): (subgraph, n.position) for n in graph.nodes for p in n.fused}
+    values = Values(planning, graph, pinned.values())
     return lower(values, partial(_run, planning)), values
 
 
 def _outputs(values: Values, region: Region) -> tuple[list[Operand], list[Part]]:
-    """Return the operands of a region's outputs, copied if they are in the memory of a state's old value, and the
-    launches of the copies. The new value overwrites the old one at the end of a run, before outputs are read.
-    """
+    """Return the operands of what leaves a region, copies of what lies in a set of states, and their launches."""
     planning = values.planning
-    old = {state.before for state in planning.states.values()}
     outputs: list[Operand] = []
     copies: list[Part] = []
     for operand in (values.newest(t) for t in region.outputs):
         outputs.append(operand)
-        if planning.place(operand)[0] in old:
+        if planning.place(operand)[0] in planning.slots:
             outputs[-1] = Operand(operand.spec)
             copies.append(values.copy(region.nodes[-1], operand, outputs[-1]))
     return outputs, copies
@@ -152,8 +165,8 @@ def _usages(unplaced: Plan) -> list[Usage]:
     """
     numbered = _Numbering(unplaced)
     end = numbered.steps(unplaced.steps, 0)
-    always = [unplaced.root(o) for o in unplaced.inputs]
-    always += [o for state in unplaced.states for o in (state.before, state.after)]
+    kept = [*unplaced.inputs, *(state.before for state in unplaced.states)]
+    always = [item for operand in kept if (item := numbered.memory(operand)) is not None]
     first: dict[Operand | Scratch, int] = dict.fromkeys(always, 0)
     last: dict[Operand | Scratch, int] = dict.fromkeys(always, end)
     for item, steps in numbered.uses.items():
@@ -205,18 +218,18 @@ class _Numbering:
         return self.steps(branch.otherwise, self.steps(branch.then, at + 1))
 
     def _use(self, operand: Operand, at: int) -> None:
-        item = self._memory(operand)
+        item = self.memory(operand)
         if item is not None:
             self.uses.setdefault(item, []).append(at)
 
     def _named(self, work: Work) -> Iterator[Operand | Scratch]:
         for arg in work.launch.args:
-            item = arg if isinstance(arg, Scratch) else self._memory(arg) if isinstance(arg, Operand) else None
+            item = arg if isinstance(arg, Scratch) else self.memory(arg) if isinstance(arg, Operand) else None
             if item is not None:
                 yield item
 
-    def _memory(self, operand: Operand) -> Operand | Scratch | None:
-        """Return what needs memory for an operand: its sets, its root, or nothing for a constant."""
+    def memory(self, operand: Operand) -> Operand | Scratch | None:
+        """What is placed for an operand: its sets, its root, or nothing for a constant."""
         root = self._plan.root(operand)
         if root in self._plan.slots:
             return self._plan.slots[root].sets

@@ -7,8 +7,8 @@ the cache.
 """
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -79,13 +79,15 @@ class Function:
 class RegionProgram:
     """The functions of a region, its entries and the arguments of its launches, in region.cl's layout.
 
-    places: the number of entries whose progress is counted: those that all workers reach.
+    places: the number of entries whose progress is counted: those that all workers reach. launches: the launches among
+    the entries, by position.
     """
 
     functions: tuple[Function, ...]
     works: tuple[Entry, ...]
     args: Array
     places: int
+    launches: Mapping[int, Work] = field(default_factory=dict)
 
     @property
     def variants(self) -> dict[Variant, str]:
@@ -115,7 +117,7 @@ def region_program(
     for part in steps:
         tables.outermost(part)
     args = np.array(tables.args, np.uint64)
-    return RegionProgram(tuple(tables.functions), tuple(tables.works), args, tables.places)
+    return RegionProgram(tuple(tables.functions), tuple(tables.works), args, tables.places, tables.launches)
 
 
 class _Tables:
@@ -127,11 +129,12 @@ class _Tables:
         self.works: list[Entry] = []
         self.args: list[int] = []
         self.places = 0
+        self.launches: dict[int, Work] = {}
 
     def outermost(self, part: Part) -> None:
         """Add a part that all workers reach."""
         if isinstance(part, Work):
-            self._work(part.launch)
+            self._work(part)
         else:
             block = self._control(Control.BLOCK)
             self._part(part)
@@ -140,7 +143,7 @@ class _Tables:
 
     def _part(self, part: Part) -> None:
         if isinstance(part, Work):
-            self._work(part.launch)
+            self._work(part)
         elif isinstance(part, Branch):
             self._branch(part)
         else:
@@ -184,9 +187,10 @@ class _Tables:
             self._control(Control.SWAP, loop=loop.number)
         return start
 
-    def _work(self, launch: Launch) -> None:
-        function = function_of(launch)
+    def _work(self, work: Work) -> None:
+        launch, function = work.launch, function_of(work.launch)
         assert function is not None
+        self.launches[len(self.works)] = work
         case = self.functions.setdefault(function, len(self.functions))
         x, y, z = [*launch.global_size, 1, 1][:3]
         self.works.append(Entry(case, x, y, z, first_arg=len(self.args), place=self.places))

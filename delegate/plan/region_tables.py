@@ -42,6 +42,14 @@ class Entry:
     place: int = 0
 
 
+class StepTime(IntEnum):
+    """The times of an entry, by the processor's counter: when it first began, cycles in all, and how often it ran."""
+
+    FIRST = 0
+    CYCLES = 1
+    RUNS = 2
+
+
 class LaunchLine(IntEnum):
     """Cache lines that tell workers waiting for a block about its launch. NUMBER is odd while others are written."""
 

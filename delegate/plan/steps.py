@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from litecl.delegate.cl_op import Launch, Operand, Scratch
+from litecl.interpreter.run.variables import VariableKey
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +65,10 @@ def place_of(operand: Operand, aliases: Mapping[Operand, Within]) -> tuple[Opera
 
 @dataclass(frozen=True, eq=False)
 class Slot:
-    """The position of a loop variable: ``offset`` bytes into one of the two sets in ``sets``. set_bytes: the size of
-    each set. written: False for the set that an iteration reads, True for the one that it writes.
+    """The place of a loop variable: ``offset`` bytes into one of the two sets that ``sets`` consists of.
+
+    set_bytes: of each set. written: False in the set that an iteration reads, True in the one that it writes. loop: its
+    number; the whole region counts as one more loop, of which every run is an iteration, and states are its variables.
     """
 
     sets: Scratch
@@ -77,11 +80,16 @@ class Slot:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A variable tensor: where the region reads it, and where it leaves the new value."""
+    """A variable of the state store: where the region reads it, and where it leaves the new value, None if it has none.
 
-    tensor: int
+    before and after lie in two sets, like a loop's, which change places after every run that ends well. read: whether
+    the region reads the variable before it has written it.
+    """
+
+    key: VariableKey
     before: Operand
-    after: Operand
+    after: Operand | None
+    read: bool
 
 
 Part = Work | Branch | Loop

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from litecl.delegate.analysis.states import is_state
 from litecl.delegate.cl_op import DeviceOp, Operand, Target
 from litecl.delegate.kit.claims import bits
 from litecl.delegate.kit.strided import copy, view
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
-from litecl.delegate.plan.steps import Part, Slot, State, Within, Work, place_of
+from litecl.delegate.plan.steps import Part, Slot, Within, Work, place_of
 from litecl.interpreter.graph import ABSENT, Model, TensorSpec
 from litecl.interpreter.op import Op
 from litecl.interpreter.schema import TensorType
@@ -19,7 +18,8 @@ class Planning:
     """A plan under construction: what it is made for, and what all runs of subgraphs have found about their operands.
 
     observe: called with the name of every pass and the graph after it. aliases: positions of operands without memory of
-    their own. slots: positions of loop variables. lstms: loops (subgraph and node) that run as an LSTM.
+    their own. slots: positions of loop variables. lstms: loops (subgraph and node) that run as an LSTM. merged: nodes
+    fused into another one, with that one.
     """
 
     model: Model
@@ -30,8 +30,8 @@ class Planning:
     observe: Callable[[str, RegionGraph], None] | None = None
     aliases: dict[Operand, Within] = field(default_factory=dict)
     slots: dict[Operand, Slot] = field(default_factory=dict)
-    states: dict[int, State] = field(default_factory=dict)
     lstms: list[tuple[int, int]] = field(default_factory=list)
+    merged: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     loops: int = 0
 
     def place(self, operand: Operand) -> tuple[Operand, int]:
@@ -46,7 +46,7 @@ class Values:
 
     def __init__(self, planning: Planning, graph: RegionGraph, pinned: Collection[Operand]) -> None:
         self.planning, self.graph = planning, graph
-        self._pinned = set(pinned)
+        self.pinned = set(pinned)
         self._operands = dict(graph.given)
         self._newest: dict[int, Operand] = {}  # variable tensors that a node of this run has updated
         self.overwritten = {node.inputs[0] for node in graph.nodes if node.in_place}
@@ -79,9 +79,6 @@ class Values:
         if tensor == ABSENT:
             return Operand(TensorSpec(TensorType.FLOAT32, ()))
         after = self._newest[tensor] = Operand(self.graph.specs[tensor])
-        if is_state(self.graph.source, self.graph.specs, tensor):
-            self.planning.states.pop(tensor, None)
-            self.planning.states[tensor] = State(tensor, self.operand(tensor), after)
         return after
 
     def is_needed(self, tensor: int) -> bool:
@@ -104,5 +101,5 @@ class Values:
         return []
 
     def has_place(self, operand: Operand) -> bool:
-        """Return whether an operand's memory is already decided."""
-        return operand in self._pinned or operand in self.planning.aliases
+        """Return whether it is settled where an operand lies."""
+        return operand in self.pinned or operand in self.planning.aliases

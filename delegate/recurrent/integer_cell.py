@@ -7,7 +7,7 @@ from enum import IntEnum
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Scratch, Target
-from litecl.delegate.kit.schedule import grid, group_of
+from litecl.delegate.kit.schedule import groups
 from litecl.delegate.kit.shared import const
 from litecl.delegate.kit.shared import packed as packed_records
 from litecl.delegate.matmul.geometry import matrix
@@ -169,7 +169,7 @@ def run_integer_cell(
         Scratch(time.batch * hidden_bytes),
         const(shape),
     ]
-    shares = grid("integer_lstm", target, (group_of("integer_lstm", target), time.batch), (1, 1))
+    shares = groups("integer_lstm", target, time.batch, 1)
     operations = flops(rows, gates * cell.units, cell.outputs)
     return [product, shares.launch("integer_lstm", operands, _defines(cell), operations)]
 

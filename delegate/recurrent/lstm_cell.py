@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Call, Const, Launch, Operand, Scratch, Target
-from litecl.delegate.kit.schedule import grid, group_of, rows_of
+from litecl.delegate.kit.schedule import groups, rows_of
 from litecl.delegate.kit.shared import const
 from litecl.delegate.matmul.gemm import Product, gemm
 from litecl.delegate.matmul.geometry import matrix
@@ -102,7 +102,7 @@ def run(
         padded = -(-time.batch // rows) * rows
         kept = [Scratch(padded * n) for n in (row_bytes, hidden_bytes)]
         own += [projection_stage, *kept, np.int32(call.options.asymmetric_quantize_inputs)]
-    launch = grid("lstm", target, (group_of("lstm", target), time.batch), (1, rows)).launch(
+    launch = groups("lstm", target, time.batch, rows).launch(
         "lstm",
         (*operands, *call.activation.bounds, *own),
         _defines(cell, rows, vectors, width) | stored_as(recurrent) | call.activation.defines,

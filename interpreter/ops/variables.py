@@ -1,17 +1,19 @@
 """Resource variables: VAR_HANDLE, READ_VARIABLE and ASSIGN_VARIABLE.
 
-A handle is a scalar object array that holds the variable's name, under which ``Context.resources`` keeps its value.
+A handle is a scalar object array that holds the variable's name, under which the executor keeps its value. It is known
+before the model runs, so shape propagation follows it into subgraphs, to whatever reads and writes the variable.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
-from litecl.interpreter import limits
-from litecl.interpreter.errors import ModelError
+from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require
-from litecl.interpreter.op import Context, ControlOp, Inputs, NoOptions, Op, Specs
+from litecl.interpreter.op import Context, ControlOp, ControlRun, Inputs, NoOptions, Op, Specs
 from litecl.interpreter.schema import TensorType
 
 
@@ -21,30 +23,51 @@ class VarHandleOptions:
     shared_name: str = ""
 
 
+@cache
 def handle(name: str) -> Array:
-    """Return a handle to a resource."""
-    return np.array(name, np.object_)
+    """Return the handle to a resource, always the same array for one name."""
+    array = np.array(name, np.object_)
+    array.flags.writeable = False
+    return array
 
 
 def _infer_handle(options: VarHandleOptions, inputs: Specs) -> list[TensorSpec]:
-    return [TensorSpec(TensorType.RESOURCE, ())]
+    return [TensorSpec(TensorType.RESOURCE, (), data=handle(_name(options)))]
 
 
 def _run_handle(options: VarHandleOptions, inputs: Inputs) -> list[Array]:
-    return [handle(f"{options.container}/{options.shared_name}")]
+    return [handle(_name(options))]
+
+
+def _name(options: VarHandleOptions) -> str:
+    return f"{options.container}/{options.shared_name}"
 
 
 def _infer_read(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
+    """Leave shape and type to the model; shape propagation sees to it that they are those of what is assigned."""
     require.present(inputs, 1)
     return [TensorSpec(TensorType.FLOAT32, None)]
 
 
 def _run_read(options: NoOptions, inputs: Inputs, context: Context) -> list[Array]:
     (variable,) = require.arrays(inputs, 1)
-    name = variable.item()
-    if name not in context.resources:
-        raise ModelError(f"variable {name!r} was never assigned")
-    return [context.resources[name]]
+    return [context.read(variable.item())]
+
+
+def _bind_read(options: NoOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> ControlRun | None:
+    """Return a kernel that refuses a value of another shape or type than what the model was prepared for."""
+    (spec,) = outputs
+    if spec.shape is None:
+        return None
+
+    def run(options: NoOptions, inputs: Inputs, context: Context) -> list[Array]:
+        (value,) = _run_read(options, inputs, context)
+        if value.shape != spec.shape or value.dtype != spec.dtype:
+            expected, got = f"{spec.dtype}{list(spec.static_shape)}", f"{value.dtype}{list(value.shape)}"
+            raise ShapeError(f"variable of tensor {spec.name!r}: expected {expected}, got {got}: allocate tensors anew")
+        return [value]
+
+    return run
 
 
 def _infer_assign(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
@@ -54,11 +77,17 @@ def _infer_assign(options: NoOptions, inputs: Specs) -> list[TensorSpec]:
 
 def _run_assign(options: NoOptions, inputs: Inputs, context: Context) -> list[Array]:
     variable, value = require.arrays(inputs, 2)
-    limits.replace(context.resources.get(variable.item()), value)
-    context.resources[variable.item()] = value
+    context.assign(variable.item(), value)
     return []
 
 
 VAR_HANDLE = Op("VAR_HANDLE", options=VarHandleOptions, infer=_infer_handle, run=_run_handle, pure=False)
-READ_VARIABLE = ControlOp("READ_VARIABLE", options=NoOptions, infer=_infer_read, run=_run_read, declared_types=True)
+READ_VARIABLE = ControlOp(
+    "READ_VARIABLE",
+    options=NoOptions,
+    infer=_infer_read,
+    run=_run_read,
+    bind=_bind_read,
+    declared_types=True,
+)
 ASSIGN_VARIABLE = ControlOp("ASSIGN_VARIABLE", options=NoOptions, infer=_infer_assign, run=_run_assign)

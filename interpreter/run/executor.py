@@ -3,13 +3,15 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 from litecl.interpreter import limits
-from litecl.interpreter.errors import FAULTS, LiteclError, ModelError, fault, locate
-from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec, acts
 from litecl.interpreter.op import ControlOp, InPlace, Inputs, Op
-from litecl.interpreter.run.step import Step, calls, mark
+from litecl.interpreter.run.step import RAISED, Step, calls, mark, raise_located
 from litecl.interpreter.run.variables import Variables
 
 
@@ -18,22 +20,6 @@ class Listener(Protocol):
 
     def ran(self, subgraph: int, node: int, op: str, start_s: float, end_s: float) -> None:
         """A node has run; nodes inside a called subgraph are reported before the caller."""
-
-
-_RAISED = (LiteclError, *FAULTS)
-
-
-def _raise(error: Exception, doing: str, node: Node, subgraph: int, index: int) -> NoReturn:
-    """Say of an error which node it comes from; what numpy raises becomes a ModelError."""
-    place = f"while {doing} {node.op.name} (subgraph {subgraph}, node {index})"
-    if isinstance(error, LiteclError):
-        locate(error, node.op.name, place)
-        raise error
-    if node.op.custom and not isinstance(node.op, ControlOp) and not node.op.pure:
-        raise error  # a user's own function: its errors are the user's
-    wrapped = fault(error)
-    locate(wrapped, node.op.name, place)
-    raise wrapped from error
 
 
 class Frame:
@@ -56,8 +42,17 @@ class Frame:
 
     @property
     def resources(self) -> dict[str, Any]:
-        """Resource variables and tables by name, shared by all subgraphs."""
+        """Return tables, and what has been done once, by name, shared by all subgraphs."""
         return self._executor.variables.resources
+
+    def read(self, variable: str) -> Array:
+        """Return the value of a resource variable. Raises ModelError for one that was never assigned."""
+        return self._executor.variables.read(variable)
+
+    def assign(self, variable: str, value: Array) -> None:
+        """Give a resource variable another value, a copy of one whose memory the caller may write to again."""
+        shared = any(given is not None and np.may_share_memory(value, given) for given in self._executor.given)
+        self._executor.variables.set(variable, value.copy() if shared else value)
 
     def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
         """Run a subgraph on arrays, which are passed by reference, and return its outputs."""
@@ -72,7 +67,7 @@ class Frame:
 class Executor:
     """A model prepared for given shapes.
 
-    model: as rewritten by delegates. specs: what shape propagation found, per subgraph.
+    model: as rewritten by delegates. specs: what shape propagation found, per subgraph. given: the caller's inputs.
     variables: the state store, which outlives the executor. preserve: keep every value (``values`` after a call).
     budget: what counts memory and time, if they are limited.
     """
@@ -96,6 +91,7 @@ class Executor:
         self._steps = [self._prepare(index) for index in range(len(model.subgraphs))]
         self.values: dict[int, dict[int, Array]] = {}
         self.invocation = 0
+        self.given: Inputs = ()
         self._depth = 0
         self._replaced: dict[int, Step] = {}
 
@@ -113,6 +109,7 @@ class Executor:
         outermost = self._depth == 0
         if outermost:
             self.invocation += 1
+            self.given = inputs
             self.variables.begin()
         self._depth += 1
         try:
@@ -132,6 +129,17 @@ class Executor:
         if self._preserve:
             self._keep(subgraph, values)
         return outputs
+
+    def renew(self) -> None:
+        """Begin anew, as if just prepared: sequences of random numbers, and what operators keep between runs."""
+        self.values, self._replaced = {}, {}
+        self._steps = [tuple(self._renewed(i, step) for step in steps) for i, steps in enumerate(self._steps)]
+
+    def _renewed(self, subgraph: int, step: Step) -> Step:
+        op = step.node.op
+        if isinstance(op, ControlOp) or op.pure or op.bind is None:
+            return step
+        return self._step(subgraph, step.index, step.node, step.drop)
 
     def in_place(self, subgraph: int, inputs: Inputs) -> InPlace | None:
         """Return a shorter way to do what ``call`` does, if a single node makes up a subgraph and has one; else None.
@@ -154,8 +162,8 @@ class Executor:
         def failed(error: Exception) -> None:
             try:
                 made.failed(error)
-            except _RAISED as raised:
-                _raise(raised, "running", step.node, subgraph, step.index)
+            except RAISED as raised:
+                raise_located(raised, "running", step.node, subgraph, step.index)
 
         return InPlace(made.run, failed)
 
@@ -174,9 +182,7 @@ class Executor:
     def _prepare(self, index: int) -> tuple[Step, ...]:
         graph = self._model.subgraphs[index]
         folded = {t for t, spec in enumerate(self._specs[index]) if spec.data is not None}
-        nodes = [
-            (i, node) for i, node in enumerate(graph.nodes) if not node.outputs or not folded.issuperset(node.outputs)
-        ]
+        nodes = [(i, n) for i, n in enumerate(graph.nodes) if not folded.issuperset(n.outputs) or acts(self._model, n)]
         last = {t: i for i, node in nodes for t in (*node.inputs, *node.outputs)}
         keep = {ABSENT, *graph.outputs}
         drops: dict[int, list[int]] = {}
@@ -193,15 +199,15 @@ class Executor:
             spec is None or spec.shape is not None for spec in (*inputs, *outputs)
         )
         run: Callable[..., list[Array]] = node.op.run
-        if isinstance(node.op, Op) and node.op.bind is not None:
+        if node.op.bind is not None:
             intermediates = [specs[t] for t in node.intermediates if t != ABSENT]
             try:
                 if self._budget is not None:
                     self._budget.tick()
                     self._budget.reserve(limits.packed(inputs))
                 run = node.op.bind(node.options, inputs, [*outputs, *intermediates]) or node.op.run
-            except _RAISED as error:
-                _raise(error, "preparing", node, subgraph, index)
+            except RAISED as error:
+                raise_located(error, "preparing", node, subgraph, index)
         plain = checked and isinstance(node.op, Op) and not node.op.states
         constants = tuple(None if spec is None else spec.data for spec in inputs)
         fed = tuple((i, t) for i, t in enumerate(node.inputs) if t != ABSENT and constants[i] is None)
@@ -224,8 +230,8 @@ class Executor:
             outputs = step.run(node.options, inputs) if step.plain else self._outputs(frame, step, inputs)
             if len(outputs) != len(node.outputs):
                 raise ModelError(f"the node has {len(node.outputs)} outputs, expected {len(outputs)}")
-        except _RAISED as error:
-            _raise(error, "running", node, frame.subgraph, step.index)
+        except RAISED as error:
+            raise_located(error, "running", node, frame.subgraph, step.index)
         for i, tensor in enumerate(node.outputs):
             values[tensor] = outputs[i]
         for listener in self._listeners:

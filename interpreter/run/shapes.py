@@ -5,7 +5,7 @@ that chains such as SHAPE -> STRIDED_SLICE -> PACK -> RESHAPE and the expansion 
 Where a shape depends on values, it is None ("known at run time"), and so is all that follows from it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from litecl.interpreter import limits
@@ -14,6 +14,8 @@ from litecl.interpreter.graph import ABSENT, Array, Model, Node, Shape, Subgraph
 from litecl.interpreter.kit.specs import common, same
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.densify import DENSIFY, densify
+from litecl.interpreter.ops.variables import READ_VARIABLE
+from litecl.interpreter.run.resources import agreed, name_of
 from litecl.interpreter.schema import TensorType
 
 Known = tuple[TensorSpec, ...]
@@ -26,13 +28,40 @@ _LEAST_FOLDED_BYTES = 1 << 24
 _FOLDED_PER_STORED = 8
 
 
-def propagate(model: Model, entries: Mapping[int, Sequence[Shape]]) -> tuple[Known, ...]:
+def propagate(
+    model: Model,
+    entries: Mapping[int, Sequence[Shape]],
+    fits: Callable[[str, TensorSpec], bool] = lambda variable, spec: True,
+) -> tuple[Known, ...]:
     """Return what is known of every tensor of every subgraph when the entry subgraphs get inputs of the given shapes.
 
     For subgraphs called with different shapes only what these have in common is known; those that are never called keep
-    their declared shapes. Raises ShapeError where shapes do not fit, with the node named.
+    their declared shapes. A resource variable is read in the shape that the model declares if all that is assigned to
+    it has that shape, and the value that it has already, if any, ``fits``.
+    Raises ShapeError where shapes do not fit, with the node named.
     """
-    propagation = _Propagation(model)
+    changing: set[str] | None = set()
+    while True:
+        propagation = _Propagation(model, changing)
+        try:
+            specs = _from_entries(propagation, model, entries)
+        except LiteclError:
+            if changing is None or not propagation.believed:
+                raise
+            changing = None  # the declared shape of a variable may be what does not fit
+        else:
+            running = [i for i, found in enumerate(propagation.found) if found is not None]
+            known = agreed(model, specs, running)
+            refuted = {name for name, x in propagation.believed.items() if known.get(name) is None or not fits(name, x)}
+            if not refuted:
+                return specs
+            changing = (changing or set()) | refuted
+        propagation.forget()
+
+
+def _from_entries(
+    propagation: "_Propagation", model: Model, entries: Mapping[int, Sequence[Shape]]
+) -> tuple[Known, ...]:
     for index, shapes in entries.items():
         subgraph = model.subgraphs[index]
         inputs = [
@@ -83,8 +112,15 @@ class _Found:
 
 
 class _Propagation:
-    def __init__(self, model: Model) -> None:
-        self._model = model
+    """One way through the model.
+
+    changing: resource variables that may be read in several shapes, None for all. believed: the others that were read,
+    in the shape that the model declares. found: what is known of each subgraph that was reached.
+    """
+
+    def __init__(self, model: Model, changing: Collection[str] | None) -> None:
+        self._model, self._changing = model, changing
+        self.believed: dict[str, TensorSpec] = {}
         self._depth = 0
         self._budget = limits.active()
         stored = {
@@ -155,7 +191,22 @@ class _Propagation:
             if len(outputs) != len(declared):
                 raise ModelError(f"the node has {len(declared)} outputs, expected {len(outputs)}")
             return [_merge_declared(spec, out) for spec, out in zip(outputs, declared, strict=True)]
-        return outputs_of(node, inputs, declared, self._foldable_bytes)
+        outputs = outputs_of(node, inputs, declared, self._foldable_bytes)
+        return outputs if node.op is not READ_VARIABLE else [self._read(inputs[0], declared[0])]
+
+    def _read(self, variable: TensorSpec | None, declared: TensorSpec) -> TensorSpec:
+        """Return what is known of a resource variable that a node reads."""
+        name = None if variable is None or variable.data is None else name_of(variable.data)
+        is_open = declared.shape is None or -1 in (declared.shape_signature or ())
+        if name is None or is_open or self._changing is None or name in self._changing:
+            return replace(declared, shape=None)
+        self.believed.setdefault(name, declared)
+        return declared
+
+    def forget(self) -> None:
+        """Take back all that was folded."""
+        for index in list(self._folded):
+            self._forget(index)
 
     def _remember(self, index: int, values: Sequence[Array | None]) -> None:
         """Counts what a node was folded to."""

@@ -6,21 +6,33 @@ from typing import Any, Protocol
 import numpy as np
 
 from litecl.interpreter import limits
-from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.schema import TensorType
 
-VariableKey = tuple[int, int]
+VariableKey = tuple[int, int] | str
+"""A variable tensor by its subgraph and number, or a resource variable by its name."""
 
 
 class Held(Protocol):
     """A variable whose newest value is elsewhere, on a device."""
+
+    @property
+    def shape(self) -> Shape: ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
 
     def fetch(self) -> Array:
         """Return the newest value."""
 
 
 class Variables:
-    """The state store: variable tensors by (subgraph, tensor), and resources by name."""
+    """The state store: variable tensors by (subgraph, tensor), resource variables by name.
+
+    resources: what else is kept by a name: tables, and what has been done once. changes: how often variables were
+    stored.
+    """
 
     def __init__(self, budget: limits.Budget | None = None) -> None:
         self._budget = budget
@@ -28,6 +40,7 @@ class Variables:
         self._before: dict[VariableKey, Array | Held | None] | None = None  # during an invoke, of what it has changed
         self._resources_before: dict[str, Any] = {}
         self.resources: dict[str, Any] = {}
+        self.changes = 0
 
     def begin(self) -> None:
         """Remember, from now on, the old value of what changes: for an invoke, which ends in ``commit`` or
@@ -44,30 +57,39 @@ class Variables:
     def rollback(self) -> None:
         """Set variables and resources back to what they were at ``begin``."""
         before, self._before = self._before or {}, None
+        self.changes += 1
         for key, value in before.items():
             self._count(self._values.pop(key, None), None)
             if value is not None:
                 self._values[key] = value
-        for name in {*self.resources, *self._resources_before}:
-            now, old = self.resources.get(name), self._resources_before.get(name)
-            if now is not old and isinstance(old, np.ndarray):
-                limits.replace(now if isinstance(now, np.ndarray) else None, old)
         self.resources.clear()
         self.resources.update(self._resources_before)
 
     def get(self, key: VariableKey, spec: TensorSpec) -> Array:
         """Return the value of a variable tensor; never written, it is zeros, or INT8's zero point, as in TFLite."""
-        value = self._values.get(key)
+        value = self._found(key)
         if value is None:
             limits.check(spec)
             limits.temporary(f"variable {spec.name!r}", spec.static_shape, spec.dtype.itemsize)
             value = np.full(spec.static_shape, _initial(spec), spec.dtype)
-        elif isinstance(value, np.ndarray):
-            return value
-        else:
-            value = value.fetch()
-        self.move({key: value})
+            self.move({key: value})
         return value
+
+    def read(self, name: str) -> Array:
+        """Return the value of a resource variable. Raises ModelError for one that was never assigned."""
+        value = self._found(name)
+        if value is None:
+            raise ModelError(f"variable {name!r} was never assigned")
+        return value
+
+    def _found(self, key: VariableKey) -> Array | None:
+        """Return a value, which is the host's from now on, if there is one."""
+        value = self._values.get(key)
+        if value is None or isinstance(value, np.ndarray):
+            return value
+        array = value.fetch()
+        self.move({key: array})
+        return array
 
     def set(self, key: VariableKey, value: Array | Held) -> None:
         """Store a value, or its holder."""
@@ -75,7 +97,7 @@ class Variables:
 
     def update(self, values: Mapping[VariableKey, Array | Held]) -> None:
         """Store several values at once: an interrupt finds all of them stored, or none."""
-        for key, value in values.items():
+        for key, value in values.items() if self._before is not None or self._budget is not None else ():
             before = self._values.get(key)
             if self._before is None or key in self._before:
                 self._count(before, value)
@@ -83,12 +105,14 @@ class Variables:
                 self._before[key] = before
                 self._count(None, value)
         self._values.update(values)
+        self.changes += 1
 
     def move(self, values: Mapping[VariableKey, Array | Held]) -> None:
         """Store the same values elsewhere, or record their new holder."""
         for key, value in values.items():
             self._count(self._values.get(key), value)
         self._values.update(values)
+        self.changes += 1
 
     def keep(self, key: VariableKey, holders: Sequence[Held]) -> None:
         """Fetch what ``rollback`` would need of holders whose memory is about to be written to."""
@@ -105,15 +129,28 @@ class Variables:
         if self._budget is not None and isinstance(before, np.ndarray):
             self._budget.drop(before)
 
+    def newest(self, key: VariableKey) -> Array | Held | None:
+        """Return the value of a variable, or who holds it; None where it has none yet."""
+        return self._values.get(key)
+
+    def unchanged(self, since: int) -> bool:
+        """Return whether nothing was stored since ``changes`` was so many, and nothing in this invoke."""
+        return self.changes == since and not self._before
+
     def held_by(self, key: VariableKey, holder: Held) -> bool:
         """Return whether the variable has not been written since ``holder`` took it."""
         return self._values.get(key) is holder
 
+    def fits(self, key: VariableKey, spec: TensorSpec) -> bool:
+        """Return whether a variable has no value yet, or one of the type and shape of a spec."""
+        value = self._values.get(key)
+        return value is None or (value.shape == spec.shape and value.dtype == spec.dtype)
+
     def reset(self) -> None:
-        """Set every variable tensor back to its first value; resources stay."""
-        for value in self._values.values():
-            self._count(value, None)
-        self._values.clear()
+        """Sets every variable tensor back to its first value; resources stay."""
+        for key in [key for key in self._values if not isinstance(key, str)]:
+            self._count(self._values.pop(key), None)
+        self.changes += 1
 
 
 def _initial(spec: TensorSpec) -> int:

@@ -1,7 +1,7 @@
 """Parts that subcommands share: their output, common arguments, and progress bars on stderr."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -13,10 +13,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.progress import BuildStep
 from litecl.delegate.report import DelegationReport
-from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.errors import DelegateError, ModelError
 from litecl.interpreter.graph import Array
-from litecl.perf.measure.feeds import load_inputs, random_inputs
+from litecl.perf.measure.feeds import Runtime, labels, random_inputs
+from litecl.perf.measure.given import Pixels, load_inputs
 
 _FLAGS = [field for field in fields(CLOptions) if "flag" in field.metadata]
 
@@ -36,33 +36,73 @@ def model_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def input_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the values of a model's inputs, for ``inputs``."""
+    """Take the shapes and values of a model's inputs, for ``inputs``."""
     parser.add_argument(
         "--input",
         action="append",
         default=[],
-        metavar="NAME=FILE.npy",
-        help="the value of an input; other inputs are random",
+        metavar="[NAME=]FILE",
+        help="the value of an input: a .npy, .npz or .raw file, an image, or a folder with one file for each input; "
+        "inputs not given are random",
     )
+    shape_argument(parser, "--shape")
+    parser.add_argument("--mean", type=float, default=127.5, help="of the pixels of an image for an input of floats")
+    parser.add_argument("--std", type=float, default=127.5, help="what these are divided by (default: 127.5, as mean)")
     parser.add_argument("--random", type=int, default=0, metavar="SEED", help="seed of random inputs (default: 0)")
 
 
-def inputs(args: argparse.Namespace, interpreter: Interpreter) -> dict[str, Array]:
-    """Return the values of all inputs: those given, and random ones."""
-    details = interpreter.get_input_details()
-    return random_inputs(details, args.random) | load_inputs(args.input, details)
+def shape_argument(parser: argparse.ArgumentParser, flag: str) -> None:
+    """Take the shapes of inputs, as pairs of a name and a shape."""
+    parser.add_argument(
+        flag,
+        action="append",
+        default=[],
+        type=_named_shape,
+        metavar="NAME=D,D,...",
+        help="the shape of an input, such as image=1,224,224,3; once for each input",
+    )
 
 
-def device_arguments(parser: argparse.ArgumentParser, *, cpu: bool = False) -> None:
-    """Take the options of the delegate that are declared with a flag; cpu: also ``--cpu``, in place of a device."""
+def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, separator, dimensions = text.rpartition("=")
+    parts = [part for part in dimensions.split(",") if part]
+    if not (separator and name) or not all(part.isdecimal() or part == "-1" for part in parts):
+        raise argparse.ArgumentTypeError(f"expected NAME=D,D,... with numbers for D, got {text!r}")
+    return name, tuple(int(part) for part in parts)
+
+
+def inputs(args: argparse.Namespace, runtime: Runtime) -> dict[str, Array]:
+    """Give inputs the shapes that were asked for, and return the values of all: those given, and random ones."""
+    resize(runtime, args.shape)
+    details = runtime.get_input_details()
+    pixels = Pixels(args.mean, args.std)
+    return random_inputs(details, args.random) | load_inputs(args.input, details, pixels)
+
+
+def resize(runtime: Runtime, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> None:
+    """Give inputs other shapes by label. Raises ModelError for a name that no input has."""
+    details = runtime.get_input_details()
+    known = dict(zip(labels(details), details, strict=True))
+    for name, shape in shapes:
+        if name not in known:
+            raise ModelError(f"--shape: no input is named {name!r}; the model has {[*known]}")
+        runtime.resize_tensor_input(known[name]["index"], shape)
+
+
+def device_arguments(parser: argparse.ArgumentParser, *, cpu: bool = False, several: Collection[str] = ()) -> None:
+    """Take the options of the delegate that are declared with a flag.
+
+    cpu: also ``--cpu``, in place of a device. several: options whose flags may be repeated.
+    """
     place = parser.add_mutually_exclusive_group()
     hints = get_type_hints(CLOptions)
     for field in _FLAGS:
-        kind = _kind(hints[field.name])
+        kind, default = _kind(hints[field.name]), field.default
         group = place if field.name == "device" else parser
-        group.add_argument(
-            field.metadata["flag"], dest=field.name, default=field.default, help=field.metadata["help"], **kind
-        )
+        if field.name in several:
+            kind, default = kind | {"action": "append"}, []
+        flag, text = field.metadata["flag"], field.metadata["help"]
+        group.add_argument(flag, dest=field.name, default=default, help=text, **kind)
     if cpu:
         place.add_argument("--cpu", action="store_true", help="run the numpy reference, without a delegate")
         parser.add_argument("--require-device", action="store_true", help="fail unless the device runs every node")
@@ -82,7 +122,7 @@ def _kind(hint: Any) -> dict[str, Any]:
     if int in get_args(hint):
         return {"type": positive, "metavar": "N"}
     if str in get_args(hint):
-        return {"type": Path, "metavar": "DIR"}
+        return {"metavar": "DIR"}  # no Path: argparse would make one of the default, "auto"
     return {"type": _device_name, "metavar": "DEVICE"}
 
 
@@ -130,6 +170,10 @@ class Bar:
 
     def __call__(self) -> None:
         self.bar.advance(self.task)
+
+    def now(self, doing: str) -> None:
+        """Say what is being done."""
+        self.bar.update(self.task, description=doing)
 
     def building(self, step: BuildStep) -> None:
         """Show what is being compiled."""

@@ -1,30 +1,37 @@
-"""The command ``litecl``: finds its subcommands, runs one, and prints what it found."""
+"""The command ``litecl``: finds its subcommands, runs one, and prints what it found.
+
+Only the subcommand that is asked for is imported, so that ``--version`` and ``--help`` are quick.
+"""
 
 import argparse
+import ast
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from pkgutil import iter_modules
+from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
-from rich.text import Text
-
 import litecl
-from litecl.interpreter.errors import LiteclError
-from litecl.perf.cli import commands
-from litecl.perf.cli.command import Output
-from litecl.perf.cli.tables import to_json
 
+_COMMANDS = Path(__file__).parent / "commands"
 _PIPED_WIDTH = 160  # if there is no terminal
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand and return the exit code: 0, 1 for an error (told on stderr), 130 when interrupted."""
-    args = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    named = next((word for word in given if not word.startswith("-")), "")
+    args = parser({name: import_module(f"litecl.perf.cli.commands.{name}") for name in [named] if name in helps()})
+    return _run(args.parse_args(given))
+
+
+def _run(args: argparse.Namespace) -> int:
+    from litecl.interpreter.errors import LiteclError
+    from litecl.perf.cli.tables import to_json
+
     try:
-        output: Output = args.run(args)
+        output = args.run(args)
     except (LiteclError, OSError) as error:
         _tell(error)
         return 1
@@ -32,14 +39,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     if args.json:
         print(to_json(output.data))
-        return output.exit_code
-    console = Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH)
-    for part in output.view:
+    else:
+        _show(output.view)
+    return int(output.exit_code)
+
+
+def _show(view: Sequence[Any]) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPED_WIDTH)
+    for part in view:
         console.print(part, markup=False, highlight=False, soft_wrap=isinstance(part, Text))
-    return output.exit_code
 
 
 def _tell(error: Exception) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     message = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
     console.print(f"[bold red]{type(error).__name__}[/]: {escape(message)}")
@@ -47,21 +64,30 @@ def _tell(error: Exception) -> None:
         console.print(f"  {note}", markup=False)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="litecl", description="TensorFlow Lite models on OpenCL devices: inspect, convert, run and measure them."
-    )
-    parser.add_argument("--version", action="version", version=f"litecl {litecl.__version__}")
-    subparsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for info in iter_modules(commands.__path__):
-        _add(subparsers, info.name, import_module(f"{commands.__name__}.{info.name}"))
-    return parser
+def helps() -> dict[str, str]:
+    """Return what each subcommand is for, which its file says as ``HELP``, by name."""
+    files = {path.stem: path for path in sorted(_COMMANDS.glob("*.py")) if path.stem != "__init__"}
+    return {name: _help(path) for name, path in files.items()}
 
 
-def _add(subparsers: Any, name: str, command: Any) -> None:
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        name, help=command.HELP, description=f"{command.HELP[0].upper()}{command.HELP[1:]}."
+def _help(path: Path) -> str:
+    for statement in ast.parse(path.read_bytes()).body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "HELP":
+            return str(ast.literal_eval(statement.value))
+    raise AssertionError(f"{path.name}: expected HELP = a sentence")
+
+
+def parser(commands: Mapping[str, Any]) -> argparse.ArgumentParser:
+    """Return a parser that knows the names of all subcommands, and the arguments of those that have been imported."""
+    made = argparse.ArgumentParser(
+        prog="litecl", description="TensorFlow Lite models on OpenCL devices: look at them, convert, run and measure."
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    command.arguments(parser)
-    parser.set_defaults(run=command.run)
+    made.add_argument("--version", action="version", version=f"litecl {litecl.__version__}")
+    subparsers = made.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for name, text in helps().items():
+        under = subparsers.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        under.add_argument("--json", action="store_true", help="print JSON instead of tables")
+        if name in commands:
+            commands[name].arguments(under)
+            under.set_defaults(run=commands[name].run)
+    return made

@@ -26,7 +26,7 @@ def report_data(report: DelegationReport) -> dict[str, Any]:
 
 def table(*columns: str) -> Table:
     """Return a table without rows; columns of figures are flush right."""
-    made = Table(box=box.SIMPLE_HEAD)
+    made = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     for column in columns:
         numeric = column == "%" or column.endswith((" ms", "/s")) or column in ("index", "node", "calls", "launches")
         made.add_column(column, justify="right" if numeric else "left", overflow="fold")
@@ -50,6 +50,12 @@ def size(size_bytes: int) -> str:
 def shape(dimensions: Sequence[int]) -> str:
     """Return a shape as ``[1,2,3]``."""
     return f"[{','.join(map(str, dimensions))}]"
+
+
+def placed(claimed: bool, reason: str = "") -> Text:
+    """Return where a node runs, in the colour of the place, and why."""
+    place = Text("device", "green") if claimed else Text("CPU", "yellow")
+    return place.append(f": {reason}", "default") if reason else place
 
 
 def number(value: Any) -> str:

@@ -23,7 +23,7 @@ from litecl.delegate.devices import choose
 from litecl.interpreter import Interpreter
 from litecl.perf.compare.chart import Bar, chart
 from litecl.perf.measure import peer_models
-from litecl.perf.measure.bench import PEERS, cores
+from litecl.perf.measure.contenders import PEERS, cores
 from litecl.perf.measure.feeds import Runtime, difference, outputs_of, prepare, random_inputs
 from litecl.perf.measure.peak import fma_flops
 from litecl.perf.measure.timing import elapsed_ms, in_turns

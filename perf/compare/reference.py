@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from litecl.interpreter import Interpreter
-from litecl.perf.measure.bench import PEERS
+from litecl.perf.measure.contenders import PEERS
 from litecl.perf.measure.feeds import difference, outputs_of, prepare, random_inputs
 from litecl.perf.measure.timing import Stats, in_turns
 

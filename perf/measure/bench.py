@@ -1,20 +1,18 @@
 """The speed of a model: litecl alone or in turns with LiteRT, and where its time goes."""
 
-import os
 import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from litecl.delegate import CLDelegate, DelegationReport
+from litecl.delegate import DelegationReport
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
-from litecl.interpreter.run.executor import Listener
+from litecl.perf.measure.contenders import PEERS, Contender, cores, litecl, start
+from litecl.perf.measure.doubts import doubts
 from litecl.perf.measure.feeds import Runtime, difference, outputs_of, prepare, steps
-from litecl.perf.measure.timing import Stats, Tick, elapsed_ms, in_turns, no_tick
+from litecl.perf.measure.timing import Stats, Tick, in_turns, no_tick
 from litecl.perf.measure.trace import HostRow, Trace
 
 
@@ -22,13 +20,15 @@ from litecl.perf.measure.trace import HostRow, Trace
 class BenchOptions:
     """Options of a measurement.
 
-    delegate: keywords of ``CLDelegate``; where num_threads is not among them, litecl chooses, and LiteRT gets every
-    core. cpu: without the delegate.
+    delegate: keywords of ``CLDelegate``; litecl chooses num_threads if not among them. cpu: without the delegate.
+    seconds: goes on beyond ``runs`` for so long. against: a name of ``PEERS``, which is measured with one thread and
+    with as many as litecl may take: every core where num_threads is not given.
     """
 
     delegate: Mapping[str, Any] = field(default_factory=dict)
     cpu: bool = False
     runs: int = 50
+    seconds: float = 0.0
     warmup: int = 3
     against: str | None = None
 
@@ -40,13 +40,17 @@ class BenchOptions:
 
 @dataclass(frozen=True)
 class Subject:
-    """One runtime's figures: getting ready (loading, delegating, building), the first invoke, and the timed ones."""
+    """One runtime's figures: getting ready (loading, delegating, building), the first invoke, and the timed ones.
+
+    num_threads: None where litecl chose. memory_bytes: of litecl's on the device.
+    """
 
     name: str
     num_threads: int | None
     prepare_ms: float
     first_ms: float
     stats: Stats
+    memory_bytes: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures under their names."""
@@ -55,17 +59,21 @@ class Subject:
             "num_threads": self.num_threads,
             "prepare_ms": self.prepare_ms,
             "first_ms": self.first_ms,
+            "memory_bytes": self.memory_bytes,
+            "warnings": doubts(self.stats),
             **self.stats.to_dict(),
         }
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Their times over ours, so above 1 means that litecl is faster.
+    """A peer's times over ours, so above 1 means that litecl is faster.
 
     difference, steps: of the outputs, as ``feeds.difference`` and ``feeds.steps`` have them.
     """
 
+    name: str
+    num_threads: int | None
     median_ratio: float
     min_ratio: float
     difference: float
@@ -74,10 +82,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class BenchResult:
-    """The subjects, litecl first, and how they compare. ``report`` is None where there was no delegate."""
+    """The subjects, litecl first, and how each peer compares. ``report`` is None where there was no delegate."""
 
     subjects: tuple[Subject, ...]
-    comparison: Comparison | None
+    comparisons: tuple[Comparison, ...]
     report: DelegationReport | None
 
 
@@ -108,24 +116,31 @@ def bench(content: bytes, inputs: Mapping[str, Array], options: BenchOptions, ti
 
     Outputs are compared after the first invoke and after the last, when variable tensors have gone the same way.
     """
-    contenders = [_start("litecl", options.num_threads, lambda: _litecl(content, options), inputs)]
-    if options.against is not None:
-        threads = cores() if options.num_threads is None else options.num_threads
-        load = PEERS[options.against]
-        contenders.append(_start(options.against, threads, lambda: load(content, threads), inputs))
-    differences = [_compare(contenders)]
+    ours = partial(litecl, content, options.delegate, cpu=options.cpu)
+    contenders = [start("litecl", options.num_threads, ours, inputs), *peers(content, inputs, options)]
+    differences = [_differences(contenders)]
     invokes = [contender.runtime.invoke for contender in contenders]
     in_turns(invokes, options.warmup, tick=tick)
-    timed = in_turns(invokes, options.runs, tick=tick)
-    differences.append(_compare(contenders))
-    apart = _steps(contenders)
+    timed = in_turns(invokes, options.runs, least_s=options.seconds, tick=tick)
+    differences.append(_differences(contenders))
+    apart, report = _steps(contenders), _report(contenders[0].runtime, options)
+    memory = None if report is None else sum(row.arena_bytes + row.constant_bytes for row in report.partitions)
     subjects = tuple(
-        Subject(c.name, c.num_threads, c.prepare_ms, c.first_ms, stats)
-        for c, stats in zip(contenders, timed, strict=True)
+        Subject(c.name, c.num_threads, c.prepare_ms, c.first_ms, stats, None if i else memory)
+        for i, (c, stats) in enumerate(zip(contenders, timed, strict=True))
     )
-    return BenchResult(
-        subjects, _comparison(subjects, max(differences), apart), _report(contenders[0].runtime, options)
-    )
+    largest = [max(pair) for pair in zip(*differences, strict=True)]
+    compared = zip(subjects[1:], largest, apart, strict=True)
+    return BenchResult(subjects, tuple(_comparison(subjects[0], *rest) for rest in compared), report)
+
+
+def peers(content: bytes, inputs: Mapping[str, Array], options: BenchOptions) -> list[Contender]:
+    """Start the peer with one thread, and with as many as litecl may take. Raises LiteclError where it cannot run."""
+    if options.against is None:
+        return []
+    load = PEERS[options.against]
+    counts = sorted({1, options.num_threads or cores()})
+    return [start(options.against, n, partial(load, content, n), inputs) for n in counts]
 
 
 def profile(
@@ -133,7 +148,7 @@ def profile(
 ) -> Profile:
     """Take device times from events and host times from a trace, over ``runs`` invokes after one to warm up."""
     trace = Trace()
-    runtime = _litecl(content, options, profile=True, listeners=[trace])
+    runtime = litecl(content, {**options.delegate, "profile": True}, cpu=options.cpu, listeners=[trace])
     prepare(runtime, inputs)
     runtime.invoke()
     trace.clear()
@@ -146,68 +161,15 @@ def profile(
     return Profile(runs, _kernels(reports), trace.rows)
 
 
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@dataclass(frozen=True, eq=False)
-class _Contender:
-    """A runtime that has run once."""
-
-    name: str
-    num_threads: int | None
-    runtime: Runtime
-    prepare_ms: float
-    first_ms: float
-
-
-def _start(name: str, num_threads: int | None, load: Callable[[], Runtime], inputs: Mapping[str, Array]) -> _Contender:
-    """Loads, prepares and runs once. Raises LiteclError where the runtime cannot run the model."""
-    start_s = time.perf_counter()
-    try:
-        runtime = load()
-        prepare(runtime, inputs)
-        prepare_ms = (time.perf_counter() - start_s) * 1e3
-        return _Contender(name, num_threads, runtime, prepare_ms, elapsed_ms(runtime.invoke))
-    except LiteclError:
-        raise
-    except (ValueError, RuntimeError) as error:  # LiteRT's errors
-        raise LiteclError(f"{name} cannot run the model: {error}") from error
-
-
-def _litecl(
-    content: bytes, options: BenchOptions, *, profile: bool = False, listeners: Sequence[Listener] = ()
-) -> Interpreter:
-    delegates = [] if options.cpu else [CLDelegate(**options.delegate, profile=profile)]
-    return Interpreter(model_content=content, delegates=delegates, listeners=listeners)
-
-
-def _litert(content: bytes, num_threads: int, resolver: str = "AUTO") -> Runtime:
-    try:
-        from ai_edge_litert.interpreter import Interpreter as LiteRt
-        from ai_edge_litert.interpreter import OpResolverType
-    except ModuleNotFoundError as error:
-        raise LiteclError("comparing with LiteRT needs its package: pip install ai-edge-litert") from error
-    kernels = OpResolverType[resolver]
-    runtime: Runtime = LiteRt(model_content=content, num_threads=num_threads, experimental_op_resolver_type=kernels)
-    return runtime
-
-
-PEERS: dict[str, Callable[[bytes, int], Runtime]] = {
-    "litert": _litert,
-    "litert-reference": partial(_litert, resolver="BUILTIN_REF"),
-}
-
-
-def _compare(contenders: Sequence[_Contender]) -> float:
+def _differences(contenders: Sequence[Contender]) -> list[float]:
+    """Return how far the outputs of litecl are from those of each peer."""
     ours, *theirs = [outputs_of(contender.runtime) for contender in contenders]
-    return max((difference(ours, expected) for expected in theirs), default=0.0)
+    return [difference(ours, expected) for expected in theirs]
 
 
-def _steps(contenders: Sequence[_Contender]) -> int | None:
+def _steps(contenders: Sequence[Contender]) -> list[int | None]:
     ours, *theirs = [outputs_of(contender.runtime) for contender in contenders]
-    return steps(contenders[0].runtime.get_output_details(), ours, theirs[0]) if theirs else None
+    return [steps(contenders[0].runtime.get_output_details(), ours, expected) for expected in theirs]
 
 
 def _report(runtime: Runtime, options: BenchOptions) -> DelegationReport | None:
@@ -217,11 +179,9 @@ def _report(runtime: Runtime, options: BenchOptions) -> DelegationReport | None:
     return DelegationReport.of(runtime)
 
 
-def _comparison(subjects: Sequence[Subject], largest: float, apart: int | None) -> Comparison | None:
-    if len(subjects) < 2:
-        return None
-    ours, theirs = subjects[0].stats, subjects[1].stats
-    return Comparison(theirs.median_ms / ours.median_ms, theirs.min_ms / ours.min_ms, largest, apart)
+def _comparison(ours: Subject, peer: Subject, largest: float, apart: int | None) -> Comparison:
+    median, least = peer.stats.median_ms / ours.stats.median_ms, peer.stats.min_ms / ours.stats.min_ms
+    return Comparison(peer.name, peer.num_threads, median, least, largest, apart)
 
 
 def _kernels(reports: Sequence[DelegationReport]) -> tuple[KernelTime, ...]:

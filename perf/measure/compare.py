@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.errors import ModelError
 from litecl.perf.measure.environment import read_results
 
 _CHANCE = 0.01  # a probability below which a difference is none of chance
@@ -38,17 +39,26 @@ class Change:
 
 def load(path: Path) -> Bench:
     """Read what ``litecl bench --json`` printed. Raises ModelError for anything else."""
-    return read_results(path, "litecl bench")
+    found = read_results(path, "litecl bench")
+    if "subjects" not in found:
+        raise ModelError(f"{path}: expected a benchmark of one model on one device, got one of {len(found['cases'])}")
+    return found
 
 
 def changes(old: Bench, new: Bench, tolerance: float) -> list[Change]:
     """Return what became of each runtime that both have measured. tolerance: as a part of the old time."""
-    before = {subject["name"]: subject["times_ms"] for subject in old["subjects"]}
+    before = {_name(subject, old): subject["times_ms"] for subject in old["subjects"]}
     return [
-        _change(subject["name"], before[subject["name"]], subject["times_ms"], tolerance)
+        _change(_name(subject, new), before[_name(subject, new)], subject["times_ms"], tolerance)
         for subject in new["subjects"]
-        if subject["name"] in before
+        if _name(subject, new) in before
     ]
+
+
+def _name(subject: Mapping[str, Any], bench: Bench) -> str:
+    """Return a runtime's name, with its threads where it was measured with several numbers of them."""
+    alike = sum(other["name"] == subject["name"] for other in bench["subjects"])
+    return subject["name"] if alike == 1 else f"{subject['name']}, {subject['num_threads']} threads"
 
 
 def _change(name: str, old: Sequence[float], new: Sequence[float], tolerance: float) -> Change:

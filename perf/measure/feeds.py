@@ -7,7 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from litecl.interpreter.errors import LiteclError, ModelError
+from litecl.interpreter.errors import LiteclError
+from litecl.interpreter.feeding import told_apart
 from litecl.interpreter.graph import Array
 
 Details = dict[str, Any]
@@ -39,13 +40,15 @@ class Runtime(Protocol):
 
 
 def random_inputs(details: Sequence[Details], seed: int) -> dict[str, Array]:
-    """Return a value for every input, the same for the same seed.
+    """Return a value for every input by its label, the same for the same seed.
 
     Floats are standard normal; 8- and 16-bit integers use their whole range, as quantized values do; wider integers
     are 0 or 1, so that they may serve as indices; strings are empty.
     """
     rng = np.random.default_rng(seed)
-    return {d["name"]: _random(rng, tuple(int(n) for n in d["shape"]), np.dtype(d["dtype"])) for d in details}
+    shapes = [tuple(int(n) for n in d["shape"]) for d in details]
+    values = [_random(rng, shape, np.dtype(d["dtype"])) for d, shape in zip(details, shapes, strict=True)]
+    return dict(zip(labels(details), values, strict=True))
 
 
 def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -62,40 +65,21 @@ def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[An
     return np.full(shape, b"", np.object_)
 
 
-def load_inputs(assignments: Sequence[str], details: Sequence[Details]) -> dict[str, Array]:
-    """Arrays from ``name=file.npy`` arguments. Raises ModelError for an unknown name or an unreadable file."""
-    names = [d["name"] for d in details]
-    inputs: dict[str, Array] = {}
-    for assignment in assignments:
-        name, separator, file = assignment.rpartition("=")
-        if not separator:
-            raise ModelError(f"--input: expected NAME=FILE.npy, got {assignment!r}")
-        if name not in names:
-            raise ModelError(f"--input: no input is named {name!r}; the model has {names}")
-        inputs[name] = _load(Path(file))
-    return inputs
-
-
-def _load(path: Path) -> Array:
-    try:
-        value = np.load(path, allow_pickle=False)
-    except ValueError as error:
-        raise ModelError(f"{path}: not a .npy file: {error}") from error
-    if not isinstance(value, np.ndarray):
-        raise ModelError(f"{path}: expected one array (.npy), got an archive of several")
-    return value
+def labels(details: Sequence[Details]) -> list[str]:
+    """Return names that tell tensors apart: their own, with "#" and their position where several have one."""
+    return told_apart([str(d["name"]) for d in details])
 
 
 def prepare(runtime: Runtime, inputs: Mapping[str, Array]) -> None:
-    """Give the inputs their shapes and values; inputs that are not named keep theirs."""
-    for details in runtime.get_input_details():
-        value = inputs.get(details["name"])
-        if value is not None and value.shape != tuple(details["shape"]):
-            runtime.resize_tensor_input(details["index"], value.shape)
+    """Give the inputs their shapes and values, by label; inputs that are not named keep theirs."""
+    details = runtime.get_input_details()
+    given = [(d, inputs[label]) for label, d in zip(labels(details), details, strict=True) if label in inputs]
+    for detail, value in given:
+        if value.shape != tuple(detail["shape"]):
+            runtime.resize_tensor_input(detail["index"], value.shape)
     runtime.allocate_tensors()
-    for details in runtime.get_input_details():
-        if details["name"] in inputs:
-            runtime.set_tensor(details["index"], inputs[details["name"]])
+    for detail, value in given:
+        runtime.set_tensor(detail["index"], value)
 
 
 def outputs_of(runtime: Runtime) -> list[Array]:

@@ -1,48 +1,100 @@
-"""How fast a device can multiply and add: the yardstick for what kernels reach."""
+"""How fast a device can multiply and add, and read memory: the yardstick for what kernels reach."""
 
 import time
+from collections.abc import Hashable
 
 import numpy as np
 
-from litecl.delegate.cl_op import Launch, Scratch, Target
+from litecl.delegate.backend.protocols import Device, Memory
+from litecl.delegate.cl_op import Launch, Operand, Scratch, Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import Region
 from litecl.delegate.devices import choose
 from litecl.delegate.plan.headers import Peak
-from litecl.delegate.plan.memory import Arena
+from litecl.delegate.plan.memory import Arena, align
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Work
 from litecl.delegate.report import Counters
+from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.schema import TensorType
 
+READ_BYTES = (256 << 10, 4 << 20, 256 << 20)
+"""Sizes of memory whose bandwidth is measured: in caches near a core, in those that cores share, and beyond."""
 _STEPS = 20_000
 _RUNS = 12
+_READ_AT_ONCE = 32 << 20  # bytes a launch, at least: smaller memory is read several times over
+_FLOAT_BYTES = 4
 
 
 def fma_flops() -> float:
-    """Return the most float32 operations a second, an addition and a product each, of one CPU core or of a whole
-    GPU.
-    """
-    device = choose(num_threads=1).open(profile=False, directory=None)
-    launch = _launch(device.target)
-    execution = device.bind(_plan(launch), CLOptions())
+    """Return the most float32 operations a second, an addition and a product each, of one CPU core or a whole GPU."""
+    return flops(choose(num_threads=1).open(profile=False, directory=None))
+
+
+def flops(device: Device) -> float:
+    """Return the most float32 operations a second of a device, an addition and a product each."""
+    launch = _multiply(device.target)
+    return launch.flops / _least_s(device, launch)
+
+
+def bandwidth(device: Device, size_bytes: int) -> float:
+    """Return the most bytes a second that a device reads from memory of a size, by all of its compute units."""
+    launch, read = _read(device.target, size_bytes)
+    return read / _least_s(device, launch)
+
+
+def _least_s(device: Device, launch: Launch) -> float:
+    plan = _plan(launch, device.alignment)
+    execution = device.bind(plan, CLOptions())
+    for operand in plan.inputs:  # memory that nobody has written may all be one page
+        _fill(execution.memory, operand)
+    execution.finish()
     times_s = []
     for _ in range(_RUNS):
         start_s = time.perf_counter()
         execution.run(Counters())
         execution.finish()
         times_s.append(time.perf_counter() - start_s)
-    return launch.flops / min(times_s)
+    return min(times_s)
 
 
-def _launch(target: Target) -> Launch:
+def _fill(memory: Memory, operand: Operand) -> None:
+    view = memory.view(operand)
+    if view is None:
+        memory.upload(operand, np.ones(operand.shape, np.float32))
+    else:
+        view[...] = 1
+
+
+def _multiply(target: Target) -> Launch:
     cpu = target.kind == "cpu"
     items, steps = target.compute_units * (64 if cpu else 4096), _STEPS // (1 if cpu else 10)
     args = Scratch(4 * items), np.int32(steps), np.float32(0.5), np.float32(1.0)
     return Launch("peak", "peak", args, (items,), flops=2 * items * steps * Peak.CHAINS * target.vector_width)
 
 
-def _plan(launch: Launch) -> Plan:
-    """Return a plan of one launch, whose memory is all scratch."""
-    out, work = launch.args[0], Work(0, launch)
-    assert isinstance(out, Scratch)
-    return Plan(Region(0, (), (), ()), (work,), (work,), (), (), (), {}, {}, (), Arena({out: 0}, out.size_bytes))
+def _read(target: Target, size_bytes: int) -> tuple[Launch, int]:
+    """Return a launch that reads memory of a size, and how many bytes it reads; on a GPU neighbours read neighbours."""
+    cpu = target.kind == "cpu"
+    items = target.compute_units * (4 if cpu else 1024)
+    vector_bytes = _FLOAT_BYTES * target.vector_width
+    steps = max(Peak.STREAMS, size_bytes // (vector_bytes * items) // Peak.STREAMS * Peak.STREAMS)
+    size = vector_bytes * items * steps
+    times = max(1, _READ_AT_ONCE // size)
+    own, after = (steps, 1) if cpu else (1, items)
+    x = Operand(TensorSpec(TensorType.FLOAT32, (size // _FLOAT_BYTES,)))
+    numbers = (np.int32(n) for n in (steps, own, after, times))
+    return Launch("peak", "read_all", (x, Scratch(_FLOAT_BYTES * items), *numbers), (items,)), size * times
+
+
+def _plan(launch: Launch, alignment: int) -> Plan:
+    """Return a plan of one launch, whose operands are inputs and whose other memory is scratch."""
+    work, end = Work(0, launch), 0
+    inputs = tuple(arg for arg in launch.args if isinstance(arg, Operand))
+    scratch = tuple(arg for arg in launch.args if isinstance(arg, Scratch))
+    offsets: dict[Hashable, int] = {}
+    items: tuple[Operand | Scratch, ...] = (*inputs, *scratch)
+    for item in items:
+        offsets[item] = end
+        end = align(end + item.size_bytes, alignment)
+    return Plan(Region(0, (), (), ()), (work,), (work,), inputs, (), (), {}, {}, (), Arena(offsets, end))

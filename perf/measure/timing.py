@@ -55,6 +55,8 @@ class Stats:
             "min_ms": self.min_ms,
             "p10_ms": self.p10_ms,
             "p90_ms": self.p90_ms,
+            **{f"p{percent}_ms": self.percentile_ms(percent) for percent in (1, 5, 25, 75, 95, 99)},
+            "mean_ms": sum(self.times_ms) / len(self.times_ms),
             "times_ms": list(self.times_ms),
         }
 
@@ -67,16 +69,23 @@ def elapsed_ms(run: Callable[[], object]) -> float:
 
 
 def in_turns(
-    runs: Sequence[Callable[[], object]], rounds: int, *, pause_s: float | None = None, tick: Tick = no_tick
+    runs: Sequence[Callable[[], object]],
+    rounds: int,
+    *,
+    least_s: float = 0.0,
+    pause_s: float | None = None,
+    tick: Tick = no_tick,
 ) -> list[Stats]:
     """Times each of ``runs`` once a round, so that whatever disturbs the machine disturbs all of them alike.
 
-    pause_s: rest before every timed call; None rests for ``PAUSE_S`` where there is more than one, else not at all.
-    After a rest comes a call that is not timed: the others have filled the caches.
+    least_s: goes on beyond ``rounds`` until so many seconds have passed. pause_s: rest before every timed call; None
+    rests for ``PAUSE_S`` where there is more than one, else not at all. After a rest comes a call that is not timed:
+    the others have filled the caches.
     """
+    end_s = time.perf_counter() + least_s
     rest_s = (PAUSE_S if len(runs) > 1 else 0.0) if pause_s is None else pause_s
     times: list[list[float]] = [[] for _ in runs]
-    for _ in range(rounds):
+    while len(times[0]) < rounds or time.perf_counter() < end_s:
         for run, taken in zip(runs, times, strict=True):
             if rest_s:
                 time.sleep(rest_s)

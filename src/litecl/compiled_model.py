@@ -193,7 +193,7 @@ class CompiledModel:
         tensor = at("input", input_index, entry.inputs)
         with self._lock:
             self._interpreter.resize_tensor_input(tensor, dims, strict=strict, subgraph_index=entry.subgraph)
-            self._interpreter.allocate_tensors()
+            self._exchange.allocate()
 
     def resize_input_tensor_by_name(
         self, signature_key: str, input_name: str, dims: Sequence[int], strict: bool = True

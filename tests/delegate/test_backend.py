@@ -73,7 +73,7 @@ def test_what_runs_on_a_device(name: str, kind: Any, shared: bool) -> None:
 
 
 def test_the_calls_of_an_invoke() -> None:
-    """Inputs, launches, outputs, one wait; states are copied on the device from the second time on."""
+    """Inputs, launches, outputs, one wait; states stay on the device."""
     subject = SUBJECTS["lstm"]
     device = FakeDevice(subject.model)
     session = delegated(subject, device)
@@ -85,7 +85,7 @@ def test_the_calls_of_an_invoke() -> None:
         session.invoke(k)
         told.append(list(device.calls))
     assert told[0] == ["check", "upload", "upload", "upload", "run", "download", "finish", "save"]
-    assert told[1] == ["upload", "copy", "copy", "run", "download", "finish"]
+    assert told[1] == ["upload", "run", "download", "finish"]
     device.calls.clear()
     session.variables()
     session.variables()

@@ -74,7 +74,7 @@ def mode(
     """Options of the delegate."""
     if request.param == "as on a GPU":
         return devices.as_on_a_gpu(monkeypatch, tmp_path_factory.getbasetemp() / "chains")
-    modes: dict[str, dict[str, Any]] = {"one worker": {"num_threads": 1}, "queued": {"profile": True}}
+    modes: dict[str, dict[str, Any]] = {"one worker": {"num_threads": 1}, "queued": {"queue_loops": True}}
     return modes.get(request.param, {"num_threads": 2})
 
 

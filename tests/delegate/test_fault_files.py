@@ -2,6 +2,8 @@
 
 import errno
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from litecl.delegate import devices as open_devices
-from litecl.delegate import disk
+from litecl.delegate import disk, report
+from litecl.delegate.naming import advice
 from litecl.delegate.opencl import capabilities, environment, processor
 from litecl.delegate.opencl.device import devices
 from litecl.interpreter.errors import DelegateError
@@ -89,7 +92,7 @@ def test_a_disk_that_is_full_keeps_nothing(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "home", raises(RuntimeError("Could not determine home directory.")))
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name, **_: Path(f"~/.cache/{name}"))
     assert disk.folder("auto") is None
     assert_right(prepared(small()))
     with pytest.raises(DelegateError, match="home"):
@@ -109,14 +112,102 @@ def test_where_pocl_compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert {Path(folder).parent for folder in folders} == {tmp_path / ".cache" / "pocl"}
     assert len(folders) == 2
     (tmp_path / "file").touch()
-    for home in (str(tmp_path / "file"), ""):
-        monkeypatch.setenv("HOME", home)
-        monkeypatch.delenv("POCL_CACHE_DIR", raising=False)
-        environment.set_environment()
-        assert Path(os.environ["POCL_CACHE_DIR"]).name.startswith("litecl-pocl-")
+    monkeypatch.setenv("HOME", str(tmp_path / "file"))
+    monkeypatch.delenv("POCL_CACHE_DIR", raising=False)
+    environment.set_environment()
+    assert Path(os.environ["POCL_CACHE_DIR"]).name.startswith("litecl-pocl-")
     monkeypatch.setenv("POCL_CACHE_DIR", "the user's")
     environment.set_environment()
     assert os.environ["POCL_CACHE_DIR"] == "the user's"
+
+
+def test_the_least_recently_used_programs_are_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for age_s, name in enumerate("abcd"):
+        disk.write_sealed(tmp_path / f"{name}.bin", bytes(1000))
+        os.utime(tmp_path / f"{name}.bin", (1e9 - age_s, 1e9 - age_s))
+    (tmp_path / "tuning.json").write_text("{}")
+    size = disk.size_bytes(tmp_path) // 4
+    assert disk.read_sealed(tmp_path / "d.bin") is not None  # which is used now
+    assert disk.trim(tmp_path, 2 * size) == 2 * size
+    assert {path.name for path in tmp_path.iterdir()} == {"a.bin", "d.bin", "tuning.json"}
+    assert disk.trim(tmp_path, 0, unused_s=3600) == size
+    disk.set_limit(tmp_path, 0)
+    for left in (0, 1):  # the second time within an hour nothing is looked at
+        disk.tidy(tmp_path, disk.limit(tmp_path))
+        assert len(disk.files(tmp_path)) == left
+        disk.write_sealed(tmp_path / "e.bin", bytes(1000))
+    monkeypatch.setattr(disk, "_TIDY_EVERY_S", -1.0)
+    disk.tidy(tmp_path, disk.limit(tmp_path))
+    assert not disk.files(tmp_path)
+
+
+def test_programs_that_are_made_keep_their_folder_small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(disk, "_TIDY_EVERY_S", -1.0)
+    disk.set_limit(tmp_path, 0)
+    assert_right(prepared(small(), cache_dir=tmp_path, num_threads=1))
+    assert not disk.files(tmp_path)
+    disk.set_limit(tmp_path, 1 << 30)
+    assert_right(prepared(small(), cache_dir=tmp_path, num_threads=1, profile=True))
+    assert disk.files(tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_told_of_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(report, "_said", set())
+    (tmp_path / "file").touch()
+    for _ in range(2):
+        assert_right(prepared(small(), cache_dir=tmp_path / "file" / "folder", num_threads=1))
+    told = [record.message for record in caplog.records if "cannot be kept" in record.message]
+    assert len(told) == 1
+    assert "set XDG_CACHE_HOME to a folder that can be written" in told[0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the cache folder of Linux")
+def test_the_cache_folder_is_that_of_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert disk.default_folder() == tmp_path / "litecl"
+    monkeypatch.delenv("POCL_CACHE_DIR", raising=False)
+    environment.set_environment()
+    assert Path(os.environ["POCL_CACHE_DIR"]).parent == tmp_path / "pocl"
+
+
+_WHERE_NOTHING_CAN_BE_WRITTEN = """for m in / /tmp /var/tmp /dev/shm /work; do
+mountpoint -q $m && mount -o remount,ro,bind $m; done; exec "$@" """
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="environments of Linux")
+@pytest.mark.parametrize(
+    ("where", "variables", "flags", "returned", "said"),
+    [
+        ("HOME=/proc", {"HOME": "/proc"}, (), 0, "cannot be kept in /proc/.cache/litecl"),
+        ("no OpenCL", {"OCL_ICD_VENDORS": "/nowhere"}, (), 0, f"no OpenCL platform.*{re.escape(advice())}"),
+        (
+            "required",
+            {"OCL_ICD_VENDORS": "/nowhere"},
+            ("--require-device",),
+            1,
+            f"DelegateError.*{re.escape(advice())}",
+        ),
+        ("wrong device", {}, ("--device", "nothing"), 1, "no device is named 'nothing'; there are 0: "),
+        ("read-only root", {}, (), 0, "PoCL shows no device.*set POCL_CACHE_DIR or TMPDIR.*--tmpfs /tmp"),
+    ],
+    ids=["unwritable home", "no OpenCL", "required", "wrong device", "read-only root"],
+)
+def test_every_environment_ends_with_the_sentence_that_helps(
+    where: str, variables: dict[str, str], flags: tuple[str, ...], returned: int, said: str, tmp_path: Path
+) -> None:
+    write_file(small(), tmp_path / "model.tflite")
+    command = [sys.executable, "-m", "litecl", "run", str(tmp_path / "model.tflite"), "--json", *flags]
+    if where == "read-only root":
+        command = ["unshare", "--mount", "sh", "-c", _WHERE_NOTHING_CAN_BE_WRITTEN, "sh", *command]
+        if shutil.which("unshare") is None or subprocess.run(["unshare", "--mount", "true"]).returncode:
+            pytest.skip("needs the right to mount")
+    kept = {key: value for key, value in os.environ.items() if key not in ("XDG_CACHE_HOME", "POCL_CACHE_DIR")}
+    done = subprocess.run(command, cwd="/", env=kept | variables, capture_output=True, text=True)
+    assert done.returncode == returned, done.stderr
+    assert re.search(said, done.stderr.replace("\n", " ")), done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_disk_without_room_leaves_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:

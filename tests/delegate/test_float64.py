@@ -9,6 +9,7 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate import CLDelegate
+from litecl.delegate.analysis.explicit import explicit
 from litecl.delegate.cl_op import ClOp
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import partition
@@ -86,9 +87,9 @@ def test_a_kernel_that_needs_float64_is_refused() -> None:
     model = case.model()
     graph = model.subgraphs[0]
     specs = propagate(model, {0: [graph.tensors[t].static_shape for t in graph.inputs]})
-    found = partition(0, model, specs, options, preserve=False, float64=False)
+    found = partition(0, explicit(model, specs), options, preserve=False, float64=False)
     assert found.reasons == {0: "its kernel computes in float64, and the device does not"}
-    assert not partition(0, model, specs, options, preserve=False).reasons
+    assert not partition(0, explicit(model, specs), options, preserve=False).reasons
 
 
 def _operands() -> tuple[Array, Array]:

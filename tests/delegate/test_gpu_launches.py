@@ -7,6 +7,7 @@ import pytest
 
 from litecl.cases import Case, hybrid, integer_device, integer_lstm, vector_width
 from litecl.delegate import CLDelegate
+from litecl.delegate.analysis.explicit import explicit
 from litecl.delegate.cl_op import Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import partition
@@ -78,8 +79,9 @@ def _programs(cases: Iterable[Case]) -> set[tuple[str, str, frozenset[tuple[str,
     found = set()
     for case in cases:
         model = case.model()
-        specs = propagate(model, {0: [model.subgraphs[0].tensors[t].static_shape for t in model.subgraphs[0].inputs]})
-        for region in partition(0, model, specs, CLOptions(), preserve=False).regions:
-            works = plan(region, model, specs, target, 64, CL_OPS).works
+        shapes = [model.subgraphs[0].tensors[t].static_shape for t in model.subgraphs[0].inputs]
+        source = explicit(model, propagate(model, {0: shapes}))
+        for region in partition(0, source, CLOptions(), preserve=False).regions:
+            works = plan(region, source, target, 64, CL_OPS).works
             found |= {(w.launch.kernel, w.launch.entry, frozenset(w.launch.defines.items())) for w in works}
     return found

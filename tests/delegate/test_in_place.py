@@ -88,7 +88,7 @@ def test_the_same_as_node_by_node(make: Any, options: dict[str, Any], walked: li
     model_ = make()
     short, long_ = opened(model_, **options), opened(model_, **options, listeners=[Listener()])
     assert long_._in_place == {}
-    in_place = "profile" not in options and "device" not in options
+    in_place = "device" not in options and ("profile" not in options or make is several)  # the others are queued
     assert bool(short._in_place) == in_place
     variables = [t for t, spec in enumerate(model_.subgraphs[0].tensors) if spec.is_variable]
     for turn in range(12):

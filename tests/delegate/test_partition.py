@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from litecl.delegate.analysis.explicit import explicit
 from litecl.delegate.analysis.list_writes import update_lists_in_place
 from litecl.delegate.claim.control import FOLDED
 from litecl.delegate.claim.options import CLOptions
@@ -32,7 +33,7 @@ def diamond() -> Model:
 def parts(model_: Model, options: CLOptions = CLOptions(), preserve: bool = False) -> Partitioning:  # noqa: B008
     graph = model_.subgraphs[0]
     specs = propagate(model_, {0: [graph.tensors[t].static_shape for t in graph.inputs]})
-    return partition(0, model_, specs, options, preserve=preserve)
+    return partition(0, explicit(model_, specs), options, preserve=preserve)
 
 
 def test_all_claimed_is_one_region() -> None:
@@ -104,7 +105,8 @@ def test_nodes_are_walked_through_as_often_with_many_regions() -> None:
         counted = replace(whole, subgraphs=(replace(graph, nodes=_CountedNodes(graph.nodes)),))
         specs = propagate(whole, {0: [(2, 3)]})
         _CountedNodes.walks = 0
-        assert len(partition(0, counted, specs, CLOptions(deny_ops=frozenset({"EXP"}))).regions) == count
+        source = explicit(counted, specs)
+        assert len(partition(0, source, CLOptions(deny_ops=frozenset({"EXP"}))).regions) == count
         update_lists_in_place(counted, specs)
         walks.append(_CountedNodes.walks)
     assert walks[0] == walks[1]

@@ -59,7 +59,7 @@ CPUS = [device for device in devices() if device.type == cl.device_type.CPU]
 def test_one_kernel_equals_its_launches(device: Any) -> None:
     model_, x = network(), randn(RNG, 1, 16, 16, 8)
     together, interpreter = run(model_, x, device=device, strict=True)
-    alone, queued = run(model_, x, device=device, profile=True)
+    alone, queued = run(model_, x, device=device, queue_loops=True)
     for a, b in zip(together, alone, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
     assert interpreter.delegation_report().counters.kernel_launches == 1

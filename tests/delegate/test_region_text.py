@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from litecl.delegate.analysis.explicit import explicit
 from litecl.delegate.cl_op import Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import partition
@@ -74,9 +75,9 @@ def loop() -> Model:
 
 def planned(model: Model, observe: Dump) -> None:
     graph = model.subgraphs[0]
-    specs = propagate(model, {0: [graph.tensors[t].static_shape for t in graph.inputs]})
-    (region,) = partition(0, model, specs, CLOptions()).regions
-    plan(region, model, specs, TARGET, 64, CL_OPS, observe)
+    source = explicit(model, propagate(model, {0: [graph.tensors[t].static_shape for t in graph.inputs]}))
+    (region,) = partition(0, source, CLOptions()).regions
+    plan(region, source, TARGET, 64, CL_OPS, observe)
 
 
 def test_files(tmp_path: Path) -> None:

@@ -113,6 +113,15 @@ def test_a_tuned_schedule_changes_launches_on_a_gpu_and_no_result(kernel: str, g
     agrees(case_of(*_FAMILIES[kernel][2]), [CLDelegate(**gpu, tuning=tuning, strict=True)])
 
 
+def test_the_units_of_a_cell_are_in_one_group() -> None:
+    """Its work-items wait for each other at every step; those of another group would overwrite what they read."""
+    target = replace(target_of(devices.tested()[0]), kind="gpu", vector_width=4)
+    narrow = tuned("lstm", target, {"group": 16, "wide": 8})
+    for tuning in (target.tuning, narrow):
+        ((global_size, local_size, _),) = shapes("lstm", replace(target, tuning=tuning))
+        assert global_size[0] == local_size[0]
+
+
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 def test_every_kernel_of_a_model_asks_for_its_own_schedule(kind: Any) -> None:
     """Of whatever file a launch is, a schedule for another does not change it."""

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 from pkgutil import iter_modules
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,49 +13,15 @@ from litecl.converter import ConversionReport, Converter
 from litecl.converter.quantization.data import signatures_of
 from litecl.converter.report import FusionRecord
 from litecl.interpreter import Interpreter
-from litecl.interpreter.file.writer import write_file
-from litecl.interpreter.graph import Signature
-from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
-from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.perf.cli import commands, main
 from litecl.perf.measure import keras_models
-from support.build import Graph, model, randn
-
-RNG = np.random.default_rng(9)
+from support.build import randn
+from support.command import RNG, data, failure, small_model, text
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A file of softmax(x * w + b), with an open batch dimension and a signature."""
-    g = Graph()
-    x = g.input((1, 4), signature=(-1, 4))
-    scaled = g.op(MUL, [x, g.const(randn(RNG, 4))], MulOptions())
-    y = g.op(SOFTMAX, [g.op(ADD, [scaled, g.const(randn(RNG, 4))], AddOptions())], SoftmaxOptions(1.0))
-    file = tmp_path / "small.tflite"
-    write_file(model(g.build(y), signatures=[Signature("serving_default", {"x": x}, {"y": y})]), file)
-    return file
-
-
-def data(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
-    """Return what a command that succeeds prints with ``--json``."""
-    assert main([*map(str, arguments), "--json"]) == 0
-    printed: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return printed
-
-
-def text(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """Return what a command that succeeds prints for people."""
-    assert main([*map(str, arguments)]) == 0
-    return capsys.readouterr().out
-
-
-def failure(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """Return what a command that fails says, and that it is no traceback."""
-    assert main([*map(str, arguments)]) == 1
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "Traceback" not in captured.err
-    return captured.err
+    return small_model(tmp_path)
 
 
 def test_devices(capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,7 +96,8 @@ def test_bench_alone(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (subject,) = found["subjects"]
     assert subject["runs"] == 3
     assert 0 < subject["min_ms"] <= subject["p10_ms"] <= subject["median_ms"] <= subject["p90_ms"]
-    assert found["comparison"] is found["delegation"] is found["profile"] is found["device"] is None
+    assert found["delegation"] is found["profile"] is found["device"] is None
+    assert found["comparisons"] == []
     assert len(subject["times_ms"]) == 3
     assert (found["schema"], found["kind"]) == (1, "litecl bench")
     assert found["machine"]["litecl"] and found["date"] and found["sha256"]
@@ -142,10 +108,11 @@ def test_bench_against_litert_with_profile(path: Path, capsys: pytest.CaptureFix
     found = data(capsys, *arguments)
     assert [s["name"] for s in found["subjects"]] == ["litecl", "litert"]
     assert [s["num_threads"] for s in found["subjects"]] == [1, 1]
-    assert found["comparison"]["difference"] < 1e-5
+    (comparison,) = found["comparisons"]
+    assert comparison["difference"] < 1e-5
     assert found["profile"]["host"]
     shown = text(capsys, *arguments)
-    assert "litert / litecl: median x" in shown
+    assert "litert (1 thread) / litecl: median x" in shown
     assert "by operator (per invoke)" in shown
 
 
@@ -158,7 +125,9 @@ def test_a_missing_file_and_a_broken_one(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_errors_tell_where(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(tmp_path / "x.npy", randn(RNG, 1, 5))
-    said = failure(capsys, "run", path, "--cpu", "--input", f"main_in0={tmp_path / 'x.npy'}")
+    given = "--cpu", "--input", f"main_in0={tmp_path / 'x.npy'}"
+    assert "input 'main_in0': expected shape [-1, 4], got [1, 5]" in failure(capsys, "run", path, *given)
+    said = failure(capsys, "run", path, *given, "--shape", "main_in0=1,5")
     assert said.startswith("ShapeError:")
     assert "while preparing MUL (subgraph 0, node 0)" in said
 

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import LiteclError, ModelError
+from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model, TensorSpec
 from litecl.interpreter.op import NoOptions
@@ -20,11 +20,11 @@ from litecl.interpreter.ops.unary import EXP
 from litecl.interpreter.schema import TensorType
 from litecl.perf.cli.tables import size, to_json
 from litecl.perf.compare import reference
-from litecl.perf.measure.bench import PEERS, BenchOptions, bench, profile
+from litecl.perf.measure.bench import BenchOptions, bench, profile
+from litecl.perf.measure.contenders import PEERS
 from litecl.perf.measure.feeds import (
     Runtime,
     difference,
-    load_inputs,
     outputs_of,
     prepare,
     random_inputs,
@@ -54,7 +54,9 @@ def test_stats_are_the_order_statistics() -> None:
     assert (stats.min_ms, stats.median_ms, stats.p10_ms, stats.p90_ms) == (1.0, 6.0, 2.0, 10.0)
     told = stats.to_dict()
     assert told.pop("times_ms") == list(stats.times_ms)
-    assert told == {"runs": 11, "median_ms": 6.0, "min_ms": 1.0, "p10_ms": 2.0, "p90_ms": 10.0}
+    percentiles = {"p1_ms": 1.1, "p5_ms": 1.5, "p10_ms": 2.0, "p25_ms": 3.5, "p75_ms": 8.5}
+    percentiles |= {"p90_ms": 10.0, "p95_ms": 10.5, "p99_ms": 10.9}
+    assert told == pytest.approx({"runs": 11, "median_ms": 6.0, "mean_ms": 6.0, "min_ms": 1.0} | percentiles)
 
 
 def test_turns_alternate_and_tick_once_a_round() -> None:
@@ -120,22 +122,6 @@ def test_random_inputs_are_repeatable_and_fit_their_types() -> None:
     assert set(np.unique(values["int64"])) == {0, 1}
 
 
-def test_inputs_are_loaded_by_name(tmp_path: Path) -> None:
-    details = [{"name": "a=b", "shape": np.array([2]), "dtype": np.float32}]
-    np.save(tmp_path / "x.npy", np.ones(2, np.float32))
-    (tmp_path / "text.npy").write_text("no array")
-    np.savez(tmp_path / "many.npz", x=np.ones(2))
-    assert load_inputs([f"a=b={tmp_path / 'x.npy'}"], details)["a=b"].tolist() == [1.0, 1.0]
-    for argument, message in (
-        (f"c={tmp_path / 'x.npy'}", r"no input is named 'c'; the model has \['a=b'\]"),
-        ("x.npy", "expected NAME=FILE.npy"),
-        (f"a=b={tmp_path / 'text.npy'}", "not a .npy file"),
-        (f"a=b={tmp_path / 'many.npz'}", "archive of several"),
-    ):
-        with pytest.raises(ModelError, match=message):
-            load_inputs([argument], details)
-
-
 def test_prepare_resizes_and_outputs_are_saved(tmp_path: Path) -> None:
     interpreter = Interpreter(dense())
     prepare(interpreter, {"main_in0": randn(RNG, 5, 6)})
@@ -174,9 +160,9 @@ def test_bench_measures_in_turns_and_compares() -> None:
     assert (ours.name, theirs.name) == ("litecl", "litert")
     assert len(ticks) == 5
     assert len(ours.stats.times_ms) == len(theirs.stats.times_ms) == 4
-    assert result.comparison is not None
-    assert result.comparison.difference < 1e-5
-    assert result.comparison.median_ratio == pytest.approx(theirs.stats.median_ms / ours.stats.median_ms)
+    (comparison,) = result.comparisons
+    assert comparison.difference < 1e-5
+    assert comparison.median_ratio == pytest.approx(theirs.stats.median_ms / ours.stats.median_ms)
     assert result.report is not None
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from litecl.cases import Case
 from litecl.delegate import CLDelegate
+from litecl.delegate.analysis.explicit import explicit
 from litecl.delegate.cl_op import Launch, Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import partition
@@ -32,9 +33,9 @@ def launches(fed: Fed, target: Target) -> list[Launch]:
     """Return what a device would be given to run."""
     content, feeds = fed
     model = read(content)
-    specs = propagate(model, {0: [feed.shape for feed in feeds]})
-    regions = partition(0, model, specs, CLOptions(), preserve=False).regions
-    return [work.launch for region in regions for work in plan(region, model, specs, target, 64, CL_OPS).works]
+    source = explicit(model, propagate(model, {0: [feed.shape for feed in feeds]}))
+    regions = partition(0, source, CLOptions(), preserve=False).regions
+    return [work.launch for region in regions for work in plan(region, source, target, 64, CL_OPS).works]
 
 
 def agrees(fed: Fed, delegates: Sequence[CLDelegate]) -> None:

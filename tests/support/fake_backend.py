@@ -19,6 +19,7 @@ from litecl.delegate.plan.steps import Loop, Work
 from litecl.delegate.report import Counters, LaunchTime, Manner
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.graph import Array, Model
+from litecl.interpreter.ops.variables import VAR_HANDLE
 from litecl.interpreter.run.executor import Executor
 from litecl.interpreter.run.shapes import propagate
 from litecl.interpreter.run.variables import Variables
@@ -113,28 +114,32 @@ class FakeMemory:
         for const in constants:
             const.data = None
 
-    def view(self, operand: Operand) -> Array | None:
-        return self.part(operand) if self._device.shared and self._plan.root(operand).data is None else None
+    def view(self, operand: Operand, turned: bool = False) -> Array | None:
+        return self.part(operand, turned) if self._device.shared and self._plan.root(operand).data is None else None
 
-    def upload(self, operand: Operand, value: Array) -> None:
+    def upload(self, operand: Operand, value: Array, turned: bool = False) -> None:
         self._device.call("upload")
-        self.queue.append(lambda: np.copyto(self.part(operand), value))
+        self.queue.append(lambda: np.copyto(self.part(operand, turned), value))
 
-    def download(self, operand: Operand, into: Array) -> None:
+    def download(self, operand: Operand, into: Array, turned: bool = False) -> None:
         self._device.call("download")
-        self.queue.append(lambda: np.copyto(into, self.part(operand)))
+        self.queue.append(lambda: np.copyto(into, self.part(operand, turned)))
 
-    def copy(self, source: Operand, to: Operand) -> None:
+    def copy(self, state: Operand, turned: bool) -> None:
         self._device.call("copy")
-        self.queue.append(lambda: np.copyto(self.part(to), self.part(source)))
+        self.queue.append(lambda: np.copyto(self.part(state, turned), self.part(state, not turned)))
 
-    def part(self, operand: Operand) -> Array:
+    def part(self, operand: Operand, turned: bool = False) -> Array:
         """Return where an operand lies."""
         root, start = self._plan.place(operand)
         size, shape = operand.spec.size * operand.spec.dtype.itemsize, operand.shape
         if root.data is not None:
             return root.data.reshape(-1).view(np.uint8)[start : start + size].view(operand.spec.dtype).reshape(shape)
-        start += self._plan.arena.offsets[root]
+        slot = self._plan.slots.get(root)
+        if slot is None:
+            start += self._plan.arena.offsets[root]
+        else:
+            start += self._plan.arena.offsets[slot.sets] + slot.offset + (slot.written != turned) * slot.set_bytes
         return self._arena[start : start + size].view(operand.spec.dtype).reshape(shape)
 
 
@@ -147,10 +152,14 @@ class FakeExecution:
         self.memory = FakeMemory(plan, device.found)
         self.manner = Manner("one kernel")
         self.at_once = None
+        self._turned = False
         self._executor = _executor(device.found.model, plan)
 
     def loop(self, loop: Loop) -> str:
         return "by the interpreter"
+
+    def turn(self, turned: bool) -> None:
+        self._turned = turned
 
     def run(self, counters: Counters) -> None:
         self._device.call("run")
@@ -167,23 +176,24 @@ class FakeExecution:
         return [(work, LaunchTime(1.0)) for work in self._plan.works] if self._profile else []
 
     def _compute(self) -> None:
-        plan, part, variables = self._plan, self.memory.part, self._executor.variables
+        plan, part, variables, turned = self._plan, self.memory.part, self._executor.variables, self._turned
         subgraph = plan.region.subgraph
         for state in plan.states:
-            variables.set((subgraph, state.tensor), part(state.before).copy())
+            variables.set(state.key, part(state.before, turned).copy())
         results = self._executor.call(subgraph, [part(operand).copy() for operand in plan.inputs])
         for operand, result in zip(plan.outputs, results, strict=True):
             if plan.root(operand).data is None:
                 part(operand)[...] = result
         for state in plan.states:
-            part(state.after)[...] = variables.get((subgraph, state.tensor), state.before.spec)
+            if state.after is not None:
+                part(state.after, turned)[...] = variables.newest(state.key)
 
 
 def _executor(model: Model, plan: Plan) -> Executor:
     """Return what runs the nodes of a region and nothing else."""
     region = plan.region
     graph = model.subgraphs[region.subgraph]
-    nodes = tuple(graph.nodes[i] for i in region.nodes)
+    nodes = tuple(node for i, node in enumerate(graph.nodes) if i in region.nodes or node.op is VAR_HANDLE)
     graphs = list(model.subgraphs)
     graphs[region.subgraph] = replace(graph, nodes=nodes, inputs=region.inputs, outputs=region.outputs)
     alone = replace(model, subgraphs=tuple(graphs), signatures=())

@@ -1,6 +1,8 @@
-"""Runs the README's example: as it is where TensorFlow is installed, else from the interpreter's construction on."""
+"""Runs the README's examples: the first on a small model, the second where TensorFlow is installed."""
 
+import os
 import re
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,19 +19,20 @@ README = Path(__file__).resolve().parents[2] / "README.md"
 
 def main() -> None:
     """Run what the README prints, and check that the device took the whole model."""
-    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
-    scope: dict[str, Any] = {}
-    if find_spec("tensorflow") is None:
-        scope["content"] = dense()
-        imports = re.findall(r"^(?:import numpy|from litecl\.(?:delegate|interpreter)).*$", example, re.M)
-        example = "\n".join((*imports, example[example.index("interpreter = ") :]))
-    exec(compile(example, str(README), "exec"), scope)
-    report = scope["interpreter"].delegation_report()
-    assert all(row.claimed for row in report.nodes), str(report)
+    run, convert = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        Path("model.tflite").write_bytes(dense())
+        for example in (run, convert) if find_spec("tensorflow") else (run,):
+            scope: dict[str, Any] = {}
+            exec(compile(example, str(README), "exec"), scope)
+            report = scope["interpreter"].delegation_report()
+            assert all(row.claimed for row in report.nodes), str(report)
+        os.chdir("/")
 
 
 def dense() -> bytes:
-    """Return a file whose input has the shape of the example's: one FULLY_CONNECTED."""
+    """Return a file of one FULLY_CONNECTED."""
     weights = np.random.default_rng(1).standard_normal((4, 160)).astype(np.float32)
     tensors = (
         TensorSpec(TensorType.FLOAT32, (1, 20, 8), "x"),

@@ -16,6 +16,7 @@ from litecl.interpreter.graph import Model, Node, Subgraph, TensorSpec
 from litecl.interpreter.options import RawOptions, unknown_op
 from litecl.interpreter.schema import TensorType
 from litecl.perf.cli import main
+from litecl.perf.measure import peak
 from litecl.perf.verify import coverage
 from support import oracle
 from support.pattern_models import classifier
@@ -24,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
     *("docs/architecture.md", "docs/backends.md", "docs/drop_in.md", "docs/glossary.md", "docs/quantization.md"),
-    *("docs/runtimes.md", "docs/threads.md", "docs/verify.md"),
+    *("docs/install.md", "docs/reports.md", "docs/runtimes.md", "docs/scaling.md", "docs/threads.md", "docs/verify.md"),
 )
 
 
@@ -63,7 +64,7 @@ def test_files_that_are_named_exist(document: str) -> None:
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/verify.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/reports.md", "docs/scaling.md", "docs/verify.md"])
 def test_commands_that_are_named_exist(document: str, capsys: pytest.CaptureFixture[str]) -> None:
     for line in re.findall(r"^    litecl (.+)$", _text(document), re.M):
         command, *rest = line.partition("#")[0].split()
@@ -81,10 +82,27 @@ def test_the_example_of_verifying_runs(capsys: pytest.CaptureFixture[str]) -> No
     assert re.search(r"\{'pass': \d+\}$", capsys.readouterr().out.strip())
 
 
-@pytest.mark.tensorflow
-def test_the_readme_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", _text("README.md"), re.S)
-    exec(compile(example, "README.md", "exec"), {})
+def test_the_example_of_a_report_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model.tflite").write_bytes(write(classifier()))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(peak, "_RUNS", 1)
+    (example,) = re.findall(r"```python\n(.*?)```", _text("docs/reports.md"), re.S)
+    exec(compile(example, "reports.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("All 4 nodes run on the device.")
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("example", [0, pytest.param(1, marks=pytest.mark.tensorflow)], ids=["run", "convert"])
+def test_the_examples_of_the_readme_run(
+    example: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model.tflite").write_bytes(write(classifier()))
+    monkeypatch.chdir(tmp_path)
+    examples = re.findall(r"```python\n(.*?)```", _text("README.md"), re.S)
+    assert len(examples) == 2
+    exec(compile(examples[example], "README.md", "exec"), {})
     assert re.search(r"^(\d+) of \1 nodes in", capsys.readouterr().out, re.M), "the device did not take the whole model"
 
 

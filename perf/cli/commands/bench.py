@@ -4,12 +4,15 @@ import argparse
 import hashlib
 from collections import defaultdict
 from dataclasses import asdict, replace
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from litecl.interpreter import Interpreter
+from litecl.perf.cli import benches
 from litecl.perf.cli.command import (
     Output,
     count,
@@ -17,95 +20,99 @@ from litecl.perf.cli.command import (
     device_options,
     input_arguments,
     inputs,
-    model_argument,
     positive,
     progress,
     require_device,
 )
 from litecl.perf.cli.tables import report_data, table, titled
-from litecl.perf.measure.bench import PEERS, BenchOptions, BenchResult, Profile, bench, profile
+from litecl.perf.measure.bench import BenchOptions, BenchResult, Profile, bench, profile
+from litecl.perf.measure.contenders import PEERS
+from litecl.perf.measure.doubts import busy, load
 from litecl.perf.measure.environment import header, named
 
 HELP = "measure how long a model takes"
 
 _PROFILE_RUNS = 10
+_RUNS, _LEAST_RUNS = 50, 5
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    model_argument(parser)
+    parser.add_argument("model", type=Path, nargs="+", metavar="MODEL", help="a .tflite file, or several")
     input_arguments(parser)
-    device_arguments(parser, cpu=True)
-    parser.add_argument("--runs", type=positive, default=50, metavar="N", help="timed invokes (default: 50)")
-    parser.add_argument("--warmup", type=count, default=3, metavar="N", help="warm-up invokes before them (default: 3)")
+    device_arguments(parser, cpu=True, several=("device", "num_threads"))
+    parser.add_argument("--runs", type=positive, metavar="N", help="timed invokes (default: 50, or 5 with --seconds)")
+    parser.add_argument("--seconds", type=positive, default=0, metavar="S", help="go on until so long has passed")
+    parser.add_argument("--warmup", type=count, default=3, metavar="N", help="invokes before them (default: 3)")
     parser.add_argument(
         "--against",
         choices=list(PEERS),
-        help="measure this runtime too, in turns, with equally many threads (every core if --threads is not given)",
+        help="measure this runtime too, in turns, with one thread and with as many as litecl may take",
     )
     parser.add_argument("--profile", action="store_true", help="show device time by launch and host time by operator")
+    parser.add_argument(
+        "-o",
+        "--output",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help=f"write the table there, by the ending ({', '.join(benches.FORMATS)}); may be repeated",
+    )
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Measure a model."""
-    content = args.model.read_bytes()
+    """Measure every model on every device with every number of threads that was asked for."""
+    benches.check(args.output)
+    load_before = load()
+    told = header("litecl bench")
+    given = device_options(args)
+    choices = product(args.model, given["device"] or [None], given["num_threads"] or [None])
+    cases, views = [], []
+    for path, device, threads in choices:
+        delegate = {**given, "device": device, "num_threads": threads}
+        case, view = _case(args, path, delegate)
+        cases.append(case)
+        views += view
+    rows = benches.rows(cases)
+    warnings = [*busy(load_before), *benches.warnings(rows)]
+    for path in args.output:
+        benches.write(rows, told | {"cases": cases}, path)
+    data = told | {"warnings": warnings} | (cases[0] if len(cases) == 1 else {"cases": cases})
+    lines = [Text(line) for case in cases for line in benches.comparisons(case, named=len(cases) > 1)]
+    return Output(data, [benches.view(rows), *lines, *(Text(f"WARNING: {line}") for line in warnings), *views])
+
+
+def _case(
+    args: argparse.Namespace, path: Path, delegate: dict[str, Any]
+) -> tuple[dict[str, Any], list[RenderableType]]:
+    """Measure a model on a device; return the figures, and what else is shown of them."""
+    content = path.read_bytes()
     values = inputs(args, Interpreter(content))
-    options = BenchOptions(
-        delegate=device_options(args), cpu=args.cpu, runs=args.runs, warmup=args.warmup, against=args.against
-    )
-    with progress("measuring", args.runs + args.warmup) as bar:
-        told = replace(options, delegate={**options.delegate, "progress": bar.building})
-        result = bench(content, values, told, bar)
+    runs = args.runs or (_LEAST_RUNS if args.seconds else _RUNS)
+    options = BenchOptions(delegate, args.cpu, runs, args.seconds, args.warmup, args.against)
+    with progress("measuring", None if args.seconds else runs + args.warmup) as bar:
+        result = bench(content, values, replace(options, delegate={**delegate, "progress": bar.building}), bar)
     require_device(args, result.report)
     profiled = None
     if args.profile:
         with progress("profiling", _PROFILE_RUNS) as tick:
             profiled = profile(content, values, options, _PROFILE_RUNS, tick)
-    view = [_times(result)]
-    view += [] if profiled is None else [_profile(profiled)]
-    view += [] if result.report is None else [Text(str(result.report))]
-    data = header("litecl bench") | {"model": str(args.model), "sha256": hashlib.sha256(content).hexdigest()}
-    data["device"] = None if result.report is None else named(result.report.device)
-    return Output(data | _data(result, profiled), view)
+    view = [] if profiled is None else [_profile(profiled)]
+    view += [] if result.report is None else [result.report]
+    case = {"model": str(path), "sha256": hashlib.sha256(content).hexdigest()}
+    return case | _data(result, profiled), view
 
 
 def _data(result: BenchResult, profile: Profile | None) -> dict[str, Any]:
     """Return every figure of a benchmark as plain data."""
     return {
+        "device": None if result.report is None else named(result.report.device),
         "subjects": [subject.to_dict() for subject in result.subjects],
-        "comparison": None if result.comparison is None else asdict(result.comparison),
+        "comparisons": [asdict(comparison) for comparison in result.comparisons],
         "delegation": None if result.report is None else report_data(result.report),
         "profile": None if profile is None else asdict(profile),
     }
-
-
-def _times(result: BenchResult) -> RenderableType:
-    """Times of every subject, and how they compare."""
-    made = table("runtime", "threads", "prepare ms", "first ms", "median ms", "p10-p90 ms", "min ms", "runs")
-    for s in result.subjects:
-        made.add_row(
-            s.name,
-            "auto" if s.num_threads is None else str(s.num_threads),
-            f"{s.prepare_ms:.1f}",
-            f"{s.first_ms:.3f}",
-            f"{s.stats.median_ms:.3f}",
-            f"{s.stats.p10_ms:.3f}-{s.stats.p90_ms:.3f}",
-            f"{s.stats.min_ms:.3f}",
-            str(len(s.stats.times_ms)),
-        )
-    if result.comparison is None:
-        return made
-    c = result.comparison
-    against = result.subjects[1].name
-    line = (
-        f"{against} / litecl: median x{c.median_ratio:.2f}, min x{c.min_ratio:.2f} (above 1: litecl is faster); "
-        f"largest difference {c.difference:.1e} of the output's magnitude"
-    )
-    if c.steps is not None:
-        line += f", {c.steps} steps of its quantization"
-    if c.steps and against == "litert":
-        line += " (LiteRT's default kernels round differently from its reference kernels: --against litert-reference)"
-    return Group(made, Text(line))
 
 
 def _profile(profile: Profile) -> RenderableType:

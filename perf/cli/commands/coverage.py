@@ -10,6 +10,7 @@ from rich.text import Text
 
 from litecl.perf.cli.command import Output
 from litecl.perf.cli.tables import table
+from litecl.perf.report.board import board
 from litecl.perf.verify import coverage
 from litecl.perf.verify.record import load
 
@@ -18,7 +19,12 @@ HELP = "list the operators and their types, and which of them devices computed c
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("--output", type=Path, metavar="FILE.md", help="write the table to this file, as Markdown")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write the table to this file, as Markdown; with results also as a page of devices (.html)",
+    )
     parser.add_argument(
         "--results",
         nargs="+",
@@ -31,9 +37,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Output:
     """List the operators."""
-    rows = coverage.rows([load(path) for path in args.results])
+    results = [load(path) for path in args.results]
+    rows = coverage.rows(results)
     if args.output is not None:
-        args.output.write_text(coverage.markdown(rows))
+        as_page = bool(results) and args.output.suffix.lower() == ".html"
+        args.output.write_text(board(results) if as_page else coverage.markdown(rows), encoding="utf-8")
     data = {"operators": [asdict(row) for row in rows], "missing": coverage.missing()}
     return Output(data, [_operators(rows), _refusals(rows)])
 

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import Any
 
 from rich.console import RenderableType
-from rich.text import Text
 
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.backend.absent import AbsentDevice
@@ -18,7 +17,7 @@ from litecl.interpreter.file.reader import read
 from litecl.perf.cli.command import Output, device_arguments, device_options, model_argument, progress
 from litecl.perf.cli.launches import launch_data, launch_view
 from litecl.perf.cli.summaries import summary_view
-from litecl.perf.cli.tables import report_data, table
+from litecl.perf.cli.tables import placed, report_data, table
 from litecl.perf.measure.summary import NodeLine, node_lines, summarize
 
 HELP = "show what a model contains"
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace) -> Output:
         data["nodes"] = [asdict(line) for line in lines]
         view.append(_nodes(lines, () if delegation is None else delegation.nodes))
     if delegation is not None:
-        view.append(Text(str(delegation)))
+        view.append(delegation)
     if absent is not None:
         data |= launch_data(absent)
         view.append(launch_view(absent))
@@ -74,23 +73,17 @@ def _absent(args: argparse.Namespace) -> AbsentDevice | None:
 
 
 def _nodes(lines: Sequence[NodeLine], rows: Sequence[NodeRow] = ()) -> RenderableType:
-    """Return every node, with where it runs if a delegate was asked."""
-    placed = {(row.subgraph, row.node): row for row in rows}
-    made = table("subgraph", "node", "operator", "inputs", "outputs", "options", *(("where",) if rows else ()))
+    """Return every node, with the place where it runs if a delegate was asked."""
+    by_place = {(row.subgraph, row.node): row for row in rows}
+    made = table("subgraph", "node", "operator", "tensors and options", *(("where",) if rows else ()))
     for line in lines:
-        row = placed.get((line.subgraph, line.node))
+        row = by_place.get((line.subgraph, line.node))
+        tensors = [*(f"<- {name}" for name in line.inputs), *(f"-> {name}" for name in line.outputs)]
         made.add_row(
             str(line.subgraph),
             str(line.node),
             f"{line.op} v{line.version}",
-            "\n".join(line.inputs),
-            "\n".join(line.outputs),
-            line.options,
-            *(() if row is None else (_place(row),)),
+            "\n".join([*tensors, *([line.options.replace("\n", " ")] if line.options else [])]),
+            *(() if row is None else (placed(row.claimed, row.reason),)),
         )
     return made
-
-
-def _place(row: NodeRow) -> str:
-    place = "device" if row.claimed else "CPU"
-    return f"{place}: {row.reason}" if row.reason else place

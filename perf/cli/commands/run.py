@@ -22,40 +22,47 @@ from litecl.perf.cli.command import (
     progress,
     require_device,
 )
+from litecl.perf.cli.many import many, many_arguments
 from litecl.perf.cli.tables import number, report_data, shape, table, titled
-from litecl.perf.measure.feeds import outputs_of, prepare, save_outputs
+from litecl.perf.measure.entry import Entry
+from litecl.perf.measure.feeds import labels, outputs_of, prepare, save_outputs
 
-HELP = "run a model once and show its outputs"
+HELP = "run a model once and show its outputs, or on many inputs"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     model_argument(parser)
     input_arguments(parser)
-    parser.add_argument("--output", type=Path, metavar="DIR", help="write every output to this folder as a .npy file")
+    parser.add_argument("--signature", metavar="KEY", help="run this signature of the model, by its names")
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write every output there as a .npy file")
     device_arguments(parser, cpu=True)
+    many_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> Output:
-    """Run a model once."""
+    """Run a model once, or on many inputs."""
+    if args.inputs:
+        return many(args)
     with progress("preparing and running", None) as bar:
         delegates = [] if args.cpu else [CLDelegate(**device_options(args), progress=bar.building)]
         interpreter = Interpreter(args.model, delegates=delegates)
-        prepare(interpreter, inputs(args, interpreter))
+        entry = Entry(interpreter, args.signature)
+        prepare(entry, inputs(args, entry))
         require_device(args, None if args.cpu else DelegationReport.of(interpreter))
-        interpreter.invoke()
+        entry.invoke()
     require_device(args, None if args.cpu else DelegationReport.of(interpreter))
-    names = [details["name"] for details in interpreter.get_output_details()]
-    values = [_value(name, value) for name, value in zip(names, outputs_of(interpreter), strict=True)]
+    names = labels(entry.get_output_details())
+    values = [_value(name, value) for name, value in zip(names, outputs_of(entry), strict=True)]
     data: dict[str, Any] = {"model": str(args.model), "outputs": values, "delegation": None, "files": []}
     view = [_values("outputs", values)]
     if args.output is not None:
-        data["files"] = [str(path) for path in save_outputs(interpreter, args.output)]
+        data["files"] = [str(path) for path in save_outputs(entry, args.output)]
         view += [Text(path) for path in data["files"]]
     if not args.cpu:
         delegation = DelegationReport.of(interpreter)
         data["delegation"] = report_data(delegation)
-        view.append(Text(str(delegation)))
+        view.append(delegation)
     return Output(data, view)
 
 

@@ -1,6 +1,7 @@
 """Families of branches and loops whose subgraphs are random graphs themselves, nested up to a depth of two."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,7 @@ from litecl.interpreter.ops import compare, reduce
 from litecl.interpreter.ops.binary import ADD, LOGICAL_AND, AddOptions
 from litecl.interpreter.ops.control import CALL, IF, WHILE, CallOptions, IfOptions, WhileOptions
 from litecl.perf.compare.graph_fuzz.sketch import Sketch, T, Unfit, alike
+from litecl.perf.compare.graph_fuzz.variables import handle_to
 
 _DEEPEST = 2
 _MOST_NODES = 5
@@ -24,7 +26,16 @@ class _Run:
 
     graphs: Sequence[Subgraph]
     resources: dict[str, Any] = field(default_factory=dict)
+    assigned: dict[str, Array] = field(default_factory=dict)
     variables: dict[tuple[int, int], Array] = field(default_factory=dict)
+
+    def read(self, variable: str) -> Array:
+        """Return the value of a resource variable."""
+        return self.assigned[variable]
+
+    def assign(self, variable: str, value: Array) -> None:
+        """Give a resource variable another value."""
+        self.assigned[variable] = value
 
     def call(self, subgraph: int, inputs: Inputs) -> list[Array]:
         """Return the outputs of a subgraph."""
@@ -55,17 +66,21 @@ class _Run:
         return [np.asarray(value(t)) for t in graph.outputs]
 
 
-def _results(s: Sketch, op: ControlOp, options: Any, values: Sequence[Array]) -> list[Array]:
+def _control(s: Sketch, op: ControlOp, options: Any, inputs: Sequence[int]) -> None:
+    """Adds a node that runs subgraphs, with the values that its outputs and resource variables then have."""
+    running = _Run(s.graphs, assigned=dict(s.kept.values))
     try:
         with np.errstate(all="ignore"):
-            return op.run(options, values, _Run(s.graphs))
+            results = op.run(options, [s.values[t] for t in inputs], running)
     except (LiteclError, *FAULTS) as error:
         raise Unfit(f"{op.name}: {error}") from error
+    s.control(op, inputs, options, results)
+    s.kept.values.update(running.assigned)
 
 
 def _inner(s: Sketch, name: str, given: Sequence[int]) -> Sketch:
-    """Return the sketch of a subgraph whose inputs are like these tensors."""
-    inner = Sketch(s.rng, s.types, s.families, s.graphs, f"{name}{len(s.graphs)}", s.depth + 1)
+    """The sketch of a subgraph whose inputs are like these tensors."""
+    inner = Sketch(s.rng, s.types, s.families, s.graphs, f"{name}{len(s.graphs)}", s.depth + 1, s.kept)
     for t in given:
         inner.input(s.spec(t).type, s.shape_of(t), s.spec(t).quantization, s.values[t])
     return inner
@@ -81,7 +96,10 @@ def _arguments(s: Sketch) -> list[int]:
     """One to three different tensors to hand on."""
     if s.depth >= _DEEPEST:
         raise Unfit("deep enough")
-    return list(dict.fromkeys(s.pick(where=lambda p: not p.is_variable) for _ in range(int(s.rng.integers(1, 4)))))
+    given = [s.pick(where=lambda p: not p.is_variable) for _ in range(int(s.rng.integers(1, 4)))]
+    names = [*s.kept.specs]
+    handles = [handle_to(s, str(s.one_of(*names)))] if names and s.chance(0.3) else []
+    return list(dict.fromkeys([*given, *handles]))
 
 
 def _truth(s: Sketch) -> int:
@@ -105,25 +123,35 @@ def _match(s: Sketch, inner: Sketch, given: Sequence[int]) -> list[int]:
     return found
 
 
+@contextmanager
+def _only_drawn(s: Sketch) -> Iterator[None]:
+    """Draw subgraphs, which assign nothing until they run."""
+    before = dict(s.kept.values)
+    try:
+        yield
+    finally:
+        s.kept.values.update(before)
+
+
 def branch(s: Sketch) -> None:
     """IF."""
     given = _arguments(s)
     numbers = []
     for name in ("then", "else"):
-        inner = _inner(s, name, given)
-        inner.grow(int(s.rng.integers(1, _MOST_NODES)))
+        with _only_drawn(s):
+            inner = _inner(s, name, given)
+            inner.grow(int(s.rng.integers(1, _MOST_NODES)))
         numbers.append(_add(s, inner.build(_match(s, inner, given))))
-    options, condition = IfOptions(*numbers), _truth(s)
-    s.control(IF, [condition, *given], options, _results(s, IF, options, [s.values[t] for t in (condition, *given)]))
+    _control(s, IF, IfOptions(*numbers), [_truth(s), *given])
 
 
 def call(s: Sketch) -> None:
     """CALL."""
     given = _arguments(s)
-    inner = _inner(s, "called", given)
-    inner.grow(int(s.rng.integers(1, _MOST_NODES)))
-    options = CallOptions(_add(s, inner.build(_match(s, inner, given))))
-    s.control(CALL, given, options, _results(s, CALL, options, [s.values[t] for t in given]))
+    with _only_drawn(s):
+        inner = _inner(s, "called", given)
+        inner.grow(int(s.rng.integers(1, _MOST_NODES)))
+    _control(s, CALL, CallOptions(_add(s, inner.build(_match(s, inner, given)))), given)
 
 
 def loop(s: Sketch) -> None:
@@ -135,15 +163,17 @@ def loop(s: Sketch) -> None:
     if s.chance(0.3):
         whole = condition.op(reduce.REDUCE_ANY, [goes_on, condition.ints()], reduce.ReducerOptions())
         goes_on = condition.op(LOGICAL_AND, [whole, _truth(condition)])
-    number = _add(s, condition.build([goes_on]))
-    body = _inner(s, "body", given)
-    counter = body.op(ADD, [body.inputs[0], body.const(np.array(1, np.int32))], AddOptions())
-    body.grow(int(s.rng.integers(2, _MOST_NODES + 1)))
+    with _only_drawn(s):
+        if s.chance(0.05):
+            condition.grow(int(s.rng.integers(2, _MOST_NODES)))
+        number = _add(s, condition.build([goes_on]))
+        body = _inner(s, "body", given)
+        counter = body.op(ADD, [body.inputs[0], body.const(np.array(1, np.int32))], AddOptions())
+        body.grow(int(s.rng.integers(2, _MOST_NODES + 1)))
     outputs = [counter, *_match(s, body, given)[1:]]
     if s.chance(0.3):
         outputs[1:] = _match(s, body, given)[1:]
-    options = WhileOptions(number, _add(s, body.build(outputs)))
-    s.control(WHILE, given, options, _results(s, WHILE, options, [s.values[t] for t in given]))
+    _control(s, WHILE, WhileOptions(number, _add(s, body.build(outputs))), given)
 
 
 FAMILIES = {"control": (branch, loop, loop, call)}

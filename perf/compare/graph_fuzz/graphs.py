@@ -6,14 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.interpreter.graph import Array, Model, Node, Shape, Signature, Subgraph, TensorSpec
-from litecl.perf.compare.graph_fuzz import control, pairs, parts, recurrent, reductions, weighted
+from litecl.perf.compare.graph_fuzz import control, pairs, parts, recurrent, reductions, variables, weighted
+from litecl.perf.compare.graph_fuzz.kept import Kept
 from litecl.perf.compare.graph_fuzz.sketch import Family, Sketch, T
+from litecl.perf.compare.graph_fuzz.variables import initialised
 
 _FAMILIES: dict[str, tuple[Family, ...]] = {
     **parts.FAMILIES,
     **reductions.FAMILIES,
     **recurrent.FAMILIES,
     **control.FAMILIES,
+    **variables.FAMILIES,
     "products": weighted.FAMILIES["float"],
     **pairs.FAMILIES,
 }
@@ -52,6 +55,11 @@ THEMES = (
     *(Theme(types, ("quantized", "windows", "reductions", "shapes"), (2, 4)) for types in _BYTES),
     *(Theme((*types, T.FLOAT32), ("quantized", "mixed", "products", "rows")) for types in _BYTES),
     *(Theme(types, ("quantized", "products", "control"), (2, 4)) for types in _BYTES),
+    Theme(_F, ("variables", "float", "products", "control"), (2, 4)),
+    Theme(_F, ("variables", "recurrent", "joins", "control"), (2, 3)),
+    Theme(_F, ("variables", "joins", "windows", "rows"), (4,)),
+    Theme((*_F, *_INTS), ("variables", "integer", "mixed", "control")),
+    *(Theme(types, ("variables", "quantized", "joins", "control"), (2, 4)) for types in _BYTES),
 )
 
 
@@ -90,19 +98,25 @@ def draw(seed: Sequence[int], theme: Theme, families: tuple[Family, ...]) -> Dra
     graphs[0] = main.build(_outputs(main))
     entries = [(0, main)]
     if main.chance(0.1):
-        other = _sketch(rng, theme, families, graphs, "other")
+        other = _sketch(rng, theme, families, graphs, "other", main.kept)
         graphs.append(other.build(_outputs(other)))
         entries.append((len(graphs) - 1, other))
+    initialised(graphs, [number for number, _ in entries], main.kept)
     signatures = [_signature(number, graphs[number]) for number, _ in entries] if len(entries) > 1 else []
     deny = tuple(i for i in range(len(main.nodes)) if main.chance(0.25)) if main.chance(0.15) else ()
     return Drawn(Model(tuple(graphs), tuple(signatures)), tuple(_calls(main, entries)), deny)
 
 
 def _sketch(
-    rng: np.random.Generator, theme: Theme, families: tuple[Family, ...], graphs: list[Subgraph], name: str
+    rng: np.random.Generator,
+    theme: Theme,
+    families: tuple[Family, ...],
+    graphs: list[Subgraph],
+    name: str,
+    kept: Kept | None = None,
 ) -> Sketch:
-    """Return a graph of several inputs and about a dozen nodes."""
-    s = Sketch(rng, theme.types, families, graphs, name)
+    """A graph of several inputs and about a dozen nodes. kept: the resource variables that there are already."""
+    s = Sketch(rng, theme.types, families, graphs, name, kept=kept or Kept())
     shapes: list[Shape] = []
     while not s.nodes:
         for _ in range(int(rng.integers(1, 4))):
@@ -124,7 +138,7 @@ def _outputs(s: Sketch) -> list[int]:
     variables = [t for t in s.pool if s.spec(t).is_variable]
     if variables and s.chance(0.1):
         ends.append(int(s.one_of(*variables)))
-    made = [tensor for node in s.nodes for tensor in node.outputs]
+    made = [tensor for node in s.nodes for tensor in node.outputs if s.spec(tensor).type != T.RESOURCE]
     return ends or made[-1:] or [s.inputs[0]]
 
 
@@ -161,6 +175,8 @@ def _feed(s: Sketch, tensor: int, *, first: bool) -> Array:
 def kind_of(graph: Subgraph, node: Node) -> str:
     """Return the type that a node computes; "hybrid" for floats with integer weights, "quantized" before others."""
     specs: list[TensorSpec] = [graph.tensors[t] for t in (*node.outputs, *node.inputs) if t >= 0]
+    if not specs:
+        return "none"
     first = graph.tensors[node.inputs[0]] if node.inputs and node.inputs[0] >= 0 else specs[0]
     kind = specs[0].type.name.lower()
     integers = [s for s in specs[1:] if s.type in (T.INT8, T.INT4, T.INT2) and s.quantization is not None]

@@ -8,6 +8,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, reached
 from litecl.interpreter.op import Op
+from litecl.interpreter.ops.variables import VAR_HANDLE
 from litecl.perf.compare.graph_fuzz.graphs import Call, Drawn
 
 Fails = Callable[[Drawn], bool]
@@ -70,7 +71,7 @@ def _leading_to(graph: Subgraph, last: int) -> Subgraph:
     needed, nodes = {*graph.nodes[last].inputs}, [graph.nodes[last]]
     for node in reversed(graph.nodes[:last]):
         states = {node.inputs[p] for p in node.op.states} if isinstance(node.op, Op) else set()
-        if needed.intersection(node.outputs) or needed & states:
+        if needed.intersection(node.outputs) or needed & states or not node.outputs:
             nodes.insert(0, node)
             needed.update(node.inputs)
     smaller = replace(graph, outputs=graph.nodes[last].outputs, nodes=tuple(nodes))
@@ -113,6 +114,8 @@ def _fed(drawn: Drawn, position: int) -> Drawn:
     node = graph.nodes[position]
     if isinstance(node.op, Op) and node.op.states:
         raise LiteclError("its states would not be updated")
+    if not node.outputs or node.op is VAR_HANDLE:
+        raise LiteclError("its effect would be missing")
     values = _values(drawn, node)
     tensors = tuple(
         replace(spec, shape=values[0][node.outputs.index(t)].shape) if t in node.outputs else spec

@@ -45,7 +45,7 @@ MODES = {
         Mode("two threads", {"num_threads": 2}, linked=True),
         Mode("queued", {"num_threads": 1, "queue_loops": True}),
         Mode("queued, two threads", {"num_threads": 2, "queue_loops": True}),
-        Mode("profile", {"num_threads": 1, "profile": True}),
+        Mode("profile", {"num_threads": 1, "profile": True}, linked=True),
         Mode("fp16 weights", {"num_threads": 1, "precision": "fp16"}, linked=True),
         Mode("as a GPU", {"device": "pthread"}, gpu=True),
         Mode("all tensors kept", {"num_threads": 1}, linked=True, kept=True),
@@ -158,10 +158,10 @@ class Shared:
             real(tables, *rest)
             tables.functions.update(self._functions)
 
-        def linked_once(programs: Programs, region: RegionProgram, *, solo: bool) -> Any:
-            key = (programs, solo, region.functions)
+        def linked_once(programs: Programs, region: RegionProgram, **how: bool) -> Any:
+            key = (programs, *how.items(), region.functions)
             if key not in known:
-                known[key] = linked(programs, region, solo=solo)
+                known[key] = linked(programs, region, **how)
             return type(known[key])(known[key].program, "run")
 
         with (

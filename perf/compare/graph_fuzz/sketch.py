@@ -10,6 +10,7 @@ from litecl.interpreter.errors import FAULTS, LiteclError
 from litecl.interpreter.graph import ABSENT, Array, Node, Quantization, Shape, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.schema import TensorType
+from litecl.perf.compare.graph_fuzz.kept import Kept
 
 T = TensorType
 SIZES = (1, 2, 3, 4, 5, 7, 8, 16, 17, 33, 64, 129)
@@ -34,7 +35,8 @@ class Sketch:
 
     types: element types to draw inputs of. families: what adds nodes. graphs: the subgraphs of the model so far, which
     all its sketches share. values: of every tensor. pool: the tensors that nodes may read, oldest first. fixed: inputs
-    whose values must stay, because they are positions. depth: of control flow around this graph.
+    whose values must stay, because they are positions. depth: of control flow around this graph. kept: the model's
+    resource variables, which all its sketches share.
     """
 
     rng: np.random.Generator
@@ -43,6 +45,7 @@ class Sketch:
     graphs: list[Subgraph] = field(default_factory=list)
     name: str = "main"
     depth: int = 0
+    kept: Kept = field(default_factory=Kept)
     tensors: list[TensorSpec] = field(default_factory=list)
     values: list[Array] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
@@ -81,7 +84,7 @@ class Sketch:
         index = len(self.tensors)
         self.tensors.append(replace(spec, name=f"{self.name}_{index}"))
         self.values.append(value)
-        if readable:
+        if readable and spec.type != T.RESOURCE:
             self.pool.append(index)
         return index
 
@@ -272,7 +275,7 @@ class Sketch:
     def ends(self) -> list[int]:
         """Return the tensors that nodes compute and none reads, and sometimes another."""
         read = {t for node in self.nodes for t in node.inputs}
-        made = [t for node in self.nodes for t in node.outputs]
+        made = [t for node in self.nodes for t in node.outputs if self.tensors[t].type != T.RESOURCE]
         return [t for t in made if t not in read or self.chance(0.08)]
 
 

@@ -44,6 +44,19 @@ class Exchange:
         details = self._interpreter._get_tensor_details(tensor, subgraph)
         return TensorBuffer(np.zeros(details["shape"], np_dtype(details)))
 
+    def allocate(self) -> None:
+        """Prepare the model for other shapes, after whoever has memory of the present ones got a copy.
+
+        That memory is used again when these shapes come again.
+        """
+        if self._interpreter.is_allocated:
+            return
+        for buffer in map(_alive, (*self._bound.values(), *self._lent.values())):
+            if buffer is not None and not buffer.is_destroyed:
+                buffer.exchange(buffer.array.copy())
+        self._bound, self._lent = {}, {}
+        self._interpreter.allocate_tensors()
+
     def run(self, subgraph: int, inputs: Buffers, outputs: Buffers) -> None:
         """Run a subgraph on buffers. Raises ShapeError for one that does not fit."""
         memories = self._fit(subgraph, inputs)
@@ -74,7 +87,7 @@ class Exchange:
             resized = True
         if not resized:
             return memories
-        self._interpreter.allocate_tensors()
+        self.allocate()
         return [self._memory(subgraph, tensor) for tensor, _ in inputs]
 
     def _feed(self, subgraph: int, tensor: int, buffer: TensorBuffer, memory: Array) -> None:

@@ -1,0 +1,120 @@
+"""The times that the kernel of a region takes of its own steps, by the processor's counter of cycles (region.cl)."""
+
+import time
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from litecl.delegate.opencl.device import Device
+from litecl.delegate.opencl.enqueue import BoundKernel
+from litecl.delegate.plan.region_program import RegionProgram
+from litecl.delegate.plan.region_tables import StepTime
+from litecl.delegate.plan.steps import Work
+from litecl.delegate.report import LaunchTime
+from litecl.interpreter.graph import Array
+
+_APART_S = 0.03  # between two readings of the counter: a microsecond of doubt is then a part in ten thousand
+_READINGS = 7
+
+
+class StepTimes:
+    """Memory for the times of one region's steps. workers: how many work-items write stamps; 1 writes none."""
+
+    def __init__(self, program: RegionProgram, device: Device, workers: int) -> None:
+        self._program, self._device = program, device
+        self._times = np.zeros((max(1, len(program.works)), len(StepTime)), np.int64)
+        self._stamps = np.zeros((workers, program.places + 1), np.int64)
+        self._solo = workers == 1
+        memory = [device.shared_buffer(array.nbytes) for array in (self._times, self._stamps)]
+        self.arguments = [buffer for buffer, _ in memory]
+        self._shared = [view for _, view in memory if view is not None]
+
+    def clear(self) -> None:
+        """Set all times to zero, while nothing is under way."""
+        if self._shared:
+            for view in self._shared:
+                view.fill(0)
+            return
+        for buffer, array in zip(self.arguments, (self._times, self._stamps), strict=True):
+            cl.enqueue_fill_buffer(self._device.queue, buffer, np.int32(0), 0, array.nbytes)
+
+    def read(self, event: Any = None) -> list[tuple[Work, LaunchTime]]:
+        """Return the times of launches in the last run, in the order of the table. event: of the kernel, if queued."""
+        for buffer, array in zip(self.arguments, (self._times, self._stamps), strict=True):
+            cl.enqueue_copy(self._device.queue, array, buffer, is_blocking=True)
+        runs = self._times[:, StepTime.RUNS]
+        if not runs.any() and not self._stamps.any():
+            return []
+        ms = cycle_s(self._device) * 1e3
+        queued_ms = 0.0 if event is None else (event.profile.start - event.profile.queued) * 1e-6
+        ends = self._ends()
+        begin = self._times[runs > 0, StepTime.FIRST].min(initial=ends[0] or np.iinfo(np.int64).max)
+        found = []
+        for position, work in self._program.launches.items():
+            first, cycles, times = self._step(position, ends)
+            start_ms = queued_ms + max(0, first - int(begin)) * ms if times else 0.0
+            found.append((work, LaunchTime(max(0, cycles) * ms, 0.0, start_ms, times)))
+        return found
+
+    def _ends(self) -> list[int]:
+        """Return when the first worker began, and when each place was first found to be done; zeros of one worker."""
+        return [int(t) for t in np.maximum.accumulate(self._stamps.min(axis=0))]
+
+    def _step(self, position: int, ends: list[int]) -> tuple[int, int, int]:
+        """Return when an entry first began, how many cycles it took, and how often it ran."""
+        place = self._program.works[position].place
+        if self._solo or not self._is_outermost(position):
+            first, cycles, runs = self._times[position].tolist()
+            return first, cycles, runs
+        return ends[place], ends[place + 1] - ends[place], 1
+
+    def _is_outermost(self, position: int) -> bool:
+        """Return whether all workers come to an entry: then it is alone at its place."""
+        works = self._program.works
+        beside = (works[i].place for i in (position - 1, position + 1) if 0 <= i < len(works))
+        return all(place != works[position].place for place in beside)
+
+
+def cycle_s(device: Device) -> float:
+    """Return how long a cycle of the processor's counter takes, in seconds."""
+    return _cycle_s(_Clock(device))
+
+
+class _Clock:
+    """A device whose counter can be read; equal to that of any other device of the same identity."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Clock) and other._device.identity == self._device.identity
+
+    def __hash__(self) -> int:
+        return hash(self._device.identity)
+
+    def read(self) -> tuple[float, int]:
+        """Return a time of the host's and what the counter said then, of the readings the one that took least."""
+        value: Array = np.zeros(1, np.int64)
+        buffer = self._device.buffer(value.nbytes)
+        kernel = self._device.programs.kernel("clock", "read_clock", {})
+        bound = BoundKernel(self._device.queue, kernel, [buffer], (1,), (1,))
+        best = (float("inf"), 0.0, 0)
+        for _ in range(_READINGS):
+            start_s = time.perf_counter()
+            bound.enqueue()
+            self._device.queue.finish()
+            end_s = time.perf_counter()
+            cl.enqueue_copy(self._device.queue, value, buffer, is_blocking=True)
+            best = min(best, (end_s - start_s, (start_s + end_s) / 2, int(value[0])))
+        return best[1:]
+
+
+@cache
+def _cycle_s(clock: _Clock) -> float:
+    clock.read()  # the first one compiles
+    before_s, before = clock.read()
+    time.sleep(_APART_S)
+    after_s, after = clock.read()
+    return (after_s - before_s) / (after - before)

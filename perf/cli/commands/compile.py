@@ -1,0 +1,65 @@
+"""``litecl compile``: a model's programs ahead of time, in a folder that goes along with the model."""
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from litecl.delegate import CLDelegate, DelegationReport, disk
+from litecl.interpreter import Interpreter
+from litecl.perf.cli.command import (
+    Bar,
+    Output,
+    device_arguments,
+    device_options,
+    progress,
+    require_device,
+    resize,
+    shape_argument,
+)
+from litecl.perf.cli.tables import report_data, size, table
+from litecl.perf.measure.entry import Entry
+from litecl.perf.measure.feeds import prepare, random_inputs
+
+HELP = "compile the programs of models ahead of time, such as for the image of a container"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument("models", type=Path, nargs="+", metavar="MODEL", help="a .tflite file")
+    shape_argument(parser, "--shape")
+    device_arguments(parser)
+    parser.add_argument("--require-device", action="store_true", help="fail unless the device takes every node")
+    parser.set_defaults(cpu=False)
+
+
+def run(args: argparse.Namespace) -> Output:
+    """Compile, and run every signature once: a driver finishes its programs when they first run."""
+    folder = disk.folder(args.cache_dir) or disk.default_folder()
+    before = disk.size_bytes(folder)
+    with progress("compiling", None) as bar:
+        rows = [_compiled(args, model, bar) for model in args.models]
+    made = table("model", "device", "nodes", "from the cache", "s")
+    for row in rows:
+        report = row["delegation"]
+        nodes = f"{sum(node['claimed'] for node in report['nodes'])} of {len(report['nodes'])}"
+        made.add_row(row["model"], report["device"], nodes, str(report["cache_hits"]), f"{row['s']:.1f}")
+    after = disk.size_bytes(folder)
+    line = f"{folder}: {size(after)}, {size(max(0, after - before))} more than before"
+    return Output({"folder": str(folder), "size_bytes": after, "models": rows}, [made, Text(line)])
+
+
+def _compiled(args: argparse.Namespace, model: Path, bar: Bar) -> dict[str, Any]:
+    start_s = time.perf_counter()
+    delegate = CLDelegate(**device_options(args), progress=bar.building)
+    interpreter = Interpreter(model, delegates=[delegate])
+    for key in interpreter.get_signature_list() or [None]:
+        entry = Entry(interpreter, key)
+        resize(entry, args.shape)
+        prepare(entry, random_inputs(entry.get_input_details(), 0))
+        entry.invoke()
+    report = DelegationReport.of(interpreter)
+    require_device(args, report)
+    return {"model": str(model), "s": time.perf_counter() - start_s, "delegation": report_data(report)}

@@ -1,0 +1,170 @@
+"""A model on many inputs, cut into parts that can be run anywhere and again: each ends in one file, or in none."""
+
+import hashlib
+import json
+import math
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.graph import Array
+from litecl.perf.measure.given import Pixels, load
+from litecl.predictor import Predictor
+
+ITEM = "item"  # the array of a part that says which inputs its rows are of
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be run: it goes to every worker.
+
+    model, files, folder: absolute paths. rows: each row of the only file is an input, else each file is one.
+    batch: inputs that are run at once. part: inputs whose results lie in one file. options: of ``Predictor``.
+    """
+
+    model: str
+    files: tuple[str, ...]
+    folder: str
+    rows: bool = False
+    batch: int = 1
+    part: int = 1024
+    pixels: Pixels = field(default_factory=Pixels)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def count(self) -> int:
+        """Number of inputs. Raises ModelError for a file without rows."""
+        if not self.rows:
+            return len(self.files)
+        value = _mapped(self.files[0])
+        if not value.ndim:
+            raise ModelError(f"{self.files[0]}: expected an array with rows, got a single number")
+        return len(value)
+
+    @property
+    def parts(self) -> int:
+        """Number of parts."""
+        return math.ceil(self.count / self.part)
+
+    def path(self, number: int) -> Path:
+        """Return the file of a part."""
+        return Path(self.folder) / f"part-{number:06d}.npz"
+
+    def missing(self) -> list[int]:
+        """Return the parts that are still to be run."""
+        there = {path.name for path in Path(self.folder).glob("part-*.npz")}
+        return [number for number in range(self.parts) if self.path(number).name not in there]
+
+    def begin(self) -> None:
+        """Say in the folder what job it is of. Raises ModelError where it is of another one."""
+        path = Path(self.folder) / "job.json"
+        described = {
+            "model": self.model,
+            "sha256": hashlib.sha256(Path(self.model).read_bytes()).hexdigest(),
+            "inputs": hashlib.sha256("\n".join(self.files).encode()).hexdigest(),
+            "count": self.count,
+            "part": self.part,
+            "signature": self.options.get("signature"),
+        }
+        if path.exists() and (before := json.loads(path.read_text())) != described:
+            other = [name for name, value in described.items() if before.get(name) != value]
+            raise ModelError(
+                f"{self.folder}: holds parts of another job ({', '.join(other)} differ): give a new folder"
+            )
+        Path(self.folder).mkdir(parents=True, exist_ok=True)
+        for half in Path(self.folder).glob("*.tmp"):  # of workers that died while they wrote
+            half.unlink()
+        path.write_text(json.dumps(described, indent=1))
+
+    def items(self, number: int) -> range:
+        """Return the inputs of a part."""
+        return range(number * self.part, min(self.count, (number + 1) * self.part))
+
+
+@dataclass(frozen=True)
+class Done:
+    """A part that has been run: seconds on its worker, whose process is named too."""
+
+    number: int
+    inputs: int
+    seconds: float
+    worker: int
+
+
+def run_part(job: Job, number: int) -> Done:
+    """Run a part and write its file: outputs by name, and ``item``, the names of files or the numbers of rows.
+
+    Nothing is written before all is there, and the same part gives the same file, whoever runs it how often.
+    """
+    start_s = time.perf_counter()
+    predictor = _predictor(job.model, tuple(sorted(job.options.items())))
+    items = job.items(number)
+    starts = range(items.start, items.stop, job.batch)
+    batches = (_batch(job, predictor, range(i, min(items.stop, i + job.batch))) for i in starts)
+    results = [*predictor.map(batches)]
+    arrays = {name: np.concatenate([result[name] for result in results]) for name in predictor.outputs}
+    named = np.arange(items.start, items.stop) if job.rows else np.array([Path(job.files[i]).name for i in items])
+    for name, value in arrays.items():
+        if len(value) != len(items):
+            raise ModelError(f"output {name!r}: expected a row for each of {len(items)} inputs, got {len(value)}")
+    _write(job.path(number), {ITEM: named, **arrays})
+    return Done(number, len(items), time.perf_counter() - start_s, os.getpid())
+
+
+@lru_cache(maxsize=2)
+def _predictor(model: str, options: tuple[tuple[str, Any], ...]) -> Predictor:
+    """Return the predictor of this process: it is made for the first part, and serves the others."""
+    return Predictor(model, **dict(options))
+
+
+@lru_cache(maxsize=2)
+def _mapped(file: str) -> Array:
+    try:
+        value = np.load(file, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ModelError(f"{file}: not a .npy file: {error}") from error
+    if not isinstance(value, np.ndarray):
+        raise ModelError(f"{file}: expected one array (.npy), got an archive of several")
+    return value
+
+
+def _batch(job: Job, predictor: Predictor, items: range) -> dict[str, Array]:
+    """Return some inputs, a row each."""
+    ((name, (shape, dtype)),) = _only(predictor)
+    if job.rows:
+        return {name: np.ascontiguousarray(_mapped(job.files[0])[items.start : items.stop])}
+    detail = {"shape": np.maximum(shape, 1), "shape_signature": shape, "dtype": dtype}
+    values = [load(Path(job.files[i]), name, detail, job.pixels) for i in items]
+    batched = values[0].ndim and shape[0] in (1, -1)
+    return {name: np.concatenate(values) if batched else np.stack(values)}
+
+
+def _only(predictor: Predictor) -> Sequence[tuple[str, tuple[Any, Any]]]:
+    """Return the only input. Raises ModelError for a model of several."""
+    inputs = [*predictor.inputs.items()]
+    if len(inputs) != 1:
+        raise ModelError(f"--inputs: expected a model of one input, got {[name for name, _ in inputs]}")
+    return inputs
+
+
+def _write(path: Path, arrays: dict[str, Array]) -> None:
+    """Write an archive under another name first: whoever reads this one finds all of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
+        temporary = Path(file.name)
+        try:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+            file.close()
+            temporary.replace(path)
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)

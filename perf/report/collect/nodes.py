@@ -1,0 +1,102 @@
+"""The model's nodes: where each ran, with whom, why, and what it took."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+
+from litecl.delegate.claim.control import FOLDED
+from litecl.delegate.report import DelegationReport, NodeRow, TensorRow
+from litecl.perf.measure.timeline import Span
+from litecl.perf.measure.trace import Trace
+from litecl.perf.report.collect.advice import lift
+from litecl.perf.report.collect.watched import Watched
+from litecl.perf.report.facts import LaunchFacts, Merged, NodeFacts, Place, Refused, Tensor
+
+
+def on_host(watched: Watched, invokes: Sequence[Sequence[Span]]) -> tuple[dict[Place, float], dict[int, float]]:
+    """Return the median host time in ms of each node on the CPU and of each region, over several invokes."""
+    nodes: dict[Place, list[float]] = {}
+    regions: dict[int, list[float]] = {}
+    for number, spans in enumerate(invokes):
+        trace = Trace()
+        for span in spans:
+            trace.ran(span.subgraph, span.node, span.op, span.start_s, span.end_s)
+        for row in trace.rows:
+            span = Span(row.subgraph, row.node, row.op, 0.0, 0.0)
+            place, region = watched.place_of(span), watched.region_of(span)
+            if place is not None:
+                nodes.setdefault(place, [0.0] * len(invokes))[number] += row.total_ms
+            elif region is not None:
+                regions.setdefault(region, [0.0] * len(invokes))[number] += row.total_ms
+    return {p: median(times) for p, times in nodes.items()}, {r: median(times) for r, times in regions.items()}
+
+
+def nodes_of(
+    report: DelegationReport, launches: Iterable[LaunchFacts], on_cpu: Mapping[Place, float], total_ms: float
+) -> tuple[NodeFacts, ...]:
+    """Return every node with its time: of its launches, or on the host."""
+    times: dict[Place, float] = dict(on_cpu)
+    for launch in launches:
+        times[launch.place] = times.get(launch.place, 0.0) + launch.work.ms
+    return tuple(_node(row, times.get((row.subgraph, row.node), 0.0), total_ms) for row in report.nodes)
+
+
+def _node(row: NodeRow, ms: float, total_ms: float) -> NodeFacts:
+    return NodeFacts(
+        place=(row.subgraph, row.node),
+        op=row.op,
+        where=_where(row),
+        region=row.partition,
+        reason=row.reason,
+        into=row.into,
+        kernels=row.kernels,
+        inputs=tuple(map(_tensor, row.inputs)),
+        outputs=tuple(map(_tensor, row.outputs)),
+        ms=ms,
+        share=ms / total_ms if total_ms else 0.0,
+    )
+
+
+def _where(row: NodeRow) -> str:
+    if row.reason == FOLDED:
+        return "constant"
+    if not row.claimed:
+        return "CPU"
+    return "device" if row.kernels or row.into is not None else "nothing"
+
+
+def _tensor(row: TensorRow) -> Tensor:
+    return Tensor(row.name, row.type, row.shape, row.size_bytes, row.constant, row.tensor)
+
+
+def merged_of(nodes: Sequence[NodeFacts]) -> tuple[Merged, ...]:
+    """Return the groups of nodes that share launches."""
+    groups: dict[Place, list[NodeFacts]] = {}
+    for node in nodes:
+        groups.setdefault(node.into or node.place, []).append(node)
+    by_place = {node.place: node for node in nodes}
+    return tuple(
+        Merged(", ".join(by_place[place].kernels), tuple(n.place for n in group), tuple(n.op for n in group))
+        for place, group in groups.items()
+        if len(group) > 1
+    )
+
+
+def refused_of(nodes: Sequence[NodeFacts]) -> tuple[Refused, ...]:
+    """Return what the CPU runs by the reason for it, the costliest first."""
+    by_reason: dict[str, list[NodeFacts]] = {}
+    for node in nodes:
+        if node.where == "CPU":
+            by_reason.setdefault(node.reason, []).append(node)
+    found = [
+        Refused(
+            reason,
+            lift(reason),
+            dict(Counter(node.op for node in group)),
+            tuple(node.place for node in group),
+            sum(node.ms for node in group),
+            sum(node.share for node in group),
+        )
+        for reason, group in by_reason.items()
+    ]
+    return tuple(sorted(found, key=lambda row: -row.ms))

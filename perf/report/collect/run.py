@@ -1,0 +1,130 @@
+"""A model on one device: as it runs, and as it is timed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from litecl.delegate import CLDelegate, DelegationReport
+from litecl.delegate.report import KernelRow
+from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.graph import Array
+from litecl.perf.measure import peak
+from litecl.perf.measure.contenders import Contender, litecl, start
+from litecl.perf.measure.environment import named
+from litecl.perf.measure.timeline import Span
+from litecl.perf.report.collect.memory import region_of
+from litecl.perf.report.collect.nodes import merged_of, nodes_of, on_host, refused_of
+from litecl.perf.report.collect.timeline import timeline_of
+from litecl.perf.report.collect.verdict import verdict
+from litecl.perf.report.collect.watched import Watched
+from litecl.perf.report.collect.works import launches_of, operators_of
+from litecl.perf.report.document import ProfileFacts, Run
+from litecl.perf.report.facts import Accuracy, Latency, Roofs, Start
+
+_RUNS = 15  # with times, and as many without
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """litecl on one device. delegate: keywords of ``CLDelegate``. contender: what is timed, without any listener."""
+
+    delegate: dict[str, Any]
+    watched: Watched
+    contender: Contender
+
+    @property
+    def report(self) -> DelegationReport:
+        """Return the delegation report."""
+        return self.watched.report()
+
+
+def prepared(content: bytes, inputs: Mapping[str, Array], delegate: dict[str, Any]) -> Prepared:
+    """Prepare the model twice: to be looked at, and to be timed."""
+    watched = Watched(content, CLDelegate(**delegate), inputs)
+    name = f"litecl on {watched.report().device}"
+    plain = start(name, delegate.get("num_threads"), lambda: litecl(content, delegate), inputs)
+    return Prepared(delegate, watched, plain)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What is known of the model from elsewhere: times, those of peers, outputs compared, starts."""
+
+    latency: Latency
+    peers: Sequence[Latency]
+    accuracy: Sequence[Accuracy]
+    starts: Sequence[Start]
+
+
+def run_of(content: bytes, inputs: Mapping[str, Array], one: Prepared, beside: Beside) -> Run:
+    """Run the model with times of launches and without, and return all that there is to tell."""
+    timed = Watched(content, CLDelegate(**{**one.delegate, "profile": True}), inputs)
+    plain_spans = [one.watched.invoke()[0] for _ in range(_RUNS)]
+    invokes = [timed.invoke() for _ in range(_RUNS)]
+    median = sorted(invokes, key=lambda invoke: _invoke_ms(invoke[0]))[_RUNS // 2]
+    report, roofs, kernels = one.report, _roofs(one.watched), [told.kernels for _, told in invokes]
+    ops = {(row.subgraph, row.node): row.op for row in report.nodes}
+    on_cpu, _ = on_host(one.watched, plain_spans)
+    device_ms, cpu_ms = _device_ms(kernels, ops), sum(on_cpu.values())
+    invoke_ms = _invoke_ms(median[0])
+    total_ms = max(invoke_ms, device_ms + cpu_ms)
+    integers = {(n.subgraph, n.node) for n in report.nodes if any(t.type != "FLOAT32" for t in n.outputs)}
+    launches = launches_of(kernels, ops, roofs, total_ms, integers)
+    nodes = nodes_of(report, launches, on_cpu, total_ms)
+    refused, device = refused_of(nodes), named(report.device)
+    rows = {row.partition: row for row in report.partitions}
+    threads = device.get("compute_units", 1)
+    return Run(
+        device=device,
+        verdict=verdict(nodes, refused, beside.latency, threads, beside.peers, beside.accuracy, report.warnings),
+        nodes_on_device=report.claimed,
+        warnings=report.warnings,
+        counters={key: value for key, value in vars(report.counters).items() if key != "invocation"},
+        latency=beside.latency,
+        starts=tuple(beside.starts),
+        roofs=roofs,
+        profile=_profile(report, timed.report(), invoke_ms, device_ms, cpu_ms),
+        operators=operators_of(launches, report.nodes, on_cpu, total_ms),
+        launches=launches,
+        nodes=nodes,
+        merged=merged_of(nodes),
+        refused=refused,
+        timeline=timeline_of(timed, ops, *median),
+        regions=tuple(region_of(rows[n], plan, ops) for n, plan in one.watched.delegation.plans.items()),
+        accuracy=tuple(beside.accuracy),
+    )
+
+
+def _device_ms(kernels: Sequence[Sequence[KernelRow]], ops: Mapping[tuple[int, int], str]) -> float:
+    return sum(launch.work.ms for launch in launches_of(kernels, ops, None, 0.0))
+
+
+def _invoke_ms(spans: Sequence[Span]) -> float:
+    return (max(s.end_s for s in spans) - min(s.start_s for s in spans)) * 1e3 if spans else 0.0
+
+
+def _roofs(watched: Watched) -> Roofs | None:
+    """Measure what the device can do; None where there is none, or where it cannot tell."""
+    device = watched.delegation.device
+    if device is None:
+        return None
+    try:
+        return Roofs(peak.flops(device), {size: peak.bandwidth(device, size) for size in peak.READ_BYTES})
+    except DelegateError:
+        return None
+
+
+def _profile(
+    plain: DelegationReport, timed: DelegationReport, invoke_ms: float, device_ms: float, cpu_ms: float
+) -> ProfileFacts:
+    """Say which program the times are of: the same where every region runs in the same manner."""
+    pairs = zip(plain.partitions, timed.partitions, strict=False)
+    others = [(a.manner, b.manner) for a, b in pairs if a.manner.runs != b.manner.runs]
+    sentence = "Times of launches are of the program that runs."
+    if others:
+        sentence = (
+            f"Times of launches are of another program than the one that runs: {len(others)} of "
+            f"{len(plain.partitions)} regions run as {others[0][0]}, but were timed {others[0][1]}."
+        )
+    rest_ms = max(0.0, invoke_ms - device_ms - cpu_ms)
+    return ProfileFacts(not others, sentence, _RUNS, invoke_ms, device_ms, cpu_ms, rest_ms)

@@ -1,0 +1,255 @@
+"""The parts of a report: frozen records, which become JSON as they are, and of which the page is drawn."""
+
+from dataclasses import dataclass
+
+Place = tuple[int, int]  # a subgraph and a node in it
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor: shape is None where it is known only at run time."""
+
+    name: str
+    type: str
+    shape: tuple[int, ...] | None
+    size_bytes: int
+    constant: bool = False
+    tensor: int = -1
+
+
+@dataclass(frozen=True)
+class Signature:
+    """An entry point with its arguments and results."""
+
+    key: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """The model. operators: their names with counts. inputs: how their values were chosen."""
+
+    name: str
+    sha256: str
+    size_bytes: int
+    constant_bytes: int
+    description: str
+    subgraphs: int
+    nodes: int
+    operators: dict[str, int]
+    signatures: tuple[Signature, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    values: str
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Times of invokes in the order in which they were taken, and what they come to, in milliseconds.
+
+    threads: None where litecl chose. warnings: what makes the times doubtful.
+    """
+
+    name: str
+    threads: int | None
+    prepare_ms: float
+    first_ms: float
+    times_ms: tuple[float, ...]
+    min_ms: float
+    mean_ms: float
+    median_ms: float
+    percentiles_ms: dict[str, float]
+    outliers: int
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of a start, in seconds."""
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Start:
+    """A start of a new process up to the end of its first invoke. caches: "empty" or "filled"."""
+
+    caches: str
+    phases: tuple[Phase, ...]
+    total_s: float
+
+
+@dataclass(frozen=True)
+class Roofs:
+    """The most that a device was seen to do: operations a second, and bytes a second by the size of what is read."""
+
+    flops_per_s: float
+    bytes_per_s: dict[int, float]
+
+    def bandwidth(self, size_bytes: int) -> float:
+        """Return the bandwidth measured at the next size that is not smaller."""
+        return next((rate for size, rate in sorted(self.bytes_per_s.items()) if size >= size_bytes), self.slowest)
+
+    @property
+    def slowest(self) -> float:
+        """Return the bandwidth of the largest size."""
+        return self.bytes_per_s[max(self.bytes_per_s)]
+
+
+@dataclass(frozen=True)
+class Work:
+    """Times of something on the device or the host, and how near it comes to what the device could do.
+
+    size_bytes: of the memory that it is given, each part once. bound: "arithmetic" or "memory", whichever alone would
+    take longer; "" where neither is known. of_bound: that time over the one that it took.
+    """
+
+    ms: float
+    share: float
+    flops: int
+    size_bytes: int
+    intensity: float | None
+    flops_per_s: float | None
+    bytes_per_s: float | None
+    bound: str
+    of_bound: float | None
+
+
+@dataclass(frozen=True)
+class LaunchFacts:
+    """A launch: on behalf of which node, how often in an invoke, and its time in all."""
+
+    number: int
+    partition: int
+    place: Place
+    op: str
+    kernel: str
+    runs: int
+    work: Work
+
+
+@dataclass(frozen=True)
+class OperatorFacts:
+    """All nodes of an operator that run at one place, "device" or "CPU"."""
+
+    op: str
+    where: str
+    nodes: int
+    launches: int
+    work: Work
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """A node. where: "device", "CPU", "constant" (computed at preparation) or "nothing" (no launch of its own).
+
+    into: the node in whose launch this one is.
+    """
+
+    place: Place
+    op: str
+    where: str
+    region: int | None
+    reason: str
+    into: Place | None
+    kernels: tuple[str, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    ms: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What the CPU runs for one reason: its nodes, what they cost, and what would change it."""
+
+    reason: str
+    lift: str
+    ops: dict[str, int]
+    nodes: tuple[Place, ...]
+    ms: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The nodes that one launch, or the launches of one node, computes; the first gives it its name."""
+
+    kernel: str
+    nodes: tuple[Place, ...]
+    ops: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Span:
+    """Something that took time in an invoke, from its beginning on. lane: "host", "copies", "queue" or "device".
+
+    op: the operator; of several the first. runs: how many iterations are folded into it.
+    """
+
+    lane: str
+    name: str
+    op: str
+    start_ms: float
+    ms: float
+    runs: int = 1
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A part of an arena: where it lies, and from which step to which it is needed."""
+
+    name: str
+    kind: str
+    offset: int
+    size_bytes: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class RegionFacts:
+    """A region: how it runs, and its memory. constants: by what they are, in bytes. steps: of the plan."""
+
+    number: int
+    subgraph: int
+    nodes: int
+    launches: int
+    manner: str
+    loops: tuple[str, ...]
+    arena_bytes: int
+    needed_bytes: int
+    constants: dict[str, int]
+    steps: int
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far a tensor is from a reference. relative: to the largest magnitude of what was expected.
+
+    steps: of its quantization. place: the node that made it.
+    """
+
+    tensor: Tensor
+    place: Place | None
+    op: str
+    largest: float
+    relative: float
+    steps: int | None
+    departs: bool
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Outputs against a reference, and layers where they were asked for. departed: the first layer that departs."""
+
+    reference: str
+    tolerance: float
+    outputs: tuple[Difference, ...]
+    layers: tuple[Difference, ...] = ()
+    departed: int | None = None
+    note: str = ""

@@ -1,0 +1,244 @@
+"""A model as a function of batches: dictionaries of arrays in and out, on one device or several."""
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from litecl.delegate import CLDelegate
+from litecl.delegate.devices import devices
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.feeding import told_apart
+from litecl.interpreter.graph import Array, Shape
+
+Batch = Mapping[str, Any]
+Results = dict[str, Any]
+
+
+class Predictor:
+    """Runs one signature of a model on batches; several threads may call it at once. It can be pickled.
+
+    model: the path or the bytes of a file; a pickled predictor reads the path again. signature: its key; None is the
+        only one, or the model under the names of its tensors.
+    device: as for ``CLDelegate``; a list of them, or "all", takes turns on several. cpu: run on numpy. options: those
+        of ``CLDelegate``.
+    buffers: the sets of memory for each device: with two the next batch is written while one is computed.
+    keep: what else a batch may hold, such as an id, to be handed on with the results.
+
+    A batch holds an array for every input, with any number of rows: of the input's shape, if its first dimension is
+    open; else a model for so many rows is run as often as it takes, and one without a dimension for them once a row.
+
+    The model is loaded and compiled here, so that an engine's actor is ready once it is made. Raises ModelError and
+    DelegateError.
+    """
+
+    def __init__(
+        self,
+        model: str | PathLike[str] | bytes,
+        *,
+        signature: str | None = None,
+        device: Any = None,
+        cpu: bool = False,
+        buffers: int = 1,
+        keep: Collection[str] = (),
+        **options: Any,
+    ) -> None:
+        source = model if isinstance(model, bytes) else str(Path(model).absolute())
+        self._arguments = {"signature": signature, "device": device, "cpu": cpu, "buffers": buffers, "keep": keep}
+        self._made_from = source, {**self._arguments, **options}
+        self._keep = frozenset(keep)
+        self._lanes = [
+            _Lane(source, signature, [] if cpu else [CLDelegate(place, **options)])
+            for place in [*_places(device, cpu)] * buffers
+        ]
+        self._free: queue.LifoQueue[_Lane] = queue.LifoQueue()
+        for lane in reversed(self._lanes):
+            self._free.put(lane)
+        self._threads: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def inputs(self) -> dict[str, tuple[Shape, np.dtype[Any]]]:
+        """Shape, with -1 for what is open, and type of every input by name."""
+        return {name: (details.shape, details.dtype) for name, details in self._lanes[0].inputs.items()}
+
+    @property
+    def outputs(self) -> list[str]:
+        """Names of the outputs."""
+        return [*self._lanes[0].outputs]
+
+    @property
+    def devices(self) -> list[str]:
+        """Names of the devices that batches are run on; "none" for numpy."""
+        return [*dict.fromkeys(lane.device for lane in self._lanes)]
+
+    def __call__(self, batch: Batch) -> Results:
+        """Return the outputs of a batch by name, in the rows of its inputs. Raises ModelError and ShapeError."""
+        with self._lane() as lane:
+            return self._kept(batch) | lane.run({name: x for name, x in batch.items() if name not in self._keep})
+
+    def submit(self, batch: Batch) -> "Future[Results]":
+        """Begin a batch in a thread and return at once; ``result()`` waits. Leave its arrays alone until then."""
+        with self._lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(len(self._lanes), "litecl-predictor")
+        return self._threads.submit(self, batch)
+
+    def map(self, batches: Iterable[Batch]) -> Iterator[Results]:
+        """Yield the results of batches in their order, while others are computed and the next ones are fetched."""
+        under_way: deque[Future[Results]] = deque()
+        for batch in batches:
+            under_way.append(self.submit(batch))
+            if len(under_way) > len(self._lanes):
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
+
+    def close(self) -> None:
+        """Wait for what was begun, and let go of the model."""
+        if self._threads is not None:
+            self._threads.shutdown()
+        for lane in self._lanes:
+            lane.interpreter.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_again, self._made_from
+
+    @contextmanager
+    def _lane(self) -> "Iterator[_Lane]":
+        lane = self._free.get()
+        try:
+            yield lane
+        finally:
+            self._free.put(lane)
+
+    def _kept(self, batch: Batch) -> Results:
+        return {name: value for name, value in batch.items() if name in self._keep}
+
+
+class _Input:
+    """An input of a signature."""
+
+    def __init__(self, details: Mapping[str, Any]) -> None:
+        self.tensor = int(details["index"])
+        self.dtype = np.dtype(np.object_ if details["dtype"] is np.bytes_ else details["dtype"])
+        fixed = tuple(int(n) for n in details["shape"])
+        self.shape: Shape = tuple(int(n) for n in details["shape_signature"]) or fixed
+
+    def rows_at_once(self, name: str, value: Array) -> int | None:
+        """Return how many rows of a value a run takes: 0 for one without its dimension, None for all of them.
+
+        Raises ShapeError for a value that does not fit.
+        """
+        if _fits(value.shape, self.shape):
+            return None
+        if value.ndim and self.shape and _fits(value.shape[1:], self.shape[1:]):
+            return self.shape[0]
+        if value.ndim and _fits(value.shape[1:], self.shape):
+            return 0
+        raise ShapeError(f"input {name!r}: expected rows of shape {[*self.shape[1:]]}, got {[*value.shape]}")
+
+
+class _Lane:
+    """One interpreter, with memory of its own."""
+
+    def __init__(self, source: Any, signature: str | None, delegates: Sequence[CLDelegate]) -> None:
+        self.interpreter = Interpreter(source, delegates=delegates)
+        self.interpreter.allocate_tensors()
+        keys = self.interpreter.get_signature_list()
+        if signature is None and len(keys) != 1:
+            given, results = self.interpreter.get_input_details(), self.interpreter.get_output_details()
+            self.subgraph = 0
+        else:
+            runner = self.interpreter.get_signature_runner(signature)
+            self.subgraph = runner._subgraph_index
+            given, results = (
+                [{**detail, "name": name} for name, detail in details.items()]
+                for details in (runner.get_input_details(), runner.get_output_details())
+            )
+        self.inputs = dict(zip(told_apart([d["name"] for d in given]), map(_Input, given), strict=True))
+        self.outputs = dict(
+            zip(told_apart([d["name"] for d in results]), [int(d["index"]) for d in results], strict=True)
+        )
+        self.device = "none" if not delegates else self.interpreter.delegation_report().device  # type: ignore[attr-defined]
+
+    def run(self, batch: Batch) -> Results:
+        """Run a batch, in as many invokes as it takes."""
+        if batch.keys() != self.inputs.keys():
+            raise ModelError(f"expected a batch of {sorted(self.inputs)}, got {sorted(batch)}")
+        values = {name: self._checked(name, value) for name, value in batch.items()}
+        counts = {name: self.inputs[name].rows_at_once(name, value) for name, value in values.items()}
+        if set(counts.values()) == {None}:
+            return self._invoke(values)
+        step = max(count or 0 for count in counts.values())
+        rows = {len(value) for value in values.values()}
+        if len(rows) != 1 or any(count not in (step, None) for count in counts.values()):
+            raise ShapeError(f"expected inputs of as many rows, got { ({name: len(x) for name, x in values.items()}) }")
+        (total,) = rows
+        if not total:
+            raise ShapeError("expected at least one row, got none")
+        parts = [self._rows(values, start, step) for start in range(0, total, step or 1)]
+        return {name: (np.concatenate if step else np.stack)([part[name] for part in parts]) for name in self.outputs}
+
+    def _checked(self, name: str, value: Any) -> Array:
+        array = np.asarray(value)
+        if array.dtype != self.inputs[name].dtype:
+            raise ShapeError(f"input {name!r}: expected {self.inputs[name].dtype}, got {array.dtype}")
+        return array
+
+    def _rows(self, values: Mapping[str, Array], start: int, step: int) -> Results:
+        """Run the rows from one on; the last ones are followed by copies of the last, as many as the model is for."""
+        if not step:
+            return self._invoke({name: value[start] for name, value in values.items()})
+        parts = {name: value[start : start + step] for name, value in values.items()}
+        count = len(next(iter(parts.values())))
+        if count < step:
+            parts = {name: np.concatenate([x, np.repeat(x[-1:], step - count, axis=0)]) for name, x in parts.items()}
+        results = self._invoke(parts)
+        for name, value in results.items():
+            if value.shape[:1] != (step,):
+                raise ShapeError(f"output {name!r}: expected {step} rows as its input has, got shape {[*value.shape]}")
+        return {name: value[:count] for name, value in results.items()}
+
+    def _invoke(self, values: Mapping[str, Array]) -> Results:
+        for name, value in values.items():
+            tensor = self.inputs[name].tensor
+            self.interpreter.resize_tensor_input(tensor, value.shape, subgraph_index=self.subgraph)
+        self.interpreter.allocate_tensors()
+        for name, value in values.items():
+            self.interpreter.set_tensor(self.inputs[name].tensor, value, subgraph_index=self.subgraph)
+        self.interpreter._invoke(self.subgraph)
+        return {name: self.interpreter.get_tensor(tensor, self.subgraph) for name, tensor in self.outputs.items()}
+
+
+def _fits(shape: Shape, open_: Shape) -> bool:
+    return len(shape) == len(open_) and all(m in (n, -1) for n, m in zip(shape, open_, strict=True))
+
+
+def _places(device: Any, cpu: bool) -> list[Any]:
+    """Return the devices that a caller means. "all" has one of PoCL's two for a CPU: the one of all threads."""
+    if cpu or not (device == "all" or isinstance(device, list | tuple)):
+        return [None if cpu else device]
+    if device != "all":
+        return [*device]
+    found = devices()
+    threaded = [each for each in found if each.needs_threads]
+    return threaded or found
+
+
+def _made_again(source: Any, arguments: Mapping[str, Any]) -> Predictor:
+    return Predictor(source, **arguments)

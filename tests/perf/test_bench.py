@@ -1,0 +1,84 @@
+"""litecl bench: several models and threads in one table, files, and doubts."""
+
+import csv
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from litecl.interpreter.file.writer import write
+from litecl.perf.cli import main
+from litecl.perf.measure import doubts
+from litecl.perf.measure.compare import changes
+from litecl.perf.measure.timing import Stats
+from litecl.perf.verify.scenarios.images import sound
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    model = tmp_path_factory.mktemp("bench") / "sound.tflite"
+    model.write_bytes(write(sound()))
+    return model
+
+
+def text(capsys: pytest.CaptureFixture[str], *arguments: Any) -> str:
+    assert main([str(argument) for argument in arguments]) == 0
+    return capsys.readouterr().out
+
+
+def data(capsys: pytest.CaptureFixture[str], *arguments: Any) -> Any:
+    return json.loads(text(capsys, *arguments, "--json"))
+
+
+def failure(capsys: pytest.CaptureFixture[str], *arguments: Any) -> str:
+    assert main([str(argument) for argument in arguments]) == 1
+    return capsys.readouterr().err
+
+
+def test_bench_of_several_models_devices_and_threads(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other, table, page, figures = (tmp_path / name for name in ("other.tflite", "b.csv", "b.md", "b.json"))
+    other.write_bytes(path.read_bytes())
+    asked = ["--threads", 1, "--threads", 2, "--against", "litert", "--runs", 3, "--warmup", 0]
+    shown = text(capsys, "bench", path, other, *asked, "-o", table, "-o", page, "-o", figures)
+    rows = list(csv.DictReader(table.open()))
+    expected = [(name, threads) for name in (path.name, other.name) for threads in (("1", "1"), ("2", "1", "2"))]
+    assert [(row["model"], row["threads"]) for row in rows] == [(name, n) for name, ns in expected for n in ns]
+    assert all(0 < float(row["min_ms"]) <= float(row["p5_ms"]) <= float(row["p99_ms"]) for row in rows)
+    assert all(float(row["per_second"]) == pytest.approx(1e3 / float(row["median_ms"])) for row in rows)
+    assert page.read_text().count("\n| ") == len(rows)
+    assert all(name in shown for name in (path.name, other.name, "litert (2 threads) / litecl"))
+    data = json.loads(figures.read_text())
+    assert [len(case["subjects"]) for case in data["cases"]] == [2, 3, 2, 3]
+    assert "expected a benchmark of one model" in failure(capsys, "compare", figures, figures)
+    assert "ends in .csv, .md, .json" in failure(capsys, "bench", path, "-o", "b.txt")
+
+
+def test_bench_goes_on_for_so_many_seconds(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    start_s = time.monotonic()
+    found = data(capsys, "bench", path, "--seconds", 1, "--cpu")
+    assert time.monotonic() - start_s >= 1
+    (subject,) = found["subjects"]
+    assert subject["runs"] > 5
+
+
+def test_a_peer_with_several_numbers_of_threads_is_compared_with_itself() -> None:
+    def bench(single: float, all_: float) -> dict[str, Any]:
+        subjects = [("litecl", None, 1.0), ("litert", 1, single), ("litert", 4, all_)]
+        rows = [{"name": name, "num_threads": threads, "times_ms": [ms] * 20} for name, threads, ms in subjects]
+        return {"subjects": rows}
+
+    found = {change.name: change.verdict for change in changes(bench(2.0, 1.0), bench(1.0, 2.0), 0.05)}
+    assert found == {"litecl": "same", "litert, 1 threads": "faster", "litert, 4 threads": "slower"}
+
+
+def test_doubts_are_told() -> None:
+    assert doubts.doubts(Stats((1.0, 1.01) * 20)) == ()
+    assert doubts.doubts(Stats((1.0, 1.01, 1.0, 1.01, 1.0, 1.01, 9.0) * 6)) == ("6 of 42 runs are outliers",)
+    (drift,) = doubts.doubts(Stats(tuple(1.0 + i / 50 for i in range(50))))
+    assert drift.startswith("times drift: a median of 1.1")
+    assert doubts.busy(None) == doubts.busy(0.0) == ()
+    assert "a load of 99.0" in doubts.busy(99.0)[0]

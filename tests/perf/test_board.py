@@ -1,0 +1,55 @@
+"""The page of devices: what it shows of each operator is what became of its checks."""
+
+from pathlib import Path
+
+import pytest
+
+from litecl.perf.cli import main
+from litecl.perf.report.board import board, cell
+from litecl.perf.verify import pages
+from litecl.perf.verify.record import DeviceResult, Result, Row
+
+
+def row(op: str, status: str, reason: str = "", waived: str | None = None) -> Row:
+    return Row(f"{op}/x", op, 1, "float32", "1", "", status, reason, waived=waived)
+
+
+ENVIRONMENT = {"litecl": "1", "python": "3", "numpy": "2", "system": "Linux", "processor": "P", "cores": 4}
+
+
+def result(name: str, *rows: Row) -> Result:
+    device = {"index": 0, "name": name, "platform": "PoCL", "driver": "3", "version": "OpenCL 3"}
+    environment = ENVIRONMENT | {"packages": {}, "variables": {}}
+    return Result(environment, (DeviceResult(device, rows, 1.0),), "litecl verify", "2026-01-02T03:04:05+00:00")
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind", "shown"),
+    [
+        ([], "none", ""),
+        ([row("ADD", "pass")] * 3, "good", "3"),
+        ([row("ADD", "pass"), row("ADD", "refused", "rank 9")], "part", "1 of 2"),
+        ([row("ADD", "refused", "no kernel")], "cpu", "CPU"),
+        ([row("ADD", "pass"), row("ADD", "crashed", "SIGSEGV")], "bad", "1 of 2"),
+        ([row("ADD", "fail", "wrong", waived="driver 3")], "known", "0 of 1"),
+    ],
+)
+def test_the_worst_decides(rows: list[Row], kind: str, shown: str) -> None:
+    found = cell(rows)
+    assert (found.kind, found.shown) == (kind, shown)
+    assert all(r.reason in found.words for r in rows if kind in ("bad", "known") and r.status != "pass")
+
+
+def test_operators_are_rows_and_devices_columns(tmp_path: Path) -> None:
+    one = result("first <device>", row("ADD", "pass"), row("CONV_2D", "fail", "wrong & late"))
+    other = result("second", row("ADD", "pass"), row("SOFTMAX", "refused", "no"))
+    html = board([one, other])
+    assert "<h1>2 devices, 3 operators</h1>" in html
+    assert "first &lt;device&gt;" in html and "wrong &amp; late" in html
+    assert "2 of 4 checks pass; 1 fails." in html
+    files = [tmp_path / "a.json", tmp_path / "b.json"]
+    for path, made in zip(files, (one, other), strict=True):
+        pages.write(made, path)
+    page = tmp_path / "devices.html"
+    assert main(["coverage", "--results", *map(str, files), "--output", str(page), "--json"]) == 0
+    assert page.read_text() == html

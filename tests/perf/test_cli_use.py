@@ -1,0 +1,77 @@
+"""The command ``litecl``: inputs and signatures, programs ahead of time, completion, quick help, narrow terminals."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from pkgutil import iter_modules
+
+import numpy as np
+import pytest
+
+from litecl.delegate import devices
+from litecl.perf.cli import commands
+from support.build import randn
+from support.command import RNG, data, failure, small_model, text
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return small_model(tmp_path)
+
+
+def test_run_of_a_signature_by_its_names(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "feeds.npz", x=randn(RNG, 2, 4))
+    found = data(capsys, "run", path, "--cpu", "--signature", "serving_default", "--input", tmp_path / "feeds.npz")
+    assert [(value["name"], value["shape"]) for value in found["outputs"]] == [("y", [2, 4])]
+    assert "signature 'other' not found" in failure(capsys, "run", path, "--signature", "other")
+    assert data(capsys, "run", path, "--cpu", "--shape", "main_in0=5,4")["outputs"][0]["shape"] == [5, 4]
+    assert "--shape: no input is named 'z'" in failure(capsys, "run", path, "--shape", "z=1,4")
+
+
+def test_compile_and_cache(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "programs"
+    flags = "--device", "basic", "--cache", folder
+    compiled = data(capsys, "compile", path, *flags, "--require-device")
+    assert compiled["size_bytes"] > 0
+    monkeypatch.setattr(devices, "_DEVICES", {})  # as in another process
+    assert data(capsys, "run", path, *flags)["delegation"]["cache_hits"] >= 1
+    (row,) = data(capsys, "cache", "--cache", folder)["folders"]
+    assert (row["size_bytes"], row["limit_bytes"]) == (compiled["size_bytes"], 1 << 30)
+    assert data(capsys, "cache", "--cache", folder, "--limit", "1K")["removed_bytes"] == compiled["size_bytes"]
+    (row,) = data(capsys, "cache", "--cache", folder)["folders"]
+    assert (row["size_bytes"], row["limit_bytes"]) == (0, 1024)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert data(capsys, "compile", path, "--device", "basic")["folder"] == str(tmp_path / "litecl")
+    assert "removed 0 B" in text(capsys, "cache", "--cache", folder, "--clean")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_has_every_command_and_its_flags(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    script = text(capsys, "completion", shell)
+    assert all(info.name in script for info in iter_modules(commands.__path__))
+    assert "require-device" in script
+    if shell == "bash" and shutil.which("bash"):
+        asked = f"{script}\nCOMP_WORDS=(litecl cache --cl) COMP_CWORD=2; _litecl; echo ${{COMPREPLY[@]}}"
+        assert subprocess.run(["bash", "-c", asked], capture_output=True, text=True).stdout == "--clean\n"
+
+
+def test_version_and_help_import_no_model(capsys: pytest.CaptureFixture[str]) -> None:
+    """What takes a second to import, numpy and rich above all, is imported by the commands that need it."""
+    script = "import sys\nfrom litecl.perf.cli import main\ntry: main([sys.argv[1]])\nexcept SystemExit: pass\n"
+    script += "print(sorted({'numpy', 'rich', 'litecl.interpreter'} & {*sys.modules}))"
+    for flag in ("--version", "--help"):
+        done = subprocess.run([sys.executable, "-c", script, flag], capture_output=True, text=True)
+        assert done.stdout.endswith("[]\n"), done.stderr
+
+
+def test_tables_hold_at_80_columns(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for command in (["devices"], ["inspect", path, "--nodes", "--delegate"], ["run", path], ["bench", path, "--cpu"]):
+        shown = text(capsys, *command).splitlines()
+        assert max(len(line) for line in shown if "─" in line or "━" in line) <= 80
+        assert any("default for" in line or "min ms" in line or "reason" in line for line in shown)

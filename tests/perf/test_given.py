@@ -1,0 +1,114 @@
+"""Values of inputs in files of every kind, and names that are told apart."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from litecl.interpreter.errors import LiteclError, ModelError, ShapeError
+from litecl.perf.measure.feeds import labels, random_inputs
+from litecl.perf.measure.given import Pixels, load_inputs
+
+RNG = np.random.default_rng(31)
+
+
+def detail(name: str, *shape: int, dtype: Any = np.float32) -> dict[str, Any]:
+    """A tensor's dictionary; -1 is an open dimension."""
+    return {
+        "name": name,
+        "shape": np.array([max(1, n) for n in shape], np.int32),
+        "shape_signature": np.array(shape, np.int32),
+        "dtype": dtype,
+    }
+
+
+def test_by_name_by_position_and_alone(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones(2, np.float32))
+    details = [detail("a=b", 2)]
+    for given in (f"a=b={tmp_path / 'x.npy'}", f"0={tmp_path / 'x.npy'}", str(tmp_path / "x.npy")):
+        assert load_inputs([given], details)["a=b"].tolist() == [1.0, 1.0]
+
+
+def test_names_that_several_inputs_have_are_told_apart(tmp_path: Path) -> None:
+    details = [detail("x", 2), detail("y", 2), detail("x", 2)]
+    assert labels(details) == ["x#0", "y", "x#2"]
+    assert [*random_inputs(details, 1)] == ["x#0", "y", "x#2"]
+    np.save(tmp_path / "x.npy", np.ones(2, np.float32))
+    assert [*load_inputs([f"x#2={tmp_path / 'x.npy'}"], details)] == ["x#2"]
+    with pytest.raises(ModelError, match=r"no input is named 'x'; the model has \['x#0', 'y', 'x#2'\]"):
+        load_inputs([f"x={tmp_path / 'x.npy'}"], details)
+    with pytest.raises(ModelError, match="expected NAME=FILE"):
+        load_inputs([str(tmp_path / "x.npy")], details)
+
+
+def test_archives_folders_and_raw_bytes(tmp_path: Path) -> None:
+    details = [detail("a", -1, 3), detail("b", 2, dtype=np.int8)]
+    a, b = RNG.standard_normal((4, 3)).astype(np.float32), np.array([7, -7], np.int8)
+    np.savez(tmp_path / "both.npz", a=a, b=b)
+    np.savez(tmp_path / "one.npz", other=b)
+    folder = tmp_path / "feeds"
+    folder.mkdir()
+    np.save(folder / "a.npy", a)
+    (folder / "b.raw").write_bytes(b.tobytes())
+    for given in ([str(tmp_path / "both.npz")], [str(folder)], [f"a={folder / 'a.npy'}", f"b={tmp_path / 'one.npz'}"]):
+        found = load_inputs(given, details)
+        np.testing.assert_array_equal(found["a"], a)
+        np.testing.assert_array_equal(found["b"], b)
+    (tmp_path / "a.bin").write_bytes(a.tobytes())
+    np.testing.assert_array_equal(load_inputs([f"a={tmp_path / 'a.bin'}"], details)["a"], a)
+
+
+def _image(path: Path, height: int, width: int) -> np.ndarray:
+    pixels = RNG.integers(0, 256, (height, width, 3), np.uint8)
+    Image.fromarray(pixels).save(path)
+    return pixels
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [
+        (np.uint8, lambda p: p),
+        (np.int8, lambda p: p.astype(int) - 128),
+        (np.float32, lambda p: (p.astype(float) - 127.5) / 127.5),
+    ],
+)
+def test_images_become_inputs_as_in_label_image(dtype: Any, expected: Any, tmp_path: Path) -> None:
+    pixels = _image(tmp_path / "cat.png", 5, 7)
+    given = [str(tmp_path / "cat.png")]
+    found = load_inputs(given, [detail("image", 1, 5, 7, 3, dtype=dtype)])["image"]
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found[0], expected(pixels), atol=1e-6)
+    first = load_inputs(given, [detail("image", 1, 3, 5, 7, dtype=dtype)])["image"]
+    np.testing.assert_array_equal(first[0], np.moveaxis(found[0], -1, 0))
+    assert load_inputs(given, [detail("image", 1, 10, 14, 1, dtype=dtype)])["image"].shape == (1, 10, 14, 1)
+    assert load_inputs(given, [detail("image", 1, -1, -1, 3, dtype=dtype)])["image"].shape == (1, 5, 7, 3)
+
+
+def test_pixels_of_other_ranges(tmp_path: Path) -> None:
+    pixels = _image(tmp_path / "cat.png", 2, 2)
+    found = load_inputs([str(tmp_path / "cat.png")], [detail("x", 1, 2, 2, 3)], Pixels(0, 255))["x"]
+    np.testing.assert_allclose(found[0], pixels / 255, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "shape", "kind", "message"),
+    [
+        ("x.npy", b"no array", (2,), ModelError, "not a .npy file"),
+        ("x.npz", b"no array", (2,), ModelError, "not a .npz file"),
+        ("x.raw", b"abc", (2,), ModelError, r"expected 8 bytes for float32\[2\] of input 'x', got 3"),
+        ("x.png", b"no image", (1, 2, 2, 3), ModelError, "or an image"),
+        ("x.txt", b"text", (2,), ModelError, "expected a .npy, .npz, .raw or .bin file"),
+        ("y.npy", None, (3, 4), ShapeError, r"expected shape \[3, 4\], got \[2\]; --shape x=2 would give it"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    file: str, content: bytes | None, shape: tuple[int, ...], kind: type[LiteclError], message: str, tmp_path: Path
+) -> None:
+    if content is None:
+        np.save(tmp_path / file, np.ones(2, np.float32))
+    else:
+        (tmp_path / file).write_bytes(content)
+    with pytest.raises(kind, match=message):
+        load_inputs([f"x={tmp_path / file}"], [detail("x", *shape)])

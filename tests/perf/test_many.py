@@ -1,0 +1,132 @@
+"""Many inputs: parts that are there whole or not at all, going on, files and rows, engines."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from litecl import Predictor
+from litecl.interpreter.errors import ModelError
+from litecl.perf.many import engines
+from litecl.perf.many.job import ITEM, Job, run_part
+from support.build import randn
+from support.command import RNG, data, failure, small_model, text
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return small_model(tmp_path)
+
+
+@pytest.fixture
+def rows(path: Path, tmp_path: Path) -> Job:
+    """A job of 50 rows in 4 parts."""
+    np.save(tmp_path / "rows.npy", randn(RNG, 50, 4))
+    options = {"cpu": True, "buffers": 2}
+    return Job(str(path), (str(tmp_path / "rows.npy"),), str(tmp_path / "out"), True, batch=4, part=15, options=options)
+
+
+def expected(job_: Job) -> np.ndarray:
+    """All results by one predictor, in one batch."""
+    return Predictor(job_.model, cpu=True)({"x": np.load(job_.files[0])})["y"]
+
+
+def require_right(job_: Job) -> None:
+    parts = [np.load(job_.path(number)) for number in range(job_.parts)]
+    np.testing.assert_array_equal(np.concatenate([part[ITEM] for part in parts]), np.arange(job_.count))
+    np.testing.assert_allclose(np.concatenate([part["y"] for part in parts]), expected(job_), rtol=1e-6)
+    assert not [*Path(job_.folder).glob("*.tmp")]
+
+
+def test_a_part_is_there_whole_or_not_at_all(rows: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows.begin()
+    assert (rows.count, rows.parts, rows.missing()) == (50, 4, [0, 1, 2, 3])
+    run_part(rows, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez", lambda file, **arrays: (file.write(b"half"), 1 / 0))
+        with pytest.raises(ZeroDivisionError):
+            run_part(rows, 2)
+    assert rows.missing() == [0, 2, 3]
+    (Path(rows.folder) / "killed.tmp").write_bytes(b"half")
+    rows.begin()
+    before = rows.path(1).read_bytes()
+    for number in (1, *rows.missing()):  # once more: by a worker whose death was told too early
+        assert run_part(rows, number).inputs == len(rows.items(number))
+    assert rows.path(1).read_bytes() == before
+    require_right(rows)
+
+
+def test_a_folder_of_another_job_is_refused(rows: Job) -> None:
+    rows.begin()
+    with pytest.raises(ModelError, match="parts of another job \\(part differ\\)"):
+        replace(rows, part=7).begin()
+    Path(rows.model).write_bytes(Path(rows.model).read_bytes() + b" ")
+    with pytest.raises(ModelError, match="sha256"):
+        rows.begin()
+
+
+def test_the_actors_of_ray_run_parts(rows: Job) -> None:
+    told = engines.RunParts(rows)({"part": np.array([0, 3])})
+    assert (told["number"], told["inputs"]) == ([0, 3], [15, 5])
+    assert rows.missing() == [1, 2]
+
+
+def test_on_dask(rows: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On workers that are threads of this process; ``litecl.perf.compare.workers --kill`` kills processes."""
+    pytest.importorskip("distributed")
+    here = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    monkeypatch.setattr(engines, "_of_this_machine", lambda workers: here)
+    assert {done.number for done in engines.on_dask(rows, [0, 1, 2, 3], 2)} == {0, 1, 2, 3}
+    require_right(rows)
+
+
+@pytest.mark.parametrize(("engine", "package"), [("ray", "ray"), ("dask", "distributed")])
+def test_an_engine_that_is_not_installed(
+    engine: str, package: str, rows: Job, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    flags = "--inputs", rows.files[0], "--rows", "--engine", engine, "-o", rows.folder
+    assert f"pip install 'litecl[{engine}]'" in failure(capsys, "run", rows.model, *flags)
+
+
+def test_the_command_goes_on_where_it_was(rows: Job, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = "--inputs", rows.files[0], "--rows", "--batch", 4, "--part", 15, "--cpu", "-o", rows.folder
+    found = data(capsys, "run", rows.model, *flags)
+    assert (found["inputs"], found["parts"], found["run_before"], found["missing"]) == (50, 4, 0, [])
+    require_right(rows)
+    rows.path(2).unlink()
+    again = data(capsys, "run", rows.model, *flags)
+    assert (again["run_before"], [worker["inputs"] for worker in again["workers"]]) == (35, [15])
+    require_right(rows)
+    assert "50 inputs in 4 parts, 50 of them run before" in text(capsys, "run", rows.model, *flags)
+
+
+def test_files_of_many_kinds(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = {f"{n}.npy": randn(RNG, 1, 4) for n in range(5)}
+    for name, value in values.items():
+        np.save(tmp_path / name, value)
+    (tmp_path / "5.raw").write_bytes(values["0.npy"].tobytes())
+    pattern = str(tmp_path / "[0-9].*")
+    data(capsys, "run", path, "--inputs", pattern, "--batch", 2, "--devices", "0,1", "-o", tmp_path / "out")
+    with np.load(tmp_path / "out" / "part-000000.npz") as part:
+        assert part[ITEM].tolist() == [*values, "5.raw"]
+        want = Predictor(str(path), cpu=True)({"x": np.concatenate([*values.values(), values["0.npy"]])})["y"]
+        np.testing.assert_allclose(part["y"], want, rtol=1e-5)
+    assert json.loads((tmp_path / "out" / "job.json").read_text())["count"] == 6
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--inputs", "x.npy"], "expected -o DIR"),
+        (["--inputs", "a.npy", "b.npy", "--rows", "-o", "{}/o"], "--rows: expected one .npy file, got 2"),
+        (["--inputs", "nothing.npy", "-o", "{}/o"], "nothing.npy: No such file"),
+    ],
+)
+def test_wrong_arguments(
+    flags: list[str], message: str, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert message in failure(capsys, "run", path, "--cpu", *(flag.format(tmp_path) for flag in flags))
