@@ -1,7 +1,6 @@
 """A device operator: a claim (can it run there?) and a lowering (which kernels are launched, on what).
 
-Nothing here touches OpenCL: a lowering returns launches as data, which ``plan`` puts in order, ``plan/memory`` gives
-memory, and a back end binds to a device.
+A lowering returns launches as data, which ``plan`` puts in order, ``plan/memory`` gives memory, a back end binds.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -211,8 +210,8 @@ class Call:
     operand for every entry of ``op.states``, the state after the node (never the memory that the state is read from).
     activation: the operator's fused activation, or that of the node after it.
     residual: a tensor of the output's shape, added before the activation (only where ``ClOp.fuses_residual``).
-    pads: zeros around the first input, beside those that the options ask for (only where ``ClOp.fuses_pads``).
-    intermediates: types and quantization of the node's intermediate tensors, which hold no values.
+    pads: zeros around the first input, in addition to those of the options (only where ``ClOp.fuses_pads``).
+    intermediates: specs of the node's intermediate tensors, which hold no values.
     """
 
     options: Any
@@ -227,8 +226,7 @@ class Call:
     @property
     def image(self) -> tuple[int, ...]:
         """The shape of the first input with its pads."""
-        images, height, width, channels = self.input(0).shape
-        pads = self.pads
+        (images, height, width, channels), pads = self.input(0).shape, self.pads
         return images, pads.top + height + pads.bottom, pads.left + width + pads.right, channels
 
     @property
@@ -247,8 +245,7 @@ class Call:
 class ClOp:
     """A device operator.
 
-    claim: options, input specs (all shapes known), output specs (and after them those of the node's intermediates)
-        -> a Refusal, or None for "I run this".
+    claim: options, input specs (all shapes known), specs of outputs and then of intermediates -> a Refusal, or None.
     lower: a Call -> its steps.
     The other fields describe this claim and this lowering only:
     activates: the Activation that this operator is (with the node's options), if a producer may apply it instead.
