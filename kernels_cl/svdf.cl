@@ -1,45 +1,62 @@
 // The second half of SVDF: each filter forgets the oldest of the `memory` responses that it remembers, keeps the newest,
 // weighs them by time, and `rank` filters make a unit.
 // newest is [batch][units * rank], state_in and state_out are [batch][units * rank][memory], time [units * rank][memory].
-// A work-item takes per_item of the n = batch * units results. bias is read only if has_bias.
-// Macros: ACTIVATION (common.h), whose arguments are low and high; or T, the type of results, where they are integers:
-// then newest, states and time have 16 bits, and sums are rescaled.
+// A work-item takes per_item of the n = batch * units results, VW at a time. bias is read only if has_bias.
+// Macros: ACTIVATION (common.h), whose arguments are low and high; or T, the type of results, if they are integers: then
+// newest, states and time have 16 bits, and sums, which wrap as TensorFlow Lite's do, are rescaled.
 #ifdef T
 #include "quantized.h"
 typedef short Element;
-typedef int Sum;
+typedef uint Sum;
+typedef uintv Sumv;
+typedef VECTOR(short) Elements;
+typedef Elements Elements_u __attribute__((aligned(2)));
+#define FULL_LOAD(p) AS_UINTV(CONVERT(*(__global const Elements_u *)(p), int))
+#define FULL_STORE(p, x) (*(__global Elements_u *)(p) = CONVERT(AS_INTV(x), short))
+
+inline uint added_lanes(const uintv x) {
+    uint sum;
+    FOLD(uint, x, ADD, sum)
+    return sum;
+}
 #else
 #include "common.h"
 typedef float Element;
 typedef float Sum;
+typedef floatv Sumv;
 #define T float
+#define FULL_LOAD(p) LOAD(p)
+#define FULL_STORE(p, x) STORE(p, x)
+#define added_lanes(x) sum_lanes(x)
 #endif
 
-// One filter: what it remembers, one response further. read, write: elements from there on that may be read, or that
-// the work-item has still to write. Sums of integers wrap, as TensorFlow Lite's do.
+// The first `count` elements at p, then zeros. room: elements at p that may be read.
+inline Sumv load_elements(__global const Element *p, const int count, const int room) {
+    const Sumv none = 0;
+    if (room >= VW) return LANES < (intv)count ? FULL_LOAD(p) : none;
+    Sumv x = none;
+    for (int i = 0; i < count; ++i) ((Sum *)&x)[i] = p[i];
+    return x;
+}
+
+// One filter: its responses, one step further. read, write: elements from there on that may be read, or that the
+// work-item has still to write.
 inline Sum remember(__global const Element *restrict in, __global const Element *restrict time,
                     __global Element *restrict out, const Element newest, const int memory, const int read,
                     const int write) {
     const int kept = memory - 1;
-#ifdef STAGE_ROWS
-    uint sum = 0;
-    for (int m = 0; m < kept; ++m) {
-        const Element value = in[m + 1];
-        out[m] = value;
-        sum += (uint)(value * time[m]);
-    }
-    out[kept] = newest;
-    return (int)(sum + (uint)(newest * time[kept]));
-#else
-    floatv sums = 0.0f;
+    Sumv sums = 0;
     for (int m = 0; m < kept; m += VW) {
-        const floatv value = load_part(in + m + 1, MIN(kept - m, VW), read - m - 1, 0.0f);
-        store_part(out + m, value, MIN(kept - m, VW), write - m);
-        sums += value * load_part(time + m, MIN(kept - m, VW), memory - m, 0.0f);
+        const int count = MIN(kept - m, VW);
+        const Sumv value = load_elements(in + m + 1, count, read - m - 1);
+        if (write - m >= VW)
+            FULL_STORE(out + m, value);
+        else
+            for (int i = 0; i < count; ++i) out[m + i] = (Element)((const Sum *)&value)[i];
+        sums += value * load_elements(time + m, count, read - m);
     }
     out[kept] = newest;
-    return sum_lanes(sums) + newest * time[kept];
-#endif
+    return added_lanes(sums) + (Sum)newest * (Sum)time[kept];
 }
 
 KERNEL void svdf(ITEM __global const Element *restrict newest, __global const Element *restrict time,
@@ -52,18 +69,25 @@ KERNEL void svdf(ITEM __global const Element *restrict newest, __global const El
                  const float low, const float high) {
 #endif
     SHARE(n, per_item);
-    for (int i = start; i < end; ++i) {
-        const int unit = i % units;
-        Sum sum = has_bias ? bias[unit] : 0;
-        for (int r = 0; r < rank; ++r) {
-            const int at = (i * rank + r) * memory;
-            sum += remember(state_in + at, time + (unit * rank + r) * memory, state_out + at, newest[i * rank + r],
-                            memory, n * rank * memory - at, end * rank * memory - at);
+    int unit = start % units;
+    for (int first = start; first < end; first += VW) {
+        const int count = MIN(VW, end - first);
+        Sumv results = 0;
+        for (int lane = 0; lane < count; ++lane, unit = unit + 1 == units ? 0 : unit + 1) {
+            const int i = first + lane;
+            Sum sum = has_bias ? bias[unit] : 0;
+            for (int r = 0; r < rank; ++r) {
+                const int filter = unit * rank + r, at = (i * rank + r) * memory;
+                sum += remember(state_in + at, time + filter * memory, state_out + at, newest[i * rank + r], memory,
+                                (units * rank - filter) * memory, end * rank * memory - at);
+            }
+            ((Sum *)&results)[lane] = sum;
         }
 #ifdef STAGE_ROWS
-        out[i] = (T)LANE0(clamp_int(rescale(sum, *scale) + zero, -128, 127));
+        const intv y = clamp_int(rescale(AS_INTV(results), *scale) + zero, -128, 127);
+        store_lanes(out + first, CONVERT(y, T), count);
 #else
-        out[i] = ACTIVATION_S(sum, low, high);
+        store_part(out + first, ACTIVATION(results, low, high), count, end - first);
 #endif
     }
 }

@@ -192,7 +192,8 @@ def _activated(function: ActivationFunctionType, run: Callable[[Inputs], list[Ar
 
 
 def _with_errors(name: str, run: Run, plain: Callable[[Inputs], list[Array]], errors: _Errors, *, hybrid: bool) -> Run:
-    share = 1 / _ULPS if hybrid else 1.0 if name in OF_SUMS else 0.0  # of errors in operands; hybrid ones round them
+    # Of errors in operands: hybrid products round these, recurrent ones what they compute themselves as well.
+    share = 1.0 if name in OF_SUMS else 1 / _ULPS if hybrid else 0.0
 
     def noisy(options: Any, inputs: Inputs) -> list[Array]:
         with np.errstate(all="ignore"):

@@ -45,7 +45,7 @@ def _matrices(s: Sketch) -> Callable[..., int]:
     most = 127 if type_ == T.INT8 else 7
 
     def integers(*shape: int) -> int:
-        by = Quantization(np.array([1.0 / most], np.float32), np.zeros(1, np.int64))
+        by = Quantization(np.array([0.6 / most], np.float32), np.zeros(1, np.int64))
         return s.const(s.rng.integers(-most, most + 1, shape).astype(np.int8), type_, by)
 
     return integers
@@ -142,12 +142,18 @@ def _plain_cell(s: Sketch, drawn: Callable[..., int], depth: int, units: int, ba
     return [drawn(units, depth), drawn(units, units), _floats(s, units), _state(s, (batch, units))]
 
 
+def _asymmetric(s: Sketch, function: ActivationFunctionType) -> bool:
+    """Return whether rows get a zero point: not those from -1 to 1, whose ends lie half-way between two bytes."""
+    return function != ActivationFunctionType.TANH and s.chance(0.5)
+
+
 def plain_step(s: Sketch) -> None:
     """RNN."""
     x = s.pick(T.FLOAT32, rank=2)
     batch, depth = s.shape_of(x)
     cell = _plain_cell(s, _matrices(s), depth, _sizes(s)[0], batch)
-    s.op(RNN, [x, *cell], RNNOptions(s.one_of(*_BOUNDED), s.chance(0.5)))
+    function = s.one_of(*_BOUNDED)
+    s.op(RNN, [x, *cell], RNNOptions(function, _asymmetric(s, function)))
 
 
 def plain_sequence(s: Sketch) -> None:
@@ -160,11 +166,13 @@ def plain_sequence(s: Sketch) -> None:
     drawn, depth, function = _matrices(s), s.shape_of(x)[2], s.one_of(*_BOUNDED)
     cell = _plain_cell(s, drawn, depth, _sizes(s)[0], batch)
     if s.chance(0.5):
-        s.op(UNIDIRECTIONAL_SEQUENCE_RNN, [x, *cell], SequenceRNNOptions(time_major, function, s.chance(0.5)))
+        s.op(
+            UNIDIRECTIONAL_SEQUENCE_RNN, [x, *cell], SequenceRNNOptions(time_major, function, _asymmetric(s, function))
+        )
         return
     units = _sizes(s)[0]
     back = [drawn(units, depth), drawn(units, units), _floats(s, units), s.variable((batch, units))]
-    options = BidirectionalSequenceRNNOptions(time_major, function, s.chance(0.5), s.chance(0.5))
+    options = BidirectionalSequenceRNNOptions(time_major, function, s.chance(0.5), _asymmetric(s, function))
     s.node(BIDIRECTIONAL_SEQUENCE_RNN, [x, *cell, *back, *[ABSENT] * 3], options)
 
 
