@@ -5,9 +5,9 @@ from functools import cache
 
 from litecl.delegate.kit.shared import text
 from litecl.delegate.kit.strided import Place, Square
-from litecl.delegate.matmul.gemm import Begin
 from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.matmul.patches import Gather, GatherSize
+from litecl.delegate.matmul.product import Begin
 from litecl.delegate.matmul.winograd import Winograd
 from litecl.delegate.ops.chain import ChainArray, ChainStep, StepCode
 from litecl.delegate.ops.conv_2d import Convolution

@@ -41,4 +41,4 @@ def _chain(values: Values, node: RegionNode) -> Work:
     ]
     (x,), (y,) = node.inputs, node.outputs
     launch = chain(values.newest(x), links, values.operand(y), values.planning.target)
-    return Work(node.position, launch, values.graph.subgraph)
+    return values.work(node.position, launch)

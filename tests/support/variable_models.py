@@ -17,7 +17,9 @@ from litecl.interpreter.ops.control import (
     IfOptions,
     WhileOptions,
 )
+from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.pack import PACK, PackOptions
 from litecl.interpreter.ops.reduce import SUM, ReducerOptions
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.unary import NEG, TANH
@@ -166,6 +168,31 @@ def looped(*, through: bool) -> Model:
     return initialised(main, "ab", less, whole, *chosen)
 
 
+def cached() -> Model:
+    """A loop that writes a row of a variable at every step, and reads all of it."""
+    state = TensorSpec(TensorType.FLOAT32, (5, 6))
+
+    def graph(name: str) -> tuple[Graph, int, int]:
+        g = Graph(name)
+        return g, g.input((), INT32), g.input((1, 6))
+
+    condition, i, _ = graph("condition")
+    less = condition.build(condition.op(LESS, [i, condition.const(np.int32(4))], NONE))
+    body, i, x = graph("body")
+    cache = read(body, "k", state)
+    place = body.op(PACK, [i, body.const(np.int32(0))], PackOptions(values_count=2))
+    assign(body, "k", body.op(DYNAMIC_UPDATE_SLICE, [cache, x, place], NONE))
+    seen = body.op(SUM, [read(body, "k", state), body.const(np.int32([0]))], ReducerOptions(keep_dims=True))
+    following = body.op(ADD, [i, body.const(np.int32(1))], AddOptions())
+    whole = body.build(following, tanh(body, add(body, seen, x)))
+    first, g = Graph("first"), Graph()
+    assign(first, "k", first.const(randn(RNG, 5, 6)))
+    g.node(CALL_ONCE, (), (), CallOnceOptions(3))
+    start = [g.const(np.int32(0)), g.input((1, 6))]
+    results = g.node(WHILE, start, [g.tensors[t] for t in start], WhileOptions(1, 2))
+    return model(g.build(results[1], read(g, "k", state)), less, whole, first.build())
+
+
 def called() -> Model:
     """A subgraph that runs twice, with a constant as its result: it is run for what it assigns."""
     inner = Graph("inner")
@@ -190,4 +217,5 @@ MODELS = {
     "looped": lambda: looped(through=False),
     "looped through handles": lambda: looped(through=True),
     "called": called,
+    "cached": cached,
 }

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, Const, Local, Operand, Scratch, Step
+from litecl.delegate.cl_op import Arg, Call, Const, Local, Operand, Record, Scratch, Step
 from litecl.delegate.kit.groups import LocalShare, groups, has_room, items_for, local_share
-from litecl.delegate.kit.shared import const, packed
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
-from litecl.delegate.matmul.packing import panels, stored, stored_as
+from litecl.delegate.matmul.product import Packed, in_halves, panels
 from litecl.interpreter.graph import Array
-from litecl.interpreter.ops.conv_2d import windows
 
 _VECTOR = 4  # elements that are loaded at once, from where they are aligned
 _FEW_ROWS, _LEAST_DEPTH = 4, 64  # of a product whose groups take columns, not tiles
@@ -20,7 +18,7 @@ _DOTS = 4  # columns of such a group
 
 
 @dataclass(frozen=True)
-class Slice:
+class Slice(Record):
     """Where the operands of one of several products begin, in elements."""
 
     x: int
@@ -30,7 +28,7 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class LocalProduct:
+class LocalProduct(Record):
     """What product_local.cl is told of products. aligned: whether four columns of a result are stored at once."""
 
     window: Geometry
@@ -50,8 +48,7 @@ def convolution(call: Call) -> list[Step] | None:
     x, filter_, bias = call.input(0), call.input(1), _bias(call)
     if filter_.data is None or filter_.shape[3] % _VECTOR or not _is_constant(bias):
         return None
-    columns, *_, depth = filter_.shape
-    g = geometry(windows(call.options, call.image, filter_.shape), x.shape, depth, columns, call.pads)
+    g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], call.outputs[0].shape, call.pads)
     share = local_share(call.target, g.groups, g.pixels, g.group_columns, g.depth)
     if share is None or (g.groups > 1 and g.group_columns < _LEAST_COLUMNS):
         return None
@@ -122,9 +119,9 @@ def _product(
     out, residual = call.outputs[0], call.residual
     aligned = all(n % _VECTOR == 0 for n in (out.step, *(one.out for one in slices)))
     sizes = (share.rows, share.columns, share.depth, share.padded_depth, share.parts, share.part_depth)
-    shape = const(LocalProduct(window, *sizes, out.step, residual is not None, aligned))
-    defines = share.defines | layout | stored_as(weights) | call.activation.defines
-    begins, added = Const(packed(Slice, slices)), bias if residual is None else residual
+    shape = LocalProduct(window, *sizes, out.step, int(residual is not None), int(aligned))
+    defines = share.defines | layout | _halves(weights) | call.activation.defines
+    begins, added = tuple(slices), bias if residual is None else residual
     flops = 2 * len(slices) * share.rows * share.columns * share.depth
     local, bounds = share.tile.local, call.activation.bounds
     if share.parts == 1:
@@ -144,11 +141,12 @@ def _dots(call: Call, rows: int, columns: int, depth: int) -> list[Step] | None:
     if not has_room(call.target, items, local):
         return None
     nothing = Const(np.zeros(1, np.float32))
-    values: Arg = weights if weights.data is None else stored(weights.data, call.target)
+    halved = weights.data is not None and call.target.half_weights
+    values: Arg = Const(in_halves(weights.value)) if halved else weights
     flags = (np.int32(bias is not None), np.int32(call.residual is not None))
     operands: tuple[Arg, ...] = (call.input(0), values, bias or nothing, call.residual or nothing, out, local)
     sizes = (np.int32(depth), np.int32(columns), np.int32(out.step), *flags)
-    defines = {"ROWS": rows, "COLUMNS": _DOTS} | stored_as(values) | call.activation.defines
+    defines = {"ROWS": rows, "COLUMNS": _DOTS} | _halves(values) | call.activation.defines
     args = (*operands, *sizes, *call.activation.bounds)
     return [groups("matvec", "matvec", -(-columns // _DOTS), items, args, defines, 2 * rows * columns * depth)]
 
@@ -156,7 +154,13 @@ def _dots(call: Call, rows: int, columns: int, depth: int) -> list[Step] | None:
 def _packed(call: Call, matrices: Array, share: LocalShare) -> Const:
     """Matrices [.., columns, depth] in panels as wide as a tile, the depth in whole steps."""
     more = share.padded_depth - share.depth
-    return stored(panels(np.pad(matrices, ((0, 0), (0, 0), (0, more))), share.tile.columns), call.target)
+    padded = np.pad(matrices, ((0, 0), (0, 0), (0, more)))
+    return Const(panels(padded, share.tile.columns, halves=call.target.half_weights))
+
+
+def _halves(weights: Arg) -> dict[str, str | int | float]:
+    """Return the macro for weights that are halves."""
+    return Packed(weights).defines
 
 
 def _padded_bias(bias: Operand | None, share: LocalShare) -> Const:
