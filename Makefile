@@ -12,7 +12,7 @@ demo: .venv/installed
 check: lint quick
 
 quick: .venv/checked
-	$(BIN)/python -m pytest --quick --numprocesses 2 --dist worksteal
+	$(BIN)/python -m pytest --quick --numprocesses auto --maxprocesses 4 --dist worksteal
 
 test: .venv/installed lint
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal

@@ -8,16 +8,17 @@ from typing import Any, Literal, TypedDict, Unpack
 from litecl.converter.emit import emit
 from litecl.converter.fusions import FUSIONS, Fusion
 from litecl.converter.graph import Module
-from litecl.converter.pipeline import Observe, Pipeline, Tools
+from litecl.converter.pipeline import Observe, Pipeline, Tools, placed
 from litecl.converter.quantization.options import Quantization, declared
 from litecl.converter.quantization.quantize import quantize
 from litecl.converter.report import ConversionReport
 from litecl.converter.tflite_attributes import TargetSpec, TFLiteAttributes
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file import reader, writer
-from litecl.interpreter.graph import Model
+from litecl.interpreter.graph import Array, Model
 
 Shapes = Mapping[str, Sequence[int | None]]
+Source = Callable[[Mapping[str, Array]], dict[str, Array]]
 
 _DEFAULT_SIGNATURE = "serving_default"
 _LSTM = ("fused", "while")
@@ -42,9 +43,12 @@ class Converter(TFLiteAttributes):
     None or -1 in a shape leaves a dimension open. ``Options`` are the other keywords. TensorFlow is imported when the
     model is converted. ``report`` tells what the last conversion did. TFLiteConverter's attributes, such as
     ``optimizations``, can be set as there.
+
+    keep_sources: whether ``convert`` leaves in ``sources``, by signature, what computes it in TensorFlow, from inputs
+        to results by name, to compare with.
     """
 
-    _OWN = frozenset({"_load", "_keep", "_options", "_fusions", "report"})
+    _OWN = frozenset({"_load", "_keep", "_options", "_fusions", "report", "keep_sources", "sources"})
 
     def __init__(
         self, load: Callable[["Converter"], dict[str, Module] | Model], keep: Any = None, **options: Unpack[Options]
@@ -55,6 +59,8 @@ class Converter(TFLiteAttributes):
         self._options = options
         self._fusions: list[Fusion] = []
         self.report = ConversionReport()
+        self.keep_sources = False
+        self.sources: dict[str, Source] = {}
         self.target_spec = TargetSpec()
 
     @classmethod
@@ -64,7 +70,8 @@ class Converter(TFLiteAttributes):
         """Take a Keras 3 model, in inference mode: Sequential, functional, or subclassed and called once."""
 
         def load(self: Converter) -> dict[str, Module]:
-            return {_DEFAULT_SIGNATURE: _frontends().from_keras_model(model, input_shapes, self.fuses_layers)}
+            take = _frontends().from_keras_model
+            return {_DEFAULT_SIGNATURE: take(model, input_shapes, self.fuses_layers, self.keep_sources)}
 
         return cls(load, **options)
 
@@ -79,7 +86,12 @@ class Converter(TFLiteAttributes):
     ) -> "Converter":
         """Take a SavedModel, by default all its signatures; each becomes a subgraph, ``serving_default`` the first."""
         keys = list(signature_keys or [])
-        return cls(lambda self: _frontends().from_saved_model(saved_model_dir, keys, tags, input_shapes), **options)
+
+        def load(self: Converter) -> dict[str, Module]:
+            take = _frontends().from_saved_model
+            return take(saved_model_dir, keys, tags, input_shapes, self.keep_sources)  # type: ignore[no-any-return]
+
+        return cls(load, **options)
 
     @classmethod
     def from_concrete_functions(
@@ -96,7 +108,12 @@ class Converter(TFLiteAttributes):
         functions = list(funcs)
         if not functions:
             raise ConversionError("expected at least one ConcreteFunction, got none")
-        return cls(lambda self: _frontends().from_concrete_functions(functions, input_shapes), trackable_obj, **options)
+
+        def load(self: Converter) -> dict[str, Module]:
+            take = _frontends().from_concrete_functions
+            return take(functions, input_shapes, self.keep_sources)  # type: ignore[no-any-return]
+
+        return cls(load, trackable_obj, **options)
 
     @classmethod
     def from_frozen_graph(
@@ -110,7 +127,8 @@ class Converter(TFLiteAttributes):
         """Take a GraphDef without variables (.pb or .pbtxt), between named tensors."""
 
         def load(self: Converter) -> dict[str, Module]:
-            graph = _frontends().from_frozen_graph(graph_def_file, input_arrays, output_arrays, input_shapes)
+            take = _frontends().from_frozen_graph
+            graph = take(graph_def_file, input_arrays, output_arrays, input_shapes, self.keep_sources)
             return {_DEFAULT_SIGNATURE: graph}
 
         return cls(load, **options)
@@ -161,8 +179,10 @@ class Converter(TFLiteAttributes):
             self.fuses_layers,
             observe or (lambda name, module: None),
         )
+        self.sources = {key: module.source for key, module in modules.items() if module.source is not None}
         pipeline.run(list(modules.values()))
-        return emit(modules), pipeline.report
+        with placed(*modules.values()):
+            return emit(modules), pipeline.report
 
     def _check_custom(self, model: Model) -> None:
         names = sorted({node.op.name for graph in model.subgraphs for node in graph.nodes if node.op.custom})

@@ -1,6 +1,7 @@
 """From the converter's graph to a Model."""
 
 import hashlib
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,12 +10,14 @@ import numpy as np
 
 from litecl.converter.graph import Function, Module, Operator, Value, constant
 from litecl.converter.graph import Node as SourceNode
-from litecl.converter.records import Dims, Grid, Variable
+from litecl.converter.lower.tables import is_hashed, options_of
+from litecl.converter.records import Dims, Grid, Table, Variable
 from litecl.converter.versions import version_of
 from litecl.interpreter.errors import ConversionError, ModelError
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Quantization, Shape, Signature, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, NoOptions, Op
 from litecl.interpreter.ops.control import CALL_ONCE, IF, WHILE, CallOnceOptions, IfOptions, WhileOptions
+from litecl.interpreter.ops.hashtable import HASHTABLE, HASHTABLE_IMPORT
 from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, VAR_HANDLE, VarHandleOptions
 from litecl.interpreter.run import shapes
 from litecl.interpreter.schema import TensorType
@@ -29,7 +32,7 @@ def emit(modules: dict[str, Module]) -> Model:
     Functions that nodes own become subgraphs after these. Variables are set by a subgraph that runs once.
     """
     program = _Program(len(modules))
-    variables = {variable.key: variable for module in modules.values() for variable in module.variables}
+    variables = {v.key: v for module in modules.values() for v in module.variables if not _is_compared(v)}
     initial = program.initialiser(list(variables.values())) if variables else None
     signatures = []
     for index, (key, module) in enumerate(modules.items()):
@@ -60,6 +63,9 @@ class _Program:
         """Add a subgraph that gives variables the values they have now, and return its index."""
         function = Function("initialise", [], [])
         for variable in variables:
+            if isinstance(variable, Table):
+                _import_table(function, variable)
+                continue
             handle = Value(TensorType.RESOURCE, (), variable.name)
             options = VarHandleOptions("", variable.key)
             function.add(SourceNode(VAR_HANDLE, [], [handle], options, variable.name))
@@ -70,6 +76,18 @@ class _Program:
     def finished(self) -> tuple[Subgraph, ...]:
         """Return all subgraphs, once each is made."""
         return tuple(subgraph for subgraph in self.subgraphs if subgraph is not None)
+
+
+def _is_compared(variable: Variable) -> bool:
+    """Return whether a variable is a table whose content lies in constants."""
+    return isinstance(variable, Table) and not is_hashed(variable)
+
+
+def _import_table(function: Function, table: Table) -> None:
+    handle = Value(TensorType.RESOURCE, (1,), table.name)
+    function.add(SourceNode(HASHTABLE, [], [handle], options_of(table), table.name))
+    content = [constant(table.data, f"{table.name}/keys"), constant(table.values, f"{table.name}/values")]
+    function.add(SourceNode(HASHTABLE_IMPORT, [handle, *content], [], NoOptions(), table.name))
 
 
 class _Emitter:
@@ -156,7 +174,18 @@ def _with_shapes(model: Model, entries: int) -> Model:
             continue
         pairs = zip(model.subgraphs, known, strict=True)
         return replace(model, subgraphs=tuple(_completed(subgraph, specs) for subgraph, specs in pairs))
-    raise ConversionError(f"the converted model does not hold together: {failure}") from failure
+    raise ConversionError(f"the converted model does not hold together{_place(model, failure)}: {failure}") from failure
+
+
+def _place(model: Model, failure: ModelError | None) -> str:
+    """Return the name of what the node computes that an error comes from."""
+    for note in getattr(failure, "__notes__", ()):
+        found = re.search(r"subgraph (\d+), node (\d+)", note)
+        if found is not None:
+            graph = model.subgraphs[int(found[1])]
+            outputs = graph.nodes[int(found[2])].outputs
+            return f" at {graph.tensors[outputs[0]].name!r}" if outputs else ""
+    return ""
 
 
 def _entry(subgraph: Subgraph, size: int) -> list[Shape]:

@@ -3,7 +3,7 @@
 A pass rewires values and adds nodes in any order; ``Function.tidy`` then drops what nothing needs and sorts the rest.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -251,6 +251,8 @@ class Module:
     functions: TensorFlow's library of functions, until every node that calls one has its own.
     reshaped: whether the shapes of the inputs were changed, so that those of all other values are out of date.
     variables: those that the program changes, once they are known.
+    place: tells from the name of a node the line of the user's code that made it, None where that is not known.
+    source: what computes the same in TensorFlow, by the names of inputs and results; only where it was asked for.
     """
 
     main: Function
@@ -259,6 +261,8 @@ class Module:
     functions: dict[str, Function] = field(default_factory=dict)
     reshaped: bool = False
     variables: list[Variable] = field(default_factory=list)
+    place: Callable[[str], str | None] = lambda name: None
+    source: Callable[[Mapping[str, Array]], dict[str, Array]] | None = None
 
 
 def constant(data: Array, name: str = "", grid: Grid | None = None) -> Value:

@@ -72,4 +72,26 @@ HARD_SWISH = OwnOp("litecl.hard_swish", _like_first, elementwise.lower_hard_swis
 PRELU = OwnOp("litecl.prelu", _like_first, elementwise.lower_prelu)
 """relu(x) + slope * relu(-x), from (x, slope)."""
 
-OWN_OPS = (LSTM, BIDIRECTIONAL_LSTM, RNN, COMPOSITE, UPDATE_SLICE, GATED, GELU, HARD_SWISH, PRELU)
+LOG_SIGMOID = OwnOp("litecl.log_sigmoid", _like_first, elementwise.lower_log_sigmoid)
+"""log(sigmoid(x))"""
+
+RELU_N1_TO_1 = OwnOp("litecl.relu_n1_to_1", _like_first, elementwise.lower_relu_n1_to_1)
+"""min(max(x, -1), 1)"""
+
+L2_NORMALIZATION = OwnOp("litecl.l2_normalization", _like_first, elementwise.lower_l2_normalization)
+"""x / max(sqrt(sum(x * x)), 1e-6), over the last dimension."""
+
+OWN_OPS = (
+    LSTM,
+    BIDIRECTIONAL_LSTM,
+    RNN,
+    COMPOSITE,
+    UPDATE_SLICE,
+    GATED,
+    GELU,
+    HARD_SWISH,
+    PRELU,
+    LOG_SIGMOID,
+    RELU_N1_TO_1,
+    L2_NORMALIZATION,
+)

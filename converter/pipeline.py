@@ -1,7 +1,9 @@
 """The order of the passes, from a TensorFlow program to one of TFLite's operators."""
 
+import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +31,7 @@ from litecl.converter.passes.tensorflow.fold import Evaluate, fold_constants
 from litecl.converter.passes.tensorflow.identities import remove_identities
 from litecl.converter.passes.tensorflow.precision import DOUBLES, HALVES, use_float32
 from litecl.converter.passes.tensorflow.repeats import fuse_repeats
+from litecl.converter.passes.tensorflow.resampling import resample_by_products
 from litecl.converter.passes.tensorflow.shape_arithmetic import resolve_sizes
 from litecl.converter.passes.tensorflow.shape_sources import use_shape_sources
 from litecl.converter.passes.tflite.duplicates import merge_duplicates
@@ -41,7 +44,9 @@ from litecl.converter.passes.v1.arrays import raise_arrays
 from litecl.converter.passes.v1.frames import raise_loops
 from litecl.converter.passes.v1.switches import raise_branches
 from litecl.converter.passes.v1.variables import raise_variables
+from litecl.converter.records import Variable
 from litecl.converter.report import ConversionReport, FusionRecord
+from litecl.interpreter.errors import ConversionError
 
 # On TensorFlow's operators, and again on what the lowering made of them, until nothing changes.
 _TENSORFLOW: tuple[Callable[[Function], None], ...] = (
@@ -88,18 +93,26 @@ class Pipeline:
     report: ConversionReport = field(default_factory=ConversionReport)
 
     def run(self, modules: Sequence[Module]) -> None:
-        """Run all passes; the modules may share variables."""
+        """Run all passes; the modules may share variables.
+
+        Raises ConversionError that names nodes, and the lines that made them where these are known.
+        """
         for module in modules:
-            self._prepare(module)
+            with placed(module):
+                self._prepare(module)
         changed = changed_variables(modules)
         for module in modules:
-            self._whole(module, "freeze_variables", lambda m: freeze_variables(m, changed))
-            # What is constant is computed in the types that it was written in, tables for instance.
-            self._each(module, lambda f: fold_constants(f, self.tools.evaluate), "fold_constants")
-            self._whole(module, "use_float32", lambda m: use_float32(m, DOUBLES))
-            self._control(module)
-            self._tensorflow(module)
-            self._tflite(module)
+            with placed(module):
+                self._convert(module, changed)
+
+    def _convert(self, module: Module, changed: set[Variable]) -> None:
+        self._whole(module, "freeze_variables", lambda m: freeze_variables(m, changed))
+        # What is constant is computed in the types that it was written in, tables for instance.
+        self._each(module, lambda f: fold_constants(f, self.tools.evaluate), "fold_constants")
+        self._whole(module, "use_float32", lambda m: use_float32(m, DOUBLES))
+        self._control(module)
+        self._tensorflow(module)
+        self._tflite(module)
 
     def _prepare(self, module: Module) -> None:
         """Make one graph that owns all that it runs, in the terms of TensorFlow 2."""
@@ -108,6 +121,7 @@ class Pipeline:
         self._whole(module, "inline_calls", lambda m: self.report.fusions.extend(inline_calls(m, self.fusions)))
         self._whole(module, "own_bodies", own_bodies)
         self._each(module, remove_identities)
+        self._each(module, lambda f: fold_constants(f, self.tools.evaluate), "fold_constants")
 
     def _control(self, module: Module) -> None:
         """Decide on composites, fuse or simplify loops, make tensors of lists."""
@@ -135,9 +149,10 @@ class Pipeline:
         for apply in _TENSORFLOW:
             self._each(module, apply)
         self._simplify_control(module)
+        self._each(module, lambda f: resample_by_products(f, self.tools.evaluate), "resample_by_products")
 
     def _tflite(self, module: Module) -> None:
-        self._each(module, lower)
+        self._whole(module, "lower", lower)
         for _ in range(_MAX_ROUNDS):
             changed = [self._each(module, apply) for apply in _TFLITE]
             if not any(changed):
@@ -168,6 +183,18 @@ class Pipeline:
         self.report.passes[name] = self.report.passes.get(name, 0.0) + time.perf_counter() - start
         module.main.check()
         self.observe(name, module)
+
+
+@contextmanager
+def placed(*modules: Module) -> Iterator[None]:
+    """Add to an error the lines of the user's code that made the nodes that it names."""
+    try:
+        yield
+    except ConversionError as error:
+        names = dict.fromkeys(re.findall("'([^']+)'", str(error)))
+        lines = {name: line for name in names for module in modules if (line := module.place(name)) is not None}
+        error.args = ("\n".join([str(error), *(f"{name!r} is made in {line}" for name, line in lines.items())]),)
+        raise
 
 
 def _raise_control(module: Module) -> None:

@@ -28,6 +28,13 @@ class Variable:
 
 
 @dataclass(frozen=True)
+class Table(Variable):
+    """A lookup table with the content that it has when the model is converted; ``data`` are its keys."""
+
+    values: Array = field(compare=False, kw_only=True)
+
+
+@dataclass(frozen=True)
 class Callee:
     """A function named by an attribute, with the attributes given to it."""
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from litecl.delegate.gpu import Gpu, Profile
+from litecl.delegate.gpu import Gpu
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Op
@@ -47,19 +47,6 @@ class Target:
     half_weights: bool = False
     gpu: Gpu | None = None
     tuning: Tuning = field(default_factory=Tuning)
-
-    @classmethod
-    def of(cls, profile: Profile) -> "Target":
-        """Return what lowerings may know of a GPU that need not be there."""
-        return cls(
-            "gpu",
-            4,
-            profile.compute_units,
-            profile.max_work_group_size,
-            profile.local_mem_bytes,
-            profile.float64,
-            gpu=profile.gpu,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +106,19 @@ class Scratch:
     size_bytes: int
 
 
-Arg = Operand | Const | Scratch | np.generic
+@dataclass(frozen=True)
+class Local:
+    """Local memory of a group of a GPU, of as many bytes."""
+
+    size_bytes: int
+
+
+class Record:
+    """What host and kernels share field by field, a frozen dataclass (``delegate/kit/shared.py``)."""
+
+
+Arg = Operand | Const | Scratch | Local | np.generic | Record | tuple[Record, ...]
+"""What a launch is given. In a plan records, and tuples of one kind of them, have become constants."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,11 +140,6 @@ class Launch:
     defines: Mapping[str, str | int | float] = field(default_factory=dict)
     flops: int = 0
 
-    @property
-    def size_bytes(self) -> int:
-        """Return the bytes of all memory that it is given, each part once: the least that it reads and writes."""
-        return sum(arg.size_bytes for arg in {*self.args} if not isinstance(arg, np.generic))
-
 
 @dataclass(frozen=True, eq=False)
 class Alias:
@@ -157,10 +151,9 @@ class Alias:
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """A copy of the elements of ``source`` in the view ``at`` to those of ``into`` in the view ``to``.
+    """A copy of the elements of ``source`` in the view ``at`` to those of ``into`` in the view ``to`` (kit/strided.py).
 
-    Views are those of ``delegate/kit/strided.py``. There is no launch if the elements are there already, or can be read
-    where they are.
+    There is no launch if the elements are there already, or can be read where they are.
     """
 
     source: Operand
@@ -225,11 +218,11 @@ class Call:
     intermediates: Sequence[TensorSpec] = ()
 
     @property
-    def image(self) -> tuple[int, ...]:
-        """The shape of the first input with its pads."""
-        images, height, width, channels = self.input(0).shape
-        pads = self.pads
-        return images, pads.top + height + pads.bottom, pads.left + width + pads.right, channels
+    def weighted(self) -> tuple[Operand, Operand, Operand | None]:
+        """The operands of a product: what is multiplied, the weights, and the bias, if there is one."""
+        x, weights, bias = (*self.inputs[:3], None)[:3]
+        assert x is not None and weights is not None, "an input is absent"
+        return x, weights, bias
 
     @property
     def specs(self) -> list[TensorSpec | None]:
@@ -247,21 +240,19 @@ class Call:
 class ClOp:
     """A device operator.
 
-    claim: options, input specs (all shapes known), output specs (and after them those of the node's intermediates)
-        -> a Refusal, or None for "I run this".
+    claim: options, input specs (all shapes known), specs of outputs and intermediates -> a Refusal, or None: it runs.
     lower: a Call -> its steps.
     The other fields describe this claim and this lowering only:
     activates: the Activation that this operator is (with the node's options), if a producer may apply it instead.
     chains: whether it is a step of chain.cl by its name, so that it may run as part of a chain.
-    pads: the Pads that this operator is (with the node's inputs), if the operator that reads the image may apply them
-        instead.
+    pads: the Pads that this operator is (with the node's inputs), if the reader of the image may apply them instead.
     fuses_activation, fuses_residual: whether ``lower`` honours ``Call.activation`` beyond CLAMP, and ``Call.residual``.
     fuses_pads: whether ``lower`` honours ``Call.pads``, of an operator whose options have a VALID padding.
     reads_rows, writes_rows: whether ``lower`` honours ``Operand.row_step`` of float inputs and of a float output.
     float64: whether its kernels compute in float64, of a node that it claims (options, input specs, output specs).
-    joins: for an operator that only puts its inputs (the first, if there are parameters) into its output, the views of
-        the output that they fill (options, inputs, a view of the output): whatever computes an input may write it there
-        itself.
+    on_gpu: a lowering for GPUs that is asked first, and honours all that ``lower`` does; None where that suits better.
+    joins: for an operator that only puts its inputs (the first, if there are parameters) into its output, the views
+        that they fill (options, inputs, a view of the output): whatever computes an input may write it there itself.
     """
 
     op: Op
@@ -277,6 +268,7 @@ class ClOp:
     writes_rows: bool = False
     joins: Callable[[Any, Specs, Array], Sequence[Array]] | None = None
     float64: Callable[[Any, Specs, Sequence[TensorSpec]], bool] = lambda options, inputs, outputs: False
+    on_gpu: Callable[[Call], list[Step] | None] | None = None
 
     def select(self, inputs: Specs, outputs: Sequence[TensorSpec]) -> "ClOp":
         """Return the record of the kernel that runs a node with these tensors: this one."""

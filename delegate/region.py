@@ -57,8 +57,13 @@ class _Runner:
         if run is None or not self._once:
             return None if run is None else InPlace(run, self._failed)
 
+        done = False
+
         def initialised() -> dict[int, dict[int, Array]]:
-            self._initialise(frame)
+            nonlocal done
+            if not done:
+                self._initialise(frame)
+                done = True
             return run()
 
         return InPlace(initialised, self._failed)

@@ -11,9 +11,15 @@ _MOST_CASES = 1000  # of one test; of a longer table every n-th case is run
 _NEEDS_TENSORFLOW = re.compile(r"""^(?:\w+ = )?pytest\.importorskip\("(?:tensorflow|keras)"\)""", re.M)
 _LONG = frozenset(
     {
-        *("test_capabilities.py", "test_fault_files.py", "test_faults.py", "test_fuzz.py", "test_gpu_launches.py"),
-        *("test_graph_fuzz.py", "test_peers.py", "test_processes.py", "test_processor.py", "test_quantized_models.py"),
-        *("test_real_models.py", "test_tuning.py", "test_verify.py"),
+        *("test_call_patterns.py", "test_capabilities.py", "test_fault_files.py", "test_faults.py", "test_fuzz.py"),
+        *("test_gpu_launches.py", "test_graph_fuzz.py", "test_peers.py", "test_processes.py", "test_processor.py"),
+        *(
+            "test_quantized_models.py",
+            "test_real_models.py",
+            "test_side_by_side.py",
+            "test_tuning.py",
+            "test_verify.py",
+        ),
     }
 )
 

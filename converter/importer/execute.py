@@ -15,7 +15,7 @@ from litecl.interpreter.graph import Array
 from litecl.interpreter.schema import TensorType
 
 # Operators whose results are of the shape that is known of them already; those on lists become others later.
-_DECLARED = ("ReadVariableOp", "TensorList", "EmptyTensorList")
+_DECLARED = ("ReadVariableOp", "LookupTable", "TensorList", "EmptyTensorList")
 # TensorFlow evaluates what shapes depend on; nothing of this size is a shape.
 _LARGEST_SHAPE_OPERAND = 1024
 

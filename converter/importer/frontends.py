@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import keras
+import numpy as np
 import tensorflow as tf
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError
@@ -17,8 +18,10 @@ from litecl.converter.graph import Module
 from litecl.converter.importer.graphdef import import_function, with_own_functions
 from litecl.converter.importer.keras_lstm import whole_lstms
 from litecl.converter.importer.optimizers import any_optimizer
+from litecl.converter.importer.places import Places
 from litecl.converter.records import Dims
 from litecl.interpreter.errors import ConversionError
+from litecl.interpreter.graph import Array
 
 Shapes = Mapping[str, Sequence[int | None]]
 _DEFAULT_SIGNATURE = "serving_default"
@@ -37,7 +40,9 @@ def _eagerly(load: _Load) -> _Load:
 
 
 @_eagerly
-def from_keras_model(model: Any, input_shapes: Shapes | None = None, fuse_layers: bool = True) -> Module:
+def from_keras_model(
+    model: Any, input_shapes: Shapes | None = None, fuse_layers: bool = True, keep_source: bool = False
+) -> Module:
     """Return the module of a Keras 3 model in inference mode: Sequential, functional, or subclassed and called once.
 
     fuse_layers: whether LSTM layers are kept in one piece.
@@ -54,7 +59,9 @@ def from_keras_model(model: Any, input_shapes: Shapes | None = None, fuse_layers
     traced = tf.function(lambda *arguments: model(*arguments, **extra), autograph=False)
     with whole_lstms(fuse_layers):
         concrete = traced.get_concrete_function(*specs)
-    return _module(concrete)
+    module = _module(concrete, keep_source)
+    module.place = Places(concrete)
+    return module
 
 
 @_eagerly
@@ -63,6 +70,7 @@ def from_saved_model(
     signature_keys: Sequence[str] | None = None,
     tags: Sequence[str] | None = None,
     input_shapes: Shapes | None = None,
+    keep_source: bool = False,
 ) -> dict[str, Module]:
     """Return signatures of a SavedModel, as ``model.export`` and ``tf.saved_model.save`` write it.
 
@@ -78,7 +86,7 @@ def from_saved_model(
     if missing or not keys:
         wanted = f"no signature {missing[0]!r}" if missing else "no signatures"
         raise ConversionError(f"{path}: {wanted}; there are {sorted(loaded.signatures)}")
-    return {key: _from_concrete(loaded.signatures[key], input_shapes) for key in keys}
+    return {key: _from_concrete(loaded.signatures[key], input_shapes, keep_source) for key in keys}
 
 
 def _all_signatures(loaded: Any) -> list[str]:
@@ -89,16 +97,21 @@ def _all_signatures(loaded: Any) -> list[str]:
 
 
 @_eagerly
-def from_concrete_functions(functions: Sequence[Any], input_shapes: Shapes | None = None) -> dict[str, Module]:
+def from_concrete_functions(
+    functions: Sequence[Any], input_shapes: Shapes | None = None, keep_source: bool = False
+) -> dict[str, Module]:
     """ConcreteFunctions by the names of their Python functions; one alone is ``serving_default``."""
     for function in functions:
         if not hasattr(function, "graph"):
             raise ConversionError(
                 f"expected a ConcreteFunction, got {type(function).__name__}: call get_concrete_function() on it"
             )
-    if len(functions) == 1:
-        return {_DEFAULT_SIGNATURE: _from_concrete(functions[0], input_shapes)}
-    return {name: _from_concrete(f, input_shapes) for name, f in zip(_names(functions), functions, strict=True)}
+    names = [_DEFAULT_SIGNATURE] if len(functions) == 1 else _names(functions)
+    modules = {}
+    for name, function in zip(names, functions, strict=True):
+        modules[name] = _from_concrete(function, input_shapes, keep_source)
+        modules[name].place = Places(function)
+    return modules
 
 
 def _names(functions: Sequence[Any]) -> list[str]:
@@ -112,8 +125,8 @@ def _names(functions: Sequence[Any]) -> list[str]:
     return names
 
 
-def _from_concrete(concrete: Any, input_shapes: Shapes | None) -> Module:
-    module = _module(concrete)
+def _from_concrete(concrete: Any, input_shapes: Shapes | None, keep_source: bool = False) -> Module:
+    module = _module(concrete, keep_source)
     overrides = _Overrides(input_shapes)
     for name, value in zip(module.input_names, module.main.inputs, strict=True):
         shape = overrides.shape(name, value.shape)
@@ -125,7 +138,11 @@ def _from_concrete(concrete: Any, input_shapes: Shapes | None) -> Module:
 
 @_eagerly
 def from_frozen_graph(
-    path: str | Path, input_arrays: Sequence[str], output_arrays: Sequence[str], input_shapes: Shapes | None = None
+    path: str | Path,
+    input_arrays: Sequence[str],
+    output_arrays: Sequence[str],
+    input_shapes: Shapes | None = None,
+    keep_source: bool = False,
 ) -> Module:
     """Return the module of a GraphDef without variables, between the named tensors."""
     graph_def = with_own_functions(_read_graph_def(Path(path)))
@@ -139,7 +156,7 @@ def from_frozen_graph(
         raise ConversionError(f"{path}: {error}") from error
     by_tensor = {name if ":" in name else f"{name}:0": shape for name, shape in (input_shapes or {}).items()}
     shapes = {tensor.name.split(":")[0]: by_tensor[tensor.name] for tensor in inputs if tensor.name in by_tensor}
-    module = _from_concrete(wrapped.prune(inputs, outputs), shapes)
+    module = _from_concrete(wrapped.prune(inputs, outputs), shapes, keep_source)
     module.input_names, module.output_names = list(input_arrays), list(output_arrays)
     return module
 
@@ -210,8 +227,24 @@ def _specs(shape: Any, name: str, dtype: str) -> Any:
     return [_specs(item, f"{name}_{i}", dtype) for i, item in enumerate(shape)]
 
 
-def _module(concrete: Any) -> Module:
-    return import_function(concrete, _input_names(concrete), _output_names(concrete))
+def _module(concrete: Any, keep_source: bool = False) -> Module:
+    module = import_function(concrete, _input_names(concrete), _output_names(concrete))
+    module.source = _source(concrete, module) if keep_source else None
+    return module
+
+
+def _source(concrete: Any, module: Module) -> Callable[[Mapping[str, Array]], dict[str, Array]]:
+    """Return what runs a function in TensorFlow, under the names of the module."""
+    keywords = getattr(concrete, "_arg_keywords", None)
+
+    @_eagerly
+    def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        tensors = [tf.constant(inputs[name]) for name in module.input_names]
+        results = concrete(**dict(zip(keywords, tensors, strict=True))) if keywords else concrete(*tensors)
+        values = [np.asarray(result) for result in tf.nest.flatten(results)]
+        return dict(zip(module.output_names, values, strict=True))
+
+    return run
 
 
 def _input_names(concrete: Any) -> list[str]:

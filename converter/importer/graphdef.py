@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import tensorflow as tf
 
 from litecl.converter.graph import Function, Module, Value
 from litecl.converter.importer.reader import Reader
 from litecl.converter.importer.types import attribute, proto_dims, tensor_type
-from litecl.converter.records import Variable
+from litecl.converter.records import Table, Variable
 from litecl.interpreter.errors import ConversionError
 
 
@@ -28,7 +29,7 @@ def import_function(concrete: Any, input_names: Sequence[str], output_names: Seq
     arguments = []
     for tensor, value in zip(graph.inputs, main.inputs, strict=True):
         if tensor.name in captures:
-            _bind(value, captures[tensor.name])
+            _bind(value, captures[tensor.name], definition)
         else:
             arguments.append(value)
     main.inputs = arguments
@@ -94,17 +95,31 @@ def _captures(graph: Any) -> dict[str, Any]:
     return {inner.name: variables.get(id(outer), outer) for outer, inner in graph.captures}
 
 
-def _bind(value: Value, captured: Any) -> None:
+def _bind(value: Value, captured: Any, definition: Any) -> None:
     if hasattr(captured, "handle"):
         key = getattr(captured, "_unique_id", captured.name)
         value.variable = Variable(captured.name, captured.numpy(), key)
     elif captured.dtype == tf.resource:
-        raise ConversionError(
-            f"the model captures the resource {value.name!r} (a lookup table, an iterator or an untracked variable), "
-            "which a .tflite file cannot hold; keep it out of the function that is converted"
-        )
+        value.variable = _table(value.name, captured, definition)
     else:
-        value.data = captured.numpy()
+        data = captured.numpy()
+        value.data = np.array(data, object) if isinstance(data, bytes) else np.asarray(data)
+
+
+def _table(name: str, handle: Any, definition: Any) -> Table:
+    """Return the content of a lookup table, whose types those who look something up in one tell."""
+    nodes = [*definition.node, *(node for function in definition.library.function for node in function.node_def)]
+    found = [node for node in nodes if node.op == "LookupTableFindV2"]
+    for keys, values in dict.fromkeys((node.attr["Tin"].type, node.attr["Tout"].type) for node in found):
+        try:
+            made = tf.raw_ops.LookupTableExportV2(table_handle=handle, Tkeys=keys, Tvalues=values)
+        except tf.errors.OpError:  # a table of other types
+            continue
+        return Table(name, made.keys.numpy(), f"table/{id(handle)}", values=made.values.numpy())
+    raise ConversionError(
+        f"the model captures the resource {name!r} (an iterator, a table without content or an untracked variable), "
+        "which a .tflite file cannot hold; keep it out of the function that is converted"
+    )
 
 
 def _library_function(definition: Any) -> Function:

@@ -1,40 +1,90 @@
 """TensorFlow's operators as TFLite's: one table, by the name of the TensorFlow operator."""
 
-from litecl.converter.graph import Function, Node, Value
-from litecl.converter.lower import control, conv, elementwise, fake_quant, index, matmul, pool, resize, shape
+from collections.abc import Iterator
+
+from litecl.converter.graph import Function, Module, Node, Value
+from litecl.converter.hints import hint
+from litecl.converter.lower import (
+    control,
+    conv,
+    detection,
+    diagonals,
+    elementwise,
+    fake_quant,
+    functions,
+    images,
+    index,
+    indexing,
+    losses,
+    matmul,
+    pool,
+    random,
+    resize,
+    shape,
+    shifts,
+    spectral,
+    tables,
+)
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.converter.records import OwnOp
 from litecl.interpreter.errors import ConversionError
 
-LOWERINGS: dict[str, Lowering] = {
-    **elementwise.LOWERINGS,
-    **shape.LOWERINGS,
-    **index.LOWERINGS,
-    **conv.LOWERINGS,
-    **pool.LOWERINGS,
-    **matmul.LOWERINGS,
-    **resize.LOWERINGS,
-    **control.LOWERINGS,
-    **fake_quant.LOWERINGS,
-}
+_FAMILIES = (
+    elementwise,
+    functions,
+    shape,
+    shifts,
+    index,
+    indexing,
+    diagonals,
+    conv,
+    pool,
+    matmul,
+    resize,
+    images,
+    losses,
+    random,
+    detection,
+    spectral,
+    tables,
+    control,
+    fake_quant,
+)
+LOWERINGS: dict[str, Lowering] = {name: how for family in _FAMILIES for name, how in family.LOWERINGS.items()}
 
 
-def lower(function: Function) -> None:
-    """Replace every TensorFlow operator by TFLite's. Raises ConversionError that lists those that cannot be."""
-    unknown = {node.op: node for node in reversed(function.nodes) if _lowering(node) is None}
-    if unknown:
-        places = "; ".join(f"{node}" for node in reversed(unknown.values()))
-        raise ConversionError(
-            f"no TFLite operator computes {places}. Express it with other operators, or keep it out of the model and "
-            "run it before or after"
-        )
+def lower(module: Module) -> None:
+    """Replace every TensorFlow operator by TFLite's, in every function of a module.
+
+    Raises ConversionError that tells all operators for which this fails.
+    """
+    problems: dict[str, None] = {}
+    for function in module.main.walk():
+        problems |= dict.fromkeys(_lower(function))
+    if problems:
+        raise ConversionError("\n".join(problems))
+
+
+def _lower(function: Function) -> Iterator[str]:
+    """Lower what can be lowered; return what is wrong with the rest."""
+    unknown: dict[str, list[Node]] = {}
     nodes, function.nodes = function.nodes, []  # a replacement takes the place of its node: effects keep their order
     for node in nodes:
         lowering = _lowering(node)
-        assert lowering is not None
-        results = lowering(Builder(function, node))
+        if lowering is None:
+            unknown.setdefault(node.op_name, []).append(node)
+            continue
+        try:
+            results = lowering(Builder(function, node))
+        except ConversionError as error:
+            yield str(error)
+            continue
         function.replace_node(node, [results] if isinstance(results, Value) else results)
-    function.tidy()
+    for op, found in unknown.items():
+        others = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        yield f"no TFLite operator computes {found[0]}{others}: {hint(op)}"
+    if not unknown:
+        function.tidy()
 
 
 def _lowering(node: Node) -> Lowering | None:

@@ -13,7 +13,7 @@ from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.cast import CAST, CastOptions
-from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
+from litecl.interpreter.ops.reshape import RESHAPE, SQUEEZE, ReshapeOptions, SqueezeOptions
 from litecl.interpreter.ops.transpose import TRANSPOSE
 from litecl.interpreter.schema import TensorType
 
@@ -91,6 +91,11 @@ class Builder:
         return self.op(
             RESHAPE, [value, self.const(target, np.int32)], ReshapeOptions(target), type=value.type, shape=result
         )
+
+    def squeeze(self, value: Value, axis: int) -> Value:
+        """Return the value without a dimension of 1."""
+        shape = None if value.shape is None else (*value.shape[:axis], *value.shape[axis + 1 :])
+        return self.op(SQUEEZE, [value], SqueezeOptions((axis,)), type=value.type, shape=shape)
 
     def transpose(self, value: Value, order: Sequence[int]) -> Value:
         """Return the value with its dimensions in another order."""

@@ -4,6 +4,7 @@ TensorFlow's filters are [h, w, in, out]; TFLite's are [out, h, w, in], depthwis
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from litecl.converter.records import Dims
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.conv_3d import CONV_3D, Conv3DOptions
+from litecl.interpreter.ops.conv_3d_transpose import CONV_3D_TRANSPOSE
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.ops.pad import PAD, PADV2
 from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV, TransposeConvOptions
@@ -51,6 +53,12 @@ def _pad(b: Builder, x: Value, pads: Array, number: float) -> Value:
     if number:
         return b.op(PADV2, [x, b.const(pads), b.const(number, x.type.dtype)], type=x.type, shape=shape)
     return b.op(PAD, [x, b.const(pads)], type=x.type, shape=shape)
+
+
+def lowest(b: Builder) -> float:
+    """Return the lowest number of the type of the result."""
+    dtype: Any = b.node.output.type.dtype
+    return float(np.finfo(dtype).min if dtype.kind == "f" else np.iinfo(dtype).min)
 
 
 def zero_bias(b: Builder, weights: Value, axis: int) -> Value | None:
@@ -137,6 +145,18 @@ def _transpose_conv(b: Builder) -> Value:
     )
 
 
+def _conv_3d_transpose(b: Builder) -> Value:
+    attrs = b.node.attrs
+    if attrs["padding"] == "EXPLICIT" or attrs["data_format"] != "NDHWC" or tuple(attrs["dilations"]) != (1,) * 5:
+        raise b.error("TFLite transposes only convolutions of SAME or VALID padding, channels last, not dilated")
+    size = b.int32(b.node.input(0))
+    if size.data is None and b.node.output.static_shape is not None:
+        size = b.const(b.node.output.static_shape, np.int32)
+    strides = tuple(attrs["strides"])[1:4]
+    options = Conv3DOptions(Padding[attrs["padding"]], stride_d=strides[0], stride_h=strides[1], stride_w=strides[2])
+    return b.op(CONV_3D_TRANSPOSE, [size, b.node.input(1), b.node.input(2)], options)
+
+
 def _dilated(filters: Array, dilations: tuple[int, int]) -> Array:
     """Return the filters with zeros between their elements."""
     height, width = ((size - 1) * by + 1 for size, by in zip(filters.shape[:2], dilations, strict=True))
@@ -150,4 +170,5 @@ LOWERINGS: dict[str, Lowering] = {
     "DepthwiseConv2dNative": _depthwise_conv_2d,
     "Conv3D": _conv_3d,
     "Conv2DBackpropInput": _transpose_conv,
+    "Conv3DBackpropInputV2": _conv_3d_transpose,
 }

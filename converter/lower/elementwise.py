@@ -11,8 +11,9 @@ from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, compare, unary
 from litecl.interpreter.ops.add_n import ADD_N
 from litecl.interpreter.ops.binary import DIV
-from litecl.interpreter.ops.cast import CAST, CastOptions
+from litecl.interpreter.ops.cast import BITCAST, CAST, CastOptions
 from litecl.interpreter.ops.gelu import GELU, GeluOptions
+from litecl.interpreter.ops.l2_normalization import L2_NORMALIZATION
 from litecl.interpreter.ops.leaky_relu import LEAKY_RELU, LeakyReluOptions
 from litecl.interpreter.ops.prelu import PRELU
 from litecl.interpreter.ops.select import SELECT, SELECT_V2, WHERE
@@ -26,7 +27,6 @@ _SAME: Mapping[str, Op] = {
     "Abs": unary.ABS,
     "Neg": unary.NEG,
     "Sign": unary.SIGN,
-    "Square": unary.SQUARE,
     "Sqrt": unary.SQRT,
     "Rsqrt": unary.RSQRT,
     "Exp": unary.EXP,
@@ -69,6 +69,7 @@ _SAME: Mapping[str, Op] = {
     "SelectV2": SELECT_V2,
     "Where": WHERE,
     "AddN": ADD_N,
+    "Bitcast": BITCAST,
 }
 
 
@@ -81,6 +82,11 @@ def _same(op: Op) -> Lowering:
     return lower
 
 
+def _square(b: Builder) -> Value:
+    x = b.node.input(0)
+    return b.op(unary.SQUARE, [x]) if x.type == TensorType.FLOAT32 else b.op(binary.MUL, [x, x])
+
+
 def _divide(b: Builder) -> Value:
     x, y = b.node.input(0), b.node.input(1)
     if y.data is not None and y.type == TensorType.FLOAT32 and np.all(y.data != 0):
@@ -90,10 +96,8 @@ def _divide(b: Builder) -> Value:
 
 def _divide_no_nan(b: Builder) -> Value:
     x, y = b.node.input(0), b.node.input(1)
-    zero = b.scalar(0)
-    is_zero = b.op(compare.EQUAL, [y, zero], type=TensorType.BOOL, shape=y.shape)
-    divisor = b.op(SELECT_V2, [is_zero, b.scalar(1), y], shape=y.shape)
-    return b.op(SELECT_V2, [is_zero, zero, b.op(DIV, [x, divisor])])
+    is_zero = b.op(compare.EQUAL, [y, b.scalar(0)], type=TensorType.BOOL, shape=y.shape)
+    return b.op(SELECT_V2, [is_zero, b.scalar(0), b.op(DIV, [x, y])])
 
 
 def _cast(b: Builder) -> Value:
@@ -127,6 +131,23 @@ def _softplus(b: Builder) -> Value:
     x = b.node.input(0)
     log = b.op(unary.LOG, [b.op(unary.LOGISTIC, [b.op(unary.ABS, [x])])])
     return b.op(binary.SUB, [b.op(unary.RELU, [x]), log])
+
+
+def lower_log_sigmoid(b: Builder) -> Value:
+    """Lower to min(x, 0) + log(sigmoid(|x|)), which does not overflow."""
+    x = b.node.input(0)
+    log = b.op(unary.LOG, [b.op(unary.LOGISTIC, [b.op(unary.ABS, [x])])])
+    return b.op(binary.ADD, [b.op(binary.MINIMUM, [x, b.scalar(0)]), log])
+
+
+def lower_relu_n1_to_1(b: Builder) -> Value:
+    """Lower to RELU_N1_TO_1."""
+    return b.op(unary.RELU_N1_TO_1, b.node.inputs)
+
+
+def lower_l2_normalization(b: Builder) -> Value:
+    """Lower to L2_NORMALIZATION."""
+    return b.op(L2_NORMALIZATION, b.node.inputs)
 
 
 def _softsign(b: Builder) -> Value:
@@ -179,6 +200,7 @@ def _erfc(b: Builder) -> Value:
 
 
 LOWERINGS: dict[str, Lowering] = {name: _same(op) for name, op in _SAME.items()} | {
+    "Square": _square,
     "RealDiv": _divide,
     "Div": _divide,
     "DivNoNan": _divide_no_nan,

@@ -8,6 +8,7 @@ from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.gather import GATHER, GATHER_ND, GatherOptions
+from litecl.interpreter.ops.pad import PAD
 from litecl.interpreter.ops.reverse import REVERSE_SEQUENCE, ReverseSequenceOptions
 from litecl.interpreter.ops.scatter_nd import SCATTER_ND
 from litecl.interpreter.ops.slice import SLICE
@@ -68,6 +69,22 @@ def _mask(spec: Sequence[int | None], mask: int, *, when_full: bool) -> int:
     return sum(1 << k for k, bit in enumerate(bits) if bit)
 
 
+def _strided_slice_grad(b: Builder) -> Value:
+    """Return the gradient among zeros, where the slice was taken of neighbours."""
+    shape, begin, end, strides = (b.known(i, "bounds") for i in range(4))
+    masks = {name: int(b.node.attrs[name]) for name in _MASKS}
+    if masks["ellipsis_mask"] or masks["new_axis_mask"] or np.any(strides != 1):
+        raise b.error("it is the gradient of a slice with steps, dots or new axes; use tf.slice")
+    first, kept = np.zeros(len(shape), np.int64), shape.copy()
+    for i in range(len(begin)):
+        low, high = (n + shape[i] if n < 0 else n for n in (begin[i], end[i]))
+        low = 0 if masks["begin_mask"] >> i & 1 else min(max(low, 0), shape[i])
+        high = shape[i] if masks["end_mask"] >> i & 1 else min(max(high, 0), shape[i])
+        first[i], kept[i] = low, 1 if masks["shrink_axis_mask"] >> i & 1 else max(high - low, 0)
+    part = b.reshape(b.node.input(4), kept.tolist(), tuple(kept.tolist()))
+    return b.op(PAD, [part, b.const(np.stack([first, shape - first - kept], 1), np.int32)])
+
+
 def _gather(b: Builder) -> Value:
     axis: Array | int = b.known(2, "axis") if len(b.node.inputs) > 2 else 0
     options = GatherOptions(int(axis), int(b.node.attrs.get("batch_dims") or 0))
@@ -90,6 +107,7 @@ def _reverse_sequence(b: Builder) -> Value:
 LOWERINGS: dict[str, Lowering] = {
     "Slice": _slice,
     "StridedSlice": _strided_slice,
+    "StridedSliceGrad": _strided_slice_grad,
     "Gather": _gather,
     "GatherV2": _gather,
     "GatherNd": lambda b: b.op(GATHER_ND, b.node.inputs),

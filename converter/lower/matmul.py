@@ -42,6 +42,9 @@ def _product(b: Builder, x: Value, y: Value, adj_x: bool, adj_y: bool, shape: Di
     return b.op(FULLY_CONNECTED, operands, FullyConnectedOptions(keep_num_dims=x.rank != 2), shape=result)
 
 
+_MOST_DIMS = 4  # of the dimensions of a product that are not summed over
+
+
 @dataclass(frozen=True)
 class _Einsum:
     x: str
@@ -75,6 +78,9 @@ def _einsum(b: Builder) -> Value:
         return _reduced(b, b.node.input(0), labels[0], result)
     if len(labels) != 2:
         raise b.error(f"{b.node.attrs['equation']!r} has {len(labels)} operands; write it as products of two")
+    adjoint = _as_it_is(labels[0], labels[1], result)
+    if adjoint is not None:
+        return _product(b, b.node.input(0), b.node.input(1), *adjoint)
     values, labels = _without_ones(b, labels)
     operands = []
     for own, other, value in ((labels[0], labels[1], values[0]), (labels[1], labels[0], values[1])):
@@ -82,6 +88,21 @@ def _einsum(b: Builder) -> Value:
         operands.append((_reduced(b, value, own, kept), kept))
     (x, x_labels), (y, y_labels) = operands
     return _contract(b, x, y, _Einsum(x_labels, y_labels, result))
+
+
+def _as_it_is(x: str, y: str, result: str) -> tuple[bool, bool] | None:
+    """Return which operands are adjoint if a product of matrices with broadcast batches is all there is to do."""
+    if min(map(len, (x, y, result))) < 2:
+        return None
+    batch, row, column = result[:-2], result[-2], result[-1]
+    summed = "".join(c for c in x[-2:] if c in y[-2:] and c not in result)
+    pairs = {row + summed: False, summed + row: True}, {summed + column: False, column + summed: True}
+    if x[-2:] not in pairs[0] or y[-2:] not in pairs[1] or len(summed) != 1:
+        return None
+    outer = (x[:-2], y[:-2])
+    if max(map(len, outer)) != len(batch) or not all(batch.endswith(part) for part in outer):
+        return None
+    return pairs[0][x[-2:]], pairs[1][y[-2:]]
 
 
 def _without_ones(b: Builder, labels: Sequence[str]) -> tuple[list[Value], list[str]]:
@@ -97,22 +118,35 @@ def _without_ones(b: Builder, labels: Sequence[str]) -> tuple[list[Value], list[
 
 
 def _contract(b: Builder, x: Value, y: Value, e: _Einsum) -> Value:
-    if e.result == e.batch + e.free(e.y) + e.free(e.x):
-        x, y, e = y, x, _Einsum(e.y, e.x, e.result)
-    sizes = _sizes(x, e.x, y, e.y)
     free_x, free_y, depth = e.free(e.x), e.free(e.y), e.contracted
-    is_dense = y.data is not None and not e.batch
-    # FULLY_CONNECTED keeps the dimensions of x; BATCH_MATMUL has one of each.
-    kept = [*e.batch, *(free_x if is_dense else [free_x])]
-    left = _grouped(b, x, e.x, [*kept, depth], sizes)
-    right = _grouped(b, y, e.y, [*e.batch, free_y, depth], sizes)
+    if e.result != e.batch + free_x + free_y and e.result == e.batch + free_y + free_x:
+        x, y, e = y, x, _Einsum(e.y, e.x, e.result)
+        free_x, free_y = free_y, free_x
+    sizes = _sizes(x, e.x, y, e.y)
+    # Without a batch the product keeps the dimensions of x; with one it has one of each kind.
+    kept = [*e.batch, *(free_x if free_x and not e.batch and len(free_x) < _MOST_DIMS else [free_x])]
     groups = (*kept, free_y)
+    left, adj_x = _side(b, x, e.x, [*kept, depth], [*e.batch, depth, free_x], sizes)
+    right, adj_y = _side(b, y, e.y, [*e.batch, depth, free_y], [*e.batch, free_y, depth], sizes)
     shape = tuple(_size_of(group, sizes) for group in groups)
-    product = _product(b, left, right, False, True, shape)
+    product = _product(b, left, right, adj_x, adj_y, shape)
     order = e.batch + free_x + free_y
     if any(len(group) != 1 for group in groups):
         product = _reshaped(b, product, list(order), sizes)
     return b.transpose(product, [order.index(c) for c in e.result])
+
+
+def _side(
+    b: Builder,
+    value: Value,
+    labels: str,
+    plain: Sequence[str],
+    adjoint: Sequence[str],
+    sizes: dict[str, int | None],
+) -> tuple[Value, bool]:
+    """Return an operand of the product, and whether it is the adjoint one: the order that needs no transposition."""
+    is_adjoint = labels != "".join(plain) and labels == "".join(adjoint) and len(plain) == len(adjoint)
+    return _grouped(b, value, labels, adjoint if is_adjoint else plain, sizes), is_adjoint
 
 
 def _grouped(b: Builder, value: Value, labels: str, groups: Sequence[str], sizes: dict[str, int | None]) -> Value:

@@ -7,7 +7,7 @@ import numpy as np
 
 from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
-from litecl.converter.lower.conv import geometry
+from litecl.converter.lower.conv import geometry, lowest
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import reduce
 from litecl.interpreter.ops.arg_max import ARG_MAX, ARG_MIN, ArgMaxOptions, ArgMinOptions
@@ -20,7 +20,7 @@ from litecl.interpreter.ops.local_response_normalization import (
 from litecl.interpreter.ops.log_softmax import LOG_SOFTMAX
 from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, MAX_POOL_2D, Pool2DOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
-from litecl.interpreter.ops.unary import RSQRT
+from litecl.interpreter.ops.unary import RSQRT, SQRT
 
 _REDUCTIONS: Mapping[str, Op] = {
     "Mean": reduce.MEAN,
@@ -36,7 +36,7 @@ _REDUCTIONS: Mapping[str, Op] = {
 def _pool(op: Op) -> Lowering:
     def lower(b: Builder) -> Value:
         # A window of a maximum sees nothing of what is around the image, whatever its numbers.
-        g = geometry(b, b.node.input(0), padded_with=_lowest(b) if op is MAX_POOL_2D else 0)
+        g = geometry(b, b.node.input(0), padded_with=lowest(b) if op is MAX_POOL_2D else 0)
         _, height, width, channels = b.node.attrs["ksize"]
         if channels != 1:
             return _pool_channels(b, op, channels)
@@ -50,11 +50,6 @@ def _pool(op: Op) -> Lowering:
         return b.op(op, [g.x], options)
 
     return lower
-
-
-def _lowest(b: Builder) -> float:
-    dtype: Any = b.node.output.type.dtype
-    return float(np.finfo(dtype).min if dtype.kind == "f" else np.iinfo(dtype).min)
 
 
 def _pool_channels(b: Builder, op: Op, window: int) -> Value:
@@ -76,6 +71,13 @@ def _reduction(op: Op) -> Lowering:
         return b.op(op, [b.node.input(0), axes], reduce.ReducerOptions(bool(b.node.attrs["keep_dims"])))
 
     return lower
+
+
+def _euclidean_norm(b: Builder) -> Value:
+    x = b.node.input(0)
+    squares = b.op(MUL, [x, x], type=x.type, shape=x.shape)
+    options = reduce.ReducerOptions(bool(b.node.attrs["keep_dims"]))
+    return b.op(SQRT, [b.op(reduce.SUM, [squares, b.int32(b.node.input(1))], options)])
 
 
 def _arg(op: Op, options: type[Any]) -> Lowering:
@@ -163,6 +165,7 @@ def _local_response(b: Builder) -> Value:
 
 
 LOWERINGS: dict[str, Lowering] = {name: _reduction(op) for name, op in _REDUCTIONS.items()} | {
+    "EuclideanNorm": _euclidean_norm,
     "MaxPool": _pool(MAX_POOL_2D),
     "AvgPool": _pool(AVERAGE_POOL_2D),
     "ArgMax": _arg(ARG_MAX, ArgMaxOptions),

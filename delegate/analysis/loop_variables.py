@@ -13,6 +13,7 @@ from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.gather import GATHER, GATHER_ND
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.strided_slice import STRIDED_SLICE
+from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE
 from litecl.interpreter.schema import ActivationFunctionType
 
 # Operators whose result never shares memory with what they read.
@@ -49,18 +50,38 @@ def in_place(graph: Subgraph, nodes: Sequence[int], kept: Collection[int], owned
     kept: tensors that are read after the nodes have run. owned: inputs of the subgraph that may be overwritten.
     """
     result: set[int] = set()
-    fresh = set(owned)
+    read = origins(graph, nodes)
+    fresh, needed = ({read.get(t, t) for t in tensors} for tensors in (owned, kept))
     for position, i in enumerate(nodes):
         node = graph.nodes[i]
         if node.op is not DYNAMIC_UPDATE_SLICE:
             continue
-        tensor = node.inputs[0]
-        readers = [(at, n) for at, n in enumerate(nodes) if tensor in graph.nodes[n].inputs and n != i]
-        harmless = all(at < position and graph.nodes[n].op in _READERS for at, n in readers)
-        if harmless and tensor in fresh and tensor not in kept and node.inputs.count(tensor) == 1:
+        tensor = read.get(node.inputs[0], node.inputs[0])
+        readers = [
+            (at, graph.nodes[n])
+            for at, n in enumerate(nodes)
+            if n != i and tensor in (read.get(t, t) for t in graph.nodes[n].inputs)
+        ]
+        harmless = all((at < position and n.op in _READERS) or _only_names(n) for at, n in readers)
+        once = [read.get(t, t) for t in node.inputs].count(tensor) == 1
+        if harmless and tensor in fresh and tensor not in needed and once:
             result.add(i)
         fresh.add(node.outputs[0])
     return result
+
+
+def origins(graph: Subgraph, nodes: Sequence[int]) -> dict[int, int]:
+    """Return, for each tensor that one of the nodes reads of an explicit variable, the tensor that is its value."""
+    found: dict[int, int] = {}
+    for node in (graph.nodes[i] for i in nodes):
+        if node.op is READ_VARIABLE:
+            found |= dict.fromkeys(node.outputs, found.get(node.inputs[0], node.inputs[0]))
+    return found
+
+
+def _only_names(node: Node) -> bool:
+    """Return whether a node computes nothing: another tensor is the same value, or a variable has it from there on."""
+    return node.op is READ_VARIABLE or (node.op is ASSIGN_VARIABLE and not node.outputs)
 
 
 def kinds(body: Subgraph) -> list[Kind]:
@@ -69,12 +90,14 @@ def kinds(body: Subgraph) -> list[Kind]:
     live = live_nodes(body)
     updates = in_place(body, live, body.outputs, body.inputs)
     states = {t for i in live for t in updated_by(body.nodes[i])}
+    read = origins(body, live)
 
     def kind(given: int, result: int) -> Kind:
         if given == result:
             return Kind.SWAPPED if given in states else Kind.READ_ONLY
         while made.get(result) in updates:
-            result = body.nodes[made[result]].inputs[0]
+            updated = body.nodes[made[result]].inputs[0]
+            result = read.get(updated, updated)
             if result == given:
                 return Kind.IN_PLACE
         return Kind.SWAPPED

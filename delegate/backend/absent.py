@@ -46,7 +46,16 @@ class AbsentDevice:
 
     def target(self, directory: Path | None = None) -> Target:
         """See ``FoundDevice``."""
-        return Target.of(self.profile)
+        profile = self.profile
+        return Target(
+            "gpu",
+            vector_width=4,
+            compute_units=profile.compute_units,
+            max_work_group_size=profile.max_work_group_size,
+            local_mem_bytes=profile.local_mem_bytes,
+            float64=profile.float64,
+            gpu=profile.gpu,
+        )
 
     def open(self, *, profile: bool, directory: Path | None) -> "_Open":
         """See ``FoundDevice``."""

@@ -194,7 +194,7 @@ class Program:
                     work.subgraph,
                     time.queued_ms,
                     time.start_ms,
-                    work.launch.size_bytes,
+                    work.size_bytes,
                     time.runs,
                 )
                 for work, time in self._execution.times()

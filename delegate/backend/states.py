@@ -52,12 +52,11 @@ class DeviceState:
 
         other: of the same state of the same execution, in the other turn.
         """
-        if isinstance(value, DeviceState) and value._view is not None:
-            value = value._view
         if value is other and self._view is None:
             self._execution.memory.copy(self._operand, self._turned)
             return 0
-        array = value if isinstance(value, np.ndarray) else value.fetch()
+        seen = value._view if isinstance(value, DeviceState) else None
+        array = value if isinstance(value, np.ndarray) else value.fetch() if seen is None else seen
         if self._view is not None:
             self._view[...] = array
         else:
@@ -98,20 +97,24 @@ class States:
             {s.key: holder for s, holder in zip(states, holders, strict=True) if s.after is not None}
             for holders in self._holders
         ]
-        self.forget()
+        self._seen = -1  # how often the store had been written to when all states were where they are read
+        self._uploaded: dict[VariableKey, Array] = {}
 
     def __len__(self) -> int:
         return len(self._states)
 
     def restore(self, variables: Variables, counters: Counters) -> None:
         """Put every state where a run reads it. Raises NotAsPlanned where that cannot be."""
-        if variables.hold(self._expected[self._turned]):
+        if self._changed[0]:
+            self._execution.turn(self._turned)
+        if variables.unchanged(self._seen):
             return
         here, there = self._holders[self._turned], self._holders[not self._turned]
         for state, *holders in zip(self._states, here, there, strict=True):
             variables.keep(state.key, holders)
             if not variables.held_by(state.key, holders[0]):
                 counters.bytes_to_device += self._take(state, holders[0], holders[1], variables)
+        self._seen = variables.changes
 
     def _take(self, state: State, here: DeviceState, there: DeviceState, variables: Variables) -> int:
         """Copy a state to where it is read, from the store or from its other place; return how many bytes came."""
@@ -121,25 +124,24 @@ class States:
         value = variables.newest(key)
         if not variables.fits(key, spec) or (value is None and state.read):
             raise NotAsPlanned
-        if value is None:
+        if value is None or value is self._uploaded.get(key):
             return 0
         copied = here.take(value, there)
         if value is there:
             variables.move({key: here})
         elif state.after is None and isinstance(value, np.ndarray):  # others may change behind this name
-            self._expected[0][key] = self._expected[1][key] = value
+            self._uploaded[key] = value
         return copied
 
     def forget(self) -> None:
         """Forget what was copied, by a run that has failed."""
-        self._expected: list[dict[VariableKey, Array | Held]] = [
-            {state.key: holder for state, holder in zip(self._states, holders, strict=True)}
-            for holders in self._holders
-        ]
+        self._seen = -1
+        self._uploaded.clear()
 
     def keep(self, variables: Variables) -> None:
         """Tell the store that the newest values are those that the last run has written; the places change turns."""
         if newest := self._changed[not self._turned]:
+            self._seen = -1  # an interrupt in between is no harm: then all is looked at
             variables.update(newest)
             self._turned = not self._turned
-            self._execution.turn(self._turned)
+            self._seen = variables.changes

@@ -16,6 +16,9 @@ from litecl.interpreter.schema import TensorType
 CONTROL_OPS = (IF, WHILE, CALL, STABLEHLO_COMPOSITE)
 """Control nodes that may be absorbed into a region, with all the subgraphs that they reach."""
 
+VARIABLE_OPS = (READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE)
+"""What moves variables, which regions do without any launch."""
+
 FOLDED = "constant: computed at preparation"
 
 Specs = Sequence[Sequence[TensorSpec]]

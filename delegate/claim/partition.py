@@ -7,12 +7,10 @@ from functools import partial
 
 from litecl.delegate.analysis.explicit import Explicit
 from litecl.delegate.cl_op import ClOp
-from litecl.delegate.claim.control import FOLDED, refusal
+from litecl.delegate.claim.control import FOLDED, VARIABLE_OPS, refusal
 from litecl.delegate.claim.options import CLOptions
 from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec, acts, callees_of, updated_by
 from litecl.interpreter.op import ControlOp
-from litecl.interpreter.ops.control import CALL_ONCE
-from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE
 from litecl.interpreter.run.variables import VariableKey
 from litecl.interpreter.schema import TensorType
 
@@ -194,8 +192,7 @@ def _cluster(graph: Subgraph, refused: dict[int, str]) -> list[tuple[int, ...]]:
 
 def _without_work(graph: Subgraph, candidates: Sequence[tuple[int, ...]]) -> list[tuple[tuple[int, ...], str]]:
     """The candidate regions that only move variables, with the reason why they are none."""
-    moves = (READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE)
-    idle = [run for run in candidates if all(graph.nodes[i].op in moves for i in run)]
+    idle = [run for run in candidates if all(graph.nodes[i].op in VARIABLE_OPS for i in run)]
     return [(run, "nothing is computed beside it on the device") for run in idle]
 
 

@@ -6,13 +6,14 @@ uses the names of fields and codes only. So a field is declared once, and no ord
 
 import re
 from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import IntEnum
+from functools import cache
 from typing import Any, get_type_hints
 
 import numpy as np
 
-from litecl.delegate.cl_op import Const
+from litecl.delegate.cl_op import Arg, Const, Launch, Record
 from litecl.interpreter.graph import Array
 
 _SCALARS: dict[Any, tuple[str, Any]] = {
@@ -22,6 +23,8 @@ _SCALARS: dict[Any, tuple[str, Any]] = {
 }
 """OpenCL C's names of the types that fields may have, and numpy's."""
 
+_NO_RECORDS = np.zeros(0, np.int32)
+
 
 def layout(record: type) -> list[tuple[str, Any]]:
     """Return the fields of a record in the order of its memory, each with its type: a scalar or another record."""
@@ -29,6 +32,7 @@ def layout(record: type) -> list[tuple[str, Any]]:
     return [(field.name, types[field.name]) for field in fields(record)]
 
 
+@cache
 def dtype_of(record: type) -> np.dtype[Any]:
     """Return the layout of a record as a numpy type.
 
@@ -75,10 +79,19 @@ def packed(record: type, values: Iterable[Any]) -> Array:
 
 
 def _values(value: Any) -> tuple[Any, ...]:
-    members = (getattr(value, name) for name, _ in layout(type(value)))
+    record: type = type(value)
+    members = (getattr(value, name) for name in dtype_of(record).names or ())
     return tuple(_values(member) if is_dataclass(member) else member for member in members)
 
 
-def const(value: Any) -> Const:
-    """Return one record as a kernel's argument."""
-    return Const(packed(type(value), [value]))
+def with_constants(launch: Launch) -> Launch:
+    """Return a launch that is given constants in the place of records."""
+    return replace(launch, args=tuple(_constant(arg) for arg in launch.args))
+
+
+def _constant(arg: Arg) -> Arg:
+    if isinstance(arg, Record):
+        return Const(packed(type(arg), (arg,)))
+    if not isinstance(arg, tuple):
+        return arg
+    return Const(packed(type(arg[0]), arg) if arg else _NO_RECORDS)

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Scratch, Target
+from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Record, Scratch, Target
 from litecl.delegate.kit.schedule import Chunks, chunks, elements
-from litecl.delegate.kit.shared import packed
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 
 Strides = tuple[int, ...]
@@ -204,7 +203,7 @@ def _transpose(
 
 
 @dataclass(frozen=True)
-class Place:
+class Place(Record):
     """One coordinate of a box whose position is computed on the device: its ``index`` in the tensor of positions,
     its upper bound (``most``), what is added to a negative one (``wrap``), and the ``stride`` of its dimension.
     """
@@ -228,8 +227,7 @@ def copy_box(
 ) -> Launch:
     """Copy a box of ``source`` (entry copy_from_box) or into a box of ``into`` (copy_to_box) at ``positions``."""
     args, share = _copy_args(source, at, into, to, target)
-    table = Const(packed(Place, places))
-    return share.launch(entry, (*args, positions, table, np.int32(len(places))), defines)
+    return share.launch(entry, (*args, positions, tuple(places), np.int32(len(places))), defines)
 
 
 def fill(into: Memory, count: int, value: Arg, bits: str, target: Target) -> Launch:

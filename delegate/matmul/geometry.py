@@ -1,14 +1,15 @@
 """The window of a convolution or a pool over images: one record for all kernels, filled in one place."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from litecl.delegate.cl_op import Pads
+from litecl.delegate.cl_op import Pads, Record
 from litecl.interpreter.graph import Shape
-from litecl.interpreter.kit.window import Window
 
 
-@dataclass(frozen=True)
-class Geometry:
+@dataclass(frozen=True, kw_only=True)
+class Geometry(Record):
     """A window over images [images, height, width, channels], and the output columns computed from it.
 
     pad_y, pad_x: zeros before the first row and column. out_height, out_width: positions of the window in an image.
@@ -21,14 +22,14 @@ class Geometry:
     width: int
     channels: int
     group_channels: int
-    kernel_height: int
-    kernel_width: int
-    stride_y: int
-    stride_x: int
-    dilation_y: int
-    dilation_x: int
-    pad_y: int
-    pad_x: int
+    kernel_height: int = 1
+    kernel_width: int = 1
+    stride_y: int = 1
+    stride_x: int = 1
+    dilation_y: int = 1
+    dilation_x: int = 1
+    pad_y: int = 0
+    pad_x: int = 0
     out_height: int
     out_width: int
     columns: int
@@ -55,6 +56,11 @@ class Geometry:
         return self.taps * self.group_channels
 
     @property
+    def flops(self) -> int:
+        """Arithmetic operations of all output elements: a multiplication and an addition for each tap and channel."""
+        return 2 * self.pixels * self.columns * self.depth
+
+    @property
     def strides(self) -> tuple[int, int]:
         """Rows and columns from one position of the window to the next."""
         return self.stride_y, self.stride_x
@@ -78,38 +84,39 @@ class Geometry:
         return replace(self, channels=2 * self.channels, group_channels=2 * self.group_channels)
 
 
-def geometry(
-    windows: tuple[Window, Window], x: Shape, group_channels: int, columns: int, pads: Pads | None = None
-) -> Geometry:
-    """Return the geometry of vertical and horizontal windows over images of shape ``x``.
+def geometry(options: Any, x: Shape, kernel: Sequence[int], group_channels: int, out: Shape, pads: Pads) -> Geometry:
+    """Return the geometry of a convolution or a pool with these options: images of shape ``x`` become ``out``.
 
-    pads: zeros around ``x``, in addition to those of the windows.
+    kernel: height and width of the window. pads: zeros around ``x``, beside those that the options ask for. The latter
+    are what the windows reach beyond the image, half of them before it, as TensorFlow Lite's ComputePadding has it.
     """
-    vertical, horizontal = windows
     images, height, width, channels = x
-    pads = pads or Pads()
+    strides = options.stride_h, options.stride_w
+    dilations = getattr(options, "dilation_h_factor", 1), getattr(options, "dilation_w_factor", 1)
+    lengths = pads.top + height + pads.bottom, pads.left + width + pads.right
+    reach = [(out[i + 1] - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 for i in range(2)]
     return Geometry(
         images=images,
         height=height,
         width=width,
         channels=channels,
         group_channels=group_channels,
-        kernel_height=vertical.size,
-        kernel_width=horizontal.size,
-        stride_y=vertical.stride,
-        stride_x=horizontal.stride,
-        dilation_y=vertical.dilation,
-        dilation_x=horizontal.dilation,
-        pad_y=vertical.before + pads.top,
-        pad_x=horizontal.before + pads.left,
-        out_height=vertical.output,
-        out_width=horizontal.output,
-        columns=columns,
-        group_columns=columns * group_channels // channels,
+        kernel_height=kernel[0],
+        kernel_width=kernel[1],
+        stride_y=strides[0],
+        stride_x=strides[1],
+        dilation_y=dilations[0],
+        dilation_x=dilations[1],
+        pad_y=max(0, reach[0] - lengths[0]) // 2 + pads.top,
+        pad_x=max(0, reach[1] - lengths[1]) // 2 + pads.left,
+        out_height=out[1],
+        out_width=out[2],
+        columns=out[3],
+        group_columns=out[3] * group_channels // channels,
     )
 
 
 def matrix(rows: int, depth: int, columns: int) -> Geometry:
-    """Return the geometry of a plain product, whose rows are adjacent pixels."""
-    along, down = Window(1, 1, 1, 0, 0, rows), Window(1, 1, 1, 0, 0, 1)
-    return geometry((down, along), (1, 1, rows, depth), depth, columns)
+    """Return the geometry of a plain product: rows are pixels side by side."""
+    shape = {"height": 1, "width": rows, "channels": depth, "group_channels": depth}
+    return Geometry(images=1, **shape, out_height=1, out_width=rows, columns=columns, group_columns=columns)

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from litecl.delegate.cl_op import Scratch, Target
-from litecl.delegate.kit.schedule import Grid, line_tile, spread
+from litecl.delegate.kit.schedule import Grid, Tile, flops, grid_for, spread, tile_for
 from litecl.delegate.matmul.geometry import Geometry, matrix
-from litecl.delegate.matmul.tile import Tile, flops, grid_for, tile_for, tiled
 
 _LINE = 64  # bytes of a line of the cache
 
@@ -122,10 +121,8 @@ def patches(kernel: str, g: Geometry, target: Target, groups: Groups | None = No
 
 def _line_tile(kernel: str, g: Geometry, target: Target) -> Tile | None:
     """Return the tile that covers output lines with the least waste, if little enough is wasted."""
-    width = target.vector_width
-    shape = line_tile(kernel, target, g.out_width, g.columns)
-    fits = g.out_width >= _LEAST_SHARE * -(-g.out_width // shape.rows) * shape.rows
-    return Tile(shape.rows, shape.vectors, width, shape.vectors * width) if fits else None
+    tile = tile_for(kernel, target, g.out_width, g.columns, lines=True)
+    return tile if g.out_width >= _LEAST_SHARE * -(-g.out_width // tile.rows) * tile.rows else None
 
 
 def _run_step(g: Geometry, tile: Tile) -> int:
@@ -146,5 +143,7 @@ def _grid(kernel: str, tile: Tile, target: Target, pixels: int, g: Geometry, gro
     if target.kind == "gpu":
         return grid_for(kernel, tile, target, pixels, g.group_columns, g.depth, groups)
     bands, panels = -(-pixels // tile.rows), -(-g.group_columns // tile.columns)
-    shares = spread(kernel, target, bands, panels, flops(pixels, g.group_columns, g.depth), groups)
-    return tiled(kernel, tile, target, (bands, panels, groups), shares)
+    own_bands, own_panels = spread(kernel, target, bands, panels, flops(pixels, g.group_columns, g.depth), groups)
+    return Grid(
+        kernel, target, (pixels, g.group_columns, groups), (own_bands * tile.rows, own_panels * tile.columns, 1)
+    )

@@ -5,21 +5,20 @@ from math import prod, sqrt
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, Const, Launch, Operand, Scratch, Target
-from litecl.delegate.kit.schedule import grid, items, schedule_of
-from litecl.delegate.kit.shared import const
+from litecl.delegate.cl_op import Arg, Call, Const, Launch, Record, Scratch, Target
+from litecl.delegate.kit.schedule import Grid, Tile, items, schedule_of, tile_for
 from litecl.delegate.matmul.geometry import Geometry
-from litecl.delegate.matmul.packing import packed_bias, panels
-from litecl.delegate.matmul.tile import Tile, flops, tile_for
+from litecl.delegate.matmul.product import packed, panels
 from litecl.interpreter.graph import Array
 
+_SIDE = 4  # of the pixels that a patch makes
 _POINTS = (0.0, 1 / sqrt(2), -1 / sqrt(2), sqrt(2), -sqrt(2))
 _LEAST_PATCHES = 16  # with fewer, weights four times as large cost more than is gained
 _LARGE_WEIGHTS_BYTES = 1 << 20  # weights too large for the second-level cache are read once for every block
 
 
 @dataclass(frozen=True)
-class Winograd:
+class Winograd(Record):
     """Arguments of winograd.cl. tiles_y, tiles_x: patches of an image. block: patches computed at once."""
 
     window: Geometry
@@ -30,38 +29,34 @@ class Winograd:
     block: int
 
 
-def suits(g: Geometry, target: Target, filter_: Operand) -> bool:
-    """Return whether a convolution can be computed this way and is faster that way."""
+def suits(g: Geometry, target: Target) -> bool:
+    """Return whether a convolution with constant weights can be computed this way and is faster that way."""
     plain = g.groups == 1 and g.dense and g.strides == (1, 1) and (g.kernel_height, g.kernel_width) == (3, 3)
     enough = min(g.columns, g.channels) >= max(target.tuning.winograd_channels, target.vector_width)
-    known = target.kind == "cpu" and filter_.data is not None
-    return plain and known and enough and g.images * prod(_tiles(g)) >= _LEAST_PATCHES
-
-
-def _tiles(g: Geometry) -> tuple[int, int]:
-    return -(-g.out_height // 4), -(-g.out_width // 4)
+    patches = g.images * -(-g.out_height // _SIDE) * -(-g.out_width // _SIDE)
+    return plain and enough and target.kind == "cpu" and patches >= _LEAST_PATCHES
 
 
 def winograd(call: Call, g: Geometry) -> list[Launch]:
     """Return the launches of a CONV_2D with constant weights [columns, 3, 3, channels]."""
-    x, filter_, out = call.input(0), call.input(1), call.outputs[0]
-    columns, channels, tiles = g.columns, g.channels, _tiles(g)
+    (x, filter_, bias), out, target = call.weighted, call.outputs[0], call.target
+    tiles = -(-g.out_height // _SIDE), -(-g.out_width // _SIDE)
     patches = g.images * prod(tiles)
-    tile = tile_for("winograd", call.target, patches, columns)
+    tile = tile_for("winograd", target, patches, g.columns)
     weights = panels(transformed(filter_.value), tile.panel)
-    bias, packing = packed_bias(call.inputs[2] if len(call.inputs) > 2 else None, columns, 1, tile.panel, call.target)
-    slot_bytes = 4 * 36 * (channels + -(-columns // tile.panel) * tile.panel)
-    block, item_patches = _share(patches, slot_bytes, weights.nbytes, tile, call.target)
-    shape = const(Winograd(g, out.step, *tiles, item_patches, block))
+    added = packed(bias, 1, g.columns, tile.panel, target)
+    slot_bytes = 4 * 36 * (g.channels + -(-g.columns // tile.panel) * tile.panel)
+    block, item_patches = _share(patches, slot_bytes, weights.nbytes, tile, target)
     scratch = Scratch(slot_bytes * block * -(-patches // item_patches))
-    operands: tuple[Arg, ...] = (x, Const(weights), bias, call.residual or bias, out, scratch)
-    launch = grid("winograd", call.target, (patches,), (item_patches,)).launch(
+    shape = Winograd(g, out.step, *tiles, item_patches, block)
+    operands: tuple[Arg, ...] = (x, Const(weights), added.values, call.residual or added.values, out, scratch, shape)
+    launch = Grid("winograd", target, (patches,), (item_patches,)).launch(
         "winograd",
-        (*operands, shape, np.int32(call.residual is not None), *call.activation.bounds),
+        (*operands, np.int32(call.residual is not None), *call.activation.bounds),
         tile.defines | call.activation.defines,
-        flops(out.spec.size, 9 * channels),
+        g.flops,
     )
-    return [*packing, launch]
+    return [*added.steps, launch]
 
 
 def transformed(weights: Array) -> Array:

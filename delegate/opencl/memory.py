@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from litecl.delegate.cl_op import Arg, Const, Operand
+from litecl.delegate.cl_op import Arg, Const, Local, Operand
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.errors import FAULTS, typed
 from litecl.delegate.plan.memory import align
@@ -54,9 +54,14 @@ class Memory:
         return self._plan.arena.offsets[root] + start
 
     def argument(self, arg: Arg, swapped: Collection[int] = ()) -> Any:
-        """Return a kernel's argument: a scalar, or a sub-buffer. swapped: loops whose sets have changed places."""
+        """Return a kernel's argument: a scalar, a group's memory, or a sub-buffer.
+
+        swapped: loops whose sets have changed places.
+        """
         if isinstance(arg, np.generic):
             return arg
+        if isinstance(arg, Local):
+            return cl.LocalMemory(arg.size_bytes)
         root, _ = self._place(arg)
         if root in self._constants:
             offset, size = self._constants[root]

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Scratch, Step
+from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Scratch, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.matmul.gemm import Begin, Product, gemm
-from litecl.delegate.matmul.packing import Strided, pack, packed_bias, panels, stored
-from litecl.delegate.matmul.tile import Tile, tile_for
+from litecl.delegate.kit.schedule import Tile, tile_for
+from litecl.delegate.matmul.product import Begin, Packed, Product, Strided, gemm, pack, packed, panels
+from litecl.delegate.ops.gpu import products
 from litecl.interpreter.graph import Shape
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 
@@ -21,13 +21,13 @@ def _lower(call: Call) -> list[Step]:
         batch, x_batch, y_batch, rows = (), (), (), out.spec.size // columns
     tile = tile_for("gemm", call.target, rows, columns)
     left, transposing = _rows_first(call, depth)
-    right, packing = _panels(call, tile, depth, columns)
-    bias, _ = packed_bias(None, columns, 1, tile.panel, call.target)
+    right = _panels(call, tile, depth, columns)
+    bias = packed(None, 1, columns, tile.panel, call.target)
     padded = -(-columns // tile.panel) * tile.panel
     begins = map(Begin, _offsets(x_batch, batch, rows * depth), _offsets(y_batch, batch, depth * padded))
     product = Product(rows, columns, depth, tuple(begins))
     launch = gemm(product, tile, call.target, left, right, bias, out, call.activation, call.residual)
-    return [*transposing, *packing, launch]
+    return [*transposing, *right.steps, launch]
 
 
 def _rows_first(call: Call, depth: int) -> tuple[Operand | Scratch, list[Launch]]:
@@ -42,18 +42,18 @@ def _rows_first(call: Call, depth: int) -> tuple[Operand | Scratch, list[Launch]
     return transposed, [launch]
 
 
-def _panels(call: Call, tile: Tile, depth: int, columns: int) -> tuple[Arg, list[Launch]]:
+def _panels(call: Call, tile: Tile, depth: int, columns: int) -> Packed:
     """Return ``y`` packed for the tile."""
     y = call.input(1)
     if y.data is not None:
         matrices = y.data if call.options.adj_y else y.data.swapaxes(-1, -2)
-        return stored(panels(matrices, tile.panel), call.target), []
+        return Packed(Const(panels(matrices, tile.panel, halves=call.target.half_weights)))
     if columns == tile.panel and not call.options.adj_y:
-        return y, []  # one panel: its layout is that of the matrix
+        return Packed(y)  # one panel: its layout is that of the matrix
     row_step, column_step = (1, depth) if call.options.adj_y else (columns, 1)
     source = Strided(y.spec.size // (depth * columns), depth, columns, depth * columns, row_step, column_step)
-    packed, launch = pack(y, source, tile.panel, call.target)
-    return packed, [launch]
+    scratch, launch = pack(y, source, tile.panel, call.target)
+    return Packed(scratch, (launch,))
 
 
 def _offsets(own: Shape, batch: Shape, size: int) -> list[int]:
@@ -63,5 +63,12 @@ def _offsets(own: Shape, batch: Shape, size: int) -> list[int]:
 
 
 CL_OPS = (
-    ClOp(BATCH_MATMUL, claim=claims.takes(*claims.FLOAT), lower=_lower, fuses_activation=True, fuses_residual=True),
+    ClOp(
+        BATCH_MATMUL,
+        claim=claims.takes(*claims.FLOAT),
+        lower=_lower,
+        on_gpu=products.batch_matmul,
+        fuses_activation=True,
+        fuses_residual=True,
+    ),
 )

@@ -7,9 +7,8 @@ from enum import IntEnum, auto
 
 import numpy as np
 
-from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Target
+from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Record, Target
 from litecl.delegate.kit.schedule import elements
-from litecl.delegate.kit.shared import packed
 from litecl.delegate.kit.strided import long_rows, loop_nest, view, view_of
 from litecl.interpreter.graph import Array, Shape
 
@@ -57,7 +56,7 @@ class ChainArray(IntEnum):
 
 
 @dataclass(frozen=True)
-class ChainStep:
+class ChainStep(Record):
     """A step as the kernel reads it. array: the index of its operand, -1 if it has none or takes ``number``.
 
     low, high: the arguments of an activation; a step that takes an operand clamps its result to them.
@@ -112,9 +111,9 @@ def chain(x: Operand, links: Sequence[Link], y: Operand, target: Target) -> Laun
     given, shape = _long_rows(arrays, y) if x.row_step is None and y.row_step is None else (arrays, y.shape)
     operands = [x, *given, *[x] * (OPERANDS - len(given))]
     nest = loop_nest(*(_view(operand, shape) for operand in (*operands, y)))
-    steps = packed(ChainStep, (_step(link, arrays) for link in links))
+    steps = tuple(_step(link, arrays) for link in links)
     share = elements("chain", y.spec.size, target, work=len(links))
-    tables: tuple[Arg, ...] = (Const(np.array(nest.steps, np.int32)), Const(steps), nest.table)
+    tables: tuple[Arg, ...] = (Const(np.array(nest.steps, np.int32)), steps, nest.table)
     sizes = (*share.args, np.int32(nest.row), np.int32(len(links)))
     return share.launch("chain", (*operands, y, *tables, *sizes), {}, y.spec.size * len(links))
 

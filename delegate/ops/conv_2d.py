@@ -6,23 +6,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Const, Launch, Operand, Refusal, Step, Target
+from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Record, Refusal, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.shared import const
-from litecl.delegate.matmul.gemm import Product, gemm
+from litecl.delegate.kit.schedule import Tile, grid_for, tile_for
 from litecl.delegate.matmul.geometry import Geometry, geometry
-from litecl.delegate.matmul.packing import packed_bias, packed_rows, stored_as
-from litecl.delegate.matmul.tile import Tile, flops, grid_for, tile_for
+from litecl.delegate.matmul.product import Packed, Product, gemm, packed
 from litecl.delegate.matmul.winograd import suits, winograd
 from litecl.delegate.ops import depthwise_conv_2d
-from litecl.interpreter.graph import Array, Shape, TensorSpec
-from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions, windows
+from litecl.delegate.ops.gpu import products
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.schema import TensorType
 
 _FEW_CHANNELS = 4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Placement:
     """The pixels of a ``height`` x ``width`` image that results are written to: every step-th from first on.
 
@@ -31,15 +30,15 @@ class Placement:
 
     height: int
     width: int
-    step_y: int
-    step_x: int
-    first_y: int
-    first_x: int
+    step_y: int = 1
+    step_x: int = 1
+    first_y: int = 0
+    first_x: int = 0
     pixel_step: int
 
 
 @dataclass(frozen=True)
-class Convolution:
+class Convolution(Record):
     """Arguments of conv_2d.cl: the window, where results go, and a work-item's share."""
 
     window: Geometry
@@ -48,61 +47,28 @@ class Convolution:
     item_columns: int
 
 
-def whole(out: Operand) -> Placement:
-    """Return the placement of pixels that fill an image."""
-    return Placement(out.shape[1], out.shape[2], 1, 1, 0, 0, out.step)
-
-
-def convolution(
-    g: Geometry,
-    placement: Placement,
-    tile: Tile,
-    target: Target,
-    x: Operand,
-    weights: Arg,
-    bias: Arg,
-    out: Operand,
-    activation: Activation,
-    residual: Operand | None = None,
-) -> Launch:
-    """Return the launch of conv_2d.cl, for weights and bias packed for ``tile``."""
-    grid = grid_for("conv_2d", tile, target, g.pixels, g.group_columns, g.depth, g.groups)
-    shape = const(Convolution(g, placement, *grid.shares))
-    zeros = np.zeros(max(1, g.kernel_width * g.group_channels), np.float32)
-    operands = (x, weights, bias, Const(zeros), bias if residual is None else residual, out)
-    return grid.launch(
-        "conv_2d",
-        (*operands, shape, np.int32(residual is not None), *activation.bounds),
-        tile.defines | stored_as(weights) | _neighbours(g) | activation.defines,
-        flops(g.pixels, g.columns, g.depth),
-    )
-
-
-def _neighbours(g: Geometry) -> dict[str, str | int | float]:
-    """Return the macro of conv_2d.cl for images of few channels, such as a network's input."""
-    few = g.dilation_x == 1 and g.channels == g.group_channels <= _FEW_CHANNELS
-    return {"ROW_STEP": g.stride_x * g.channels} if few else {}
-
-
 def _claim(options: Conv2DOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     return claims.typed(inputs, claims.FLOAT) or claims.activated(options, outputs[0].type)
 
 
 def _lower(call: Call) -> list[Step]:
-    x, filter_, out = call.input(0), call.input(1), call.outputs[0]
-    g = _geometry(call, x.shape, filter_.shape)
+    (x, filter_, bias), out, target = call.weighted, call.outputs[0], call.target
+    g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], out.shape, call.pads)
     plain = call.residual is None and out.row_step is None
     if g.group_channels == 1 < g.channels and filter_.data is not None and plain:
-        return depthwise_conv_2d.lower(replace(call, inputs=(x, _by_tap(filter_.data), *call.inputs[2:])))
-    if g.is_matrix:
-        return _product(call)
-    if suits(g, call.target, filter_):
+        return depthwise_conv_2d.lower(replace(call, inputs=(x, _by_tap(filter_.data), bias)))
+    if filter_.data is not None and not g.is_matrix and suits(g, target):
         return [*winograd(call, g)]
-    tile = tile_for("conv_2d", call.target, g.pixels, g.group_columns, narrow=True)
-    weights, packing = packed_rows(filter_, g.groups, tile.panel, call.target)
-    bias, padding = packed_bias(_bias(call), g.group_columns, g.groups, tile.panel, call.target)
-    launch = convolution(g, whole(out), tile, call.target, x, weights, bias, out, call.activation, call.residual)
-    return [*packing, *padding, launch]
+    tile = tile_for("gemm" if g.is_matrix else "conv_2d", target, g.pixels, g.group_columns, narrow=True)
+    weights = packed(filter_, g.groups, g.group_columns, tile.panel, target, halves=target.half_weights)
+    added = packed(bias, g.groups, g.group_columns, tile.panel, target)
+    if g.is_matrix:
+        product = Product(g.pixels, g.columns, g.depth)
+        launch = gemm(product, tile, target, x, weights, added, out, call.activation, call.residual)
+    else:
+        place = Placement(height=g.out_height, width=g.out_width, pixel_step=out.step)
+        launch = convolution(call, x, g, place, tile, weights, added)
+    return [*weights.steps, *added.steps, launch]
 
 
 def _by_tap(weights: Array) -> Operand:
@@ -113,25 +79,23 @@ def _by_tap(weights: Array) -> Operand:
     return Operand(TensorSpec(TensorType.FLOAT32, data.shape, data=data))
 
 
-def _geometry(call: Call, x: Shape, filter_: Shape) -> Geometry:
-    return geometry(windows(call.options, call.image, filter_), x, filter_[3], filter_[0], call.pads)
-
-
-def _product(call: Call) -> list[Step]:
-    """Return the launches of a 1x1 convolution, whose pixels are the rows of a matrix."""
-    x, filter_, out = call.input(0), call.input(1), call.outputs[0]
-    columns, depth = filter_.shape[0], filter_.shape[3]
-    rows = x.spec.size // depth
-    tile = tile_for("gemm", call.target, rows, columns, narrow=True)
-    weights, packing = packed_rows(filter_, 1, tile.panel, call.target)
-    bias, padding = packed_bias(_bias(call), columns, 1, tile.panel, call.target)
-    product = Product(rows, columns, depth)
-    launch = gemm(product, tile, call.target, x, weights, bias, out, call.activation, call.residual)
-    return [*packing, *padding, launch]
-
-
-def _bias(call: Call) -> Operand | None:
-    return call.inputs[2] if len(call.inputs) > 2 else None
+def convolution(
+    call: Call, x: Operand, g: Geometry, placement: Placement, tile: Tile, weights: Packed, bias: Packed
+) -> Launch:
+    """Return the launch of conv_2d.cl into the output of a call, for weights and bias packed for ``tile``."""
+    grid = grid_for("conv_2d", tile, call.target, g.pixels, g.group_columns, g.depth, g.groups)
+    zeros = Const(np.zeros(max(1, g.kernel_width * g.group_channels), np.float32))
+    operands = (x, weights.values, bias.values, zeros, call.residual or bias.values, call.outputs[0])
+    shape = Convolution(g, placement, *grid.shares[:2])
+    # Images of few channels, such as a network's input, have a loop of their own.
+    few = g.dilation_x == 1 and g.channels == g.group_channels <= _FEW_CHANNELS
+    neighbours = {"ROW_STEP": g.stride_x * g.channels} if few else {}
+    return grid.launch(
+        "conv_2d",
+        (*operands, shape, np.int32(call.residual is not None), *call.activation.bounds),
+        tile.defines | weights.defines | neighbours | call.activation.defines,
+        g.flops,
+    )
 
 
 CL_OPS = (
@@ -139,6 +103,7 @@ CL_OPS = (
         CONV_2D,
         claim=_claim,
         lower=_lower,
+        on_gpu=products.convolution,
         fuses_activation=True,
         fuses_residual=True,
         fuses_pads=True,

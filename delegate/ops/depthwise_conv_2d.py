@@ -5,15 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Step, Target
+from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Record, Refusal, Step, Target
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.schedule import filled, grid, rows_of, schedule_of
-from litecl.delegate.kit.shared import const
+from litecl.delegate.kit.schedule import Grid, filled, rows_of, schedule_of
 from litecl.delegate.matmul.geometry import Geometry, geometry
-from litecl.delegate.matmul.packing import Strided, pack
-from litecl.delegate.matmul.tile import flops
+from litecl.delegate.matmul.product import Packed, Strided, pack
 from litecl.interpreter.graph import TensorSpec
-from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions, windows
+from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 
 _WIDEST_UNROLLED = 7
 _KERNEL = "depthwise_conv_2d"
@@ -21,7 +19,7 @@ _LEAST_BLOCK = 64  # channels: with fewer, short runs of memory cost more than t
 
 
 @dataclass(frozen=True)
-class Depthwise:
+class Depthwise(Record):
     """Arguments of depthwise_conv_2d.cl: the window, and a work-item's share."""
 
     window: Geometry
@@ -35,45 +33,36 @@ def _claim(options: DepthwiseConv2DOptions, inputs: claims.Specs, outputs: Seque
 
 
 def lower(call: Call) -> list[Step]:
-    """Return the launch of depthwise_conv_2d.cl, for the filter [1, height, width, channels * multiplier] of a call."""
-    x, filter_, out = call.input(0), call.input(1), call.outputs[0]
-    channels = x.shape[3]
-    multiplier = filter_.shape[3] // channels
-    taps = filter_.shape[1] * filter_.shape[2]
-    weights, packing = _by_multiplier(filter_, taps, channels, multiplier, call.target)
-    bias, padding = _bias(call, channels, multiplier)
-    g = geometry(windows(call.options, call.image, filter_.shape), x.shape, 1, filter_.shape[3], call.pads)
-    pixels = rows_of(_KERNEL, call.target, g.out_width)
-    items = _items(g, pixels, call.target)
+    """Return the launches for the filter [1, height, width, channels * multiplier] of a call."""
+    (x, filter_, bias), out, target = call.weighted, call.outputs[0], call.target
+    g = geometry(call.options, x.shape, filter_.shape[1:3], 1, out.shape, call.pads)
+    weights = _by_multiplier(filter_, g.taps, g, target)
+    added = _by_multiplier(bias, 1, g, target)
+    pixels = rows_of(_KERNEL, target, g.out_width)
+    items = _items(g, pixels, target)
     counts = (g.channels, g.images * g.out_height, g.out_width)
-    launch = grid(_KERNEL, call.target, counts, (items.item_channels, items.item_rows, items.item_pixels)).launch(
+    launch = Grid(_KERNEL, target, counts, (items.item_channels, items.item_rows, items.item_pixels)).launch(
         "depthwise_conv_2d",
-        (x, weights, bias, out, const(items), *call.activation.bounds),
-        _defines(g, pixels, call.target) | call.activation.defines,
-        flops(out.spec.size, taps),
+        (x, weights.values, added.values, out, items, *call.activation.bounds),
+        _defines(g, pixels, target) | call.activation.defines,
+        g.flops,
     )
-    return [*packing, *padding, launch]
+    return [*weights.steps, *added.steps, launch]
 
 
-def _by_multiplier(
-    values: Operand, taps: int, channels: int, multiplier: int, target: Target
-) -> tuple[Arg, list[Launch]]:
-    """Rearrange [taps, channels * multiplier] as [multiplier, taps, channels]."""
+def _by_multiplier(values: Operand | None, taps: int, g: Geometry, target: Target) -> Packed:
+    """Rearrange [taps, channels * multiplier], weights or a bias, as [multiplier, taps, channels]; None is zeros."""
+    channels, multiplier = g.channels, g.group_columns
+    if values is None:
+        return Packed(Const(np.zeros(g.columns, np.float32)))
     if multiplier == 1:
-        return values, []
+        return Packed(values)
     if values.data is not None:
         split = values.data.reshape(taps, channels, multiplier)
-        return Const(np.ascontiguousarray(split.transpose(2, 0, 1))), []
+        return Packed(Const(np.ascontiguousarray(split.transpose(2, 0, 1))))
     source = Strided(multiplier, taps, channels, 1, channels * multiplier, multiplier)
-    packed, launch = pack(values, source, channels, target)
-    return packed, [launch]
-
-
-def _bias(call: Call, channels: int, multiplier: int) -> tuple[Arg, list[Launch]]:
-    bias = call.inputs[2] if len(call.inputs) > 2 else None
-    if bias is None:
-        return Const(np.zeros(channels * multiplier, np.float32)), []
-    return _by_multiplier(bias, 1, channels, multiplier, call.target)
+    scratch, launch = pack(values, source, channels, target)
+    return Packed(scratch, (launch,))
 
 
 def _items(g: Geometry, pixels: int, target: Target) -> Depthwise:
@@ -84,8 +73,7 @@ def _items(g: Geometry, pixels: int, target: Target) -> Depthwise:
     block = schedule_of(_KERNEL, target).near_bytes // (4 * g.kernel_height * g.width) // width * width
     block = min(g.channels, block) if block >= _LEAST_BLOCK else g.channels
     rows, blocks = g.images * g.out_height, -(-g.channels // block)
-    work = flops(rows, g.out_width, g.columns, g.taps) / (rows * blocks)
-    return Depthwise(g, filled(_KERNEL, target, rows, blocks, work), g.out_width, block)
+    return Depthwise(g, filled(_KERNEL, target, rows, blocks, g.flops / (rows * blocks)), g.out_width, block)
 
 
 def _defines(g: Geometry, pixels: int, target: Target) -> dict[str, str | int | float]:

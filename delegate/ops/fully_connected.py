@@ -4,12 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Launch, Operand, Refusal, Step
+from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Refusal, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.schedule import chunks, rows_of
-from litecl.delegate.matmul.gemm import Product, gemm
-from litecl.delegate.matmul.packing import CACHED_WEIGHTS, packed_bias, packed_rows, stored, stored_as
-from litecl.delegate.matmul.tile import flops, tile_for
+from litecl.delegate.kit.schedule import chunks, flops, rows_of, tile_for
+from litecl.delegate.matmul.product import CACHED_WEIGHTS, Packed, Product, gemm, in_halves, packed
+from litecl.delegate.ops.gpu import products
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
@@ -22,40 +21,44 @@ def _claim(options: FullyConnectedOptions, inputs: claims.Specs, outputs: Sequen
 
 
 def _lower(call: Call) -> list[Step]:
-    x, weights = call.input(0), call.input(1)
-    columns, depth = weights.shape
+    (x, matrix, bias), target = call.weighted, call.target
+    columns, depth = matrix.shape
     rows = x.spec.size // depth
-    if rows == 1 and call.target.kind == "cpu" and (weights.data is None or weights.spec.size > CACHED_WEIGHTS):
+    if rows == 1 and target.kind == "cpu" and (matrix.data is None or matrix.spec.size > CACHED_WEIGHTS):
         return [_dots(call, columns, depth)]  # summing over lanes costs more than packing where weights are cached
-    tile = tile_for("gemm", call.target, rows, columns)
-    packed, packing = packed_rows(weights, 1, tile.panel, call.target)
-    bias, padding = packed_bias(_bias(call), columns, 1, tile.panel, call.target)
+    tile = tile_for("gemm", target, rows, columns)
+    weights = packed(matrix, 1, columns, tile.panel, target, halves=target.half_weights)
+    added = packed(bias, 1, columns, tile.panel, target)
     product = Product(rows, columns, depth)
-    launch = gemm(product, tile, call.target, x, packed, bias, call.outputs[0], call.activation, call.residual)
-    return [*packing, *padding, launch]
+    launch = gemm(product, tile, target, x, weights, added, call.outputs[0], call.activation, call.residual)
+    return [*weights.steps, *added.steps, launch]
 
 
 def _dots(call: Call, columns: int, depth: int) -> Launch:
-    bias = _bias(call)
+    x, matrix, bias = call.weighted
     dots = rows_of("fully_connected", call.target, columns)
     share = chunks("fully_connected", columns, call.target, step=dots, work=depth)
     nothing = Const(np.zeros(1, np.float32))
-    values = call.input(1).data
-    weights: Arg = call.input(1) if values is None or not call.target.half_weights else stored(values, call.target)
-    operands = (call.input(0), weights, bias or nothing, call.residual or nothing, call.outputs[0])
+    halves = matrix.data is not None and call.target.half_weights
+    weights = Packed(Const(in_halves(matrix.value)) if halves else matrix)
+    operands = (x, weights.values, bias or nothing, call.residual or nothing, call.outputs[0])
     flags = (np.int32(bias is not None), np.int32(call.residual is not None))
     return share.launch(
         "fully_connected",
         (*operands, *share.args, np.int32(depth), *flags, *call.activation.bounds),
-        call.activation.defines | stored_as(weights) | {"MR": str(dots)},
+        call.activation.defines | weights.defines | {"MR": str(dots)},
         flops(columns, depth),
     )
 
 
-def _bias(call: Call) -> Operand | None:
-    return call.inputs[2] if len(call.inputs) > 2 else None
-
-
 CL_OPS = (
-    ClOp(FULLY_CONNECTED, claim=_claim, lower=_lower, fuses_activation=True, fuses_residual=True, writes_rows=True),
+    ClOp(
+        FULLY_CONNECTED,
+        claim=_claim,
+        lower=_lower,
+        on_gpu=products.dense,
+        fuses_activation=True,
+        fuses_residual=True,
+        writes_rows=True,
+    ),
 )

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Refusal, Step
+from litecl.delegate.cl_op import Call, ClOp, Operand, Record, Refusal, Step
 from litecl.delegate.kit.claims import C_TYPES, Specs, bits, given, moves
 from litecl.delegate.kit.schedule import chunks, elements
-from litecl.delegate.kit.shared import packed
 from litecl.delegate.kit.strided import dense
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.ops.embedding_lookup import EMBEDDING_LOOKUP
@@ -19,7 +18,7 @@ from litecl.interpreter.ops.one_hot import ONE_HOT
 
 
 @dataclass(frozen=True)
-class Axis:
+class Axis(Record):
     """A dimension of an array that is indexed."""
 
     size: int
@@ -82,9 +81,9 @@ def _lower_gather_nd(call: Call) -> list[Step]:
     x, indices, (y,) = call.input(0), call.input(1), call.outputs
     depth = indices.shape[-1]
     inner = math.prod(x.shape[depth:])
-    axes = map(Axis, x.shape[:depth], dense(x.shape)[:depth])
+    axes = tuple(map(Axis, x.shape[:depth], dense(x.shape)[:depth]))
     share = chunks("gather", y.spec.size // inner, call.target, work=inner)
-    args = (x, indices, y, Const(packed(Axis, axes)), *share.args, np.int32(depth), np.int32(inner))
+    args = (x, indices, y, axes, *share.args, np.int32(depth), np.int32(inner))
     return [share.launch("gather_nd", args, _defines(x, indices))]
 
 

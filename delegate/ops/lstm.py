@@ -6,10 +6,8 @@ import numpy as np
 
 from litecl.delegate.cl_op import Activation, Call, ClOp, Refusal, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.schedule import chunks
-from litecl.delegate.matmul.gemm import Product, gemm
-from litecl.delegate.matmul.packing import packed_bias, packed_rows
-from litecl.delegate.matmul.tile import tile_for
+from litecl.delegate.kit.schedule import chunks, tile_for
+from litecl.delegate.matmul.product import Product, gemm, packed
 from litecl.delegate.recurrent.lstm_cell import run_cell
 from litecl.delegate.recurrent.operands import cell_of, claim
 from litecl.delegate.recurrent.time_loop import time_loop
@@ -33,19 +31,19 @@ def _lower_basic(call: Call) -> list[Step]:
     """Outputs: activation, state, joined inputs, the gates' sums, then activation and state again as the new values of
     the variables.
     """
-    x, h, weights, bias, c = (call.input(i) for i in range(5))
+    (x, h, matrix, bias, c), target = (call.input(i) for i in range(5)), call.target
     h_out, c_out, joined, sums, h_next, c_next = call.outputs
     (batch, depth), units = x.shape, h.shape[1]
-    share = chunks("basic_lstm", batch, call.target, work=depth + units)
-    tile = tile_for("gemm", call.target, batch, 4 * units)
-    packed, packing = packed_rows(weights, 1, tile.panel, call.target)
-    start, padding = packed_bias(bias, 4 * units, 1, tile.panel, call.target)
+    share = chunks("basic_lstm", batch, target, work=depth + units)
+    tile = tile_for("gemm", target, batch, 4 * units)
+    weights = packed(matrix, 1, 4 * units, tile.panel, target, halves=target.half_weights)
+    start = packed(bias, 1, 4 * units, tile.panel, target)
     product = Product(batch, 4 * units, depth + units)
     return [
         share.launch("join_inputs", (x, h, joined, *share.args, np.int32(depth), np.int32(units)), {}),
-        *packing,
-        *padding,
-        gemm(product, tile, call.target, joined, packed, start, sums, Activation()),
+        *weights.steps,
+        *start.steps,
+        gemm(product, tile, target, joined, weights, start, sums, Activation()),
         share.launch("finish_step", (sums, c, h_out, c_out, h_next, c_next, *share.args, np.int32(units)), {}),
     ]
 

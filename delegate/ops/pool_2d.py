@@ -8,11 +8,10 @@ import numpy as np
 from litecl.delegate.cl_op import Arg, Call, ClOp, Pads, Refusal, Step
 from litecl.delegate.kit.claims import FLOAT, Specs, activated, typed
 from litecl.delegate.kit.schedule import chunks
-from litecl.delegate.kit.shared import const
 from litecl.delegate.matmul.geometry import geometry
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
-from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, L2_POOL_2D, MAX_POOL_2D, windows
+from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, L2_POOL_2D, MAX_POOL_2D
 from litecl.interpreter.schema import TensorType
 
 
@@ -23,11 +22,12 @@ def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusa
 def _cl_op(op: Op, reduction: str) -> ClOp:
     def lower(call: Call) -> list[Step]:
         x, (y,) = call.input(0), call.outputs
-        g = geometry(windows(call.options, call.image), x.shape, 1, x.shape[3], call.pads)
+        kernel = call.options.filter_height, call.options.filter_width
+        g = geometry(call.options, x.shape, kernel, 1, y.shape, call.pads)
         work = g.taps * g.channels
         share = chunks("pool_2d", g.pixels, call.target, work=work)
         numbers = (np.int32(n) for n in (x.step, y.step, call.pads != Pads()))
-        args: tuple[Arg, ...] = (x, y, const(g), *share.args, *numbers, *call.activation.bounds)
+        args: tuple[Arg, ...] = (x, y, g, *share.args, *numbers, *call.activation.bounds)
         return [share.launch("pool_2d", args, {"OP": reduction, **call.activation.defines}, g.pixels * work)]
 
     return ClOp(

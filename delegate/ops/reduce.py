@@ -23,6 +23,7 @@ from litecl.delegate.kit.claims import (
     typed,
 )
 from litecl.delegate.kit.schedule import chunks, even_pieces
+from litecl.delegate.ops.gpu import rows
 from litecl.delegate.quantized.integers import alike
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.kit.types import limits
@@ -121,6 +122,11 @@ def _launch(
     defines["OP"] = reduction.function
     if divisor is not None:
         defines["MEAN"] = 1
+    start, by = reduction.first(types[1]), of(types[1], divisor or 1)
+    if stage.inner == 1:
+        in_groups = rows.reduction(target, source, into, stage.outer, stage.length, defines, start, by)
+        if in_groups is not None:
+            return in_groups
     share = chunks(
         "reduce",
         stage.outer * stage.inner,
@@ -129,7 +135,7 @@ def _launch(
         work=stage.length,
     )
     sizes = np.int32(stage.length), np.int32(stage.inner)
-    args = (source, into, *share.args, *sizes, reduction.first(types[1]), of(types[1], divisor or 1))
+    args = (source, into, *share.args, *sizes, start, by)
     entry = "reduce_rows" if stage.inner == 1 else "reduce_columns"
     return share.launch(entry, args, defines, stage.outer * stage.length * stage.inner)
 

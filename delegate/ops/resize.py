@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Refusal, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Record, Refusal, Step
 from litecl.delegate.kit.claims import C_TYPES, FLOAT, QUANTIZED, Specs, bits, moves, typed
 from litecl.delegate.kit.schedule import Chunks, chunks
-from litecl.delegate.kit.shared import packed
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.resize import (
     RESIZE_BILINEAR,
@@ -31,15 +30,15 @@ def _sizes(call: Call) -> tuple[np.int32, ...]:
 
 
 @dataclass(frozen=True)
-class Between:
+class Between(Record):
     """The two input positions between which an output position lies."""
 
     lower: int
     upper: int
 
 
-def _between(lower: Array, upper: Array) -> Const:
-    return Const(packed(Between, map(Between, lower.tolist(), upper.tolist())))
+def _between(lower: Array, upper: Array) -> tuple[Between, ...]:
+    return tuple(map(Between, lower.tolist(), upper.tolist()))
 
 
 # Types of sums and weights in quantized_resize.cl, by the type of the elements.

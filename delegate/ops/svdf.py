@@ -4,12 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Const, Launch, Operand, Refusal, Scratch, Step
+from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Const, Launch, Operand, Record, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.schedule import chunks
-from litecl.delegate.matmul.gemm import Product, gemm
-from litecl.delegate.matmul.packing import packed_bias, packed_rows
-from litecl.delegate.matmul.tile import flops, tile_for
+from litecl.delegate.kit.schedule import chunks, flops, tile_for
+from litecl.delegate.matmul.product import Product, gemm, packed
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.svdf import SVDF, SVDFOptions
 
@@ -33,14 +31,14 @@ def _claim(options: SVDFOptions, inputs: claims.Specs, outputs: Sequence[TensorS
 
 
 def _lower(call: Call) -> list[Step]:
-    x, features = call.input(0), call.input(1)
+    (x, features), target = (call.input(i) for i in range(2)), call.target
     (batch, depth), filters = x.shape, features.shape[0]
-    tile = tile_for("gemm", call.target, batch, filters)
-    packed, packing = packed_rows(features, 1, tile.panel, call.target)
-    none, _ = packed_bias(None, filters, 1, tile.panel, call.target)
+    tile = tile_for("gemm", target, batch, filters)
+    weights = packed(features, 1, filters, tile.panel, target, halves=target.half_weights)
+    none = packed(None, 1, filters, tile.panel, target)
     newest = Scratch(4 * batch * filters)
-    product = gemm(Product(batch, filters, depth), tile, call.target, x, packed, none, newest, Activation())
-    return [*packing, product, remembered(call, newest, call.input(2))]
+    product = gemm(Product(batch, filters, depth), tile, target, x, weights, none, newest, Activation())
+    return [*weights.steps, product, remembered(call, newest, call.input(2))]
 
 
 def remembered(call: Call, newest: Scratch, time: Operand) -> Launch:
@@ -49,7 +47,7 @@ def remembered(call: Call, newest: Scratch, time: Operand) -> Launch:
     return _launch(call, newest, time, np.zeros(1, np.float32), bounds, call.activation.defines)
 
 
-def remembered_integers(call: Call, newest: Scratch, scale: Const, zero: int) -> Launch:
+def remembered_integers(call: Call, newest: Scratch, scale: Record, zero: int) -> Launch:
     """Return the launch for integers, whose sums are rescaled."""
     type_ = claims.C_TYPES[call.outputs[0].spec.type]
     return _launch(call, newest, call.input(2), np.zeros(1, np.int32), (scale, np.int32(zero)), {"T": type_})

@@ -10,14 +10,13 @@ from itertools import product
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Operand, Refusal, Step
+from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Refusal, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.matmul.geometry import Geometry, geometry
-from litecl.delegate.matmul.packing import packed_bias, panels, stored
-from litecl.delegate.matmul.tile import tile_for
+from litecl.delegate.kit.schedule import tile_for
+from litecl.delegate.matmul.geometry import Geometry
+from litecl.delegate.matmul.product import Packed, packed, panels
 from litecl.delegate.ops.conv_2d import Placement, convolution
 from litecl.interpreter.graph import Shape, TensorSpec
-from litecl.interpreter.kit.window import Window
 from litecl.interpreter.ops.transpose_conv import (
     CONVOLUTION_2D_TRANSPOSE_BIAS,
     TRANSPOSE_CONV,
@@ -59,21 +58,43 @@ def _lower(call: Call, x: Operand, bias: Operand | None, strides: tuple[int, int
     vertical = phases_of(kernel_height, strides[0], cut[0], out.shape[1])
     horizontal = phases_of(kernel_width, strides[1], cut[1], out.shape[2])
     tile = tile_for("conv_2d", call.target, out.shape[0] * vertical[0].count * horizontal[0].count, columns)
-    padded, steps = packed_bias(bias, columns, 1, tile.panel, call.target)
-    launches: list[Step] = [*steps]
+    added = packed(bias, 1, columns, tile.panel, call.target)
+    launches: list[Step] = [*added.steps]
     for v, h in product(vertical, horizontal):
         taps = filter_.data[:, v.taps][:, :, h.taps].reshape(columns, -1)
-        weights = stored(panels(taps, tile.panel) if taps.size else np.zeros(1, np.float32), call.target)
+        known = panels(taps, tile.panel, halves=call.target.half_weights) if taps.size else np.zeros(1, np.float32)
         g = window_of(x.shape, v, h, columns)
-        placement = Placement(out.shape[1], out.shape[2], v.stride, h.stride, v.first, h.first, out.step)
-        launches.append(convolution(g, placement, tile, call.target, x, weights, padded, out, call.activation))
+        placement = Placement(
+            height=out.shape[1],
+            width=out.shape[2],
+            step_y=v.stride,
+            step_x=h.stride,
+            first_y=v.first,
+            first_x=h.first,
+            pixel_step=out.step,
+        )
+        launches.append(convolution(call, x, g, placement, tile, Packed(Const(known)), added))
     return launches
 
 
 def window_of(x: Shape, v: Phase, h: Phase, columns: int) -> Geometry:
     """Return the window of one phase over images of shape ``x``."""
-    windows = [Window(len(phase.taps), 1, 1, phase.pad, 0, phase.count) for phase in (v, h)]
-    return geometry((windows[0], windows[1]), x, x[3], columns)
+    images, height, width, channels = x
+    return Geometry(
+        images=images,
+        height=height,
+        width=width,
+        channels=channels,
+        group_channels=channels,
+        kernel_height=len(v.taps),
+        kernel_width=len(h.taps),
+        pad_y=v.pad,
+        pad_x=h.pad,
+        out_height=v.count,
+        out_width=h.count,
+        columns=columns,
+        group_columns=columns,
+    )
 
 
 def _claim(options: TransposeConvOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:

@@ -14,7 +14,7 @@ from litecl.delegate.analysis.loop_variables import Kind, kinds, live_nodes, tri
 from litecl.delegate.cl_op import Operand, Scratch
 from litecl.delegate.plan.graph import RegionNode
 from litecl.delegate.plan.memory import align
-from litecl.delegate.plan.steps import Branch, Loop, Part, Slot, Work
+from litecl.delegate.plan.steps import Branch, Loop, Part, Slot
 from litecl.delegate.plan.values import Planning, Values
 from litecl.delegate.recurrent import lstm_loop
 from litecl.interpreter.graph import Subgraph, TensorSpec, callees_of
@@ -56,7 +56,7 @@ def _lstm(values: Values, node: RegionNode, loop: lstm_loop.LstmLoop, initial: S
     made = [TensorSpec(TensorType.FLOAT32, shape) for shape in ((time, batch, units), (batch, units), (batch, units))]
     sequence, h, c = results = [Operand(spec) for spec in made]
     launches = lstm_loop.steps(loop, initial, results, planning.target)
-    parts: list[Part] = [Work(node.position, launch, subgraph) for launch in launches]
+    parts: list[Part] = [values.work(node.position, launch) for launch in launches]
     after = dict(enumerate(initial)) | {loop.h: h, loop.c: c, loop.list: sequence if loop.whole else h}
     after |= {i: Operand(TensorSpec(initial[i].spec.type, n.shape, data=n)) for i, n in loop.counters.items()}
     for position, tensor in enumerate(node.outputs):

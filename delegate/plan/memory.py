@@ -2,9 +2,8 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 
-_BLOCK_STEPS = 64
+import numpy as np
 
 
 @dataclass(frozen=True)
@@ -26,24 +25,26 @@ class Arena:
 
 
 def place(usages: Sequence[Usage], alignment: int) -> Arena:
-    """Assign offsets greedily: largest first, each in the lowest gap among those alive at the same time."""
+    """Assign offsets greedily: largest first, each in the lowest gap among those alive at the same time.
+
+    For each, numpy goes once through all that have an offset: microseconds, however many are alive together.
+    """
     offsets: dict[Hashable, int] = {}
-    at_steps: dict[int, list[tuple[int, int, Usage]]] = {}  # what has an offset, by the blocks of steps it is alive in
+    # A column for each that has an offset, in order: where it begins and ends, its first and last step.
+    columns = np.zeros((4, len(usages)), np.int64)
     size = 0
-    for usage in sorted(usages, key=lambda u: (-u.size_bytes, u.first)):
-        blocks = range(usage.first // _BLOCK_STEPS, usage.last // _BLOCK_STEPS + 1)
-        near = {id(item): item for block in blocks for item in at_steps.get(block, ())}
-        offset = 0
-        for start, end, other in sorted(near.values(), key=itemgetter(0)):
-            alive_together = other.first <= usage.last and usage.first <= other.last
-            if alive_together and start < offset + usage.size_bytes and offset < end:
-                offset = align(end, alignment)
-        item = (offset, offset + usage.size_bytes, usage)
-        for block in blocks:
-            at_steps.setdefault(block, []).append(item)
-        offsets[usage.key] = offset
-        size = max(size, item[1])
-    return Arena(offsets, align(size, alignment))
+    for count, usage in enumerate(sorted(usages, key=lambda u: (-u.size_bytes, u.first))):
+        starts, ends, firsts, lasts = placed = columns[:, :count]
+        together = (firsts <= usage.last) & (lasts >= usage.first)
+        free_from = np.maximum.accumulate(np.append(0, ends[together]))
+        fits = starts[together] - free_from[:-1] >= usage.size_bytes
+        offset = offsets[usage.key] = int(free_from[fits.argmax() if fits.any() else -1])
+        end = align(offset + usage.size_bytes, alignment)
+        position = int(starts.searchsorted(offset))
+        columns[:, position + 1 : count + 1] = placed[:, position:]
+        columns[:, position] = offset, end, usage.first, usage.last
+        size = max(size, end)
+    return Arena(offsets, size)
 
 
 def align(value: int, alignment: int) -> int:

@@ -4,7 +4,7 @@ from litecl.delegate.cl_op import Alias, Move, Operand, Step
 from litecl.delegate.kit.claims import bits
 from litecl.delegate.kit.strided import copy, is_dense, offset, same_steps
 from litecl.delegate.plan.graph import RegionNode
-from litecl.delegate.plan.steps import Part, Within, Work
+from litecl.delegate.plan.steps import Part, Within
 from litecl.delegate.plan.values import Values
 from litecl.interpreter.graph import Array
 
@@ -14,7 +14,7 @@ def settled(values: Values, node: RegionNode, step: Step) -> list[Part]:
     if isinstance(step, Alias):
         return values.assign(node.position, step.source, step.output)
     if not isinstance(step, Move):
-        return [Work(node.position, step, values.graph.subgraph)]
+        return [values.work(node.position, step)]
     source, into = step.source, step.into
     if _start(values, source, step.at) == _start(values, into, step.to) and same_steps(step.at, step.to):
         return []
@@ -22,7 +22,7 @@ def settled(values: Values, node: RegionNode, step: Step) -> list[Part]:
         values.planning.aliases[into] = Within(source, offset(step.at) * source.spec.dtype.itemsize)
         return []
     launch = copy(source, step.at, into, step.to, bits(source.spec), values.planning.target)
-    return [Work(node.position, launch, values.graph.subgraph)]
+    return [values.work(node.position, launch)]
 
 
 def _start(values: Values, operand: Operand, elements: Array) -> tuple[Operand, int]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Launch, Operand
+from litecl.delegate.cl_op import Arg, Launch, Local, Operand
 from litecl.delegate.plan.region_tables import Control, Entry
 from litecl.delegate.plan.steps import Branch, Loop, Part, Steps, Work, works_of
 from litecl.interpreter.graph import Array
@@ -45,7 +45,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Function:
-    """One entry of a variant, with the types of its parameters: None for a pointer, a C type for a scalar."""
+    """One entry of a variant, with the types of its parameters: None for a pointer to global memory, else a C type."""
 
     variant: Variant
     entry: str
@@ -218,8 +218,15 @@ def function_of(launch: Launch) -> Function | None:
     scalars = [arg.dtype for arg in launch.args if isinstance(arg, np.generic)]
     if any(dtype not in _SCALARS for dtype in scalars):
         return None
-    parameters = tuple(_SCALARS[arg.dtype] if isinstance(arg, np.generic) else None for arg in launch.args)
+    parameters = tuple(map(_type, launch.args))
     return Function(Variant(launch.kernel, tuple(sorted(launch.defines.items()))), launch.entry, parameters)
+
+
+def _type(arg: Arg) -> str | None:
+    """Return the C type of a parameter that is no pointer to global memory, and None for one that is."""
+    if isinstance(arg, Local):
+        return "__local void *"
+    return _SCALARS[arg.dtype] if isinstance(arg, np.generic) else None
 
 
 def _bits(scalar: np.generic) -> int:

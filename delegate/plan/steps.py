@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from litecl.delegate.cl_op import Launch, Operand, Scratch
+from litecl.delegate.cl_op import Const, Launch, Operand, Scratch
 from litecl.interpreter.run.variables import VariableKey
 
 
@@ -14,6 +14,11 @@ class Work:
     node: int
     launch: Launch
     subgraph: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the bytes of all memory that the launch is given, each part once: the least that it moves."""
+        return sum(arg.size_bytes for arg in {*self.launch.args} if isinstance(arg, Operand | Const | Scratch))
 
 
 @dataclass(frozen=True, eq=False)

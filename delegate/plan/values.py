@@ -3,8 +3,10 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from litecl.delegate.cl_op import DeviceOp, Operand, Target
+from litecl.delegate.analysis.loop_variables import origins
+from litecl.delegate.cl_op import DeviceOp, Launch, Operand, Target
 from litecl.delegate.kit.claims import bits
+from litecl.delegate.kit.shared import with_constants
 from litecl.delegate.kit.strided import copy, view
 from litecl.delegate.plan.graph import RegionGraph, RegionNode
 from litecl.delegate.plan.steps import Part, Slot, Within, Work, place_of
@@ -49,7 +51,9 @@ class Values:
         self.pinned = set(pinned)
         self._operands = dict(graph.given)
         self._newest: dict[int, Operand] = {}  # variable tensors that a node of this run has updated
-        self.overwritten = {node.inputs[0] for node in graph.nodes if node.in_place}
+        read = origins(graph.source, [node.position for node in graph.nodes])
+        written = {read.get(node.inputs[0], node.inputs[0]) for node in graph.nodes if node.in_place}
+        self.overwritten = written | {t for t, origin in read.items() if origin in written}
         for tensor, place in graph.places.items():  # wholes come before their parts
             operand = self._operands[tensor] = Operand(graph.specs[tensor], place.row_step)
             planning.aliases[operand] = Within(self.operand(place.whole), place.offset)
@@ -81,6 +85,10 @@ class Values:
         after = self._newest[tensor] = Operand(self.graph.specs[tensor])
         return after
 
+    def work(self, position: int, launch: Launch) -> Work:
+        """Return the work of a launch on behalf of a node: the records that it is given become constants."""
+        return Work(position, with_constants(launch), self.graph.subgraph)
+
     def is_needed(self, tensor: int) -> bool:
         """Return whether anything reads a tensor."""
         return tensor in self.graph.kept or tensor in self.graph.readers
@@ -89,7 +97,7 @@ class Values:
         """Return the work that copies a whole tensor for a node."""
         flat = view((source.spec.size,))
         launch = copy(source, flat, into, flat, bits(source.spec), self.planning.target)
-        return Work(position, launch, self.graph.subgraph)
+        return self.work(position, launch)
 
     def assign(self, position: int, source: Operand, into: Operand) -> list[Part]:
         """Make one operand the value of another: an alias, or a copy if its memory is already decided."""

@@ -5,11 +5,9 @@ from enum import IntEnum
 
 import numpy as np
 
-from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Scratch, Target
-from litecl.delegate.kit.shared import const
+from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Record, Scratch, Target
 from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.matmul.patches import Gather, patches
-from litecl.delegate.matmul.tile import flops
 from litecl.delegate.quantized.hybrid import integers, quantized_rows
 from litecl.delegate.quantized.integers import packed, stored_bits
 from litecl.interpreter.arithmetic.hybrid import scales_of
@@ -17,7 +15,7 @@ from litecl.interpreter.graph import Array, TensorSpec
 
 
 @dataclass(frozen=True)
-class HybridConvolution:
+class HybridConvolution(Record):
     """Arguments of hybrid_conv_2d.cl.
 
     image_pixels: pixels in a row that was quantized as a whole. blocks, block_bytes: of a row, which have their scales.
@@ -124,12 +122,12 @@ def hybrid_product(
         *(Const(weights.packed(g.groups, panel, work.runs)), stage, scales, work.scratch),
         stage if residual is None else residual,
         out,
-        const(HybridConvolution(work.gather(x.spec.size), g.pixels // rows, blocks, g.depth // max(1, blocks))),
+        HybridConvolution(work.gather(x.spec.size), g.pixels // rows, blocks, g.depth // max(1, blocks)),
     )
     product = work.grid.launch(
         "hybrid_conv_2d",
         (*operands, np.int32(residual is not None), *activation.bounds),
         defines,
-        flops(g.pixels, g.columns, g.depth),
+        g.flops,
     )
     return [*launches, product]

@@ -2,18 +2,16 @@
 
 from dataclasses import dataclass
 
-from litecl.delegate.cl_op import Const, Launch, Operand, Scratch, Target
+from litecl.delegate.cl_op import Const, Launch, Operand, Record, Scratch, Target
 from litecl.delegate.kit.claims import C_TYPES
-from litecl.delegate.kit.shared import const
 from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.matmul.patches import Gather, patches
-from litecl.delegate.matmul.tile import flops
 from litecl.delegate.quantized.integers import Bounds, Weights
 from litecl.interpreter.schema import TensorType
 
 
 @dataclass(frozen=True)
-class QuantizedConvolution:
+class QuantizedConvolution(Record):
     """Arguments of quantized_conv_2d.cl.
 
     x_zero: represents zero in unsigned activations. row_factor: multiplies the sum of a patch.
@@ -42,7 +40,7 @@ def integer_product(
 
     x_zero: the zero point of activations made unsigned. real: factors are applied in float64. wide: sums have 64 bits.
     """
-    operations = flops(g.pixels, g.columns, g.depth)
+    operations = g.flops
     words = x.spec.type == TensorType.INT16
     if words:
         g, weights = g.words, weights.words
@@ -63,5 +61,5 @@ def integer_product(
         defines["WORDS"] = 1
     if weights.factor:
         defines["ROW_SUMS"] = 1
-    operands = (x, packed, fields, work.scratch, out, const(shape))
+    operands = (x, packed, fields, work.scratch, out, shape)
     return work.grid.launch("quantized_conv_2d", operands, defines, operations)

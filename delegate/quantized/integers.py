@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Const, Refusal
+from litecl.delegate.cl_op import Const, Record, Refusal
 from litecl.delegate.kit.claims import Specs, given, is_quantized
 from litecl.interpreter.arithmetic import fixed_point
 from litecl.interpreter.graph import Array, TensorSpec
@@ -227,7 +227,7 @@ def weights_of(inputs: Specs, out: TensorSpec, values: Array, groups: int, *, re
 
 
 @dataclass(frozen=True)
-class Scale:
+class Scale(Record):
     """A 31-bit multiplier and its shifts, one of which is 0."""
 
     multiplier: int

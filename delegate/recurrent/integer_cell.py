@@ -6,12 +6,10 @@ from enum import IntEnum
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Scratch, Target
-from litecl.delegate.kit.schedule import grid, group_of
-from litecl.delegate.kit.shared import const
+from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Record, Scratch, Target
+from litecl.delegate.kit.schedule import flops, groups
 from litecl.delegate.kit.shared import packed as packed_records
 from litecl.delegate.matmul.geometry import matrix
-from litecl.delegate.matmul.tile import flops
 from litecl.delegate.quantized.integer_product import integer_product
 from litecl.delegate.quantized.integers import WORDS, Bounds, Scale, Weights, unsigned_zero
 from litecl.delegate.recurrent.time_loop import Gate, Peephole, TimeLoop, by_block
@@ -53,7 +51,7 @@ class IntegerGate:
 
 
 @dataclass(frozen=True)
-class IntegerRecurrence:
+class IntegerRecurrence(Record):
     """Arguments of integer_lstm.cl.
 
     row_bytes, hidden_bytes: of the last output and of what is projected, padded to whole ints. peephole_step: elements
@@ -167,9 +165,9 @@ def run_integer_cell(
         out,
         Scratch(time.batch * row_bytes),
         Scratch(time.batch * hidden_bytes),
-        const(shape),
+        shape,
     ]
-    shares = grid("integer_lstm", target, (group_of("integer_lstm", target), time.batch), (1, 1))
+    shares = groups("integer_lstm", target, time.batch, 1)
     operations = flops(rows, gates * cell.units, cell.outputs)
     return [product, shares.launch("integer_lstm", operands, _defines(cell), operations)]
 

@@ -6,12 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Call, Const, Launch, Operand, Scratch, Target
-from litecl.delegate.kit.schedule import grid, group_of, rows_of
-from litecl.delegate.kit.shared import const
-from litecl.delegate.matmul.gemm import Product, gemm
+from litecl.delegate.kit.schedule import flops, groups, rows_of, tile_for
 from litecl.delegate.matmul.geometry import matrix
-from litecl.delegate.matmul.packing import panels, stored, stored_as
-from litecl.delegate.matmul.tile import flops, tile_for
+from litecl.delegate.matmul.product import Packed, Product, gemm, panels
 from litecl.delegate.quantized.hybrid_product import HybridWeights, hybrid_product
 from litecl.delegate.quantized.integers import packed
 from litecl.delegate.recurrent.operands import Cell, Matrix
@@ -85,7 +82,7 @@ def run(
     rows = rows_of("lstm", target, time.batch)
     blocks = -(-cell.units // width)
     row_bytes, hidden_bytes = (-(-n // 4) * 4 for n in (cell.outputs, cell.units))
-    shape = const(Recurrence(time, cell.units, blocks, cell.outputs, row_bytes, hidden_bytes))
+    shape = Recurrence(time, cell.units, blocks, cell.outputs, row_bytes, hidden_bytes)
     recurrent, own = _recurrent(call, cell, width, target)
     operands: list[Arg] = [sums, recurrent]
     bias = cell.bias if cell.norm else []
@@ -102,10 +99,10 @@ def run(
         padded = -(-time.batch // rows) * rows
         kept = [Scratch(padded * n) for n in (row_bytes, hidden_bytes)]
         own += [projection_stage, *kept, np.int32(call.options.asymmetric_quantize_inputs)]
-    launch = grid("lstm", target, (group_of("lstm", target), time.batch), (1, rows)).launch(
+    launch = groups("lstm", target, time.batch, rows).launch(
         "lstm",
         (*operands, *call.activation.bounds, *own),
-        _defines(cell, rows, vectors, width) | stored_as(recurrent) | call.activation.defines,
+        _defines(cell, rows, vectors, width) | Packed(recurrent).defines | call.activation.defines,
         flops(time.steps * time.batch, cell.gates * cell.units, cell.outputs),
     )
     return [*launches, launch]
@@ -146,7 +143,8 @@ def _product(
         g, asymmetric = matrix(rows, depth, columns), call.options.asymmetric_quantize_inputs
         return hybrid_product(x, g, rows, both, out, target, Activation(), sums, asymmetric=asymmetric)
     tile = tile_for("gemm", target, rows, columns)
-    weighed, begin = stored(panels(values, tile.panel), target), Const(panels(start, tile.panel))
+    weighed = Packed(Const(panels(values, tile.panel, halves=target.half_weights)))
+    begin = Packed(Const(panels(start, tile.panel)))
     return [gemm(Product(rows, columns, depth), tile, target, x, weighed, begin, out, Activation(), sums)]
 
 
@@ -165,7 +163,7 @@ def _recurrent(call: Call, cell: Cell, width: int, target: Target) -> tuple[Cons
     weights, panel = cell.recurrent_weights, cell.gates * width
     values = by_block([matrix.values for matrix in weights], width)
     if not cell.is_hybrid:
-        return stored(panels(values, panel), target), []
+        return Const(panels(values, panel, halves=target.half_weights)), []
     both = HybridWeights(values, _scales(weights, width), np.zeros(len(values), np.float32), _bits(weights))
     stage = both.stage(1, panel, target.vector_width)
     return Const(both.packed(1, panel, 1)), [Const(stage)]

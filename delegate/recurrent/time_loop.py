@@ -6,6 +6,7 @@ from enum import IntEnum
 
 import numpy as np
 
+from litecl.delegate.cl_op import Record
 from litecl.interpreter.graph import Array
 
 
@@ -45,7 +46,7 @@ class TimeLoop:
 
 
 @dataclass(frozen=True)
-class Recurrence:
+class Recurrence(Record):
     """Arguments of lstm.cl: the time loop, the cell's units, blocks of units that fill vectors, elements of output.
 
     row_bytes, hidden_bytes: of the output and of what is projected as bytes, padded to whole ints.

@@ -11,8 +11,7 @@ from litecl.interpreter import limits
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, TensorSpec, acts
 from litecl.interpreter.op import ControlOp, InPlace, Inputs, Op
-from litecl.interpreter.run.raising import RAISED, raise_from
-from litecl.interpreter.run.step import Step, calls, mark
+from litecl.interpreter.run.step import RAISED, Step, calls, mark, raise_located
 from litecl.interpreter.run.variables import Variables
 
 
@@ -164,7 +163,7 @@ class Executor:
             try:
                 made.failed(error)
             except RAISED as raised:
-                raise_from(raised, "running", step.node, subgraph, step.index)
+                raise_located(raised, "running", step.node, subgraph, step.index)
 
         return InPlace(made.run, failed)
 
@@ -208,7 +207,7 @@ class Executor:
                     self._budget.reserve(limits.packed(inputs))
                 run = node.op.bind(node.options, inputs, [*outputs, *intermediates]) or node.op.run
             except RAISED as error:
-                raise_from(error, "preparing", node, subgraph, index)
+                raise_located(error, "preparing", node, subgraph, index)
         plain = checked and isinstance(node.op, Op) and not node.op.states
         constants = tuple(None if spec is None else spec.data for spec in inputs)
         fed = tuple((i, t) for i, t in enumerate(node.inputs) if t != ABSENT and constants[i] is None)
@@ -232,7 +231,7 @@ class Executor:
             if len(outputs) != len(node.outputs):
                 raise ModelError(f"the node has {len(node.outputs)} outputs, expected {len(outputs)}")
         except RAISED as error:
-            raise_from(error, "running", node, frame.subgraph, step.index)
+            raise_located(error, "running", node, frame.subgraph, step.index)
         for i, tensor in enumerate(node.outputs):
             values[tensor] = outputs[i]
         for listener in self._listeners:

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
+from litecl.interpreter.errors import FAULTS, LiteclError, fault, locate
 from litecl.interpreter.graph import Array, Node
 from litecl.interpreter.op import ControlOp
 
@@ -34,3 +35,20 @@ def mark(x: Array) -> tuple[Any, ...]:
     kind = x.dtype.kind
     valued = (kind == "i" and x.size <= 64) or (kind == "f" and not x.ndim)
     return (*x.shape, x.tobytes()) if valued else x.shape
+
+
+RAISED = (LiteclError, *FAULTS)
+"""What operators raise."""
+
+
+def raise_located(error: Exception, doing: str, node: Node, subgraph: int, index: int) -> NoReturn:
+    """Say of an error which node it comes from; what numpy raises becomes a ModelError."""
+    place = f"while {doing} {node.op.name} (subgraph {subgraph}, node {index})"
+    if isinstance(error, LiteclError):
+        locate(error, node.op.name, place)
+        raise error
+    if node.op.custom and not isinstance(node.op, ControlOp) and not node.op.pure:
+        raise error  # a user's own function: its errors are the user's
+    wrapped = fault(error)
+    locate(wrapped, node.op.name, place)
+    raise wrapped from error

@@ -30,7 +30,8 @@ class Held(Protocol):
 class Variables:
     """The state store: variable tensors by (subgraph, tensor), resource variables by name.
 
-    resources: what else is kept by a name: tables, and what has been done once.
+    resources: what else is kept by a name: tables, and what has been done once. changes: how often variables were
+    stored.
     """
 
     def __init__(self, budget: limits.Budget | None = None) -> None:
@@ -39,6 +40,7 @@ class Variables:
         self._before: dict[VariableKey, Array | Held | None] | None = None  # during an invoke, of what it has changed
         self._resources_before: dict[str, Any] = {}
         self.resources: dict[str, Any] = {}
+        self.changes = 0
 
     def begin(self) -> None:
         """Remember, from now on, the old value of what changes: for an invoke, which ends in ``commit`` or
@@ -55,6 +57,7 @@ class Variables:
     def rollback(self) -> None:
         """Set variables and resources back to what they were at ``begin``."""
         before, self._before = self._before or {}, None
+        self.changes += 1
         for key, value in before.items():
             self._count(self._values.pop(key, None), None)
             if value is not None:
@@ -102,12 +105,14 @@ class Variables:
                 self._before[key] = before
                 self._count(None, value)
         self._values.update(values)
+        self.changes += 1
 
     def move(self, values: Mapping[VariableKey, Array | Held]) -> None:
         """Store the same values elsewhere, or record their new holder."""
         for key, value in values.items():
             self._count(self._values.get(key), value)
         self._values.update(values)
+        self.changes += 1
 
     def keep(self, key: VariableKey, holders: Sequence[Held]) -> None:
         """Fetch what ``rollback`` would need of holders whose memory is about to be written to."""
@@ -128,10 +133,9 @@ class Variables:
         """Return the value of a variable, or who holds it; None where it has none yet."""
         return self._values.get(key)
 
-    def hold(self, expected: Mapping[VariableKey, Array | Held]) -> bool:
-        """Return whether these are the newest values, and no others were before in the invoke that is under way."""
-        values = self._values
-        return not self._before and all(values.get(key) is value for key, value in expected.items())
+    def unchanged(self, since: int) -> bool:
+        """Return whether nothing was stored since ``changes`` was so many, and nothing in this invoke."""
+        return self.changes == since and not self._before
 
     def held_by(self, key: VariableKey, holder: Held) -> bool:
         """Return whether the variable has not been written since ``holder`` took it."""
@@ -146,6 +150,7 @@ class Variables:
         """Sets every variable tensor back to its first value; resources stay."""
         for key in [key for key in self._values if not isinstance(key, str)]:
             self._count(self._values.pop(key), None)
+        self.changes += 1
 
 
 def _initial(spec: TensorSpec) -> int:

@@ -14,8 +14,7 @@ from litecl.delegate import CLDelegate, Tuning
 from litecl.delegate.backend.protocols import FoundDevice
 from litecl.delegate.cl_op import Target
 from litecl.delegate.devices import choose, devices
-from litecl.delegate.kit.schedule import schedule_of
-from litecl.delegate.matmul.tile import flops
+from litecl.delegate.kit.schedule import flops, schedule_of
 from litecl.delegate.tuning import Measurement, Schedule, Timing, file_of, measurement, save
 from litecl.interpreter import Interpreter
 from litecl.perf.measure import peer_models

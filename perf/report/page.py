@@ -151,5 +151,5 @@ def _marked(draw: Any) -> Any:
 
 
 def _graph(run: Mapping[str, Any], subgraph: int) -> Markup:
-    drawn = graph.graph([node for node in run["nodes"] if node["place"][0] == subgraph])
-    return Markup(drawn)
+    most = max((node["share"] for node in run["nodes"]), default=0.0)
+    return Markup(graph.graph([node for node in run["nodes"] if node["place"][0] == subgraph], most))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import litecl.converter.lower
 from litecl.cases import Case
 from litecl.delegate.analysis.explicit import explicit
-from litecl.delegate.claim.control import CONTROL_OPS, FOLDED
+from litecl.delegate.claim.control import CONTROL_OPS, FOLDED, VARIABLE_OPS
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.partition import why_not
 from litecl.delegate.ops import CL_OPS
@@ -71,7 +71,7 @@ def rows(results: Sequence[Result] = ()) -> list[Row]:
     """Return every operator that the interpreter runs, in the order of their names."""
     emitted, claimed, verified = (
         _emitted(),
-        {op.name for op in CL_OPS} | {op.name for op in CONTROL_OPS},
+        {op.name for op in CL_OPS} | {op.name for op in (*CONTROL_OPS, *VARIABLE_OPS)},
         _verified(results),
     )
     cases: dict[str, list[tuple[Case, str | None]]] = defaultdict(list)

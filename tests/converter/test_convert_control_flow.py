@@ -97,3 +97,36 @@ def test_what_a_file_cannot_hold_is_named() -> None:
     concrete = tf.function(of_lists, autograph=False).get_concrete_function(tf.TensorSpec((3, 4)))
     with pytest.raises(ConversionError, match=r"TensorList.*list"):
         Converter.from_concrete_functions([concrete]).convert()
+
+
+@pytest.mark.parametrize(
+    ("keys", "values", "default", "asked"),
+    [
+        (["a", "b"], tf.constant([3, 5], tf.int64), -1, [b"b", b"z", b"a"]),
+        (tf.constant([3, 5], tf.int64), ["a", "b"], "?", np.int64([5, 4, 3])),
+        (tf.constant([3, 5], tf.int64), [0.5, 1.5], -1.0, np.int64([5, 4, 3])),
+    ],
+    ids=["strings", "to strings", "numbers"],
+)
+def test_lookup_tables(keys: Any, values: Any, default: Any, asked: Any, tmp_path: Path) -> None:
+    class Module(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, values), default)
+
+        @tf.function(autograph=False)
+        def find(self, x: Any) -> Any:
+            return tf.cond(tf.size(x) > 1, lambda: self.table.lookup(x), lambda: self.table.lookup(x[:1]))
+
+    module, wanted = Module(), np.array(asked, None if isinstance(asked, np.ndarray) else object)
+    spec = tf.TensorSpec((None,), tf.constant(asked).dtype)
+    tf.saved_model.save(module, tmp_path, signatures=module.find.get_concrete_function(spec))
+    expected = np.asarray(module.find(tf.constant(asked)))
+    for converter in (
+        Converter.from_saved_model(tmp_path),
+        Converter.from_concrete_functions([module.find.get_concrete_function(spec)], module),
+    ):
+        content = converter.convert()
+        for runtime in (litert(content), Interpreter(model_content=content)):
+            for _ in range(2):
+                assert invoke(runtime, [wanted])[0].tolist() == expected.tolist()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.matmul import packing
+from litecl.delegate.matmul import product
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array, Model, Quantization, TensorSpec
 from litecl.interpreter.op import Op
@@ -263,7 +263,7 @@ def test_queued(name: str, variant: str) -> None:
 @pytest.mark.parametrize("variant", _PRODUCTS)
 def test_weights_as_halves(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights that halves hold exactly, so that results are those of floats."""
-    monkeypatch.setattr(packing, "CACHED_WEIGHTS", 0)
+    monkeypatch.setattr(product, "CACHED_WEIGHTS", 0)
     _check({"num_threads": 1, "queue_loops": True, "precision": "fp16"}, "float", variant)
 
 

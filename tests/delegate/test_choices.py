@@ -200,8 +200,8 @@ def test_installing_is_undone() -> None:
             interpreter.allocate_tensors()
             assert not interpreter.delegation_report().claimed
         for plain in (OpResolverType.BUILTIN_REF, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES):
-            assert not Ours(model_content=content, experimental_op_resolver_type=plain)._delegates
-        assert Ours(content, num_threads=1)._delegates[0].num_threads == 1  # type: ignore[attr-defined]
+            assert not Ours(model_content=content, experimental_op_resolver_type=plain)._preparation.delegates
+        assert Ours(content, num_threads=1)._preparation.delegates[0].num_threads == 1  # type: ignore[attr-defined]
         import ai_edge_litert.compiled_model as compiled
         from ai_edge_litert.tools import flatbuffer_utils  # which litecl has not
 
@@ -215,7 +215,7 @@ def test_installing_is_undone() -> None:
     with litecl.install_as("ai_edge_litert", cpu=True):
         from ai_edge_litert.interpreter import Interpreter as OnNumpy
 
-        assert not OnNumpy(CONTENT)._delegates
+        assert not OnNumpy(CONTENT)._preparation.delegates
 
 
 def test_installing_for_a_package_that_is_not_there() -> None:

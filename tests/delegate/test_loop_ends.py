@@ -97,7 +97,7 @@ def remembering(limit: int | None) -> Model:
 def ctrl_c(after_s: float) -> Iterator[None]:
     """A KeyboardInterrupt from a signal handler, which is how Ctrl-C comes."""
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, after_s)
+    signal.setitimer(signal.ITIMER_REAL, after_s, 5.0)  # again where it came while Python could not raise it
     try:
         yield
     finally:

@@ -1,5 +1,8 @@
 """Placing tensors in an arena."""
 
+from collections.abc import Callable
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,8 +60,17 @@ def test_places_are_those_of_the_plain_rule(usages: list[tuple[int, int, int]], 
     assert place(needs, alignment).offsets == _plainly_placed(needs, alignment)
 
 
-def test_the_work_grows_with_the_number_of_tensors_only() -> None:
-    """Where each lives for a few steps: what is compared doubles with the number of tensors."""
+@pytest.mark.parametrize(
+    "lifetime",
+    [
+        pytest.param(lambda i, count: (i, i + 3), id="a few steps"),
+        pytest.param(lambda i, count: (0, count), id="all steps"),
+        pytest.param(lambda i, count: (i, count), id="until the end"),
+        pytest.param(lambda i, count: (min(i, count - i), max(i, count - i)), id="one within another"),
+    ],
+)
+def test_the_work_grows_with_the_number_of_tensors_only(lifetime: Callable[[int, int], tuple[int, int]]) -> None:
+    """What is looked at one by one doubles with the number of tensors, however long each of them lives."""
 
     class Counted(Usage):
         looks = 0
@@ -68,8 +80,8 @@ def test_the_work_grows_with_the_number_of_tensors_only() -> None:
             return super().__getattribute__(name)
 
     looks = []
-    for count in (1000, 2000):
+    for count in (2500, 5000):
         Counted.looks = 0
-        place([Counted(i, 64 + i % 7, i, i + 3) for i in range(count)], 64)
+        place([Counted(i, 64 + i % 7, *lifetime(i, count)) for i in range(count)], 64)
         looks.append(Counted.looks)
     assert looks[1] < 2.2 * looks[0]

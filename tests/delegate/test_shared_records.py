@@ -12,8 +12,9 @@ import pytest
 
 from litecl import kernels_cl
 from litecl.delegate import CLDelegate
-from litecl.delegate.cl_op import Target
+from litecl.delegate.cl_op import Const, Launch, Target
 from litecl.delegate.kit import shared
+from litecl.delegate.matmul.product import Begin
 from litecl.delegate.opencl import programs
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.plan.headers import CODES, RECORDS, header
@@ -157,6 +158,7 @@ def shuffled() -> Iterator[set[type]]:
 
     def forget() -> None:
         header.cache_clear()
+        shared.dtype_of.cache_clear()
         programs._own.cache_clear()
 
     with pytest.MonkeyPatch.context() as patch:
@@ -172,12 +174,14 @@ def test_kernels_do_not_know_the_order_of_fields(name: str, shuffled: set[type])
 
 
 def test_the_cases_reach_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a device with vectors of 8, and in the kernel of a region."""
+    """On a device with vectors of 8, in the kernel of a region, and on a GPU whose groups share memory."""
     found, dtype_of = set[type](), shared.dtype_of
+    dtype_of.cache_clear()
     monkeypatch.setattr(shared, "dtype_of", lambda record: found.add(record) or dtype_of(record))
-    target = Target("cpu", vector_width=8, compute_units=2)
-    for make in _CASES.values():
-        launches(make(), target)
+    gpu = Target("gpu", vector_width=4, compute_units=2, max_work_group_size=256, local_mem_bytes=1 << 15)
+    for target in (Target("cpu", vector_width=8, compute_units=2), gpu):
+        for make in _CASES.values():
+            launches(make(), target)
     assert {*RECORDS} - found == {Entry}
 
 
@@ -216,6 +220,17 @@ def test_what_is_listed_is_used(include: str) -> None:
 def test_a_name_that_is_not_listed_is_refused() -> None:
     with pytest.raises(KernelBuildError, match="#include <Geometri>: expected one of Axis"):
         header("Geometri")
+
+
+def test_records_among_arguments_become_constants() -> None:
+    """One, a table of some, and a table of none; what else a launch is given stays as it is."""
+    number, other = np.int32(3), Const(np.zeros(2, np.float32))
+    launch = Launch("gemm", "gemm", (number, Begin(1, 2), (Begin(3, 4), Begin(5, 6)), (), other), (1,))
+    args = shared.with_constants(launch).args
+    assert args[0] is number and args[4] is other
+    one, two, none = (arg.data for arg in args[1:4] if isinstance(arg, Const) and arg.data is not None)
+    assert [(int(row["x"]), int(row["weights"])) for row in (*one, *two)] == [(1, 2), (3, 4), (5, 6)]
+    assert none.size == 0
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pytest
 from litecl.delegate import CLDelegate, Tuning, disk
 from litecl.delegate.cl_op import Target
 from litecl.delegate.devices import choose
-from litecl.delegate.matmul.tile import grid_for, tile_for
+from litecl.delegate.kit.schedule import grid_for, tile_for
 from litecl.delegate.tuning import Measurement, Schedule, TileShape, Timing, file_of, load, measurement, save
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError

@@ -230,7 +230,7 @@ def test_pictures_of_next_to_nothing() -> None:
         latency.series(still),
         latency.contenders([named]),
         parts.stacked([], 0.0, "nothing"),
-        graph.graph([]),
+        graph.graph([], 0.0),
     ]
     assert all(picture.startswith("<svg") and "nan" not in picture for picture in drawn)
     assert not roofline.roofline([{"work": work}], {}, {})

@@ -19,6 +19,7 @@ from litecl.delegate.plan.steps import Loop, Work
 from litecl.delegate.report import Counters, LaunchTime, Manner
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.graph import Array, Model
+from litecl.interpreter.ops.variables import VAR_HANDLE
 from litecl.interpreter.run.executor import Executor
 from litecl.interpreter.run.shapes import propagate
 from litecl.interpreter.run.variables import Variables
@@ -192,7 +193,7 @@ def _executor(model: Model, plan: Plan) -> Executor:
     """Return what runs the nodes of a region and nothing else."""
     region = plan.region
     graph = model.subgraphs[region.subgraph]
-    nodes = tuple(graph.nodes[i] for i in region.nodes)
+    nodes = tuple(node for i, node in enumerate(graph.nodes) if i in region.nodes or node.op is VAR_HANDLE)
     graphs = list(model.subgraphs)
     graphs[region.subgraph] = replace(graph, nodes=nodes, inputs=region.inputs, outputs=region.outputs)
     alone = replace(model, subgraphs=tuple(graphs), signatures=())

@@ -20,6 +20,7 @@ from litecl.delegate import CLDelegate, devices, report
 from litecl.delegate.opencl import capabilities, device
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Array
+from litecl.interpreter.ops.variables import VAR_HANDLE
 from tools import opencl_seam
 from tools.fault_models import Session, Subject, expected, subjects
 from tools.opencl_seam import Seam, installed
@@ -146,7 +147,8 @@ def _told(place: Place, session: Session, raised: bool) -> bool:
 
 
 def _has_variables(subject: Subject) -> bool:
-    return any(spec.is_variable for spec in subject.model.subgraphs[0].tensors)
+    graph = subject.model.subgraphs[0]
+    return any(spec.is_variable for spec in graph.tensors) or any(node.op is VAR_HANDLE for node in graph.nodes)
 
 
 def _compare(got: Sequence[Array], wanted: Sequence[Array], when: str) -> None:

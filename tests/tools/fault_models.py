@@ -14,6 +14,7 @@ from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.compare import LESS
+from litecl.interpreter.ops.control import CALL_ONCE, CallOnceOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
@@ -23,7 +24,8 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
     UNIDIRECTIONAL_SEQUENCE_LSTM,
     UnidirectionalSequenceLSTMOptions,
 )
-from litecl.interpreter.schema import ActivationFunctionType
+from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE, VAR_HANDLE, VarHandleOptions
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from support.build import Graph, model, randn
 from support.loop_models import FLOAT, INT, below, if_node, int32, next_, plus, subgraph, times, while_node
 
@@ -50,6 +52,7 @@ def subjects() -> list[Subject]:
         Subject("image", _image(rng), [[randn(rng, 1, 8, 8, 4)] for _ in range(INVOKES)], apart),
         Subject("lstm", _lstm(rng), [[randn(rng, 1, 3, 4)] for _ in range(INVOKES)]),
         Subject("two LSTMs", _two_lstms(rng), [[randn(rng, 1, 3, 4)] for _ in range(INVOKES)], apart),
+        Subject("variables", _variables(rng), [[randn(rng, 1, 5)] for _ in range(INVOKES)], apart),
         Subject("loop", _loop(), [[counter[0], np.float32(k + 1) * counter[1]] for k in range(INVOKES)]),
         Subject("limited loop", _loop(), [[counter[0], counter[1]]] * INVOKES, {"max_loop_iterations": 50}),
         Subject("quantized", *_case(integer_conv.CASES[0])),
@@ -136,6 +139,26 @@ def _two_lstms(rng: np.random.Generator) -> Model:
     g = Graph()
     between = g.op(NEG, [_lstm_node(g, rng, g.input((1, 3, 4)))], NoOptions())
     return model(g.build(_lstm_node(g, rng, between)))
+
+
+def _variables(rng: np.random.Generator) -> Model:
+    """Two regions that assign to one resource variable, around a node of the CPU's; the second reads another too."""
+    g, first = Graph(), Graph("first")
+    handle, value = TensorSpec(TensorType.RESOURCE, ()), TensorSpec(FLOAT, (1, 5))
+    g.node(CALL_ONCE, (), (), CallOnceOptions(1))
+    (a,), (b,) = (g.node(VAR_HANDLE, (), (handle,), VarHandleOptions("", name)) for name in "ab")
+    for name in "ab":
+        (filled,) = first.node(VAR_HANDLE, (), (handle,), VarHandleOptions("", name))
+        first.node(ASSIGN_VARIABLE, (filled, first.const(randn(rng, 1, 5))), (), NoOptions())
+    weights = g.const(randn(rng, 5, 5, scale=0.3))
+    y = g.input((1, 5))
+    for then in (NEG, EXP):
+        (old,) = g.node(READ_VARIABLE, (a,), (value,), NoOptions())
+        (kept,) = g.node(READ_VARIABLE, (b,), (value,), NoOptions())
+        new = g.op(FULLY_CONNECTED, [plus(g, old, plus(g, y, kept)), weights, None], FullyConnectedOptions())
+        g.node(ASSIGN_VARIABLE, (a, g.op(LOGISTIC, [new], NoOptions())), (), NoOptions())
+        y = g.op(then, [new], NoOptions())
+    return model(g.build(y), first.build())
 
 
 def _loop() -> Model:

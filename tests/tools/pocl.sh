@@ -1,52 +1,9 @@
 #!/usr/bin/env bash
-# Runs the operators' device cases on the PoCL of a newer Debian: trixie has 6.0, sid had 7.1 in November 2026. Its
-# packages are unpacked into a folder of their own (0.8 GB; nothing is installed), in which the checkout's Python then
-# runs, with the folders that it needs bound there: as root, or where users may make namespaces. Takes 10 to 30 minutes.
+# Runs the operators' device cases on the PoCL of a newer Debian: trixie has 6.0, sid had 7.1 in November 2026
+# (tests/tools/in_debian.sh). Takes 10 to 30 minutes.
 # Usage: tests/tools/pocl.sh SUITE [pytest's arguments, in place of the device cases]
 set -euo pipefail
 suite=$1
 shift
-cd "$(dirname "$0")/../.."
-base="${XDG_CACHE_HOME:-$HOME/.cache}/litecl-tests/$suite"
-root=$base/root apt=$base/apt
-fetch() {
-    mkdir -p "$apt"/{etc/apt/preferences.d,etc/apt/apt.conf.d,var/lib/apt/lists/partial,var/lib/dpkg,var/log}
-    mkdir -p "$apt"/var/cache/apt/archives/partial "$root".new/usr/{bin,sbin,lib,lib64}
-    : > "$apt/var/lib/dpkg/status"
-    local key=/usr/share/keyrings/debian-archive-keyring.gpg
-    echo "deb [signed-by=$key] http://deb.debian.org/debian $suite main" > "$apt/etc/apt/sources.list"
-    local options=(-q -o Dir="$apt" -o Dir::State::status="$apt/var/lib/dpkg/status")
-    apt-get "${options[@]}" update
-    # What Python's own modules link to comes along.
-    apt-get "${options[@]}" install -y --download-only --no-install-recommends pocl-opencl-icd coreutils bash \
-        libexpat1 libssl3t64 libbz2-1.0 libsqlite3-0 libuuid1 libreadline8t64 libncursesw6
-    for folder in bin sbin lib lib64; do ln -s "usr/$folder" "$root.new/$folder"; done
-    for package in "$apt"/var/cache/apt/archives/*.deb; do dpkg -x "$package" "$root.new"; done
-    ldconfig -r "$root.new"
-    rm -r "$apt"
-    mv "$root.new" "$root"
-}
-[ -d "$root" ] || { rm -rf "$root.new"; fetch; }
 [ $# -gt 0 ] || set -- tests/whole/test_ops.py -k "test_device and cpu-"
-# Bound at their own paths: the checkout, the environment, Python itself, and the folder of models beside the checkout.
-python=.venv/bin/python
-shared=$(realpath -q ../shared || true)
-paths=(/proc /dev /sys "$PWD" "$(realpath .venv)" "$($python -c 'import sys; print(sys.base_prefix)')" $shared)
-[ "$($python -c 'import sys; print(sys.base_prefix)')" != /usr ] || { echo "needs a Python outside /usr" >&2; exit 2; }
-# PoCL of PyPI comes with pyopencl, which finds it by this file.
-own=$($python -c 'import pathlib, pyopencl; print(pathlib.Path(pyopencl.__file__).resolve().parent / ".libs/pocl.icd")')
-home=$base/home
-mkdir -p "$home"
-export root own home
-as_root=()
-[ "$(id -u)" = 0 ] || as_root=(--map-root-user)
-# shellcheck disable=SC2016  # expanded within the namespace
-exec unshare "${as_root[@]}" --mount bash -c '
-    count=$1; shift
-    for path in "${@:1:count}" "$home"; do mkdir -p "$root$path"; mount --rbind "$path" "$root$path"; done
-    shift "$count"
-    mkdir -p "$root/tmp"
-    [ ! -e "$root$own" ] || mount --bind /dev/null "$root$own"
-    exec chroot "$root" /usr/bin/env HOME="$home" OCL_ICD_VENDORS=/etc/OpenCL/vendors PYTHONPATH="${PYTHONPATH:-}" \
-        /bin/bash -c "cd \"\$0\" && exec .venv/bin/python -m pytest -q -p no:cacheprovider \"\$@\"" "$PWD" "$@"
-' bash ${#paths[@]} "${paths[@]}" "$@"
+exec "$(dirname "$0")/in_debian.sh" "$suite" pocl-opencl-icd -- "$@"

@@ -73,7 +73,7 @@ def test_a_program_runs(script: Path, models: Path, monkeypatch: pytest.MonkeyPa
     names = _unchanged(script)
     assert _close(expected, names["result"]), ("install_as", expected, names["result"])
     for value in names.values():
-        if isinstance(value, Interpreter) and value._delegates:
+        if isinstance(value, Interpreter) and value._preparation.delegates:
             assert type(value).__module__ == DELEGATED
             assert value.delegation_report().device != "none"
 

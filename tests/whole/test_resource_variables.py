@@ -1,6 +1,5 @@
 """Resource variables on the device: read and assigned in order, in bodies, by several signatures and regions."""
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,35 +9,24 @@ from ai_edge_litert.interpreter import OpResolverType
 
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.writer import write
-from litecl.interpreter.graph import Array, Model, Subgraph, TensorSpec
-from litecl.interpreter.op import NoOptions
-from litecl.interpreter.ops.binary import ADD, MUL, AddOptions, MulOptions
-from litecl.interpreter.ops.compare import GREATER, LESS
-from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
+from litecl.interpreter.graph import Array, Model, Node, Signature, TensorSpec
+from litecl.interpreter.ops.binary import ADD, DIV, AddOptions, DivOptions
+from litecl.interpreter.ops.compare import LESS
 from litecl.interpreter.ops.control import (
     CALL_ONCE,
-    IF,
     WHILE,
     CallOnceOptions,
-    IfOptions,
     WhileOptions,
 )
-from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.lstm import BASIC_LSTM, LSTMKernelType, LSTMOptions
 from litecl.interpreter.ops.reduce import SUM, ReducerOptions
-from litecl.interpreter.ops.slice import SLICE
-from litecl.interpreter.ops.unary import NEG, TANH
-from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, READ_VARIABLE, VAR_HANDLE, VarHandleOptions
-from litecl.interpreter.schema import TensorType
+from litecl.interpreter.ops.variables import VAR_HANDLE
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from support import compare, devices
 from support.build import Graph, model, randn
-
-RNG = np.random.default_rng(17)
-NONE = NoOptions()
-SHAPE = (2, 6)
-FLOAT = TensorSpec(TensorType.FLOAT32, SHAPE)
-INT32 = TensorType.INT32
-RESOURCE = TensorSpec(TensorType.RESOURCE, ())
+from support.variable_models import INT32, MODELS, NONE, RNG, SHAPE, add, assign, dense, initialised, read, tanh
 
 MODES: dict[str, dict[str, Any]] = {
     "one thread": {"num_threads": 1},
@@ -54,156 +42,6 @@ def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
     if request.param == "as a GPU":
         return devices.as_on_a_gpu(monkeypatch, tmp_path_factory.getbasetemp() / "resources")
     return MODES[request.param]
-
-
-def handle(g: Graph, name: str) -> int:
-    (made,) = g.node(VAR_HANDLE, [], [RESOURCE], VarHandleOptions("", name))
-    return made
-
-
-def read(g: Graph, name: str, spec: TensorSpec = FLOAT) -> int:
-    (value,) = g.node(READ_VARIABLE, [handle(g, name)], [spec], NONE)
-    return value
-
-
-def assign(g: Graph, name: str, value: int) -> None:
-    g.node(ASSIGN_VARIABLE, [handle(g, name), value], [], NONE)
-
-
-def add(g: Graph, a: int, b: int) -> int:
-    return g.op(ADD, [a, b], AddOptions())
-
-
-def tanh(g: Graph, x: int) -> int:
-    return g.op(TANH, [x], NONE)
-
-
-def is_positive(g: Graph, x: int) -> int:
-    total = g.op(SUM, [x, g.const(np.int32([0, 1]))], ReducerOptions())
-    return g.op(GREATER, [total, g.const(np.float32(0))], NONE)
-
-
-def dense(g: Graph, x: int) -> int:
-    weights = g.const(randn(RNG, SHAPE[1], SHAPE[1], scale=0.4))
-    return g.op(FULLY_CONNECTED, [x, weights, g.const(randn(RNG, SHAPE[1]))], FullyConnectedOptions())
-
-
-def initialised(build: Callable[[Graph], Sequence[int]], names: str, *inner: Subgraph) -> Model:
-    """A main graph of one input, before which variables of one letter get their first values."""
-    g, first = Graph(), Graph("first")
-    g.node(CALL_ONCE, (), (), CallOnceOptions(1 + len(inner)))
-    for name in names:
-        assign(first, name, first.const(randn(RNG, *SHAPE)))
-    return model(g.build(*build(g)), *inner, first.build())
-
-
-def accumulated(g: Graph) -> list[int]:
-    x = g.input(SHAPE)
-    total = tanh(g, add(g, read(g, "a"), x))
-    assign(g, "a", total)
-    return [g.op(NEG, [total], NONE)]
-
-
-def ordered(g: Graph) -> list[int]:
-    """Reads before, between and after assignments, of the old values and the new."""
-    x = g.input(SHAPE)
-    before = read(g, "a")
-    assign(g, "a", tanh(g, add(g, before, x)))
-    between = read(g, "a")
-    assign(g, "a", dense(g, between))
-    after = read(g, "a")
-    return [add(g, before, x), g.op(MUL, [before, between], MulOptions()), add(g, after, before), between]
-
-
-def swapped(g: Graph) -> list[int]:
-    """Two variables change places; a third gets what is fed, a fourth a constant, and a fifth what another has."""
-    x = g.input(SHAPE)
-    a, b, c, d, e = (read(g, name) for name in "abcde")
-    for name, value in zip("abcde", (b, a, x, g.const(randn(RNG, *SHAPE)), c), strict=True):
-        assign(g, name, value)
-    same = tanh(g, add(g, a, x))
-    assign(g, "d", same)
-    assign(g, "e", same)
-    return [add(g, a, c), add(g, b, add(g, d, e)), same]
-
-
-def ring(g: Graph) -> list[int]:
-    """The last rows that were heard, as streaming models keep them."""
-    x, rows = g.input((1, 6)), read(g, "a")
-    (heard,) = g.node(CONCATENATION, [rows, x], [TensorSpec(TensorType.FLOAT32, (3, 6))], ConcatenationOptions(0))
-    size, start = g.const(np.int32([2, 6])), g.const(np.int32([1, 0]))
-    assign(g, "a", g.op(SLICE, [heard, start, size], NONE))
-    return [dense(g, heard)]
-
-
-GRAPHS = {
-    "accumulated": ("a", accumulated),
-    "ordered": ("a", ordered),
-    "swapped": ("abcde", swapped),
-    "ring": ("a", ring),
-}
-
-
-def looped(*, through: bool) -> Model:
-    """A body that reads and assigns a variable, an inner branch that may assign another; ``through``: by handles."""
-
-    def body(g: Graph, x: Sequence[int]) -> list[int]:
-        a = x[2] if through else handle(g, "a")
-        (before,) = g.node(READ_VARIABLE, [a], [FLOAT], NONE)
-        now = tanh(g, add(g, before, x[1]))
-        g.node(ASSIGN_VARIABLE, [a, now], [], NONE)
-        (chosen,) = g.node(IF, [is_positive(g, now), now], [FLOAT], IfOptions(3, 4))
-        grown = g.op(ADD, [x[0], g.const(np.int32(1))], AddOptions())
-        return [grown, g.op(NEG, [chosen], NONE), *x[2:]]
-
-    def graphs(name: str) -> tuple[Graph, list[int]]:
-        g = Graph(name)
-        kinds = [((), INT32), (SHAPE, TensorType.FLOAT32), *([((), TensorType.RESOURCE)] if through else [])]
-        return g, [g.input(*kind) for kind in kinds]
-
-    condition, c = graphs("condition")
-    less = condition.build(condition.op(LESS, [c[0], condition.const(np.int32(3))], NONE))
-    inner, x = graphs("body")
-    whole = inner.build(*body(inner, x))
-    then, otherwise = Graph("then"), Graph("else")
-    given = then.input(SHAPE)
-    old = read(then, "b")
-    assign(then, "b", add(then, tanh(then, old), given))
-    chosen = [then.build(add(then, old, given)), otherwise.build(dense(otherwise, otherwise.input(SHAPE)))]
-
-    def main(g: Graph) -> list[int]:
-        start = [g.const(np.int32(0)), g.input(SHAPE), *([handle(g, "a")] if through else [])]
-        results = g.node(WHILE, start, [g.tensors[t] for t in start], WhileOptions(1, 2))
-        return [results[1], read(g, "a"), tanh(g, read(g, "b"))]
-
-    return initialised(main, "ab", less, whole, *chosen)
-
-
-def called() -> Model:
-    """A subgraph that runs twice, with a constant as its result: it is run for what it assigns."""
-    inner = Graph("inner")
-    given = inner.input(SHAPE)
-    assign(inner, "a", tanh(inner, add(inner, read(inner, "a"), given)))
-    constant = inner.build(inner.const(np.ones(SHAPE, np.float32)))
-
-    def main(g: Graph) -> list[int]:
-        x = g.input(SHAPE)
-        positive = is_positive(g, x)
-        before = read(g, "a")
-        (one,) = g.node(IF, [positive, x], [FLOAT], IfOptions(1, 1))
-        between = read(g, "a")
-        (again,) = g.node(IF, [positive, add(g, x, one)], [FLOAT], IfOptions(1, 1))
-        return [before, between, add(g, again, read(g, "a"))]
-
-    return initialised(main, "a", constant)
-
-
-MODELS = {
-    **{name: (lambda names=names, build=build: initialised(build, names)) for name, (names, build) in GRAPHS.items()},
-    "looped": lambda: looped(through=False),
-    "looped through handles": lambda: looped(through=True),
-    "called": called,
-}
 
 
 def agrees(content: bytes, steps: int = 4, **options: Any) -> Any:
@@ -267,3 +105,158 @@ def resized(interpreter: Any, x: Array) -> Array:
     interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
     interpreter.invoke()
     return np.array(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+
+
+def test_a_body_with_an_lstm_keeps_its_states(mode: dict[str, Any]) -> None:
+    """Variable tensors of a body, which live from iteration to iteration and from invoke to invoke."""
+    condition, body, g = Graph("condition"), Graph("body"), Graph()
+    i, _ = condition.input((), INT32), condition.input(SHAPE)
+    less = condition.build(condition.op(LESS, [i, condition.const(np.int32(3))], NONE))
+    i, x = body.input((), INT32), body.input(SHAPE)
+    states = body.variable(SHAPE), body.variable(SHAPE)
+    options = LSTMOptions(ActivationFunctionType.TANH, kernel_type=LSTMKernelType.BASIC)
+    weights, bias = body.const(randn(RNG, 24, 12, scale=0.3)), body.const(randn(RNG, 24))
+    y = body.op(BASIC_LSTM, [x, states[0], weights, bias, states[1]], options)
+    whole = body.build(body.op(ADD, [i, body.const(np.int32(1))], AddOptions()), add(body, y, states[1]))
+    start = [g.const(np.int32(0)), g.input(SHAPE)]
+    results = g.node(WHILE, start, [g.tensors[t] for t in start], WhileOptions(1, 2))
+    content = write(model(g.build(results[1]), less, whole))
+    device, plain = prepared(content, **mode), prepared(content)
+    for step in range(4):
+        if step == 2:
+            for runtime in (device, plain):
+                runtime.reset_all_variables()
+        x = randn(RNG, *SHAPE)
+        (got,), (expected,) = (run(runtime, x) for runtime in (device, plain))
+        compare.assert_close(got, expected, compare.DEVICE["float32"])
+        for state in states if step % 2 else ():
+            values = (runtime.get_tensor(state, 2) for runtime in (device, plain))
+            compare.assert_close(*values, compare.DEVICE["float32"])
+    assert device.delegation_report().claimed == len(device.delegation_report().nodes)
+
+
+@pytest.mark.parametrize("deny", [[], [(1, 4)], [(0, 4)]], ids=["both", "one on the CPU", "the other on the CPU"])
+def test_signatures_share_variables(deny: list[tuple[int, int]], mode: dict[str, Any]) -> None:
+    """What one signature assigns the other reads, on the device, on the CPU, and on either side."""
+    first = Graph("first")
+    assign(first, "a", first.const(randn(RNG, *SHAPE)))
+    graphs = []
+    for name in ("more", "other"):
+        g = Graph(name)
+        g.node(CALL_ONCE, (), (), CallOnceOptions(2))
+        x = g.input(SHAPE)
+        now = tanh(g, add(g, read(g, "a"), x))
+        assign(g, "a", now)
+        graphs.append(g.build(dense(g, now)))
+    signatures = tuple(
+        Signature(name, {"x": g.inputs[0]}, {"y": g.outputs[0]}, i)
+        for i, (name, g) in enumerate(zip(("more", "other"), graphs, strict=True))
+    )
+    content = write(Model((*graphs, first.build()), signatures))
+    device, plain = prepared(content, **mode, deny_nodes=deny), prepared(content)
+    for name in ("more", "other", "other", "more", "more", "other"):
+        x = randn(RNG, *SHAPE)
+        got, expected = (runtime.get_signature_runner(name)(x=x)["y"] for runtime in (device, plain))
+        compare.assert_close(got, expected, compare.DEVICE["float32"])
+
+
+def test_a_failed_invoke_leaves_variables_as_they_were(mode: dict[str, Any]) -> None:
+    """Two regions that assign, and a division between them that fails where its divisor is 0."""
+
+    def build(g: Graph) -> list[int]:
+        x, divisor = g.input(SHAPE), g.input((), INT32)
+        once = tanh(g, add(g, read(g, "a"), x))
+        assign(g, "a", once)
+        quotient = g.op(DIV, [g.const(np.int32(6)), divisor], DivOptions())
+        again = dense(g, add(g, read(g, "a"), read(g, "b")))
+        assign(g, "b", again)
+        return [again, quotient]
+
+    content = write(initialised(build, "ab"))
+    device, plain = prepared(content, **mode, deny_ops=["DIV"]), prepared(content)
+    for divisor in (0, 2, 0, 0, 3, 2, 0, 1):
+        x = randn(RNG, *SHAPE)
+        if not divisor:
+            with pytest.raises(ModelError, match="division by 0"):
+                run(device, x, np.int32(0))
+            continue
+        for got, expected in zip(*(run(runtime, x, np.int32(divisor)) for runtime in (device, plain)), strict=True):
+            compare.assert_close(got, expected, 1e-4)
+
+
+def test_a_variable_of_several_shapes_stays_on_the_cpu() -> None:
+    """The file says that it is read as one row, the first value has two, and what is assigned as many as are fed."""
+    g, first = Graph(), Graph("first")
+    g.node(CALL_ONCE, (), (), CallOnceOptions(1))
+    assign(first, "a", first.const(np.ones((2, 6), np.float32)))
+    x = g.input((1, 6), signature=(-1, 6))
+    old = read(g, "a", TensorSpec(TensorType.FLOAT32, (1, 6)))
+    assign(g, "a", tanh(g, x))
+    content = write(model(g.build(old), first.build()))
+    interpreter = prepared(content, num_threads=1)
+    expected = np.ones((2, 6), np.float32)
+    for rows in (1, 3, 3, 1):
+        x = randn(RNG, rows, 6)
+        interpreter.resize_tensor_input(0, x.shape)
+        interpreter.allocate_tensors()
+        (got,) = run(interpreter, x)
+        np.testing.assert_allclose(got, expected, rtol=1e-5)
+        expected = np.tanh(x)
+    assert any("has not one known shape" in row.reason for row in interpreter.delegation_report().nodes)
+
+
+def test_a_variable_that_has_another_shape_since_a_resize() -> None:
+    """One call assigns rows as many as are fed, another reads them; all agree before and after, but not in between."""
+    graphs = [Graph("set"), Graph("get")]
+    x = graphs[0].input((1, 6), signature=(-1, 6))
+    assign(graphs[0], "a", tanh(graphs[0], x))
+    y = graphs[1].input((1, 6))
+    old = read(graphs[1], "a", TensorSpec(TensorType.FLOAT32, (1, 6)))
+    sums = graphs[1].op(SUM, [old, graphs[1].const(np.int32([0]))], ReducerOptions())
+    built = [graphs[0].build(x), graphs[1].build(sums, y)]
+    signatures = (Signature("set", {"x": x}, {"x": x}, 0), Signature("get", {"y": y}, {"sums": sums}, 1))
+    interpreter = prepared(write(Model(tuple(built), signatures)), num_threads=1)
+    with pytest.raises(ModelError, match="variable '/a' was never assigned"):
+        interpreter.get_signature_runner("get")(y=np.zeros((1, 6), np.float32))
+    for rows in (1, 3, 1):
+        x = randn(RNG, rows, 6)
+        interpreter.get_signature_runner("set")(x=x)
+        for _ in range(2):
+            got = interpreter.get_signature_runner("get")(y=np.zeros((1, 6), np.float32))["sums"]
+            np.testing.assert_allclose(got, np.tanh(x).sum(0), rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_fed_is_not_the_variable() -> None:
+    """An input that is assigned as it is, and whose memory is then written to."""
+    g = Graph()
+    x = g.input(SHAPE)
+    old = read(g, "a")
+    assign(g, "a", x)
+    first = Graph("first")
+    assign(first, "a", first.const(np.zeros(SHAPE, np.float32)))
+    g.nodes.insert(0, Node(CALL_ONCE, (), (), CallOnceOptions(1)))
+    content = write(model(g.build(old), first.build()))
+    for options in ({}, {"num_threads": 1}, {"deny_ops": ["READ_VARIABLE"]}):
+        interpreter = prepared(content, **options)
+        memory, expected = interpreter.tensor(x), np.zeros(SHAPE, np.float32)
+        for step in range(3):
+            memory()[...] = step + 1
+            interpreter.invoke()
+            np.testing.assert_array_equal(interpreter.get_tensor(old), expected)
+            expected = np.full(SHAPE, step + 1, np.float32)
+
+
+def prepared(content: bytes, **options: Any) -> Interpreter:
+    """An interpreter, with a delegate if it has options."""
+    delegates = [CLDelegate(**options, strict=True)] if options else []
+    interpreter = Interpreter(model_content=content, delegates=delegates)
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def run(interpreter: Interpreter, *feeds: Array) -> list[Array]:
+    """The outputs of an invoke."""
+    for details, feed in zip(interpreter.get_input_details(), feeds, strict=True):
+        interpreter.set_tensor(details["index"], feed)
+    interpreter.invoke()
+    return [interpreter.get_tensor(details["index"]) for details in interpreter.get_output_details()]

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 
 from litecl.converter.graph import Function, Node
+from litecl.converter.hints import hint
 from litecl.converter.own_ops import COMPOSITE
 from litecl.converter.traits import Effects
 from litecl.interpreter.errors import ConversionError
@@ -13,12 +14,13 @@ def refuse_effects(function: Function, lowered: Collection[str]) -> None:
 
     The body of a composite counts only once no fusion has taken it; ``lower`` refuses what is left of it then.
     """
-    refused = {node.op: node for node in reversed(list(_writers(function))) if node.op not in lowered}
+    refused: dict[str, Node] = {}
+    for node in _writers(function):
+        if node.op not in lowered:
+            refused.setdefault(node.op_name, node)
     if refused:
         raise ConversionError(
-            f"no TFLite operator has the effect of {'; '.join(map(str, reversed(refused.values())))}. Write to the "
-            "whole of a variable, with assign, assign_add or assign_sub, and keep what acts outside of the model out "
-            "of it"
+            "\n".join(f"no TFLite operator has the effect of {node}: {hint(op)}" for op, node in refused.items())
         )
 
 

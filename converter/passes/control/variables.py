@@ -5,11 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from litecl.converter.graph import Function, Module, Node, Value, constant
+from litecl.converter.passes.control.partial_writes import widen_writes
 from litecl.converter.records import Variable
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.schema import TensorType
 
 _READS = ("ReadVariableOp", "ResourceGather", "ResourceGatherNd")
+_LOOKUPS = ("LookupTableFindV2", "LookupTableSizeV2")
 _WRITES = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 
 
@@ -18,6 +20,8 @@ def changed_variables(modules: Iterable[Module]) -> set[Variable]:
     mains = [module.main for module in modules]
     for main in mains:
         _bind(main)
+        for function in main.walk():
+            widen_writes(function)
     needed = _needed(mains)
     for main in mains:
         for function in main.walk():
@@ -39,7 +43,7 @@ def freeze_variables(module: Module, changed: set[Variable]) -> None:
     for function in module.main.walk():
         _freeze(function, changed)
         function.tidy()
-        used |= {_variable(node) for node in function.nodes if node.op in (*_READS, *_WRITES)}
+        used |= {_variable(node) for node in function.nodes if node.op in (*_READS, *_WRITES, *_LOOKUPS)}
     module.variables = sorted(used, key=lambda variable: variable.key)
     _drop_handles(module.main)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any as Anything
 
 from litecl.converter.graph import Function, Node, Operator, Value
-from litecl.converter.own_ops import GELU, HARD_SWISH, PRELU
+from litecl.converter.own_ops import GELU, HARD_SWISH, L2_NORMALIZATION, LOG_SIGMOID, PRELU, RELU_N1_TO_1
 from litecl.converter.passes.match import Any, Bindings, Constant, Number, Pattern, Tree, match
 from litecl.interpreter.schema import TensorType
 
@@ -56,6 +56,8 @@ def _one_plus(trees: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
     return tuple(_add(Number(1.0), tree) for tree in trees)
 
 
+_SUM_OF_SQUARES = Pattern("Sum", [Pattern("Square", [_X]), Constant("axis")], name="sum")
+
 _PATTERNS: tuple[tuple[Operator, Mapping[str, Anything], tuple[Pattern, ...]], ...] = (
     (GELU, {"approximate": False}, tuple(p for e in (*_ERFC, *_one_plus(_ERF)) for p in _half_x_times(e))),
     (GELU, {"approximate": True}, tuple(p for t in _one_plus(_TANH) for p in _half_x_times(t))),
@@ -89,11 +91,21 @@ _PATTERNS: tuple[tuple[Operator, Mapping[str, Anything], tuple[Pattern, ...]], .
         ),
     ),
     ("Relu", {}, (Pattern("Maximum", [_X, Number(0.0)]),)),
+    (
+        RELU_N1_TO_1,
+        {},
+        (
+            Pattern("Minimum", [Pattern("Maximum", [_X, Number(-1.0)]), Number(1.0)]),
+            Pattern("Maximum", [Pattern("Minimum", [_X, Number(1.0)]), Number(-1.0)]),
+        ),
+    ),
+    (LOG_SIGMOID, {}, (Pattern("Neg", [Pattern("Softplus", [Pattern("Neg", [_X])])]),)),
+    (L2_NORMALIZATION, {}, (_mul(_X, Pattern("Rsqrt", [Pattern("Maximum", [_SUM_OF_SQUARES, Number(1e-12)])])),)),
 )
 
 
 def fuse_activations(function: Function) -> None:
-    """Replace arithmetic that computes GELU, HARD_SWISH, PRELU, RELU6 or RELU by one operator."""
+    """Replace arithmetic that computes GELU, HARD_SWISH, PRELU, RELU6 and the like by one operator."""
     for node in list(function.nodes):
         if len(node.outputs) == 1 and node.inputs and node.output.type == TensorType.FLOAT32:
             _fuse(function, node)
@@ -104,7 +116,7 @@ def _fuse(function: Function, node: Node) -> None:
     for op, attrs, patterns in _PATTERNS:
         for pattern in patterns:
             bound = match(pattern, node.output)
-            if bound is not None and _same_shape(bound["x"], node.output):
+            if bound is not None and _same_shape(bound["x"], node.output) and _over_last(bound):
                 function.add(_fused(op, attrs, bound, node))
                 function.replace_node(node, [function.nodes[-1].output])
                 return
@@ -114,6 +126,15 @@ def _fused(op: Operator, attrs: Mapping[str, Anything], bound: Bindings, node: N
     old = node.output
     inputs = [bound["x"], bound["slope"]] if "slope" in bound else [bound["x"]]
     return Node(op, inputs, [Value(old.type, old.shape, old.name)], attrs, node.name)
+
+
+def _over_last(bound: Bindings) -> bool:
+    """Return whether the sum of a pattern that has one is over the last dimension, which it keeps."""
+    if "axis" not in bound:
+        return True
+    axes, total, rank = bound["axis"].data, bound["sum"].producer, bound["x"].rank
+    assert axes is not None and total is not None and rank is not None
+    return bool(total.attrs["keep_dims"]) and [int(axis) % rank for axis in axes.reshape(-1)] == [rank - 1]
 
 
 def _same_shape(x: Value, result: Value) -> bool:

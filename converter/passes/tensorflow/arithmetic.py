@@ -30,11 +30,35 @@ def simplify_arithmetic(function: Function) -> None:
             if kept is not None and kept.shape is not None and kept.shape == node.output.shape:
                 function.replace_node(node, [kept])
                 continue
+        _narrow(node)
         if node.op == "AddV2":
             _use_difference(function, node)
+        elif node.op == "Square":
+            _square_difference(function, node)
         elif node.op == "Mul":
             _join_factors(function, node)
     function.tidy()
+
+
+def _narrow(node: Node) -> None:
+    """Make one number of a constant that is filled with it, where the other operand has the shape of the result."""
+    if not traits_of(node.op).broadcasts or len(node.inputs) != 2 or node.output.shape is None:
+        return
+    x, y = node.input(0), node.input(1)
+    for value, other in ((x, y), (y, x)):
+        data = value.data
+        if data is None or data.size < 2 or value.grid is not None or other.shape != node.output.shape:
+            continue
+        if other.data is None and not data.dtype.hasobject and bool(np.all(data == data.flat[0])):
+            number = constant(np.array(data.flat[0], data.dtype), value.name)
+            node.rewire([number if operand is value else operand for operand in node.inputs])
+
+
+def _square_difference(function: Function, node: Node) -> None:
+    difference = node.input(0).producer
+    if difference is not None and difference.op == "Sub" and function.only_user(difference.output) is node:
+        operands = [difference.input(0), difference.input(1)]
+        function.replace_node(node, [_result(function, "SquaredDifference", operands, node.output, node)])
 
 
 def _vanishing(node: Node) -> Array | None:

@@ -1,6 +1,8 @@
 """Recognises a matrix product of a tensor of any rank, which TensorFlow flattens to two dimensions and back."""
 
-from litecl.converter.graph import Function, Node, Value
+import numpy as np
+
+from litecl.converter.graph import Function, Node, Value, constant
 from litecl.converter.passes.sizes import Sizes, known_sizes
 
 
@@ -8,9 +10,23 @@ def fuse_dense(function: Function) -> None:
     """reshape(matmul(reshape(x), w)) that flattens and restores dimensions becomes a product that keeps them."""
     sizes = known_sizes(function)
     for node in list(function.nodes):
+        if node.op == "ExpandDims":
+            _join(function, node)
+    for node in list(function.nodes):
         product = node.input(0).producer if node.op == "Reshape" else None
         if product is not None and product.op == "MatMul" and function.only_user(node.input(0)) is node:
             _fuse(function, node, product, sizes)
+    function.tidy()
+
+
+def _join(function: Function, node: Node) -> None:
+    """Restore the dimensions of a product with one column in one step."""
+    reshape, shape = node.input(0).producer, node.output.static_shape
+    product = None if reshape is None or reshape.op != "Reshape" else reshape.input(0).producer
+    if reshape is None or shape is None or product is None or product.op != "MatMul":
+        return
+    target = constant(np.array(shape, np.int32), node.name)
+    function.replace_node(node, [function.emit("Reshape", [reshape.input(0), target], node.output, node.name)])
     function.tidy()
 
 

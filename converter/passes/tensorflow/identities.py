@@ -1,5 +1,7 @@
 """Takes out operators that hand their operand on unchanged when a model is not trained."""
 
+import numpy as np
+
 from litecl.converter.graph import Function, Node, Value
 
 _PASS_THROUGH = frozenset(
@@ -58,4 +60,20 @@ def _same_type(node: Node) -> bool:
     return node.input(0).type == node.output.type
 
 
-_UNCHANGED = {"Reshape": _same_shape, "Squeeze": _same_shape, "Transpose": _same_order, "Cast": _same_type}
+def _takes_all(node: Node) -> bool:
+    """Return whether a slice, of one step each, is as large as what it is taken of."""
+    shape = node.input(0).static_shape
+    if shape is None or shape != node.output.static_shape:
+        return False
+    strides = node.input(3).data if node.op == "StridedSlice" else np.ones(1)
+    return strides is not None and bool(np.all(strides == 1)) and not node.attrs.get("new_axis_mask")
+
+
+_UNCHANGED = {
+    "Slice": _takes_all,
+    "StridedSlice": _takes_all,
+    "Reshape": _same_shape,
+    "Squeeze": _same_shape,
+    "Transpose": _same_order,
+    "Cast": _same_type,
+}

@@ -6,6 +6,7 @@ import numpy as np
 
 from litecl.converter.graph import Function, Node, Operator, constant
 from litecl.converter.records import Dims
+from litecl.interpreter.ops.binary import ADD, DIV, MAXIMUM, MINIMUM, MUL, SUB
 from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.ops.reverse import REVERSE_V2
 from litecl.interpreter.ops.transpose import TRANSPOSE
@@ -53,6 +54,25 @@ def _transpose(function: Function, node: Node) -> bool:
     return False
 
 
+def _broadcast(function: Function, node: Node) -> bool:
+    """Take out a RESHAPE that only puts ones before the dimensions of an operand, which broadcasting does too."""
+    for value, other in (node.inputs, node.inputs[::-1]):
+        reshape = None if value is None else value.producer
+        if value is None or other is None or reshape is None or reshape.op is not RESHAPE:
+            continue
+        x, shape = reshape.input(0), value.static_shape
+        fits = shape is not None and x.static_shape == _stripped(shape) and (other.rank or 0) >= len(shape)
+        if fits and value is not other:
+            node.rewire([x if operand is value else operand for operand in node.inputs])
+            return True
+    return False
+
+
+def _stripped(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape without the ones that it begins with."""
+    return shape[next((i for i, size in enumerate(shape) if size != 1), len(shape)) :]
+
+
 def _reverse(function: Function, node: Node) -> bool:
     """Take out two reversals in a row."""
     before, axes = node.input(0).producer, node.input(1).data
@@ -81,4 +101,5 @@ _RULES: dict[Operator, Callable[[Function, Node], bool]] = {
     RESHAPE: _reshape,
     TRANSPOSE: _transpose,
     REVERSE_V2: _reverse,
+    **dict.fromkeys((ADD, SUB, MUL, DIV, MAXIMUM, MINIMUM), _broadcast),
 }

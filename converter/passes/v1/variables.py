@@ -1,9 +1,17 @@
 """Variables of TensorFlow 1, which are tensors that operators write in place, as the handles of TensorFlow 2."""
 
 from litecl.converter.graph import Function, Node, Value
+from litecl.converter.traits import Effects
 from litecl.interpreter.schema import TensorType
 
-_WRITES = {"Assign": "AssignVariableOp", "AssignAdd": "AssignAddVariableOp", "AssignSub": "AssignSubVariableOp"}
+_WRITES = {
+    "Assign": "AssignVariableOp",
+    "AssignAdd": "AssignAddVariableOp",
+    "AssignSub": "AssignSubVariableOp",
+    "StridedSliceAssign": "ResourceStridedSliceAssign",
+    **{f"Scatter{kind}": f"ResourceScatter{kind}" for kind in ("Update", "Add", "Sub")},
+    **{f"ScatterNd{kind}": f"ResourceScatterNd{kind}" for kind in ("Update", "Add", "Sub")},
+}
 _PASS_ON = ("RefEnter", "RefSwitch", "RefIdentity")
 
 
@@ -47,6 +55,7 @@ def _write(function: Function, node: Node, handle: Value) -> None:
     after = node.output
     follower = function.nodes[function.nodes.index(node) + 1 :][:1]
     node.outputs = ()
-    node.become(_WRITES[node.op_name], [handle, node.input(1)], {})
+    node.become(_WRITES[node.op_name], [handle, *node.inputs[1:]], node.options)
+    node.effects = Effects.WRITES
     if after.users or function.is_output(after):
         function.replace(after, _read(function, handle, after, follower[0] if follower else None))

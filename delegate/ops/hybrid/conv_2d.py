@@ -11,7 +11,7 @@ from litecl.delegate.quantized import hybrid
 from litecl.delegate.quantized.hybrid_product import hybrid_product, is_blockwise, weights_of
 from litecl.interpreter.arithmetic.hybrid import scales_of
 from litecl.interpreter.graph import TensorSpec
-from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions, windows
+from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
 
@@ -38,9 +38,8 @@ def _claim_dense(options: FullyConnectedOptions, inputs: claims.Specs, outputs: 
 
 
 def _lower_conv(call: Call) -> list[Step]:
-    x, filter_ = call.input(0), call.input(1)
-    columns, *_, depth = filter_.shape
-    g = geometry(windows(call.options, call.image, filter_.shape), x.shape, depth, columns, call.pads)
+    x, filter_, _ = call.weighted
+    g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], call.outputs[0].shape, call.pads)
     scales = scales_of(filter_.spec)
     # Images have their own zero point only if the filters' scales differ.
     return _product(call, g, x.shape[0], asymmetric=bool((scales != scales[0]).any()))
@@ -55,10 +54,10 @@ def _lower_dense(call: Call) -> list[Step]:
 
 
 def _product(call: Call, g: Geometry, rows: int, *, asymmetric: bool) -> list[Step]:
-    """The launches for an input that is quantized as ``rows`` rows."""
-    bias = call.inputs[2] if len(call.inputs) > 2 else None
-    weights = weights_of(call.input(1), np.zeros(g.columns, np.float32) if bias is None else np.ravel(bias.value))
-    x, out = call.input(0), call.outputs[0]
+    """Return the launches for an input that is quantized as ``rows`` rows."""
+    x, filter_, bias = call.weighted
+    weights = weights_of(filter_, np.zeros(g.columns, np.float32) if bias is None else np.ravel(bias.value))
+    out = call.outputs[0]
     made = hybrid_product(x, g, rows, weights, out, call.target, call.activation, call.residual, asymmetric=asymmetric)
     return [*made]
 

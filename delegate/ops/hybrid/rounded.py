@@ -38,7 +38,7 @@ def _cl_op(of_reals: ClOp, x_position: int, rows: Callable[[Any, TensorSpec], tu
         return [*launches, *of_reals.lower(replace(call, inputs=inputs))]
 
     # Only dense rows can be quantized.
-    return replace(of_reals, claim=claim, lower=lower, reads_rows=False)
+    return replace(of_reals, claim=claim, lower=lower, on_gpu=None, reads_rows=False)
 
 
 def _images(options: Any, x: TensorSpec) -> tuple[int, bool]:

@@ -7,12 +7,10 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.schedule import chunks
-from litecl.delegate.kit.shared import const
+from litecl.delegate.kit.schedule import chunks, flops
 from litecl.delegate.kit.strided import Memory, copy, view
 from litecl.delegate.matmul.geometry import matrix
 from litecl.delegate.matmul.patches import Groups, Patches, patches
-from litecl.delegate.matmul.tile import flops
 from litecl.delegate.quantized.integer_product import QuantizedConvolution
 from litecl.delegate.quantized.integers import StageRow, bounds_of, per_tensor, scale, unsigned_zero, zero_point
 from litecl.interpreter.arithmetic import fixed_point
@@ -49,7 +47,7 @@ def _lower(call: Call) -> list[Step]:
     x_zero, row_factor = unsigned_zero(x.spec), -zero_point(y.spec)
     packed, stage, packing = _packed(call, work, x_zero)
     shape = QuantizedConvolution(work.gather(x.spec.size), x_zero, bounds_of(options, out.spec), row_factor)
-    operands: tuple[Arg, ...] = (left, packed, stage, work.scratch, out, const(shape))
+    operands: tuple[Arg, ...] = (left, packed, stage, work.scratch, out, shape)
     launch = work.grid.launch(
         "quantized_conv_2d",
         operands,
@@ -82,7 +80,7 @@ def _packed(call: Call, work: Patches, x_zero: int) -> tuple[Scratch, Scratch, L
     added = depth * x_zero * zero_point(y.spec)
     share = chunks("pack_columns", work.groups.count * vectors, call.target, work=width * depth)
     sizes = (depth, columns, row_step, column_step, row_bytes, vectors, panel, x_zero, added)
-    args: tuple[Arg, ...] = (y, packed, stage, const(factor), *share.args, *(np.int32(size) for size in sizes))
+    args: tuple[Arg, ...] = (y, packed, stage, factor, *share.args, *(np.int32(size) for size in sizes))
     return packed, stage, share.launch("pack_columns", args, {"T": claims.C_TYPES[y.spec.type]})
 
 

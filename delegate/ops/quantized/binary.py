@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Refusal, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Record, Refusal, Step
 from litecl.delegate.kit import schedule
 from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, typed
-from litecl.delegate.kit.shared import const
 from litecl.delegate.ops.binary import together
 from litecl.delegate.ops.quantized.table import elements, results
 from litecl.delegate.quantized.integers import Bounds, Scale, bounded, bounds_of, per_tensor, scale, words, zero_point
@@ -46,7 +45,7 @@ def _shifted(specs: Sequence[TensorSpec]) -> Refusal | None:
 
 
 @dataclass(frozen=True)
-class ScaledPair:
+class ScaledPair(Record):
     """Factors of two operands and their result: zero points are subtracted, then values shifted left and scaled."""
 
     a_zero: int
@@ -59,7 +58,7 @@ class ScaledPair:
 
 
 @dataclass(frozen=True)
-class LinearSum:
+class LinearSum(Record):
     """The sum of two bytes as a linear form. high, low: the upper and the lower 14 bits of both factors, those of b
     in the upper word. base, rest: the constant term, base 2^14 + rest."""
 
@@ -130,7 +129,7 @@ def _cl_op(op: Op, function: str, sign: int | None) -> ClOp:
         linear = None if sign is None else _linear(op, call, sign)
         if linear is not None:
             defines = {"LINEAR": 1, "T": defines["T"]}
-        scales = const(linear or _scales(op, call, sums=sign is not None))
+        scales = linear or _scales(op, call, sums=sign is not None)
         a, b, nest = together(a, b, c)
         share = schedule.elements("quantized_binary", c.spec.size, call.target)
         args: tuple[Arg, ...] = (a, b, c, nest.table, scales, *share.args, *nest.arguments)

@@ -20,7 +20,7 @@ from litecl.delegate.quantized.integers import (
 )
 from litecl.interpreter.arithmetic import weighted
 from litecl.interpreter.graph import TensorSpec
-from litecl.interpreter.ops.conv_2d import CONV_2D, windows
+from litecl.interpreter.ops.conv_2d import CONV_2D
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat, TensorType
 
@@ -80,9 +80,8 @@ def _claim_dense(options: FullyConnectedOptions, inputs: claims.Specs, outputs: 
 
 
 def _lower_conv(call: Call) -> list[Step]:
-    x, filter_, out = call.input(0), call.input(1), call.outputs[0]
-    columns, *_, depth = filter_.shape
-    g = geometry(windows(call.options, call.image, filter_.shape), x.shape, depth, columns, call.pads)
+    (x, filter_, _), out = call.weighted, call.outputs[0]
+    g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], out.shape, call.pads)
     return [convolution(call, g, weights_of(call.specs, out.spec, filter_.value, g.groups))]
 
 

@@ -4,22 +4,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, Const, Launch
+from litecl.delegate.cl_op import Arg, Call, Const, Launch, Record
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import chunks
-from litecl.delegate.kit.shared import const
 from litecl.delegate.matmul.geometry import Geometry, geometry
 from litecl.delegate.ops.quantized.conv_2d import is_wide
 from litecl.delegate.quantized.integers import Bounds, Weights, bounds_of
 from litecl.interpreter.graph import Array
-from litecl.interpreter.ops.depthwise_conv_2d import windows
 
 MOST_TAPS = 508
 """Most elements of a filter whose products with 16-bit activations add up within 32 bits."""
 
 
 @dataclass(frozen=True)
-class WordDepthwise:
+class WordDepthwise(Record):
     """Arguments of quantized_depthwise_16.cl. lanes: channels, including padded ones."""
 
     window: Geometry
@@ -30,7 +28,7 @@ class WordDepthwise:
 def launch(call: Call, weights: Weights) -> Launch:
     """Return the launch of quantized_depthwise_16.cl, for weights in one group."""
     x, filter_, out = call.input(0), call.input(1), call.outputs[0]
-    g = geometry(windows(call.options, x.shape, filter_.shape), x.shape, 1, filter_.shape[3])
+    g = geometry(call.options, x.shape, filter_.shape[1:3], 1, out.shape, call.pads)
     width = call.target.vector_width
     lanes, bounds = -(-g.channels // width) * width, bounds_of(call.options, out.spec)
     by_multiplier = _by_multiplier(weights.words, g.channels)
@@ -40,9 +38,9 @@ def launch(call: Call, weights: Weights) -> Launch:
         stage = by_multiplier.stage(width, width, 0, bounds)
     share = chunks("quantized_depthwise_16", g.pixels, call.target, work=g.columns * g.taps)
     tables = (Const(_padded(by_multiplier.values, lanes)), Const(stage.fields))
-    args: tuple[Arg, ...] = (x, *tables, out, const(WordDepthwise(g, lanes, bounds)), *share.args)
+    args: tuple[Arg, ...] = (x, *tables, out, WordDepthwise(g, lanes, bounds), *share.args)
     defines: dict[str, str | int | float] = {**stage.defines, "T": claims.C_TYPES[out.spec.type], "WORDS": 1}
-    return share.launch("quantized_depthwise_16", args, defines, 2 * out.spec.size * g.taps)
+    return share.launch("quantized_depthwise_16", args, defines, g.flops)
 
 
 def _by_multiplier(weights: Weights, channels: int) -> Weights:

@@ -6,18 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Refusal, Step, Target
+from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Record, Refusal, Step, Target
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.schedule import grid, rows_of, spread
-from litecl.delegate.kit.shared import const
+from litecl.delegate.kit.schedule import Grid, rows_of, spread
 from litecl.delegate.matmul.geometry import Geometry, geometry
-from litecl.delegate.matmul.tile import flops
 from litecl.delegate.ops.quantized import depthwise_16
 from litecl.delegate.ops.quantized.conv_2d import claim_product, convolution
 from litecl.delegate.quantized.integers import Bounds, StageRow, Weights, bounds_of, unsigned_zero, weights_of
 from litecl.interpreter.arithmetic import fixed_point
 from litecl.interpreter.graph import Array, TensorSpec
-from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, windows
+from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D
 from litecl.interpreter.schema import TensorType
 
 _KERNEL = "quantized_depthwise_conv_2d"
@@ -27,7 +25,7 @@ _GROUP = 4  # rows of the kernel that are multiplied at once
 
 
 @dataclass(frozen=True)
-class QuantizedDepthwise:
+class QuantizedDepthwise(Record):
     """Arguments of quantized_depthwise_conv_2d.cl.
 
     lanes: channels, in fours, including padded ones. parts: of weights of more than 8 bits. size: elements of x.
@@ -64,8 +62,8 @@ def _lower(call: Call) -> list[Step]:
 
 
 def _window(call: Call) -> Geometry:
-    x, filter_ = call.input(0).shape, call.input(1).shape
-    return geometry(windows(call.options, x, filter_), x, 1, filter_[3])
+    x, filter_, _ = call.weighted
+    return geometry(call.options, x.shape, filter_.shape[1:3], 1, call.outputs[0].shape, call.pads)
 
 
 def _launch(call: Call, weights: Weights) -> Launch:
@@ -83,14 +81,14 @@ def _launch(call: Call, weights: Weights) -> Launch:
         Const(_by_lane(stage.fields, shape.lanes)),
         Const(np.full(4 * width, fixed_point.zero_point_of(x.spec), x.spec.dtype)),
         out,
-        const(shape),
+        shape,
     )
     counts = (g.channels, g.images * g.out_height)
-    return grid(_KERNEL, target, counts, (shape.item_channels, shape.item_rows)).launch(
+    return Grid(_KERNEL, target, counts, (shape.item_channels, shape.item_rows)).launch(
         "quantized_depthwise_conv_2d",
         operands,
         _defines(g, width, flat, call) | stage.defines,
-        flops(out.spec.size, g.taps),
+        g.flops,
     )
 
 
@@ -152,7 +150,7 @@ def _items(g: Geometry, width: int, target: Target) -> tuple[int, int]:
     if target.kind == "gpu":
         return 1, 4 * width
     rows, blocks = g.images * g.out_height, -(-g.channels // (4 * width))
-    item_rows, item_blocks = spread(_KERNEL, target, rows, blocks, flops(rows, g.out_width, g.channels, g.taps))
+    item_rows, item_blocks = spread(_KERNEL, target, rows, blocks, g.flops)
     return item_rows, item_blocks * 4 * width
 
 

@@ -8,12 +8,11 @@ import numpy as np
 from litecl.delegate.cl_op import Arg, Call, ClOp, Refusal, Step
 from litecl.delegate.kit.claims import C_TYPES, QUANTIZED, Specs, given, typed
 from litecl.delegate.kit.schedule import chunks
-from litecl.delegate.kit.shared import const
 from litecl.delegate.matmul.geometry import geometry
 from litecl.delegate.quantized.integers import alike, bounded, bounds_of
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
-from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, MAX_POOL_2D, windows
+from litecl.interpreter.ops.pool_2d import AVERAGE_POOL_2D, MAX_POOL_2D
 
 _LARGEST_WINDOW = {1: 1 << 14, 2: 1 << 9}  # elements whose sum is exact in float32, by bytes of an element
 
@@ -30,11 +29,13 @@ def _claim(options: Any, inputs: Specs, outputs: Sequence[TensorSpec]) -> Refusa
 def _cl_op(op: Op, reduction: str) -> ClOp:
     def lower(call: Call) -> list[Step]:
         x, (y,) = call.input(0), call.outputs
-        g = geometry(windows(call.options, x.shape), x.shape, 1, x.shape[3])
+        g = geometry(
+            call.options, x.shape, (call.options.filter_height, call.options.filter_width), 1, y.shape, call.pads
+        )
         work = g.taps * g.channels
         share = chunks("quantized_pool_2d", g.pixels, call.target, work=work)
         bounds = bounds_of(call.options, y.spec)
-        args: tuple[Arg, ...] = (x, y, const(g), *share.args, np.int32(bounds.low), np.int32(bounds.high))
+        args: tuple[Arg, ...] = (x, y, g, *share.args, np.int32(bounds.low), np.int32(bounds.high))
         defines = {"OP": reduction, "T": C_TYPES[y.spec.type]}
         return [share.launch("quantized_pool_2d", args, defines, g.pixels * work)]
 

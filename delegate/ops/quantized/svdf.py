@@ -6,7 +6,6 @@ import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.shared import const
 from litecl.delegate.matmul.geometry import matrix
 from litecl.delegate.ops.svdf import BIAS, STATE, claim_operands, remembered_integers
 from litecl.delegate.quantized.integer_product import integer_product
@@ -43,7 +42,7 @@ def _lower(call: Call) -> list[Step]:
     )
     newest, g = Scratch(2 * batch * filters), matrix(batch, depth, filters)
     first = integer_product(x, g, weights, newest, TensorType.INT16, unsigned_zero(x.spec), WORDS, call.target)
-    last = const(scale(float(of_state * of_time / of_out)))
+    last = scale(float(of_state * of_time / of_out))
     return [first, remembered_integers(call, newest, last, zero_point(out.spec))]
 
 

@@ -19,6 +19,7 @@ def joins(graph: RegionGraph) -> RegionGraph:
     A tensor may be part of a result if a sub-buffer can start there, and if it is contiguous, or its rows are at a
     distance that everything that writes or reads the tensor supports.
     """
+    made = {tensor for node in graph.nodes for tensor in node.outputs}
     places: dict[int, Place] = {}
     views: dict[RegionNode, Sequence[Array]] = {}
     for tensor, rows in _tensors(graph):
@@ -28,7 +29,7 @@ def joins(graph: RegionGraph) -> RegionGraph:
             if reader not in views:  # a result gets its position before its parts
                 views[reader] = _views(graph, reader, places)
             place = _place(graph, tensor, reader, views[reader], rows)
-            if place is not None:
+            if place is not None and (tensor in made or not _is_settled(graph, place.whole, places)):
                 places[tensor] = place
                 break
     return replace(graph, places=places)
@@ -51,6 +52,13 @@ def _tensors(graph: RegionGraph) -> Iterator[tuple[int, bool]]:
 def _is_free(graph: RegionGraph, tensor: int) -> bool:
     spec = graph.specs[tensor]
     return tensor not in graph.given and spec.data is None and not spec.is_variable
+
+
+def _is_settled(graph: RegionGraph, tensor: int, places: Places) -> bool:
+    """Return whether a tensor is in memory that is decided, such as a state's, which a caller does not write to."""
+    while tensor in places:
+        tensor = places[tensor].whole
+    return tensor in graph.given
 
 
 def _views(graph: RegionGraph, node: RegionNode, places: Places) -> Sequence[Array]:

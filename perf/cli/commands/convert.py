@@ -1,7 +1,7 @@
 """``litecl convert``: a Keras file, a SavedModel folder or a ``.tflite`` file as a ``.tflite`` file."""
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -9,13 +9,15 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 from rich.text import Text
 
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.reader import read
 from litecl.perf.cli.command import Output, shape_argument
 from litecl.perf.cli.summaries import summary_view
-from litecl.perf.cli.tables import size
+from litecl.perf.cli.tables import size, table
+from litecl.perf.measure.sources import Difference, differences
 from litecl.perf.measure.summary import summarize
 
 HELP = "convert a Keras file or a SavedModel folder to a .tflite file, or quantize such a file"
@@ -32,7 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the .tflite file to write")
     shape_argument(parser, "--input-shape")
     parser.add_argument(
-        "--signature", action="append", metavar="KEY", help="a signature of a SavedModel (default: serving_default)"
+        "--signature", action="append", metavar="KEY", help="a signature of a SavedModel, once for each (default: all)"
     )
     parser.add_argument(
         "--lstm",
@@ -41,6 +43,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="recurrent layers as fused operators (default) or loops",
     )
     _quantization_arguments(parser)
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="compare the file with TensorFlow on random inputs; exit with 1 where results of a model in float differ",
+    )
     parser.add_argument(
         "--dump-passes", type=Path, metavar="DIR", help="write the graph to this folder after every pass"
     )
@@ -90,7 +97,7 @@ def _quantization_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Output:
     """Convert, and summarize what was made."""
     with _passes() as told:
-        content, conversion = _converted(args, told)
+        content, conversion, found = _converted(args, told)
         args.output.write_bytes(content)
     _write_report(args.quantize_report, conversion.quantization)
     summary = summarize(read(content))
@@ -98,12 +105,25 @@ def run(args: argparse.Namespace) -> Output:
     data["conversion"] = conversion.to_dict()
     line = Text(f"{args.output}: {size(len(content))}")
     fusions = [Text(str(fusion)) for fusion in conversion.fusions]
-    return Output(data, [line, *fusions, summary_view(args.output.name, summary)])
+    view = [line, *fusions, summary_view(args.output.name, summary)]
+    if not args.verify:
+        return Output(data, view)
+    data["differences"] = [asdict(difference) for difference in found]
+    differs = args.quantize is None and not all(difference.small for difference in found)
+    return Output(data, [*view, _differences_view(found)], int(differs))
 
 
-def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[bytes, Any]:
-    """Return the .tflite file of a source and what converting did. Raises ConversionError where there is no
-    TensorFlow.
+def _differences_view(found: Sequence[Difference]) -> Table:
+    made = table("signature", "result", "difference to TensorFlow")
+    for difference in found:
+        made.add_row(difference.signature, difference.output, f"{difference.largest:.1e}")
+    return made
+
+
+def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[bytes, Any, list[Difference]]:
+    """Return the .tflite file of a source, what converting did, and if asked for how far its results are off.
+
+    Raises ConversionError where there is no TensorFlow.
     """
     source, shapes = args.source, dict(args.input_shape)
     if not source.exists():
@@ -124,14 +144,16 @@ def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[b
     options: dict[str, Any] = {"lstm": args.lstm, "quantize": _quantization(args)}
     try:
         if source.suffix == ".tflite" and source.is_file():
-            if args.input_shape or args.signature:
-                raise ConversionError("--input-shape and --signature: no effect on a .tflite file")
+            if args.input_shape or args.signature or args.verify:
+                raise ConversionError("--input-shape, --signature and --verify: no effect on a .tflite file")
             converter = Converter.from_tflite(source, options["quantize"])
         elif source.is_dir():
             converter = Converter.from_saved_model(source, args.signature, input_shapes=shapes, **options)
         else:
             converter = Converter.from_keras_model(load(source), input_shapes=shapes, **options)
-        return converter.convert(observe), converter.report
+        converter.keep_sources = args.verify
+        content = converter.convert(observe)
+        return content, converter.report, differences(content, converter.sources) if args.verify else []
     except ModuleNotFoundError as error:
         raise ConversionError(f"converting needs TensorFlow ({error}): pip install 'litecl[convert]'") from error
 

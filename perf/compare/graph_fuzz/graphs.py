@@ -60,6 +60,7 @@ THEMES = (
     Theme(_F, ("variables", "joins", "windows", "rows"), (4,)),
     Theme((*_F, *_INTS), ("variables", "integer", "mixed", "control")),
     *(Theme(types, ("variables", "quantized", "joins", "control"), (2, 4)) for types in _BYTES),
+    Theme((*_F, T.INT32), ("variables", "rows", "control"), (1, 2, 3)),
 )
 
 

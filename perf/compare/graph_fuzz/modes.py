@@ -12,7 +12,7 @@ import numpy as np
 
 from litecl.delegate import CLDelegate, delegation
 from litecl.delegate.cl_op import Launch
-from litecl.delegate.matmul import packing
+from litecl.delegate.matmul import product
 from litecl.delegate.opencl import device, execution
 from litecl.delegate.opencl.programs import Programs
 from litecl.delegate.ops import fully_connected
@@ -62,7 +62,7 @@ def entered(mode: Mode) -> Iterator[None]:
             gpu = lambda opened, *rest: replace(real(opened, *rest), kind="gpu", vector_width=4)  # noqa: E731
             stack.enter_context(mock.patch.object(device, "target_of", gpu))
         if mode.options.get("precision") == "fp16":  # of small weights too
-            stack.enter_context(mock.patch.object(packing, "CACHED_WEIGHTS", 16))
+            stack.enter_context(mock.patch.object(product, "CACHED_WEIGHTS", 16))
             stack.enter_context(mock.patch.object(fully_connected, "CACHED_WEIGHTS", 64))
         yield
 

@@ -18,13 +18,12 @@ _SHORT = {
 }
 
 
-def graph(nodes: Sequence[Mapping[str, Any]]) -> str:
-    """Draw one subgraph's nodes."""
+def graph(nodes: Sequence[Mapping[str, Any]], most: float) -> str:
+    """Draw one subgraph's nodes. most: the share of the costliest node of all subgraphs."""
     edges = edges_of(nodes)
     places = layout(len(nodes), edges)
-    most = max((node["share"] for node in nodes), default=0.0) or 1.0
     parts = [_edge(places, a, b) for a, b in edges]
-    parts += [_node(node, places, i, most) for i, node in enumerate(nodes)]
+    parts += [_node(node, places, i, most or 1.0) for i, node in enumerate(nodes)]
     width, height = places.width + 2 * _MARGIN, places.height + 2 * _MARGIN
     box = f"{number(-_MARGIN)} {number(-_MARGIN)} {number(width)} {number(height)}"
     return tag(

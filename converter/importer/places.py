@@ -1,0 +1,61 @@
+"""Finds the lines of the user's code in which operators were made: TensorFlow keeps them while a function lives."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+_MOST = 3
+# Code of these is nobody's own.
+_LIBRARIES = (*(str(Path(module.__file__ or "").parent) for module in (tf, keras)), str(Path(__file__).parents[1]))
+
+
+class Places:
+    """Maps the names of a function's nodes, and of those of the functions that it calls, to lines of code."""
+
+    def __init__(self, concrete: Any) -> None:
+        self._concrete = concrete
+
+    def __call__(self, name: str) -> str | None:
+        """Return where a node was made; None where that is not known, or only libraries made it.
+
+        A node that was inlined has the name of the call before its own.
+        """
+        parts = name.split("/")
+        for start in range(len(parts)):
+            found = self._lines.get("/".join(parts[start:]))
+            if found:
+                return " or ".join(found[:_MOST])
+        return None
+
+    @cached_property
+    def _lines(self) -> dict[str, list[str]]:
+        lines: dict[str, list[str]] = {}
+        for graph in _graphs(self._concrete.graph, set()):
+            for operation in graph.get_operations():
+                line = _line(operation.traceback)
+                found = lines.setdefault(operation.name, [])
+                if line is not None and line not in found:
+                    found.append(line)
+        return lines
+
+
+def _graphs(graph: Any, seen: set[int]) -> Iterator[Any]:
+    """Return a graph and those of the functions that it calls. How they are kept is private to TensorFlow."""
+    if graph is None or id(graph) in seen:
+        return
+    seen.add(id(graph))
+    yield graph
+    for function in getattr(graph, "_functions", {}).values():
+        yield from _graphs(getattr(function, "graph", None), seen)
+
+
+def _line(traceback: Any) -> str | None:
+    """Return the innermost line that is not a library's."""
+    for frame in reversed(list(traceback or ())):
+        if not frame.filename.startswith((*_LIBRARIES, "<")):
+            return f"{frame.filename}:{frame.lineno}: {frame.line}"
+    return None

@@ -1,0 +1,239 @@
+"""Scatters, segments and other operators that place or count elements by computed indices."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from litecl.converter.graph import Value
+from litecl.converter.lower.builder import Builder, Lowering
+from litecl.converter.lower.expression import Expression, formula
+from litecl.interpreter.op import Op
+from litecl.interpreter.ops import compare, reduce, segment
+from litecl.interpreter.ops.bucketize import BUCKETIZE, BucketizeOptions
+from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
+from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
+from litecl.interpreter.ops.fill import RANGE
+from litecl.interpreter.ops.gather import GATHER, GatherOptions
+from litecl.interpreter.ops.one_hot import ONE_HOT, OneHotOptions
+from litecl.interpreter.ops.scatter_nd import SCATTER_ND
+from litecl.interpreter.ops.select import WHERE
+from litecl.interpreter.ops.unique import UNIQUE, UniqueOptions
+from litecl.interpreter.schema import TensorType
+
+_INT32 = TensorType.INT32
+
+
+def _expressions(b: Builder) -> list[Expression]:
+    return [Expression(b, b.node.input(i)) for i in range(len(b.node.inputs))]
+
+
+def _index(x: Expression) -> Expression:
+    return x.cast(_INT32)
+
+
+def _scattered(indices: Expression, updates: Expression, like: Expression) -> Expression:
+    """Return the updates at their places among zeros, summed where several have one."""
+    operands = [_index(indices).value, updates.value, like.shape().value]
+    return Expression(like.b, like.b.op(SCATTER_ND, operands, type=updates.type, shape=like.value.shape))
+
+
+def _scatter_update(x: Expression, indices: Expression, updates: Expression) -> Expression:
+    """Take the updates where any is; of several at one place the last."""
+    data = indices.value.data
+    if data is not None and len(np.unique(rows := data.reshape(-1, data.shape[-1]), axis=0)) == len(rows):
+        written = _scattered(indices, updates.filled(1), x)
+        return written.binary(compare.NOT_EQUAL, 0, TensorType.BOOL).select(_scattered(indices, updates, x), x)
+    return _last_of_each(x, _index(indices), updates)
+
+
+def _last_of_each(x: Expression, indices: Expression, updates: Expression) -> Expression:
+    """Find the last update of every row, by the largest of their numbers, and take it where there is one."""
+    b, shape = x.b, x.b.shape(x.value)
+    depth = b.shape(indices.value)[-1]
+    outer = shape[: depth or 0]
+    if depth is None or None in shape:
+        raise b.error("the shape of its operands must be known, as its indices are computed; give input_shapes")
+    rows, rest = int(np.prod([d or 0 for d in outer])), [d or 0 for d in shape[depth:]]
+    strides = np.cumprod([1, *(d or 0 for d in outer[:0:-1])])[::-1]
+    places = (indices * indices.constant(strides)).sum([-1]) if depth > 1 else indices
+    places = places.reshape([-1], (None,))
+    numbers = _counted(places, places.shape())
+    operands = [numbers.value, places.value, b.const(rows, np.int32)]
+    last = Expression(b, b.op(segment.UNSORTED_SEGMENT_MAX, operands, type=_INT32, shape=(rows,)))
+    flat = updates.reshape([-1, *rest], (None, *rest))
+    taken = [flat.value, last.maximum(0).value]
+    found = Expression(b, b.op(GATHER, taken, GatherOptions(), type=x.type, shape=(rows, *rest)))
+    is_written = (last.constant(0)).at_most(last).reshape([rows, *[1] * len(rest)], (rows, *[1] * len(rest)))
+    result = is_written.select(found, x.reshape([rows, *rest], (rows, *rest)))
+    return result.reshape([d or 0 for d in shape], shape)
+
+
+def _as_computed(made: Callable[..., Expression]) -> Lowering:
+    """Return the lowering that computes booleans and narrow integers as int32, as SCATTER_ND wants."""
+
+    def lower(b: Builder) -> Value:
+        x, indices, updates = _expressions(b)
+        if x.type in (TensorType.FLOAT32, _INT32, TensorType.INT64):
+            return made(x, indices, updates).value
+        return made(x.cast(_INT32), indices, updates.cast(_INT32)).cast(x.type).value
+
+    return lower
+
+
+def _invert_permutation(x: Expression) -> Expression:
+    count = x.shape()
+    return _scattered(x.expand(1), _counted(x, count), x)
+
+
+def _counted(x: Expression, count: Expression) -> Expression:
+    """Return 0, 1, ... as many as ``count`` says, which has one element."""
+    limit = count.reshape([], ())
+    zero, one = (x.constant(n, _INT32) for n in (0, 1))
+    made = x.b.op(RANGE, [zero.value, limit.value, one.value], type=_INT32, shape=x.value.shape)
+    return Expression(x.b, made).cast(x.type)
+
+
+def _dynamic_stitch(b: Builder) -> Value:
+    """Return rows at the places that their indices tell; later ones hold."""
+    count = len(b.node.inputs) // 2
+    indices = [b.known(i, "indices") for i in range(count)]
+    parts = [Expression(b, b.node.input(count + i)) for i in range(count)]
+    rest = tuple(b.shape(parts[0].value)[indices[0].ndim :])
+    flat = [
+        part.reshape([-1, *(d or 0 for d in rest)], (index.size, *rest))
+        for index, part in zip(indices, parts, strict=True)
+    ]
+    rows = {int(i): row for row, i in enumerate(np.concatenate([index.reshape(-1) for index in indices]))}
+    if sorted(rows) != list(range(len(rows))) or None in rest:
+        raise b.error("some rows of its result are not told")
+    total = sum(index.size for index in indices)
+    joined = b.op(CONCATENATION, [part.value for part in flat], ConcatenationOptions(0), shape=(total, *rest))
+    order = b.const([rows[i] for i in range(len(rows))], np.int32)
+    return b.op(GATHER, [joined, order], GatherOptions(), shape=(len(rows), *rest))
+
+
+def _unsorted(op: Op) -> Lowering:
+    def lower(b: Builder) -> Value:
+        x, ids, count = b.node.input(0), b.int32(b.node.input(1)), b.int32(b.node.input(2))
+        return b.op(op, [x, ids, count])
+
+    return lower
+
+
+def _segments(op: Op) -> Lowering:
+    """Return the lowering of an operator whose segment ids ascend: there are as many as the last one says."""
+
+    def lower(b: Builder) -> Value:
+        ids = Expression(b, b.int32(b.node.input(1)))
+        return b.op(op, [b.node.input(0), ids.value, (ids.reduce(reduce.REDUCE_MAX, [0]) + 1).value])
+
+    return lower
+
+
+def _segment_sum(b: Builder) -> Value:
+    return b.op(segment.SEGMENT_SUM, [b.node.input(0), b.int32(b.node.input(1))])
+
+
+def _segment_mean(x: Expression, ids: Expression) -> Expression:
+    b, rank = x.b, len(x.b.shape(x.value))
+    ids, count = _index(ids), (_index(ids).reduce(reduce.REDUCE_MAX, [0]) + 1).value
+    total = Expression(b, b.op(segment.UNSORTED_SEGMENT_SUM, [x.value, ids.value, count]))
+    ones = ids.filled(1).cast(x.type)
+    shape = (None if b.node.output.shape is None else b.node.output.shape[0],)
+    rows = Expression(b, b.op(segment.UNSORTED_SEGMENT_SUM, [ones.value, ids.value, count], type=x.type, shape=shape))
+    return total / rows.maximum(1).reshape([-1, *[1] * (rank - 1)], (*shape, *[1] * (rank - 1)))
+
+
+def _unique(b: Builder) -> Sequence[Value]:
+    if len(b.node.inputs) > 1 and b.known(1, "axis").size and b.node.input(0).rank != 1:
+        raise b.error("TFLite finds unique elements of vectors only")
+    return b.ops(UNIQUE, b.node.inputs[:1], UniqueOptions(b.node.outputs[1].type), b.like())
+
+
+def _bucketize(b: Builder) -> Value:
+    return b.op(BUCKETIZE, b.node.inputs, BucketizeOptions(tuple(b.node.attrs["boundaries"])))
+
+
+def _searched(counted: Op) -> Lowering:
+    """Return the lowering that counts, for every value, the elements of its sorted row before its place."""
+
+    def lower(b: Builder) -> Value:
+        rows, values = _expressions(b)
+        before = rows.expand(-2).binary(counted, values.expand(-1), TensorType.BOOL)
+        return before.cast(_INT32).sum([-1]).cast(b.node.output.type).value
+
+    return lower
+
+
+def _bincount(b: Builder) -> Value:
+    """Return how often each number stands in a tensor, by the sum of its one-hot rows."""
+    values, size = Expression(b, b.int32(b.node.input(0))), b.int32(b.node.input(1))
+    weights = b.node.input(2)
+    rank, to = len(b.shape(values.value)), b.node.output.type
+    if weights.static_shape is None or 0 not in weights.static_shape:
+        raise b.error("it has weights; sum them with tf.math.unsorted_segment_sum")
+    is_matrix = rank == 2 and b.node.op_name == "DenseBincount"
+    on, off = b.const(1, to.dtype), b.const(0, to.dtype)
+    operands = [values.value, b.reshape(size, (), ()), on, off]
+    shape = (*b.shape(values.value), None if size.data is None else int(size.data))
+    rows = Expression(b, b.op(ONE_HOT, operands, OneHotOptions(-1), shape=shape))
+    return rows.sum([1] if is_matrix else range(rank)).value
+
+
+def _partitions(b: Builder) -> Sequence[Value]:
+    """Return the rows of every part, in their order."""
+    x, parts = _expressions(b)
+    if parts.value.rank != 1:
+        raise b.error("TFLite takes apart rows only; reshape its operands")
+    results = []
+    for part, output in enumerate(b.node.outputs):
+        places = b.op(WHERE, [parts.equals(part).value], type=TensorType.INT64, shape=(None, 1))
+        rows = b.reshape(b.int32(places), [-1], (None,))
+        results.append(b.op(GATHER, [x.value, rows], GatherOptions(), shape=output.shape))
+    return results
+
+
+def _update_slice(b: Builder) -> Value:
+    return b.op(DYNAMIC_UPDATE_SLICE, [b.node.input(0), b.node.input(1), b.int32(b.node.input(2))])
+
+
+def _in_top_k(predictions: Expression, targets: Expression, k: Expression) -> Expression:
+    """Fewer than k classes have a larger number than the target."""
+    classes = predictions.b.shape(predictions.value)[-1]
+    if classes is None:
+        raise predictions.b.error("the number of its classes must be known")
+    b = predictions.b
+    operands = [_index(targets).value, *(b.const(n, np.int32) for n in (classes, 1, 0))]
+    hot = Expression(b, b.op(ONE_HOT, operands, OneHotOptions(-1), type=_INT32, shape=predictions.value.shape))
+    own = (predictions * hot.cast(predictions.type)).sum([1], keep=True)
+    larger = own.less(predictions).cast(_INT32).sum([1])
+    return larger.less(_index(k))
+
+
+LOWERINGS: dict[str, Lowering] = {
+    "TensorScatterUpdate": _as_computed(_scatter_update),
+    "TensorScatterAdd": formula(lambda x, indices, updates: x + _scattered(indices, updates, x)),
+    "TensorScatterSub": formula(lambda x, indices, updates: x - _scattered(indices, updates, x)),
+    "InvertPermutation": formula(_invert_permutation),
+    "DynamicStitch": _dynamic_stitch,
+    "ParallelDynamicStitch": _dynamic_stitch,
+    "UnsortedSegmentSum": _unsorted(segment.UNSORTED_SEGMENT_SUM),
+    "UnsortedSegmentProd": _unsorted(segment.UNSORTED_SEGMENT_PROD),
+    "UnsortedSegmentMax": _unsorted(segment.UNSORTED_SEGMENT_MAX),
+    "UnsortedSegmentMin": _unsorted(segment.UNSORTED_SEGMENT_MIN),
+    "SegmentSum": _segment_sum,
+    "SegmentProd": _segments(segment.UNSORTED_SEGMENT_PROD),
+    "SegmentMax": _segments(segment.UNSORTED_SEGMENT_MAX),
+    "SegmentMin": _segments(segment.UNSORTED_SEGMENT_MIN),
+    "SegmentMean": formula(_segment_mean),
+    "Unique": _unique,
+    "UniqueV2": _unique,
+    "Bucketize": _bucketize,
+    "LowerBound": _searched(compare.LESS),
+    "UpperBound": _searched(compare.LESS_EQUAL),
+    "DynamicPartition": _partitions,
+    "Bincount": _bincount,
+    "DenseBincount": _bincount,
+    "XlaDynamicUpdateSlice": _update_slice,
+    "InTopKV2": formula(_in_top_k),
+}

@@ -1,0 +1,41 @@
+"""Spectra of real signals, and parts of complex numbers."""
+
+import numpy as np
+
+from litecl.converter.graph import Value
+from litecl.converter.lower.builder import Builder, Lowering
+from litecl.converter.lower.expression import Expression
+from litecl.interpreter.ops import spectral
+
+
+def _rfft(b: Builder) -> Value:
+    """Return the spectrum of every row, as RFFT2D computes it of images of one row."""
+    length = int(b.known(1, "length").reshape(()))
+    _check_length(b, length)
+    image = Expression(b, b.node.input(0)).expand(-2)
+    *batch, _ = b.shape(b.node.input(0))
+    spectrum = b.op(spectral.RFFT2D, [image.value, b.const([1, length], np.int32)], shape=(*batch, 1, length // 2 + 1))
+    target = (*batch, length // 2 + 1)
+    if target.count(None) <= 1:
+        return b.reshape(spectrum, [-1 if d is None else d for d in target], target)
+    return b.squeeze(spectrum, len(target) - 1)
+
+
+def _rfft_2d(b: Builder) -> Value:
+    for length in b.known(1, "lengths"):
+        _check_length(b, int(length))
+    return b.op(spectral.RFFT2D, [b.node.input(0), b.int32(b.node.input(1))])
+
+
+def _check_length(b: Builder, length: int) -> None:
+    if length < 1 or length & (length - 1):
+        raise b.error(f"its length is {length}, and TFLite's transform takes powers of two; set fft_length to one")
+
+
+LOWERINGS: dict[str, Lowering] = {
+    "RFFT": _rfft,
+    "RFFT2D": _rfft_2d,
+    "Real": lambda b: b.op(spectral.REAL, b.node.inputs),
+    "Imag": lambda b: b.op(spectral.IMAG, b.node.inputs),
+    "ComplexAbs": lambda b: b.op(spectral.COMPLEX_ABS, b.node.inputs),
+}

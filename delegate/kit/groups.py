@@ -1,0 +1,145 @@
+"""Deals out the work of GPUs whose groups share local memory: the GPU's half of the schedule."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from litecl.delegate.cl_op import Arg, Launch, Local, Target
+
+_STEP = 16  # of the depth, that a group loads at once
+_LEAST_STEPS = 4  # of a group that shares the depth with others
+_MOST_PARTS = 16
+_LONG = 32  # steps that take as long as some launches
+_GROUPS_PER_UNIT = 2
+_SUMMED = (16, 4)  # work-items of a group that adds up parts, by columns and rows
+_LEAST_ITEMS, _MOST_ITEMS = 32, 256
+
+
+@dataclass(frozen=True)
+class LocalTile:
+    """A tile of a group: ``rows`` x ``columns``, of which a work-item adds up ``own`` x ``own``."""
+
+    rows: int
+    columns: int
+    own: int
+
+    @property
+    def items(self) -> int:
+        """Work-items of the group."""
+        return self.rows * self.columns // self.own**2
+
+    @property
+    def local(self) -> Local:
+        """The local memory of the group: a step of both operands, each line a little apart."""
+        return Local(4 * _STEP * (self.rows + 4 + self.columns + 4))
+
+
+_TILES = (LocalTile(64, 64, 8), LocalTile(32, 32, 4))  # the largest first
+
+
+@dataclass(frozen=True)
+class LocalShare:
+    """How a GPU computes products: in which tiles, and into how many parts of the depth each is cut."""
+
+    tile: LocalTile
+    slices: int
+    rows: int
+    columns: int
+    depth: int
+    parts: int
+
+    @property
+    def padded_columns(self) -> int:
+        """Columns in whole tiles."""
+        return _padded(self.columns, self.tile.columns)
+
+    @property
+    def padded_depth(self) -> int:
+        """The depth in whole steps."""
+        return _padded(self.depth, _STEP)
+
+    @property
+    def part_depth(self) -> int:
+        """The depth of a part, in whole steps."""
+        return _padded(-(-self.depth // self.parts), _STEP)
+
+    @property
+    def defines(self) -> dict[str, str | int | float]:
+        """The macros of product_local.cl."""
+        tile = self.tile
+        parts = {"PARTS": 1} if self.parts > 1 else {}
+        return {"BM": tile.rows, "BN": tile.columns, "TM": tile.own, "TN": tile.own, **parts}
+
+    def product(self, args: Sequence[Arg], defines: Mapping[str, str | int | float], flops: int) -> Launch:
+        """Return the launch of a group for every tile and part."""
+        tile = self.tile
+        across, down = self.padded_columns // tile.columns, -(-self.rows // tile.rows)
+        size = (across * tile.items, down, self.slices * self.parts)
+        return Launch("product_local", "product_local", tuple(args), size, (tile.items, 1, 1), defines, flops)
+
+    def sums(self, args: Sequence[Arg], defines: Mapping[str, str | int | float]) -> Launch:
+        """Return the launch that adds up parts."""
+        wide, high = _SUMMED
+        size = (_padded(-(-self.columns // 4), wide), _padded(self.rows, high), self.slices)
+        flops = self.slices * self.rows * self.columns * self.parts
+        return Launch("product_local", "sum_parts", tuple(args), size, (wide, high, 1), defines, flops)
+
+
+def local_share(target: Target, slices: int, rows: int, columns: int, depth: int) -> LocalShare | None:
+    """Return how a GPU computes ``slices`` products of ``rows`` x ``depth`` and ``depth`` x ``columns``.
+
+    The largest tile that keeps every unit busy, or the smallest one. None where the device has not enough local memory,
+    or groups are too small.
+    """
+    tiles = [tile for tile in _TILES if has_room(target, tile.items, tile.local)]
+    if not tiles:
+        return None
+    wanted = target.compute_units * _GROUPS_PER_UNIT
+    tile = next((tile for tile in tiles if slices * _tiles(tile, rows, columns) >= wanted), tiles[-1])
+    return LocalShare(tile, slices, rows, columns, depth, _parts(target, slices * _tiles(tile, rows, columns), depth))
+
+
+def _parts(target: Target, groups: int, depth: int) -> int:
+    """Return among how many groups each depth is shared out.
+
+    One where that would not be worth another launch: where half the units are busy and the depth is short.
+    """
+    steps = -(-depth // _STEP)
+    if 2 * groups >= target.compute_units and (steps < _LONG or groups >= target.compute_units):
+        return 1
+    wanted = -(-target.compute_units * _GROUPS_PER_UNIT // groups)
+    parts = max(1, min(wanted, steps // _LEAST_STEPS, _MOST_PARTS))
+    return -(-steps // -(-steps // parts))  # none of them empty
+
+
+def has_room(target: Target, items: int, local: Local) -> bool:
+    """Return whether a group of so many work-items, with so much local memory, runs on a device."""
+    return target.kind == "gpu" and items <= target.max_work_group_size and local.size_bytes <= target.local_mem_bytes
+
+
+def items_for(target: Target, length: int, each: int = 1) -> int:
+    """Return the work-items of a group that shares ``length`` elements, ``each`` at a time: a power of two."""
+    most = min(_MOST_ITEMS, 1 << (max(1, target.max_work_group_size).bit_length() - 1))
+    wanted = 1 << max(0, (-(-length // each) - 1).bit_length())
+    return max(min(_LEAST_ITEMS, most), min(most, wanted))
+
+
+def groups(
+    kernel: str,
+    entry: str,
+    count: int,
+    items: int,
+    args: Sequence[Arg],
+    defines: Mapping[str, str | int | float],
+    flops: int,
+) -> Launch:
+    """Return a launch of ``count`` groups of ``items`` work-items."""
+    return Launch(kernel, entry, tuple(args), (count * items,), (items,), {**defines, "ITEMS": items}, flops)
+
+
+def _tiles(tile: LocalTile, rows: int, columns: int) -> int:
+    return prod((-(-rows // tile.rows), -(-columns // tile.columns)))
+
+
+def _padded(n: int, multiple: int) -> int:
+    return -(-n // multiple) * multiple

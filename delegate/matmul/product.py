@@ -1,0 +1,132 @@
+"""Products of matrices: weights packed as kernels read them, and the launch of kernels_cl/gemm.cl.
+
+Weights are packed on the host where they are constant, by a kernel where they are not.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Record, Scratch, Target
+from litecl.delegate.kit.schedule import Tile, chunks, grid_for
+from litecl.interpreter.graph import Array
+
+CACHED_WEIGHTS = 1 << 18  # elements that stay in a CPU's second-level cache
+
+
+def panels(matrices: Array, panel: int, *, halves: bool = False) -> Array:
+    """Pack matrices [.., columns, depth] as [.., columns / panel, depth, panel], padded with columns of zeros.
+
+    halves: as halves, if that pays.
+    """
+    *outer, columns, depth = matrices.shape
+    padded = np.zeros((*outer, -(-columns // panel) * panel, depth), np.float32)
+    padded[..., :columns, :] = matrices
+    packed = np.ascontiguousarray(padded.reshape(*outer, -1, panel, depth).swapaxes(-1, -2))
+    return in_halves(packed) if halves else packed
+
+
+def in_halves(weights: Array) -> Array:
+    """Return weights as halves where reading them takes longer than converting them, and a half holds each of them."""
+    pays = weights.size > CACHED_WEIGHTS and np.max(np.abs(weights)) <= np.finfo(np.float16).max
+    return weights.astype(np.float16) if pays else weights
+
+
+@dataclass(frozen=True)
+class Strided:
+    """``images`` matrices of ``depth`` x ``columns`` in memory: steps from one image, row and column to the next."""
+
+    images: int
+    depth: int
+    columns: int
+    image_step: int
+    row_step: int
+    column_step: int
+
+
+def pack(x: Operand, source: Strided, panel: int, target: Target) -> tuple[Scratch, Launch]:
+    """Pack matrices on the device as ``panels`` does on the host; return the memory and the launch that fills it."""
+    s = source
+    lines = -(-s.columns // panel) * s.depth
+    packed = Scratch(4 * s.images * lines * panel)
+    share = chunks("pack", s.images * lines, target, work=panel)
+    sizes = (lines, s.depth, panel, s.columns, s.image_step, s.row_step, s.column_step)
+    return packed, share.launch("pack", (x, packed, *share.args, *(np.int32(n) for n in sizes)), {})
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """Weights, or a bias, in panels, and the launches that pack what the device computes."""
+
+    values: Arg
+    steps: tuple[Launch, ...] = ()
+
+    @property
+    def defines(self) -> dict[str, str | int | float]:
+        """The macro of tile.h for weights that are halves."""
+        data = self.values.data if isinstance(self.values, Const) else None
+        return {"HALF_WEIGHTS": 1} if data is not None and data.dtype == np.float16 else {}
+
+
+def packed(
+    values: Operand | None, groups: int, columns: int, panel: int, target: Target, *, halves: bool = False
+) -> Packed:
+    """Pack the rows of ``groups`` matrices, [groups * columns, ..], or a bias of as many elements; None is zeros.
+
+    halves: constants as halves, if that pays.
+    """
+    rows = groups * columns
+    if values is not None and values.data is None:
+        depth = values.spec.size // rows
+        scratch, launch = pack(values, Strided(groups, depth, columns, columns * depth, 1, depth), panel, target)
+        return Packed(scratch, (launch,))
+    known = np.zeros(rows, np.float32) if values is None else values.value
+    return Packed(Const(panels(known.reshape(groups, columns, -1), panel, halves=halves)))
+
+
+@dataclass(frozen=True)
+class Begin(Record):
+    """The offsets of a product's operands, in elements."""
+
+    x: int
+    weights: int
+
+
+@dataclass(frozen=True)
+class Product:
+    """``len(begins)`` products of [rows, depth] and [depth, columns]."""
+
+    rows: int
+    columns: int
+    depth: int
+    begins: tuple[Begin, ...] = (Begin(0, 0),)
+
+    @property
+    def flops(self) -> int:
+        """Arithmetic operations of all of them."""
+        return 2 * len(self.begins) * self.rows * self.columns * self.depth
+
+
+def gemm(
+    product: Product,
+    tile: Tile,
+    target: Target,
+    x: Operand | Scratch,
+    weights: Packed,
+    bias: Packed,
+    out: Operand | Scratch,
+    activation: Activation,
+    residual: Operand | Scratch | None = None,
+) -> Launch:
+    """Return the launch of activation(x weights + bias + residual), for operands packed for ``tile``."""
+    p = product
+    grid = grid_for("gemm", tile, target, p.rows, p.columns, p.depth, len(p.begins))
+    out_step = p.columns if isinstance(out, Scratch) or out.row_step is None else out.row_step
+    sizes = (p.rows, p.columns, p.depth, out_step, *grid.shares[:2], int(residual is not None))
+    added = bias.values if residual is None else residual
+    return grid.launch(
+        "gemm",
+        (x, weights.values, bias.values, added, out, p.begins, *(np.int32(n) for n in sizes), *activation.bounds),
+        tile.defines | weights.defines | activation.defines,
+        p.flops,
+    )

@@ -1,0 +1,55 @@
+"""SOFTMAX, LOG_SOFTMAX, reductions and ARG_MAX of rows on a GPU: a group for each row."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Call, Launch, Local, Step, Target
+from litecl.delegate.kit.groups import groups, has_room, items_for
+
+_LEAST_LENGTH = 32  # of a row for which a group pays
+_WIDEST = 8  # bytes of an accumulator
+_EXP_FLOPS = 20  # of an exponential, in additions and multiplications
+
+
+def softmax(call: Call) -> list[Step] | None:
+    """Lower SOFTMAX."""
+    return _of_rows(call, "softmax_local", np.float32(call.options.beta))
+
+
+def log_softmax(call: Call) -> list[Step] | None:
+    """Lower LOG_SOFTMAX."""
+    return _of_rows(call, "log_softmax_local")
+
+
+def _of_rows(call: Call, entry: str, *more: np.generic) -> list[Step] | None:
+    x, length = call.input(0), call.outputs[0].shape[-1]
+    items = items_for(call.target, length)
+    local = Local(4 * items)
+    if length < _LEAST_LENGTH or not has_room(call.target, items, local):
+        return None
+    args: tuple[Arg, ...] = (x, call.outputs[0], local, np.int32(length), *more)
+    flops = x.spec.size * _EXP_FLOPS
+    return [groups("rows_local", entry, x.spec.size // length, items, args, {}, flops)]
+
+
+def reduction(
+    target: Target, x: Arg, y: Arg, rows: int, length: int, defines: Mapping[str, str | int | float], *more: np.generic
+) -> Launch | None:
+    """Return a reduction of ``rows`` rows, for macros of reduce.cl, and what it starts from and is divided by."""
+    items = items_for(target, length)
+    local = Local(_WIDEST * items)
+    if length < _LEAST_LENGTH or not has_room(target, items, local):
+        return None
+    args: tuple[Arg, ...] = (x, y, local, np.int32(length), *more)
+    return groups("reduce_local", "reduce_local", rows, items, args, defines, rows * length)
+
+
+def place(call: Call, rows: int, length: int, defines: Mapping[str, str | int | float]) -> list[Step] | None:
+    """Lower ARG_MAX or ARG_MIN along the last dimension, for macros of arg_max.cl."""
+    items = items_for(call.target, length)
+    local = Local(4 * items)
+    if length < _LEAST_LENGTH or not has_room(call.target, items, local):
+        return None
+    args: tuple[Arg, ...] = (call.input(0), call.outputs[0], local, np.int32(length))
+    return [groups("reduce_local", "place_local", rows, items, args, defines, rows * length)]

@@ -1,0 +1,56 @@
+// Rows [rows, length] reduced to one element each on a GPU, a group for each row: sums, means, extremes, and the place of
+// the first largest or smallest element (place_local).
+// Macros: ITEMS of a group, a power of two; T: the type of x. Of reduce_local: A, R: the types of the accumulator and of
+// y; OP: ADD, MULTIPLY, MAX or MIN (of common.h); MEAN: divide by divisor at the end. Of place_local: R; OP: GREATER or
+// LESS.
+#include "common.h"
+
+#ifdef A
+#ifdef MEAN
+#define FINISH(x) ((x) / divisor)
+#else
+#define FINISH(x) (x)
+#endif
+
+// What is read comes first, so that a comparison with NaN keeps the accumulator.
+KERNEL void reduce_local(ITEM __global const T *restrict x, __global R *restrict y, __local A *restrict memory,
+                         const int length, const A first, const A divisor) {
+    const int item = get_local_id(0);
+    x += (size_t)get_group_id(0) * length;
+    A own = first;
+    for (int i = item; i < length; i += ITEMS) {
+        const A value = (A)x[i];
+        own = OP(value, own);
+    }
+    memory[item] = own;
+    for (int others = ITEMS / 2; others > 0; others /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item < others) {
+            const A value = memory[item + others];
+            memory[item] = OP(value, memory[item]);
+        }
+    }
+    if (item == 0) y[get_group_id(0)] = (R)FINISH(memory[0]);
+}
+#else
+#define GREATER(a, b) ((a) > (b))
+#define LESS(a, b) ((a) < (b))
+
+// Every item begins with the first element: where that is NaN nothing compares, and its place is the result.
+KERNEL void place_local(ITEM __global const T *restrict x, __global R *restrict y, __local int *restrict places,
+                        const int length) {
+    const int item = get_local_id(0);
+    x += (size_t)get_group_id(0) * length;
+    int place = 0;
+    for (int i = item; i < length; i += ITEMS) place = OP(x[i], x[place]) ? i : place;
+    places[item] = place;
+    for (int others = ITEMS / 2; others > 0; others /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item < others) {
+            const int a = places[item], b = places[item + others];
+            places[item] = OP(x[b], x[a]) || (x[b] == x[a] && b < a) ? b : a;
+        }
+    }
+    if (item == 0) y[get_group_id(0)] = (R)places[0];
+}
+#endif

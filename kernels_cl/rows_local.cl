@@ -1,0 +1,44 @@
+// Functions of whole rows of `length` elements on a GPU, a group for each row: SOFTMAX, LOG_SOFTMAX.
+// Macros: ITEMS of a group, a power of two.
+#include "common.h"
+
+// All items' values combined by OP, in every item.
+#define COMBINE(OP, value, result)                                              \
+    {                                                                           \
+        memory[item] = value;                                                   \
+        for (int others = ITEMS / 2; others > 0; others /= 2) {                 \
+            barrier(CLK_LOCAL_MEM_FENCE);                                       \
+            if (item < others) memory[item] = OP(memory[item + others], memory[item]); \
+        }                                                                       \
+        barrier(CLK_LOCAL_MEM_FENCE);                                           \
+        result = memory[0];                                                     \
+        barrier(CLK_LOCAL_MEM_FENCE);                                           \
+    }
+
+KERNEL void softmax_local(ITEM __global const float *restrict x, __global float *restrict y, __local float *restrict memory,
+                          const int length, const float beta) {
+    const int item = get_local_id(0);
+    x += (size_t)get_group_id(0) * length;
+    y += (size_t)get_group_id(0) * length;
+    float most = -INFINITY, sum = 0.0f;
+    for (int i = item; i < length; i += ITEMS) most = MAX(x[i], most);
+    COMBINE(MAX, most, most)
+    for (int i = item; i < length; i += ITEMS) sum += exp_s((x[i] - most) * beta);
+    COMBINE(ADD, sum, sum)
+    const float scale = 1.0f / sum;
+    for (int i = item; i < length; i += ITEMS) y[i] = exp_s((x[i] - most) * beta) * scale;
+}
+
+KERNEL void log_softmax_local(ITEM __global const float *restrict x, __global float *restrict y,
+                              __local float *restrict memory, const int length) {
+    const int item = get_local_id(0);
+    x += (size_t)get_group_id(0) * length;
+    y += (size_t)get_group_id(0) * length;
+    float most = -INFINITY, sum = 0.0f;
+    for (int i = item; i < length; i += ITEMS) most = MAX(x[i], most);
+    COMBINE(MAX, most, most)
+    for (int i = item; i < length; i += ITEMS) sum += exp_s(x[i] - most);
+    COMBINE(ADD, sum, sum)
+    const float log_of_sum = log_s(sum);
+    for (int i = item; i < length; i += ITEMS) y[i] = x[i] - most - log_of_sum;
+}

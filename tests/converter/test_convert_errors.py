@@ -1,0 +1,105 @@
+"""What cannot be converted is told all at once, with the line that made it and what to write instead."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+keras = pytest.importorskip("keras")
+
+from litecl.converter import Converter  # noqa: E402
+from litecl.converter.hints import HINTS  # noqa: E402
+from litecl.converter.lower import LOWERINGS  # noqa: E402
+from litecl.interpreter.errors import ConversionError  # noqa: E402
+from litecl.perf.cli.parser import main  # noqa: E402
+from support.keras_models import stack  # noqa: E402
+
+_MATRIX = tf.TensorSpec((2, 2), tf.float32, name="x")
+
+
+@tf.function(autograph=False)
+def _called(x: Any) -> Any:
+    return tf.linalg.cholesky(x)  # a line to be found
+
+
+def _several(x: Any) -> Any:
+    y = tf.linalg.inv(x) + tf.linalg.inv(x * 2)  # another
+    z = tf.cond(x[0, 0] > 0, lambda: tf.linalg.det(x), lambda: x[0, 0])  # a third
+    return _called(y) + z
+
+
+def _line(text: str) -> str:
+    lines = Path(__file__).read_text().splitlines()
+    (number,) = [i for i, line in enumerate(lines, 1) if line.endswith(f"  # {text}")]
+    return f"{__file__}:{number}: "
+
+
+def test_all_operators_are_told_with_their_lines() -> None:
+    concrete = tf.function(_several, autograph=False).get_concrete_function(_MATRIX)
+    with pytest.raises(ConversionError) as caught:
+        Converter.from_concrete_functions([concrete]).convert()
+    said = str(caught.value)
+    for operator in ("MatrixInverse", "Cholesky", "MatrixDeterminant"):
+        assert f"no TFLite operator computes {operator} " in said
+    assert "(and 1 more)" in said
+    assert HINTS["Cholesky"] in said
+    for text in ("a line to be found", "another", "a third"):
+        assert _line(text) in said
+
+
+def test_lines_of_a_layer() -> None:
+    model = stack(keras.layers.Lambda(lambda x: tf.linalg.inv(x), name="inverse"), shape=(3, 3))  # a layer's
+    with pytest.raises(ConversionError, match=r"MatrixInverse '\S*inverse\S*'") as caught:
+        Converter.from_keras_model(model).convert()
+    assert _line("a layer's") in str(caught.value)
+
+
+def test_effects_and_types_are_told_with_their_lines() -> None:
+    variable = tf.Variable(np.zeros((2, 2), np.float32))
+
+    def writes(x: Any) -> Any:
+        variable[::2].assign(x[:1])  # writes a part
+        return variable * x
+
+    def narrow(x: Any) -> Any:
+        return tf.cast(tf.cast(x, tf.uint64) // 3, tf.float32)  # has no kernel
+
+    for function, text in ((writes, "writes a part"), (narrow, "has no kernel")):
+        concrete = tf.function(function, autograph=False).get_concrete_function(_MATRIX)
+        with pytest.raises(ConversionError) as caught:
+            Converter.from_concrete_functions([concrete]).convert()
+        assert _line(text) in str(caught.value)
+
+
+def test_hints_are_of_operators_that_do_not_convert() -> None:
+    assert all(hasattr(tf.raw_ops, name) for name in HINTS)
+    assert not set(HINTS) & set(LOWERINGS)
+
+
+def test_a_file_is_compared_with_its_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Module(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.count = tf.Variable(0.0)
+
+        @tf.function(input_signature=[_MATRIX, tf.TensorSpec((None, 2))], autograph=False)
+        def run(self, x: Any, y: Any) -> Any:
+            self.count.assign_add(1.0)
+            return {"sum": x + y * self.count, "difference": y - x}
+
+        @tf.function(input_signature=[_MATRIX], autograph=False)
+        def rounded(self, x: Any) -> Any:
+            return tf.cast(tf.cast(x, tf.bfloat16), tf.float32)
+
+    module = Module()
+    source, out = str(tmp_path / "model"), str(tmp_path / "out.tflite")
+    tf.saved_model.save(module, source, signatures={"run": module.run, "rounded": module.rounded})
+    assert main(["convert", source, "-o", out, "--verify", "--signature", "run"]) == 0
+    said = capsys.readouterr().out
+    assert "sum" in said
+    assert "difference" in said
+    assert main(["convert", source, "-o", out, "--verify"]) == 1  # what is computed more exactly differs
+    assert main(["convert", out, "-o", out, "--verify"]) == 1
+    assert "no effect" in capsys.readouterr().err

@@ -1,0 +1,51 @@
+"""Operators that are compositions of TFLite's, in models of many: each result against TensorFlow's.
+
+``tests/tools/operators.py`` converts them one by one, beside TensorFlow's own converter.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from litecl.converter import Converter  # noqa: E402
+from litecl.interpreter import Interpreter  # noqa: E402
+from support.conversion import invoke, litert  # noqa: E402
+from support.tf_functions import TfFunction  # noqa: E402
+from support.tf_operators import OPERATORS  # noqa: E402
+
+_TOLERANCE = 2e-5  # of polynomials that stand for functions
+
+
+def _groups() -> list[list[TfFunction]]:
+    """Return the cases by their arguments."""
+    groups: dict[Any, list[TfFunction]] = {}
+    for case in OPERATORS:
+        groups.setdefault((case.shapes, case.low, case.high), []).append(case)
+    return list(groups.values())
+
+
+@pytest.mark.parametrize("cases", _groups(), ids=lambda cases: f"{cases[0]} and {len(cases) - 1} more")
+def test_operators(cases: Sequence[TfFunction]) -> None:
+    names: list[str] = []
+
+    def function(*arguments: Any) -> Any:
+        results = [tf.nest.flatten(case.function(*arguments)) for case in cases]
+        names[:] = [case.name for case, made in zip(cases, results, strict=True) for _ in made]
+        return tf.nest.flatten(results)
+
+    concrete = tf.function(function, autograph=False).get_concrete_function(*cases[0].specs)
+    content = Converter.from_concrete_functions([concrete]).convert()
+    values = cases[0].feeds()
+    expected = [np.asarray(y) for y in concrete(*map(tf.constant, values))]
+    for runtime in (litert(content), Interpreter(model_content=content)):
+        for name, got, wanted in zip(names, invoke(runtime, values), expected, strict=True):
+            assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype), name
+            if wanted.dtype.kind == "f":
+                largest = np.abs(wanted[np.isfinite(wanted)]).max(initial=1)
+                np.testing.assert_allclose(got, wanted, _TOLERANCE, _TOLERANCE * largest, err_msg=name)
+            else:
+                np.testing.assert_array_equal(got, wanted, name)

@@ -1,0 +1,99 @@
+"""What compilers make of the kernels of GPUs, without a GPU: the fast part of ``tests/tools/gpu_static.sh``."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from litecl.delegate.backend.absent import AbsentDevice
+from litecl.delegate.kit.groups import local_share
+from support import gpu_compile
+from support.gpu_code import Code
+from support.gpu_programs import MACROS
+
+needs_clang = pytest.mark.skipif(gpu_compile.clang() is None, reason="no clang of 19 or later: gpu_static.sh has one")
+_BASELINE = Path(__file__).parents[1] / "tools" / "gpu_static.json"
+_TARGETS = {"sm_90": "sm_90", "gfx1100": "gfx1100"}
+_LARGE, _SMALL = ({"BM": n, "BN": n, "TM": own, "TN": own} for n, own in ((64, 8), (32, 4)))
+# Kernels with macros of each kind, and the least share of multiply-adds in the inner loop.
+_KERNELS: dict[str, tuple[str, dict[str, Any], float]] = {
+    "large tiles": ("product_local", {**_LARGE, "PARTS": 1}, 0.75),
+    "large tiles of patches": ("product_local", {**_LARGE, "PARTS": 1, "GATHER": 1}, 0.75),
+    "small tiles": ("product_local", {**_SMALL, "PARTS": 1}, 0.7),
+    "small tiles of patches": ("product_local", {**_SMALL, "PARTS": 1, "GATHER": 1}, 0.7),
+    "dots": ("matvec", {"ROWS": 1, "COLUMNS": 4, "ITEMS": 64}, 0.0),
+    "rows": ("rows_local", {"ITEMS": 256}, 0.0),
+    "reductions": ("reduce_local", {"ITEMS": 256, "T": "float", "A": "float", "R": "float", "OP": "ADD"}, 0.0),
+}
+_PRODUCTS = ("product_local", "matvec")
+
+
+@needs_clang
+@pytest.mark.parametrize("target", _TARGETS)
+@pytest.mark.parametrize("name", _KERNELS)
+def test_kernels_of_gpus(name: str, target: str) -> None:
+    """All builds, nothing lies outside registers, products load 16 bytes at a time and mostly multiply and add."""
+    if target.startswith("sm_") and gpu_compile.tool("ptxas") is None:
+        pytest.skip("no ptxas")
+    kernel, defines, least = _KERNELS[name]
+    found = gpu_compile.compiled(target, kernel, {**MACROS, **defines})
+    for entry, figures in found.items():
+        assert (figures.failures, figures.spill_bytes, figures.scratch_bytes) == (0, 0, 0), entry
+        assert figures.registers <= 256
+    main = found.get(kernel)
+    if main is not None and kernel in _PRODUCTS:
+        assert main.wide_loads is not None
+        assert main.wide_loads >= (1 if kernel == "product_local" else 0.7)
+        assert (main.multiply_adds or 0) >= least
+
+
+@needs_clang
+@pytest.mark.parametrize(
+    ("kernel", "defines"),
+    [
+        ("quantize_rows", {}),
+        ("quantized_depthwise_16", {"T": "short", "WORDS": 1, "WIDE_SUMS": 1, "FLOORED": 1}),
+        ("quantized_conv_2d", {"T": "char", "REAL_FACTORS": 1, "MR": 1, "NV": 1, "PANEL": 128, "WIDTH": 4}),
+    ],
+)
+def test_programs_build_without_float64(kernel: str, defines: dict[str, Any]) -> None:
+    """A compiler that does not know the word ``double`` takes what computes in float64 elsewhere."""
+    found = gpu_compile.compiled("spirv", kernel, {**MACROS, **defines})
+    assert [figures.failures for figures in found.values()] == [0]
+
+
+@pytest.mark.parametrize("name", ["sm_90", "gfx1100", "mali", "xe_lp"])
+def test_local_memory_is_little(name: str) -> None:
+    """No tile takes more than the 32 KB that phones' GPUs have."""
+    share = local_share(AbsentDevice(name).target(), 1, 4096, 4096, 64)
+    assert share is not None
+    assert share.tile.local.size_bytes <= 32 << 10
+
+
+def test_code_is_read() -> None:
+    """Of the innermost loop, which holds the most multiply-adds; loads outside loops do not count."""
+    text = """
+        LDG.E.32 R0
+    .L_x_0:
+        LDG.E.128 R1
+    .L_x_1:
+        FFMA R1, R2, R3, R1
+        FFMA R1, R2, R3, R1
+        FFMA R1, R2, R3, R1
+        FFMA R1, R2, R3, R1
+        BRA `(.L_x_1)
+        LDG.E.32 R1
+        BRA `(.L_x_0)
+    """
+    code = Code([line.strip() for line in text.splitlines()], r"^(\.L_x_\d+):", r"BRA.*`\((\.L_x_\d+)\)")
+    assert (code.multiply_adds, code.wide_loads) == (0.8, 0.5)
+
+
+def test_the_baseline_has_no_faults() -> None:
+    """Every program of the baseline was built, and the products, dots and rows of GPUs spill nothing."""
+    rows = [(name, row) for table in json.loads(_BASELINE.read_text()).values() for name, row in table.items()]
+    assert [name for name, row in rows if row["failures"]] == []
+    own = [(name, row) for name, row in rows if name.partition(".")[0] in ("product_local", "matvec", "rows_local")]
+    assert own
+    assert [name for name, row in own if row["spill_bytes"] or row["scratch_bytes"]] == []

@@ -1,0 +1,195 @@
+"""Kernel programs compiled for GPUs that are not there, by clang and NVIDIA's assembler, and what the code is like."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from litecl.delegate.opencl.programs import _source, render
+from support.gpu_code import VERSION, Code
+
+FOLDER = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "litecl-tests" / "gpu_static"
+_CLANGS = ("clang-22", "clang-21", "clang-20", "clang-19")
+_LIBDEVICES = ("/usr/local/cuda*/nvvm/libdevice/libdevice.10.bc", "/usr/lib/cuda/nvvm/libdevice/libdevice.10.bc")
+_COMMON = (
+    "-x",
+    "cl",
+    "-cl-std=CL1.2",
+    "-cl-mad-enable",
+    "-O3",
+    "-nogpulib",
+    "-Xclang",
+    "-finclude-default-header",
+    "-S",
+)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The worst of some programs, or the figures of one.
+
+    failures: programs that do not build. spill_bytes, scratch_bytes: registers that lie in memory, and all memory that
+    a work-item has for itself. registers: of a work-item. local_bytes: of a group, but for what is an argument.
+    wide_loads: the share of loads from global memory within loops that take 16 bytes; None where there are none.
+    multiply_adds: the share of the instructions of the innermost loop that has most of them; None where none has any.
+    """
+
+    programs: int = 1
+    failures: int = 0
+    spill_bytes: int = 0
+    scratch_bytes: int = 0
+    registers: int = 0
+    local_bytes: int = 0
+    wide_loads: float | None = None
+    multiply_adds: float | None = None
+
+    def with_worst_of(self, other: "Figures") -> "Figures":
+        """Return the worst of both."""
+        counts = (self.programs + other.programs, self.failures + other.failures)
+        most = (max(getattr(self, name), getattr(other, name)) for name in MOST)
+        least = (_least(getattr(self, name), getattr(other, name)) for name in LEAST)
+        return Figures(*counts, *most, *least)
+
+
+MOST = ("spill_bytes", "scratch_bytes", "registers", "local_bytes")
+LEAST = ("wide_loads", "multiply_adds")
+
+
+def _least(a: float | None, b: float | None) -> float | None:
+    return min((x for x in (a, b) if x is not None), default=None)
+
+
+@cache
+def tool(*names: str) -> str | None:
+    """Return the first program of these that there is, in the folder of tools or on the path."""
+    places = os.pathsep.join((str(FOLDER / "bin"), os.environ.get("PATH", "")))
+    return next((found for name in names if (found := shutil.which(name, path=places))), None)
+
+
+@cache
+def clang() -> str | None:
+    """Return clang, if it is new enough."""
+    return tool(*_CLANGS)
+
+
+@cache
+def _first(*patterns: str) -> str:
+    root = Path("/")
+    found = (str(path) for pattern in patterns for path in sorted(root.glob(pattern.lstrip("/"))))
+    return next(found, "")
+
+
+def _linked(bitcode: str) -> tuple[str, ...]:
+    return ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", bitcode) if bitcode else ()
+
+
+def compiled(target: str, kernel: str, defines: Mapping[str, str | int | float]) -> dict[str, Figures]:
+    """Return the figures of every kernel function of a file, or of "" where it does not build.
+
+    target: sm_NN, gfxNNN, or "spirv", which is only built, without float64. What was compiled before is remembered.
+    """
+    options = [*render(defines), *_target_options(target)]
+    source = _source(f"{kernel}.cl")
+    lines = re.sub(r"//.*", "", source).splitlines()
+    plain = "\n".join(line for line in lines if line.strip() and not line.startswith("#line"))
+    key = hashlib.sha256(
+        "\0".join((str(VERSION), str(clang()), str(tool("nvdisasm")), target, *options, plain)).encode()
+    ).hexdigest()
+    kept = FOLDER / "figures" / f"{key}.json"
+    if kept.is_file():
+        return {entry: Figures(**fields) for entry, fields in json.loads(kept.read_text()).items()}
+    with tempfile.TemporaryDirectory() as folder:
+        made = _compile(target, source, options, Path(folder))
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(json.dumps({entry: asdict(figures) for entry, figures in made.items()}))
+    return made
+
+
+def _target_options(target: str) -> tuple[str, ...]:
+    if target.startswith("sm_"):
+        own = str(FOLDER / "bin" / "libdevice.10.bc")
+        libraries = (*_linked(_first("/usr/lib/clc/nvptx64--nvidiacl.bc")), *_linked(_first(own, *_LIBDEVICES)))
+        return ("--target=nvptx64-nvidia-nvcl", "-Xclang", "-target-cpu", "-Xclang", target, *libraries)
+    if target.startswith("gfx"):
+        library = _linked(_first("/usr/lib/clc/amdgcn-amd-amdhsa.bc"))
+        return ("--target=amdgcn-amd-amdhsa", f"-mcpu={target}", *library, "-Rpass-analysis=kernel-resource-usage")
+    return ("--target=spir64", "-Xclang", "-cl-ext=-cl_khr_fp64", "-emit-llvm")
+
+
+def _compile(target: str, source: str, options: Sequence[str], folder: Path) -> dict[str, Figures]:
+    (folder / "k.cl").write_text(source)
+    command = [str(clang()), *_COMMON, *options, "-w", "-o", "k.s", "k.cl"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        (FOLDER / "last_error.txt").write_text(done.stderr)
+        return {"": Figures(failures=1)}
+    text = (folder / "k.s").read_text()
+    if target.startswith("gfx"):
+        return _amd(text, done.stderr)
+    return _nvidia(target, text, folder) if target.startswith("sm_") else {"": Figures()}
+
+
+def _amd(text: str, remarks: str) -> dict[str, Figures]:
+    found = {}
+    for part in remarks.split("remark: Function Name: ")[1:]:
+        entry = part.split()[0]
+        said = {name: int(value) for name, value in re.findall(r"remark: +([\w /\[\]]+?)(?: \[[^\]]*\])?: (\d+)", part)}
+        lines = text.partition(f"\n{entry}:")[2].partition("\n.Lfunc_end")[0].splitlines()
+        code = Code([half for line in lines for half in line.split("::")], r"^(\.LBB\w+):", r"branch\w*\s+(\.LBB\w+)")
+        found[entry] = Figures(
+            spill_bytes=4 * said.get("VGPRs Spill", 0),
+            scratch_bytes=said.get("ScratchSize", 0),
+            registers=said.get("VGPRs", 0) + said.get("AGPRs", 0),
+            local_bytes=said.get("LDS Size", 0),
+            wide_loads=code.wide_loads,
+            multiply_adds=code.multiply_adds,
+        )
+    return found
+
+
+def _nvidia(target: str, ptx: str, folder: Path) -> dict[str, Figures]:
+    command = [str(tool("ptxas")), f"-arch={target}", "-v", "k.s", "-o", "k.cubin"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        (FOLDER / "last_error.txt").write_text(done.stderr)
+        return {"": Figures(failures=1)}
+    machine = _machine_code(folder)
+    found = {}
+    for part in done.stderr.split("Compiling entry function '")[1:]:
+        entry = part.split("'")[0]
+        if machine is None:
+            body = re.split(r"\.visible |\.entry ", ptx.partition(f".entry {entry}(")[2])[0]
+            code = Code(body.splitlines(), r"^(\$L\w+):", r"bra(?:\.uni)?\s+(\$L\w+)")
+        else:
+            code = Code(machine[entry].splitlines(), r"^(\.L_x_\d+):", r"BRA.*`\((\.L_x_\d+)\)")
+        found[entry] = Figures(
+            spill_bytes=_number(r"(\d+) bytes spill stores", part),
+            scratch_bytes=_number(r"(\d+) bytes stack frame", part),
+            registers=_number(r"Used (\d+) registers", part),
+            local_bytes=_number(r"(\d+) bytes smem", part),
+            wide_loads=code.wide_loads,
+            multiply_adds=code.multiply_adds,
+        )
+    return found
+
+
+def _machine_code(folder: Path) -> dict[str, str] | None:
+    """Return the machine code of every kernel; None where there is no disassembler."""
+    if tool("nvdisasm") is None:
+        return None
+    done = subprocess.run(
+        [str(tool("nvdisasm")), "-c", "-ndf", "k.cubin"], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return {part.partition(",")[0]: part for part in re.split(r"\.section\s+\.text\.", done.stdout)[1:]}
+
+
+def _number(pattern: str, text: str) -> int:
+    found = re.search(pattern, text)
+    return int(found.group(1)) if found else 0

@@ -1,0 +1,133 @@
+"""TensorFlow functions on images, volumes, boxes and signals, one operator each."""
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from litecl.interpreter.graph import Array
+from support.tf_functions import TfFunction
+
+raw = tf.raw_ops
+_IMAGE = ((None, 6, 6, 3),)
+_STATIC_IMAGE = ((2, 6, 6, 3),)
+_random = np.random.default_rng(7)
+
+
+def _weights(*shape: int) -> Array:
+    return _random.standard_normal(shape).astype(np.float32)
+
+
+def _f(name: str, function: Any, shapes: Any, low: float = -2.0, high: float = 2.0) -> TfFunction:
+    return TfFunction(name, function, shapes, low, high)
+
+
+_BOXES = np.float32([[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 2, 1, 3], [0, 2.05, 1, 3], [3, 3, 4, 4], [3, 3, 4.5, 4]])
+
+
+def _suppress(x: Any) -> Any:
+    return tf.image.non_max_suppression(_BOXES, x, 4, 0.5, 0.1)
+
+
+DETECTION = (
+    _f("non max suppression", _suppress, ((6,),), 0, 1),
+    _f(
+        "non max suppression padded",
+        lambda x: raw.NonMaxSuppressionV4(
+            boxes=_BOXES,
+            scores=x,
+            max_output_size=4,
+            iou_threshold=0.5,
+            score_threshold=0.1,
+            pad_to_max_output_size=True,
+        ),
+        ((6,),),
+        0,
+        1,
+    ),
+    _f(
+        "soft non max suppression",
+        lambda x: tf.image.non_max_suppression_with_scores(_BOXES[::2], x, 2, 0.5, 0.1, soft_nms_sigma=0.5),
+        ((3,),),
+        0,
+        1,
+    ),
+)
+
+SPECTRAL = (
+    _f("magnitudes of a spectrum", lambda x: tf.abs(tf.signal.rfft(x)), ((None, 16),)),
+    _f("parts of a spectrum", lambda x: (tf.math.real(tf.signal.rfft(x)), tf.math.imag(tf.signal.rfft(x))), ((2, 16),)),
+    _f("short-time spectrum", lambda x: tf.abs(tf.signal.stft(x, 16, 8, 16)), ((2, 64),)),
+    _f("padded spectrum", lambda x: tf.abs(tf.signal.rfft(x, [32])), ((2, 20),)),
+    _f("spectrum of images", lambda x: tf.abs(tf.signal.rfft2d(x)), ((2, 8, 16),)),
+    _f("frames", lambda x: tf.signal.frame(x, 8, 4), ((2, 32),)),
+    _f("overlap and add", lambda x: tf.signal.overlap_and_add(x, 4), ((2, 5, 8),)),
+    _f("discrete cosine transform", lambda x: tf.signal.dct(x), ((2, 16),)),
+)
+
+IMAGES = (
+    _f("pool 1d", lambda x: tf.nn.max_pool1d(x, 2, 2, "SAME"), ((None, 6, 3),)),
+    _f("conv 1d", lambda x: tf.nn.conv1d(x, _weights(3, 3, 4), 1, "SAME"), ((None, 6, 3),)),
+    _f("grouped conv", lambda x: tf.nn.conv2d(x, _weights(3, 3, 2, 4), 1, "SAME"), ((2, 6, 6, 4),)),
+    _f("dilated conv", lambda x: tf.nn.conv2d(x, _weights(3, 3, 3, 4), 1, "SAME", dilations=2), _IMAGE),
+    _f("depthwise conv", lambda x: tf.nn.depthwise_conv2d(x, _weights(3, 3, 3, 2), (1, 1, 1, 1), "SAME"), _IMAGE),
+    _f(
+        "depthwise conv with computed filters",
+        lambda x, y: tf.nn.depthwise_conv2d(x, y * 2, (1, 1, 1, 1), "SAME"),
+        (*_IMAGE, (3, 3, 3, 2)),
+    ),
+    _f(
+        "separable conv",
+        lambda x: tf.nn.separable_conv2d(x, _weights(3, 3, 3, 2), _weights(1, 1, 6, 4), (1, 1, 1, 1), "SAME"),
+        _IMAGE,
+    ),
+    _f(
+        "transposed conv",
+        lambda x: tf.nn.conv2d_transpose(x, _weights(3, 3, 4, 3), (2, 12, 12, 4), 2, "SAME"),
+        _STATIC_IMAGE,
+    ),
+    _f("conv 3d", lambda x: tf.nn.conv3d(x, _weights(2, 2, 2, 3, 4), (1, 1, 1, 1, 1), "SAME"), ((1, 4, 4, 4, 3),)),
+    _f(
+        "transposed conv 3d",
+        lambda x: tf.nn.conv3d_transpose(x, _weights(2, 2, 2, 4, 3), (1, 8, 8, 8, 4), 2, "SAME"),
+        ((1, 4, 4, 4, 3),),
+    ),
+    _f("resize by bicubic curves", lambda x: tf.image.resize(x, [9, 4], "bicubic"), _IMAGE),
+    _f("resize by areas", lambda x: tf.image.resize(x, [3, 4], "area"), _IMAGE),
+    _f("resize by lanczos", lambda x: tf.image.resize(x, [9, 4], "lanczos3"), _IMAGE),
+    _f("resize antialiased", lambda x: tf.image.resize(x, [3, 4], antialias=True), _IMAGE),
+    _f("resize with padding", lambda x: tf.image.resize_with_pad(x, 9, 12), _STATIC_IMAGE),
+    _f("central crop", lambda x: tf.image.central_crop(x, 0.5), _STATIC_IMAGE),
+    _f("flip", tf.image.flip_left_right, _STATIC_IMAGE),
+    _f("rotate by 90 degrees", tf.image.rot90, _STATIC_IMAGE),
+    _f("transpose image", tf.image.transpose, _STATIC_IMAGE),
+    _f("image gradients", tf.image.image_gradients, _STATIC_IMAGE),
+    _f("sobel edges", tf.image.sobel_edges, _STATIC_IMAGE),
+    _f("total variation", tf.image.total_variation, _STATIC_IMAGE),
+    _f("standardization", tf.image.per_image_standardization, _STATIC_IMAGE),
+    _f("grayscale", tf.image.rgb_to_grayscale, _STATIC_IMAGE, 0, 1),
+    _f("rgb to yuv", tf.image.rgb_to_yuv, _STATIC_IMAGE, 0, 1),
+    _f("rgb to hsv", tf.image.rgb_to_hsv, _STATIC_IMAGE, 0, 1),
+    _f("hsv to rgb", tf.image.hsv_to_rgb, _STATIC_IMAGE, 0, 1),
+    _f("contrast", lambda x: tf.image.adjust_contrast(x, 1.5), _STATIC_IMAGE, 0, 1),
+    _f("brightness", lambda x: tf.image.adjust_brightness(x, 0.2), _STATIC_IMAGE, 0, 1),
+    _f("gamma", lambda x: tf.image.adjust_gamma(x, 1.5), _STATIC_IMAGE, 0, 1),
+    _f("hue", lambda x: tf.image.adjust_hue(x, 0.2), _STATIC_IMAGE, 0, 1),
+    _f("saturation", lambda x: tf.image.adjust_saturation(x, 0.5), _STATIC_IMAGE, 0, 1),
+    _f(
+        "patches",
+        lambda x: tf.image.extract_patches(x, [1, 3, 3, 1], [1, 2, 2, 1], [1, 1, 1, 1], "VALID"),
+        _IMAGE,
+    ),
+    _f(
+        "crop and resize",
+        lambda x: tf.image.crop_and_resize(x, [[0.1, 0.1, 0.8, 0.9], [0.0, 0.2, 1.0, 0.7]], [0, 1], [4, 5]),
+        _STATIC_IMAGE,
+    ),
+    _f("dilation", lambda x: tf.nn.dilation2d(x, _FILTER, (1,) * 4, "SAME", "NHWC", (1,) * 4), _IMAGE),
+    _f("erosion", lambda x: tf.nn.erosion2d(x, _FILTER, (1,) * 4, "SAME", "NHWC", (1,) * 4), _IMAGE),
+    _f("max pool 3d", lambda x: tf.nn.max_pool3d(x, 2, 2, "SAME"), ((2, 5, 6, 6, 3),)),
+    _f("average pool 3d", lambda x: tf.nn.avg_pool3d(x, 2, 2, "SAME"), ((2, 5, 6, 6, 3),)),
+    _f("space to batch of old", lambda x: raw.SpaceToBatch(input=x, paddings=[[0, 0], [0, 0]], block_size=2), _IMAGE),
+)
+_FILTER = np.random.default_rng(2).random((3, 3, 3)).astype(np.float32) * 0.3

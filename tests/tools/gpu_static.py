@@ -1,0 +1,136 @@
+"""Compiles every program of the operators' cases and of the real models for GPUs, and compares with a baseline.
+
+For each kernel function the worst of its programs: failed builds, bytes spilled, bytes of scratch, registers, local
+memory, the share of global loads that take 16 bytes, and the share of multiply-adds in the innermost loop. Exits with 1
+if any is worse than tests/tools/gpu_static.json says. What was compiled before is remembered.
+
+Usage: python tests/tools/gpu_static.py [--kernel NAME] [--profile NAME]... [--jobs N] [--update]
+"""
+
+import argparse
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from support import gpu_compile
+from support.all_cases import DEVICE_CASES
+from support.gpu_compile import LEAST, MOST, Figures
+from support.gpu_programs import Program, programs, zoo
+
+_BASELINE = Path(__file__).with_suffix(".json")
+# The profiles whose programs are compiled, each with what for. Where there is no compiler for a GPU, whether its
+# programs build, without float64.
+_TARGETS = {
+    "sm_80": "sm_80",
+    "sm_90": "sm_90",
+    "gfx90a": "gfx90a",
+    "gfx1100": "gfx1100",
+    "xe_lp": "spirv",
+    "mali": "spirv",
+    "adreno": "spirv",
+}
+Table = dict[str, dict[str, Figures]]  # by profile, and by file and function
+
+
+def main() -> int:
+    """Print the table and what is worse; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kernel", help="programs of this kernel file only")
+    parser.add_argument("--profile", action="append", choices=_TARGETS, help="by default all")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--update", action="store_true", help="make what was found the baseline")
+    arguments = parser.parse_args()
+    if gpu_compile.clang() is None or gpu_compile.tool("ptxas") is None:
+        print("no clang of 19 or later, or no ptxas: tests/tools/gpu_static.sh fetches them", file=sys.stderr)
+        return 2
+    found = _table(arguments.profile or [*_TARGETS], arguments.kernel, arguments.jobs)
+    _show(found)
+    known: Table = {
+        profile: {name: Figures(**fields) for name, fields in rows.items()}
+        for profile, rows in (json.loads(_BASELINE.read_text()) if _BASELINE.is_file() else {}).items()
+    }
+    if arguments.update:
+        _write({profile: known.get(profile, {}) | found.get(profile, {}) for profile in (known | found)})
+        return 0
+    faults = [fault for profile, rows in found.items() for fault in _worse(profile, rows, known.get(profile, {}))]
+    print("\n".join(faults))
+    total = sum(figures.programs for rows in found.values() for figures in rows.values())
+    failed = sum(figures.failures for rows in found.values() for figures in rows.values())
+    print(f"{total} kernels of programs, {failed} did not build, {len(faults)} figures worse than the baseline")
+    return 1 if faults or failed else 0
+
+
+def _table(profiles: list[str], kernel: str | None, jobs: int) -> Table:
+    """Return the worst figures of every kernel function that a profile's plans launch."""
+    files = [*zoo()]
+    found: Table = {}
+    for profile in profiles:
+        wanted = {
+            program: entries
+            for program, entries in programs(profile, (*(case.model() for case in DEVICE_CASES), *files)).items()
+            if kernel in (None, program[0])
+        }
+        with ThreadPoolExecutor(jobs) as pool:
+            made = pool.map(partial(_compiled, _TARGETS[profile]), wanted)
+            found[profile] = _gathered(dict(zip(wanted, made, strict=True)), wanted)
+        print(f"{profile}: {len(wanted)} programs", file=sys.stderr, flush=True)
+    return found
+
+
+def _compiled(target: str, program: Program) -> dict[str, Figures]:
+    return gpu_compile.compiled(target, program[0], dict(program[1]))
+
+
+def _gathered(made: Mapping[Program, Mapping[str, Figures]], wanted: Mapping[Program, set[str]]) -> dict[str, Figures]:
+    worst: dict[str, Figures] = {}
+    for program, figures in made.items():
+        for entry in wanted[program]:
+            name = f"{program[0]}.{entry}"
+            own = figures.get(entry) or figures[""]
+            if own.failures:
+                print(f"{name} with {dict(program[1])} does not build", file=sys.stderr)
+            worst[name] = worst[name].with_worst_of(own) if name in worst else own
+    return dict(sorted(worst.items()))
+
+
+def _worse(profile: str, rows: Mapping[str, Figures], known: Mapping[str, Figures]) -> list[str]:
+    """Return a line for every figure that is worse than the baseline's."""
+    faults = []
+    for name, figures in rows.items():
+        if name not in known:
+            continue
+        for field in (*MOST, *LEAST):
+            got, had = getattr(figures, field), getattr(known[name], field)
+            if got is not None and had is not None and (got > had if field in MOST else got < had):
+                faults.append(f"{profile} {name}: {field} {got}, was {had}")
+    return faults
+
+
+def _show(found: Table) -> None:
+    heads = ("profile", "kernel", "programs", "failed", "spilled", "scratch", "registers", "local", "16-byte", "fma")
+    print(("{:9}{:58}" + "{:>10}" * 8).format(*heads))
+    for profile, rows in found.items():
+        for name, figures in rows.items():
+            values = ["" if value is None else value for value in asdict(figures).values()]
+            print(("{:9}{:58}" + "{:>10}" * 8).format(profile, name, *values))
+
+
+def _write(found: Table) -> None:
+    """Write the baseline, a kernel a line."""
+    by_profile = defaultdict(list)
+    for profile, rows in found.items():
+        for name, figures in rows.items():
+            by_profile[profile].append(f"  {json.dumps(name)}: {json.dumps(asdict(figures))}")
+    parts = (f"{json.dumps(profile)}: {{\n" + ",\n".join(lines) + "\n}" for profile, lines in by_profile.items())
+    _BASELINE.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Compiles every program for GPUs that are not there (tests/tools/gpu_static.py): clang of Debian, and NVIDIA's assembler
+# and disassembler out of triton's wheel on PyPI (280 MB). Takes half an hour the first time, then what has changed.
+# Usage: tests/tools/gpu_static.sh [options of gpu_static.py]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+bin="${XDG_CACHE_HOME:-$HOME/.cache}/litecl-tests/gpu_static/bin"
+command -v clang-22 clang-21 clang-20 clang-19 > /dev/null || {
+    apt-get install -y --no-install-recommends clang-22 libclang-common-22-dev libclc-22
+}
+[ -e "$bin/nvdisasm" ] || {
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    .venv/bin/python -m pip download --quiet --no-deps --dest "$work" triton
+    mkdir -p "$bin"
+    unzip -q -o -j "$work"/triton-*.whl '*/nvidia/bin/ptxas' '*/nvidia/bin/nvdisasm' '*/libdevice.10.bc' -d "$bin"
+    chmod +x "$bin"/ptxas "$bin"/nvdisasm
+}
+.venv/bin/python tests/tools/gpu_static.py "$@"
