@@ -17,7 +17,7 @@ from litecl.interpreter.ops.l2_normalization import L2_NORMALIZATION
 from litecl.interpreter.ops.leaky_relu import LEAKY_RELU, LeakyReluOptions
 from litecl.interpreter.ops.prelu import PRELU
 from litecl.interpreter.ops.select import SELECT, SELECT_V2, WHERE
-from litecl.interpreter.ops.unary import HARD_SWISH
+from litecl.interpreter.ops.unary import HARD_SWISH, RELU_N1_TO_1, SQUARE
 from litecl.interpreter.schema import TensorType
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # https://arxiv.org/abs/1706.02515
@@ -84,7 +84,7 @@ def _same(op: Op) -> Lowering:
 
 def _square(b: Builder) -> Value:
     x = b.node.input(0)
-    return b.op(unary.SQUARE, [x]) if x.type == TensorType.FLOAT32 else b.op(binary.MUL, [x, x])
+    return b.op(SQUARE, [x]) if x.type == TensorType.FLOAT32 else b.op(binary.MUL, [x, x])
 
 
 def _divide(b: Builder) -> Value:
@@ -142,7 +142,7 @@ def lower_log_sigmoid(b: Builder) -> Value:
 
 def lower_relu_n1_to_1(b: Builder) -> Value:
     """Lower to RELU_N1_TO_1."""
-    return b.op(unary.RELU_N1_TO_1, b.node.inputs)
+    return b.op(RELU_N1_TO_1, b.node.inputs)
 
 
 def lower_l2_normalization(b: Builder) -> Value:

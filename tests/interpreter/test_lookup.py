@@ -70,7 +70,7 @@ def _tables() -> str:
             (gelu.GELU, gelu.GeluOptions(False)),
         ):
             sums.append(hash(_run(_case(op, options, *scales)).tobytes()))
-    sums.append(hash(integer_lstm_8._sigmoid(_INT16).tobytes()))
+    sums.append(hash(integer_lstm_8.sigmoid(_INT16).tobytes()))
     return str(sums)
 
 
