@@ -9,8 +9,11 @@ import pkgutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.abc import InspectLoader
+from types import CodeType, ModuleType
 
 import litecl.converter.lower
+import litecl.interpreter.ops
 from litecl.cases import Case
 from litecl.delegate.analysis.explicit import explicit
 from litecl.delegate.claim.control import CONTROL_OPS, FOLDED, VARIABLE_OPS
@@ -228,10 +231,29 @@ def _ranks(cases: Sequence[Case]) -> str:
 
 
 def _emitted() -> set[str]:
-    """Return the operators that the converter's lowerings hold, by themselves or in their tables."""
+    """Return the operators that the converter's lowerings hold, in their tables too, or name in their functions."""
     infos = pkgutil.iter_modules(litecl.converter.lower.__path__)
     modules = [importlib.import_module(f"litecl.converter.lower.{info.name}") for info in infos]
-    return {op.name for module in modules for value in vars(module).values() for op in _held(value)}
+    return {op.name for module in modules for op in emitted_by(module)}
+
+
+def emitted_by(module: ModuleType) -> Iterator[Op | ControlOp]:
+    """Yield the operators that a module of lowerings names."""
+    assert module.__spec__ is not None and isinstance(module.__spec__.loader, InspectLoader)
+    code = module.__spec__.loader.get_code(module.__name__)
+    names = {*_names_in(code)} if code is not None else set()
+    for value in vars(module).values():
+        yield from _held(value)
+        if isinstance(value, ModuleType) and value.__name__.startswith(litecl.interpreter.ops.__name__):
+            yield from (op for name in names if isinstance(op := getattr(value, name, None), Op | ControlOp))
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    """Yield the names that code uses, that of the functions within it included."""
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _names_in(inner)
 
 
 def _held(value: object) -> Iterator[Op | ControlOp]:

@@ -85,6 +85,7 @@ def test_only_names_that_say_too_little_are_replaced(
     assert processor.better_name(current, available) == better
 
 
+@as_itself
 def test_numpy_tells_what_the_processor_has() -> None:
     """Without this every x86-64 processor that LLVM does not know would be taken for the first of them."""
     if sys.platform == "linux" and os.uname().machine == "x86_64":
