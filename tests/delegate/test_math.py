@@ -26,7 +26,7 @@ _FUNCTIONS: dict[Op, tuple[Callable[[Array], Array], float]] = {
     unary.EXP: (np.exp, 1.0),
     unary.LOG: (np.log, 1.0),
     unary.LOGISTIC: (lambda x: 1 / (1 + np.exp(-x)), 3.0),
-    unary.TANH: (np.tanh, 2.0),
+    unary.TANH: (np.tanh, 2.5),  # 2.0 with fused multiply-adds, 2.41 on processors without
     unary.ELU: (lambda x: np.where(x < 0, np.expm1(x), x), 2.0),
 }
 _OPS = pytest.mark.parametrize("op", _FUNCTIONS, ids=lambda op: op.name)
