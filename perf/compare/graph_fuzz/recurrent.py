@@ -81,9 +81,13 @@ def _sizes(s: Sketch) -> tuple[int, int]:
     return cells, cells if s.chance(0.7) else int(s.one_of(1, 2, 5, 9))
 
 
-def _clips(s: Sketch) -> tuple[float, float]:
-    """Bounds of the cell state and of the projection, 0 for none."""
-    return float(s.one_of(0.0, 0.0, 0.7)), float(s.one_of(0.0, 0.0, 0.6))
+def _clips(s: Sketch) -> tuple[float, float, bool]:
+    """Bounds of the cell state and of the projection, 0 for none, and whether rows get a zero point.
+
+    Not those of a bounded cell: where it saturates at both bounds, zero lies half-way between two bytes.
+    """
+    cell, projection = float(s.one_of(0.0, 0.0, 0.7)), float(s.one_of(0.0, 0.0, 0.6))
+    return cell, projection, not cell and s.chance(0.5)
 
 
 def sequence(s: Sketch) -> None:
@@ -97,9 +101,8 @@ def sequence(s: Sketch) -> None:
         return
     if s.chance(0.3):
         operands += [ABSENT if operands[1] == ABSENT else _floats(s, cells), *(_floats(s, cells) for _ in range(3))]
-    options = UnidirectionalSequenceLSTMOptions(
-        s.one_of(*_ACTIVATIONS), *_clips(s), time_major=time_major, asymmetric_quantize_inputs=s.chance(0.5)
-    )
+    function, (cell_clip, proj_clip, asymmetric) = s.one_of(*_ACTIVATIONS), _clips(s)
+    options = UnidirectionalSequenceLSTMOptions(function, cell_clip, proj_clip, time_major, asymmetric)
     s.op(UNIDIRECTIONAL_SEQUENCE_LSTM, operands, options)
 
 
@@ -110,8 +113,8 @@ def step(s: Sketch) -> None:
     cells, outputs = _sizes(s)
     if s.chance(0.6):
         operands = [x, *_cell(s, depth, cells, outputs), *_states(s, batch, cells, outputs)]
-        asymmetric = s.chance(0.5)
-        s.op(LSTM, operands, LSTMOptions(s.one_of(*_ACTIVATIONS), *_clips(s), asymmetric_quantize_inputs=asymmetric))
+        function, (cell_clip, proj_clip, asymmetric) = s.one_of(*_ACTIVATIONS), _clips(s)
+        s.op(LSTM, operands, LSTMOptions(function, cell_clip, proj_clip, asymmetric_quantize_inputs=asymmetric))
         return
     h = _state(s, (batch, cells))
     c = _state(s, (batch, cells), [h])
