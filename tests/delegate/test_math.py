@@ -9,6 +9,7 @@ import pytest
 
 from litecl.cases import Case
 from litecl.delegate import CLDelegate
+from litecl.delegate.opencl.capabilities import capabilities
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions, Op
@@ -26,9 +27,10 @@ _FUNCTIONS: dict[Op, tuple[Callable[[Array], Array], float]] = {
     unary.EXP: (np.exp, 1.0),
     unary.LOG: (np.log, 1.0),
     unary.LOGISTIC: (lambda x: 1 / (1 + np.exp(-x)), 3.0),
-    unary.TANH: (np.tanh, 2.5),  # 2.0 with fused multiply-adds, 2.41 on processors without
+    unary.TANH: (np.tanh, 2.0),
     unary.ELU: (lambda x: np.where(x < 0, np.expm1(x), x), 2.0),
 }
+_WITHOUT_FMA = {unary.TANH: 2.5}  # measured: 2.41, where products are rounded before they are added
 _OPS = pytest.mark.parametrize("op", _FUNCTIONS, ids=lambda op: op.name)
 
 
@@ -54,6 +56,8 @@ def _run(device: Any, op: Op, options: Any, x: Array) -> Array:
 def test_error(device: Any, op: Op, kind: str) -> None:
     """The error stays within the bound, subnormal results included, and infinities are where they belong."""
     function, bound = _FUNCTIONS[op]
+    if {"__x86_64__", "__FMA__"} & capabilities(device).macros == {"__x86_64__"}:
+        bound = _WITHOUT_FMA.get(op, bound)
     x = np.abs(_values(_KINDS[kind])) if op is unary.LOG else _values(_KINDS[kind])
     got = _run(device, op, NoOptions(), x)
     with np.errstate(all="ignore"):
