@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from litecl.cases import Case
+from litecl.cases import Case, hybrid
 from litecl.delegate import CLDelegate
 from litecl.delegate.opencl.capabilities import capabilities
 from litecl.interpreter import Interpreter
@@ -91,3 +91,15 @@ def test_gelu(device: Any, approximate: bool) -> None:
         exact = 0.5 * wide * (1 + np.vectorize(math.erf)(wide * math.sqrt(0.5)))
     got = _run(device, GELU, GeluOptions(approximate), x)
     assert np.max(np.abs(got - exact) / np.spacing(np.abs(x))) <= 3
+
+
+@_DEVICES
+@pytest.mark.parametrize("case", [case for case in hybrid.CASES if "blocks" in case.name], ids=lambda case: case.name)
+def test_rows_of_zeros_give_the_bias(device: Any, case: Case) -> None:
+    """A row without a range has a scale of 1: what its zero point times the weights leaves is not small beside it."""
+    interpreter = Interpreter(case.model(), delegates=[CLDelegate(device=device, strict=True)])
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    (bias,) = (value for value in case.inputs if value is not None and value.ndim == 1)
+    out = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_array_equal(out, np.broadcast_to(bias, out.shape))
