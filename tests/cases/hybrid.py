@@ -83,13 +83,13 @@ def _fully_connected(
     return _case(name, FULLY_CONNECTED, FullyConnectedOptions(**options), inputs, axis=axis, bits=bits, version=9)
 
 
-def _blocks(name: str, rows: int, depth: int, units: int, block: int, bits: int = 4) -> Case:
-    """FULLY_CONNECTED with a scale for every block of the weights, in halves."""
+def _blocks(name: str, rows: int, depth: int, units: int, block: int) -> Case:
+    """FULLY_CONNECTED with weights of 4 bits and a scale for every block of them, in halves."""
     scales = _random.uniform(0.005, 0.02, (units, depth // block)).astype(np.float16)
     by = Quantization(scales, np.zeros(scales.shape, np.int64), 1, block_size=block)
     x = _f(rows, depth) + 1
     x[1:2] = 0  # a row whose result is the bias
-    inputs = [x, _integers(units, depth, bits=bits), _f(units)]
+    inputs = [x, _integers(units, depth, bits=4), _f(units)]
     # LiteRT's reference kernel does not know these scales.
     return Case(
         name,
@@ -97,7 +97,7 @@ def _blocks(name: str, rows: int, depth: int, units: int, block: int, bits: int 
         FullyConnectedOptions(asymmetric_quantize_inputs=True),
         inputs,
         frozenset({1, 2}),
-        {1: _TYPES[bits]},
+        {1: _TYPES[4]},
         {1: by},
         version=13,
         kernels="optimised",
