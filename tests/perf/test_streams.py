@@ -13,6 +13,7 @@ from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model
 from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.perf.cli import main
+from litecl.perf.measure import bench as measure
 from litecl.perf.measure import resident
 from litecl.perf.measure.bench import BenchOptions, bench
 from litecl.perf.measure.contenders import Contender, litecl
@@ -88,16 +89,19 @@ def large(megabytes: int) -> Model:
 
 
 @needs_linux
-def test_the_command_has_columns_for_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_has_columns_for_both(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Memory is at least the input and the output, for the constant is there before; not ten times as much."""
     file, table = tmp_path / "large.tflite", tmp_path / "b.csv"
-    file.write_bytes(write(large(32)))
-    asked = ["--runs", "2", "--seconds", "1", "--streams", "2", "--memory", "--cpu", "-o", str(table)]
+    file.write_bytes(write(large(8)))
+    monkeypatch.setattr(measure, "_STREAM_S", 0.1)
+    asked = ["--runs", "2", "--streams", "2", "--memory", "--cpu", "-o", str(table)]
     assert main(["bench", str(file), *asked]) == 0
     shown = capsys.readouterr().out
     alone, streams = csv.DictReader(table.open())
     assert (alone["streams"], streams["streams"]) == ("1", "2")
-    assert 32 << 20 < int(alone["process_end_bytes"]) <= int(alone["process_peak_bytes"]) < 320 << 20
+    assert 8 << 20 < int(alone["process_end_bytes"]) <= int(alone["process_peak_bytes"]) < 80 << 20
     assert not streams["process_peak_bytes"]
     assert "streams" in shown and "process" in shown
     assert main(["bench", str(file), "--runs", "2", "--cpu"]) == 0
