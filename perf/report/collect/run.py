@@ -11,7 +11,7 @@ from litecl.interpreter.graph import Array
 from litecl.perf.measure import peak
 from litecl.perf.measure.contenders import Contender, litecl, start
 from litecl.perf.measure.environment import named
-from litecl.perf.measure.timeline import Span
+from litecl.perf.measure.trace_events import Span
 from litecl.perf.report.collect.memory import region_of
 from litecl.perf.report.collect.nodes import merged_of, nodes_of, on_host, refused_of
 from litecl.perf.report.collect.timeline import timeline_of
