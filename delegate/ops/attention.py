@@ -7,8 +7,9 @@ are multiplied in tiles, for which the keys are packed.
 from typing import Any
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Scratch, Step
-from litecl.delegate.kit.claims import FLOAT, takes
+from litecl.delegate.kit.claims import FLOAT, bits, takes
 from litecl.delegate.kit.schedule import Grid, Tile, filled, tile_for
+from litecl.delegate.kit.strided import copy, view
 from litecl.delegate.matmul.attention import AttentionOptions, attention, begins, flops
 from litecl.delegate.matmul.product import Strided, pack
 from litecl.delegate.ops.gpu import attention as gpu
@@ -54,14 +55,21 @@ def _values(call: Call) -> tuple[Operand | Scratch, list[Launch]]:
 
 
 def _panels(call: Call) -> tuple[Scratch, Tile, list[Launch]]:
-    """Return the keys packed for tiles, which are those of a product."""
-    sizes, keys = attention(call), call.input(1)
-    tile = tile_for("attention", call.target, sizes.rows, sizes.keys)
-    row_step, column_step = (1, sizes.depth) if call.options.keys_in_rows else (sizes.keys, 1)
-    size = sizes.depth * sizes.keys
-    source = Strided(keys.spec.size // size, sizes.depth, sizes.keys, size, row_step, column_step)
-    panels, launch = pack(keys, source, tile.panel, call.target)
-    return panels, tile, [launch]
+    """Return the keys packed for tiles, [.., keys / panel, depth, panel]; what is past the last key is undefined."""
+    a, keys = attention(call), call.input(1)
+    tile = tile_for("attention", call.target, a.rows, a.keys)
+    count, panel = keys.spec.size // (a.keys * a.depth), tile.panel
+    source = view((count, *keys.shape[-2:]))
+    by_key = source if call.options.keys_in_rows else source.swapaxes(1, 2)
+    whole, rest = divmod(a.keys, panel)
+    panels = view((count, whole + bool(rest), a.depth, panel))
+    packed, parts = Scratch(4 * panels.size), []
+    if whole:
+        parts.append((by_key[:, : whole * panel].reshape(count, whole, panel, a.depth), panels[:, :whole]))
+    if rest:
+        parts.append((by_key[:, whole * panel :], panels[:, whole, :, :rest]))
+    copies = [copy(keys, at.swapaxes(-1, -2), packed, to, bits(keys.spec), call.target) for at, to in parts]
+    return packed, tile, copies
 
 
 ATTENTION = ClOp(

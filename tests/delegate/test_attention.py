@@ -104,7 +104,7 @@ def run(options: dict[str, Any]) -> Iterator[tuple[str, Array, Array]]:
             interpreter.set_tensor(next(tensors), feed)
     interpreter.invoke()
     (row,) = interpreter.delegation_report().partitions
-    assert {name.split(":")[0] for name in row.kernels} <= {"attention", "attention_local", "pack", "copy"}
+    assert {name.split(":")[0] for name in row.kernels} <= {"attention", "attention_local", "pack", "copy", "transpose"}
     for name, output, result in zip(CASES, outputs, wanted, strict=True):
         yield name, interpreter.get_tensor(output), result
 
