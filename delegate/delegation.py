@@ -10,7 +10,7 @@ from litecl.delegate.analysis.explicit import Explicit, explicit
 from litecl.delegate.analysis.list_writes import learned, with_lists_in_place
 from litecl.delegate.backend.errors import host_memory
 from litecl.delegate.backend.program import Program
-from litecl.delegate.backend.protocols import Device
+from litecl.delegate.backend.protocols import Device, UserBuffer
 from litecl.delegate.cl_op import Const, Operand
 from litecl.delegate.claim.control import FOLDED
 from litecl.delegate.claim.options import CLOptions
@@ -22,6 +22,7 @@ from litecl.delegate.progress import phase, timed
 from litecl.delegate.region import partition_row, region_node
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, summary, warn
 from litecl.delegate.report_details import kernel_name, with_details
+from litecl.delegate.user_buffers import use
 from litecl.interpreter import limits
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, LimitError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec, callees_of, entries, reached
@@ -193,6 +194,12 @@ class CLDelegation:
     def input_memory(self, subgraph: int) -> Mapping[int, Array]:
         """See ``Delegation.input_memory``."""
         return self._input_memory.get(subgraph, {})
+
+    def use(self, subgraph: int, buffers: Mapping[int, UserBuffer]) -> Collection[int]:
+        """See ``Delegation.use``."""
+        programs = [p for p in self._programs.values() if p.plan.region.subgraph == subgraph]
+        entered = programs if subgraph not in self._called else []
+        return use(self.model.subgraphs[subgraph], entered, self._device, buffers)
 
     @property
     def memory_bytes(self) -> int:

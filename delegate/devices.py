@@ -8,12 +8,12 @@ from pathlib import Path
 from litecl.delegate import disk
 from litecl.delegate.backend import fork
 from litecl.delegate.backend.errors import host_memory
-from litecl.delegate.backend.protocols import Backend, Device, FoundDevice, Identified
+from litecl.delegate.backend.protocols import Backend, Device, FoundDevice, Identified, UserBuffer
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.naming import named
 from litecl.delegate.report import summary, warn
 from litecl.delegate.tuning import Tuning, load
-from litecl.interpreter.errors import DelegateError, DeviceNotFound
+from litecl.interpreter.errors import ArgumentError, DelegateError, DeviceNotFound
 
 _LOG = logging.getLogger("litecl")
 _DEVICES: dict[tuple[FoundDevice, bool, Path | None], Device] = {}
@@ -104,6 +104,14 @@ def _own(wanted: object) -> FoundDevice:
     found = next((found for backend in BACKENDS if (found := backend().of(wanted)) is not None), None)
     if found is None:
         raise DeviceNotFound(f"device: expected an index, a name or a device, got {wanted!r}")
+    return found
+
+
+def user_buffer(handle: object) -> UserBuffer:
+    """Return the buffer that an object of a runtime's own library represents. Raises ArgumentError for any other."""
+    found = next((found for backend in BACKENDS if (found := backend().buffer(handle)) is not None), None)
+    if found is None:
+        raise ArgumentError(f"expected a buffer of a device, such as a pyopencl.Buffer, got {type(handle).__name__}")
     return found
 
 

@@ -137,13 +137,15 @@ class _SharedBytes:
 class Device:
     """A device with its context, a queue and programs. Models share the context and programs, but not queues.
 
-    cache_dir: where program binaries are kept, or None for nowhere. name: the platform's. alignment: of a sub-buffer's
-    origin, in bytes. has_clock: whether kernels can read the processor's counter of cycles. Raises DelegateError.
+    cache_dir: where program binaries are kept, or None for nowhere. given: a context of the user's, to be used.
+    name: the platform's. alignment: of a sub-buffer's origin, in bytes. has_clock: whether kernels can read the
+    processor's counter of cycles. Raises DelegateError.
     """
 
     device: Any
     profile: bool
     cache_dir: Path | None
+    given: Any = None
     name: str = field(init=False)
     identity: tuple[str, ...] = field(init=False)
     alignment: int = field(init=False)
@@ -167,7 +169,7 @@ class Device:
         self.alignment = max(64, int(self.device.mem_base_addr_align) // 8)
         self.target = target_of(self.device, self.cache_dir)
         self.shares_memory = self.target.kind == "cpu" and _has_fine_grained_svm(self.device)
-        self.context = cl.Context([self.device])
+        self.context = self.given or cl.Context([self.device])
         self.queue = self._new_queue()
         macros = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
         self.has_clock = capabilities(self.device, self.cache_dir).assembly

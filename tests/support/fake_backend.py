@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from litecl.delegate.backend.protocols import Description, FoundDevice
+from litecl.delegate.backend.protocols import Description, FoundDevice, UserBuffer
 from litecl.delegate.cl_op import Const, Operand, Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.plan.plan import Plan
@@ -216,4 +216,7 @@ class FakeBackend:
         yield from self.found
 
     def of(self, device: object) -> FoundDevice | None:
+        return None
+
+    def buffer(self, handle: object) -> UserBuffer | None:
         return None
