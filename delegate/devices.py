@@ -55,15 +55,18 @@ def devices() -> list[FoundDevice]:
     return list(_of_each(lambda backend: backend.devices()))
 
 
-def candidates(wanted: object, num_threads: int | None, flops: float, tuned: Tuned) -> Iterator[FoundDevice]:
+def candidates(
+    wanted: object, num_threads: int | None, flops: float, tuned: Tuned, directory: Path | None = None
+) -> Iterator[FoundDevice]:
     """Yield the device for a model, then, if none was named, those to try if it cannot be used.
 
     wanted: as ``CLDelegate(device=...)``. flops: arithmetic operations of the model. tuned: the tuning of a device.
+    directory: where facts about devices are cached.
     """
     if wanted is not None:
         yield _named(wanted) if isinstance(wanted, int | str) else _own(wanted)
         return
-    yield from _of_each(lambda backend: backend.candidates(num_threads, flops, tuned))
+    yield from _of_each(lambda backend: backend.candidates(num_threads, flops, tuned, directory))
 
 
 def choose(
@@ -71,9 +74,10 @@ def choose(
     num_threads: int | None = None,
     flops: float = 0.0,
     tuned: Tuned = lambda found: Tuning(),
+    directory: Path | None = None,
 ) -> FoundDevice:
     """Return the first of the candidates. Raises DelegateError if there is none."""
-    for found in candidates(wanted, num_threads, flops, tuned):
+    for found in candidates(wanted, num_threads, flops, tuned, directory):
         return found
     raise DelegateError("no device")
 
@@ -123,7 +127,8 @@ def open_device(options: CLOptions, flops: float, passed_over: list[str]) -> Dev
     """
     first: DelegateError | None = None
     with host_memory("looking for a device"):
-        for found in candidates(options.device, options.num_threads, flops, partial(tuning_of, options)):
+        folder = disk.folder(options.cache_dir)
+        for found in candidates(options.device, options.num_threads, flops, partial(tuning_of, options), folder):
             try:
                 opened = _opened(options, found)
                 _LOG.info("device %s, for %d arithmetic operations an invoke", opened.name, flops)

@@ -201,9 +201,16 @@ class Backend(Protocol):
         """Return every device, always in the same order."""
 
     def candidates(
-        self, num_threads: int | None, flops: float, tuned: Callable[[FoundDevice], Tuning]
+        self,
+        num_threads: int | None,
+        flops: float,
+        tuned: Callable[[FoundDevice], Tuning],
+        directory: Path | None = None,
     ) -> Iterator[FoundDevice]:
-        """Yield the device for a model of so many arithmetic operations, then those to try if it cannot be used."""
+        """Yield the device for a model of so many arithmetic operations, then those to try if it cannot be used.
+
+        directory: where facts about devices are cached.
+        """
 
     def of(self, device: object) -> FoundDevice | None:
         """Return the device that an object of the runtime's own library represents, such as pyopencl's Device;

@@ -106,11 +106,16 @@ class OpenCL:
         return [CLFoundDevice(device) for device in opencl.devices()]
 
     def candidates(
-        self, num_threads: int | None, flops: float, tuned: Callable[[FoundDevice], Tuning]
+        self,
+        num_threads: int | None,
+        flops: float,
+        tuned: Callable[[FoundDevice], Tuning],
+        directory: Path | None = None,
     ) -> Iterator[FoundDevice]:
         """Yield a GPU if there is one, else the CPU device that suits; then those to try if it cannot be used."""
         with typed_errors("choosing a device"):
-            for device in opencl.candidates(num_threads, flops, lambda found: tuned(CLFoundDevice(found))):
+            own = lambda found: tuned(CLFoundDevice(found))  # noqa: E731
+            for device in opencl.candidates(num_threads, flops, own, directory):
                 yield CLFoundDevice(device)
 
     def of(self, device: object) -> FoundDevice | None:

@@ -1,9 +1,12 @@
 """The OpenCL devices of this machine, described."""
 
 from dataclasses import dataclass
+from math import inf
 
+from litecl.delegate import disk
 from litecl.delegate.backend.protocols import FoundDevice
 from litecl.delegate.devices import choose, devices
+from litecl.delegate.tuning import load
 from litecl.interpreter.errors import KernelBuildError
 
 
@@ -14,7 +17,8 @@ class DeviceRow:
     processor: what a CPU device of PoCL compiles for, in LLVM's words. float64: whether its kernels compute in it.
     problem: why it can build no kernel at all, if so; ``vector_width`` is then 0. version, platform_version: of OpenCL,
         as the device and its platform tell it, often with the compiler's.
-    default_for: "small models", "large models" or both where litecl takes it unasked.
+    default_for: "small models", "large models" or both where litecl takes it unasked. speed: operations a second that
+        ``litecl devices --tuning`` measured, 0 if it did not.
     """
 
     index: int
@@ -32,11 +36,15 @@ class DeviceRow:
     problem: str | None
     version: str
     platform_version: str
+    speed: float
 
 
 def device_rows() -> tuple[DeviceRow, ...]:
     """Return every device of every platform. Raises DelegateError where there is none."""
-    defaults = {"small models": choose(), "large models": choose(flops=float("inf"))}
+    folder = disk.default_folder()
+    tuned = lambda found: load(folder, found.identity)  # noqa: E731
+    sizes = {"small models": 0.0, "large models": inf}
+    defaults = {name: choose(flops=flops, tuned=tuned, directory=folder) for name, flops in sizes.items()}
     return tuple(
         _row(index, device, tuple(size for size, chosen in defaults.items() if chosen == device))
         for index, device in enumerate(devices())
@@ -65,4 +73,5 @@ def _row(index: int, found: FoundDevice, default_for: tuple[str, ...]) -> Device
         problem=problem,
         version=facts.version,
         platform_version=facts.platform_version,
+        speed=load(disk.default_folder(), found.identity).speed,
     )

@@ -211,7 +211,11 @@ class FakeBackend:
         return self.found
 
     def candidates(
-        self, num_threads: int | None, flops: float, tuned: Callable[[FoundDevice], Tuning]
+        self,
+        num_threads: int | None,
+        flops: float,
+        tuned: Callable[[FoundDevice], Tuning],
+        directory: Path | None = None,
     ) -> Iterator[FoundDevice]:
         yield from self.found
 
