@@ -12,7 +12,7 @@ from litecl.delegate.backend.protocols import Backend, Device, FoundDevice, Iden
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.naming import named
 from litecl.delegate.report import summary, warn
-from litecl.delegate.tuning import Tuning, load
+from litecl.delegate.tuning import Demand, Tuning, load
 from litecl.interpreter.errors import ArgumentError, DelegateError, DeviceNotFound
 
 _LOG = logging.getLogger("litecl")
@@ -55,18 +55,16 @@ def devices() -> list[FoundDevice]:
     return list(_of_each(lambda backend: backend.devices()))
 
 
-def candidates(
-    wanted: object, num_threads: int | None, flops: float, tuned: Tuned, directory: Path | None = None
-) -> Iterator[FoundDevice]:
+def candidates(wanted: object, demand: Demand, tuned: Tuned, directory: Path | None = None) -> Iterator[FoundDevice]:
     """Yield the device for a model, then, if none was named, those to try if it cannot be used.
 
-    wanted: as ``CLDelegate(device=...)``. flops: arithmetic operations of the model. tuned: the tuning of a device.
-    directory: where facts about devices are cached.
+    wanted: as ``CLDelegate(device=...)``. demand: of the model. tuned: the tuning of a device. directory: where facts
+    about devices are cached.
     """
     if wanted is not None:
         yield _named(wanted) if isinstance(wanted, int | str) else _own(wanted)
         return
-    yield from _of_each(lambda backend: backend.candidates(num_threads, flops, tuned, directory))
+    yield from _of_each(lambda backend: backend.candidates(demand, tuned, directory))
 
 
 def choose(
@@ -75,9 +73,11 @@ def choose(
     flops: float = 0.0,
     tuned: Tuned = lambda found: Tuning(),
     directory: Path | None = None,
+    *,
+    integers: bool = False,
 ) -> FoundDevice:
     """Return the first of the candidates. Raises DelegateError if there is none."""
-    for found in candidates(wanted, num_threads, flops, tuned, directory):
+    for found in candidates(wanted, Demand(num_threads, flops, integers), tuned, directory):
         return found
     raise DelegateError("no device")
 
@@ -119,8 +119,8 @@ def user_buffer(handle: object) -> UserBuffer:
     return found
 
 
-def open_device(options: CLOptions, flops: float, passed_over: list[str]) -> Device:
-    """Return the device for these options and a model of so many arithmetic operations.
+def open_device(options: CLOptions, demand: Demand, passed_over: list[str]) -> Device:
+    """Return the device for these options and a model.
 
     passed_over: every device that cannot be used is added, with the reason, if the user named none. Raises
     DelegateError if no device is left; with ``strict``, if the first choice fails.
@@ -128,10 +128,10 @@ def open_device(options: CLOptions, flops: float, passed_over: list[str]) -> Dev
     first: DelegateError | None = None
     with host_memory("looking for a device"):
         folder = disk.folder(options.cache_dir)
-        for found in candidates(options.device, options.num_threads, flops, partial(tuning_of, options), folder):
+        for found in candidates(options.device, demand, partial(tuning_of, options), folder):
             try:
                 opened = _opened(options, found)
-                _LOG.info("device %s, for %d arithmetic operations an invoke", opened.name, flops)
+                _LOG.info("device %s, for %d arithmetic operations an invoke", opened.name, demand.flops)
                 return opened
             except DelegateError as error:
                 if options.strict or options.device is not None:

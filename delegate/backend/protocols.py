@@ -15,7 +15,7 @@ from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, Work
 from litecl.delegate.report import Counters, LaunchTime, Manner
-from litecl.delegate.tuning import Tuning
+from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.graph import Array
 
 
@@ -201,13 +201,9 @@ class Backend(Protocol):
         """Return every device, always in the same order."""
 
     def candidates(
-        self,
-        num_threads: int | None,
-        flops: float,
-        tuned: Callable[[FoundDevice], Tuning],
-        directory: Path | None = None,
+        self, demand: Demand, tuned: Callable[[FoundDevice], Tuning], directory: Path | None = None
     ) -> Iterator[FoundDevice]:
-        """Yield the device for a model of so many arithmetic operations, then those to try if it cannot be used.
+        """Yield the device for a model, then those to try if it cannot be used.
 
         directory: where facts about devices are cached.
         """

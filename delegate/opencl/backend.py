@@ -17,7 +17,7 @@ from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.processor import name_processor
 from litecl.delegate.opencl.user_buffer import CLUserBuffer
 from litecl.delegate.plan.plan import Plan
-from litecl.delegate.tuning import Tuning
+from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.errors import DeviceNotFound
 
 _TYPES = {cl.device_type.CPU: "CPU", cl.device_type.GPU: "GPU", cl.device_type.ACCELERATOR: "accelerator"}
@@ -106,16 +106,12 @@ class OpenCL:
         return [CLFoundDevice(device) for device in opencl.devices()]
 
     def candidates(
-        self,
-        num_threads: int | None,
-        flops: float,
-        tuned: Callable[[FoundDevice], Tuning],
-        directory: Path | None = None,
+        self, demand: Demand, tuned: Callable[[FoundDevice], Tuning], directory: Path | None = None
     ) -> Iterator[FoundDevice]:
         """Yield a GPU if there is one, else the CPU device that suits; then those to try if it cannot be used."""
         with typed_errors("choosing a device"):
             own = lambda found: tuned(CLFoundDevice(found))  # noqa: E731
-            for device in opencl.candidates(num_threads, flops, own, directory):
+            for device in opencl.candidates(demand, own, directory):
                 yield CLFoundDevice(device)
 
     def of(self, device: object) -> FoundDevice | None:

@@ -19,7 +19,7 @@ from litecl.delegate.opencl.gpu import gpu_of
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.programs import Programs
 from litecl.delegate.opencl.runtimes import preferred
-from litecl.delegate.tuning import Tuning
+from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array
 
@@ -44,26 +44,21 @@ def devices() -> list[Any]:
             return [device for platform in platforms for device in platform.get_devices()]
 
 
-def candidates(
-    num_threads: int | None, flops: float, tuned: Callable[[Any], Tuning], directory: Path | None = None
-) -> Iterator[Any]:
+def candidates(demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None = None) -> Iterator[Any]:
     """Yield the device for a model, then those to try if it cannot be used: a GPU if there is one, else a CPU.
 
-    num_threads, flops: the CPU device suits this many threads, and a model with this many operations per invoke.
-    tuned: the tuning of a device. directory: where facts about devices are cached.
+    demand: of the model. tuned: the tuning of a device. directory: where facts about devices are cached.
     """
     left = devices()
     while True:
-        whole = _best(left, num_threads, flops, tuned, directory)
-        yield _part_of(whole, num_threads)
+        whole = _best(left, demand, tuned, directory)
+        yield _part_of(whole, demand.num_threads)
         left = [device for device in left if device != whole]
         if not left:
             return
 
 
-def _best(
-    found: list[Any], num_threads: int | None, flops: float, tuned: Callable[[Any], Tuning], directory: Path | None
-) -> Any:
+def _best(found: list[Any], demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None) -> Any:
     """Return a GPU if there is one, rather with memory of its own, else the CPU device that suits."""
     if not found:
         raise DelegateError(f"no OpenCL device. {advice()}")
@@ -72,14 +67,14 @@ def _best(
     if gpus:
         return min(gpus, key=lambda gpu: bool(gpu.host_unified_memory))
     cpus = [device for device in found if device.type & cl.device_type.CPU] or found
-    return _cpu(preferred(cpus, tuned, directory), num_threads, flops, tuned)
+    return _cpu(preferred(cpus, demand, tuned, directory), demand, tuned)
 
 
-def _cpu(found: Sequence[Any], num_threads: int | None, flops: float, tuned: Callable[[Any], Tuning]) -> Any:
+def _cpu(found: Sequence[Any], demand: Demand, tuned: Callable[[Any], Tuning]) -> Any:
     single = next((device for device in found if device.name.startswith(_SINGLE)), found[0])
     several = (device for device in found if device.name.startswith(_ALL) and not device.name.startswith(_SINGLE))
     chosen = next(several, found[0])
-    alone = num_threads == 1 or (num_threads is None and flops < tuned(chosen).small_flops)
+    alone = demand.num_threads == 1 or (demand.num_threads is None and demand.flops < tuned(chosen).small_flops)
     return single if alone else chosen
 
 

@@ -6,14 +6,16 @@ from typing import Any
 
 from litecl.delegate.opencl.capabilities import capabilities
 from litecl.delegate.opencl.environment import POCL
-from litecl.delegate.tuning import Tuning
+from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.errors import KernelBuildError
 
 
-def preferred(cpus: Sequence[Any], tuned: Callable[[Any], Tuning], directory: Path | None) -> Sequence[Any]:
+def preferred(
+    cpus: Sequence[Any], demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None
+) -> Sequence[Any]:
     """Return the CPU devices of one runtime, which may have several, such as PoCL for one thread and for all.
 
-    The one that ``litecl devices --tuning`` found to be the fastest, if all were measured. Otherwise the one whose
+    The one that ``litecl devices --tuning`` found the fastest for such models, if all were measured. Else the one whose
     compiler uses the widest vectors, then one that multiplies bytes by one instruction, then PoCL, which compiles in a
     fraction of the time that Intel's takes.
     """
@@ -23,7 +25,8 @@ def preferred(cpus: Sequence[Any], tuned: Callable[[Any], Tuning], directory: Pa
     if len(runtimes) < 2:
         return cpus
     largest = [max(runtime, key=lambda device: int(device.max_compute_units)) for runtime in runtimes.values()]
-    speeds = [tuned(device).speed for device in largest]
+    tunings = [tuned(device) for device in largest]
+    speeds = [tuning.integer_speed if demand.integers else tuning.float_speed for tuning in tunings]
     ranks: Sequence[Any] = speeds if all(speeds) else [_expected(device, directory) for device in largest]
     return [*runtimes.values()][ranks.index(max(ranks))]
 

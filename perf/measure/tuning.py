@@ -82,7 +82,7 @@ def measure(device: FoundDevice, directory: Path, tick: Tick = no_tick) -> Measu
     schedules = {kernel: schedule for kernel, schedule in found.items() if schedule is not None}
     if target.kind == "gpu":
         return Measurement(Tuning(schedules=schedules), tuple(bench.timings))
-    settings = _winograd_channels(device, target.vector_width, bench) | _speed(device, bench)
+    settings = _winograd_channels(device, target.vector_width, bench) | _speeds(device, bench)
     single, default = choose(), choose(flops=inf)
     if device == default != single:
         settings |= _small_flops(device, single, bench)
@@ -123,13 +123,14 @@ def _winograd_channels(device: FoundDevice, vector_width: int, bench: _Bench) ->
     return {"winograd_channels": crossover(sizes, times, never)}
 
 
-def _speed(device: FoundDevice, bench: _Bench) -> dict[str, float]:
-    """Return operations a second over products of floats and products of int8, by which runtimes are chosen."""
+def _speeds(device: FoundDevice, bench: _Bench) -> dict[str, float]:
+    """Return operations a second in products of floats and in products of int8, by which runtimes are chosen."""
     side, channels, count = _PRODUCTS
     name, content = _products(*_PRODUCTS)
-    subjects = (f"{name}, floats", content), (f"{name}, int8", _in_int8(content))
-    ms = sum(bench.times("speed", subject, {"products": (device, Tuning())})[0] for subject in subjects)
-    return {"speed": len(subjects) * count * flops(side, side, channels, channels) / (ms * 1e-3)}
+    work = count * flops(side, side, channels, channels)
+    subjects = {"float_speed": (name, content), "integer_speed": (f"{name}, int8", _in_int8(content))}
+    candidates = {"products": (device, Tuning())}
+    return {choice: work / (bench.times(choice, subject, candidates)[0] * 1e-3) for choice, subject in subjects.items()}
 
 
 def _in_int8(content: bytes) -> bytes:

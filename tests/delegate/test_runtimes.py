@@ -8,10 +8,14 @@ from typing import Any
 import pyopencl as cl
 import pytest
 
+from litecl.delegate.analysis.cost import mostly_integers
 from litecl.delegate.opencl import device, runtimes
 from litecl.delegate.opencl.capabilities import Capabilities
-from litecl.delegate.tuning import Tuning
+from litecl.delegate.tuning import Demand, Tuning
+from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError
+from litecl.perf.measure.peer_models import products
+from litecl.perf.measure.tuning import _in_int8
 
 POCL = "Portable Computing Language"
 
@@ -71,25 +75,36 @@ def test_the_most_able_compiler(
     monkeypatch.setattr(runtimes, "capabilities", capabilities)
     monkeypatch.setattr(device, "needs_threads", lambda found: found.max_compute_units > 1)
     for found in (first + second, second + first):
-        assert runtimes.preferred(found, lambda _: Tuning(), None) == taken
+        assert runtimes.preferred(found, Demand(), lambda _: Tuning(), None) == taken
         monkeypatch.setattr(device, "devices", lambda found=found: found)
-        small, large = (next(device.candidates(None, flops, lambda _: Tuning())) for flops in (0, 1e12))
+        small, large = (next(device.candidates(Demand(flops=flops), lambda _: Tuning())) for flops in (0, 1e12))
         assert (small, large) == (taken[0], taken[-1])
 
 
 def test_the_fastest_if_all_were_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtimes, "capabilities", capabilities)
-    speeds = {"pthread-x": 1e9, "AMD EPYC": 2e9, "cpu-x": 0.0}
+    speeds = {"pthread-x": (1e9, 3e9), "AMD EPYC": (2e9, 2e9)}
 
     def tuned(found: Found) -> Tuning:
-        return Tuning(speed=speeds.get(found.name, 0.0))
+        floats, integers = speeds.get(found.name, (0, 0))
+        return Tuning(float_speed=floats, integer_speed=integers)
 
-    assert runtimes.preferred(NAMED + INTEL, tuned, None) == INTEL
-    assert runtimes.preferred(NAMED + INTEL + NEW, tuned, None) == NAMED  # one was not
-    assert runtimes.preferred(NAMED, tuned, None) == NAMED
+    floats, integers = Demand(), Demand(integers=True)
+    assert runtimes.preferred(NAMED + INTEL, floats, tuned, None) == INTEL
+    assert runtimes.preferred(INTEL + NAMED, integers, tuned, None) == NAMED
+    assert runtimes.preferred(NAMED + INTEL + NEW, floats, tuned, None) == NAMED  # one was not
+    assert runtimes.preferred(NAMED, floats, tuned, None) == NAMED
+
+
+def test_models_of_integers() -> None:
+    floats = products(4, 8, 1)
+    for content, integers in ((floats, False), (_in_int8(floats), True)):
+        interpreter = Interpreter(content)
+        interpreter.allocate_tensors()
+        assert mostly_integers(interpreter.model, interpreter._specs) == integers
 
 
 def test_a_gpu_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = SimpleNamespace(name="GeForce", type=cl.device_type.GPU, host_unified_memory=False, max_compute_units=8)
     monkeypatch.setattr(device, "devices", lambda: [*OLD, *INTEL, gpu])
-    assert next(device.candidates(None, 0, lambda _: Tuning())) is gpu
+    assert next(device.candidates(Demand(), lambda _: Tuning())) is gpu

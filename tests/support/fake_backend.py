@@ -17,7 +17,7 @@ from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, Work
 from litecl.delegate.report import Counters, LaunchTime, Manner
-from litecl.delegate.tuning import Tuning
+from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.ops.variables import VAR_HANDLE
 from litecl.interpreter.run.executor import Executor
@@ -211,11 +211,7 @@ class FakeBackend:
         return self.found
 
     def candidates(
-        self,
-        num_threads: int | None,
-        flops: float,
-        tuned: Callable[[FoundDevice], Tuning],
-        directory: Path | None = None,
+        self, demand: Demand, tuned: Callable[[FoundDevice], Tuning], directory: Path | None = None
     ) -> Iterator[FoundDevice]:
         yield from self.found
 
