@@ -1,6 +1,6 @@
 """Where nodes run, and how long they take, as Model Explorer's node data: files that it lays over a model's graph.
 
-Its graphs are named like subgraphs, and a node's identifier is its position.
+Its graphs are named like subgraphs, or else their signatures or by number, and a node's identifier is its position.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,8 +40,9 @@ KINDS: Mapping[str, Callable[[Model, DelegationReport], dict[str, GraphData]]] =
 
 
 def _by_graph(model: Model, values: Mapping[tuple[int, int], Any], rest: GraphData) -> dict[str, GraphData]:
+    keys = {signature.subgraph: signature.key for signature in reversed(model.signatures)}
     made: dict[str, GraphData] = {}
     for index, graph in enumerate(model.subgraphs):
         results = {str(node): value for (subgraph, node), value in sorted(values.items()) if subgraph == index}
-        made[graph.name] = {"results": results, **rest}
+        made[graph.name or keys.get(index) or (f"subgraph_{index}" if index else "main")] = {"results": results, **rest}
     return made

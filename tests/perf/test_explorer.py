@@ -1,12 +1,14 @@
 """Model Explorer: node data as a file, and litecl's extension, as its own code reads them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import Model
 from support.command import data
 from support.compiled import accumulator
 from support.pattern_models import classifier
@@ -28,7 +30,18 @@ def of_operators(nodes: list[dict[str, Any]]) -> set[str]:
     return {node["id"] for node in nodes if node["label"] not in made}
 
 
-@pytest.mark.parametrize("made", [classifier, accumulator])
+def unnamed() -> Model:
+    """Graphs without names, one of which has a signature."""
+    made = classifier()
+    (graph,) = (replace(graph, name="") for graph in made.subgraphs)
+    return replace(made, subgraphs=(graph, graph))
+
+
+def unsigned() -> Model:
+    return replace(unnamed(), signatures=())
+
+
+@pytest.mark.parametrize("made", [classifier, accumulator, unnamed, unsigned])
 def test_a_file_of_node_data(made: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every node of every graph that Model Explorer shows has its value, under its own identifier."""
     from model_explorer.node_data_builder import GraphNodeData, ModelNodeData, NodeDataResult
