@@ -19,6 +19,7 @@
 #include "common.h"
 #include <Control>
 #include <Count>
+#include <Door>
 #include <Entry>
 #include <LaunchLine>
 #include <Shift>
@@ -53,6 +54,10 @@ typedef struct {
     __global int *counts;
     __global volatile int *launch;
     TIMED(__global long *times;)
+#ifdef LITECL_CREW
+    __global volatile int *door;
+    int number;  // of the run, as the door says it
+#endif
 } Region;
 
 #define CASE(number, name) \
@@ -184,21 +189,20 @@ static void run_entries(const Region *r, int at, const int end) {
     }
 }
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void run(__global uchar *arena, __global uchar *constants, __global const Entry *works, __global const ulong *args,
-         __global ulong *shifts, __global int *counts, __global volatile int *progress, const int count
-         TIMED(COMMA __global long *times COMMA __global long *stamps) OWN(ARGUMENT)) {
-    const Region region = {(ulong)arena, works, args, shifts, counts, progress TIMED(COMMA times)};
-    shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;  // every worker writes the same values
-    OWN(SHIFT_OWN)
-#ifdef LITECL_SOLO
-    run_entries(&region, 0, count);
+#ifndef LITECL_SOLO
+#ifdef LITECL_CREW
+// Whether the run has ended, so that nothing is left to do for a helper.
+#define HAS_ENDED(r) (*(r)->door != (r)->number)
 #else
-    const int worker = get_group_id(0), workers = get_num_groups(0);
-    progress += LAUNCH_LINES * LINE;
-    TIMED(__global long *stamp = stamps + worker * (works[count - 1].place + 2); *stamp = CLOCK();)
-    for (int at = 0, next; at < count; at = next) {
-        __global const Entry *work = works + at;
+#define HAS_ENDED(r) false
+#endif
+
+// One worker's part of all launches.
+static void work_through(const Region *r, __global volatile int *progress, const int count, const int worker,
+                         const int workers TIMED(COMMA __global long *stamps)) {
+    TIMED(__global long *stamp = stamps + worker * (r->works[count - 1].place + 2); *stamp = CLOCK();)
+    for (int at = 0, next; at < count && !HAS_ENDED(r); at = next) {
+        __global const Entry *work = r->works + at;
         const bool is_block = work->code == CONTROL_BLOCK;
         const int items = is_block ? 1 : items_of(work);
         next = is_block ? work->to : at + 1;
@@ -209,17 +213,81 @@ void run(__global uchar *arena, __global uchar *constants, __global const Entry 
             const int first = items * owner / workers, last = items * (owner + 1) / workers;
             __global volatile int *taken = begun + owner * LINE;
             for (int i = first + atomic_inc(taken); i < last; i = first + atomic_inc(taken), ++finished) {
-                if (is_block) run_entries(&region, at + 1, next);
-                else run_items(&region, i, i + 1, work);
+                if (is_block) run_entries(r, at + 1, next);
+                else run_items(r, i, i + 1, work);
             }
         }
         atomic_add(done, finished);
-        for (int waited = 0; *done < items; ++waited) {
-            if (is_block) help(&region);
+        for (int waited = 0; *done < items && !HAS_ENDED(r); ++waited) {
+            if (is_block) help(r);
             pause_worker(waited);
         }
         mem_fence(CLK_GLOBAL_MEM_FENCE);
         TIMED(*++stamp = CLOCK();)
     }
+}
+#endif
+
+#ifdef LITECL_CREW
+// The calling thread leads; the workers of another device, which stay for a while between runs, help (crew.py).
+#define DOOR(name) (door + DOOR_##name * LINE)
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void lead(__global uchar *arena, __global uchar *constants, __global const Entry *works, __global const ulong *args,
+          __global ulong *shifts, __global int *counts, __global volatile int *progress, const int count
+          TIMED(COMMA __global long *times COMMA __global long *stamps), __global volatile int *door,
+          const int workers OWN(ARGUMENT)) {
+    const Region region = {(ulong)arena, works, args, shifts, counts, progress TIMED(COMMA times), DOOR(RUN), *DOOR(RUN) + 1};
+    shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;
+    OWN(SHIFT_OWN)
+    const int lines = LAUNCH_LINES + (works[count - 1].place + 1) * (workers + 1);
+    for (int i = 0; i < lines; ++i) progress[i * LINE] = 0;
+    mem_fence(CLK_GLOBAL_MEM_FENCE);
+    atomic_inc(DOOR(RUN));  // odd: open
+    work_through(&region, progress + LAUNCH_LINES * LINE, count, 0, workers TIMED(COMMA stamps));
+    atomic_inc(DOOR(RUN));
+    for (int waited = 0; *DOOR(INSIDE); ++waited) pause_worker(waited);
+    mem_fence(CLK_GLOBAL_MEM_FENCE);
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void assist(const ulong arena, const ulong works, const ulong args, const ulong shifts, const ulong counts,
+            const ulong progress, const int count TIMED(COMMA const ulong times COMMA const ulong stamps),
+            const ulong at_door, const int workers, const int patience) {
+    __global volatile int *door = (__global volatile int *)at_door, *lines = (__global volatile int *)progress;
+    Region region = {arena, (__global const Entry *)works, (__global const ulong *)args, (__global ulong *)shifts,
+                     (__global int *)counts, lines TIMED(COMMA (__global long *)times), DOOR(RUN), 0};
+    int last = 0;
+    for (int waited = 0; waited < patience && !*DOOR(LEAVE); ++waited) {
+        const int run = *DOOR(RUN);
+        if (run % 2 && run != last) {
+            atomic_inc(DOOR(INSIDE));
+            region.number = run;
+            if (*DOOR(RUN) == run)
+                work_through(&region, lines + LAUNCH_LINES * LINE, count, 1 + get_group_id(0), workers
+                             TIMED(COMMA (__global long *)stamps));
+            mem_fence(CLK_GLOBAL_MEM_FENCE);
+            atomic_dec(DOOR(INSIDE));
+            last = run;
+            waited = 0;
+        }
+        pause_worker(waited);
+    }
+    atomic_dec(DOOR(HELPERS));
+}
+#else
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void run(__global uchar *arena, __global uchar *constants, __global const Entry *works, __global const ulong *args,
+         __global ulong *shifts, __global int *counts, __global volatile int *progress, const int count
+         TIMED(COMMA __global long *times COMMA __global long *stamps) OWN(ARGUMENT)) {
+    const Region region = {(ulong)arena, works, args, shifts, counts, progress TIMED(COMMA times)};
+    shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;  // every worker writes the same values
+    OWN(SHIFT_OWN)
+#ifdef LITECL_SOLO
+    run_entries(&region, 0, count);
+#else
+    work_through(&region, progress + LAUNCH_LINES * LINE, count, get_group_id(0), get_num_groups(0)
+                 TIMED(COMMA stamps));
 #endif
 }
+#endif

@@ -11,6 +11,7 @@ from litecl.delegate.backend.protocols import Description, FoundDevice, UserBuff
 from litecl.delegate.cl_op import Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.opencl import device as opencl
+from litecl.delegate.opencl.crew import Crew
 from litecl.delegate.opencl.errors import RUNNING, typed_errors
 from litecl.delegate.opencl.execution import CLExecution
 from litecl.delegate.opencl.identity import identity
@@ -27,22 +28,26 @@ _ASKING = typed_errors("asking a device")
 
 @dataclass(frozen=True)
 class CLFoundDevice:
-    """A pyopencl Device that is not open yet. context: the user's, if models are to run in that."""
+    """A pyopencl Device that is not open yet. context: the user's, if models are to run in that. crew, helpers: the
+    device whose threads help, and how many, where this one runs kernels in the calling thread.
+    """
 
     device: Any
     context: Any = None
+    crew: Any = None
+    helpers: int = 0
 
     @property
     @_ASKING
     def name(self) -> str:
-        """Return the platform's name for it."""
-        return str(self.device.name)
+        """Return the platform's name for it, or for the device of all its threads."""
+        return str((self.crew or self.device).name)
 
     @property
     @_ASKING
     def identity(self) -> Sequence[str]:
         """See ``FoundDevice``."""
-        return identity(self.device)
+        return identity(self.crew or self.device)
 
     @property
     @_ASKING
@@ -53,7 +58,7 @@ class CLFoundDevice:
     @_ASKING
     def describe(self) -> Description:
         """Return its description for people."""
-        device = self.device
+        device = self.crew or self.device
         return Description(
             platform=device.platform.name,
             driver=device.driver_version,
@@ -69,11 +74,12 @@ class CLFoundDevice:
     @_ASKING
     def target(self, directory: Path | None = None) -> Target:
         """See ``FoundDevice``."""
-        return opencl.target_of(self.device, directory)
+        return opencl.with_helpers(opencl.target_of(self.device, directory), self.helpers)
 
     def open(self, *, profile: bool, directory: Path | None) -> "CLDevice":
         """See ``FoundDevice``."""
-        return CLDevice(self.device, profile, directory, self.context)
+        crew = Crew(opencl.Device(self.crew, profile, directory), self.helpers) if self.helpers else None
+        return CLDevice(self.device, profile, directory, self.context, crew)
 
 
 class CLDevice(opencl.Device):
@@ -82,7 +88,7 @@ class CLDevice(opencl.Device):
     @property
     def cache_hits(self) -> int:
         """Return the number of programs loaded rather than built."""
-        return self.programs.cache_hits
+        return self.programs.cache_hits + (self.crew.device.programs.cache_hits if self.crew else 0)
 
     def bind(self, plan: Plan, options: CLOptions) -> CLExecution:
         """See ``Device`` in ``delegate/backend/protocols.py``."""
@@ -96,6 +102,8 @@ class CLDevice(opencl.Device):
     def save(self) -> None:
         """Write new binaries to the cache."""
         self.programs.save()
+        if self.crew is not None:
+            self.crew.device.programs.save()
 
 
 class OpenCL:
@@ -111,8 +119,8 @@ class OpenCL:
         """Yield a GPU if there is one, else the CPU device that suits; then those to try if it cannot be used."""
         with typed_errors("choosing a device"):
             own = lambda found: tuned(CLFoundDevice(found))  # noqa: E731
-            for device in opencl.candidates(demand, own, directory):
-                yield CLFoundDevice(device)
+            for choice in opencl.candidates(demand, own, directory):
+                yield CLFoundDevice(choice.device, crew=choice.crew, helpers=choice.helpers)
 
     def of(self, device: object) -> FoundDevice | None:
         """Return the device for a pyopencl Device, or for a Context of one; None for any other object."""

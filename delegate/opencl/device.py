@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from litecl.delegate.backend import fork
 from litecl.delegate.cl_op import Target
 from litecl.delegate.naming import advice
 from litecl.delegate.opencl.capabilities import capabilities
+from litecl.delegate.opencl.crew import Crew
 from litecl.delegate.opencl.environment import set_environment
 from litecl.delegate.opencl.errors import typed_errors
 from litecl.delegate.opencl.gpu import gpu_of
@@ -44,7 +45,16 @@ def devices() -> list[Any]:
             return [device for platform in platforms for device in platform.get_devices()]
 
 
-def candidates(demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None = None) -> Iterator[Any]:
+@dataclass(frozen=True)
+class Choice:
+    """A pyopencl device, or one that runs kernels in the calling thread and ``helpers`` threads of another (crew.py)."""
+
+    device: Any
+    crew: Any = None
+    helpers: int = 0
+
+
+def candidates(demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None = None) -> Iterator[Choice]:
     """Yield the device for a model, then those to try if it cannot be used: a GPU if there is one, else a CPU.
 
     demand: of the model. tuned: the tuning of a device. directory: where facts about devices are cached.
@@ -52,7 +62,7 @@ def candidates(demand: Demand, tuned: Callable[[Any], Tuning], directory: Path |
     left = devices()
     while True:
         whole = _best(left, demand, tuned, directory)
-        yield _part_of(whole, demand.num_threads)
+        yield _with_threads(whole, left, demand.num_threads)
         left = [device for device in left if device != whole]
         if not left:
             return
@@ -76,6 +86,17 @@ def _cpu(found: Sequence[Any], demand: Demand, tuned: Callable[[Any], Tuning]) -
     chosen = next(several, found[0])
     alone = demand.num_threads == 1 or (demand.num_threads is None and demand.flops < tuned(chosen).small_flops)
     return single if alone else chosen
+
+
+def _with_threads(device: Any, found: Sequence[Any], num_threads: int | None) -> Choice:
+    """Return a device with as many threads as asked for: those of one that runs kernels in the calling thread, with
+    helpers, if it has such a twin.
+    """
+    twin = next((other for other in found if not needs_threads(other) and other.platform == device.platform), None)
+    helpers = min(num_threads or device.max_compute_units, device.max_compute_units) - 1
+    if twin is None or twin == device or not needs_threads(device) or not helpers or not _has_fine_grained_svm(twin):
+        return Choice(_part_of(device, num_threads))
+    return Choice(twin, device, helpers)
 
 
 def _part_of(device: Any, num_threads: int | None) -> Any:
@@ -116,6 +137,11 @@ def target_of(device: Any, directory: Path | None = None) -> Target:
     )
 
 
+def with_helpers(target: Target, count: int) -> Target:
+    """Return a device of one thread as one of more."""
+    return replace(target, compute_units=target.compute_units + count) if count else target
+
+
 def _has_fine_grained_svm(device: Any) -> bool:
     """Return whether the host may read and write device memory in place; before OpenCL 2.0 devices cannot tell."""
     if int(device.version.split()[1].split(".")[0]) < 2:
@@ -149,6 +175,7 @@ class Device:
     profile: bool
     cache_dir: Path | None
     given: Any = None
+    crew: Crew | None = None
     name: str = field(init=False)
     identity: tuple[str, ...] = field(init=False)
     alignment: int = field(init=False)
@@ -170,7 +197,7 @@ class Device:
         self.needs_threads = needs_threads(self.device)
         fork.opened()
         self.alignment = max(64, int(self.device.mem_base_addr_align) // 8)
-        self.target = target_of(self.device, self.cache_dir)
+        self.target = with_helpers(target_of(self.device, self.cache_dir), 0 if self.crew is None else self.crew.count)
         self.shares_memory = self.target.kind == "cpu" and _has_fine_grained_svm(self.device)
         self.context = self.given or cl.Context([self.device])
         self.queue = self._new_queue()

@@ -105,7 +105,10 @@ def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
         (device.profile and not _can_time_itself(device), "profile=True, and kernels have no clock"),
         (options.queue_loops, "queue_loops=True"),
         (limits.timed() and _may_be_long(plan.steps), "time_limit, which no kernel hears of"),
-        (len(plan.works) < _REGION_LAUNCHES and not plan.predicates, f"fewer than {_REGION_LAUNCHES} launches"),
+        (
+            device.crew is None and len(plan.works) < _REGION_LAUNCHES and not plan.predicates,
+            f"fewer than {_REGION_LAUNCHES} launches",
+        ),
     )
     return next((reason for holds, reason in reasons if holds), "")
 

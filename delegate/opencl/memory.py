@@ -24,6 +24,7 @@ _WORTH_RETURNING = 16 << 20  # bytes
 class Memory:
     """An arena for what changes, and one buffer for all constants.
 
+    host: the arena as the host sees it, if they share memory.
     own: buffers of the user's, by the operands that lie there rather than in the arena.
     under_way: events of copies, kept until the queue has finished: dropping one means waiting with the GIL held.
     """
@@ -32,7 +33,7 @@ class Memory:
         self._plan, self._device, self._turns = plan, device, plan.turns
         self.under_way: list[Any] = []
         self.own: dict[Any, CLUserBuffer] = {}
-        self.arena, self._host = device.shared_buffer(plan.arena.size_bytes)
+        self.arena, self.host = device.shared_buffer(plan.arena.size_bytes)
         self._constants: dict[Const | Operand, tuple[int, int]] = {}  # offset and size
         arrays, self.constant_bytes = self._place_constants()
         self.constants = device.buffer(self.constant_bytes)
@@ -104,10 +105,10 @@ class Memory:
     def view(self, operand: Operand, turned: bool = False) -> Array | None:
         """An operand's memory as the host sees it, if device and host share the arena."""
         root, offset = self._place(operand)
-        if self._host is None or (root not in self._plan.arena.offsets and root not in self._plan.slots):
+        if self.host is None or (root not in self._plan.arena.offsets and root not in self._plan.slots):
             return None
         start = self._start(root, self._swapped(turned)) + offset
-        return self._host[start : start + operand.size_bytes].view(operand.spec.dtype).reshape(operand.shape)
+        return self.host[start : start + operand.size_bytes].view(operand.spec.dtype).reshape(operand.shape)
 
     def upload(self, operand: Operand, value: Array, turned: bool = False) -> None:
         """Queue a copy from the host."""

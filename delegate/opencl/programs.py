@@ -76,12 +76,13 @@ class Programs:
         except cl.Error as error:
             raise typed(error, f"{name}.cl: making kernel {entry!r}", KernelBuildError) from error
 
-    def region_kernel(self, region: RegionProgram, *, solo: bool, timed: bool = False) -> Any:
+    def region_kernel(self, region: RegionProgram, entry: str, *, solo: bool = False, timed: bool = False) -> Any:
         """Return a new kernel object that runs a whole region (region.cl). Raises KernelBuildError with the build log.
 
-        timed: measures the times of its steps; that is another program than without.
+        entry: run, or lead or assist, which are in one program. timed: measures the times of its steps; that is another
+        program than without.
         """
-        asked = {"LITECL_SOLO": solo, "LITECL_TIMED": timed}
+        asked = {"LITECL_SOLO": solo, "LITECL_TIMED": timed, "LITECL_CREW": entry != "run"}
         macros = {**self._macros, "LITECL_REGION": 1, **{name: 1 for name, given in asked.items() if given}}
         main = region.functions_macro + _source("region.cl"), render(macros)
 
@@ -92,7 +93,7 @@ class Programs:
         key = self._key("region", (text for source, options in files() for text in (source, *options)))
         with self.lock:
             self._built[key] = self._built.get(key) or self._made(key, lambda: self._link(key, [*files()]))
-        return cl.Kernel(self._built[key], "run")
+        return cl.Kernel(self._built[key], entry)
 
     def _made(self, key: str, build: Callable[[], Any]) -> Any:
         """Return a program from the cache, or else built, if the driver has disk space for what it writes."""

@@ -9,13 +9,14 @@ import pyopencl as cl
 
 from litecl.delegate.backend.errors import too_many_iterations
 from litecl.delegate.kit.shared import packed
+from litecl.delegate.opencl.crew import DOOR_BYTES, Crew, Helpers
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel, may_be_short
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
 from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.opencl.step_times import StepTimes
 from litecl.delegate.plan.plan import Plan
-from litecl.delegate.plan.region_program import region_program
+from litecl.delegate.plan.region_program import RegionProgram, region_program
 from litecl.delegate.plan.region_tables import Count, Entry, LaunchLine, RegionSize, Shift
 from litecl.delegate.plan.steps import Loop, Work
 from litecl.delegate.report import Counters, LaunchTime
@@ -36,25 +37,50 @@ class RegionKernel:
         self._plan, self._device, self._most, self._memory = plan, device, most_iterations, memory
         program = replace(program, own=tuple(memory.own_shifts))
         self._limited_loops = bool(plan.loops) and most_iterations is not None
-        units = device.target.compute_units
-        kernel = device.programs.region_kernel(program, solo=units == 1, timed=device.profile)
-        self._groups = 1 if units == 1 else units * _GROUPS_PER_UNIT
-        self._step_times = StepTimes(program, device, self._groups) if device.profile else None
+        units, crew = device.target.compute_units, device.crew
+        self._workers = 1 if units == 1 else units if crew is not None else units * _GROUPS_PER_UNIT
+        self._groups = self._workers if crew is None else 1
+        self._step_times = StepTimes(program, device, self._workers) if device.profile else None
         self._event: Any = None
-        self._progress_bytes = RegionSize.LINE_BYTES * (len(LaunchLine) + (self._groups + 1) * program.places)
-        self._progress = device.buffer(self._progress_bytes)
+        self._helpers: Helpers | None = None
+        self._progress_bytes = RegionSize.LINE_BYTES * (len(LaunchLine) + (self._workers + 1) * program.places)
+        self._seen: list[Array | None] = []  # the tables and counters, in the order of arguments, as the host sees them
         entries = packed(Entry, program.works)
         tables = [self._upload(table) for table in (entries, program.args)]
         tables.append(self._prepare_shifts())
         self._prepare_counts()
         tables.append(self._counts_buffer)
+        self._progress = self._shared(self._progress_bytes)
         arguments = [memory.arena, memory.constants, *tables, self._progress, np.int32(len(program.works))]
         arguments += [] if self._step_times is None else self._step_times.arguments
+        made = device.programs.region_kernel
+        if crew is None:
+            kernel = made(program, "run", solo=units == 1, timed=device.profile)
+        else:
+            kernel = made(program, "lead", timed=device.profile)
+            arguments += self._prepare_helpers(crew, program)
         self._first_own = len(arguments)
         arguments += [own.buffer for own in memory.own.values()]
         self._kernel = BoundKernel(
             device.queue, kernel, arguments, (self._groups,), (1,), may_be_short=may_be_short(plan)
         )
+
+    def _prepare_helpers(self, crew: Crew, program: RegionProgram) -> list[Any]:
+        """Prepare the kernel ``assist``; return the last arguments of ``lead``."""
+        device, memory = self._device, self._memory
+        door = self._shared(DOOR_BYTES)
+        times = [] if self._step_times is None else self._step_times.seen
+        seen = [memory.host, *self._seen[:-1], np.int32(len(program.works)), *times, self._seen[-1]]
+        kernel = crew.device.programs.region_kernel(replace(program, own=()), "assist", timed=device.profile)
+        self._helpers = Helpers(crew, kernel, seen, (memory, door, self._progress, self._counts_buffer))
+        return [door, np.int32(self._workers)]
+
+    def _shared(self, size_bytes: int) -> Any:
+        """Allocate device memory of zeros, and note how the host sees it."""
+        buffer, seen = self._device.shared_buffer(size_bytes)
+        self._seen.append(seen)
+        cl.enqueue_fill_buffer(self._device.queue, buffer, np.uint8(0), 0, size_bytes)
+        return buffer
 
     def renew(self) -> None:
         """Pass the memory's own buffers, which are others than before."""
@@ -75,6 +101,8 @@ class RegionKernel:
     def run(self, counters: Counters) -> None:
         """Clear the counters and queue the one kernel."""
         try:
+            if self._helpers is not None:
+                self._helpers.call()
             if self._groups > 1:
                 cl.enqueue_fill_buffer(self._device.queue, self._progress, np.int32(0), 0, self._progress_bytes)
             if self._step_times is not None:
@@ -96,10 +124,12 @@ class RegionKernel:
         """
         if self._groups > 1 or self._device.needs_threads or not self._shares_counts:
             return None
-        alone = not self._limited_loops and self._step_times is None
+        alone = not self._limited_loops and self._step_times is None and self._helpers is None
         return self._kernel.run_at_once if alone else self._run_at_once
 
     def _run_at_once(self) -> None:
+        if self._helpers is not None:
+            self._helpers.call()
         if self._step_times is not None:
             self._step_times.clear()
             self._event = None
@@ -123,7 +153,7 @@ class RegionKernel:
         shifts = np.zeros(turns.stop + len(self._memory.own), np.uint64)
         for slot in self._plan.slots.values():
             shifts[Shift.SETS + 2 * slot.loop + 1] = slot.set_bytes
-        self._shifts, shared = self._device.shared_buffer(shifts.nbytes)
+        self._shifts, shared = self._shared(shifts.nbytes), self._seen[-1]
         cl.enqueue_copy(self._device.queue, self._shifts, shifts)
         self._turns = shifts[turns].copy(), shifts[turns][::-1].copy()
         self._sets = None if shared is None else shared.view(np.uint64)[turns]
@@ -132,8 +162,7 @@ class RegionKernel:
     def _prepare_counts(self) -> None:
         """Allocate the counters of loops, which the host reads in place or by a copy."""
         zeros = np.zeros(Count.LOOPS + len(self._plan.loops), np.int32)
-        self._counts_buffer, shared = self._device.shared_buffer(zeros.nbytes)
-        cl.enqueue_copy(self._device.queue, self._counts_buffer, zeros)
+        self._counts_buffer, shared = self._shared(zeros.nbytes), self._seen[-1]
         self._counts = zeros if shared is None else shared.view(np.int32)
         self._shares_counts = shared is not None
 
@@ -153,7 +182,7 @@ class RegionKernel:
             raise too_many_iterations(loop, self._most)
 
     def _upload(self, table: Array) -> Any:
-        buffer = self._device.buffer(max(8, table.nbytes))
+        buffer = self._shared(max(8, table.nbytes))
         if table.size:
             cl.enqueue_copy(self._device.queue, buffer, table)
         return buffer

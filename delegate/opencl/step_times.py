@@ -29,7 +29,8 @@ class StepTimes:
         self._solo = workers == 1
         memory = [device.shared_buffer(array.nbytes) for array in (self._times, self._stamps)]
         self.arguments = [buffer for buffer, _ in memory]
-        self._shared = [view for _, view in memory if view is not None]
+        self.seen = [view for _, view in memory]
+        self._shared = [view for view in self.seen if view is not None]
 
     def clear(self) -> None:
         """Set all times to zero, while nothing is under way."""
@@ -59,8 +60,11 @@ class StepTimes:
         return found
 
     def _ends(self) -> list[int]:
-        """Return when the first worker began, and when each place was first found to be done; zeros of one worker."""
-        return [int(t) for t in np.maximum.accumulate(self._stamps.min(axis=0))]
+        """Return when the first worker began, and when each place was first found to be done; zeros of one worker. A
+        helper that came late or left early has not seen all.
+        """
+        seen = np.where(self._stamps == 0, np.iinfo(np.int64).max, self._stamps).min(axis=0)
+        return [int(t) for t in np.maximum.accumulate(seen % np.iinfo(np.int64).max)]
 
     def _step(self, position: int, ends: list[int]) -> tuple[int, int, int]:
         """Return when an entry first began, how many cycles it took, and how often it ran."""

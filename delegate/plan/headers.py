@@ -23,6 +23,7 @@ from litecl.delegate.plan.region_tables import (
     BranchFlag,
     Control,
     Count,
+    Door,
     Entry,
     LaunchLine,
     LoopFlag,
@@ -52,8 +53,8 @@ RECORDS: tuple[type, ...] = (
     *(LocalProduct, Slice, Winograd, WordDepthwise),
 )
 CODES: tuple[type, ...] = (
-    *(BranchFlag, ChainArray, Control, Count, Gate, GatherSize, HybridRow, IntegerTable, LaunchLine, LoopFlag, Peak),
-    *(Peephole, RegionSize, Shift, Square, StageRow, StepCode, StepTime, WideRow),
+    *(BranchFlag, ChainArray, Control, Count, Door, Gate, GatherSize, HybridRow, IntegerTable, LaunchLine, LoopFlag),
+    *(Peak, Peephole, RegionSize, Shift, Square, StageRow, StepCode, StepTime, WideRow),
 )
 _BY_NAME = {shared.__name__: shared for shared in (*RECORDS, *CODES)}
 

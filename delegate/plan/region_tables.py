@@ -60,6 +60,19 @@ class LaunchLine(IntEnum):
     DONE = 4
 
 
+class Door(IntEnum):
+    """Cache lines by which a calling thread and its helpers meet (region.cl: lead and assist).
+
+    RUN: the number of runs begun and ended, odd during one. INSIDE: how many helpers are in it. HELPERS: how many wait
+    for the next one. LEAVE: not 0 where they are asked to leave.
+    """
+
+    RUN = 0
+    INSIDE = 1
+    HELPERS = 2
+    LEAVE = 3
+
+
 class Shift(IntEnum):
     """What is added to an offset: nothing, the distance to the constants, or, from SETS on, to one of a loop's
     two sets.

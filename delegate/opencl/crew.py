@@ -1,0 +1,92 @@
+"""Helpers: threads of a second device that share the work of a region with the thread that runs it.
+
+Waking the threads of a runtime for every run takes longer than most small models. So a region runs in the calling
+thread, on a device that allows that, and the threads of another device of the same memory help. They come with a kernel
+that waits for the next run for a while, and leaves if there is none (region.cl: lead and assist). Nothing depends on
+them: the calling thread does alone whatever no helper has begun.
+
+The threads help one region at a time. Another one sends them away, unless that region is just running.
+"""
+
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from litecl.delegate.backend import fork
+from litecl.delegate.opencl.enqueue import BoundKernel
+from litecl.delegate.opencl.errors import FAULTS
+from litecl.delegate.plan.region_tables import Door, RegionSize
+from litecl.interpreter.graph import Array
+
+_PATIENCE = 20_000  # pauses of some 40 cycles, the last nine tenths of them longer, before a helper leaves
+_GLANCES = 50  # at helpers that were asked to leave
+
+_LINE = RegionSize.LINE_BYTES // np.int32().nbytes
+DOOR_BYTES = RegionSize.LINE_BYTES * len(Door)
+
+
+class Crew:
+    """The threads of a device that may help. device: theirs, an open one. count: how many help at most."""
+
+    def __init__(self, device: Any, count: int) -> None:
+        self.device, self.count = device, count
+        self._lock = threading.Lock()
+        self._with: weakref.ref[Helpers] | None = None
+
+    def send(self, helpers: "Helpers") -> None:
+        """Send the threads to a region, unless they are busy with another one."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            before = None if self._with is None else self._with()
+            if before is None or before is helpers or before.sent_away():
+                self._with = weakref.ref(helpers)
+                helpers.come()
+        finally:
+            self._lock.release()
+
+
+class Helpers:
+    """The crew at the door of one region. kernel: ``assist``. seen: its arguments up to the door's, memory as the host
+    sees it. kept: what they use besides, which must not be released before they have left.
+    """
+
+    def __init__(self, crew: Crew, kernel: Any, seen: Sequence[Any], kept: Any) -> None:
+        self._crew, self._queue = crew, crew.device.with_own_queue().queue
+        arguments = [np.uint64(part.ctypes.data) if isinstance(part, np.ndarray) else part for part in seen]
+        arguments += [np.int32(crew.count + 1), np.int32(_PATIENCE)]
+        self._kernel = BoundKernel(self._queue, kernel, arguments, (crew.count,), (1,))
+        self._lines: Array = seen[-1].view(np.int32)[::_LINE]
+        weakref.finalize(self, _dismiss, self._lines, self._queue, (*seen, kept))
+
+    def call(self) -> None:
+        """See that there are helpers, or will be soon."""
+        if not self._lines[Door.HELPERS] and not fork.lost(True):
+            self._crew.send(self)
+
+    def come(self) -> None:
+        """Queue the kernel that waits for runs."""
+        self._lines[Door.LEAVE] = 0
+        self._lines[Door.HELPERS] = self._crew.count
+        try:
+            self._kernel.enqueue()
+            self._queue.flush()
+        except FAULTS:  # the region runs without them
+            self._lines[Door.HELPERS] = 0
+
+    def sent_away(self) -> bool:
+        """Ask helpers to leave unless the region runs; return whether they have left."""
+        if self._lines[Door.RUN] % 2:
+            return False
+        self._lines[Door.LEAVE] = 1
+        return any(not self._lines[Door.HELPERS] for _ in range(_GLANCES))
+
+
+def _dismiss(lines: Array, queue: Any, kept: Sequence[Any]) -> None:
+    """Wait until helpers have left, since their memory is about to be released."""
+    if lines[Door.HELPERS] and not fork.lost(True):
+        lines[Door.LEAVE] = 1
+        queue.finish()
