@@ -56,7 +56,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def _quantization_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quantize",
-        choices=("float16", "int8", "int16"),
+        choices=("float16", "int8", "int4", "int16"),
         help="store weights with fewer bits; with --calibrate, quantize activations to as many bits too",
     )
     parser.add_argument(

@@ -23,7 +23,7 @@ def attention(s: Sketch) -> None:
     if s.chance(0.6):
         scores = s.op(MUL, [scores, s.const(np.float32(depth**-0.5))], MulOptions())
     if s.chance(0.3):
-        scores = s.op(DIV, [scores, s.const(np.float32([depth]))], DivOptions())
+        scores = s.op(DIV, [scores, s.const(np.full(1, depth, np.float32))], DivOptions())
     if s.chance(0.6):
         shape = s.one_of((*batch, rows, rows), (rows, rows), (rows,), (rows, 1), (*(1 for _ in batch), 1, rows))
         mask = np.where(s.rng.random(shape) < 0.4, _HIDDEN, s.rng.standard_normal(shape)).astype(np.float32)
