@@ -146,7 +146,7 @@ class _Emitter:
         )
 
     def _constant(self, data: Array, type_: TensorType) -> int:
-        """Return the buffer of a constant; those of the same memory and type, or of the same bytes, get the same one."""
+        """Return the buffer of a constant; those of the same memory and type, or the same bytes, get the same one."""
         address = id(data) if data.dtype.hasobject else data.__array_interface__["data"][0]
         key = (address, data.shape, data.strides, data.dtype.str, type_)
         if key not in self._shared:
