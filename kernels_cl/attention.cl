@@ -97,8 +97,8 @@ INLINE floatv scored(const floatv products, __global const float *mask, const in
     return LANES < (intv)count ? x : (floatv)(-INFINITY);
 }
 
-// Turns scores of a row into exponentials relative to the largest score so far. Returns by what earlier ones are
-// rescaled.
+// Turns scores of a row into exponentials relative to the largest score so far, and adds them up. Returns by what earlier
+// ones are rescaled.
 INLINE float exponentials(floatv x[NV], float *most, float *sum) {
     floatv best = -INFINITY;
     UNROLL for (int j = 0; j < NV; ++j) best = max_v(x[j], best);
@@ -111,7 +111,7 @@ INLINE float exponentials(floatv x[NV], float *most, float *sum) {
     }
     const float factor = before == after ? 1.0f : exp_s(before - shift);
     *most = after;
-    *sum = *sum * factor + sum_lanes(total);
+    *sum = sum_lanes(total);
     return factor;
 }
 
@@ -172,9 +172,10 @@ OUT_OF_LINE WIDE void attend(__global const float *queries, __global const float
             __global const float *own = masks + MIN(r, there - 1) * a->mask_row;
             UNROLL for (int j = 0; j < NV; ++j)
                 x[r][j] = scored(x[r][j], own + j * VW * a->mask_step, count - j * VW, a);
-            const float before = sums[r];
-            factors[r] = exponentials(x[r], &most[r], &sums[r]);
-            counts |= !(sums[r] == before && factors[r] == 1.0f);
+            float sum;
+            factors[r] = exponentials(x[r], &most[r], &sum);
+            sums[r] = sums[r] * factors[r] + sum;
+            counts |= sum != 0.0f;  // any weight at all: values of 1e30 make the smallest one count
         }
         if (counts) add_values(out, at, factors, (const float(*)[TILE_COLUMNS])x, values + (size_t)n * columns, count,
                                columns, there);

@@ -1,6 +1,5 @@
 """The options of the delegate."""
 
-import difflib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
@@ -8,6 +7,7 @@ from os import PathLike
 from typing import Any, Literal, get_args
 
 from litecl.delegate.cl_op import ClOp, DeviceOp
+from litecl.delegate.naming import close_names
 from litecl.delegate.ops import CL_OPS
 from litecl.delegate.progress import Progress
 from litecl.delegate.tuning import Tuning
@@ -30,10 +30,10 @@ def _flag(flag: str, help_: str) -> dict[str, str]:
 class CLOptions:
     """The keywords of ``CLDelegate``, declared here only: checked and frozen, with flags for the command.
 
-    device: its index in ``litecl devices``, its name, a fragment of exactly one name, a pyopencl Device, or a device
-        found by a back end of yours; None picks a GPU if there is one, else the CPU device that suits the model. A name
-        that matches no device, or a fragment of several names, raises DeviceNotFound; if there is no device at all, a
-        warning says what to install.
+    device: its index in ``litecl devices``, its name, a fragment of exactly one name, a pyopencl Device, a Context of
+        one, in which models then run, or a device found by a back end of yours; None picks a GPU if there is one, else
+        the CPU device that suits the model. A name that matches no device, or a fragment of several names, raises
+        DeviceNotFound; if there is no device at all, a warning says what to install.
     num_threads: on a CPU, 1 picks the device that runs in the calling thread; other numbers are a limit if the device
         can be partitioned, which PoCL 7.1's cannot.
     precision: "fp32", or "fp16", which stores large weights (over 2**18 elements) of convolutions, matrix products and
@@ -130,9 +130,9 @@ def _check_names(option: str, names: Collection[str], customs: Collection[str]) 
     """
     known = {*BUILTIN_OPERATORS, *CUSTOMS, *customs}
     for name in sorted({*names} - known):
-        if not name.isupper() and not difflib.get_close_matches(name.upper(), known, 1):
+        if not name.isupper() and not close_names(name.upper(), known, 1):
             continue
-        like = difflib.get_close_matches(name.upper(), known, 3) or sorted(op.name for op in CL_OPS)
+        like = close_names(name.upper(), known, 3) or sorted(op.name for op in CL_OPS)
         raise DelegateError(f"{option}: no operator is called {name!r}; did you mean one of {', '.join(like)}?")
 
 

@@ -123,5 +123,20 @@ def test_attention(options: dict[str, Any]) -> None:
     check(options)
 
 
+def test_the_smallest_weight_counts() -> None:
+    """Weights that vanish beside the sum of all do not vanish in results whose values are large."""
+    c, g = case(2, 200, 8, 8, (), mask=(200,)), Attended()
+    interpreter = Interpreter(model(g.build(attended(c, g))), delegates=[CLDelegate(strict=True, num_threads=1)])
+    interpreter.allocate_tensors()
+    rng = np.random.default_rng(5)
+    q, k, v = (randn(rng, *shape) for shape in (c.q, c.k, c.v))
+    late = np.arange(200) >= 128
+    mask, v = np.where(late, -30, 0).astype(np.float32), v * np.where(late, 1e15, 1).astype(np.float32)[:, None]
+    for tensor, value in zip(g.inputs, (q, k, mask, v), strict=True):
+        interpreter.set_tensor(tensor, value)
+    interpreter.invoke()
+    np.testing.assert_allclose(interpreter.get_tensor(g.y), expected(c, q, k, v, mask), rtol=1e-4)
+
+
 def test_attention_on_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     check(devices.as_on_a_gpu(monkeypatch, tmp_path))
