@@ -6,19 +6,20 @@ from litecl.interpreter.graph import ABSENT, Model, TensorSpec
 
 
 def work_flops(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> float:
-    """Estimate the floating-point operations of one pass through every subgraph, from weights and output sizes.
-
-    A node with a constant of rank 2 or more does two operations for each weight and output position (output elements
-    over the largest constant's output channels); any other node one for each output element.
-    """
+    """Estimate the floating-point operations of one pass through every subgraph, from weights and output sizes."""
     return sum(
-        _node(node.inputs, node.outputs, known)
+        node_flops(node.inputs, node.outputs, known)
         for graph, known in zip(model.subgraphs, specs, strict=True)
         for node in graph.nodes
     )
 
 
-def _node(inputs: Sequence[int], outputs: Sequence[int], known: Sequence[TensorSpec]) -> float:
+def node_flops(inputs: Sequence[int], outputs: Sequence[int], known: Sequence[TensorSpec]) -> float:
+    """Estimate the operations of a node from its tensors' numbers and the specs of all tensors.
+
+    With a constant of rank 2 or more it does two operations for each weight and output position (output elements over
+    the largest constant's output channels), else one for each output element.
+    """
     sizes = [known[t].size for t in outputs if known[t].shape is not None]
     weights = [
         spec for t in inputs if t != ABSENT and (spec := known[t]).data is not None and len(spec.static_shape) >= 2
