@@ -22,6 +22,12 @@ _KERNELS: dict[str, tuple[str, dict[str, Any], float]] = {
     "large tiles of patches": ("product_local", {**_LARGE, "PARTS": 1, "GATHER": 1}, 0.75),
     "small tiles": ("product_local", {**_SMALL, "PARTS": 1}, 0.7),
     "small tiles of patches": ("product_local", {**_SMALL, "PARTS": 1, "GATHER": 1}, 0.7),
+    "LSTMs": ("lstm_local", {"UNITS": 64, "ITEMS_PER_UNIT": 4, "DEPTH": 16, "NV": 4, "PEEPHOLE": 1}, 0.0),
+    "LSTMs of several groups": (
+        "lstm_local",
+        {"UNITS": 16, "ITEMS_PER_UNIT": 16, "DEPTH": 16, "NV": 4, "HANDED_ON": 1, "ACTIVATION": "ACTIVATION_TANH"},
+        0.0,
+    ),
     "dots": ("matvec", {"ROWS": 1, "COLUMNS": 4, "ITEMS": 64}, 0.0),
     "rows": ("rows_local", {"ITEMS": 256}, 0.0),
     "reductions": ("reduce_local", {"ITEMS": 256, "T": "float", "A": "float", "R": "float", "OP": "ADD"}, 0.0),
