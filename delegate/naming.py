@@ -1,7 +1,7 @@
-"""Devices by name: the one that a user asks for, and the advice to give where there is none."""
+"""Names that a user gives: the device that is meant, and the advice to give where there is none."""
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from litecl.interpreter.errors import DeviceNotFound
@@ -56,3 +56,10 @@ def named(found: Sequence[N], wanted: int | str) -> N:
     if fitting:
         fault = f"{len(fitting)} devices are named {wanted!r}: give an index, or more of the name"
     raise DeviceNotFound(f"{fault}; there are {listed(found)}")
+
+
+def close_names(name: str, known: Iterable[str], count: int) -> list[str]:
+    """Return the names, at most ``count``, that a misspelt one may mean."""
+    import difflib  # only mistakes need it
+
+    return difflib.get_close_matches(name, list(known), count)

@@ -1,16 +1,11 @@
 """The delegation report: what ran where, and why."""
 
-import io
 import json
 import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
-
-from rich.console import Console, Group
-from rich.table import Table
-from rich.text import Text
 
 from litecl.interpreter.errors import DelegateError
 
@@ -209,6 +204,20 @@ class DelegationReport:
         )
 
     @property
+    def lines(self) -> tuple[str, ...]:
+        """What was claimed, the cost of the last invoke, and how regions and loops run, a line each."""
+        cost = self.counters
+        manners = Counter(row.manner for row in self.partitions if not row.manner.fault)
+        return (
+            f"{self.claimed} of {len(self.nodes)} nodes in {len(self.partitions)} partitions on {self.device}; "
+            f"built in {self.build_s:.2f} s, {self.cache_hits} programs from the cache",
+            f"last invoke: {cost.kernel_launches} launches, {cost.host_syncs} host syncs, "
+            f"{cost.bytes_to_device} bytes to the device, {cost.bytes_to_host} bytes to the host",
+            *(f"{_regions(count)} {manner}" for manner, count in manners.items()),
+            *(loop for row in self.partitions for loop in row.loops),
+        )
+
+    @property
     def claimed(self) -> int:
         """The number of nodes that the device runs."""
         return sum(row.claimed for row in self.nodes)
@@ -226,37 +235,15 @@ class DelegationReport:
         return html(self)
 
     def __str__(self) -> str:
-        out = io.StringIO()
-        Console(file=out, width=120, highlight=False).print(self)
-        return out.getvalue()
+        from litecl.delegate.report_text import text
 
-    def __rich__(self) -> Group:
+        return text(self)
+
+    def __rich__(self) -> Any:
         """Return what a terminal shows."""
-        return Group(
-            *(Text(f"WARNING: {line}", "bold yellow") for line in self.warnings), *self._lines(), self._table()
-        )
+        from litecl.delegate.report_text import renderable
 
-    def _lines(self) -> list[Text]:
-        cost = self.counters
-        manners = Counter(row.manner for row in self.partitions if not row.manner.fault)
-        lines = (
-            f"{self.claimed} of {len(self.nodes)} nodes in {len(self.partitions)} partitions on {self.device}; "
-            f"built in {self.build_s:.2f} s, {self.cache_hits} programs from the cache",
-            f"last invoke: {cost.kernel_launches} launches, {cost.host_syncs} host syncs, "
-            f"{cost.bytes_to_device} bytes to the device, {cost.bytes_to_host} bytes to the host",
-            *(f"{_regions(count)} {manner}" for manner, count in manners.items()),
-            *(loop for row in self.partitions for loop in row.loops),
-        )
-        return [Text(line) for line in lines]
-
-    def _table(self) -> Table:
-        """Count nodes by operator, by where they run, and by reason."""
-        rows = Counter((row.op, row.claimed, row.reason) for row in self.nodes)
-        table = Table("operator", "nodes", "where", "reason")
-        device, cpu = Text("device", "green"), Text("CPU", "yellow")
-        for (op, claimed, reason), count in sorted(rows.items(), key=lambda item: (-item[1], item[0])):
-            table.add_row(op, str(count), device if claimed else cpu, Text(reason))
-        return table
+        return renderable(self)
 
 
 def log(report: DelegationReport) -> None:
@@ -269,4 +256,5 @@ def log(report: DelegationReport) -> None:
 
 
 def _regions(count: int) -> str:
+    """Return a number of regions in words."""
     return "1 region" if count == 1 else f"{count} regions"

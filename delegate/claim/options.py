@@ -1,6 +1,5 @@
 """The options of the delegate."""
 
-import difflib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
@@ -8,6 +7,7 @@ from os import PathLike
 from typing import Any, Literal, get_args
 
 from litecl.delegate.cl_op import ClOp, DeviceOp
+from litecl.delegate.naming import close_names
 from litecl.delegate.ops import CL_OPS
 from litecl.delegate.progress import Progress
 from litecl.delegate.tuning import Tuning
@@ -130,9 +130,9 @@ def _check_names(option: str, names: Collection[str], customs: Collection[str]) 
     """
     known = {*BUILTIN_OPERATORS, *CUSTOMS, *customs}
     for name in sorted({*names} - known):
-        if not name.isupper() and not difflib.get_close_matches(name.upper(), known, 1):
+        if not name.isupper() and not close_names(name.upper(), known, 1):
             continue
-        like = difflib.get_close_matches(name.upper(), known, 3) or sorted(op.name for op in CL_OPS)
+        like = close_names(name.upper(), known, 3) or sorted(op.name for op in CL_OPS)
         raise DelegateError(f"{option}: no operator is called {name!r}; did you mean one of {', '.join(like)}?")
 
 

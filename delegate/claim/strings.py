@@ -1,12 +1,12 @@
 """The delegate's options as strings, which is how TFLite hands them to a delegate that it loads."""
 
-import difflib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.naming import close_names
 from litecl.interpreter.errors import DelegateError
 
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
@@ -21,7 +21,7 @@ def parsed(options: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _value(name: str, value: Any) -> Any:
     if name not in _PARSERS:
-        close = difflib.get_close_matches(name, _PARSERS, 1)
+        close = close_names(name, _PARSERS, 1)
         meant = f"; did you mean {close[0]!r}?" if close else ""
         raise DelegateError(f"no option is called {name!r}{meant} There are: {', '.join(_PARSERS)}")
     if not isinstance(value, str):

@@ -4,7 +4,7 @@ The generators are Philox 4x32-10 and Threefry 2x32-20 (Salmon et al., "Parallel
 2011), used as TensorFlow does. A node with seeds continues its sequence from invoke to invoke.
 """
 
-import secrets
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -78,7 +78,7 @@ class _Generator:
         # TFLite takes 32 bits of each seed, and their sign.
         seeds = [((seed & _WORD) ^ (1 << 31)) - (1 << 31) for seed in (options.seed, options.seed2)]
         if not any(seeds):
-            seeds = [secrets.randbits(63), secrets.randbits(63)]
+            seeds = [int.from_bytes(os.urandom(8), "little") for _ in range(2)]
         self._key, self._high = (((seed & _WORD), (seed >> 32) & _WORD) for seed in seeds)
         self._next = 0
 

@@ -83,11 +83,13 @@ def _fully_connected(
     return _case(name, FULLY_CONNECTED, FullyConnectedOptions(**options), inputs, axis=axis, bits=bits, version=9)
 
 
-def _blocks(name: str, rows: int, depth: int, units: int, block: int, bits: int = 4) -> Case:
-    """FULLY_CONNECTED with a scale for every block of the weights, in halves."""
+def _blocks(name: str, rows: int, depth: int, units: int, block: int) -> Case:
+    """FULLY_CONNECTED with weights of 4 bits and a scale for every block of them, in halves."""
     scales = _random.uniform(0.005, 0.02, (units, depth // block)).astype(np.float16)
     by = Quantization(scales, np.zeros(scales.shape, np.int64), 1, block_size=block)
-    inputs = [_f(rows, depth) + 1, _integers(units, depth, bits=bits), _f(units)]
+    x = _f(rows, depth) + 1
+    x[1:2] = 0  # a row whose result is the bias
+    inputs = [x, _integers(units, depth, bits=4), _f(units)]
     # LiteRT's reference kernel does not know these scales.
     return Case(
         name,
@@ -95,7 +97,7 @@ def _blocks(name: str, rows: int, depth: int, units: int, block: int, bits: int 
         FullyConnectedOptions(asymmetric_quantize_inputs=True),
         inputs,
         frozenset({1, 2}),
-        {1: _TYPES[bits]},
+        {1: _TYPES[4]},
         {1: by},
         version=13,
         kernels="optimised",
@@ -208,6 +210,7 @@ _ALL = (
     _fully_connected("2 bits", _f(4, 32), 8, bits=2),
     _blocks("4 bits, blocks", 1, 96, 37, 32),
     _blocks("4 bits, blocks, rows", 9, 128, 20, 64),
+    _blocks("4 bits, many blocks", 3, 288, 11, 32),
     _fully_connected("8 bits, deep", _f(2, 2000), 4, asymmetric_quantize_inputs=True),
     _conv("4 bits", (2, 6, 6, 5), (8, 3, 3, 5), bits=4),
     _conv("8 bits, deep", (1, 3, 3, 600), (4, 3, 3, 600)),

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from litecl.cases import Case
+from litecl.cases import Case, hybrid
 from litecl.delegate import CLDelegate
 from litecl.delegate.opencl.capabilities import capabilities
 from litecl.interpreter import Interpreter
@@ -91,3 +92,18 @@ def test_gelu(device: Any, approximate: bool) -> None:
         exact = 0.5 * wide * (1 + np.vectorize(math.erf)(wide * math.sqrt(0.5)))
     got = _run(device, GELU, GeluOptions(approximate), x)
     assert np.max(np.abs(got - exact) / np.spacing(np.abs(x))) <= 3
+
+
+@_DEVICES
+def test_rows_of_zeros_give_the_bias(device: Any) -> None:
+    """A row without a range has a scale of 1: what its zero point times the weights leaves is not small beside it."""
+    (case,) = (case for case in hybrid.CASES if case.name == "4 bits, many blocks")
+    by = case.quantization[1]
+    scales = by.scale.astype(np.float32) * np.float32(1 / 3)  # of 24 bits: their sums are rounded
+    model = replace(case, quantization={1: replace(by, scale=scales)}).model()
+    interpreter = Interpreter(model, delegates=[CLDelegate(device=device, strict=True)])
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    bias = case.inputs[2]
+    out = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    np.testing.assert_array_equal(out, np.broadcast_to(bias, out.shape))
