@@ -2,7 +2,8 @@
 //
 // A group computes a tile of BM x BN. Its work-items load BM x BK of x and BK x BN of the weights, 16 bytes at a time, one
 // step ahead, hand them on through local memory, and add up TM x TN sums each. With PARTS the depth is shared out among
-// groups too: each leaves its sums in parts[part][slice][rows][panels * BN], and sum_parts adds them up in order.
+// groups too: each leaves its sums in parts[part][tile][TM * TN / 4][work-item] and counts itself in arrived[tile], and the
+// last one to arrive adds them up in order, and leaves the count at 0 for the next run.
 //
 // x is [rows, depth], or with GATHER an image of which a row is the patch that an output pixel sees. Weights are packed,
 // [columns / BN][depth, padded to BK][BN]; with RIGHT_ROWS they are a matrix [depth, columns], with RIGHT_COLUMNS
@@ -20,6 +21,7 @@
 #define RIGHT_STEP (BN + 4)
 #define LEFT_LOADS (BM * BK / 4 / ITEMS)
 #define RIGHT_LOADS (BN * BK / 4 / ITEMS)
+#define OWN (TM * TN / 4)  // vectors of sums of a work-item
 #define LOAD4(p) (*(__global const float4 *)(p))
 
 #ifdef HALF_WEIGHTS
@@ -115,7 +117,11 @@ KERNEL void product_local(ITEM __global const float *restrict x, __global const 
                           __global const float *restrict bias, __global const float *restrict residual,
                           __global float *restrict out, __global const Slice *restrict slices,
                           __global const LocalProduct *restrict p, __local float4 *restrict memory, const float low,
-                          const float high) {
+                          const float high
+#ifdef PARTS
+                          , __global volatile float4 *parts, __global volatile int *arrived
+#endif
+) {
     __local float *left = (__local float *)memory, *right = left + BK * LEFT_STEP;
     const int item = get_local_id(0), n0 = get_group_id(0) * BN, m0 = get_group_id(1) * BM;
 #ifdef PARTS
@@ -183,32 +189,33 @@ KERNEL void product_local(ITEM __global const float *restrict x, __global const 
                 }
         }
     }
+#ifdef PARTS
+    const int tile = (number * get_num_groups(1) + get_group_id(1)) * get_num_groups(0) + get_group_id(0);
+    const int tiles = get_num_groups(0) * get_num_groups(1) * (get_num_groups(2) / p->parts);
+    parts += (size_t)tile * OWN * ITEMS + item;
+    __global volatile float4 *own = parts + (size_t)part * tiles * OWN * ITEMS;
+    UNROLL for (int i = 0; i < TM; ++i)
+        UNROLL for (int j = 0; j < TN / 4; ++j) own[(i * (TN / 4) + j) * ITEMS] = sums[i][j];
+    DEVICE_FENCE;
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    __local int *place = (__local int *)memory;
+    if (item == 0) *place = atomic_inc(arrived + tile);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (*place != p->parts - 1) return;
+    DEVICE_FENCE;
+    if (item == 0) arrived[tile] = 0;
+    UNROLL for (int i = 0; i < TM; ++i)
+        UNROLL for (int j = 0; j < TN / 4; ++j) sums[i][j] = parts[(i * (TN / 4) + j) * ITEMS];
+    for (int other = 1; other < p->parts; ++other) {
+        parts += (size_t)tiles * OWN * ITEMS;
+        UNROLL for (int i = 0; i < TM; ++i)
+            UNROLL for (int j = 0; j < TN / 4; ++j) sums[i][j] += parts[(i * (TN / 4) + j) * ITEMS];
+    }
+#endif
     UNROLL for (int i = 0; i < TM; ++i) {
         const int m = m0 + PLACE(own_row, BM / TM, i);
         if (m >= p->rows) continue;
-        UNROLL for (int j = 0; j < TN / 4; ++j) {
-            const int n = n0 + PLACE(own_column, ACROSS, 4 * j);
-#ifdef PARTS
-            const size_t line = ((size_t)part * (get_num_groups(2) / p->parts) + number) * p->rows + m;
-            *(__global float4 *)(out + line * get_num_groups(0) * BN + n) = sums[i][j];
-#else
-            finish(sums[i][j], bias, residual, out, slice, m, n, p, low, high);
-#endif
-        }
+        UNROLL for (int j = 0; j < TN / 4; ++j)
+            finish(sums[i][j], bias, residual, out, slice, m, n0 + PLACE(own_column, ACROSS, 4 * j), p, low, high);
     }
 }
-
-#ifdef PARTS
-// A work-item adds up the parts of four columns of one row of a slice.
-KERNEL void sum_parts(ITEM __global const float *restrict parts, __global const float *restrict bias,
-                      __global const float *restrict residual, __global float *restrict out,
-                      __global const Slice *restrict slices, __global const LocalProduct *restrict p, const int slice_count,
-                      const int padded, const float low, const float high) {
-    const int n = ITEM_INDEX(0) * 4, m = ITEM_INDEX(1), number = ITEM_INDEX(2);
-    if (n >= p->columns || m >= p->rows) return;
-    float4 sum = 0.0f;
-    for (int part = 0; part < p->parts; ++part)
-        sum += LOAD4(parts + (((size_t)part * slice_count + number) * p->rows + m) * padded + n);
-    finish(sum, bias, residual, out, slices[number], m, n, p, low, high);
-}
-#endif

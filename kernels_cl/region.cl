@@ -14,11 +14,11 @@
 // On a GPU there is one group, whose work-items walk the table side by side: those of a launch are dealt out among them,
 // and all wait at a barrier behind it. What one work-item writes for all, and what all have read before it may be
 // overwritten, is followed by a barrier too. The group does nothing where flags[flag] is 0.
-// Macros: FUNCTIONS(F), which expands to F(number, name) for every function that is called, precedes this file;
+// Macros: FUNCTIONS(F), which expands to F(number, name) for every function that is called, precedes this file; OWN(F),
+// which expands to F(number, shift) for memory outside the arena that is an argument of its own, may precede it;
 // LITECL_SOLO, for a device that runs one work-group at a time: then nothing is counted; LITECL_GROUP, for a GPU;
-// LITECL_TIMED, for a program that
-// measures its own steps: in times the entries that one worker executes, in stamps a row for every worker: when it
-// began, and when it found each launch to be done.
+// LITECL_TIMED, for a program that measures its own steps: in times the entries that one worker executes, in stamps a row
+// for every worker: when it began, and when it found each launch to be done.
 #include "common.h"
 #include <Control>
 #include <Count>
@@ -46,6 +46,12 @@
 #define PATIENCE 2000
 #define LINE (REGION_SIZE_LINE_BYTES / 4)  // ints in a cache line
 #define COMMA ,
+
+#ifndef OWN
+#define OWN(F)
+#endif
+#define ARGUMENT(number, shift) COMMA __global uchar *own_##number
+#define SHIFT_OWN(number, shift) shifts[shift] = (ulong)own_##number - (ulong)arena;
 
 #define PROTOTYPE(number, name) CALLER(name);
 FUNCTIONS(PROTOTYPE)
@@ -212,10 +218,13 @@ static void run_entries(const Region *r, int at, const int end) {
 #ifdef LITECL_GROUP
 __kernel void run(__global uchar *arena, __global uchar *constants, __global const Entry *works,
                   __global const ulong *args, __global ulong *shifts, __global int *counts, const int count,
-                  __global const int *flags, const int flag) {
+                  __global const int *flags, const int flag OWN(ARGUMENT)) {
     const Region region = {(ulong)arena, works, args, shifts, counts, 0};
     if (flag >= 0 && !flags[flag]) return;
-    if (FIRST_ITEM) shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;
+    if (FIRST_ITEM) {
+        shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;
+        OWN(SHIFT_OWN)
+    }
     SYNC;
     run_entries(&region, 0, count);
 }
@@ -223,9 +232,10 @@ __kernel void run(__global uchar *arena, __global uchar *constants, __global con
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void run(__global uchar *arena, __global uchar *constants, __global const Entry *works, __global const ulong *args,
          __global ulong *shifts, __global int *counts, __global volatile int *progress, const int count
-         TIMED(COMMA __global long *times COMMA __global long *stamps)) {
+         TIMED(COMMA __global long *times COMMA __global long *stamps) OWN(ARGUMENT)) {
     const Region region = {(ulong)arena, works, args, shifts, counts, progress TIMED(COMMA times)};
-    shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;  // every worker writes the same value
+    shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;  // every worker writes the same values
+    OWN(SHIFT_OWN)
 #ifdef LITECL_SOLO
     run_entries(&region, 0, count);
 #else

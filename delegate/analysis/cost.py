@@ -14,6 +14,16 @@ def work_flops(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> float:
     )
 
 
+def mostly_integers(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> bool:
+    """Return whether more of the operations that ``work_flops`` estimates have integers for results than floats."""
+    nodes = [(node, known) for graph, known in zip(model.subgraphs, specs, strict=True) for node in graph.nodes]
+    rows = [
+        (node_flops(node.inputs, node.outputs, known), known[node.outputs[0]]) for node, known in nodes if node.outputs
+    ]
+    integers = [spec.quantization is not None and spec.dtype.kind in "iu" for _, spec in rows]
+    return sum(flops if of_integers else -flops for (flops, _), of_integers in zip(rows, integers, strict=True)) > 0
+
+
 def node_flops(inputs: Sequence[int], outputs: Sequence[int], known: Sequence[TensorSpec]) -> float:
     """Estimate the operations of a node from its tensors' numbers and the specs of all tensors.
 

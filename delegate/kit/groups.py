@@ -11,7 +11,6 @@ _LEAST_STEPS = 4  # of a group that shares the depth with others
 _MOST_PARTS = 16
 _LONG = 32  # steps that take as long as some launches
 _GROUPS_PER_UNIT = 2
-_SUMMED = (16, 4)  # work-items of a group that adds up parts, by columns and rows
 _LEAST_ITEMS, _MOST_ITEMS = 32, 256
 _LANES, _DEPTHS = (4, 8, 16, 32, 64), (4, 8, 16)  # of an LSTM's unit, and of each of its work-items
 
@@ -78,12 +77,15 @@ class LocalShare:
         size = (across * tile.items, down, self.slices * self.parts)
         return Launch("product_local", "product_local", tuple(args), size, (tile.items, 1, 1), defines, flops)
 
-    def sums(self, args: Sequence[Arg], defines: Mapping[str, str | int | float]) -> Launch:
-        """Return the launch that adds up parts."""
-        wide, high = _SUMMED
-        size = (_padded(-(-self.columns // 4), wide), _padded(self.rows, high), self.slices)
-        flops = self.slices * self.rows * self.columns * self.parts
-        return Launch("product_local", "sum_parts", tuple(args), size, (wide, high, 1), defines, flops)
+    @property
+    def tiles(self) -> int:
+        """Tiles of all slices."""
+        return self.slices * _tiles(self.tile, self.rows, self.columns)
+
+    @property
+    def parts_bytes(self) -> int:
+        """What the sums of all parts of all tiles take."""
+        return 4 * self.parts * self.tiles * self.tile.rows * self.tile.columns
 
 
 def local_share(target: Target, slices: int, rows: int, columns: int, depth: int) -> LocalShare | None:
@@ -103,8 +105,10 @@ def local_share(target: Target, slices: int, rows: int, columns: int, depth: int
 def _parts(target: Target, groups: int, depth: int) -> int:
     """Return among how many groups each depth is shared out.
 
-    One where that would not be worth another launch: where half the units are busy and the depth is short.
+    One where half the units are busy and the depth is short, and where it is not known how groups learn of each other.
     """
+    if target.gpu is not None and target.gpu.vendor in ("arm", "qualcomm"):
+        return 1
     steps = -(-depth // _STEP)
     if 2 * groups >= target.compute_units and (steps < _LONG or groups >= target.compute_units):
         return 1

@@ -63,11 +63,8 @@ def local_product(
     slices: Sequence[Slice],
     activation: Activation,
     layout: Mapping[str, str | int | float],
-) -> list[Launch]:
-    """Return the launch of product_local.cl, and the one that adds up the parts of the depth, if there are some.
-
-    layout: the macros that say how x and the weights lie.
-    """
+) -> Launch:
+    """Return the launch of product_local.cl. layout: the macros that say how x and the weights lie."""
     o, residual = operands, operands.residual
     aligned = all(n % VECTOR == 0 for n in (o.out_step, *(one.out for one in slices)))
     sizes = (share.rows, share.columns, share.depth, share.padded_depth, share.parts, share.part_depth)
@@ -76,13 +73,11 @@ def local_product(
     begins, added = tuple(slices), o.bias if residual is None else residual
     flops = 2 * len(slices) * share.rows * share.columns * share.depth
     local, bounds = share.tile.local, activation.bounds
-    if share.parts == 1:
-        args: tuple[Arg, ...] = (o.x, o.weights, o.bias, added, o.out, begins, shape, local, *bounds)
-        return [share.product(args, defines, flops)]
-    parts = Scratch(4 * share.parts * len(slices) * share.rows * share.padded_columns)
-    product = share.product((o.x, o.weights, o.bias, o.bias, parts, begins, shape, local, *bounds), defines, flops)
-    counts = (np.int32(len(slices)), np.int32(share.padded_columns))
-    return [product, share.sums((parts, o.bias, added, o.out, begins, shape, *counts, *bounds), defines)]
+    args: tuple[Arg, ...] = (o.x, o.weights, o.bias, added, o.out, begins, shape, local, *bounds)
+    if share.parts > 1:
+        # Runs leave the counts to the next: they are no scratch, which others write meanwhile.
+        args += (Scratch(share.parts_bytes), Const(np.zeros(share.tiles, np.int32)))
+    return share.product(args, defines, flops)
 
 
 def in_tiles(matrices: Array, share: LocalShare, *, halves: bool) -> Const:

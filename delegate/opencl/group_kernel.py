@@ -1,6 +1,7 @@
 """Steps that one work-group of a GPU runs in one launch (kernels_cl/region.cl)."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,8 @@ class GroupKernel:
         own = {inner.number for inner in control_of(part.steps) if isinstance(inner, Loop)}
         args = [arg for work in works_of(part.steps) for arg in work.launch.args]
         self.around = {loop for arg in args for loop in memory.loops_of(arg)} - own
-        self._plan, self._device, self._program = plan, device, program
+        self._plan, self._device, self._memory = plan, device, memory
+        self._program = replace(program, own=tuple(memory.own_shifts))
         tables = [_uploaded(device, table) for table in (packed(Entry, program.works), program.args)]
         self._before = [memory.arena, memory.constants, *tables]
         self._after = [counts.buffer, np.int32(len(program.works))]
@@ -67,11 +69,12 @@ class GroupKernel:
         shifts = _uploaded(device, self._shifts(swapped))
         size = (_group_size(kernel, device),)
         arguments = [*self._before, shifts, *self._after, flags, np.int32(-1 if guard is None else guard)]
+        arguments += [own.buffer for own in self._memory.own.values()]
         return BoundKernel(device.queue, kernel, arguments, size, size)
 
     def _shifts(self, swapped: Collection[int]) -> Array:
         """Return region.cl's shifts at the beginning. Those of its own loops the kernel keeps from run to run."""
-        shifts = np.zeros(Shift.SETS + 2 * len(self._plan.loops) + 2, np.uint64)
+        shifts = np.zeros(Shift.SETS + 2 * self._plan.turns + 2 + len(self._memory.own), np.uint64)
         for slot in self._plan.slots.values():
             shifts[Shift.SETS + 2 * slot.loop + (slot.loop not in swapped)] = slot.set_bytes
         return shifts

@@ -1,7 +1,7 @@
 """Launches that run a cell over all time steps, shared by the recurrent operators (kernels_cl/lstm.cl)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -152,10 +152,10 @@ def _product(
         return hybrid_product(x, g, rows, both, out, target, Activation(), sums, asymmetric=asymmetric)
     share = local_share(target, 1, rows, columns, depth) if depth % VECTOR == 0 else None
     if share is not None:
-        share = replace(share, parts=1)  # another launch takes longer than the whole depth
         packed = in_tiles(values[np.newaxis], share, halves=target.half_weights)
         operands = LocalOperands(x, packed, padded_bias(start, share), out, columns, sums)
-        return local_product(operands, share, matrix(rows, depth, columns), [Slice(0, 0, 0, 0)], Activation(), {})
+        whole = [Slice(0, 0, 0, 0)]
+        return [local_product(operands, share, matrix(rows, depth, columns), whole, Activation(), {})]
     tile = tile_for("gemm", target, rows, columns)
     weighed = Packed(Const(panels(values, tile.panel, halves=target.half_weights)))
     begin = Packed(Const(panels(start, tile.panel)))

@@ -87,11 +87,11 @@ def _product(
     slices: Sequence[Slice],
     layout: dict[str, str | int | float],
 ) -> list[Step]:
-    """The launches of product_local.cl for a call."""
+    """The launch of product_local.cl for a call."""
     bias, out = _bias(call), call.outputs[0]
     padded = padded_bias(None if bias is None else bias.value, share)
     operands = LocalOperands(call.input(0), weights, padded, out, out.step, call.residual)
-    return [*local_product(operands, share, window, slices, call.activation, layout)]
+    return [local_product(operands, share, window, slices, call.activation, layout)]
 
 
 def _dots(call: Call, rows: int, columns: int, depth: int) -> list[Step] | None:
