@@ -42,10 +42,34 @@ class LocalProduct(Record):
 
 
 @dataclass(frozen=True, eq=False)
+class ByWindow:
+    """A depthwise convolution that computes the rows of a product, with a clamp behind it.
+
+    taps: [1, height, width, channels]. bias: [channels].
+    """
+
+    x: Operand
+    window: Geometry
+    taps: Array
+    bias: Array
+    clamp: Activation
+
+    @property
+    def args(self) -> tuple[Arg, ...]:
+        """The kernel's further arguments."""
+        return Const(self.taps), Const(self.bias), *self.clamp.bounds
+
+    @property
+    def defines(self) -> dict[str, str | int | float]:
+        """The kernel's further macros: the window's size, so that its loads need not wait for each other."""
+        return {"WINDOW_HEIGHT": self.window.kernel_height, "WINDOW_WIDTH": self.window.kernel_width}
+
+
+@dataclass(frozen=True, eq=False)
 class LocalOperands:
     """What products read and write. weights: in panels, or as ``layout`` has them; bias: padded to whole tiles.
 
-    out_step: elements from one row of the output to the next.
+    out_step: elements from one row of the output to the next. before: what computes x.
     """
 
     x: Operand
@@ -54,6 +78,7 @@ class LocalOperands:
     out: Operand | Scratch
     out_step: int
     residual: Operand | Scratch | None = None
+    before: ByWindow | None = None
 
 
 def local_product(
@@ -68,16 +93,21 @@ def local_product(
     o, residual = operands, operands.residual
     aligned = all(n % VECTOR == 0 for n in (o.out_step, *(one.out for one in slices)))
     sizes = (share.rows, share.columns, share.depth, share.padded_depth, share.parts, share.part_depth)
-    shape = LocalProduct(window, *sizes, o.out_step, int(residual is not None), int(aligned))
+    before = o.before
+    seen, has_residual = window if before is None else before.window, residual is not None
+    shape = LocalProduct(seen, *sizes, o.out_step, int(has_residual), int(aligned))
     defines = {**share.defines, **layout, **Packed(o.weights).defines, **activation.defines}
     begins, added = tuple(slices), o.bias if residual is None else residual
     flops = 2 * len(slices) * share.rows * share.columns * share.depth
     local, bounds = share.tile.local, activation.bounds
-    args: tuple[Arg, ...] = (o.x, o.weights, o.bias, added, o.out, begins, shape, local, *bounds)
+    x = o.x if before is None else before.x
+    args: tuple[Arg, ...] = (x, o.weights, o.bias, added, o.out, begins, shape, local, *bounds)
     if share.parts > 1:
         # Runs leave the counts to the next: they are no scratch, which others write meanwhile.
         args += (Scratch(share.parts_bytes), Const(np.zeros(share.tiles, np.int32)))
-    return share.product(args, defines, flops)
+    if before is None:
+        return share.product(args, defines, flops)
+    return share.product((*args, *before.args), defines | before.defines, flops + before.window.flops)
 
 
 def in_tiles(matrices: Array, share: LocalShare, *, halves: bool) -> Const:

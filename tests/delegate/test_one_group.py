@@ -20,11 +20,14 @@ from litecl.interpreter.errors import KernelBuildError, ModelError
 from litecl.interpreter.graph import Model, TensorSpec
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.compare import GREATER, LESS
+from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
+from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.ops.dynamic_update_slice import DYNAMIC_UPDATE_SLICE
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.reduce import SUM, ReducerOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.ops.unary import ABS, TANH
+from litecl.interpreter.schema import Padding
 from support import devices
 from support.build import Graph, model, randn
 from support.loop_models import (
@@ -250,3 +253,21 @@ def test_what_fits_a_group(launch: Launch, fits: bool) -> None:
     assert isinstance(part, OneGroup) == fits
     (part,) = gathered([works(small)], replace(target, kind="cpu"), {}, lambda operand: (operand, 0))
     assert isinstance(part, Loop)
+
+
+def test_what_shares_local_memory_is_lowered_in_another_way(options: dict[str, Any]) -> None:
+    """Convolutions that are one kernel elsewhere are two launches in a group."""
+    filters = [randn(RNG, 1, 3, 3, 8, scale=0.2), randn(RNG, 8, 1, 1, 8, scale=0.2)]
+    bias = randn(RNG, 8)
+
+    def body(g: Graph, x: Sequence[int]) -> list[int]:
+        by_channel = DepthwiseConv2DOptions(Padding.SAME, 1, 1, 1)
+        y = g.op(DEPTHWISE_CONV_2D, [x[1], g.const(filters[0]), g.const(bias)], by_channel)
+        return [
+            next_(g, x[0]),
+            g.op(CONV_2D, [y, g.const(filters[1]), g.const(bias)], Conv2DOptions(Padding.SAME, 1, 1)),
+        ]
+
+    state: State = [((), INT), ((1, 4, 4, 8), FLOAT)]
+    model_ = while_model(state, below(3), body)
+    assert costs(check(model_, [int32(0), randn(RNG, 1, 4, 4, 8)], **options)) == (1, 1)

@@ -7,7 +7,15 @@ import numpy as np
 from litecl.delegate.cl_op import Arg, Call, Const, Local, Operand, Step
 from litecl.delegate.kit.groups import LocalShare, groups, has_room, items_for, local_share
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
-from litecl.delegate.matmul.local_product import VECTOR, LocalOperands, Slice, in_tiles, local_product, padded_bias
+from litecl.delegate.matmul.local_product import (
+    VECTOR,
+    ByWindow,
+    LocalOperands,
+    Slice,
+    in_tiles,
+    local_product,
+    padded_bias,
+)
 from litecl.delegate.matmul.product import Packed, in_halves
 from litecl.interpreter.graph import Array
 
@@ -16,8 +24,11 @@ _LEAST_COLUMNS = 16  # of a group of channels, so that a tile is not empty for t
 _DOTS = 4  # columns of such a group
 
 
-def convolution(call: Call) -> list[Step] | None:
-    """Lower CONV_2D with constant weights, of channels that are loaded four at a time."""
+def convolution(call: Call, before: ByWindow | None = None) -> list[Step] | None:
+    """Lower CONV_2D with constant weights, of channels that are loaded four at a time.
+
+    before: the depthwise convolution whose result it reads.
+    """
     x, filter_, bias = call.input(0), call.input(1), _bias(call)
     if filter_.data is None or filter_.shape[3] % VECTOR or not _is_constant(bias):
         return None
@@ -31,7 +42,7 @@ def convolution(call: Call) -> list[Step] | None:
         Slice(i * g.group_channels, i * panel, i * share.padded_columns, i * g.group_columns) for i in range(g.groups)
     ]
     gather: dict[str, str | int | float] = {} if g.is_matrix else {"GATHER": 1}
-    return _product(call, share, g, weights, slices, gather)
+    return _product(call, share, g, weights, slices, gather, before)
 
 
 def dense(call: Call) -> list[Step] | None:
@@ -86,11 +97,12 @@ def _product(
     weights: Arg,
     slices: Sequence[Slice],
     layout: dict[str, str | int | float],
+    before: ByWindow | None = None,
 ) -> list[Step]:
     """The launch of product_local.cl for a call."""
     bias, out = _bias(call), call.outputs[0]
     padded = padded_bias(None if bias is None else bias.value, share)
-    operands = LocalOperands(call.input(0), weights, padded, out, out.step, call.residual)
+    operands = LocalOperands(call.input(0), weights, padded, out, out.step, call.residual, before)
     return [local_product(operands, share, window, slices, call.activation, layout)]
 
 
