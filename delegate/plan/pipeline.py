@@ -1,6 +1,6 @@
 """The passes over a region's graph, in order."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from litecl.delegate.plan.graph import RegionGraph
 from litecl.delegate.plan.passes.attention import attention
@@ -18,11 +18,11 @@ PASSES: tuple[Pass, ...] = (in_place, attention, pads, epilogues, chains, joins)
 GPU_PASSES: tuple[Pass, ...] = (in_place, attention, pads, epilogues, separable, chains, joins)
 
 
-def fused(graph: RegionGraph, observe: Observer | None = None, passes: Sequence[Pass] = PASSES) -> RegionGraph:
+def fused(graph: RegionGraph, observe: Observer | None = None, *, gpu: bool = False) -> RegionGraph:
     """Return a graph after all passes. observe: called with the name of each and the graph after it."""
     told = observe or (lambda name, graph: None)
     told("claimed", graph)
-    for run in passes:
+    for run in GPU_PASSES if gpu else PASSES:
         graph = run(graph)
         told(run.__name__, graph)
     return graph

@@ -12,7 +12,7 @@ from litecl.delegate.plan.graph import region_graph
 from litecl.delegate.plan.lowering import lower
 from litecl.delegate.plan.memory import Arena, Usage, place
 from litecl.delegate.plan.one_group import gathered, narrowed
-from litecl.delegate.plan.pipeline import GPU_PASSES, PASSES, Observer, fused
+from litecl.delegate.plan.pipeline import Observer, fused
 from litecl.delegate.plan.steps import (
     Branch,
     Loop,
@@ -144,7 +144,7 @@ def _run(
     read = source.outputs if kept is None else kept
     settled = {**given, **pinned}
     graph = region_graph(subgraph, source, specs, nodes, read, planning.cl_ops, planning.alignment, settled, owned)
-    graph = fused(graph, planning.observe, GPU_PASSES if planning.target.kind == "gpu" else PASSES)
+    graph = fused(graph, planning.observe, gpu=planning.target.kind == "gpu")
     planning.merged |= {(subgraph, p.position): (subgraph, n.position) for n in graph.nodes for p in n.fused}
     values = Values(planning, graph, pinned.values())
     return lower(values, partial(_run, planning)), values
