@@ -153,7 +153,7 @@ KERNEL void product_local(ITEM __global const float *restrict x, __global const 
                           __global const LocalProduct *restrict p, __local float4 *restrict memory, const float low,
                           const float high
 #ifdef PARTS
-                          , __global volatile float4 *parts, __global volatile int *arrived
+                          , __global float *parts, __global volatile int *arrived
 #endif
 #ifdef WINDOW_WIDTH
                           , __global const float *restrict taps, __global const float *restrict taps_bias,
@@ -233,8 +233,8 @@ KERNEL void product_local(ITEM __global const float *restrict x, __global const 
 #ifdef PARTS
     const int tile = (number * get_num_groups(1) + get_group_id(1)) * get_num_groups(0) + get_group_id(0);
     const int tiles = get_num_groups(0) * get_num_groups(1) * (get_num_groups(2) / p->parts);
-    parts += (size_t)tile * OWN * ITEMS + item;
-    __global volatile float4 *own = parts + (size_t)part * tiles * OWN * ITEMS;
+    __global volatile float4 *from = (__global volatile float4 *)parts + (size_t)tile * OWN * ITEMS + item;
+    __global volatile float4 *own = from + (size_t)part * tiles * OWN * ITEMS;
     UNROLL for (int i = 0; i < TM; ++i)
         UNROLL for (int j = 0; j < TN / 4; ++j) own[(i * (TN / 4) + j) * ITEMS] = sums[i][j];
     DEVICE_FENCE;
@@ -246,11 +246,11 @@ KERNEL void product_local(ITEM __global const float *restrict x, __global const 
     DEVICE_FENCE;
     if (item == 0) arrived[tile] = 0;
     UNROLL for (int i = 0; i < TM; ++i)
-        UNROLL for (int j = 0; j < TN / 4; ++j) sums[i][j] = parts[(i * (TN / 4) + j) * ITEMS];
+        UNROLL for (int j = 0; j < TN / 4; ++j) sums[i][j] = from[(i * (TN / 4) + j) * ITEMS];
     for (int other = 1; other < p->parts; ++other) {
-        parts += (size_t)tiles * OWN * ITEMS;
+        from += (size_t)tiles * OWN * ITEMS;
         UNROLL for (int i = 0; i < TM; ++i)
-            UNROLL for (int j = 0; j < TN / 4; ++j) sums[i][j] += parts[(i * (TN / 4) + j) * ITEMS];
+            UNROLL for (int j = 0; j < TN / 4; ++j) sums[i][j] += from[(i * (TN / 4) + j) * ITEMS];
     }
 #endif
     UNROLL for (int i = 0; i < TM; ++i) {
