@@ -27,7 +27,7 @@ from litecl.interpreter.run.shapes import propagate
 from litecl.interpreter.schema import TensorType
 from litecl.perf.verify.catalogue import named_cases
 from litecl.perf.verify.check import main_input, types_of
-from litecl.perf.verify.record import PASS, REFUSED, Result
+from litecl.perf.verify.record import PASS, REFUSED, Result, labels
 
 _PLACEHOLDERS = {"CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES"}
 _NOT_IN_TFLITE = """
@@ -121,9 +121,10 @@ def _refusal(case: Case) -> str | None:
 def _verified(results: Sequence[Result]) -> Mapping[str, Mapping[str, str]]:
     """Return by operator and device how many checks passed of those that were not refused."""
     counts: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-    for device in (device for result in results for device in result.devices):
+    devices = [device for result in results for device in result.devices]
+    for label, device in zip(labels(results), devices, strict=True):
         for row in device.rows:
-            counts[row.op][device.name][row.status] += 1
+            counts[row.op][label][row.status] += row.checks
     return {
         op: {
             name: f"{found[PASS]}/{found.total() - found[REFUSED]}"
