@@ -49,7 +49,7 @@ def changes(old: Bench, new: Bench, tolerance: float) -> list[Change]:
     """Return what became of each runtime that both have measured. tolerance: as a part of the old time."""
     before = {_name(subject, old): subject["times_ms"] for subject in old["subjects"]}
     return [
-        _change(_name(subject, new), before[_name(subject, new)], subject["times_ms"], tolerance)
+        compared(_name(subject, new), before[_name(subject, new)], subject["times_ms"], tolerance)
         for subject in new["subjects"]
         if _name(subject, new) in before
     ]
@@ -63,7 +63,8 @@ def _name(subject: Mapping[str, Any], bench: Bench) -> str:
     return f"{subject['name']}{threads}" + (f", {streams} streams" if streams > 1 else "")
 
 
-def _change(name: str, old: Sequence[float], new: Sequence[float], tolerance: float) -> Change:
+def compared(name: str, old: Sequence[float], new: Sequence[float], tolerance: float) -> Change:
+    """Return what became of a runtime's times."""
     old_ms, new_ms, chance = float(np.median(old)), float(np.median(new)), rank_test(old, new)
     ratio = new_ms / old_ms
     beyond = "slower" if ratio > 1 + tolerance else "faster" if ratio < 1 / (1 + tolerance) else "same"

@@ -102,6 +102,7 @@ def sections(data: Mapping[str, Any]) -> list[tuple[str, str]]:
     run = data["runs"][0]
     rows = (
         ("beside", "Side by side", len(data["runs"]) + len(data["peers"]) > 1),
+        ("earlier", "Since then", data["earlier"]),
         ("d0-latency", "Latency", True),
         ("d0-time", "Time", True),
         ("d0-cpu", "CPU", True),
