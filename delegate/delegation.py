@@ -5,12 +5,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from litecl.delegate.analysis.cost import work_flops
+from litecl.delegate.analysis.cost import mostly_integers, work_flops
 from litecl.delegate.analysis.explicit import Explicit, explicit
 from litecl.delegate.analysis.list_writes import learned, with_lists_in_place
 from litecl.delegate.backend.errors import host_memory
 from litecl.delegate.backend.program import Program
-from litecl.delegate.backend.protocols import Device
+from litecl.delegate.backend.protocols import Device, UserBuffer
 from litecl.delegate.cl_op import Const, Operand
 from litecl.delegate.claim.control import FOLDED
 from litecl.delegate.claim.options import CLOptions
@@ -22,6 +22,8 @@ from litecl.delegate.progress import phase, timed
 from litecl.delegate.region import partition_row, region_node
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, summary, warn
 from litecl.delegate.report_details import kernel_name, with_details
+from litecl.delegate.tuning import Demand
+from litecl.delegate.user_buffers import use
 from litecl.interpreter import limits
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, LimitError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array, Model, Node, Subgraph, TensorSpec, callees_of, entries, reached
@@ -68,9 +70,10 @@ class CLDelegation:
     def _rewrite(self) -> None:
         hits_before = 0
         try:
-            flops = work_flops(self.original, self.specs)
+            work = self.original, self.specs
+            demand = Demand(self.options.num_threads, work_flops(*work), mostly_integers(*work))
             with phase("open"):
-                self._device = open_device(self.options, flops, self.passed_over)
+                self._device = open_device(self.options, demand, self.passed_over)
             hits_before = self._device.cache_hits
         except DeviceNotFound:  # a user who names a device wants no other
             raise
@@ -193,6 +196,12 @@ class CLDelegation:
     def input_memory(self, subgraph: int) -> Mapping[int, Array]:
         """See ``Delegation.input_memory``."""
         return self._input_memory.get(subgraph, {})
+
+    def use(self, subgraph: int, buffers: Mapping[int, UserBuffer]) -> Collection[int]:
+        """See ``Delegation.use``."""
+        programs = [p for p in self._programs.values() if p.plan.region.subgraph == subgraph]
+        entered = programs if subgraph not in self._called else []
+        return use(self.model.subgraphs[subgraph], entered, self._device, buffers)
 
     @property
     def memory_bytes(self) -> int:

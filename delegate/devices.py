@@ -8,12 +8,12 @@ from pathlib import Path
 from litecl.delegate import disk
 from litecl.delegate.backend import fork
 from litecl.delegate.backend.errors import host_memory
-from litecl.delegate.backend.protocols import Backend, Device, FoundDevice, Identified
+from litecl.delegate.backend.protocols import Backend, Device, FoundDevice, Identified, UserBuffer
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.naming import named
 from litecl.delegate.report import summary, warn
-from litecl.delegate.tuning import Tuning, load
-from litecl.interpreter.errors import DelegateError, DeviceNotFound
+from litecl.delegate.tuning import Demand, Tuning, load
+from litecl.interpreter.errors import ArgumentError, DelegateError, DeviceNotFound
 
 _LOG = logging.getLogger("litecl")
 _DEVICES: dict[tuple[FoundDevice, bool, Path | None], Device] = {}
@@ -55,15 +55,16 @@ def devices() -> list[FoundDevice]:
     return list(_of_each(lambda backend: backend.devices()))
 
 
-def candidates(wanted: object, num_threads: int | None, flops: float, tuned: Tuned) -> Iterator[FoundDevice]:
+def candidates(wanted: object, demand: Demand, tuned: Tuned, directory: Path | None = None) -> Iterator[FoundDevice]:
     """Yield the device for a model, then, if none was named, those to try if it cannot be used.
 
-    wanted: as ``CLDelegate(device=...)``. flops: arithmetic operations of the model. tuned: the tuning of a device.
+    wanted: as ``CLDelegate(device=...)``. demand: of the model. tuned: the tuning of a device. directory: where facts
+    about devices are cached.
     """
     if wanted is not None:
         yield _named(wanted) if isinstance(wanted, int | str) else _own(wanted)
         return
-    yield from _of_each(lambda backend: backend.candidates(num_threads, flops, tuned))
+    yield from _of_each(lambda backend: backend.candidates(demand, tuned, directory))
 
 
 def choose(
@@ -71,9 +72,12 @@ def choose(
     num_threads: int | None = None,
     flops: float = 0.0,
     tuned: Tuned = lambda found: Tuning(),
+    directory: Path | None = None,
+    *,
+    integers: bool = False,
 ) -> FoundDevice:
     """Return the first of the candidates. Raises DelegateError if there is none."""
-    for found in candidates(wanted, num_threads, flops, tuned):
+    for found in candidates(wanted, Demand(num_threads, flops, integers), tuned, directory):
         return found
     raise DelegateError("no device")
 
@@ -107,18 +111,27 @@ def _own(wanted: object) -> FoundDevice:
     return found
 
 
-def open_device(options: CLOptions, flops: float, passed_over: list[str]) -> Device:
-    """Return the device for these options and a model of so many arithmetic operations.
+def user_buffer(handle: object) -> UserBuffer:
+    """Return the buffer that an object of a runtime's own library represents. Raises ArgumentError for any other."""
+    found = next((found for backend in BACKENDS if (found := backend().buffer(handle)) is not None), None)
+    if found is None:
+        raise ArgumentError(f"expected a buffer of a device, such as a pyopencl.Buffer, got {type(handle).__name__}")
+    return found
+
+
+def open_device(options: CLOptions, demand: Demand, passed_over: list[str]) -> Device:
+    """Return the device for these options and a model.
 
     passed_over: every device that cannot be used is added, with the reason, if the user named none. Raises
     DelegateError if no device is left; with ``strict``, if the first choice fails.
     """
     first: DelegateError | None = None
     with host_memory("looking for a device"):
-        for found in candidates(options.device, options.num_threads, flops, partial(tuning_of, options)):
+        folder = disk.folder(options.cache_dir)
+        for found in candidates(options.device, demand, partial(tuning_of, options), folder):
             try:
                 opened = _opened(options, found)
-                _LOG.info("device %s, for %d arithmetic operations an invoke", opened.name, flops)
+                _LOG.info("device %s, for %d arithmetic operations an invoke", opened.name, demand.flops)
                 return opened
             except DelegateError as error:
                 if options.strict or options.device is not None:

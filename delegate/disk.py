@@ -4,7 +4,7 @@ import hashlib
 import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
@@ -53,10 +53,12 @@ def folder(cache_dir: str | PathLike[str] | None) -> Path | None:
         return None
 
 
-def key(name: str, identity: Sequence[str], *made_from: str) -> str:
+def key(name: str, identity: Sequence[str], made_from: Iterable[str] = ()) -> str:
     """Return the file name for a device. identity: see ``Identified`` in ``delegate/backend/protocols.py``."""
-    digest = hashlib.sha256("\0".join((*identity, *made_from)).encode()).hexdigest()
-    return f"{name}-{digest[:32]}"
+    digest = hashlib.sha256("\0".join(identity).encode())
+    for text in made_from:
+        digest.update(b"\0" + text.encode())
+    return f"{name}-{digest.hexdigest()[:32]}"
 
 
 def read(path: Path) -> bytes | None:
@@ -68,26 +70,29 @@ def read(path: Path) -> bytes | None:
 
 
 def read_sealed(path: Path) -> bytes | None:
-    """Return what ``write_sealed`` wrote under this name, or None if the file holds anything else.
+    """Return what ``write_sealed`` wrote under this name, or None if there is no such file or it holds anything else.
 
     A driver trusts a binary, and one wrong bit may crash the process, so nothing else must reach it.
     """
-    content = read(path)
-    head = len(_SEAL) + _DIGEST_BYTES
-    if content is None or content[:head] != _seal(path, content[head:]):
+    try:
+        with path.open("rb") as file:
+            seal, content = file.read(len(_SEAL) + _DIGEST_BYTES), file.read()
+    except OSError:
+        return None
+    if seal != _seal(path, content):
         return None
     with suppress(OSError):  # the least recently used goes first (``trim``)
         os.utime(path)
-    return content[head:]
+    return content
 
 
 def write_sealed(path: Path, content: bytes) -> bool:
     """Write a file behind a checksum of its content and name, so that a renamed file is rejected too."""
-    return write_atomically(path, _seal(path, content) + content)
+    return write_atomically(path, _seal(path, content), content)
 
 
-def write_atomically(path: Path, content: bytes) -> bool:
-    """Return whether a file could be written.
+def write_atomically(path: Path, *content: bytes) -> bool:
+    """Return whether a file could be written, one part after another.
 
     A cache that cannot be written (a full disk, a read-only home) is no error: the next process does without.
     """
@@ -96,7 +101,7 @@ def write_atomically(path: Path, content: bytes) -> bool:
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             temporary = Path(file.name)
             try:
-                file.write(content)
+                file.writelines(content)
                 file.close()
                 temporary.replace(path)
                 return True
@@ -163,4 +168,6 @@ def _by_age(folder: Path) -> list[tuple[float, int, Path]]:
 
 
 def _seal(path: Path, content: bytes) -> bytes:
-    return _SEAL + hashlib.sha256(path.name.encode() + b"\0" + content).digest()
+    digest = hashlib.sha256(path.name.encode() + b"\0")
+    digest.update(content)
+    return _SEAL + digest.digest()

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from litecl.delegate.backend.program import Program
 from litecl.delegate.backend.states import NotAsPlanned
 from litecl.delegate.report import Counters, PartitionRow
@@ -44,8 +46,21 @@ class _Runner:
             try:
                 return self._program.run(arrays, frame.variables, self._counters)
             except (DelegateError, NotAsPlanned) as error:
-                self._failed(error)
+                return self._on_cpu(frame, self._program, error)
         frame.run_nodes(self._nodes)
+        return [frame.values[t] for t in self._outputs]
+
+    def _on_cpu(self, frame: Frame, program: Program, error: Exception) -> list[Array]:
+        """Run the nodes on the CPU, on what lies in buffers of the user's too."""
+        buffers = program.buffers
+        self._failed(error)
+        for tensor, operand in zip(program.plan.region.inputs, program.plan.inputs, strict=True):
+            if tensor in buffers:
+                frame.values[tensor] = np.empty(operand.shape, operand.spec.dtype)
+                buffers[tensor].read(frame.values[tensor])
+        frame.run_nodes(self._nodes)
+        for tensor in {*self._outputs} & buffers.keys():
+            buffers[tensor].write(frame.values[tensor])
         return [frame.values[t] for t in self._outputs]
 
     def in_place(self, inputs: Inputs, outputs: Sequence[int], context: Any) -> InPlace | None:

@@ -12,7 +12,7 @@ from typing import Any
 from litecl.delegate import disk
 from litecl.interpreter.errors import DelegateError
 
-_VERSION = 2  # of the file; incremented when fields or kernels change so that older figures mislead
+_VERSION = 3  # of the file; incremented when fields or kernels change so that older figures mislead
 _MOST = 1e15
 _MOST_COUNT, _MOST_ROWS = 1 << 20, 32
 _LEAST_SHARE = 1e-3
@@ -82,15 +82,30 @@ class Tuning:
     small_flops: arithmetic operations of a model below which the single-threaded device is chosen instead of this one:
         an invoke ends before a second thread has woken up.
     schedules: how work is dealt out, by kernel file, where the defaults are not the best.
+    float_speed, integer_speed: arithmetic operations a second in products of floats and of int8; 0 where they were not
+        measured. Of several OpenCL runtimes for one processor the fastest is taken.
     """
 
     winograd_channels: float = 16
     small_flops: float = 3e7
     schedules: Mapping[str, Schedule] = field(default_factory=dict)
+    float_speed: float = 0
+    integer_speed: float = 0
 
     def __post_init__(self) -> None:
-        for name in ("winograd_channels", "small_flops"):
+        for name in ("winograd_channels", "small_flops", "float_speed", "integer_speed"):
             _check(name, getattr(self, name), 0, _MOST)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a device is chosen by. num_threads: those asked for; None leaves it to the choice. flops: arithmetic
+    operations of a model. integers: whether most of them are of integers.
+    """
+
+    num_threads: int | None = None
+    flops: float = 0.0
+    integers: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The interface of a delegate: it rewrites a model, and says afterwards what it did."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from litecl.interpreter.graph import Array, Model, TensorSpec
@@ -79,6 +79,13 @@ class Delegation(Protocol):
         """Arrays of the delegate that inputs of an entry subgraph are to be written into, by tensor.
 
         Its region then gets the same array and need not copy it.
+        """
+
+    def use(self, subgraph: int, buffers: Mapping[int, Any]) -> Collection[int]:
+        """Let inputs and outputs of an entry subgraph lie in a device's buffers in the runs that follow, all others
+        again in memory of the delegate's; return the tensors that now do, which nobody else reads or writes.
+
+        buffers: by tensor, as the delegate knows them. Raises ModelError for one that does not fit.
         """
 
     def report(self) -> Report:

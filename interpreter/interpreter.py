@@ -197,10 +197,10 @@ class Interpreter(Introspection, Lifetime):
         """Run the model on the inputs that were set. Raises ModelError where another thread is running it."""
         self._invoke(0)
 
-    def _invoke(self, subgraph: int) -> None:
+    def _invoke(self, subgraph: int, *, in_place: bool = True) -> None:
         if self._busy:
             raise ModelError("invoke: this interpreter is running already: make one for every thread")
-        place = self._in_place.get(subgraph)
+        place = self._in_place.get(subgraph) if in_place else None
         try:
             self._busy = True
             if place is None:

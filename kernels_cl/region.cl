@@ -11,7 +11,8 @@
 // A block of control flow counts as one work-item: one worker executes it. At a launch of several work-items it hands
 // out a ticket for each, and the workers that wait for the block help. Ticket numbers increase from the first launch to
 // the last, so a worker that comes late finds no tickets left of the launch that it read about.
-// Macros: FUNCTIONS(F), which expands to F(number, name) for every function that is called, precedes this file;
+// Macros: FUNCTIONS(F), which expands to F(number, name) for every function that is called, precedes this file; OWN(F),
+// which expands to F(number, shift) for memory outside the arena that is an argument of its own, may precede it;
 // LITECL_SOLO, for a device that runs one work-group at a time: then nothing is counted; LITECL_TIMED, for a program that
 // measures its own steps: in times the entries that one worker executes, in stamps a row for every worker: when it
 // began, and when it found each launch to be done.
@@ -34,6 +35,12 @@
 #define PATIENCE 2000
 #define LINE (REGION_SIZE_LINE_BYTES / 4)  // ints in a cache line
 #define COMMA ,
+
+#ifndef OWN
+#define OWN(F)
+#endif
+#define ARGUMENT(number, shift) COMMA __global uchar *own_##number
+#define SHIFT_OWN(number, shift) shifts[shift] = (ulong)own_##number - (ulong)arena;
 
 #define PROTOTYPE(number, name) CALLER(name);
 FUNCTIONS(PROTOTYPE)
@@ -183,9 +190,10 @@ static void run_entries(const Region *r, int at, const int end) {
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void run(__global uchar *arena, __global uchar *constants, __global const Entry *works, __global const ulong *args,
          __global ulong *shifts, __global int *counts, __global volatile int *progress, const int count
-         TIMED(COMMA __global long *times COMMA __global long *stamps)) {
+         TIMED(COMMA __global long *times COMMA __global long *stamps) OWN(ARGUMENT)) {
     const Region region = {(ulong)arena, works, args, shifts, counts, progress TIMED(COMMA times)};
-    shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;  // every worker writes the same value
+    shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;  // every worker writes the same values
+    OWN(SHIFT_OWN)
 #ifdef LITECL_SOLO
     TIMED(for (int i = 0; i < count; ++i) times[i * STEP_TIMES + STEP_TIME_RUNS] = 0;)
     run_entries(&region, 0, count);

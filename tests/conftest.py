@@ -26,6 +26,7 @@ _LONG = frozenset(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="leave out what is long or needs TensorFlow")
+    parser.addoption("--ray", action="store_true", help="kill a worker of Ray's too, which needs litecl[ray]")
 
 
 def pytest_configure(config: pytest.Config) -> None:

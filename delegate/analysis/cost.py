@@ -18,6 +18,14 @@ def work_flops(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> float:
     )
 
 
+def mostly_integers(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> bool:
+    """Return whether more of the operations that ``work_flops`` estimates have integers for results than floats."""
+    nodes = [(node, known) for graph, known in zip(model.subgraphs, specs, strict=True) for node in graph.nodes]
+    rows = [(_node(node.inputs, node.outputs, known), known[node.outputs[0]]) for node, known in nodes if node.outputs]
+    integers = [spec.quantization is not None and spec.dtype.kind in "iu" for _, spec in rows]
+    return sum(flops if of_integers else -flops for (flops, _), of_integers in zip(rows, integers, strict=True)) > 0
+
+
 def _node(inputs: Sequence[int], outputs: Sequence[int], known: Sequence[TensorSpec]) -> float:
     sizes = [known[t].size for t in outputs if known[t].shape is not None]
     weights = [

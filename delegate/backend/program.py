@@ -6,7 +6,7 @@ at a time may run it, while others run other regions. Waiting for the device let
 
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -14,8 +14,9 @@ import numpy as np
 
 from litecl.delegate.backend import fork
 from litecl.delegate.backend.errors import host_memory, no_host_memory, place
-from litecl.delegate.backend.protocols import Device
+from litecl.delegate.backend.protocols import Device, TakesBuffers, UserBuffer
 from litecl.delegate.backend.states import States
+from litecl.delegate.cl_op import Operand
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.report import CopyRow, Counters, KernelRow
@@ -28,7 +29,7 @@ class Program:
     """One region on one device.
 
     Building it allocates memory, uploads constants and builds kernels; raises KernelBuildError or OutOfDeviceMemory.
-    lock: held while a thread builds or runs it.
+    lock: held while a thread builds or runs it. buffers: those of the user's in which inputs and outputs lie.
     """
 
     def __init__(self, plan: Plan, device: Device, partition: int, options: CLOptions) -> None:
@@ -40,6 +41,7 @@ class Program:
         self._saved = False
         self._timed = options.profile
         self._copied: tuple[float, ...] = ()  # of the last run, if times are taken: seconds, then bytes
+        self.buffers: Mapping[int, UserBuffer] = {}
         fork.register(self)
         with self.lock:
             self._execution = device.bind(plan, options)
@@ -203,10 +205,37 @@ class Program:
                 for work, time in self._execution.times()
             ]
 
+    @property
+    def own_memory(self) -> dict[int, Operand]:
+        """Return the inputs and outputs that have memory of their own, which may lie in buffers of the user's."""
+        if not isinstance(self._execution, TakesBuffers):
+            return {}
+        plan, region = self.plan, self.plan.region
+        named = [*zip(region.inputs, plan.inputs, strict=True), *zip(region.outputs, plan.outputs, strict=True)]
+        roots = [plan.root(operand) for _, operand in named]
+        return {
+            tensor: operand
+            for (tensor, operand), root in zip(named, roots, strict=True)
+            if roots.count(root) == 1
+            and root in plan.arena.offsets
+            and plan.place(operand)[1] == 0
+            and root.size_bytes == operand.size_bytes == operand.spec.size * operand.spec.dtype.itemsize
+        }
+
+    def use(self, buffers: Mapping[int, UserBuffer]) -> None:
+        """Let some of ``own_memory`` lie in buffers of the user's in the runs that follow; all else is in the arena."""
+        if self.buffers == buffers or not isinstance(self._execution, TakesBuffers):
+            return
+        own = self.own_memory
+        with self.lock:
+            self._execution.use({own[tensor]: buffer for tensor, buffer in buffers.items()})
+        self.buffers = buffers
+        self._saved = False  # what was built for them is to be saved too
+
     def _upload(self, inputs: Sequence[Array], counters: Counters) -> None:
         for i, value in enumerate(inputs):
             view = self._views[i]
-            if view is value:
+            if view is value or self.plan.region.inputs[i] in self.buffers:
                 continue
             if view is None:
                 self._memory.upload(self.plan.inputs[i], value)
@@ -217,14 +246,19 @@ class Program:
     def _download(self, counters: Counters) -> list[Array]:
         """Return the outputs once everything has finished: copies, except for memory that is lent."""
         outputs: list[Any] = self._results.copy()
+        elsewhere = [tensor in self.buffers for tensor in self.plan.region.outputs]  # nobody reads them here
         for i in self._hidden:
             operand = self.plan.outputs[i]
             outputs[i] = np.empty(operand.shape, operand.spec.dtype)
+            if elsewhere[i]:
+                continue
             self._memory.download(operand, outputs[i])
             counters.bytes_to_host += outputs[i].nbytes
         self._finish()
         counters.host_syncs += 1
         for i in self._kept:
+            if elsewhere[i]:
+                continue
             outputs[i] = outputs[i].copy()
             counters.bytes_to_host += outputs[i].nbytes
         return outputs

@@ -5,7 +5,7 @@ operands: no handle of a runtime crosses these protocols. A back end raises ever
 (OutOfDeviceMemory, KernelBuildError); the CPU then runs the region, with variables as they were before the run.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -15,7 +15,7 @@ from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, Work
 from litecl.delegate.report import Counters, LaunchTime, Manner
-from litecl.delegate.tuning import Tuning
+from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.graph import Array
 
 
@@ -79,6 +79,36 @@ class Execution(Protocol):
 
     def times(self) -> Sequence[tuple[Work, LaunchTime]]:
         """Return the device time of each launch of the last run, if the device was opened for profiling."""
+
+
+class UserBuffer(Protocol):
+    """Memory of a device that a user has allocated by the runtime's own library, such as a ``pyopencl.Buffer``."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    def belongs_to(self, device: "Device") -> bool:
+        """Return whether programs of a device can use it: in OpenCL, whether it is of the device's context."""
+
+    def overlaps(self, other: "UserBuffer") -> bool:
+        """Return whether the two have memory in common."""
+
+    def read(self, into: Array) -> None:
+        """Copy its first bytes to the host, and wait. Raises DelegateError."""
+
+    def write(self, value: Array) -> None:
+        """Copy an array to its beginning, and wait. Raises DelegateError."""
+
+
+@runtime_checkable
+class TakesBuffers(Protocol):
+    """What an execution has besides, if inputs and outputs of its plan may lie in buffers of the user's."""
+
+    def use(self, buffers: Mapping[Operand, UserBuffer]) -> None:
+        """Let these operands, which have memory of their own, lie in these buffers, and all others in the arena again,
+        in the runs that follow. ``at_once`` stays a function for the arena alone. States are turned before every run.
+        Raises DelegateError.
+        """
 
 
 class Identified(Protocol):
@@ -171,11 +201,19 @@ class Backend(Protocol):
         """Return every device, always in the same order."""
 
     def candidates(
-        self, num_threads: int | None, flops: float, tuned: Callable[[FoundDevice], Tuning]
+        self, demand: Demand, tuned: Callable[[FoundDevice], Tuning], directory: Path | None = None
     ) -> Iterator[FoundDevice]:
-        """Yield the device for a model of so many arithmetic operations, then those to try if it cannot be used."""
+        """Yield the device for a model, then those to try if it cannot be used.
+
+        directory: where facts about devices are cached.
+        """
 
     def of(self, device: object) -> FoundDevice | None:
         """Return the device that an object of the runtime's own library represents, such as pyopencl's Device;
         else None.
+        """
+
+    def buffer(self, handle: object) -> UserBuffer | None:
+        """Return the buffer that an object of the runtime's own library represents, such as pyopencl's Buffer; else
+        None.
         """

@@ -30,10 +30,10 @@ def _flag(flag: str, help_: str) -> dict[str, str]:
 class CLOptions:
     """The keywords of ``CLDelegate``, declared here only: checked and frozen, with flags for the command.
 
-    device: its index in ``litecl devices``, its name, a fragment of exactly one name, a pyopencl Device, or a device
-        found by a back end of yours; None picks a GPU if there is one, else the CPU device that suits the model. A name
-        that matches no device, or a fragment of several names, raises DeviceNotFound; if there is no device at all, a
-        warning says what to install.
+    device: its index in ``litecl devices``, its name, a fragment of exactly one name, a pyopencl Device, a Context of
+        one, in which models then run, or a device found by a back end of yours; None picks a GPU if there is one, else
+        the CPU device that suits the model. A name that matches no device, or a fragment of several names, raises
+        DeviceNotFound; if there is no device at all, a warning says what to install.
     num_threads: on a CPU, 1 picks the device that runs in the calling thread; other numbers are a limit if the device
         can be partitioned, which PoCL 7.1's cannot.
     precision: "fp32", or "fp16", which stores large weights (over 2**18 elements) of convolutions, matrix products and

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyopencl as cl
 
-from litecl.delegate.backend.protocols import Description, FoundDevice
+from litecl.delegate.backend.protocols import Description, FoundDevice, UserBuffer
 from litecl.delegate.cl_op import Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.opencl import device as opencl
@@ -15,8 +15,10 @@ from litecl.delegate.opencl.errors import RUNNING, typed_errors
 from litecl.delegate.opencl.execution import CLExecution
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.processor import name_processor
+from litecl.delegate.opencl.user_buffer import CLUserBuffer
 from litecl.delegate.plan.plan import Plan
-from litecl.delegate.tuning import Tuning
+from litecl.delegate.tuning import Demand, Tuning
+from litecl.interpreter.errors import DeviceNotFound
 
 _TYPES = {cl.device_type.CPU: "CPU", cl.device_type.GPU: "GPU", cl.device_type.ACCELERATOR: "accelerator"}
 
@@ -25,9 +27,10 @@ _ASKING = typed_errors("asking a device")
 
 @dataclass(frozen=True)
 class CLFoundDevice:
-    """A pyopencl Device that is not open yet."""
+    """A pyopencl Device that is not open yet. context: the user's, if models are to run in that."""
 
     device: Any
+    context: Any = None
 
     @property
     @_ASKING
@@ -70,7 +73,7 @@ class CLFoundDevice:
 
     def open(self, *, profile: bool, directory: Path | None) -> "CLDevice":
         """See ``FoundDevice``."""
-        return CLDevice(self.device, profile, directory)
+        return CLDevice(self.device, profile, directory, self.context)
 
 
 class CLDevice(opencl.Device):
@@ -103,13 +106,22 @@ class OpenCL:
         return [CLFoundDevice(device) for device in opencl.devices()]
 
     def candidates(
-        self, num_threads: int | None, flops: float, tuned: Callable[[FoundDevice], Tuning]
+        self, demand: Demand, tuned: Callable[[FoundDevice], Tuning], directory: Path | None = None
     ) -> Iterator[FoundDevice]:
         """Yield a GPU if there is one, else the CPU device that suits; then those to try if it cannot be used."""
         with typed_errors("choosing a device"):
-            for device in opencl.candidates(num_threads, flops, lambda found: tuned(CLFoundDevice(found))):
+            own = lambda found: tuned(CLFoundDevice(found))  # noqa: E731
+            for device in opencl.candidates(demand, own, directory):
                 yield CLFoundDevice(device)
 
     def of(self, device: object) -> FoundDevice | None:
-        """Return the device for a pyopencl Device; None for any other object."""
+        """Return the device for a pyopencl Device, or for a Context of one; None for any other object."""
+        if isinstance(device, cl.Context):
+            if len(device.devices) != 1:
+                raise DeviceNotFound(f"device: expected a context of one device, got one of {len(device.devices)}")
+            return CLFoundDevice(device.devices[0], device)
         return CLFoundDevice(device) if isinstance(device, cl.Device) else None
+
+    def buffer(self, handle: object) -> UserBuffer | None:
+        """Return the buffer for a pyopencl Buffer; None for any other object."""
+        return CLUserBuffer(handle) if isinstance(handle, cl.Buffer) else None

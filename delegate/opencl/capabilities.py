@@ -53,6 +53,11 @@ class Capabilities:
         """Return whether kernels can compute in float64."""
         return "cl_khr_fp64" in self.macros
 
+    @property
+    def multiplies_bytes(self) -> bool:
+        """Return whether one instruction multiplies bytes and adds the products up."""
+        return "__AVX512VNNI__" in self.macros
+
     def vector_width(self, reported: int) -> int:
         """Return the number of floats in a vector that the compiler keeps in one register.
 

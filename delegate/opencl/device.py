@@ -1,7 +1,7 @@
 """An OpenCL device: choosing one, and what a region needs from it. What threads share is locked."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from litecl.delegate.opencl.errors import typed_errors
 from litecl.delegate.opencl.gpu import gpu_of
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.programs import Programs
-from litecl.delegate.tuning import Tuning
+from litecl.delegate.opencl.runtimes import preferred
+from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array
 
@@ -43,35 +44,37 @@ def devices() -> list[Any]:
             return [device for platform in platforms for device in platform.get_devices()]
 
 
-def candidates(num_threads: int | None, flops: float, tuned: Callable[[Any], Tuning]) -> Iterator[Any]:
+def candidates(demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None = None) -> Iterator[Any]:
     """Yield the device for a model, then those to try if it cannot be used: a GPU if there is one, else a CPU.
 
-    num_threads, flops: the CPU device suits this many threads, and a model with this many operations per invoke.
-    tuned: the tuning of a device.
+    demand: of the model. tuned: the tuning of a device. directory: where facts about devices are cached.
     """
     left = devices()
     while True:
-        whole = _best(left, num_threads, flops, tuned)
-        yield _part_of(whole, num_threads)
+        whole = _best(left, demand, tuned, directory)
+        yield _part_of(whole, demand.num_threads)
         left = [device for device in left if device != whole]
         if not left:
             return
 
 
-def _best(found: list[Any], num_threads: int | None, flops: float, tuned: Callable[[Any], Tuning]) -> Any:
+def _best(found: list[Any], demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None) -> Any:
     """Return a GPU if there is one, rather with memory of its own, else the CPU device that suits."""
     if not found:
         raise DelegateError(f"no OpenCL device. {advice()}")
     found = [device for device in found if not fork.lost(needs_threads(device))] or found
     gpus = [device for device in found if device.type & cl.device_type.GPU]
-    return min(gpus, key=lambda gpu: bool(gpu.host_unified_memory)) if gpus else _cpu(found, num_threads, flops, tuned)
+    if gpus:
+        return min(gpus, key=lambda gpu: bool(gpu.host_unified_memory))
+    cpus = [device for device in found if device.type & cl.device_type.CPU] or found
+    return _cpu(preferred(cpus, demand, tuned, directory), demand, tuned)
 
 
-def _cpu(found: list[Any], num_threads: int | None, flops: float, tuned: Callable[[Any], Tuning]) -> Any:
+def _cpu(found: Sequence[Any], demand: Demand, tuned: Callable[[Any], Tuning]) -> Any:
     single = next((device for device in found if device.name.startswith(_SINGLE)), found[0])
     several = (device for device in found if device.name.startswith(_ALL) and not device.name.startswith(_SINGLE))
     chosen = next(several, found[0])
-    alone = num_threads == 1 or (num_threads is None and flops < tuned(chosen).small_flops)
+    alone = demand.num_threads == 1 or (demand.num_threads is None and demand.flops < tuned(chosen).small_flops)
     return single if alone else chosen
 
 
@@ -137,13 +140,15 @@ class _SharedBytes:
 class Device:
     """A device with its context, a queue and programs. Models share the context and programs, but not queues.
 
-    cache_dir: where program binaries are kept, or None for nowhere. name: the platform's. alignment: of a sub-buffer's
-    origin, in bytes. has_clock: whether kernels can read the processor's counter of cycles. Raises DelegateError.
+    cache_dir: where program binaries are kept, or None for nowhere. given: a context of the user's, to be used.
+    name: the platform's. alignment: of a sub-buffer's origin, in bytes. has_clock: whether kernels can read the
+    processor's counter of cycles. Raises DelegateError.
     """
 
     device: Any
     profile: bool
     cache_dir: Path | None
+    given: Any = None
     name: str = field(init=False)
     identity: tuple[str, ...] = field(init=False)
     alignment: int = field(init=False)
@@ -167,7 +172,7 @@ class Device:
         self.alignment = max(64, int(self.device.mem_base_addr_align) // 8)
         self.target = target_of(self.device, self.cache_dir)
         self.shares_memory = self.target.kind == "cpu" and _has_fine_grained_svm(self.device)
-        self.context = cl.Context([self.device])
+        self.context = self.given or cl.Context([self.device])
         self.queue = self._new_queue()
         macros = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
         self.has_clock = capabilities(self.device, self.cache_dir).assembly

@@ -107,6 +107,12 @@ class BoundKernel:
         addresses = _pointer(ctypes.addressof(items)), _pointer(ctypes.addressof(group))
         self._call = *objects, dimensions, None, *addresses, no_events, None, None
 
+    def set_argument(self, position: int, value: Any) -> None:
+        """Give the kernel another argument, from the next time on that it is queued."""
+        queue, kernel, arguments = self._held
+        kernel.set_arg(position, value)
+        self._held = queue, kernel, [*arguments[:position], value, *arguments[position + 1 :]]
+
     def enqueue(self) -> None:
         """Queue the kernel. Unless it is short, other threads can run meanwhile, even if queueing it runs it."""
         if _enqueue is None:

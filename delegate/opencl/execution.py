@@ -1,8 +1,10 @@
 """A plan bound to an OpenCL device: its memory, its queue, and its launches as one kernel or queued one by one."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, cast
 
+from litecl.delegate.backend.protocols import UserBuffer
+from litecl.delegate.cl_op import Operand
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.enqueue import finisher
@@ -10,6 +12,7 @@ from litecl.delegate.opencl.errors import typed_errors
 from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.opencl.queued import QueuedLaunches
 from litecl.delegate.opencl.region_kernel import RegionKernel
+from litecl.delegate.opencl.user_buffer import CLUserBuffer
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, Steps, Work, control_of
 from litecl.delegate.report import Counters, LaunchTime, Manner, summary
@@ -27,6 +30,8 @@ class Launches(Protocol):
 
     def turn(self, turned: bool) -> None: ...
 
+    def renew(self) -> None: ...
+
     def run(self, counters: Counters) -> None: ...
 
     @property
@@ -40,6 +45,8 @@ class Launches(Protocol):
 class CLExecution:
     """A plan with memory and a queue of its own. ``run`` and ``finish`` are the runner's own methods, to save a
     call.
+
+    There is another way to run it, made when first needed, for every set of operands that lie in buffers of the user's.
     """
 
     run: Callable[[Counters], None]
@@ -53,7 +60,23 @@ class CLExecution:
             self.memory = Memory(plan, own)
             self._launches, self.manner = _launches(plan, own, self.memory, options)
             self.run, self.at_once, self.turn = self._launches.run, self._launches.at_once, self._launches.turn
+            self._made_of = plan, own, options
+            self._ways = {frozenset[Operand](): (self._launches, self.memory)}
             self.finish = finisher(own.queue, self.memory.under_way, short=not device.needs_threads)
+
+    def use(self, buffers: Mapping[Operand, UserBuffer]) -> None:
+        """See ``TakesBuffers``."""
+        plan, device, options = self._made_of
+        own = {plan.root(operand): cast(CLUserBuffer, buffer) for operand, buffer in buffers.items()}
+        with typed_errors("running a region on buffers of the user's"):
+            if (key := frozenset(own)) not in self._ways:
+                memory = self.memory.with_own(own)
+                self._ways[key] = _launches(plan, device, memory, options)[0], memory
+            self._launches, memory = self._ways[key]
+            if memory.own != own:
+                memory.own.update(own)
+                self._launches.renew()
+        self.run, self.turn = self._launches.run, self._launches.turn
 
     def loop(self, loop: Loop) -> str:
         """Describe how a loop runs."""

@@ -1,8 +1,9 @@
 """The device memory of a plan."""
 
+import copy
 import ctypes
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyopencl as cl
 from litecl.delegate.cl_op import Arg, Const, Local, Operand
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.errors import FAULTS, typed
+from litecl.delegate.opencl.user_buffer import CLUserBuffer
 from litecl.delegate.plan.memory import align
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_tables import RegionSize, Shift
@@ -22,12 +24,14 @@ _WORTH_RETURNING = 16 << 20  # bytes
 class Memory:
     """An arena for what changes, and one buffer for all constants.
 
+    own: buffers of the user's, by the operands that lie there rather than in the arena.
     under_way: events of copies, kept until the queue has finished: dropping one means waiting with the GIL held.
     """
 
     def __init__(self, plan: Plan, device: Device) -> None:
         self._plan, self._device, self._turns = plan, device, plan.turns
         self.under_way: list[Any] = []
+        self.own: dict[Any, CLUserBuffer] = {}
         self.arena, self._host = device.shared_buffer(plan.arena.size_bytes)
         self._constants: dict[Const | Operand, tuple[int, int]] = {}  # offset and size
         arrays, self.constant_bytes = self._place_constants()
@@ -38,6 +42,18 @@ class Memory:
         copied = {place: None for place in named if self.view(*place) is None}
         self._copied = {place: self.argument(place[0], self._swapped(place[1])) for place in copied}
 
+    def with_own(self, buffers: Mapping[Operand, CLUserBuffer]) -> "Memory":
+        """Return the same memory with some operands in buffers of the user's."""
+        other = copy.copy(self)
+        other.own = dict(buffers)
+        return other
+
+    @property
+    def own_shifts(self) -> range:
+        """Return where region.cl finds the shifts of the user's buffers: after those of all sets."""
+        first = Shift.SETS + 2 * (self._turns + 1)
+        return range(first, first + len(self.own))
+
     def region_address(self, arg: Arg) -> int:
         """Return where region.cl finds something: an offset, and above its bits the shift that is added to it
         (region.h).
@@ -45,6 +61,8 @@ class Memory:
         For a loop variable that is the offset of its loop's first set.
         """
         root, start = self._place(arg)
+        if root in self.own:
+            return start | self.own_shifts[[*self.own].index(root)] << RegionSize.OFFSET_BITS
         if root in self._constants:
             return self._constants[root][0] | Shift.CONSTANTS << RegionSize.OFFSET_BITS
         if root in self._plan.slots:
@@ -71,6 +89,8 @@ class Memory:
     def buffer(self, item: Any, swapped: Collection[int] = ()) -> Any:
         """Return the part of the arena that an operand or scratch memory occupies."""
         root, start = self._place(item)
+        if root in self.own:
+            return self.own[root].part(start, item.size_bytes)
         return self.arena.get_sub_region(self._start(root, swapped) + start, max(1, item.size_bytes))
 
     def _start(self, root: Any, swapped: Collection[int]) -> int:
@@ -103,6 +123,10 @@ class Memory:
             cl.enqueue_copy(self._device.queue, self._copied[state, turned], self._copied[state, not turned])
         except FAULTS as error:
             raise typed(error, f"copying {state.spec.name!r}") from error
+
+    def is_own(self, arg: Arg) -> bool:
+        """Return whether something lies in a buffer of the user's."""
+        return self._place(arg)[0] in self.own
 
     def _swapped(self, turned: bool) -> Collection[int]:
         return (self._turns,) if turned else ()

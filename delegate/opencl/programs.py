@@ -4,7 +4,7 @@ import logging
 import re
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -30,6 +30,8 @@ _KERNELS = Path(kernels_cl.__file__).parent
 _INCLUDE = re.compile(r'#include (?:"(\w+\.h)"|<(\w+)>)')
 
 Defines = Mapping[str, str | int | float]
+File = tuple[str, tuple[str, ...]]
+"""A file to compile: source and options."""
 
 
 class Programs:
@@ -64,7 +66,7 @@ class Programs:
         return self._kernel(launch.kernel, f"guarded_{launch.entry}", source, options)
 
     def _kernel(self, name: str, entry: str, source: str, options: tuple[str, ...]) -> Any:
-        key = self._key(name, source, *options)
+        key = self._key(name, (source, *options))
         if key not in self._built:  # what is built is returned without a lock, even while something else is being built
             with self.lock:
                 self._built[key] = self._built.get(key) or self._made(key, lambda: self._build(key, source, options))
@@ -82,10 +84,14 @@ class Programs:
         asked = {"LITECL_SOLO": solo, "LITECL_TIMED": timed}
         macros = {**self._macros, "LITECL_REGION": 1, **{name: 1 for name, given in asked.items() if given}}
         main = region.functions_macro + _source("region.cl"), render(macros)
-        files = [*(self._part(variant, callers) for variant, callers in region.variants.items()), main]
-        key = self._key("region", *(text for source, options in files for text in (source, *options)))
+
+        def files() -> Iterator[File]:  # not a list: it is long, and needed again only if the cache has no binary
+            yield from (self._part(variant, callers) for variant, callers in region.variants.items())
+            yield main
+
+        key = self._key("region", (text for source, options in files() for text in (source, *options)))
         with self.lock:
-            self._built[key] = self._built.get(key) or self._made(key, lambda: self._link(key, files))
+            self._built[key] = self._built.get(key) or self._made(key, lambda: self._link(key, [*files()]))
         return cl.Kernel(self._built[key], "run")
 
     def _made(self, key: str, build: Callable[[], Any]) -> Any:
@@ -155,12 +161,12 @@ class Programs:
         self._unsaved.add(key)
         return program
 
-    def _part(self, variant: Variant, callers: str) -> tuple[str, tuple[str, ...]]:
+    def _part(self, variant: Variant, callers: str) -> File:
         """Return source and options of a kernel file whose kernels become functions, with what calls them."""
         source = _source(f"{variant.kernel}.cl") + callers
         return source, render({**dict(variant.defines), **self._macros, "LITECL_REGION": 1})
 
-    def _link(self, key: str, files: Sequence[tuple[str, tuple[str, ...]]]) -> Any:
+    def _link(self, key: str, files: Sequence[File]) -> Any:
         objects, total = [], len(files) + 1
         for done, (source, options) in enumerate(files):
             tell(_name(source), done, total)
@@ -174,7 +180,7 @@ class Programs:
 
     def _object(self, source: str, options: tuple[str, ...]) -> Any:
         """Return a compiled file of a program to be linked; kept, because other regions use the same files."""
-        key = self._key("object", source, *options)
+        key = self._key("object", (source, *options))
         if key not in self._objects:
             doing = f"compiling {_name(source)} for {self._device.name}"
             with _build_errors(source, options, self._device), warnings.catch_warnings(), logged(doing):
@@ -182,9 +188,9 @@ class Programs:
                 self._objects[key] = cl.Program(self._context, source).compile(list(options), [self._device])
         return self._objects[key]
 
-    def _key(self, name: str, *built_from: str) -> str:
+    def _key(self, name: str, built_from: Iterable[str]) -> str:
         """Return the name of a binary; a user's kernel file is named by its path."""
-        return disk.key(Path(name).name, self._identity, *built_from)
+        return disk.key(Path(name).name, self._identity, built_from)
 
 
 def _source(name: str) -> str:

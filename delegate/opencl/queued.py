@@ -76,6 +76,14 @@ class QueuedLaunches:
         """See ``Execution.turn``."""
         self._turned = turned
 
+    def renew(self) -> None:
+        """Pass the memory's own buffers, which are others than before."""
+        works = {id(work): work for work in self._plan.works}
+        for (number, guard, sets), bound in self._bound.items():
+            for position, arg in enumerate(works[number].launch.args, 0 if guard is None else 2):
+                if self._memory.is_own(arg):
+                    bound.set_argument(position, self._memory.argument(arg, sets))
+
     def _at_first(self) -> set[int]:
         """Return the sets that have changed places before a run."""
         return {self._turns} if self._turned else set()

@@ -1,6 +1,7 @@
 """A plan as one kernel whose workers run its launches in turn (kernels_cl/region.cl)."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,8 @@ class RegionKernel:
         program = region_program(plan.steps, memory.region_address, most_iterations)
         if program is None:
             raise KernelBuildError("a launch has arguments that region.cl cannot pass")
-        self._plan, self._device, self._most = plan, device, most_iterations
+        self._plan, self._device, self._most, self._memory = plan, device, most_iterations, memory
+        program = replace(program, own=tuple(memory.own_shifts))
         self._limited_loops = bool(plan.loops) and most_iterations is not None
         units = device.target.compute_units
         kernel = device.programs.region_kernel(program, solo=units == 1, timed=device.profile)
@@ -51,9 +53,16 @@ class RegionKernel:
         tables.append(self._counts_buffer)
         arguments = [memory.arena, memory.constants, *tables, self._progress, np.int32(len(program.works))]
         arguments += [] if self._step_times is None else self._step_times.arguments
+        self._first_own = len(arguments)
+        arguments += [own.buffer for own in memory.own.values()]
         self._kernel = BoundKernel(
             device.queue, kernel, arguments, (self._groups,), (1,), may_be_short=may_be_short(plan)
         )
+
+    def renew(self) -> None:
+        """Pass the memory's own buffers, which are others than before."""
+        for i, own in enumerate(self._memory.own.values()):
+            self._kernel.set_argument(self._first_own + i, own.buffer)
 
     def turn(self, turned: bool) -> None:
         """See ``Execution.turn``."""
@@ -108,13 +117,14 @@ class RegionKernel:
 
     def _prepare_shifts(self) -> Any:
         """Return region.cl's shifts at the beginning: every loop, and the region itself, reads its first set."""
-        shifts = np.zeros(Shift.SETS + 2 * len(self._plan.loops) + 2, np.uint64)
+        turns = slice(Shift.SETS + 2 * self._plan.turns, Shift.SETS + 2 * self._plan.turns + 2)
+        shifts = np.zeros(turns.stop + len(self._memory.own), np.uint64)
         for slot in self._plan.slots.values():
             shifts[Shift.SETS + 2 * slot.loop + 1] = slot.set_bytes
         self._shifts, shared = self._device.shared_buffer(shifts.nbytes)
         cl.enqueue_copy(self._device.queue, self._shifts, shifts)
-        self._turns = shifts[-2:].copy(), shifts[:-3:-1].copy()
-        self._sets = None if shared is None else shared.view(np.uint64)[-2:]
+        self._turns = shifts[turns].copy(), shifts[turns][::-1].copy()
+        self._sets = None if shared is None else shared.view(np.uint64)[turns]
         return self._shifts
 
     def _prepare_counts(self) -> None:

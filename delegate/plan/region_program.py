@@ -80,7 +80,7 @@ class RegionProgram:
     """The functions of a region, its entries and the arguments of its launches, in region.cl's layout.
 
     places: the number of entries whose progress is counted: those that all workers reach. launches: the launches among
-    the entries, by position.
+    the entries, by position. own: the shifts of memory that the kernel gets as arguments of their own.
     """
 
     functions: tuple[Function, ...]
@@ -88,6 +88,7 @@ class RegionProgram:
     args: Array
     places: int
     launches: Mapping[int, Work] = field(default_factory=dict)
+    own: tuple[int, ...] = ()
 
     @property
     def variants(self) -> dict[Variant, str]:
@@ -99,8 +100,11 @@ class RegionProgram:
 
     @property
     def functions_macro(self) -> str:
-        """The macro from which region.cl generates prototypes and calls."""
-        return "#define FUNCTIONS(F) " + " ".join(f"F({i}, {f.name})" for i, f in enumerate(self.functions)) + "\n"
+        """The macros from which region.cl generates prototypes and calls, and arguments of their own."""
+        functions = "#define FUNCTIONS(F) " + " ".join(f"F({i}, {f.name})" for i, f in enumerate(self.functions)) + "\n"
+        if not self.own:
+            return functions
+        return functions + "#define OWN(F) " + " ".join(f"F({i}, {shift})" for i, shift in enumerate(self.own)) + "\n"
 
 
 def region_program(

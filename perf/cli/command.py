@@ -17,7 +17,9 @@ from litecl.interpreter.errors import DelegateError, ModelError
 from litecl.interpreter.graph import Array
 from litecl.perf.measure.feeds import Runtime, labels, random_inputs
 from litecl.perf.measure.given import Pixels, load_inputs
+from litecl.perf.measure.hub import is_hub
 
+A_MODEL = "a .tflite file, or hf://OWNER/REPOSITORY/FILE"
 _FLAGS = [field for field in fields(CLOptions) if "flag" in field.metadata]
 
 
@@ -32,7 +34,12 @@ class Output:
 
 def model_argument(parser: argparse.ArgumentParser) -> None:
     """Take a model file, as ``args.model``."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a .tflite file")
+    parser.add_argument("model", type=model_file, metavar="MODEL", help=A_MODEL)
+
+
+def model_file(text: str) -> Path | str:
+    """Return a path; a name of the Hub's stays text until the command runs (``perf/measure/hub.py``)."""
+    return text if is_hub(text) else Path(text)
 
 
 def input_arguments(parser: argparse.ArgumentParser) -> None:

@@ -31,6 +31,7 @@ def _run(args: argparse.Namespace) -> int:
     from litecl.perf.cli.tables import to_json
 
     try:
+        _fetch(args)
         output = args.run(args)
     except (LiteclError, OSError) as error:
         _tell(error)
@@ -42,6 +43,17 @@ def _run(args: argparse.Namespace) -> int:
     else:
         _show(output.view)
     return int(output.exit_code)
+
+
+def _fetch(args: argparse.Namespace) -> None:
+    """Put local files in the place of models that are named as on the Hub."""
+    from litecl.perf.measure.hub import fetched, is_hub
+
+    for name, given in vars(args).items():
+        if name in ("model", "models", "source"):
+            named = given if isinstance(given, list) else [given]
+            local = [fetched(each) if isinstance(each, str) and is_hub(each) else each for each in named]
+            setattr(args, name, local if isinstance(given, list) else local[0])
 
 
 def _show(view: Sequence[Any]) -> None:

@@ -1,9 +1,13 @@
 """The OpenCL devices of this machine, described."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
+from litecl.delegate import disk
 from litecl.delegate.backend.protocols import FoundDevice
 from litecl.delegate.devices import choose, devices
+from litecl.delegate.tuning import load
 from litecl.interpreter.errors import KernelBuildError
 
 
@@ -14,7 +18,9 @@ class DeviceRow:
     processor: what a CPU device of PoCL compiles for, in LLVM's words. float64: whether its kernels compute in it.
     problem: why it can build no kernel at all, if so; ``vector_width`` is then 0. version, platform_version: of OpenCL,
         as the device and its platform tell it, often with the compiler's.
-    default_for: "small models", "large models" or both where litecl takes it unasked.
+    default_for: what litecl takes it for unasked: "small models", "large models", and "of integers" where it takes
+        another one for floats. float_speed, integer_speed: operations a second that ``litecl devices --tuning``
+        measured, 0 if it did not.
     """
 
     index: int
@@ -32,15 +38,27 @@ class DeviceRow:
     problem: str | None
     version: str
     platform_version: str
+    float_speed: float
+    integer_speed: float
 
 
 def device_rows() -> tuple[DeviceRow, ...]:
     """Return every device of every platform. Raises DelegateError where there is none."""
-    defaults = {"small models": choose(), "large models": choose(flops=float("inf"))}
-    return tuple(
-        _row(index, device, tuple(size for size, chosen in defaults.items() if chosen == device))
-        for index, device in enumerate(devices())
-    )
+    folder = disk.default_folder()
+    tuned = lambda found: load(folder, found.identity)  # noqa: E731
+    sizes = {"small models": 0.0, "large models": inf}
+    chosen = [
+        (f"{size}{kind}", choose(flops=flops, tuned=tuned, directory=folder, integers=bool(kind)))
+        for kind in ("", " of integers")
+        for size, flops in sizes.items()
+    ]
+    return tuple(_row(index, device, _told(chosen, device)) for index, device in enumerate(devices()))
+
+
+def _told(chosen: Sequence[tuple[str, FoundDevice]], device: FoundDevice) -> tuple[str, ...]:
+    """Return what a device is taken for; integers are named only if floats are another's."""
+    names = [name for name, found in chosen if found == device]
+    return tuple(name for name in names if name.removesuffix(" of integers") not in names or " of " not in name)
 
 
 def _row(index: int, found: FoundDevice, default_for: tuple[str, ...]) -> DeviceRow:
@@ -48,7 +66,7 @@ def _row(index: int, found: FoundDevice, default_for: tuple[str, ...]) -> Device
         target, problem = found.target(), None
     except KernelBuildError as error:
         target, problem = None, str(error).splitlines()[0]
-    facts = found.describe()
+    facts, measured = found.describe(), load(disk.default_folder(), found.identity)
     return DeviceRow(
         index=index,
         name=found.name,
@@ -65,4 +83,6 @@ def _row(index: int, found: FoundDevice, default_for: tuple[str, ...]) -> Device
         problem=problem,
         version=facts.version,
         platform_version=facts.platform_version,
+        float_speed=measured.float_speed,
+        integer_speed=measured.integer_speed,
     )

@@ -10,6 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from litecl.converter import Converter, Quantization
 from litecl.delegate import CLDelegate, Tuning
 from litecl.delegate.backend.protocols import FoundDevice
 from litecl.delegate.cl_op import Target
@@ -81,7 +82,7 @@ def measure(device: FoundDevice, directory: Path, tick: Tick = no_tick) -> Measu
     schedules = {kernel: schedule for kernel, schedule in found.items() if schedule is not None}
     if target.kind == "gpu":
         return Measurement(Tuning(schedules=schedules), tuple(bench.timings))
-    settings = _winograd_channels(device, target.vector_width, bench)
+    settings = _winograd_channels(device, target.vector_width, bench) | _speeds(device, bench)
     single, default = choose(), choose(flops=inf)
     if device == default != single:
         settings |= _small_flops(device, single, bench)
@@ -120,6 +121,23 @@ def _winograd_channels(device: FoundDevice, vector_width: int, bench: _Bench) ->
     }
     times = [bench.times("winograd_channels", _convolution(_CONVOLUTION_SIDE, size), candidates) for size in sizes]
     return {"winograd_channels": crossover(sizes, times, never)}
+
+
+def _speeds(device: FoundDevice, bench: _Bench) -> dict[str, float]:
+    """Return operations a second in products of floats and in products of int8, by which runtimes are chosen."""
+    side, channels, count = _PRODUCTS
+    name, content = _products(*_PRODUCTS)
+    work = count * flops(side, side, channels, channels)
+    subjects = {"float_speed": (name, content), "integer_speed": (f"{name}, int8", _in_int8(content))}
+    candidates = {"products": (device, Tuning())}
+    return {choice: work / (bench.times(choice, subject, candidates)[0] * 1e-3) for choice, subject in subjects.items()}
+
+
+def _in_int8(content: bytes) -> bytes:
+    """Return a model on integers."""
+    interpreter = Interpreter(content)
+    data = random_inputs(interpreter.get_input_details(), seed=0)
+    return Converter.from_tflite(content, quantize=Quantization(activations="int8", data=data)).convert()
 
 
 def _small_flops(device: FoundDevice, single: FoundDevice, bench: _Bench) -> dict[str, float]:

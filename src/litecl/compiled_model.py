@@ -77,8 +77,10 @@ class CompiledModel:
     def _compiled(cls, source: Any, accelerator: Any, environment: Environment | None, options: Options | None) -> Self:
         chosen = resolved(options, accelerator)
         threads = chosen.cpu_options.num_threads or None
-        interpreter = Interpreter(source, delegates=delegates(chosen), num_threads=threads)
-        model = cls(interpreter, environment or Environment.create())
+        environment = environment or Environment.create()
+        given = delegates(chosen, environment.options.cl_context)
+        interpreter = Interpreter(source, delegates=given, num_threads=threads)
+        model = cls(interpreter, environment)
         if not chosen.hardware_accelerators & HardwareAccelerator.CPU:
             model._require_acceleration()
         return model

@@ -1,18 +1,23 @@
 """LiteRT's environment, which several models may share. litecl's devices and programs are shared in any case."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from litecl.interpreter.errors import ModelError
 
 
 @dataclass(frozen=True)
 class EnvironmentOptions:
-    """Where LiteRT would find libraries. litecl has none to find."""
+    """Where LiteRT would find libraries, of which litecl has none.
+
+    cl_context: litecl's own: a pyopencl Context of one device in which models run, so that they read and write buffers
+    of yours (``TensorBuffer.from_cl_mem``) without a copy.
+    """
 
     runtime_path: str | None = None
     compiler_plugin_path: str = ""
     dispatch_library_path: str = ""
+    cl_context: Any = None
 
 
 class Environment:

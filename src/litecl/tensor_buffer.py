@@ -1,13 +1,16 @@
 """LiteRT's buffers: the memory of one input or output of a ``CompiledModel``."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 
+from litecl.delegate.backend.protocols import UserBuffer
+from litecl.delegate.devices import user_buffer
 from litecl.interpreter.arguments import index
 from litecl.interpreter.errors import ModelError, ShapeError
-from litecl.interpreter.graph import Array
+from litecl.interpreter.graph import Array, Shape
 
 
 class TensorBuffer:
@@ -32,6 +35,32 @@ class TensorBuffer:
             raise ModelError("data_array must be C-contiguous for zero-copy host-memory binding")
         return cls(data_array, is_users=True)
 
+    @classmethod
+    def from_cl_mem(cls, buffer: Any, shape: Sequence[int], dtype: Any = np.float32) -> "TensorBuffer":
+        """Return a buffer that is a ``pyopencl.Buffer`` of yours, or a part of one, at least as large as the tensor.
+
+        A model that was compiled for its context (``EnvironmentOptions(cl_context=...)``) reads inputs there and writes
+        outputs there, without a copy. What you have queued for it must be done before a run; a run returns when all is
+        done. Raises ArgumentError for what is no such buffer, and ShapeError for one that is too small.
+        """
+        return _DeviceBuffer(user_buffer(buffer), tuple(int(n) for n in shape), _dtype(dtype))
+
+    @property
+    def on_device(self) -> UserBuffer | None:
+        """The memory of a device that it is, None where it is the host's."""
+        return None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements."""
+        dtype: np.dtype[Any] = self.array.dtype
+        return dtype
+
+    @property
+    def shape(self) -> Shape:
+        """The shape."""
+        return tuple(self.array.shape)
+
     @property
     def array(self) -> Array:
         """The memory itself. Raises ModelError once the buffer has been destroyed."""
@@ -55,35 +84,89 @@ class TensorBuffer:
     def write(self, data_array: Array) -> None:
         """Copy an array into the buffer. Raises ShapeError unless type and number of elements are the buffer's."""
         _require_array(data_array)
-        array = self.array
-        if data_array.dtype != array.dtype:
-            raise ShapeError(f"write: expected {array.dtype}, got {data_array.dtype}")
-        if data_array.size != array.size:
-            raise ShapeError(f"write: expected {array.size} elements {list(array.shape)}, got {list(data_array.shape)}")
-        array[...] = data_array.reshape(array.shape)
+        if data_array.dtype != self.dtype:
+            raise ShapeError(f"write: expected {self.dtype}, got {data_array.dtype}")
+        if data_array.size != math.prod(self.shape):
+            raise ShapeError(
+                f"write: expected {math.prod(self.shape)} elements {list(self.shape)}, got {list(data_array.shape)}"
+            )
+        self._put(data_array.reshape(self.shape))
 
     def read(self, num_elements: int | None = None, output_dtype: Any = None) -> Array:
         """Return a copy of the first elements, in one dimension; by default all, in the buffer's shape.
 
         Raises ShapeError for another type than the buffer's, or more elements than it has.
         """
-        array = self.array
-        dtype = array.dtype if output_dtype is None else _dtype(output_dtype)
-        if dtype != array.dtype:
-            raise ShapeError(f"read: the buffer holds {array.dtype}, asked for {dtype}")
-        if num_elements is None:
-            return array.copy()
-        if not 0 <= index("num_elements", num_elements) <= array.size:
-            raise ShapeError(f"read: the buffer has {array.size} elements, asked for {num_elements}")
-        return array.reshape(-1)[:num_elements].copy()
+        size, dtype = math.prod(self.shape), self.dtype if output_dtype is None else _dtype(output_dtype)
+        if dtype != self.dtype:
+            raise ShapeError(f"read: the buffer holds {self.dtype}, asked for {dtype}")
+        if num_elements is not None and not 0 <= index("num_elements", num_elements) <= size:
+            raise ShapeError(f"read: the buffer has {size} elements, asked for {num_elements}")
+        value = self._got()
+        return value if num_elements is None else value.reshape(-1)[:num_elements]
+
+    def _put(self, value: Array) -> None:
+        self.array[...] = value
+
+    def _got(self) -> Array:
+        return self.array.copy()
 
     def get_tensor_details(self) -> dict[str, Any]:
         """Return "dtype" and "shape"."""
-        return {"dtype": dtype_name(self.array.dtype), "shape": list(self.array.shape)}
+        return {"dtype": dtype_name(self.dtype), "shape": list(self.shape)}
 
     def destroy(self) -> None:
         """Let go of the memory; any later use raises ModelError."""
         self._memory = None
+
+
+class _DeviceBuffer(TensorBuffer):
+    """Memory of a device that a user has allocated."""
+
+    def __init__(self, memory: UserBuffer, shape: Shape, dtype: np.dtype[Any]) -> None:
+        if min(shape, default=1) < 0 or dtype == np.object_:
+            raise ShapeError(f"from_cl_mem: expected a shape and a type of numbers, got {dtype}{list(shape)}")
+        if (need := size_bytes(shape, dtype)) > (size := memory.size_bytes):
+            raise ShapeError(f"from_cl_mem: {dtype}{list(shape)} takes {need} bytes, the buffer has {size}")
+        self._device_memory: UserBuffer | None = memory
+        self._spec = shape, dtype
+        self.is_users = True
+
+    @property
+    def on_device(self) -> UserBuffer:
+        if self._device_memory is None:
+            raise ModelError("TensorBuffer has been destroyed")
+        return self._device_memory
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._spec[1]
+
+    @property
+    def shape(self) -> Shape:
+        return self._spec[0]
+
+    @property
+    def array(self) -> Array:
+        raise ModelError("array: this buffer is memory of a device: read() copies it to the host")
+
+    @property
+    def is_destroyed(self) -> bool:
+        return self._device_memory is None
+
+    def holds(self, memory: Array) -> bool:
+        return False
+
+    def _put(self, value: Array) -> None:
+        self.on_device.write(value)
+
+    def _got(self) -> Array:
+        value = np.empty(self.shape, self.dtype)
+        self.on_device.read(value)
+        return value
+
+    def destroy(self) -> None:
+        self._device_memory = None
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:

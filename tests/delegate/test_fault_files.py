@@ -83,7 +83,7 @@ def test_a_disk_that_is_full_keeps_nothing(tmp_path: Path, monkeypatch: pytest.M
 
         def __exit__(self, *raised: object) -> None: ...
 
-        def write(self, content: bytes) -> None:
+        def writelines(self, content: object) -> None:
             raise OSError(errno.ENOSPC, "full")
 
     monkeypatch.setattr("tempfile.NamedTemporaryFile", Full)

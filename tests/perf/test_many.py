@@ -10,6 +10,7 @@ import pytest
 
 from litecl import Predictor
 from litecl.interpreter.errors import ModelError
+from litecl.perf.compare import workers
 from litecl.perf.many import engines
 from litecl.perf.many.job import ITEM, Job, run_part
 from support.build import randn
@@ -75,12 +76,28 @@ def test_the_actors_of_ray_run_parts(rows: Job) -> None:
 
 
 def test_on_dask(rows: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On workers that are threads of this process; ``litecl.perf.compare.workers --kill`` kills processes."""
+    """On workers that are threads of this process."""
     pytest.importorskip("distributed")
     here = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
     monkeypatch.setattr(engines, "_of_this_machine", lambda workers: here)
     assert {done.number for done in engines.on_dask(rows, [0, 1, 2, 3], 2)} == {0, 1, 2, 3}
     require_right(rows)
+
+
+@pytest.mark.parametrize(("engine", "package"), [("ray", "ray"), ("dask", "distributed")])
+def test_a_worker_is_killed(engine: str, package: str, rows: Job, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """Nothing is lost and nothing there twice. ``python -m litecl.perf.compare.workers --kill`` is the long form."""
+    pytest.importorskip(package)
+    if engine == "ray" and not pytestconfig.getoption("ray"):
+        pytest.skip("starts a cluster, which takes up to a minute: --ray")
+    np.save(tmp_path / "rows.npy", randn(RNG, 12_000, 4))
+    job_ = replace(rows, batch=1, part=1000, options={"cpu": True})
+    job_.begin()
+    found = workers.killed(job_, engine, 2)
+    assert (found["inputs"], found["each_once"], found["parts"]) == (12_000, True, 12)
+    assert found["processes"] > 1
+    assert found["difference"] < 1e-5
+    require_right(job_)
 
 
 @pytest.mark.parametrize(("engine", "package"), [("ray", "ray"), ("dask", "distributed")])

@@ -11,13 +11,13 @@ from typing import Literal
 
 import numpy as np
 
-from litecl.delegate.backend.protocols import Description, FoundDevice
+from litecl.delegate.backend.protocols import Description, FoundDevice, UserBuffer
 from litecl.delegate.cl_op import Const, Operand, Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, Work
 from litecl.delegate.report import Counters, LaunchTime, Manner
-from litecl.delegate.tuning import Tuning
+from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.graph import Array, Model
 from litecl.interpreter.ops.variables import VAR_HANDLE
 from litecl.interpreter.run.executor import Executor
@@ -211,9 +211,12 @@ class FakeBackend:
         return self.found
 
     def candidates(
-        self, num_threads: int | None, flops: float, tuned: Callable[[FoundDevice], Tuning]
+        self, demand: Demand, tuned: Callable[[FoundDevice], Tuning], directory: Path | None = None
     ) -> Iterator[FoundDevice]:
         yield from self.found
 
     def of(self, device: object) -> FoundDevice | None:
+        return None
+
+    def buffer(self, handle: object) -> UserBuffer | None:
         return None

@@ -192,8 +192,7 @@ def test_what_a_model_may_run_on(monkeypatch: pytest.MonkeyPatch) -> None:
             compiled(ours, hardware_accel=wrong)
     with pytest.raises(ModelError, match="not both"):
         compiled(ours, hardware_accel=accelerator.CPU, options=ours.Options())
-    monkeypatch.setattr("litecl.compiled.accelerators.delegates", lambda options: [CLDelegate(deny_ops=["TANH"])])
-    monkeypatch.setattr("litecl.compiled_model.delegates", lambda options: [CLDelegate(deny_ops=["TANH"])])
+    monkeypatch.setattr("litecl.compiled_model.delegates", lambda options, context: [CLDelegate(deny_ops=["TANH"])])
     g = Graph()
     content = write(model(g.build(g.op(TANH, [g.input((2,))], TANH.options()))))
     assert not compiled(ours, content).is_fully_accelerated()

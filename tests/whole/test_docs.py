@@ -116,7 +116,7 @@ def test_the_examples_of_standing_in_run(
     (tmp_path / "model.tflite").write_bytes(write(classifier()))
     monkeypatch.chdir(tmp_path)
     examples = re.findall(r"```python\n(.*?)```", _text("docs/drop_in.md"), re.S)
-    assert len(examples) == 3
+    assert len(examples) == 4
     with litecl.install_as("ai_edge_litert"):  # which undoes the example's, too
         for example in examples:
             exec(compile(example, "drop_in.md", "exec"), {})

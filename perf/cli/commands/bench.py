@@ -14,12 +14,14 @@ from rich.text import Text
 from litecl.interpreter import Interpreter
 from litecl.perf.cli import benches
 from litecl.perf.cli.command import (
+    A_MODEL,
     Output,
     count,
     device_arguments,
     device_options,
     input_arguments,
     inputs,
+    model_file,
     positive,
     progress,
     require_device,
@@ -38,7 +40,7 @@ _RUNS, _LEAST_RUNS = 50, 5
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("model", type=Path, nargs="+", metavar="MODEL", help="a .tflite file, or several")
+    parser.add_argument("model", type=model_file, nargs="+", metavar="MODEL", help=f"{A_MODEL}, or several")
     input_arguments(parser)
     device_arguments(parser, cpu=True, several=("device", "num_threads"))
     parser.add_argument("--runs", type=positive, metavar="N", help="timed invokes (default: 50, or 5 with --seconds)")

@@ -10,10 +10,12 @@ from rich.text import Text
 from litecl.delegate import CLDelegate, DelegationReport, disk
 from litecl.interpreter import Interpreter
 from litecl.perf.cli.command import (
+    A_MODEL,
     Bar,
     Output,
     device_arguments,
     device_options,
+    model_file,
     progress,
     require_device,
     resize,
@@ -28,7 +30,7 @@ HELP = "compile the programs of models ahead of time, such as for the image of a
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("models", type=Path, nargs="+", metavar="MODEL", help="a .tflite file")
+    parser.add_argument("models", type=model_file, nargs="+", metavar="MODEL", help=A_MODEL)
     shape_argument(parser, "--shape")
     device_arguments(parser)
     parser.add_argument("--require-device", action="store_true", help="fail unless the device takes every node")

@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> Output:
     """List the devices, and measure them if asked to."""
     rows = device_rows()
     data: dict[str, Any] = {"devices": [asdict(row) for row in rows]}
-    view: list[RenderableType] = [_devices(rows)]
+    view: list[RenderableType] = [_devices(rows), *_why(rows)]
     if args.tuning or args.again:
         with progress("measuring", None) as tick:
             tuned = tuning.tuned(disk.default_folder(), again=args.again, tick=tick)
@@ -44,6 +44,9 @@ def _devices(rows: Sequence[DeviceRow]) -> RenderableType:
     made = table("index", "name", "type", "units", "memory", "default for")
     for row in rows:
         compiled = f"vectors of {row.vector_width} floats" + (f", for {row.processor}" if row.processor else "")
+        if row.float_speed:
+            speeds = (f"{speed / 1e9:,.0f}" for speed in (row.float_speed, row.integer_speed))
+            compiled += f"\n  measured: {' and '.join(speeds)} Gop/s in floats and int8"
         made.add_row(
             str(row.index),
             f"{row.name}\n  {row.platform}\n  {compiled}",
@@ -53,6 +56,17 @@ def _devices(rows: Sequence[DeviceRow]) -> RenderableType:
             row.problem or ", ".join(row.default_for),
         )
     return made
+
+
+def _why(rows: Sequence[DeviceRow]) -> list[RenderableType]:
+    """Return why one of several runtimes for the processor is the default."""
+    cpus = [row for row in rows if row.type == "CPU"]
+    if len({(row.platform, row.platform_version) for row in cpus}) < 2 or len(cpus) < len(rows):
+        return []
+    if all(row.float_speed for row in cpus if row.compute_units > 1):
+        return [Text("of several runtimes for a processor litecl takes the fastest that --tuning has measured")]
+    said = "of several runtimes for a processor litecl takes the one whose compiler uses the widest vectors, then one "
+    return [Text(f"{said}with dot products of bytes, then PoCL; measure them: litecl devices --tuning")]
 
 
 def _tuning(row: Tuned) -> list[RenderableType]:

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
@@ -17,7 +18,8 @@ from litecl.interpreter.file.reader import read
 from litecl.perf.cli.command import Output, device_arguments, device_options, model_argument, progress
 from litecl.perf.cli.launches import launch_data, launch_view
 from litecl.perf.cli.summaries import summary_view, tensors_view
-from litecl.perf.cli.tables import placed, report_data, table
+from litecl.perf.cli.tables import placed, report_data, table, to_json
+from litecl.perf.measure.node_data import places
 from litecl.perf.measure.summary import NodeLine, node_lines, stored_tensors, summarize
 
 HELP = "show what a model contains"
@@ -34,6 +36,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as", dest="planned_for", choices=PROFILES, help="plan for a GPU that need not be there: show every launch"
     )
+    parser.add_argument(
+        "--node-data", type=Path, metavar="FILE", help="write where nodes run for Model Explorer, as its node data"
+    )
     device_arguments(parser)
 
 
@@ -45,13 +50,15 @@ def run(args: argparse.Namespace) -> Output:
     view = [summary_view(args.model.name, summary)]
     delegation = None
     absent = _absent(args)
-    if args.delegate or args.dump_passes or absent:
+    if args.delegate or args.dump_passes or args.node_data or absent:
         options = device_options(args) | ({} if absent is None else {"device": absent})
         with progress("preparing", None) as bar:
             interpreter = Interpreter(model, delegates=[CLDelegate(**options, progress=bar.building)])
             interpreter.allocate_tensors()
         delegation = DelegationReport.of(interpreter)
         data["delegation"] = report_data(delegation)
+        if args.node_data:
+            args.node_data.write_text(to_json(places(model, delegation)))
     if args.nodes:
         lines = node_lines(model)
         data["nodes"] = [asdict(line) for line in lines]

@@ -18,15 +18,20 @@ def resolved(options: Options | None, accelerators: Any) -> Options:
     return options
 
 
-def delegates(options: Options) -> list[CLDelegate]:
-    """Return the delegate for what was asked for. Raises DeviceNotFound for a GPU or NPU that is not there."""
+def delegates(options: Options, context: Any = None) -> list[CLDelegate]:
+    """Return the delegate for what was asked for. Raises DeviceNotFound for a GPU or NPU that is not there.
+
+    context: the user's, whose device is then the one, whatever it is.
+    """
     wanted, threads = _flags(options.hardware_accelerators), options.cpu_options.num_threads or None
+    on_device = options.cpu_options.kernel_mode in (None, CpuKernelMode.DELEGATE)
+    if context is not None and wanted & (HardwareAccelerator.GPU | HardwareAccelerator.CPU) and on_device:
+        return [CLDelegate(context, num_threads=threads)]
     if wanted & HardwareAccelerator.GPU and (found := gpus()):
         return [CLDelegate(found[0])]
     if not wanted & HardwareAccelerator.CPU:
         raise DeviceNotFound(f"no device is a {wanted.name}; with HardwareAccelerator.CPU too the CPU takes its place")
-    mode = options.cpu_options.kernel_mode
-    return [CLDelegate(num_threads=threads)] if mode in (None, CpuKernelMode.DELEGATE) else []
+    return [CLDelegate(num_threads=threads)] if on_device else []
 
 
 def _flags(given: Any) -> HardwareAccelerator:

@@ -1,6 +1,7 @@
 """How memory changes hands between a model and the buffers of its caller, so that little is copied."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from weakref import ref
 
@@ -28,6 +29,7 @@ class Exchange:
         self._bound: dict[tuple[int, int], ref[TensorBuffer]] = {}  # inputs, by subgraph and tensor
         self._lent: dict[tuple[int, int], ref[TensorBuffer]] = {}  # outputs
         nodes = [node for graph in interpreter.model.subgraphs for node in graph.nodes]
+        self._has_used = False  # buffers of a device, which the model goes on using until it is told not to
         self._keeps_state = any(node.op is READ_VARIABLE for node in nodes)  # whose result is the variable itself
 
     def input_buffer(self, subgraph: int, tensor: int) -> TensorBuffer:
@@ -60,13 +62,33 @@ class Exchange:
     def run(self, subgraph: int, inputs: Buffers, outputs: Buffers) -> None:
         """Run a subgraph on buffers. Raises ShapeError for one that does not fit."""
         memories = self._fit(subgraph, inputs)
+        there, in_place = self._use(subgraph, inputs, outputs)
         for (tensor, buffer), memory in zip(inputs, memories, strict=True):
-            if not buffer.holds(memory):
+            if tensor not in in_place and not buffer.holds(memory):
                 self._feed(subgraph, tensor, buffer, memory)
         self._let_go(subgraph, outputs)
-        self._interpreter._invoke(subgraph)
+        self._interpreter._invoke(subgraph, in_place=not there)
         for tensor, buffer in outputs:
-            self._collect(subgraph, tensor, buffer, inputs)
+            if tensor not in in_place:
+                self._collect(subgraph, tensor, buffer, inputs)
+
+    def _use(self, subgraph: int, inputs: Buffers, outputs: Buffers) -> tuple[Collection[int], Collection[int]]:
+        """Let the model read and write buffers that are memory of a device; return the tensors that have such a buffer,
+        and those that are not copied. Raises ModelError for a buffer that does not fit.
+        """
+        there = {tensor: memory for tensor, buffer in (*inputs, *outputs) if (memory := buffer.on_device) is not None}
+        if not there and not self._has_used:
+            return (), ()
+        for tensor, buffer in outputs:
+            details = self._interpreter._get_tensor_details(tensor, subgraph)
+            if tensor in there and (buffer.shape, buffer.dtype) != (tuple(details["shape"]), np_dtype(details)):
+                raise ShapeError(
+                    f"output {tensor}: expected a buffer of {np_dtype(details)}{details['shape'].tolist()}, "
+                    f"got {buffer.dtype}{[*buffer.shape]}"
+                )
+        self._has_used = True
+        used = [delegation.use(subgraph, there) for delegation in self._interpreter._delegations]
+        return there, {tensor for tensors in used for tensor in tensors}
 
     def _memory(self, subgraph: int, tensor: int) -> Array:
         return self._interpreter.tensor(tensor, subgraph_index=subgraph)()
@@ -76,14 +98,14 @@ class Exchange:
         memories = [self._memory(subgraph, tensor) for tensor, _ in inputs]
         resized = False
         for (tensor, buffer), memory in zip(inputs, memories, strict=True):
-            array = buffer.array
-            if array.dtype != memory.dtype:
-                raise ShapeError(f"input {tensor}: expected a buffer of {memory.dtype}, got {array.dtype}")
-            if array.shape == memory.shape or (array.ndim == 1 and array.size == memory.size):
+            dtype, shape = buffer.dtype, buffer.shape
+            if dtype != memory.dtype:
+                raise ShapeError(f"input {tensor}: expected a buffer of {memory.dtype}, got {dtype}")
+            if shape == memory.shape or (len(shape) == 1 and math.prod(shape) == memory.size):
                 continue
-            if array.ndim != memory.ndim:
-                raise ShapeError(f"input {tensor}: expected shape {list(memory.shape)}, got {list(array.shape)}")
-            self._interpreter.resize_tensor_input(tensor, array.shape, subgraph_index=subgraph)
+            if len(shape) != memory.ndim:
+                raise ShapeError(f"input {tensor}: expected shape {list(memory.shape)}, got {list(shape)}")
+            self._interpreter.resize_tensor_input(tensor, shape, subgraph_index=subgraph)
             resized = True
         if not resized:
             return memories
@@ -95,7 +117,8 @@ class Exchange:
         holder = _alive(self._bound.pop((subgraph, tensor), None))
         if holder is not None and holder.holds(memory):
             holder.exchange(memory.copy())
-        self._interpreter.set_tensor(tensor, buffer.array.reshape(memory.shape), subgraph_index=subgraph)
+        value = buffer.array if buffer.on_device is None else buffer.read()
+        self._interpreter.set_tensor(tensor, value.reshape(memory.shape), subgraph_index=subgraph)
 
     def _let_go(self, subgraph: int, outputs: Buffers) -> None:
         """Give a copy to buffers that hold memory which this run is about to write, but are not among its outputs."""
@@ -116,9 +139,9 @@ class Exchange:
         if buffer.holds(value) and _alive(self._lent.get((subgraph, tensor))) is buffer:
             return
         if buffer.is_users:
-            if buffer.array.dtype != value.dtype or buffer.array.size != value.size:
+            if buffer.dtype != value.dtype or math.prod(buffer.shape) != value.size:
                 raise ShapeError(f"an output of {value.dtype}{list(value.shape)} does not fit its buffer")
-            buffer.array[...] = value.reshape(buffer.array.shape)
+            buffer.write(value)
             return
         if self._keeps_state or not value.flags.writeable or self._is_anothers(value, buffer, inputs):
             buffer.exchange(value.copy())
@@ -130,7 +153,8 @@ class Exchange:
         """Return whether a value shares memory with an input, or with another output that has been handed out."""
         handed = [other for holder in self._lent.values() if (other := _alive(holder)) is not None]
         others = [other for other in (*handed, *(given for _, given in inputs)) if other is not buffer]
-        return any(not other.is_destroyed and np.may_share_memory(value, other.array) for other in others)
+        on_host = [other for other in others if not other.is_destroyed and other.on_device is None]
+        return any(np.may_share_memory(value, other.array) for other in on_host)
 
 
 def paired(kind: str, names: Names, buffers: Any) -> list[tuple[int, TensorBuffer]]:

@@ -1,0 +1,41 @@
+"""Which of several OpenCL runtimes for one processor is taken: the fastest, measured or expected."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from litecl.delegate.opencl.capabilities import capabilities
+from litecl.delegate.opencl.environment import POCL
+from litecl.delegate.tuning import Demand, Tuning
+from litecl.interpreter.errors import KernelBuildError
+
+
+def preferred(
+    cpus: Sequence[Any], demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None
+) -> Sequence[Any]:
+    """Return the CPU devices of one runtime, which may have several, such as PoCL for one thread and for all.
+
+    The one that ``litecl devices --tuning`` found the fastest for such models, if all were measured. Else the one whose
+    compiler uses the widest vectors, then one that multiplies bytes by one instruction, then PoCL, which compiles in a
+    fraction of the time that Intel's takes.
+    """
+    runtimes: dict[Any, list[Any]] = {}
+    for device in cpus:
+        runtimes.setdefault(device.platform, []).append(device)
+    if len(runtimes) < 2:
+        return cpus
+    largest = [max(runtime, key=lambda device: int(device.max_compute_units)) for runtime in runtimes.values()]
+    tunings = [tuned(device) for device in largest]
+    speeds = [tuning.integer_speed if demand.integers else tuning.float_speed for tuning in tunings]
+    ranks: Sequence[Any] = speeds if all(speeds) else [_expected(device, directory) for device in largest]
+    return [*runtimes.values()][ranks.index(max(ranks))]
+
+
+def _expected(device: Any, directory: Path | None) -> tuple[int, bool, bool]:
+    """Return what a compiler uses of the processor; little if it builds nothing."""
+    is_pocl = device.platform.name == POCL
+    try:
+        able = capabilities(device, directory)
+    except KernelBuildError:
+        return 0, False, is_pocl
+    return able.vector_width(device.native_vector_width_float), able.multiplies_bytes, is_pocl

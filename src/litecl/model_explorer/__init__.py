@@ -1,0 +1,1 @@
+"""An extension of Model Explorer: ``model-explorer --extensions=litecl.model_explorer MODEL``."""

@@ -1,0 +1,110 @@
+"""Which of several OpenCL runtimes for one processor is taken."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyopencl as cl
+import pytest
+
+from litecl.delegate.analysis.cost import mostly_integers
+from litecl.delegate.opencl import device, runtimes
+from litecl.delegate.opencl.capabilities import Capabilities
+from litecl.delegate.tuning import Demand, Tuning
+from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import KernelBuildError
+from litecl.perf.measure.peer_models import products
+from litecl.perf.measure.tuning import _in_int8
+
+POCL = "Portable Computing Language"
+
+
+@dataclass(frozen=True)
+class Found:
+    """As much of a pyopencl device as is asked for. able: what its compiler can do, None if it builds nothing."""
+
+    name: str
+    platform: Any
+    able: Capabilities | None
+    max_compute_units: int = 4
+    type: int = cl.device_type.CPU
+    native_vector_width_float: int = 16
+    host_unified_memory: bool = True
+
+
+def capabilities(found: Found, directory: Path | None) -> Capabilities:
+    if found.able is None:
+        raise KernelBuildError("nothing builds")
+    return found.able
+
+
+@dataclass(frozen=True)
+class Platform:
+    name: str
+    version: str = ""
+
+
+def runtime(platform: Platform, macros: str | None, *names: str) -> list[Found]:
+    able = None if macros is None else Capabilities(frozenset(macros.split()))
+    return [Found(name, platform, able, 1 if name.startswith(("basic", "cpu-minimal")) else 4) for name in names]
+
+
+OLD = runtime(Platform(POCL, "3.0"), "__AVX__", "basic-x", "pthread-x")
+NAMED = runtime(Platform(POCL, "3.0"), "__AVX__ __AVX512F__ __AVX512VNNI__", "basic-x", "pthread-x")
+NEW = runtime(Platform(POCL, "7.1"), "__AVX__ __AVX512F__", "cpu-minimal-x", "cpu-x")
+INTEL = runtime(Platform("Intel(R) OpenCL"), "", "AMD EPYC")
+BROKEN = runtime(Platform(POCL, "3.0"), None, "basic-x", "pthread-x")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "taken"),
+    [
+        (OLD, NEW, NEW),  # wider vectors
+        (OLD, INTEL, INTEL),
+        (NAMED, NEW, NAMED),  # dot products of bytes
+        (NAMED, INTEL, NAMED),
+        (NEW, INTEL, NEW),  # compiles sooner
+        (BROKEN, INTEL, INTEL),
+    ],
+    ids=lambda found: f"{found[0].platform.name[:5]} {found[0].platform.version}",
+)
+def test_the_most_able_compiler(
+    first: list[Found], second: list[Found], taken: list[Found], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtimes, "capabilities", capabilities)
+    monkeypatch.setattr(device, "needs_threads", lambda found: found.max_compute_units > 1)
+    for found in (first + second, second + first):
+        assert runtimes.preferred(found, Demand(), lambda _: Tuning(), None) == taken
+        monkeypatch.setattr(device, "devices", lambda found=found: found)
+        small, large = (next(device.candidates(Demand(flops=flops), lambda _: Tuning())) for flops in (0, 1e12))
+        assert (small, large) == (taken[0], taken[-1])
+
+
+def test_the_fastest_if_all_were_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtimes, "capabilities", capabilities)
+    speeds = {"pthread-x": (1e9, 3e9), "AMD EPYC": (2e9, 2e9)}
+
+    def tuned(found: Found) -> Tuning:
+        floats, integers = speeds.get(found.name, (0, 0))
+        return Tuning(float_speed=floats, integer_speed=integers)
+
+    floats, integers = Demand(), Demand(integers=True)
+    assert runtimes.preferred(NAMED + INTEL, floats, tuned, None) == INTEL
+    assert runtimes.preferred(INTEL + NAMED, integers, tuned, None) == NAMED
+    assert runtimes.preferred(NAMED + INTEL + NEW, floats, tuned, None) == NAMED  # one was not
+    assert runtimes.preferred(NAMED, floats, tuned, None) == NAMED
+
+
+def test_models_of_integers() -> None:
+    floats = products(4, 8, 1)
+    for content, integers in ((floats, False), (_in_int8(floats), True)):
+        interpreter = Interpreter(content)
+        interpreter.allocate_tensors()
+        assert mostly_integers(interpreter.model, interpreter._specs) == integers
+
+
+def test_a_gpu_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = SimpleNamespace(name="GeForce", type=cl.device_type.GPU, host_unified_memory=False, max_compute_units=8)
+    monkeypatch.setattr(device, "devices", lambda: [*OLD, *INTEL, gpu])
+    assert next(device.candidates(Demand(), lambda _: Tuning())) is gpu
