@@ -32,6 +32,7 @@ def page(data: Mapping[str, Any]) -> str:
     """Return a report as HTML. data: of ``document.Report``, as JSON has it."""
     made = environment()
     made.filters["shape"] = units.shape
+    made.filters["breaks"] = lambda name: Markup("_<wbr>").join(name.split("_"))
     made.globals |= {
         "n": partial(figure, data),
         "draw_histogram": _marked(latency.histogram),

@@ -186,7 +186,7 @@ def _line(found: Sequence[str]) -> str:
 _HEAD = """# Operators
 
 Written by `litecl coverage --output docs/operators.md`; a test checks that it is up to date. `litecl coverage --results
-FILE.json` adds what `litecl verify -o FILE.json` found on a device.
+FILE.json` adds what `litecl verify -o FILE.json` found on a device; [devices.md](devices.md) has such results.
 
 - **versions**: those of the operator that are understood. Operators without any are custom ones.
 - **CPU**, **device**: the types and ranks of the cases, which the interpreter and the device compute as LiteRT does; a
