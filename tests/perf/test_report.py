@@ -28,7 +28,7 @@ from litecl.perf.report.facts import Latency
 from litecl.perf.report.page import page
 from litecl.perf.verify.scenarios.images import image, sound
 
-_VOID = {"meta", "link", "br", "input"}
+_VOID = {"meta", "link", "br", "wbr", "input"}
 _FACTORS = {
     "µs": 1e-3,
     "ms": 1.0,
