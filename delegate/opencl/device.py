@@ -186,6 +186,11 @@ class Device:
         other.queue = self._new_queue()
         return other
 
+    def forget_times(self) -> None:
+        """Change to a queue that takes no times of commands, which cost some 0.3 us each."""
+        self.queue.finish()
+        self.queue = cl.CommandQueue(self.context, self.device)
+
     def _new_queue(self) -> Any:
         flags = cl.command_queue_properties.PROFILING_ENABLE if self.profile else 0
         return cl.CommandQueue(self.context, self.device, properties=flags)
