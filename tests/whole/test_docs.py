@@ -26,6 +26,7 @@ DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
     *("docs/architecture.md", "docs/backends.md", "docs/drop_in.md", "docs/glossary.md", "docs/quantization.md"),
     *("docs/install.md", "docs/reports.md", "docs/runtimes.md", "docs/scaling.md", "docs/threads.md", "docs/verify.md"),
+    *sorted(f"docs/guides/{path.name}" for path in (ROOT / "docs/guides").glob("*.md")),
 )
 
 
