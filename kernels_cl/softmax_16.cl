@@ -34,7 +34,7 @@ KERNEL void softmax_16(ITEM __global const T *x, __global const int *exponential
         }
         int headroom = 0;
         while (headroom < 31 && (sum << headroom) >= 0) ++headroom;
-        const int shifted = ((sum << (headroom - 1)) + (1 << 13)) >> 14;
+        const int shifted = (int)((((uint)sum << (headroom - 1)) + (1u << 13)) >> 14);  // of 31 bits, rounded up: 32
         const int inverse = interpolate(inverses, clamp_word(shifted - (1 << 15) - (1 << 16)));
         const int back = 31 - headroom;
         for (int i = 0; i < length; ++i) {

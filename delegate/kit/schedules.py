@@ -1,6 +1,7 @@
 """The schedules of kernels where no tuning says otherwise, and the tiles that they choose from: data only."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from litecl.delegate.tuning import Schedule, TileShape
 
@@ -59,6 +60,7 @@ _PANELS = Schedule(group=64, wide=32)
 PLAIN = Schedule()
 DEFAULTS: Mapping[str, Mapping[str, Schedule]] = {
     "cpu": {
+        "attention": replace(_PRODUCT, tiles=(TileShape(6, 2, 1.0),)),
         "gemm": _PRODUCT,
         "conv_2d": _PRODUCT,
         "quantized_conv_2d": _BYTES,

@@ -5,6 +5,7 @@ from functools import cache
 
 from litecl.delegate.kit.shared import text
 from litecl.delegate.kit.strided import Place, Square
+from litecl.delegate.matmul.attention import Attention, AttentionBegin
 from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.matmul.patches import Gather, GatherSize
 from litecl.delegate.matmul.product import Begin
@@ -45,6 +46,7 @@ class Peak(IntEnum):
 
 
 RECORDS: tuple[type, ...] = (
+    *(Attention, AttentionBegin),
     *(Axis, Begin, Between, ChainStep, Convolution, Depthwise, Entry, Gather, Geometry, HybridConvolution, IntegerGate),
     *(IntegerRecurrence, LinearSum, Place, QuantizedConvolution, QuantizedDepthwise, Recurrence, Scale, ScaledPair),
     *(LocalProduct, Slice, Winograd, WordDepthwise),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from litecl.delegate.plan.graph import RegionGraph
+from litecl.delegate.plan.passes.attention import attention
 from litecl.delegate.plan.passes.chains import chains
 from litecl.delegate.plan.passes.epilogues import epilogues
 from litecl.delegate.plan.passes.in_place import in_place
@@ -12,7 +13,7 @@ from litecl.delegate.plan.passes.pads import pads
 Pass = Callable[[RegionGraph], RegionGraph]
 Observer = Callable[[str, RegionGraph], None]
 
-PASSES: tuple[Pass, ...] = (in_place, pads, epilogues, chains, joins)
+PASSES: tuple[Pass, ...] = (in_place, attention, pads, epilogues, chains, joins)
 
 
 def fused(graph: RegionGraph, observe: Observer | None = None) -> RegionGraph:

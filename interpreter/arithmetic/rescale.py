@@ -71,7 +71,7 @@ class Stored:
 
 
 def bounded(factor_of: FactorOf, factors: Array, low: Array, high: Array, stored: Stored) -> Rescale:
-    """Return the last step for sums that lie between ``low`` and ``high`` [outputs].
+    """Return the last step for sums that lie between ``low`` and ``high``, one or one for every output.
 
     An output that is the same for all its sums, as that of weights of zeros, needs no arithmetic. Its factor or bias is
     often so extreme that because of it the others would be rescaled with integers.
@@ -86,7 +86,8 @@ def bounded(factor_of: FactorOf, factors: Array, low: Array, high: Array, stored
     factor = factor_of(np.where(same, 0.5, factors), float(largest[~same].max(initial=0)))
     if not isinstance(factor, Floor):
         return exactly
-    quickly, known, values = rescale(factor, stored), np.flatnonzero(same), bottom[same]
+    known = slice(None) if same.all() else np.flatnonzero(same)
+    quickly, values = rescale(factor, stored), bottom[same]
 
     def run(sums: Array) -> Array:
         result = quickly(sums)

@@ -10,17 +10,22 @@ from typing import Any
 from rich.console import RenderableType
 
 from litecl.interpreter.errors import ModelError
-from litecl.perf.cli.tables import table, to_json
+from litecl.perf.cli.tables import size, table, to_json
 
 
 @dataclass(frozen=True)
 class Row:
-    """A runtime's figures of one model. threads: "auto" where litecl chose. per_second: invokes, by the median."""
+    """A runtime's figures of one model. threads: "auto" where litecl chose. streams: interpreters that ran at once.
+
+    per_second: invokes; of one interpreter by the median. memory_bytes: on the device. process_peak_bytes,
+    process_end_bytes: by how much the host's memory rose, None where that was not measured.
+    """
 
     model: str
     runtime: str
     device: str
     threads: str
+    streams: int
     prepare_ms: float
     first_ms: float
     median_ms: float
@@ -32,6 +37,8 @@ class Row:
     runs: int
     per_second: float
     memory_bytes: int | None
+    process_peak_bytes: int | None
+    process_end_bytes: int | None
     warnings: str
 
 
@@ -43,29 +50,35 @@ def rows(cases: Sequence[Mapping[str, Any]]) -> list[Row]:
 def _row(case: Mapping[str, Any], subject: Mapping[str, Any]) -> Row:
     ours, threads = subject["name"] == "litecl", subject["num_threads"]
     device = case["device"]["name"] if ours and case["device"] is not None else ""
-    figures = {name: subject[name] for name in (field.name for field in fields(Row)) if name.endswith("_ms")}
+    figures = {field.name: subject[field.name] for field in fields(Row) if field.name in subject}
+    figures |= {"warnings": "; ".join(subject["warnings"])}
     return Row(
         model=Path(case["model"]).name,
         runtime=subject["name"],
         device=device,
         threads="auto" if threads is None else str(threads),
-        runs=subject["runs"],
-        per_second=1e3 / subject["median_ms"],
-        memory_bytes=subject["memory_bytes"],
-        warnings="; ".join(subject["warnings"]),
         **figures,
     )
 
 
 def view(found: Sequence[Row]) -> RenderableType:
-    """Return the table for a terminal. The model and the device are columns where there are several."""
-    models, devices = ({getattr(row, name) for row in found} for name in ("model", "device"))
-    leading = [*(["model"] if len(models) > 1 else []), "runtime", *(["device"] if len(devices - {""}) > 1 else [])]
-    made = table(*leading, "threads", "prepare ms", "first ms", "median ms", "p5-p95 ms", "min ms", "runs/s", "runs")
+    """Return the table for a terminal. Models, devices and streams are columns where there are several."""
+    told = {
+        "model": len({row.model for row in found}) > 1,
+        "runtime": True,
+        "device": len({row.device for row in found} - {""}) > 1,
+        "threads": True,
+        "streams": any(row.streams > 1 for row in found),
+    }
+    leading = [name for name, shown in told.items() if shown]
+    process = ["process"] if any(row.process_peak_bytes is not None for row in found) else []
+    times = "prepare ms", "first ms", "median ms", "p5-p95 ms", "min ms", "runs/s", "runs"
+    made = table(*leading, *times, *process)
     for row in found:
-        times = f"{row.prepare_ms:.1f}", f"{row.first_ms:.3f}", f"{row.median_ms:.3f}"
+        cells = f"{row.prepare_ms:.1f}", f"{row.first_ms:.3f}", f"{row.median_ms:.3f}"
         spread = f"{row.p5_ms:.3f}-{row.p95_ms:.3f}", f"{row.min_ms:.3f}", f"{row.per_second:.4g}", str(row.runs)
-        made.add_row(*(str(getattr(row, name)) for name in leading), row.threads, *times, *spread)
+        memory = ["" if row.process_peak_bytes is None else size(row.process_peak_bytes)] if process else []
+        made.add_row(*(str(getattr(row, name)) for name in leading), *cells, *spread, *memory)
     return made
 
 
@@ -89,7 +102,12 @@ def _comparison(c: Mapping[str, Any]) -> str:
 
 def warnings(found: Sequence[Row]) -> list[str]:
     """Return what makes times doubtful, a line for each row that has anything."""
-    return [f"{row.model}, {row.runtime} ({row.threads} threads): {row.warnings}" for row in found if row.warnings]
+    return [f"{_named(row)}: {row.warnings}" for row in found if row.warnings]
+
+
+def _named(row: Row) -> str:
+    streams = "" if row.streams == 1 else f", {row.streams} streams"
+    return f"{row.model}, {row.runtime} ({row.threads} threads{streams})"
 
 
 def check(paths: Sequence[Path]) -> None:

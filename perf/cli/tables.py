@@ -12,6 +12,8 @@ from rich.text import Text
 
 from litecl.delegate import DelegationReport
 
+_FIGURES = ("index", "node", "calls", "launches", "bytes", "multiply-adds")
+
 
 def to_json(data: Any) -> str:
     """Data as standard JSON: numbers that are not finite become null."""
@@ -28,7 +30,7 @@ def table(*columns: str) -> Table:
     """Return a table without rows; columns of figures are flush right."""
     made = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     for column in columns:
-        numeric = column == "%" or column.endswith((" ms", "/s")) or column in ("index", "node", "calls", "launches")
+        numeric = column == "%" or column.endswith((" ms", "/s")) or column in _FIGURES
         made.add_column(column, justify="right" if numeric else "left", overflow="fold")
     return made
 

@@ -6,11 +6,9 @@ count as long as they are in memory.
 """
 
 import argparse
-import importlib
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -19,14 +17,13 @@ from rich.table import Table
 from litecl.delegate import CLDelegate
 from litecl.delegate.devices import devices
 from litecl.interpreter import Interpreter
+from litecl.perf.measure.contenders import peer_package
 from litecl.perf.measure.feeds import Runtime, prepare, random_inputs
-
-_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-_CLEAR_PEAK = "5"
+from litecl.perf.measure.resident import Usage, usage
 
 
 def _litert(path: str, threads: int) -> Runtime:
-    runtime: Runtime = importlib.import_module("ai_edge_litert.interpreter").Interpreter(path, num_threads=threads)
+    runtime: Runtime = peer_package().Interpreter(path, num_threads=threads)
     return runtime
 
 
@@ -35,14 +32,6 @@ _RUNTIMES: dict[str, Callable[[str, int], Runtime]] = {
     "interpreter": lambda path, threads: Interpreter(path),
     "litert": _litert,
 }
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Bytes above what the process had before: at the peak, and at the end."""
-
-    peak: int
-    end: int
 
 
 def measure(runtime: str, path: str, threads: int) -> Usage:
@@ -56,22 +45,18 @@ def measure(runtime: str, path: str, threads: int) -> Usage:
 
 def _inside(runtime: str, path: str, threads: int) -> Usage:
     """Return the measurement, in this process."""
-    importlib.import_module("ai_edge_litert.interpreter")
+    peer_package()
     devices()  # the devices' runtime is loaded, as the other runtime is
-    _CLEAR.write_text(_CLEAR_PEAK)
-    before = _resident("VmRSS")
-    model = _RUNTIMES[runtime](path, threads)
-    model.allocate_tensors()
-    prepare(model, random_inputs(model.get_input_details(), seed=0))
-    for _ in range(2):
-        model.invoke()
-    return Usage(_resident("VmHWM") - before, _resident("VmRSS") - before)
 
+    def run() -> Runtime:
+        model = _RUNTIMES[runtime](path, threads)
+        model.allocate_tensors()
+        prepare(model, random_inputs(model.get_input_details(), seed=0))
+        for _ in range(2):
+            model.invoke()
+        return model
 
-def _resident(field: str) -> int:
-    """Bytes of a line of /proc/self/status."""
-    line = next(line for line in _STATUS.read_text().splitlines() if line.startswith(field))
-    return int(line.split()[1]) * 1024
+    return usage(run)
 
 
 def table(paths: Sequence[str], threads: int) -> Table:

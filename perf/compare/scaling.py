@@ -1,14 +1,13 @@
 """Throughput by the number of interpreters: ``python -m litecl.perf.compare.scaling MODEL...``.
 
 One, two and four interpreters (``--threads``) run in as many threads, each with one thread of its own, in litecl and in
-LiteRT, in turns. The best round counts. Measure on an idle machine with as many cores.
+LiteRT, in turns. The best round counts. Measure on an idle machine with as many cores. ``litecl bench --streams`` does
+it once, for any device and number of threads.
 """
 
 import argparse
 import importlib
 import json
-import threading
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from rich.table import Table
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.perf.measure.feeds import Runtime, prepare, random_inputs
+from litecl.perf.measure.streams import throughput
 
 Rates = dict[tuple[str, int], float]  # invokes a second by runtime and number of interpreters
 
@@ -41,30 +41,6 @@ def _opened(runtime: str, path: str) -> Runtime:
     return interpreter
 
 
-def rate(interpreters: Sequence[Runtime], seconds: float) -> float:
-    """Return invokes per second of interpreters in a thread each."""
-    counts = [0] * len(interpreters)
-    start, stop = threading.Barrier(len(interpreters) + 1), threading.Event()
-
-    def work(number: int) -> None:
-        invoke = interpreters[number].invoke
-        start.wait()
-        while not stop.is_set():
-            invoke()
-            counts[number] += 1
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(interpreters))]
-    for thread in threads:
-        thread.start()
-    start.wait()
-    start_s = time.perf_counter()
-    time.sleep(seconds)
-    stop.set()
-    for thread in threads:
-        thread.join()
-    return sum(counts) / (time.perf_counter() - start_s)
-
-
 def measure(path: str, numbers: Sequence[int], rounds: int, seconds: float) -> Rates:
     """Return the best rates of a model."""
     best: Rates = {}
@@ -72,7 +48,7 @@ def measure(path: str, numbers: Sequence[int], rounds: int, seconds: float) -> R
     for _ in range(rounds):
         for name, interpreters in opened.items():
             for number in numbers:
-                found = rate(interpreters[:number], seconds)
+                found, _ = throughput([one.invoke for one in interpreters[:number]], seconds)
                 best[name, number] = max(found, best.get((name, number), 0.0))
     return best
 

@@ -10,10 +10,13 @@ from litecl.delegate import DelegationReport
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.perf.measure.contenders import PEERS, Contender, cores, litecl, start
-from litecl.perf.measure.doubts import doubts
 from litecl.perf.measure.feeds import Runtime, difference, outputs_of, prepare, steps
-from litecl.perf.measure.timing import Stats, Tick, in_turns, no_tick
+from litecl.perf.measure.resident import Usage, usage_of
+from litecl.perf.measure.subject import Load, Subject, alone, in_streams
+from litecl.perf.measure.timing import Tick, in_turns, no_tick
 from litecl.perf.measure.trace import HostRow, Trace
+
+_STREAM_S = 2.0  # of each runtime with each number of streams, unless seconds are given
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,8 @@ class BenchOptions:
 
     delegate: keywords of ``CLDelegate``; litecl chooses num_threads if not among them. cpu: without the delegate.
     seconds: goes on beyond ``runs`` for so long. against: a name of ``PEERS``, which is measured with one thread and
-    with as many as litecl may take: every core where num_threads is not given.
+    with as many as litecl may take: every core where num_threads is not given. streams: numbers of interpreters whose
+    throughput is measured as well, each in a thread of its own. memory: measure that of the host, in new processes.
     """
 
     delegate: Mapping[str, Any] = field(default_factory=dict)
@@ -31,38 +35,13 @@ class BenchOptions:
     seconds: float = 0.0
     warmup: int = 3
     against: str | None = None
+    streams: tuple[int, ...] = ()
+    memory: bool = False
 
     @property
     def num_threads(self) -> int | None:
         """Return how many threads both may use; None where litecl chooses."""
         return self.delegate.get("num_threads")
-
-
-@dataclass(frozen=True)
-class Subject:
-    """One runtime's figures: getting ready (loading, delegating, building), the first invoke, and the timed ones.
-
-    num_threads: None where litecl chose. memory_bytes: of litecl's on the device.
-    """
-
-    name: str
-    num_threads: int | None
-    prepare_ms: float
-    first_ms: float
-    stats: Stats
-    memory_bytes: int | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the figures under their names."""
-        return {
-            "name": self.name,
-            "num_threads": self.num_threads,
-            "prepare_ms": self.prepare_ms,
-            "first_ms": self.first_ms,
-            "memory_bytes": self.memory_bytes,
-            "warnings": doubts(self.stats),
-            **self.stats.to_dict(),
-        }
 
 
 @dataclass(frozen=True)
@@ -126,12 +105,13 @@ def bench(content: bytes, inputs: Mapping[str, Array], options: BenchOptions, ti
     apart, report = _steps(contenders), _report(contenders[0].runtime, options)
     memory = None if report is None else sum(row.arena_bytes + row.constant_bytes for row in report.partitions)
     subjects = tuple(
-        Subject(c.name, c.num_threads, c.prepare_ms, c.first_ms, stats, None if i else memory)
+        alone(c, stats, None if i else memory, _process(content, inputs, c, options))
         for i, (c, stats) in enumerate(zip(contenders, timed, strict=True))
     )
     largest = [max(pair) for pair in zip(*differences, strict=True)]
     compared = zip(subjects[1:], largest, apart, strict=True)
-    return BenchResult(subjects, tuple(_comparison(subjects[0], *rest) for rest in compared), report)
+    comparisons = tuple(_comparison(subjects[0], *rest) for rest in compared)
+    return BenchResult((*subjects, *_streams(content, inputs, contenders, options)), comparisons, report)
 
 
 def peers(content: bytes, inputs: Mapping[str, Array], options: BenchOptions) -> list[Contender]:
@@ -141,6 +121,23 @@ def peers(content: bytes, inputs: Mapping[str, Array], options: BenchOptions) ->
     load = PEERS[options.against]
     counts = sorted({1, options.num_threads or cores()})
     return [start(options.against, n, partial(load, content, n), inputs) for n in counts]
+
+
+def _streams(
+    content: bytes, inputs: Mapping[str, Array], contenders: Sequence[Contender], options: BenchOptions
+) -> list[Subject]:
+    """Return the throughput of every runtime with every number of streams that was asked for."""
+    ours: Load = partial(litecl, content, options.delegate, cpu=options.cpu)
+    loads: list[Load] = [ours, *(partial(PEERS[c.name], content, c.num_threads or 1) for c in contenders[1:])]
+    both, seconds = [*zip(contenders, loads, strict=True)], options.seconds or _STREAM_S
+    return [subject for count in options.streams for subject in in_streams(both, count, inputs, seconds)]
+
+
+def _process(content: bytes, inputs: Mapping[str, Array], contender: Contender, options: BenchOptions) -> Usage | None:
+    if not options.memory:
+        return None
+    delegate = {name: value for name, value in options.delegate.items() if name != "progress"}
+    return usage_of(content, inputs, contender.name, contender.num_threads, delegate, cpu=options.cpu)
 
 
 def profile(

@@ -56,9 +56,11 @@ def changes(old: Bench, new: Bench, tolerance: float) -> list[Change]:
 
 
 def _name(subject: Mapping[str, Any], bench: Bench) -> str:
-    """Return a runtime's name, with its threads where it was measured with several numbers of them."""
-    alike = sum(other["name"] == subject["name"] for other in bench["subjects"])
-    return subject["name"] if alike == 1 else f"{subject['name']}, {subject['num_threads']} threads"
+    """Return a runtime's name, with its threads and streams where it was measured with several numbers of them."""
+    alike = [other for other in bench["subjects"] if other["name"] == subject["name"]]
+    threads = f", {subject['num_threads']} threads" if len({other["num_threads"] for other in alike}) > 1 else ""
+    streams = subject.get("streams", 1)
+    return f"{subject['name']}{threads}" + (f", {streams} streams" if streams > 1 else "")
 
 
 def _change(name: str, old: Sequence[float], new: Sequence[float], tolerance: float) -> Change:

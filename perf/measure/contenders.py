@@ -1,5 +1,6 @@
 """The runtimes that are measured side by side: litecl, and LiteRT as a peer."""
 
+import importlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ from litecl.perf.measure.timing import elapsed_ms
 
 @dataclass(frozen=True, eq=False)
 class Contender:
-    """A runtime that has run once. prepare_ms: loading, delegating and building; first_ms: the first invoke."""
+    """A runtime that is prepared. prepare_ms: loading, delegating and building; first_ms: the first invoke, if any."""
 
     name: str
     num_threads: int | None
@@ -32,14 +33,16 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def start(name: str, num_threads: int | None, load: Callable[[], Runtime], inputs: Mapping[str, Array]) -> Contender:
-    """Load, prepare and run a runtime once. Raises LiteclError where it cannot run the model."""
+def start(
+    name: str, num_threads: int | None, load: Callable[[], Runtime], inputs: Mapping[str, Array], *, run: bool = True
+) -> Contender:
+    """Load, prepare and run a runtime once. Raises LiteclError where it cannot run the model. run: False leaves it."""
     start_s = time.perf_counter()
     try:
         runtime = load()
         prepare(runtime, inputs)
         prepare_ms = (time.perf_counter() - start_s) * 1e3
-        return Contender(name, num_threads, runtime, prepare_ms, elapsed_ms(runtime.invoke))
+        return Contender(name, num_threads, runtime, prepare_ms, elapsed_ms(runtime.invoke) if run else 0.0)
     except LiteclError:
         raise
     except (ValueError, RuntimeError) as error:  # LiteRT's errors
@@ -54,14 +57,20 @@ def litecl(
     return Interpreter(model_content=content, delegates=delegates, listeners=listeners)
 
 
-def _litert(content: bytes, num_threads: int, resolver: str = "AUTO") -> Runtime:
+def peer_package() -> Any:
+    """Import the peers' package. Raises LiteclError where it is not installed."""
     try:
-        from ai_edge_litert.interpreter import Interpreter as LiteRt
-        from ai_edge_litert.interpreter import OpResolverType
+        return importlib.import_module("ai_edge_litert.interpreter")
     except ModuleNotFoundError as error:
         raise LiteclError("comparing with LiteRT needs its package: pip install ai-edge-litert") from error
-    kernels = OpResolverType[resolver]
-    runtime: Runtime = LiteRt(model_content=content, num_threads=num_threads, experimental_op_resolver_type=kernels)
+
+
+def _litert(content: bytes, num_threads: int, resolver: str = "AUTO") -> Runtime:
+    package = peer_package()
+    kernels = package.OpResolverType[resolver]
+    runtime: Runtime = package.Interpreter(
+        model_content=content, num_threads=num_threads, experimental_op_resolver_type=kernels
+    )
     return runtime
 
 

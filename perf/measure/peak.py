@@ -1,4 +1,4 @@
-"""How fast a device can multiply and add, and read memory: the yardstick for what kernels reach."""
+"""How fast a device can multiply and add, floats and integers, and read memory: the yardstick for kernels."""
 
 import time
 from collections.abc import Hashable
@@ -20,6 +20,8 @@ from litecl.interpreter.schema import TensorType
 
 READ_BYTES = (256 << 10, 4 << 20, 256 << 20)
 """Sizes of memory whose bandwidth is measured: in caches near a core, in those that cores share, and beyond."""
+INTEGERS = {"int8": 4, "int16": 2}
+"""Kinds of integer products that kernels add up, with how many of them an element of a vector holds."""
 _STEPS = 20_000
 _RUNS = 12
 _READ_AT_ONCE = 32 << 20  # bytes a launch, at least: smaller memory is read several times over
@@ -34,6 +36,17 @@ def fma_flops() -> float:
 def flops(device: Device) -> float:
     """Return the most float32 operations a second of a device, an addition and a product each."""
     launch = _multiply(device.target)
+    return launch.flops / _least_s(device, launch)
+
+
+def operations(device: Device, kind: str) -> float:
+    """Return the most operations a second of a device, in which a product and its addition are two.
+
+    kind: "float32", or one of ``INTEGERS`` in the way in which the device's kernels multiply them.
+    """
+    if kind == "float32":
+        return flops(device)
+    launch = _multiply_integers(device.target, kind)
     return launch.flops / _least_s(device, launch)
 
 
@@ -67,10 +80,23 @@ def _fill(memory: Memory, operand: Operand) -> None:
 
 
 def _multiply(target: Target) -> Launch:
-    cpu = target.kind == "cpu"
-    items, steps = target.compute_units * (64 if cpu else 4096), _STEPS // (1 if cpu else 10)
+    items, steps = _work(target)
     args = Scratch(4 * items), np.int32(steps), np.float32(0.5), np.float32(1.0)
     return Launch("peak", "peak", args, (items,), flops=2 * items * steps * Peak.CHAINS * target.vector_width)
+
+
+def _multiply_integers(target: Target, kind: str) -> Launch:
+    items, steps = _work(target)
+    count = 2 * items * steps * Peak.CHAINS * target.vector_width * INTEGERS[kind]
+    args = Scratch(4 * items), np.int32(steps), np.int32(0x01020304)
+    defines = {"WORDS": 1} if kind == "int16" else {}
+    return Launch("peak_integers", "peak_integers", args, (items,), defines=defines, flops=count)
+
+
+def _work(target: Target) -> tuple[int, int]:
+    """Return how many work-items multiply, and how often each."""
+    cpu = target.kind == "cpu"
+    return target.compute_units * (64 if cpu else 4096), _STEPS // (1 if cpu else 10)
 
 
 def _read(target: Target, size_bytes: int) -> tuple[Launch, int]:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from litecl.interpreter.file.storage import stored_bytes
 from litecl.interpreter.graph import ABSENT, Model, Subgraph, TensorSpec
+from litecl.perf.measure.arithmetic import multiply_adds
 
 
 @dataclass(frozen=True)
@@ -20,8 +22,32 @@ class TensorLine:
 
 
 @dataclass(frozen=True)
+class StoredTensor:
+    """A tensor in full. size_bytes: of its elements as a file holds them, where that is known.
+
+    scale, zero_point: the least and the largest of all of a quantized tensor, and how many there are; along which
+    dimension, where it is more than one.
+    """
+
+    subgraph: int
+    tensor: int
+    name: str
+    type: str
+    shape: tuple[int, ...] | None
+    size_bytes: int | None
+    constant: bool
+    scale: tuple[float, float] | None
+    zero_point: tuple[int, int] | None
+    scales: int
+    dimension: int | None
+
+
+@dataclass(frozen=True)
 class NodeLine:
-    """A node with its tensors in words and those of its options that differ from the schema's defaults."""
+    """A node with its tensors in words and those of its options that differ from the schema's defaults.
+
+    multiply_adds: of products; None of other operators, and where shapes are not known.
+    """
 
     subgraph: int
     node: int
@@ -30,6 +56,7 @@ class NodeLine:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     options: str
+    multiply_adds: int | None = None
 
 
 @dataclass(frozen=True)
@@ -55,13 +82,17 @@ class SignatureSummary:
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """A whole model. ``constant_bytes`` counts shared buffers once, as they are held in memory."""
+    """A whole model. ``constant_bytes`` counts shared buffers once, as they are held in memory.
+
+    multiply_adds: of all products whose shapes are known, those in loops once.
+    """
 
     description: str
     subgraphs: tuple[GraphSummary, ...]
     signatures: tuple[SignatureSummary, ...]
     operators: dict[str, int]
     constant_bytes: int
+    multiply_adds: int
     metadata: tuple[str, ...]
 
 
@@ -76,6 +107,7 @@ def summarize(model: Model) -> ModelSummary:
         ),
         operators=_counted(node.op.name for graph in model.subgraphs for node in graph.nodes),
         constant_bytes=sum(data.nbytes for data in constants.values()),
+        multiply_adds=sum(multiply_adds(node, g.tensors) or 0 for g in model.subgraphs for node in g.nodes),
         metadata=tuple(model.metadata),
     )
 
@@ -91,10 +123,32 @@ def node_lines(model: Model) -> tuple[NodeLine, ...]:
             tuple("-" if t == ABSENT else describe(t, graph.tensors[t]) for t in node.inputs),
             tuple(describe(t, graph.tensors[t]) for t in node.outputs),
             _options(node.options),
+            multiply_adds(node, graph.tensors),
         )
         for index, graph in enumerate(model.subgraphs)
         for position, node in enumerate(graph.nodes)
     )
+
+
+def stored_tensors(model: Model) -> tuple[StoredTensor, ...]:
+    """Return every tensor of every subgraph."""
+    return tuple(
+        _stored(number, index, spec)
+        for number, graph in enumerate(model.subgraphs)
+        for index, spec in enumerate(graph.tensors)
+    )
+
+
+def _stored(subgraph: int, index: int, spec: TensorSpec) -> StoredTensor:
+    line, quantization = _tensor(spec), spec.quantization
+    size_bytes = None if spec.shape is None else stored_bytes(spec.type, spec.size)
+    head = subgraph, index, line.name, line.type, line.shape, size_bytes, spec.data is not None
+    if quantization is None or not quantization.scale.size:
+        return StoredTensor(*head, None, None, 0, None)
+    scale, zero, count = quantization.scale, quantization.zero_point, quantization.scale.size
+    zero_point = (int(zero.min()), int(zero.max())) if zero.size else (0, 0)
+    along = quantization.quantized_dimension if count > 1 else None
+    return StoredTensor(*head, (float(scale.min()), float(scale.max())), zero_point, count, along)
 
 
 def describe(index: int, spec: TensorSpec) -> str:

@@ -83,9 +83,12 @@ class Start:
 
 @dataclass(frozen=True)
 class Roofs:
-    """The most that a device was seen to do: operations a second, and bytes a second by the size of what is read."""
+    """The most that a device was seen to do: operations a second, and bytes a second by the size of what is read.
 
-    flops_per_s: float
+    operations_per_s: by the kind of arithmetic, "float32", and of integer products those that the model has.
+    """
+
+    operations_per_s: dict[str, float]
     bytes_per_s: dict[int, float]
 
     def bandwidth(self, size_bytes: int) -> float:
@@ -119,7 +122,10 @@ class Work:
 
 @dataclass(frozen=True)
 class LaunchFacts:
-    """A launch: on behalf of which node, how often in an invoke, and its time in all."""
+    """A launch: on behalf of which node, how often in an invoke, and its time in all.
+
+    arithmetic: which of the roofs for operations it has; "" for none.
+    """
 
     number: int
     partition: int
@@ -127,6 +133,7 @@ class LaunchFacts:
     op: str
     kernel: str
     runs: int
+    arithmetic: str
     work: Work
 
 

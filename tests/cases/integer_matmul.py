@@ -184,6 +184,7 @@ CASES = (
     with_ties(_dense("halves", (4, 5), 9, types=(T.UINT8, T.UINT8), zeros=(255, 255, 0)), 2.0**-8),
     _shuffled("shuffled, one row", 1, 8, 32),
     _shuffled("shuffled, four rows, RELU", 4, 12, 48, fused_activation_function=_RELU),
+    _batch("steps too large for any sum", (2, 3, 8), (2, 8, 5), gain=1e-6),
     _batch("rank 3", (2, 5, 16), (2, 16, 6)),
     _batch("broadcast", (3, 1, 5, 16), (2, 16, 6)),
     _batch("zero points at the ends", (2, 5, 16), (2, 16, 6), zeros=(-128, -127, -128), gain=0.2),

@@ -53,6 +53,13 @@ def _softmax(type_: T, to: T, scale: float, beta: float, *shape: int) -> Case:
     )
 
 
+def _sums_below_a_power() -> Array:
+    """Words whose 16 exponentials of 1 and a small one add up to just under 2**19, or just over it."""
+    rows = np.zeros((64, 17), np.int16)
+    rows[:, 5] = np.linspace(-6000, -5700, len(rows))
+    return rows
+
+
 def _log_softmax(type_: T, scale: float, *shape: int) -> Case:
     wanted = (1 / 16, 127 if type_ == T.INT8 else 255)
     name = f"{type_.name} {scale} {shape}"
@@ -127,6 +134,15 @@ CASES = (
             (0.002, 1.0, (2, 3, 4)),
             (7.0, 2.5, (5, 1)),
         )
+    ),
+    _case(
+        "INT16, sums of 31 bits that are rounded up",
+        SOFTMAX,
+        SoftmaxOptions(1.0),
+        _sums_below_a_power(),
+        (0.001, 0),
+        T.INT16,
+        (2**-15, 0),
     ),
     *(_log_softmax(type_, scale, *shape) for type_ in _PAIR for scale in (0.05, 1.0) for shape in ((20, 7), (3, 300))),
     *(

@@ -26,6 +26,7 @@ from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import unary
 from litecl.interpreter.ops.binary import SUB, SubOptions
 from support import devices
+from support.attention_nets import Attended
 from support.build import Graph, model, randn
 from support.by_name import Fed, agrees, case_of, launches
 from support.loop_models import FLOAT, INT, below, int32, next_, plus, while_model
@@ -117,7 +118,15 @@ def loop() -> Fed:
     return write(model_), [int32(0), randn(np.random.default_rng(4), 2, 3)]
 
 
+def attention() -> Fed:
+    """Return a model of attention in tiles, and what it is fed."""
+    g, rng = Attended(), np.random.default_rng(6)
+    model_ = model(g.build(g.seen(g.masked(g.scores(), (5, 7)))))
+    return write(model_), [randn(rng, *g.tensors[t].static_shape) for t in g.inputs]
+
+
 _CASES = {
+    "attention": attention,
     "chain": chain,
     "loop": loop,
     **{
@@ -218,7 +227,7 @@ def test_what_is_listed_is_used(include: str) -> None:
 
 
 def test_a_name_that_is_not_listed_is_refused() -> None:
-    with pytest.raises(KernelBuildError, match="#include <Geometri>: expected one of Axis"):
+    with pytest.raises(KernelBuildError, match="#include <Geometri>: expected one of Attention, "):
         header("Geometri")
 
 

@@ -1,6 +1,10 @@
 """litecl trace: what ran lies where it ran, and adds up to what the report says."""
 
 import json
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +12,7 @@ import pytest
 
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.opencl import execution
+from litecl.delegate.report_details import kernel_name
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.perf.cli import main
@@ -51,8 +56,85 @@ def test_launches_are_on_the_device_one_after_another(made: dict[str, Any]) -> N
     starts = [e["ts"] for e in launches]
     assert starts == sorted(starts)
     assert any(e["name"].startswith("CONV_2D") and e["args"]["outputs"] for e in launches)
-    flows = {ph: sorted(e["id"] for e in made["traceEvents"] if e["ph"] == ph) for ph in "sf"}
-    assert flows["s"] == flows["f"] and len(flows["s"]) == len(launches)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A span as a reader of the format takes it in: whole nanoseconds, and the one around it."""
+
+    track: tuple[int, int]
+    name: str
+    start_ns: int
+    end_ns: int
+    parent: "Slice | None"
+
+
+def read(trace: dict[str, Any], to_ns: Callable[[float], int]) -> tuple[list[Slice], list[tuple[int, int]]]:
+    """Read a trace as Perfetto does; return spans, and arrows from the span that holds each end. to_ns: a rounding.
+
+    Raises AssertionError where Perfetto would drop an event: spans that overlap without one being within the other,
+    arrows without a whole number or without a span at an end, values of counters that are no numbers.
+    """
+    slices: list[Slice] = []
+    open_: dict[tuple[int, int], list[Slice]] = defaultdict(list)
+    named, ends = set(), {"s": {}, "f": {}}
+    for event in trace["traceEvents"]:
+        track = event["pid"], event.get("tid", 0)
+        if event["ph"] == "M":
+            named.add((event["name"], *track))
+            assert event["name"] in ("process_name", "thread_name") and event["args"]["name"]
+            continue
+        at_ns = to_ns(event["ts"] * 1e3)
+        while open_[track] and open_[track][-1].end_ns <= at_ns and event["ph"] == "X":
+            open_[track].pop()
+        if event["ph"] == "X":
+            assert ("thread_name", *track) in named
+            parent = open_[track][-1] if open_[track] else None
+            slices.append(Slice(track, event["name"], at_ns, at_ns + to_ns(event["dur"] * 1e3), parent))
+            assert parent is None or (parent.start_ns <= at_ns and slices[-1].end_ns <= parent.end_ns), (
+                parent,
+                slices[-1],
+            )
+            open_[track].append(slices[-1])
+        elif event["ph"] == "C":
+            assert all(isinstance(value, int) and value >= 0 for value in event["args"].values())
+        else:
+            assert type(event["id"]) is int and event["id"] not in ends[event["ph"]]
+            ends[event["ph"]][event["id"]] = (track, at_ns)
+    assert ends["s"].keys() == ends["f"].keys()
+    for track, at_ns in (*ends["s"].values(), *ends["f"].values()):
+        assert any(s.track == track and s.start_ns <= at_ns <= s.end_ns for s in slices)
+    return slices, [(ends["s"][i][1], ends["f"][i][1]) for i in ends["s"]]
+
+
+@pytest.mark.parametrize("to_ns", [round, math.floor], ids=["rounded", "truncated"])
+def test_a_strict_reader_adds_up_what_the_report_says(to_ns: Callable[[float], int]) -> None:
+    timeline = Timeline()
+    interpreter = Interpreter(sound(), delegates=[CLDelegate(profile=True)], listeners=[timeline])
+    prepare(interpreter, {})
+    for _ in range(3):
+        timeline.clear()
+        interpreter.invoke()
+        kernels = [k for k in DelegationReport.of(interpreter).kernels if k.runs]
+        slices, arrows = read(json.loads(json.dumps(timeline.trace(interpreter))), to_ns)
+        launches = [s for s in slices if s.track == (1, 2)]
+        assert [s.name.rpartition(" ")[2] for s in launches] == [kernel_name(k.kernel, k.entry) for k in kernels]
+        for launch, k in zip(launches, kernels, strict=True):
+            assert abs(launch.end_ns - launch.start_ns - k.duration_ms * 1e6) <= 2
+        assert len(arrows) == len(launches) and all(start <= end for start, end in arrows)
+        (invoke,) = (s for s in slices if s.name == "invoke 0")
+        assert sum(s.end_ns - s.start_ns for s in launches) <= 1.02 * (invoke.end_ns - invoke.start_ns)
+        assert [s.name for s in slices if s.parent is invoke] == ["region 0"]
+
+
+def test_counters_return_to_nothing(made: dict[str, Any]) -> None:
+    counters = [e for e in made["traceEvents"] if e["ph"] == "C"]
+    rows = {name: [e["args"] for e in counters if e["name"] == name] for name in ("queue", "arena", "bytes copied")}
+    launches = spans(made, 1, 1)[1]["args"]["launches"]
+    depths = [row["launches"] for row in rows["queue"]]
+    assert max(depths) <= launches and depths[-1] == 0 and depths.count(0) == 2
+    assert [row["bytes"] > 0 for row in rows["arena"]] == [True, False] * 2
+    assert [set(row) for row in rows["bytes copied"]] == [{"to device", "to host"}] * 2
 
 
 def test_times_are_those_of_the_report() -> None:

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Runs pytest with the OpenCL runtime of a newer Debian. Its packages are unpacked into a folder of their own (0.8 GB;
+# Runs pytest, or a command of litecl, with the OpenCL runtime of a newer Debian. Its packages are unpacked into a folder of their own (0.8 GB;
 # nothing is installed), in which the checkout's Python then runs, with the folders that it needs bound there: as root,
 # or where users may make namespaces.
-# Usage: tests/tools/in_debian.sh SUITE PACKAGE [NAME=VALUE...] -- PYTEST'S ARGUMENTS
+# Usage: tests/tools/in_debian.sh SUITE PACKAGE [NAME=VALUE...] -- PYTEST'S ARGUMENTS | litecl COMMAND...
 set -euo pipefail
 suite=$1 package=$2
 shift 2
 settings=()
 while [ "$1" != -- ]; do settings+=("$1"); shift; done
 shift
+module=(pytest -q -p no:cacheprovider)
+[ "$1" != litecl ] || { module=(litecl); shift; }
 cd "$(dirname "$0")/../.."
 name=$suite
 [ "$package" = pocl-opencl-icd ] || name=$suite-$package
@@ -53,5 +55,5 @@ exec unshare "${as_root[@]}" --mount bash -c '
     mkdir -p "$root/tmp"
     [ ! -e "$root$own" ] || mount --bind /dev/null "$root$own"
     exec chroot "$root" /usr/bin/env HOME="$home" OCL_ICD_VENDORS=/etc/OpenCL/vendors PYTHONPATH="${PYTHONPATH:-}" $given \
-        /bin/bash -c "cd \"\$0\" && exec .venv/bin/python -m pytest -q -p no:cacheprovider \"\$@\"" "$PWD" "$@"
-' bash ${#paths[@]} "${paths[@]}" "$@"
+        /bin/bash -c "cd \"\$0\" && exec .venv/bin/python -m \"\$@\"" "$PWD" "$@"
+' bash ${#paths[@]} "${paths[@]}" "${module[@]}" "$@"

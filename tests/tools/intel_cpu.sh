@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the operators' device cases on Intel's CPU runtime for OpenCL, which compiles and schedules kernels in its own
 # way. Fetches it from PyPI (270 MB, proprietary licence) into a folder of its own. Takes some minutes.
-# Usage: tests/tools/intel_cpu.sh [pytest's options]
+# Usage: tests/tools/intel_cpu.sh [pytest's options | litecl COMMAND...]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
@@ -11,4 +11,8 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/vendors"
 ls "$work"/lib/libintelocl.so > "$work/vendors/intel.icd"
 export OCL_ICD_VENDORS="$work/vendors" LD_LIBRARY_PATH="$work/lib"
+if [ "${1:-}" = litecl ]; then
+    .venv/bin/python -m "$@"
+    exit
+fi
 .venv/bin/python -m pytest -q -p no:cacheprovider tests/whole/test_ops.py -k "test_device and not pthread" "$@"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the operators' device cases on the PoCL of a newer Debian: trixie has 6.0, sid had 7.1 in November 2026
 # (tests/tools/in_debian.sh). Takes 10 to 30 minutes.
-# Usage: tests/tools/pocl.sh SUITE [pytest's arguments, in place of the device cases]
+# Usage: tests/tools/pocl.sh SUITE [pytest's arguments, or litecl and a command's, in place of the device cases]
 set -euo pipefail
 suite=$1
 shift

@@ -1,5 +1,6 @@
 """The documents say what is so: lists, commands, files and examples that they name."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -83,14 +84,17 @@ def test_the_example_of_verifying_runs(capsys: pytest.CaptureFixture[str]) -> No
     assert re.search(r"\{'pass': \d+\}$", capsys.readouterr().out.strip())
 
 
-def test_the_example_of_a_report_runs(
+def test_the_examples_of_reports_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "model.tflite").write_bytes(write(classifier()))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(peak, "_RUNS", 1)
-    (example,) = re.findall(r"```python\n(.*?)```", _text("docs/reports.md"), re.S)
-    exec(compile(example, "reports.md", "exec"), {})
+    examples = re.findall(r"```python\n(.*?)```", _text("docs/reports.md"), re.S)
+    for example in examples:
+        exec(compile(example, "reports.md", "exec"), {})
+    assert len(examples) == 2
+    assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert capsys.readouterr().out.startswith("All 4 nodes run on the device.")
     assert (tmp_path / "report.html").stat().st_size > 10_000
 

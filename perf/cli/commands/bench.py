@@ -51,6 +51,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         choices=list(PEERS),
         help="measure this runtime too, in turns, with one thread and with as many as litecl may take",
     )
+    parser.add_argument(
+        "--streams",
+        action="append",
+        default=[],
+        type=positive,
+        metavar="N",
+        help="also measure the throughput of N interpreters, each in a thread of its own; may be repeated",
+    )
+    parser.add_argument("--memory", action="store_true", help="also measure the host's memory, in processes (Linux)")
     parser.add_argument("--profile", action="store_true", help="show device time by launch and host time by operator")
     parser.add_argument(
         "-o",
@@ -92,7 +101,8 @@ def _case(
     content = path.read_bytes()
     values = inputs(args, Interpreter(content))
     runs = args.runs or (_LEAST_RUNS if args.seconds else _RUNS)
-    options = BenchOptions(delegate, args.cpu, runs, args.seconds, args.warmup, args.against)
+    streams = tuple(dict.fromkeys(args.streams))
+    options = BenchOptions(delegate, args.cpu, runs, args.seconds, args.warmup, args.against, streams, args.memory)
     with progress("measuring", None if args.seconds else runs + args.warmup) as bar:
         result = bench(content, values, replace(options, delegate={**delegate, "progress": bar.building}), bar)
     require_device(args, result.report)

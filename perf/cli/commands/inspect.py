@@ -17,10 +17,10 @@ from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.file.reader import read
 from litecl.perf.cli.command import Output, device_arguments, device_options, model_argument, progress
 from litecl.perf.cli.launches import launch_data, launch_view
-from litecl.perf.cli.summaries import summary_view
+from litecl.perf.cli.summaries import summary_view, tensors_view
 from litecl.perf.cli.tables import placed, report_data, table, to_json
 from litecl.perf.measure.node_data import places
-from litecl.perf.measure.summary import NodeLine, node_lines, summarize
+from litecl.perf.measure.summary import NodeLine, node_lines, stored_tensors, summarize
 
 HELP = "show what a model contains"
 
@@ -29,6 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     model_argument(parser)
     parser.add_argument("--nodes", action="store_true", help="list every node with its tensors and options")
+    parser.add_argument("--tensors", action="store_true", help="list every tensor with its bytes, scale and zero point")
     parser.add_argument(
         "--delegate", action="store_true", help="show which nodes the device runs, and why not the others"
     )
@@ -62,6 +63,10 @@ def run(args: argparse.Namespace) -> Output:
         lines = node_lines(model)
         data["nodes"] = [asdict(line) for line in lines]
         view.append(_nodes(lines, () if delegation is None else delegation.nodes))
+    if args.tensors:
+        tensors = stored_tensors(model)
+        data["stored_tensors"] = [asdict(tensor) for tensor in tensors]
+        view.append(tensors_view(tensors))
     if delegation is not None:
         view.append(delegation)
     if absent is not None:
@@ -82,7 +87,7 @@ def _absent(args: argparse.Namespace) -> AbsentDevice | None:
 def _nodes(lines: Sequence[NodeLine], rows: Sequence[NodeRow] = ()) -> RenderableType:
     """Return every node, with the place where it runs if a delegate was asked."""
     by_place = {(row.subgraph, row.node): row for row in rows}
-    made = table("subgraph", "node", "operator", "tensors and options", *(("where",) if rows else ()))
+    made = table("subgraph", "node", "operator", "tensors and options", "multiply-adds", *(("where",) if rows else ()))
     for line in lines:
         row = by_place.get((line.subgraph, line.node))
         tensors = [*(f"<- {name}" for name in line.inputs), *(f"-> {name}" for name in line.outputs)]
@@ -91,6 +96,7 @@ def _nodes(lines: Sequence[NodeLine], rows: Sequence[NodeRow] = ()) -> Renderabl
             str(line.node),
             f"{line.op} v{line.version}",
             "\n".join([*tensors, *([line.options.replace("\n", " ")] if line.options else [])]),
+            "" if line.multiply_adds is None else f"{line.multiply_adds:,}",
             *(() if row is None else (placed(row.claimed, row.reason),)),
         )
     return made

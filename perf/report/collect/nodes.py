@@ -6,8 +6,8 @@ from statistics import median
 
 from litecl.delegate.claim.control import FOLDED
 from litecl.delegate.report import DelegationReport, NodeRow, TensorRow
-from litecl.perf.measure.timeline import Span
 from litecl.perf.measure.trace import Trace
+from litecl.perf.measure.trace_events import Span
 from litecl.perf.report.collect.advice import lift
 from litecl.perf.report.collect.watched import Watched
 from litecl.perf.report.facts import LaunchFacts, Merged, NodeFacts, Place, Refused, Tensor

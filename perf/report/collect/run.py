@@ -11,15 +11,15 @@ from litecl.interpreter.graph import Array
 from litecl.perf.measure import peak
 from litecl.perf.measure.contenders import Contender, litecl, start
 from litecl.perf.measure.environment import named
-from litecl.perf.measure.timeline import Span
+from litecl.perf.measure.trace_events import Span
 from litecl.perf.report.collect.memory import region_of
 from litecl.perf.report.collect.nodes import merged_of, nodes_of, on_host, refused_of
 from litecl.perf.report.collect.timeline import timeline_of
 from litecl.perf.report.collect.verdict import verdict
 from litecl.perf.report.collect.watched import Watched
-from litecl.perf.report.collect.works import launches_of, operators_of
+from litecl.perf.report.collect.works import arithmetic_of, launches_of, operators_of
 from litecl.perf.report.document import ProfileFacts, Run
-from litecl.perf.report.facts import Accuracy, Latency, Roofs, Start
+from litecl.perf.report.facts import Accuracy, Latency, Place, Roofs, Start
 
 _RUNS = 15  # with times, and as many without
 
@@ -62,14 +62,15 @@ def run_of(content: bytes, inputs: Mapping[str, Array], one: Prepared, beside: B
     plain_spans = [spans for spans, _ in _undisturbed([one.watched.invoke() for _ in range(_RUNS)])]
     invokes = _undisturbed([timed.invoke() for _ in range(_RUNS)])
     median = invokes[len(invokes) // 2]
-    report, roofs, kernels = one.report, _roofs(one.watched), [told.kernels for _, told in invokes]
+    report, kernels = one.report, [told.kernels for _, told in invokes]
+    arithmetic = {(row.subgraph, row.node): arithmetic_of(row) for row in report.nodes}
+    roofs = _roofs(one.watched, arithmetic)
     ops = {(row.subgraph, row.node): row.op for row in report.nodes}
     on_cpu, _ = on_host(one.watched, plain_spans)
     device_ms, cpu_ms = _device_ms(kernels, ops), sum(on_cpu.values())
     invoke_ms = _invoke_ms(median[0])
     total_ms = max(invoke_ms, device_ms + cpu_ms)
-    integers = {(n.subgraph, n.node) for n in report.nodes if any(t.type != "FLOAT32" for t in n.outputs)}
-    launches = launches_of(kernels, ops, roofs, total_ms, integers)
+    launches = launches_of(kernels, ops, roofs, total_ms, arithmetic)
     nodes = nodes_of(report, launches, on_cpu, total_ms)
     refused, device = refused_of(nodes), named(report.device)
     rows = {row.partition: row for row in report.partitions}
@@ -108,13 +109,15 @@ def _invoke_ms(spans: Sequence[Span]) -> float:
     return (max(s.end_s for s in spans) - min(s.start_s for s in spans)) * 1e3 if spans else 0.0
 
 
-def _roofs(watched: Watched) -> Roofs | None:
-    """Measure what the device can do; None where there is none, or where it cannot tell."""
+def _roofs(watched: Watched, arithmetic: Mapping[Place, str]) -> Roofs | None:
+    """Measure what the device can do; None where there is none, or where it cannot tell. arithmetic: of each node."""
     device = watched.delegation.device
     if device is None:
         return None
     try:
-        return Roofs(peak.flops(device), {size: peak.bandwidth(device, size) for size in peak.READ_BYTES})
+        kinds = ["float32", *(kind for kind in peak.INTEGERS if kind in arithmetic.values())]
+        bandwidths = {size: peak.bandwidth(device, size) for size in peak.READ_BYTES}
+        return Roofs({kind: peak.operations(device, kind) for kind in kinds}, bandwidths)
     except DelegateError:
         return None
 

@@ -5,7 +5,7 @@ from itertools import groupby
 
 from litecl.delegate.report import CopyRow, DelegationReport, KernelRow
 from litecl.delegate.report_details import kernel_name
-from litecl.perf.measure.timeline import Span as HostSpan
+from litecl.perf.measure.trace_events import Span as HostSpan
 from litecl.perf.report.collect.watched import Watched
 from litecl.perf.report.facts import Place, Span
 

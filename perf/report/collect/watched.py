@@ -9,7 +9,8 @@ from litecl.delegate.region import REGION
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Model, Node, TensorSpec
 from litecl.perf.measure.feeds import prepare
-from litecl.perf.measure.timeline import Span, Timeline
+from litecl.perf.measure.timeline import Timeline
+from litecl.perf.measure.trace_events import Span
 from litecl.perf.report.facts import Place
 
 

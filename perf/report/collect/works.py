@@ -2,12 +2,15 @@
 
 import statistics
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from litecl.delegate.report import KernelRow, NodeRow
 from litecl.delegate.report_details import kernel_name
 from litecl.perf.report.facts import LaunchFacts, OperatorFacts, Place, Roofs, Work
+
+_BYTES = ("INT8", "UINT8", "INT4", "INT2")
+_ARITHMETIC = {"FLOAT32": "float32", "INT16": "int16", **dict.fromkeys(_BYTES, "int8")}
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,12 @@ def launches_of(
     ops: Mapping[Place, str],
     roofs: Roofs | None,
     total_ms: float,
-    integers: Collection[Place] = (),
+    arithmetic: Mapping[Place, str] | None = None,
 ) -> tuple[LaunchFacts, ...]:
     """Return the launches of an invoke with the medians of their times; those of a loop are one.
 
-    invokes: the launches of each. ops: the operator of each node. total_ms: the time that shares are of. integers:
-    nodes to whose arithmetic the roof, which is of float32, does not apply.
+    invokes: the launches of each. ops: the operator of each node. total_ms: the time that shares are of. arithmetic:
+    of each node, as ``arithmetic_of`` has it.
     """
     alike = [rows for rows in invokes if len(rows) == len(invokes[-1])] if invokes else []
     folded: dict[tuple[int, Place, str, int], list[tuple[KernelRow, float]]] = {}
@@ -45,18 +48,31 @@ def launches_of(
         folded.setdefault(key, []).append((row, statistics.median(r.duration_ms for r in rows)))
     facts: list[LaunchFacts] = []
     for (partition, place, name, _), timed in folded.items():
-        total = sum((_sum(row, ms, roofs, place in integers) for row, ms in timed), Sum())
+        kind = (arithmetic or {}).get(place, "")
+        total = sum((_sum(row, ms, roofs, kind) for row, ms in timed), Sum())
         runs = sum(row.runs for row, _ in timed)
         work = work_of(total, total_ms)
-        facts.append(LaunchFacts(len(facts), partition, place, ops.get(place, "?"), name, runs, work))
+        facts.append(LaunchFacts(len(facts), partition, place, ops.get(place, "?"), name, runs, kind, work))
     return tuple(facts)
 
 
-def _sum(row: KernelRow, ms: float, roofs: Roofs | None, is_integer: bool) -> Sum:
+def arithmetic_of(row: NodeRow) -> str:
+    """Return the kind of a node's arithmetic: "float32", "int8", "int16", or "" for any other.
+
+    Floats times constant integers are products of bytes: kernels quantize the floats first.
+    """
+    types = [_ARITHMETIC.get(tensor.type, "") for tensor in row.outputs[:1]]
+    weights = {_ARITHMETIC.get(tensor.type, "") for tensor in row.inputs if tensor.constant}
+    kind = types[0] if types else ""
+    return "int8" if kind == "float32" and "int8" in weights else kind
+
+
+def _sum(row: KernelRow, ms: float, roofs: Roofs | None, arithmetic: str) -> Sum:
     flops, size = row.flops * row.runs, row.size_bytes * row.runs
     if roofs is None:
         return Sum(ms, flops, size)
-    arithmetic_ms = 0.0 if is_integer else flops / roofs.flops_per_s * 1e3
+    roof = roofs.operations_per_s.get(arithmetic)
+    arithmetic_ms = 0.0 if roof is None else flops / roof * 1e3
     return Sum(ms, flops, size, arithmetic_ms, size / roofs.bandwidth(row.size_bytes) * 1e3)
 
 

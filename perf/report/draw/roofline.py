@@ -17,7 +17,10 @@ def roofline(launches: Sequence[Mapping[str, Any]], roofs: Mapping[str, Any], co
     shown = [launch for launch in launches if launch["work"]["flops"] and launch["work"]["flops_per_s"]]
     if not shown:
         return ""
-    peak, rates = roofs["flops_per_s"], {int(s): r for s, r in roofs["bytes_per_s"].items()}
+    used = {launch["arithmetic"] for launch in shown}
+    kinds = roofs["operations_per_s"]
+    peaks = {kind: rate for kind, rate in kinds.items() if kind in used} or {"float32": kinds["float32"]}
+    peak, rates = max(peaks.values()), {int(s): r for s, r in roofs["bytes_per_s"].items()}
     knees = [peak / rate for rate in rates.values()]
     xs = [*(launch["work"]["intensity"] for launch in shown), *knees]
     low, high = 10 ** math.floor(math.log10(min(xs) * 0.8)), 10 ** math.ceil(math.log10(max(xs) * 1.5))
@@ -44,8 +47,9 @@ def roofline(launches: Sequence[Mapping[str, Any]], roofs: Mapping[str, Any], co
         name = f"{units.scaled(rate, 'B/s')} from {units.size(size)}"
         parts += _roof(x, y, (low, bottom), peak, rate, name, below=above < _NEAR * rate)
         above = rate
-    parts.append(line(x(peak / max(rates.values())), y(peak), x(high), y(peak), "roof"))
-    parts.append(text(x(high), y(peak) - 6, f"{units.scaled(peak, 'FLOP/s')} float32", "label", "end"))
+    for kind, rate in peaks.items():
+        parts.append(line(x(rate / max(rates.values())), y(rate), x(high), y(rate), "roof"))
+        parts.append(text(x(high), y(rate) - 6, f"{units.scaled(rate, 'op/s')} {kind}", "label", "end"))
     for launch in sorted(shown, key=lambda launch: -launch["work"]["share"]):
         parts.append(_point(launch, x, y, colours))
     return picture(_WIDTH, _HEIGHT, parts, "Roofline of launches", "wide")
@@ -71,7 +75,7 @@ def _point(launch: Mapping[str, Any], x: Any, y: Any, colours: Mapping[str, str]
     radius = 3 + 16 * math.sqrt(work["share"])
     title = (
         f"{launch['op']} (node {launch['place'][1]}), {launch['kernel']}: {units.ms(work['ms'])}, "
-        f"{units.percent(work['share'])} of the time; {units.scaled(work['flops_per_s'], 'FLOP/s')}, "
+        f"{units.percent(work['share'])} of the time; {units.scaled(work['flops_per_s'], 'op/s')}, "
         f"{units.digits(work['intensity'])} operations a byte"
         + (f"; {units.percent(work['of_bound'])} of what {work['bound']} allows" if work["of_bound"] else "")
     )

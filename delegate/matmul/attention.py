@@ -1,0 +1,108 @@
+"""What is computed by attention, softmax(scale * queries keys^T + mask) values: sizes, and where operands begin."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.delegate.cl_op import Call, Record
+from litecl.interpreter.graph import Array, Shape
+
+_EXP_FLOPS = 20  # of an exponential, in additions and multiplications
+
+
+@dataclass(frozen=True)
+class AttentionOptions:
+    """How the operands are laid out.
+
+    scale: of the scores. keys_in_rows: whether keys are [.., keys, depth], not [.., depth, keys]. values_in_rows: the
+    same of values, [.., keys, columns]. batch: dimensions of the scores before the last two, and seen: the same as the
+    product with the values sees them, which may group them in another way.
+    """
+
+    scale: float
+    keys_in_rows: bool
+    values_in_rows: bool
+    batch: Shape
+    seen: Shape
+
+
+@dataclass(frozen=True)
+class Attention(Record):
+    """Arguments of attention.cl: of each product, ``rows`` queries and ``keys`` keys of ``depth``, and values of
+    ``columns``.
+
+    mask_row, mask_step: elements of the mask from one row, and from one key, to the next; 0 where it repeats.
+    item_rows: queries of a work-item, or on a GPU of a group.
+    """
+
+    products: int
+    rows: int
+    keys: int
+    depth: int
+    columns: int
+    has_mask: int
+    mask_row: int
+    mask_step: int
+    item_rows: int
+    scale: float
+
+
+@dataclass(frozen=True)
+class AttentionBegin(Record):
+    """The offsets of the operands of a product, in elements."""
+
+    queries: int
+    keys: int
+    values: int
+    mask: int
+
+
+def attention(call: Call, item_rows: int = 1) -> Attention:
+    """Return the arguments for a call whose inputs are queries, keys, values and, where there is one, a mask."""
+    o: AttentionOptions = call.options
+    (rows, depth), keys = call.input(0).shape[-2:], call.input(1).shape
+    shape = _mask(call)
+    return Attention(
+        products=math.prod(call.outputs[0].shape[:-2]),
+        rows=rows,
+        keys=keys[-2] if o.keys_in_rows else keys[-1],
+        depth=depth,
+        columns=call.outputs[0].shape[-1],
+        has_mask=int(len(call.inputs) > 3),
+        mask_row=shape[-1] if shape[-2] > 1 else 0,
+        mask_step=int(shape[-1] > 1),
+        item_rows=item_rows,
+        scale=o.scale,
+    )
+
+
+def begins(call: Call, keys_size: int | None = None) -> tuple[AttentionBegin, ...]:
+    """Return where the operands of every product begin, those that broadcast again and again.
+
+    keys_size: elements of a product's keys, if they are packed.
+    """
+    o: AttentionOptions = call.options
+    batch = call.outputs[0].shape[:-2]
+    scored = ((call.input(0).shape, None), (call.input(1).shape, keys_size), (_mask(call), None))
+    q, k, mask = (np.broadcast_to(_starts(*x, o.batch).reshape(o.seen), batch) for x in scored)
+    columns = (q, k, _starts(call.input(2).shape, None, batch), mask)
+    return tuple(AttentionBegin(*(int(n) for n in row)) for row in zip(*map(np.ravel, columns), strict=True))
+
+
+def flops(a: Attention) -> int:
+    """Return the arithmetic operations."""
+    return a.products * a.rows * a.keys * (2 * a.depth + 2 * a.columns + _EXP_FLOPS)
+
+
+def _mask(call: Call) -> Shape:
+    """Return the shape of the mask, of at least two dimensions."""
+    shape: Sequence[int] = call.input(3).shape if len(call.inputs) > 3 else ()
+    return (*(1,) * (2 - len(shape)), *shape)
+
+
+def _starts(shape: Shape, size: int | None, batch: Shape) -> Array:
+    """Return where the matrix of each product begins, of an operand whose first dimensions broadcast to ``batch``."""
+    own, size = shape[:-2], shape[-2] * shape[-1] if size is None else size
+    return np.broadcast_to(np.arange(np.prod(own, dtype=np.int64)).reshape(own) * size, batch)

@@ -1,0 +1,80 @@
+"""Attention as one kernel: softmax(scale * queries keys^T + mask) values, whose scores are never stored.
+
+No file has this operator: the pass ``attention`` finds it. A few rows of queries read the keys as they are; more rows
+are multiplied in tiles, for which the keys are packed.
+"""
+
+from typing import Any
+
+from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Scratch, Step
+from litecl.delegate.kit.claims import FLOAT, bits, takes
+from litecl.delegate.kit.schedule import Grid, Tile, filled, tile_for
+from litecl.delegate.kit.strided import copy, view
+from litecl.delegate.matmul.attention import AttentionOptions, attention, begins, flops
+from litecl.delegate.matmul.product import Strided, pack
+from litecl.delegate.ops.gpu import attention as gpu
+from litecl.interpreter.op import Op
+
+_FEW_ROWS = 4  # of queries, for which packing keys does not pay
+
+
+def _not_run(options: Any, inputs: Any) -> Any:
+    raise NotImplementedError("ATTENTION is made of other nodes, which are what the interpreter runs")
+
+
+def _lower(call: Call) -> list[Step]:
+    values, steps = _values(call)
+    few = call.input(0).shape[-2] <= _FEW_ROWS or call.target.kind == "gpu"
+    keys, tile, packing = (call.input(1), None, []) if few else _panels(call)
+    return [*steps, *packing, _launch(call, keys, tile, values)]
+
+
+def _launch(call: Call, keys: Operand | Scratch, tile: Tile | None, values: Operand | Scratch) -> Launch:
+    """Return the launch of attention.cl. tile: that the keys are packed for, None if they are not."""
+    a = attention(call)
+    rows, keys_size = (1, None) if tile is None else (tile.rows, -(-a.keys // tile.panel) * tile.panel * a.depth)
+    bands = -(-a.rows // rows)
+    own = filled("attention", call.target, bands, a.products, flops(a) / a.products / bands) * rows
+    mask = call.input(3) if a.has_mask else call.input(0)
+    operands: tuple[Arg, ...] = (call.input(0), keys, values, mask, call.outputs[0], begins(call, keys_size))
+    defines = {"KEYS_IN_ROWS": int(call.options.keys_in_rows)} if tile is None else tile.defines
+    grid = Grid("attention", call.target, (a.rows, a.products), (own, 1))
+    return grid.launch("attention", (*operands, attention(call, own)), defines, flops(a))
+
+
+def _values(call: Call) -> tuple[Operand | Scratch, list[Launch]]:
+    """Return the values with a key's in a row."""
+    values = call.input(2)
+    if call.options.values_in_rows:
+        return values, []
+    columns, keys = values.shape[-2:]
+    # A single panel as wide as a row: its lines are the rows of the transpose.
+    source = Strided(values.spec.size // (columns * keys), keys, columns, columns * keys, 1, keys)
+    transposed, launch = pack(values, source, columns, call.target)
+    return transposed, [launch]
+
+
+def _panels(call: Call) -> tuple[Scratch, Tile, list[Launch]]:
+    """Return the keys packed for tiles, [.., keys / panel, depth, panel]; what is past the last key is undefined."""
+    a, keys = attention(call), call.input(1)
+    tile = tile_for("attention", call.target, a.rows, a.keys)
+    count, panel = keys.spec.size // (a.keys * a.depth), tile.panel
+    source = view((count, *keys.shape[-2:]))
+    by_key = source if call.options.keys_in_rows else source.swapaxes(1, 2)
+    whole, rest = divmod(a.keys, panel)
+    panels = view((count, whole + bool(rest), a.depth, panel))
+    packed, parts = Scratch(4 * panels.size), []
+    if whole:
+        parts.append((by_key[:, : whole * panel].reshape(count, whole, panel, a.depth), panels[:, :whole]))
+    if rest:
+        parts.append((by_key[:, whole * panel :], panels[:, whole, :, :rest]))
+    copies = [copy(keys, at.swapaxes(-1, -2), packed, to, bits(keys.spec), call.target) for at, to in parts]
+    return packed, tile, copies
+
+
+ATTENTION = ClOp(
+    Op("ATTENTION", AttentionOptions, infer=_not_run, run=_not_run),
+    claim=takes(*FLOAT),
+    lower=_lower,
+    on_gpu=gpu.attention,
+)

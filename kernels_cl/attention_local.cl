@@ -1,0 +1,82 @@
+// Attention with an online softmax on a GPU: a group for ROWS queries of a product (attention.cl says what is computed).
+// Its work-items take a key each, then a column each; scores of a block of keys are in local memory.
+// Macros: ITEMS of a group, a power of two, which are the keys of a block; ROWS; KEYS_IN_ROWS, 0 or 1.
+#include "common.h"
+#include <Attention>
+#include <AttentionBegin>
+
+// The values of all items combined by OP, for every row: in shared[row * ITEMS].
+#define COMBINE(OP, values)                                                                                     \
+    UNROLL for (int r = 0; r < ROWS; ++r) shared[r * ITEMS + item] = values[r];                                 \
+    for (int others = ITEMS / 2; others > 0; others /= 2) {                                                     \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                                           \
+        if (item < others)                                                                                      \
+            UNROLL for (int i = item; i < ROWS * ITEMS; i += ITEMS) shared[i] = OP(shared[i + others], shared[i]); \
+    }                                                                                                           \
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+inline float score(__local const float *query, __global const float *keys, const int n, const int r,
+                   __global const float *mask, __global const Attention *a) {
+    const float hidden = a->has_mask ? mask[r * a->mask_row + n * a->mask_step] : 0.0f;
+    if (hidden == -INFINITY) return hidden;
+    const int step = KEYS_IN_ROWS ? 1 : a->keys;
+    __global const float *key = keys + (KEYS_IN_ROWS ? (size_t)n * a->depth : (size_t)n);
+    float sum = 0.0f;
+    for (int k = 0; k < a->depth; ++k) sum += query[k] * key[(size_t)k * step];
+    return sum * a->scale + hidden;
+}
+
+KERNEL void attention_local(ITEM __global const float *restrict queries, __global const float *restrict keys,
+                            __global const float *restrict values, __global const float *restrict mask,
+                            __global float *restrict out, __global const AttentionBegin *begins,
+                            __global const Attention *a, __local float *restrict memory) {
+    const int item = get_local_id(0), depth = a->depth, columns = a->columns;
+    const int bands = (a->rows + ROWS - 1) / ROWS, product = get_group_id(0) / bands;
+    const int first = get_group_id(0) % bands * ROWS, there = MIN(ROWS, a->rows - first);
+    __local float *own = memory, *results = own + ROWS * depth, *weights = results + ROWS * columns;
+    __local float *shared = weights + ROWS * ITEMS;
+    queries += begins[product].queries + (size_t)first * depth;
+    keys += begins[product].keys;
+    values += begins[product].values;
+    mask += begins[product].mask + (size_t)first * a->mask_row;
+    out += ((size_t)product * a->rows + first) * columns;
+    float most[ROWS], sum[ROWS], factors[ROWS];
+    UNROLL for (int r = 0; r < ROWS; ++r) {
+        most[r] = -INFINITY;
+        sum[r] = 0.0f;
+    }
+    for (int i = item; i < ROWS * depth; i += ITEMS) own[i] = i < there * depth ? queries[i] : 0.0f;
+    for (int i = item; i < ROWS * columns; i += ITEMS) results[i] = 0.0f;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int n0 = 0; n0 < a->keys; n0 += ITEMS) {
+        const int n = n0 + item, count = MIN(ITEMS, a->keys - n0);
+        float x[ROWS];
+        UNROLL for (int r = 0; r < ROWS; ++r) {
+            const bool is_there = r < there && n < a->keys;
+            x[r] = is_there ? score(own + r * depth, keys, n, r, mask, a) : -INFINITY;
+        }
+        COMBINE(MAX, x)
+        UNROLL for (int r = 0; r < ROWS; ++r) {
+            const float after = MAX(shared[r * ITEMS], most[r]), shift = after == -INFINITY ? 0.0f : after;
+            weights[r * ITEMS + item] = x[r] = exp_s(x[r] - shift);
+            factors[r] = most[r] == after ? 1.0f : exp_s(most[r] - shift);
+            most[r] = after;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        COMBINE(ADD, x)
+        UNROLL for (int r = 0; r < ROWS; ++r) sum[r] = sum[r] * factors[r] + shared[r * ITEMS];
+        for (int c = item; c < columns; c += ITEMS) {
+            float y[ROWS];
+            UNROLL for (int r = 0; r < ROWS; ++r) y[r] = results[r * columns + c] * factors[r];
+            for (int i = 0; i < count; ++i) {
+                const float v = values[(size_t)(n0 + i) * columns + c];
+                UNROLL for (int r = 0; r < ROWS; ++r) y[r] += weights[r * ITEMS + i] * v;
+            }
+            UNROLL for (int r = 0; r < ROWS; ++r) results[r * columns + c] = y[r];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    UNROLL for (int r = 0; r < ROWS; ++r)
+        if (r < there)
+            for (int c = item; c < columns; c += ITEMS) out[r * columns + c] = results[r * columns + c] / sum[r];
+}

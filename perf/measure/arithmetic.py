@@ -1,0 +1,71 @@
+"""How many multiplications, each with an addition, a node of products takes: from shapes alone."""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any
+
+from litecl.interpreter.graph import ABSENT, Node, TensorSpec
+
+Specs = Sequence[TensorSpec | None]
+
+
+def multiply_adds(node: Node, tensors: Sequence[TensorSpec]) -> int | None:
+    """Return the multiply-adds of a node, None of an operator that is no product or whose shapes are not known."""
+    count = _COUNTS.get(node.op.name)
+    inputs = [None if t == ABSENT else tensors[t] for t in node.inputs]
+    outputs = [tensors[t] for t in node.outputs]
+    if count is None or any(spec is not None and spec.shape is None for spec in (*inputs, *outputs)):
+        return None
+    return count(inputs, outputs, node.options)
+
+
+def _per_output(channels: int) -> Callable[[Specs, Specs, Any], int]:
+    """Return a count: every output takes the weights of its channel. channels: the dimension of the weights."""
+
+    def count(inputs: Specs, outputs: Specs, options: Any) -> int:
+        weights = _shape(inputs[1])
+        return _size(outputs[0]) * prod(weights) // max(1, weights[channels])
+
+    return count
+
+
+def _transposed(inputs: Specs, outputs: Specs, options: Any) -> int:
+    weights = _shape(inputs[1])
+    return _size(inputs[2]) * prod(weights) // max(1, weights[-1])
+
+
+def _matmul(inputs: Specs, outputs: Specs, options: Any) -> int:
+    return _size(outputs[0]) * _shape(inputs[0])[-2 if options.adj_x else -1]
+
+
+def _recurrent(inputs: Specs, outputs: Specs, options: Any) -> int:
+    """Every step of every sequence takes all matrices once."""
+    x = _shape(inputs[0])
+    matrices = [spec for spec in inputs[1:] if spec is not None and spec.data is not None and len(_shape(spec)) == 2]
+    return prod(x[:-1]) * sum(map(_size, matrices))
+
+
+def _shape(spec: TensorSpec | None) -> tuple[int, ...]:
+    assert spec is not None and spec.shape is not None
+    return spec.shape
+
+
+def _size(spec: TensorSpec | None) -> int:
+    return prod(_shape(spec))
+
+
+_COUNTS: Mapping[str, Callable[[Specs, Specs, Any], int]] = {
+    "CONV_2D": _per_output(0),
+    "DEPTHWISE_CONV_2D": _per_output(-1),
+    "CONV_3D": _per_output(-1),
+    "FULLY_CONNECTED": _per_output(0),
+    "TRANSPOSE_CONV": _transposed,
+    "BATCH_MATMUL": _matmul,
+    **dict.fromkeys(
+        (
+            *("LSTM", "RNN", "UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN"),
+            *("BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN"),
+        ),
+        _recurrent,
+    ),
+}

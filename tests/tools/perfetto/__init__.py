@@ -1,0 +1,1 @@
+"""Perfetto's own reader of traces, and what it makes of litecl's."""
