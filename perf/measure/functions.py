@@ -56,7 +56,7 @@ def _concrete(source: str, held: Any) -> Any:
     """Return the concrete function of a tf.function, of a module's ``__call__``, or the one that it already is."""
     if hasattr(held, "structured_input_signature"):
         return held
-    function = held if hasattr(held, "get_concrete_function") else getattr(held, "__call__", None)  # noqa: B004
+    function: Any = held if hasattr(held, "get_concrete_function") else getattr(held, "__call__", None)  # noqa: B004
     if not hasattr(function, "get_concrete_function"):
         raise ConversionError(f"{source}: expected a tf.function, or a tf.Module with one for __call__, got {held!r}")
     try:

@@ -175,7 +175,8 @@ def _converter(args: argparse.Namespace, options: dict[str, Any]) -> Any:
     from litecl.converter import Converter
     from litecl.perf.measure.keras_models import load
 
-    source, shapes = args.source, {"input_shapes": dict(args.input_shape)}
+    source = args.source
+    shapes: dict[str, Any] = {"input_shapes": dict(args.input_shape)}
     if is_function(str(source)):
         concrete, held = functions(str(source))
         return Converter.from_concrete_functions(concrete, held, **shapes, **options)
