@@ -133,6 +133,7 @@ class Program:
             if states or counters.invocation != number:
                 vars(counters).update(vars(cost))
             if not self._saved:
+                vars(counters).update(vars(Counters(invocation=number)))
                 self.run([view for view in self._views if view is not None], variables, counters)
                 cost.kernel_launches, cost.host_syncs = counters.kernel_launches, counters.host_syncs
                 return values

@@ -28,6 +28,7 @@ DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
     *("docs/architecture.md", "docs/backends.md", "docs/drop_in.md", "docs/glossary.md", "docs/quantization.md"),
     *("docs/install.md", "docs/reports.md", "docs/runtimes.md", "docs/scaling.md", "docs/threads.md", "docs/verify.md"),
+    *sorted(f"docs/guides/{path.name}" for path in (ROOT / "docs/guides").glob("*.md")),
 )
 
 
@@ -60,7 +61,7 @@ def test_litert_has_the_operators_that_the_table_says_it_has() -> None:
 def test_files_that_are_named_exist(document: str) -> None:
     text = _text(document)
     links = [target for target in re.findall(r"\]\(([^)]+)\)", text) if not target.startswith("http")]
-    assert not [link for link in links if not (ROOT / document).parent.joinpath(link).exists()]
+    assert not [link for link in links if not (ROOT / document).parent.joinpath(link.partition("#")[0]).exists()]
     folders = "interpreter|delegate|kernels_cl|converter|perf|tests|docs|src"
     named = re.findall(rf"`((?:{folders})/[\w./]*)`", text)
     assert not [name for name in named if not (ROOT / name).exists()]
