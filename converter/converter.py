@@ -9,7 +9,7 @@ from litecl.converter.emit import emit
 from litecl.converter.fusions import FUSIONS, Fusion
 from litecl.converter.graph import Module
 from litecl.converter.pipeline import Observe, Pipeline, Tools, placed
-from litecl.converter.quantization.options import Quantization, declared
+from litecl.converter.quantization.options import Quantization, Weights, declared
 from litecl.converter.quantization.quantize import quantize
 from litecl.converter.report import ConversionReport
 from litecl.converter.tflite_attributes import TargetSpec, TFLiteAttributes
@@ -28,12 +28,13 @@ class Options(TypedDict, total=False):
     """Choose how to convert: keywords of every ``from_*``.
 
     lstm: "fused" makes one operator of a recurrent layer where there is one; "while" leaves its loop.
-    quantize: None leaves the model in float32; "float16" stores weights in halves, "int8" in bytes with scales
-        (dynamic range: activations stay float32); a ``Quantization`` says more, such as activations in integers.
+    quantize: None leaves the model in float32; "float16" stores weights in halves, "int8" in bytes with scales, "int4"
+        those of dense layers in halves of bytes (dynamic range: activations stay float32); a ``Quantization`` says
+        more, such as activations in integers.
     """
 
     lstm: Literal["fused", "while"]
-    quantize: Quantization | Literal["float16", "int8"] | None
+    quantize: Quantization | Weights | None
 
 
 class Converter(TFLiteAttributes):
@@ -135,7 +136,7 @@ class Converter(TFLiteAttributes):
 
     @classmethod
     def from_tflite(
-        cls, model: str | Path | bytes | Model, quantize: Quantization | Literal["float16", "int8"] | None = None
+        cls, model: str | Path | bytes | Model, quantize: Quantization | Weights | None = None
     ) -> "Converter":
         """Take a ready model in float, by its path, its content or as a ``Model``, to quantize it."""
         return cls(lambda self: reader.read(model), quantize=quantize)

@@ -92,7 +92,7 @@ def _beyond_4(version: int, versions: dict[TensorType, int] | None = None) -> _R
 
 
 def _is_hybrid(inputs: Specs) -> bool:
-    return _type(inputs) == TensorType.FLOAT32 and _type(inputs, 1) == TensorType.INT8
+    return _type(inputs) == TensorType.FLOAT32 and _type(inputs, 1) in (TensorType.INT8, TensorType.INT4)
 
 
 def _hybrid(version: int) -> _Rule:

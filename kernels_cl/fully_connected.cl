@@ -18,7 +18,10 @@ OUT_OF_LINE WIDE void dot_rows(__global const float *restrict x, __global const 
     int k = 0;
     for (; k + VW <= depth; k += VW) {
         const floatv v = LOAD(x + k);
-        UNROLL for (int r = 0; r < MR; ++r) lanes[r] = v * LOAD_WEIGHTS(rows[r] + k) + lanes[r];
+        UNROLL for (int r = 0; r < MR; ++r) {
+            PREFETCH(rows[r] + k + MR * depth);
+            lanes[r] = v * LOAD_WEIGHTS(rows[r] + k) + lanes[r];
+        }
     }
     UNROLL for (int r = 0; r < MR; ++r) {
         sums[r] = sum_lanes(lanes[r]);

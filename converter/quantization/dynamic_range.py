@@ -57,14 +57,17 @@ WEIGHTS: Mapping[Op | ControlOp, Weights] = {
 _TABLE = Weights((0,))
 
 
-def dynamic_range(graph: Subgraph, per_channel: bool) -> Subgraph:
-    """Return a subgraph with its weights as int8 where its operators take these."""
-    return _Rewrite(graph, per_channel).run()
+def dynamic_range(graph: Subgraph, per_channel: bool, *, narrow: bool = False) -> Subgraph:
+    """Return a subgraph with its weights as int8 where its operators take these.
+
+    narrow: as int4 where only FULLY_CONNECTED reads them.
+    """
+    return _Rewrite(graph, per_channel, narrow).run()
 
 
 class _Rewrite:
-    def __init__(self, graph: Subgraph, per_channel: bool) -> None:
-        self._graph, self._per_channel = graph, per_channel
+    def __init__(self, graph: Subgraph, per_channel: bool, narrow: bool) -> None:
+        self._graph, self._per_channel, self._narrow = graph, per_channel, narrow
         self._tensors = list(graph.tensors)
         self._axes = self._chosen()
         self._wide: dict[int, int] = {}
@@ -72,12 +75,17 @@ class _Rewrite:
     def run(self) -> Subgraph:
         """Return the new subgraph."""
         for tensor, axis in self._axes.items():
-            spec = self._graph.tensors[tensor]
-            self._tensors[tensor] = integers(spec, channels(spec, axis), TensorType.INT8, symmetric=True)
+            spec, type_ = self._graph.tensors[tensor], self._type(tensor)
+            self._tensors[tensor] = integers(spec, channels(spec, axis, type_=type_), type_, symmetric=True)
         nodes = [new for node in self._graph.nodes for new in self._nodes(node)]
         outputs = tuple(self._widened(t) if t in self._axes else t for t in self._graph.outputs)
         widening = [self._node(DEQUANTIZE, (narrow,), (wide,)) for narrow, wide in self._wide.items()]
         return replace(self._graph, tensors=tuple(self._tensors), nodes=(*widening, *nodes), outputs=outputs)
+
+    def _type(self, tensor: int) -> TensorType:
+        readers = [node for node in self._graph.nodes if tensor in node.inputs]
+        dense = all(node.op is FULLY_CONNECTED and node.inputs.count(tensor) == 1 for node in readers)
+        return TensorType.INT4 if self._narrow and dense and tensor not in self._graph.outputs else TensorType.INT8
 
     def _chosen(self) -> dict[int, int | None]:
         """Return the tensors to quantize, each with the axis of its scales."""

@@ -2,16 +2,18 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from litecl.interpreter.errors import ConversionError
 
 Data = Callable[[], Iterable[Any]] | Iterable[Any] | Mapping[str, Any]
 """A representative data set: see ``litecl.converter.quantization.data``."""
 
+Weights = Literal["int8", "int4", "float16"]
+
 _CHOICES: Mapping[str, tuple[Any, ...]] = {
     "activations": (None, "int8", "int16"),
-    "weights": ("int8", "float16"),
+    "weights": get_args(Weights),
     "method": ("minmax", "moving_average", "percentile", "mse"),
     "input_type": ("float32", "int8", "uint8", "int16"),
     "output_type": ("float32", "int8", "uint8", "int16"),
@@ -22,7 +24,8 @@ _CHOICES: Mapping[str, tuple[Any, ...]] = {
 class Quantization:
     """Choose how a model is quantized. All options of all kinds of quantization, with their defaults.
 
-    weights: how constants of operators with weights are stored: "int8", or "float16", widened when the model runs.
+    weights: how constants of operators with weights are stored: "int8"; "int4", in half of that, where only
+        FULLY_CONNECTED reads them, and "int8" elsewhere; or "float16", widened when the model runs.
     activations: "int8" or "int16" computes with integers throughout (then ``data`` is needed); None leaves activations
         in float32: with int8 weights that is dynamic-range quantization.
     data: the representative data set that activations' ranges are measured on: samples in any form that
@@ -41,7 +44,7 @@ class Quantization:
     measured: how many samples the report's errors are measured on.
     """
 
-    weights: Literal["int8", "float16"] = "int8"
+    weights: Weights = "int8"
     activations: Literal["int8", "int16"] | None = None
     data: Data | str | None = None
     samples: int | None = None
@@ -95,14 +98,11 @@ class Quantization:
                 )
 
 
-DYNAMIC_RANGE = Quantization(weights="int8")
-FLOAT16 = Quantization(weights="float16")
-
-
-def declared(how: Quantization | str | None) -> Quantization | None:
-    """Return the declaration for a short form: "int8" (dynamic range), "float16" or None."""
+def declared(how: Quantization | Weights | None) -> Quantization | None:
+    """Return the declaration for a short form: "int8" or "int4" (dynamic range), "float16" or None."""
     if how is None or isinstance(how, Quantization):
         return how
-    if how not in ("int8", "float16"):
-        raise ConversionError(f'quantize: expected one of None, "float16", "int8" or a Quantization, got {how!r}')
-    return DYNAMIC_RANGE if how == "int8" else FLOAT16
+    if how not in get_args(Weights):
+        expected = 'None, "float16", "int8", "int4"'
+        raise ConversionError(f"quantize: expected one of {expected} or a Quantization, got {how!r}")
+    return Quantization(weights=how)

@@ -38,7 +38,9 @@ def quantize(model: Model, how: Quantization | None) -> tuple[Model, Quantizatio
 
 
 def _with_narrow_weights(graph: Subgraph, how: Quantization) -> Subgraph:
-    return halves(graph) if how.weights == "float16" else dynamic_range(graph, how.per_channel)
+    if how.weights == "float16":
+        return halves(graph)
+    return dynamic_range(graph, how.per_channel, narrow=how.weights == "int4")
 
 
 def _on_integers(model: Model, how: Quantization) -> tuple[Model, QuantizationReport]:

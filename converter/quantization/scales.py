@@ -83,8 +83,11 @@ def range_held(quantization: Affine, type_: TensorType) -> Range:
     return Range(scale * (first - zero), scale * (last - zero))
 
 
-def channels(spec: TensorSpec, axis: int | None, least: Array | None = None) -> Affine:
-    """Return symmetric scales for int8 weights: the largest magnitude, of each channel or of all, becomes 127.
+def channels(
+    spec: TensorSpec, axis: int | None, least: Array | None = None, type_: TensorType = TensorType.INT8
+) -> Affine:
+    """Return symmetric scales for weights: the largest magnitude, of each channel or of all, becomes the largest of
+    their type.
 
     Weights that training has rounded keep the scales that they were rounded with.
     least: scales that those of channels must not fall below.
@@ -94,7 +97,7 @@ def channels(spec: TensorSpec, axis: int | None, least: Array | None = None) -> 
         assert spec.data is not None
         others = tuple(i for i in range(spec.data.ndim) if i != axis) if axis is not None else None
         largest = np.abs(spec.data).max(axis=others, initial=0.0).reshape(-1).astype(np.float64)
-    scale = np.where(largest == 0, 1.0, np.maximum(largest / 127, _SMALLEST))
+    scale = np.where(largest == 0, 1.0, np.maximum(largest / integer_limits(type_)[1], _SMALLEST))
     if least is not None:
         scale = np.maximum(scale, least)
     zeros = np.zeros(scale.size, np.int64)

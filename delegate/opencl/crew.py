@@ -21,32 +21,50 @@ from litecl.delegate.opencl.errors import FAULTS
 from litecl.delegate.plan.region_tables import Door, RegionSize
 from litecl.interpreter.graph import Array
 
-_PATIENCE = 20_000  # pauses of some 40 cycles, the last nine tenths of them longer, before a helper leaves
+_PATIENCE = 6_000  # pauses before a helper leaves, some 2 ms; most of them let other threads run
 _GLANCES = 50  # at helpers that were asked to leave
 
 _LINE = RegionSize.LINE_BYTES // np.int32().nbytes
 DOOR_BYTES = RegionSize.LINE_BYTES * len(Door)
 
 
+class _Post:
+    """Where the threads of a device are: one of them must always be free, or kernels of others would wait for ever."""
+
+    needs_threads = True
+
+    def __init__(self) -> None:
+        self.lock: Any = threading.Lock()
+        self.at: weakref.ref[Helpers] | None = None
+        fork.register(self)
+
+
+_posts: dict[int, _Post] = {}
+_posts_lock = threading.Lock()
+
+
 class Crew:
-    """The threads of a device that may help. device: theirs, an open one. count: how many help at most."""
+    """The threads of a device that may help. device: theirs, an open one. count: how many, at least one fewer than it
+    has.
+    """
 
     def __init__(self, device: Any, count: int) -> None:
         self.device, self.count = device, count
-        self._lock = threading.Lock()
-        self._with: weakref.ref[Helpers] | None = None
+        with _posts_lock:
+            self._post = _posts.setdefault(device.device.int_ptr, _Post())
 
     def send(self, helpers: "Helpers") -> None:
         """Send the threads to a region, unless they are busy with another one."""
-        if not self._lock.acquire(blocking=False):
+        post = self._post
+        if not post.lock.acquire(blocking=False):
             return
         try:
-            before = None if self._with is None else self._with()
+            before = None if post.at is None else post.at()
             if before is None or before is helpers or before.sent_away():
-                self._with = weakref.ref(helpers)
+                post.at = weakref.ref(helpers)
                 helpers.come()
         finally:
-            self._lock.release()
+            post.lock.release()
 
 
 class Helpers:
@@ -63,8 +81,10 @@ class Helpers:
         weakref.finalize(self, _dismiss, self._lines, self._queue, (*seen, kept))
 
     def call(self) -> None:
-        """See that there are helpers, or will be soon."""
-        if not self._lines[Door.HELPERS] and not fork.lost(True):
+        """See that there are helpers, or will be soon. In a forked child there are none."""
+        if fork.lost(True):
+            self._lines[Door.INSIDE] = 0
+        elif not self._lines[Door.HELPERS]:
             self._crew.send(self)
 
     def come(self) -> None:

@@ -40,8 +40,11 @@ class RegionKernel:
         units, crew = device.target.compute_units, device.crew
         self._workers = 1 if units == 1 else units if crew is not None else units * _GROUPS_PER_UNIT
         self._groups = self._workers if crew is None else 1
+        self._runs_at_once = self._groups == 1 and not device.needs_threads
         self._step_times = StepTimes(program, device, self._workers) if device.profile else None
         self._event: Any = None
+        if self._step_times is not None and self._runs_at_once:
+            device.forget_times()
         self._helpers: Helpers | None = None
         self._progress_bytes = RegionSize.LINE_BYTES * (len(LaunchLine) + (self._workers + 1) * program.places)
         self._seen: list[Array | None] = []  # the tables and counters, in the order of arguments, as the host sees them
@@ -105,11 +108,11 @@ class RegionKernel:
                 self._helpers.call()
             if self._groups > 1:
                 cl.enqueue_fill_buffer(self._device.queue, self._progress, np.int32(0), 0, self._progress_bytes)
-            if self._step_times is not None:
+            if self._step_times is None or self._runs_at_once:
+                self._kernel.enqueue()
+            else:
                 self._step_times.clear()
                 self._event = self._kernel.enqueue_with_event()
-            else:
-                self._kernel.enqueue()
             counters.kernel_launches += 1
             if self._limited_loops:
                 self._read_counts(counters)
@@ -122,17 +125,14 @@ class RegionKernel:
         """Return a function that runs the region, if queueing a kernel runs it and the host can read the loops'
         counters.
         """
-        if self._groups > 1 or self._device.needs_threads or not self._shares_counts:
+        if not self._runs_at_once or not self._shares_counts:
             return None
-        alone = not self._limited_loops and self._step_times is None and self._helpers is None
-        return self._kernel.run_at_once if alone else self._run_at_once
+        alone = not self._limited_loops and self._helpers is None
+        return self._kernel.run_at_once if alone else self._run_and_check
 
-    def _run_at_once(self) -> None:
+    def _run_and_check(self) -> None:
         if self._helpers is not None:
             self._helpers.call()
-        if self._step_times is not None:
-            self._step_times.clear()
-            self._event = None
         self._kernel.run_at_once()
         if self._limited_loops:
             self._check()

@@ -1,9 +1,11 @@
 """Writes a ``Model`` as a ``.tflite`` file.
 
-Constants that share memory share a buffer, and every buffer starts at a multiple of 16 bytes. A FlatBuffer holds at
-most 2 GiB: beyond a limit, buffers are placed after it and found by ``Buffer.offset`` and ``Buffer.size``.
+Constants that share memory share a buffer, and so do large ones of the same bytes. Every buffer starts at a multiple of
+16 bytes. A FlatBuffer holds at most 2 GiB: beyond a limit, buffers are placed after it and found by ``Buffer.offset``
+and ``Buffer.size``.
 """
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,6 +26,7 @@ INLINE_LIMIT_BYTES = 2**31 - 2**27
 """The most bytes of buffers in a FlatBuffer, which leaves 128 MiB for the rest of it."""
 
 _ALIGNMENT = 16
+_LARGE_BYTES = 1024
 _SCHEMA_VERSION = 3
 _LAST_DEPRECATED_CODE = BUILTIN_OPERATORS.index("PLACEHOLDER_FOR_GREATER_OP_CODES")
 _CUSTOM = BUILTIN_OPERATORS.index("CUSTOM")
@@ -95,6 +98,7 @@ class _Emitter:
     def __init__(self) -> None:
         self.buffers: list[Array] = [np.zeros(0, np.uint8)]  # the schema keeps buffer 0 empty
         self._shared: dict[tuple[Any, ...], int] = {}
+        self._by_digest: dict[bytes, int] = {}
         self._kept: list[Array] = []  # an address identifies an array only while the array lives
         self._codes: dict[tuple[str, bool, int], int] = {}
 
@@ -142,13 +146,22 @@ class _Emitter:
         )
 
     def _constant(self, data: Array, type_: TensorType) -> int:
-        """Return the buffer of a constant; constants of the same memory and type get the same one."""
+        """Return the buffer of a constant; those of the same memory and type, or the same bytes, get the same one."""
         address = id(data) if data.dtype.hasobject else data.__array_interface__["data"][0]
         key = (address, data.shape, data.strides, data.dtype.str, type_)
         if key not in self._shared:
-            self._shared[key] = self._add(storage.store(data, type_))
+            self._shared[key] = self._of_bytes(storage.store(data, type_))
             self._kept.append(data)
         return self._shared[key]
+
+    def _of_bytes(self, raw: Array) -> int:
+        """Return a buffer of these bytes, as the weights of a layer that runs in a loop and before it."""
+        if raw.nbytes < _LARGE_BYTES:
+            return self._add(raw)
+        digest = hashlib.sha256(raw.data).digest()
+        if digest not in self._by_digest:
+            self._by_digest[digest] = self._add(raw)
+        return self._by_digest[digest]
 
     def _add(self, raw: Array) -> int:
         self.buffers.append(raw)

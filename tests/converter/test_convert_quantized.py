@@ -80,3 +80,20 @@ def test_a_model_that_keras_has_quantized(bits: str) -> None:
     content = Converter.from_keras_model(model).convert()
     for runtime in (litert(content), Interpreter(model_content=content)):
         np.testing.assert_allclose(invoke(runtime, values)[0], expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+def test_dense_layers_in_four_bits() -> None:
+    """Weights that dense layers alone read are int4, those of others int8; litecl and LiteRT compute the same."""
+    model = randomise(stack(L.Conv2D(16, 3), L.Conv2D(16, 3), L.Flatten(), L.Dense(64), L.Dense(40)))
+    content, wide = (Converter.from_keras_model(model, quantize=how).convert() for how in ("int4", "int8"))
+    (graph,) = read(content).subgraphs
+    types = {graph.tensors[node.inputs[1]].type for node in graph.nodes if node.op.name == "FULLY_CONNECTED"}
+    assert types == {TensorType.INT4}
+    assert any(spec.type == TensorType.INT8 for spec in graph.tensors)
+    assert len(content) < 0.7 * len(wide)
+    (values,) = feeds(model, 1, 1)
+    results = [invoke(runtime, [values])[0] for runtime in runtimes(content)]
+    expected = np.asarray(model(values, training=False))
+    for got in results:
+        np.testing.assert_allclose(got, results[0], rtol=0, atol=0.02 * np.abs(expected).max())
+        np.testing.assert_allclose(got, expected, rtol=0, atol=0.3 * np.abs(expected).max())

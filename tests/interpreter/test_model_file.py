@@ -187,6 +187,17 @@ def test_constants_of_the_same_memory_share_a_buffer() -> None:
     assert first.data is second.data
 
 
+def test_constants_of_the_same_bytes_share_a_buffer() -> None:
+    """Weights that were computed twice, of other shapes and types too; a few bytes are no matter."""
+    data = RANDOM.standard_normal(1000).astype(np.float32)
+    content = write(_model(_constant(data), _constant(data.copy()), _constant(data.view(np.int32).reshape(10, 100))))
+    assert len(content) < 2 * data.nbytes
+    first, second, third = read(content).subgraphs[0].tensors[:3]
+    assert first.data is second.data
+    assert first.data is not None and third.data is not None
+    np.testing.assert_array_equal(third.data, data.view(np.int32).reshape(10, 100))
+
+
 def test_a_model_can_be_written_over_its_own_file(tmp_path: Path) -> None:
     """Constants are views of the file that is replaced."""
     path = tmp_path / "model.tflite"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.interpreter.graph import Array, Model, Node, Shape, Signature, Subgraph, TensorSpec
-from litecl.perf.compare.graph_fuzz import control, pairs, parts, recurrent, reductions, variables, weighted
+from litecl.perf.compare.graph_fuzz import attention, control, pairs, parts, recurrent, reductions, variables, weighted
 from litecl.perf.compare.graph_fuzz.kept import Kept
 from litecl.perf.compare.graph_fuzz.sketch import Family, Sketch, T
 from litecl.perf.compare.graph_fuzz.variables import initialised
@@ -17,7 +17,7 @@ _FAMILIES: dict[str, tuple[Family, ...]] = {
     **recurrent.FAMILIES,
     **control.FAMILIES,
     **variables.FAMILIES,
-    "products": weighted.FAMILIES["float"],
+    "products": (*weighted.FAMILIES["float"], attention.attention),
     **pairs.FAMILIES,
 }
 
