@@ -171,7 +171,8 @@ class Device:
     """A device with its context, a queue and programs. Models share the context and programs, but not queues.
 
     cache_dir: where program binaries are kept, or None for nowhere. given: a context of the user's, to be used.
-    name: the platform's. alignment: of a sub-buffer's origin, in bytes. has_clock: whether kernels can read the
+    crew: threads that help where the device runs kernels in the calling thread. name, identity: the platform's, of the
+    device of all threads. alignment: of a sub-buffer's origin, in bytes. has_clock: whether kernels can read the
     processor's counter of cycles. Raises DelegateError.
     """
 
@@ -196,8 +197,9 @@ class Device:
             self._open()
 
     def _open(self) -> None:
-        self.name = str(self.device.name)
-        self.identity = identity(self.device)
+        named = self.device if self.crew is None else self.crew.device.device
+        self.name = str(named.name)
+        self.identity = identity(named)
         self.needs_threads = needs_threads(self.device)
         fork.opened()
         self.alignment = max(64, int(self.device.mem_base_addr_align) // 8)

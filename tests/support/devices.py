@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyopencl as cl
 import pytest
 
 from litecl.delegate.opencl import device
@@ -13,6 +14,11 @@ from litecl.delegate.opencl.device import devices
 def tested() -> list[Any]:
     """Every device there is, but for PoCL's single-threaded twin of its CPU device."""
     return [device for device in devices() if not device.name.startswith(("basic", "cpu-minimal"))]
+
+
+def several_threads() -> Any:
+    """The CPU device of all threads."""
+    return next(found for found in tested() if device.needs_threads(found) and found.type & cl.device_type.CPU)
 
 
 def as_on_a_gpu(patch: pytest.MonkeyPatch, cache_dir: Path) -> dict[str, Any]:
