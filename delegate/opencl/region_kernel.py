@@ -82,7 +82,10 @@ class RegionKernel:
         """Allocate device memory of zeros, and note how the host sees it."""
         buffer, seen = self._device.shared_buffer(size_bytes)
         self._seen.append(seen)
-        cl.enqueue_fill_buffer(self._device.queue, buffer, np.uint8(0), 0, size_bytes)
+        if seen is not None:
+            seen.fill(0)
+        else:
+            cl.enqueue_fill_buffer(self._device.queue, buffer, np.uint8(0), 0, size_bytes)
         return buffer
 
     def renew(self) -> None:
