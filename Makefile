@@ -2,6 +2,15 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
+RECENT := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
+
+# An environment whose Python is too old, or no longer there, is made anew.
+ifneq ($(wildcard .venv),)
+ifneq ($(shell $(BIN)/python $(RECENT) 2> /dev/null && echo usable),usable)
+$(info .venv has no Python of 3.11 or newer: making it anew)
+_ := $(shell rm -rf .venv)
+endif
+endif
 
 .PHONY: demo check quick test lint models docs packages hooks clean
 
@@ -40,6 +49,8 @@ hooks: .venv/checked
 	$(BIN)/pre-commit install
 
 .venv/python:
+	@$(PYTHON) $(RECENT) || \
+	    { echo "$(PYTHON) is no Python of 3.11 or newer: make demo PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	touch $@

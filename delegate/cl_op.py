@@ -130,6 +130,7 @@ class Launch:
         (``np.int32(3)``, ``np.float32(0.5)``). global_size is a multiple of local_size in every dimension.
     defines: ``-D`` macros. Every distinct set means another program to build, so pass dimensions as arguments instead.
     flops: arithmetic operations, for the report.
+    apart: whether a work-item needs nothing of its group but ``ITEM_INDEX``: neither a barrier nor local memory.
     """
 
     kernel: str
@@ -139,6 +140,7 @@ class Launch:
     local_size: tuple[int, ...] = (1,)
     defines: Mapping[str, str | int | float] = field(default_factory=dict)
     flops: int = 0
+    apart: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from litecl.delegate.backend import fork
 from litecl.delegate.backend.errors import host_memory
 from litecl.delegate.backend.protocols import Backend, Device, FoundDevice, Identified, UserBuffer
 from litecl.delegate.claim.options import CLOptions
-from litecl.delegate.naming import named
+from litecl.delegate.naming import advice, named
 from litecl.delegate.report import summary, warn
 from litecl.delegate.tuning import Demand, Tuning, load
 from litecl.interpreter.errors import ArgumentError, DelegateError, DeviceNotFound
@@ -27,7 +27,7 @@ def _opencl() -> Backend:
     try:
         from litecl.delegate.opencl.backend import OpenCL
     except ImportError as error:
-        raise DelegateError(f"OpenCL cannot be used: {error}") from error
+        raise DelegateError(f"OpenCL cannot be used: {error}. {advice()}") from error
     return OpenCL()
 
 

@@ -107,6 +107,15 @@ typedef intv intv_u __attribute__((aligned(4)));
 #define CONVERT(x, type) JOIN(convert_, VECTOR(type))(x)
 #endif
 
+// What a work-item has written before is there for work-items of other groups that learn of it afterwards.
+#if defined(__NV_CL_C_VERSION) || defined(__NVPTX__)
+#define DEVICE_FENCE __asm__ volatile("membar.gl;" : : : "memory")
+#elif defined(__AMDGCN__)
+#define DEVICE_FENCE __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent")
+#else
+#define DEVICE_FENCE mem_fence(CLK_GLOBAL_MEM_FENCE)
+#endif
+
 // VW floats at a __global pointer of any float's alignment.
 #define LOAD(p) (*(__global const floatv_u *)(p))
 #define STORE(p, x) (*(__global floatv_u *)(p) = (x))

@@ -2,13 +2,15 @@
 //
 // A group computes a tile of BM x BN. Its work-items load BM x BK of x and BK x BN of the weights, 16 bytes at a time, one
 // step ahead, hand them on through local memory, and add up TM x TN sums each. With PARTS the depth is shared out among
-// groups too: each leaves its sums in parts[part][slice][rows][panels * BN], and sum_parts adds them up in order.
+// groups too: each leaves its sums in parts[part][tile][TM * TN / 4][work-item] and counts itself in arrived[tile], and the
+// last one to arrive adds them up in order, and leaves the count at 0 for the next run.
 //
-// x is [rows, depth], or with GATHER an image of which a row is the patch that an output pixel sees. Weights are packed,
-// [columns / BN][depth, padded to BK][BN]; with RIGHT_ROWS they are a matrix [depth, columns], with RIGHT_COLUMNS
+// x is [rows, depth], or with GATHER an image of which a row is the patch that an output pixel sees, or with WINDOW_HEIGHT
+// and WINDOW_WIDTH an image whose depthwise convolution with taps, with taps_bias and a clamp, has the rows. Weights are
+// packed, [columns / BN][depth, padded to BK][BN]; with RIGHT_ROWS they are a matrix [depth, columns], with RIGHT_COLUMNS
 // [columns, depth]. All that is loaded is aligned to 16 bytes. The bias is padded to whole tiles.
-// Macros: BM, BN, TM, TN, PARTS, GATHER, RIGHT_ROWS, RIGHT_COLUMNS; HALF_WEIGHTS: packed weights are halves;
-// ACTIVATION (common.h), whose arguments are low and high.
+// Macros: BM, BN, TM, TN, PARTS, GATHER, WINDOW_HEIGHT, WINDOW_WIDTH, RIGHT_ROWS, RIGHT_COLUMNS; HALF_WEIGHTS: packed
+// weights are halves; ACTIVATION (common.h), whose arguments are low and high.
 #include "common.h"
 #include <Slice>
 #include <LocalProduct>
@@ -20,6 +22,7 @@
 #define RIGHT_STEP (BN + 4)
 #define LEFT_LOADS (BM * BK / 4 / ITEMS)
 #define RIGHT_LOADS (BN * BK / 4 / ITEMS)
+#define OWN (TM * TN / 4)  // vectors of sums of a work-item
 #define LOAD4(p) (*(__global const float4 *)(p))
 
 #ifdef HALF_WEIGHTS
@@ -36,7 +39,7 @@ typedef struct {
 } Row;
 
 inline Row row_of(const int m, __global const LocalProduct *p) {
-#ifdef GATHER
+#if defined(GATHER) || defined(WINDOW_WIDTH)
     __global const Geometry *g = &p->window;
     const int line = m / g->out_width, image = line / g->out_height;
     const int y = line - image * g->out_height, x = m - line * g->out_width;
@@ -47,6 +50,38 @@ inline Row row_of(const int m, __global const LocalProduct *p) {
 #endif
 }
 
+#ifdef WINDOW_WIDTH
+#if WINDOW_HEIGHT * WINDOW_WIDTH > 9  // the loads of all rows at once spill on AMD's GPUs
+#define WINDOW_UNROLL _Pragma("unroll 1")
+#else
+#define WINDOW_UNROLL UNROLL
+#endif
+
+typedef struct {
+    __global const float *weights, *bias;
+    float low, high;
+} Taps;
+
+// Four elements of a row that the window makes of an image, from k on.
+inline float4 load_left(__global const float *x, const Row row, const int k, const int end, __global const LocalProduct *p,
+                        const Taps *taps) {
+    __global const Geometry *g = &p->window;
+    if (k >= end) return 0.0f;
+    float4 sum = LOAD4(taps->bias + k);
+    WINDOW_UNROLL for (int ky = 0; ky < WINDOW_HEIGHT; ++ky) {
+        const int iy = row.top + ky * g->dilation_y;
+        UNROLL for (int kx = 0; kx < WINDOW_WIDTH; ++kx) {
+            const int ix = row.left + kx * g->dilation_x;
+            const bool inside = (uint)iy < (uint)g->height && (uint)ix < (uint)g->width;
+            const float4 pixel = inside ? LOAD4(x + row.at + (iy * g->width + ix) * g->channels + k) : (float4)(0.0f);
+            sum = pixel * LOAD4(taps->weights + (ky * WINDOW_WIDTH + kx) * g->channels + k) + sum;
+        }
+    }
+    return clamp_v(sum, taps->low, taps->high);
+}
+#define LOAD_LEFT(row, k) load_left(x, row, k, end, p, &window_taps)
+#else
+#define LOAD_LEFT(row, k) load_left(x, row, k, end, p)
 // Four elements of a row from k on; zeros where there are none.
 inline float4 load_left(__global const float *x, const Row row, const int k, const int end, __global const LocalProduct *p) {
 #ifdef GATHER
@@ -60,6 +95,7 @@ inline float4 load_left(__global const float *x, const Row row, const int k, con
     return k < end ? LOAD4(x + row.at + k) : (float4)(0.0f);
 #endif
 }
+#endif
 
 #ifdef RIGHT_COLUMNS
 #define RIGHT_LINE(i) ((item >> 2) + (i) * (ITEMS / 4))
@@ -115,7 +151,15 @@ KERNEL void product_local(ITEM __global const float *restrict x, __global const 
                           __global const float *restrict bias, __global const float *restrict residual,
                           __global float *restrict out, __global const Slice *restrict slices,
                           __global const LocalProduct *restrict p, __local float4 *restrict memory, const float low,
-                          const float high) {
+                          const float high
+#ifdef PARTS
+                          , __global float *parts, __global volatile int *arrived
+#endif
+#ifdef WINDOW_WIDTH
+                          , __global const float *restrict taps, __global const float *restrict taps_bias,
+                          const float taps_low, const float taps_high
+#endif
+) {
     __local float *left = (__local float *)memory, *right = left + BK * LEFT_STEP;
     const int item = get_local_id(0), n0 = get_group_id(0) * BN, m0 = get_group_id(1) * BM;
 #ifdef PARTS
@@ -130,11 +174,14 @@ KERNEL void product_local(ITEM __global const float *restrict x, __global const 
 #if !defined(RIGHT_ROWS) && !defined(RIGHT_COLUMNS)
     weights += (size_t)get_group_id(0) * p->panel_depth * BN;
 #endif
+#ifdef WINDOW_WIDTH
+    const Taps window_taps = {taps, taps_bias, taps_low, taps_high};
+#endif
     Row rows[LEFT_LOADS];
     float4 next_left[LEFT_LOADS], next_right[RIGHT_LOADS], sums[TM][TN / 4];
     UNROLL for (int i = 0; i < LEFT_LOADS; ++i) {
         rows[i] = row_of(m0 + (item >> 2) + i * (ITEMS / 4), p);
-        next_left[i] = load_left(x, rows[i], start + (item & 3) * 4, end, p);
+        next_left[i] = LOAD_LEFT(rows[i], start + (item & 3) * 4);
     }
     UNROLL for (int i = 0; i < RIGHT_LOADS; ++i) next_right[i] = load_right(weights, item, i, start, end, n0, p);
     UNROLL for (int i = 0; i < TM; ++i)
@@ -163,7 +210,7 @@ KERNEL void product_local(ITEM __global const float *restrict x, __global const 
         barrier(CLK_LOCAL_MEM_FENCE);
         if (k + BK < end) {
             UNROLL for (int i = 0; i < LEFT_LOADS; ++i)
-                next_left[i] = load_left(x, rows[i], k + BK + (item & 3) * 4, end, p);
+                next_left[i] = LOAD_LEFT(rows[i], k + BK + (item & 3) * 4);
             UNROLL for (int i = 0; i < RIGHT_LOADS; ++i)
                 next_right[i] = load_right(weights, item, i, k + BK, end, n0, p);
         }
@@ -183,32 +230,33 @@ KERNEL void product_local(ITEM __global const float *restrict x, __global const 
                 }
         }
     }
+#ifdef PARTS
+    const int tile = (number * get_num_groups(1) + get_group_id(1)) * get_num_groups(0) + get_group_id(0);
+    const int tiles = get_num_groups(0) * get_num_groups(1) * (get_num_groups(2) / p->parts);
+    __global volatile float4 *from = (__global volatile float4 *)parts + (size_t)tile * OWN * ITEMS + item;
+    __global volatile float4 *own = from + (size_t)part * tiles * OWN * ITEMS;
+    UNROLL for (int i = 0; i < TM; ++i)
+        UNROLL for (int j = 0; j < TN / 4; ++j) own[(i * (TN / 4) + j) * ITEMS] = sums[i][j];
+    DEVICE_FENCE;
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    __local int *place = (__local int *)memory;
+    if (item == 0) *place = atomic_inc(arrived + tile);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (*place != p->parts - 1) return;
+    DEVICE_FENCE;
+    if (item == 0) arrived[tile] = 0;
+    UNROLL for (int i = 0; i < TM; ++i)
+        UNROLL for (int j = 0; j < TN / 4; ++j) sums[i][j] = from[(i * (TN / 4) + j) * ITEMS];
+    for (int other = 1; other < p->parts; ++other) {
+        from += (size_t)tiles * OWN * ITEMS;
+        UNROLL for (int i = 0; i < TM; ++i)
+            UNROLL for (int j = 0; j < TN / 4; ++j) sums[i][j] += from[(i * (TN / 4) + j) * ITEMS];
+    }
+#endif
     UNROLL for (int i = 0; i < TM; ++i) {
         const int m = m0 + PLACE(own_row, BM / TM, i);
         if (m >= p->rows) continue;
-        UNROLL for (int j = 0; j < TN / 4; ++j) {
-            const int n = n0 + PLACE(own_column, ACROSS, 4 * j);
-#ifdef PARTS
-            const size_t line = ((size_t)part * (get_num_groups(2) / p->parts) + number) * p->rows + m;
-            *(__global float4 *)(out + line * get_num_groups(0) * BN + n) = sums[i][j];
-#else
-            finish(sums[i][j], bias, residual, out, slice, m, n, p, low, high);
-#endif
-        }
+        UNROLL for (int j = 0; j < TN / 4; ++j)
+            finish(sums[i][j], bias, residual, out, slice, m, n0 + PLACE(own_column, ACROSS, 4 * j), p, low, high);
     }
 }
-
-#ifdef PARTS
-// A work-item adds up the parts of four columns of one row of a slice.
-KERNEL void sum_parts(ITEM __global const float *restrict parts, __global const float *restrict bias,
-                      __global const float *restrict residual, __global float *restrict out,
-                      __global const Slice *restrict slices, __global const LocalProduct *restrict p, const int slice_count,
-                      const int padded, const float low, const float high) {
-    const int n = ITEM_INDEX(0) * 4, m = ITEM_INDEX(1), number = ITEM_INDEX(2);
-    if (n >= p->columns || m >= p->rows) return;
-    float4 sum = 0.0f;
-    for (int part = 0; part < p->parts; ++part)
-        sum += LOAD4(parts + (((size_t)part * slice_count + number) * p->rows + m) * padded + n);
-    finish(sum, bias, residual, out, slices[number], m, n, p, low, high);
-}
-#endif

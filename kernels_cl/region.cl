@@ -11,11 +11,14 @@
 // A block of control flow counts as one work-item: one worker executes it. At a launch of several work-items it hands
 // out a ticket for each, and the workers that wait for the block help. Ticket numbers increase from the first launch to
 // the last, so a worker that comes late finds no tickets left of the launch that it read about.
+// On a GPU there is one group, whose work-items walk the table side by side: those of a launch are dealt out among them,
+// and all wait at a barrier behind it. What one work-item writes for all, and what all have read before it may be
+// overwritten, is followed by a barrier too. The group does nothing where flags[flag] is 0.
 // Macros: FUNCTIONS(F), which expands to F(number, name) for every function that is called, precedes this file; OWN(F),
 // which expands to F(number, shift) for memory outside the arena that is an argument of its own, may precede it;
-// LITECL_SOLO, for a device that runs one work-group at a time: then nothing is counted; LITECL_TIMED, for a program that
-// measures its own steps: in times the entries that one worker executes, in stamps a row for every worker: when it
-// began, and when it found each launch to be done.
+// LITECL_SOLO, for a device that runs one work-group at a time: then nothing is counted; LITECL_GROUP, for a GPU;
+// LITECL_TIMED, for a program that measures its own steps: in times the entries that one worker executes, in stamps a row
+// for every worker: when it began, and when it found each launch to be done.
 #include "common.h"
 #include <Control>
 #include <Count>
@@ -30,6 +33,14 @@
 #define TIMED(statement) statement
 #else
 #define TIMED(statement)
+#endif
+
+#ifdef LITECL_GROUP
+#define FIRST_ITEM (get_local_id(0) == 0)
+#define SYNC barrier(CLK_GLOBAL_MEM_FENCE)
+#else
+#define FIRST_ITEM true
+#define SYNC
 #endif
 
 #define PATIENCE 2000
@@ -79,7 +90,11 @@ static void run_items(const Region *r, const int first, const int last, __global
     }
 }
 
-#ifndef LITECL_SOLO
+#if !defined(LITECL_SOLO) && !defined(LITECL_GROUP)
+#define LITECL_WORKERS
+#endif
+
+#ifdef LITECL_WORKERS
 // A waiting worker yields to others, which may need its processor.
 static void pause_worker(const int waited) {
 #ifdef LITECL_ASSEMBLY  // x86-64's, on Linux
@@ -126,19 +141,26 @@ static void help(const Region *r) {
 #endif
 
 static void run_all(const Region *r, __global const Entry *work) {
+#ifdef LITECL_GROUP
+    const int items = items_of(work), step = get_local_size(0);
+    for (int i = get_local_id(0); i < items; i += step) run_items(r, i, i + 1, work);
+#else
     if (items_of(work) == 1) call_function(r, work->code, 0, 0, 0, r->args + work->first_arg);
 #ifdef LITECL_SOLO
     else run_items(r, 0, items_of(work), work);
 #else
     else share_items(r, work);
 #endif
+#endif
 }
 
 static void swap_sets(const Region *r, const int loop) {
     __global ulong *sets = r->shifts + SHIFT_SETS + 2 * loop;
-    const ulong read = sets[0];
-    sets[0] = sets[1];
-    sets[1] = read;
+    if (FIRST_ITEM) {
+        const ulong read = sets[0];
+        sets[0] = sets[1];
+        sets[1] = read;
+    }
 }
 
 static bool holds(const Region *r, const ulong arg) {
@@ -147,13 +169,28 @@ static bool holds(const Region *r, const ulong arg) {
     return *PLACE(arg);
 }
 
+// One more iteration of a loop; whether it has run so often that the region ends.
+static bool count_one(const Region *r, __global const Entry *work) {
+    __global int *count = r->counts + COUNT_LOOPS + work->loop;
+    const int before = *count;
+    const bool ends = before == work->times;
+    SYNC;
+    if (FIRST_ITEM) {
+        *count = before + 1;
+        if (ends) r->counts[COUNT_ENDLESS] = work->loop + 1;
+    }
+    return ends;
+}
+
 #ifdef LITECL_TIMED
-// Charge an entry with the time since then; return the time now.
+// Charge a launch with the time since then, control flow before it included; return the time now. To read the clock
+// takes some 10 ns, as much as several entries of control flow.
 static long charge(const Region *r, const int entry, const long since) {
     __global long *time = r->times + entry * STEP_TIMES;
     const long now = CLOCK();
-    if (!time[STEP_TIME_RUNS]++) time[STEP_TIME_FIRST] = since;
-    time[STEP_TIME_CYCLES] += now - since;
+    const bool is_first = !time[STEP_TIME_RUNS]++;
+    if (is_first) time[STEP_TIME_FIRST] = since;
+    time[STEP_TIME_CYCLES] = (is_first ? 0 : time[STEP_TIME_CYCLES]) + now - since;
     return now;
 }
 #endif
@@ -171,19 +208,30 @@ static void run_entries(const Region *r, int at, const int end) {
             case CONTROL_WHILE: if (holds(r, r->args[work->first_arg])) at = work->to; break;
             case CONTROL_REPEAT: if (r->counts[COUNT_LOOPS + work->loop] < work->times) at = work->to; break;
             case CONTROL_SWAP: swap_sets(r, work->loop); break;
-            case CONTROL_START: r->counts[COUNT_LOOPS + work->loop] = 0; break;
-            case CONTROL_COUNT:
-                if (r->counts[COUNT_LOOPS + work->loop]++ == work->times) {
-                    r->counts[COUNT_ENDLESS] = work->loop + 1;
-                    at = end;
-                }
-                break;
-            default: run_all(r, work);
+            case CONTROL_START: if (FIRST_ITEM) r->counts[COUNT_LOOPS + work->loop] = 0; break;
+            case CONTROL_COUNT: if (count_one(r, work)) at = end; break;
+            default:
+                run_all(r, work);
+                TIMED(since = charge(r, entry, since);)
         }
-        TIMED(since = charge(r, entry, since);)
+        SYNC;
     }
 }
 
+#ifdef LITECL_GROUP
+__kernel void run(__global uchar *arena, __global uchar *constants, __global const Entry *works,
+                  __global const ulong *args, __global ulong *shifts, __global int *counts, const int count,
+                  __global const int *flags, const int flag OWN(ARGUMENT)) {
+    const Region region = {(ulong)arena, works, args, shifts, counts, 0};
+    if (flag >= 0 && !flags[flag]) return;
+    if (FIRST_ITEM) {
+        shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;
+        OWN(SHIFT_OWN)
+    }
+    SYNC;
+    run_entries(&region, 0, count);
+}
+#else
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void run(__global uchar *arena, __global uchar *constants, __global const Entry *works, __global const ulong *args,
          __global ulong *shifts, __global int *counts, __global volatile int *progress, const int count
@@ -192,6 +240,7 @@ void run(__global uchar *arena, __global uchar *constants, __global const Entry 
     shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;  // every worker writes the same values
     OWN(SHIFT_OWN)
 #ifdef LITECL_SOLO
+    TIMED(for (int i = 0; i < count; ++i) times[i * STEP_TIMES + STEP_TIME_RUNS] = 0;)
     run_entries(&region, 0, count);
 #else
     const int worker = get_group_id(0), workers = get_num_groups(0);
@@ -223,3 +272,4 @@ void run(__global uchar *arena, __global uchar *constants, __global const Entry 
     }
 #endif
 }
+#endif

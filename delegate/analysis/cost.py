@@ -6,13 +6,9 @@ from litecl.interpreter.graph import ABSENT, Model, TensorSpec
 
 
 def work_flops(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> float:
-    """Estimate the floating-point operations of one pass through every subgraph, from weights and output sizes.
-
-    A node with a constant of rank 2 or more does two operations for each weight and output position (output elements
-    over the largest constant's output channels); any other node one for each output element.
-    """
+    """Estimate the floating-point operations of one pass through every subgraph, from weights and output sizes."""
     return sum(
-        _node(node.inputs, node.outputs, known)
+        node_flops(node.inputs, node.outputs, known)
         for graph, known in zip(model.subgraphs, specs, strict=True)
         for node in graph.nodes
     )
@@ -21,12 +17,19 @@ def work_flops(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> float:
 def mostly_integers(model: Model, specs: Sequence[Sequence[TensorSpec]]) -> bool:
     """Return whether more of the operations that ``work_flops`` estimates have integers for results than floats."""
     nodes = [(node, known) for graph, known in zip(model.subgraphs, specs, strict=True) for node in graph.nodes]
-    rows = [(_node(node.inputs, node.outputs, known), known[node.outputs[0]]) for node, known in nodes if node.outputs]
+    rows = [
+        (node_flops(node.inputs, node.outputs, known), known[node.outputs[0]]) for node, known in nodes if node.outputs
+    ]
     integers = [spec.quantization is not None and spec.dtype.kind in "iu" for _, spec in rows]
     return sum(flops if of_integers else -flops for (flops, _), of_integers in zip(rows, integers, strict=True)) > 0
 
 
-def _node(inputs: Sequence[int], outputs: Sequence[int], known: Sequence[TensorSpec]) -> float:
+def node_flops(inputs: Sequence[int], outputs: Sequence[int], known: Sequence[TensorSpec]) -> float:
+    """Estimate the operations of a node from its tensors' numbers and the specs of all tensors.
+
+    With a constant of rank 2 or more it does two operations for each weight and output position (output elements over
+    the largest constant's output channels), else one for each output element.
+    """
     sizes = [known[t].size for t in outputs if known[t].shape is not None]
     weights = [
         spec for t in inputs if t != ABSENT and (spec := known[t]).data is not None and len(spec.static_shape) >= 2

@@ -40,7 +40,7 @@ class Program:
         self._device = device
         self._saved = False
         self._timed = options.profile
-        self.copies: list[CopyRow] = []  # of the last run, if times are taken
+        self._copied: tuple[float, ...] = ()  # of the last run, if times are taken: seconds, then bytes
         self.buffers: Mapping[int, UserBuffer] = {}
         fork.register(self)
         with self.lock:
@@ -94,15 +94,18 @@ class Program:
         self._execution.run(counters)
         queued_s = time.perf_counter()
         outputs = self._download(counters)
-        end_s = time.perf_counter()
-        rows = (
-            ("device", start_s, copied_s, counters.bytes_to_device - sent),
-            ("host", queued_s, end_s, counters.bytes_to_host - received),
-        )
-        self.copies = [
-            CopyRow(self.partition, to, (a - start_s) * 1e3, (b - a) * 1e3, copied) for to, a, b, copied in rows
-        ]
+        end_s, sent, received = time.perf_counter(), counters.bytes_to_device - sent, counters.bytes_to_host - received
+        self._copied = start_s, copied_s, queued_s, end_s, sent, received
         return outputs
+
+    @property
+    def copies(self) -> list[CopyRow]:
+        """The copies of the last run, if times are taken."""
+        if not self._copied:
+            return []
+        start_s, copied_s, queued_s, end_s, sent, received = self._copied
+        rows = ("device", start_s, copied_s, sent), ("host", queued_s, end_s, received)
+        return [CopyRow(self.partition, to, (a - start_s) * 1e3, (b - a) * 1e3, int(n)) for to, a, b, n in rows]
 
     def in_place(
         self,
@@ -130,10 +133,11 @@ class Program:
             if states or counters.invocation != number:
                 vars(counters).update(vars(cost))
             if not self._saved:
+                vars(counters).update(vars(Counters(invocation=number)))
                 self.run([view for view in self._views if view is not None], variables, counters)
                 cost.kernel_launches, cost.host_syncs = counters.kernel_launches, counters.host_syncs
                 return values
-            self.copies = []
+            self._copied = ()
             with self.lock:
                 try:
                     if states:

@@ -11,8 +11,8 @@ _LEAST_STEPS = 4  # of a group that shares the depth with others
 _MOST_PARTS = 16
 _LONG = 32  # steps that take as long as some launches
 _GROUPS_PER_UNIT = 2
-_SUMMED = (16, 4)  # work-items of a group that adds up parts, by columns and rows
 _LEAST_ITEMS, _MOST_ITEMS = 32, 256
+_LANES, _DEPTHS = (4, 8, 16, 32, 64), (4, 8, 16)  # of an LSTM's unit, and of each of its work-items
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,15 @@ class LocalShare:
         size = (across * tile.items, down, self.slices * self.parts)
         return Launch("product_local", "product_local", tuple(args), size, (tile.items, 1, 1), defines, flops)
 
-    def sums(self, args: Sequence[Arg], defines: Mapping[str, str | int | float]) -> Launch:
-        """Return the launch that adds up parts."""
-        wide, high = _SUMMED
-        size = (_padded(-(-self.columns // 4), wide), _padded(self.rows, high), self.slices)
-        flops = self.slices * self.rows * self.columns * self.parts
-        return Launch("product_local", "sum_parts", tuple(args), size, (wide, high, 1), defines, flops)
+    @property
+    def tiles(self) -> int:
+        """Tiles of all slices."""
+        return self.slices * _tiles(self.tile, self.rows, self.columns)
+
+    @property
+    def parts_bytes(self) -> int:
+        """What the sums of all parts of all tiles take."""
+        return 4 * self.parts * self.tiles * self.tile.rows * self.tile.columns
 
 
 def local_share(target: Target, slices: int, rows: int, columns: int, depth: int) -> LocalShare | None:
@@ -102,8 +105,10 @@ def local_share(target: Target, slices: int, rows: int, columns: int, depth: int
 def _parts(target: Target, groups: int, depth: int) -> int:
     """Return among how many groups each depth is shared out.
 
-    One where that would not be worth another launch: where half the units are busy and the depth is short.
+    One where half the units are busy and the depth is short, and where it is not known how groups learn of each other.
     """
+    if target.gpu is not None and target.gpu.vendor in ("arm", "qualcomm"):
+        return 1
     steps = -(-depth // _STEP)
     if 2 * groups >= target.compute_units and (steps < _LONG or groups >= target.compute_units):
         return 1
@@ -135,6 +140,63 @@ def groups(
 ) -> Launch:
     """Return a launch of ``count`` groups of ``items`` work-items."""
     return Launch(kernel, entry, tuple(args), (count * items,), (items,), {**defines, "ITEMS": items}, flops)
+
+
+@dataclass(frozen=True)
+class CellShare:
+    """How groups share an LSTM's units: ``lanes`` work-items for each unit, ``depth`` outputs for each of these.
+
+    at_once: whether all groups are sure to run at the same time, so that they may wait for each other.
+    """
+
+    lanes: int
+    depth: int
+    items: int
+    groups: int
+    batch: int
+    at_once: bool
+
+    @property
+    def units(self) -> int:
+        """Units of a group."""
+        return self.items // self.lanes
+
+    @property
+    def local(self) -> Local:
+        """Local memory of a group: sums of four gates, and the outputs of all units."""
+        return Local(16 * self.items + 4 * self.lanes * self.depth)
+
+    @property
+    def defines(self) -> dict[str, str | int | float]:
+        """The macros of lstm_local.cl."""
+        return {"UNITS": self.units, "ITEMS_PER_UNIT": self.lanes, "DEPTH": self.depth}
+
+    def launch(self, args: Sequence[Arg], defines: Mapping[str, str | int | float], flops: int) -> Launch:
+        """Return a launch of these groups for every batch entry."""
+        size, group = (self.groups * self.items, self.batch), (self.items, 1)
+        return Launch("lstm_local", "lstm_local", tuple(args), size, group, {**self.defines, **defines}, flops)
+
+
+def cell_share(target: Target, units: int, batch: int) -> CellShare | None:
+    """Return how a GPU computes an LSTM with its weights in registers; None where these do not suffice."""
+    lanes = next((n for n in _LANES if n * _DEPTHS[-1] >= units), None)
+    if lanes is None:
+        return None
+    depth = next(n for n in _DEPTHS if n * lanes >= units)
+    items = min(_MOST_ITEMS, lanes << (units - 1).bit_length())
+    groups = -(-units // (items // lanes))
+    share = CellShare(lanes, depth, items, groups, batch, groups * batch <= _surely_at_once(target))
+    return share if has_room(target, items, share.local) else None
+
+
+def _surely_at_once(target: Target) -> int:
+    """Return how many groups of a kernel are sure to run at the same time.
+
+    Half of those that have a unit of their own, so that two models side by side do not wait for each other for ever.
+    What is known of GPUs' schedulers is not known of runtimes that compute on a CPU.
+    """
+    known = target.gpu is not None and target.gpu.vendor in ("nvidia", "amd", "intel")
+    return target.compute_units // 2 if known else 0
 
 
 def _tiles(tile: LocalTile, rows: int, columns: int) -> int:

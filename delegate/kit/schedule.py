@@ -46,7 +46,7 @@ class Grid:
         plain = (1,) * len(needed) if self.target.kind == "cpu" else _group(self.kernel, self.target, needed)
         local = self.local or plain
         size = tuple(-(-n // own) * own for n, own in zip(needed, local, strict=True))
-        return Launch(self.kernel, entry, tuple(args), size, local, defines, flops)
+        return Launch(self.kernel, entry, tuple(args), size, local, defines, flops, apart=not self.local)
 
 
 def _group(kernel: str, target: Target, needed: Sequence[int]) -> tuple[int, ...]:

@@ -81,6 +81,7 @@ DEFAULTS: Mapping[str, Mapping[str, Schedule]] = {
         "depthwise_conv_2d": Schedule(tiles=_PIXELS[:1]),
         "quantized_depthwise_conv_2d": Schedule(group=1, tiles=_PIXELS),
         "lstm": Schedule(tiles=(TileShape(1, 1, 1.0),)),
+        "region": Schedule(group=256),
         "quantize_rows": Schedule(pieces=64, least=256),
         "reduce": Schedule(pieces=1024),
     },

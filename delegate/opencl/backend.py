@@ -116,11 +116,13 @@ class OpenCL:
 
     def of(self, device: object) -> FoundDevice | None:
         """Return the device for a pyopencl Device, or for a Context of one; None for any other object."""
-        if isinstance(device, cl.Context):
-            if len(device.devices) != 1:
-                raise DeviceNotFound(f"device: expected a context of one device, got one of {len(device.devices)}")
-            return CLFoundDevice(device.devices[0], device)
-        return CLFoundDevice(device) if isinstance(device, cl.Device) else None
+        if isinstance(device, cl.Device):
+            return CLFoundDevice(device)
+        if not isinstance(device, cl.Context):
+            return None
+        if len(device.devices) != 1:
+            raise DeviceNotFound(f"device: expected a context of one device, got one of {len(device.devices)}")
+        return CLFoundDevice(device.devices[0], device)
 
     def buffer(self, handle: object) -> UserBuffer | None:
         """Return the buffer for a pyopencl Buffer; None for any other object."""

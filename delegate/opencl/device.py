@@ -18,7 +18,7 @@ from litecl.delegate.opencl.errors import typed_errors
 from litecl.delegate.opencl.gpu import gpu_of
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.programs import Programs
-from litecl.delegate.opencl.runtimes import preferred
+from litecl.delegate.opencl.runtimes import builds, preferred
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.errors import DelegateError, OutOfDeviceMemory
 from litecl.interpreter.graph import Array
@@ -67,15 +67,19 @@ def _best(found: list[Any], demand: Demand, tuned: Callable[[Any], Tuning], dire
     if gpus:
         return min(gpus, key=lambda gpu: bool(gpu.host_unified_memory))
     cpus = [device for device in found if device.type & cl.device_type.CPU] or found
-    return _cpu(preferred(cpus, demand, tuned, directory), demand, tuned)
+    return _cpu(cpus, demand, tuned, directory)
 
 
-def _cpu(found: Sequence[Any], demand: Demand, tuned: Callable[[Any], Tuning]) -> Any:
-    single = next((device for device in found if device.name.startswith(_SINGLE)), found[0])
+def _cpu(cpus: Sequence[Any], demand: Demand, tuned: Callable[[Any], Tuning], directory: Path | None) -> Any:
+    """Return the device of the best runtime; for one thread one that has no others, of another runtime if need be."""
+    found = preferred(cpus, demand, tuned, directory)
     several = (device for device in found if device.name.startswith(_ALL) and not device.name.startswith(_SINGLE))
     chosen = next(several, found[0])
-    alone = demand.num_threads == 1 or (demand.num_threads is None and demand.flops < tuned(chosen).small_flops)
-    return single if alone else chosen
+    if demand.num_threads != 1 and (demand.num_threads is not None or demand.flops >= tuned(chosen).small_flops):
+        return chosen
+    single = [device for device in found if device.name.startswith(_SINGLE)]
+    elsewhere = (d for d in cpus if d.name.startswith(_SINGLE) and builds(d, directory))
+    return single[0] if single else next(elsewhere, found[0])
 
 
 def _part_of(device: Any, num_threads: int | None) -> Any:
@@ -185,6 +189,11 @@ class Device:
         other = copy.copy(self)
         other.queue = self._new_queue()
         return other
+
+    def forget_times(self) -> None:
+        """Change to a queue that takes no times of commands, which cost some 0.3 us each."""
+        self.queue.finish()
+        self.queue = cl.CommandQueue(self.context, self.device)
 
     def _new_queue(self) -> Any:
         flags = cl.command_queue_properties.PROFILING_ENABLE if self.profile else 0

@@ -14,7 +14,7 @@ from litecl.delegate.opencl.queued import QueuedLaunches
 from litecl.delegate.opencl.region_kernel import RegionKernel
 from litecl.delegate.opencl.user_buffer import CLUserBuffer
 from litecl.delegate.plan.plan import Plan
-from litecl.delegate.plan.steps import Loop, Steps, Work, control_of
+from litecl.delegate.plan.steps import Loop, Steps, Work, control_of, groups_of
 from litecl.delegate.report import Counters, LaunchTime, Manner, summary
 from litecl.interpreter import limits
 from litecl.interpreter.errors import KernelBuildError
@@ -95,13 +95,14 @@ def _may_be_long(steps: Steps) -> bool:
 
 def _can_time_itself(device: Device) -> bool:
     """Return whether one kernel can take the times of its steps."""
-    return device.has_clock
+    return device.has_clock and device.target.kind == "cpu"
 
 
 def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
-    """Return why launches are queued one by one; empty if one kernel runs them all."""
+    """Return why launches are queued one by one; empty if one kernel runs them all, or on a GPU small loops."""
+    in_groups = next(groups_of(plan.steps), None) is not None
     reasons = (
-        (device.target.kind != "cpu", "the device is not a CPU"),
+        (device.target.kind != "cpu" and not in_groups, "the device is not a CPU"),
         (device.profile and not _can_time_itself(device), "profile=True, and kernels have no clock"),
         (options.queue_loops, "queue_loops=True"),
         (limits.timed() and _may_be_long(plan.steps), "time_limit, which no kernel hears of"),
@@ -115,9 +116,17 @@ def _launches(plan: Plan, device: Device, memory: Memory, options: CLOptions) ->
     reason, fault = _why_queued(plan, device, options), ""
     if not reason:
         try:
-            return RegionKernel(plan, device, memory, options.max_loop_iterations), Manner("one kernel")
+            return _bound(plan, device, memory, options.max_loop_iterations)
         except KernelBuildError as error:  # a kernel that does not build fails below too
             if options.strict:
                 raise
             reason, fault = "it could not be linked", summary(error)
     return QueuedLaunches(plan, device, memory, options.max_loop_iterations), Manner("queued", reason, fault)
+
+
+def _bound(plan: Plan, device: Device, memory: Memory, most_iterations: int | None) -> tuple[Launches, Manner]:
+    """Bind a plan to one kernel or, on a GPU, to a queue with kernels for small loops. Raises KernelBuildError."""
+    if device.target.kind == "cpu":
+        return RegionKernel(plan, device, memory, most_iterations), Manner("one kernel")
+    queued = QueuedLaunches(plan, device, memory, most_iterations, one_by_one=False)
+    return queued, Manner("queued", "the device is not a CPU")

@@ -76,12 +76,14 @@ class Programs:
         except cl.Error as error:
             raise typed(error, f"{name}.cl: making kernel {entry!r}", KernelBuildError) from error
 
-    def region_kernel(self, region: RegionProgram, *, solo: bool, timed: bool = False) -> Any:
+    def region_kernel(
+        self, region: RegionProgram, *, solo: bool = False, timed: bool = False, group: bool = False
+    ) -> Any:
         """Return a new kernel object that runs a whole region (region.cl). Raises KernelBuildError with the build log.
 
-        timed: measures the times of its steps; that is another program than without.
+        timed: measures the times of its steps; that is another program than without. group: for one group of a GPU.
         """
-        asked = {"LITECL_SOLO": solo, "LITECL_TIMED": timed}
+        asked = {"LITECL_SOLO": solo, "LITECL_TIMED": timed, "LITECL_GROUP": group}
         macros = {**self._macros, "LITECL_REGION": 1, **{name: 1 for name, given in asked.items() if given}}
         main = region.functions_macro + _source("region.cl"), render(macros)
 

@@ -1,8 +1,9 @@
 """Launches one by one in an in-order queue: for GPUs, for runtimes that cannot link, and for profiling.
 
 Launches that depend on a predicate are queued too, as kernels that first check a flag on the device. So iterations of a
-loop are queued ahead, more each time, and the host reads the flag once for all of them. If the model says how often a
-loop runs, exactly that many iterations are queued and there is no flag.
+loop are queued ahead, more each time, and the host reads the flag once for all of them, while the device is busy with
+the next ones. If the model says how often a loop runs, exactly that many iterations are queued and there is no flag.
+Loops that one group runs are a single launch, unless all launches are to be queued one by one.
 """
 
 import time
@@ -17,16 +18,21 @@ from litecl.delegate.cl_op import Operand
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel, may_be_short
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed, typed_errors
+from litecl.delegate.opencl.group_kernel import GroupKernel, LoopCounts
 from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_tables import BranchFlag, LoopFlag
-from litecl.delegate.plan.steps import Branch, Loop, Steps, Work
+from litecl.delegate.plan.steps import Branch, Loop, OneGroup, Steps, Work, control_of, groups_of
 from litecl.delegate.report import Counters, LaunchTime
 from litecl.interpreter import limits
+from litecl.interpreter.graph import Array
 
 _MOST_AHEAD = 16  # iterations queued between two checks of the flag
 _LONG_S = 0.1  # most time for queued iterations, beyond which fewer are queued, so that Ctrl-C soon takes effect
-_FINISH_AFTER = 64  # iterations of a loop of known length that are queued at once
+_MARK_AFTER = 64  # iterations of a loop of known length, of which the device is at most twice as many behind
+
+_State = tuple[Array, Any]
+"""A loop's flag and count, and the event after which they are there."""
 
 
 class QueuedLaunches:
@@ -34,24 +40,37 @@ class QueuedLaunches:
     sets are swapped.
     """
 
-    def __init__(self, plan: Plan, device: Device, memory: Memory, most_iterations: int | None) -> None:
+    def __init__(
+        self, plan: Plan, device: Device, memory: Memory, most_iterations: int | None, *, one_by_one: bool = True
+    ) -> None:
         self._plan, self._device, self._memory, self._most = plan, device, memory, most_iterations
+        self._counts = LoopCounts(plan, device, most_iterations)
+        self._groups: dict[int, GroupKernel] = {}
+        self._in_groups: set[int] = set()
+        if not one_by_one:
+            for group in groups_of(plan.steps):
+                self._groups[id(group)] = GroupKernel(group, plan, device, memory, self._counts)
+                self._in_groups |= {inner.number for inner in control_of(group.steps) if isinstance(inner, Loop)}
         self._bound: dict[tuple[int, int | None, frozenset[int]], BoundKernel] = {}
         self._may_be_short = may_be_short(plan)
         self._flag = {id(part): 2 * i for i, part in enumerate(plan.control)}
         self._flags = device.buffer(max(8, 8 * len(plan.control)))
         self._turns, self._turned = plan.turns, False
         self._counters = Counters()
+        self._mark: Any = None
         self._events: list[tuple[Work, Any]] = []
-        for work, guard in self._guarded(plan.steps, None):
-            self._kernel_of(work, guard, set())
+        for part, guard in self._guarded(plan.steps, None):
+            self._kernel_of(part, guard, set())
 
     def run(self, counters: Counters) -> None:
         """Queue everything; wait only for the flags of loops."""
         self._counters = counters
+        self._mark = None
         self._events = []
         try:
             self._steps(self._plan.steps, None, self._at_first())
+            if self._groups:
+                self._counts.check(counters)
         except FAULTS as error:
             raise typed(error, RUNNING) from error
 
@@ -60,7 +79,7 @@ class QueuedLaunches:
         """Return a function that runs all launches, if queueing one runs it and none depends on a predicate."""
         if self._device.needs_threads or self._device.profile or self._plan.control:
             return None
-        works = [part for part in self._plan.steps if isinstance(part, Work)]
+        works = list(self._plan.works)
         launches = []
         for self._turned in (True, False):
             launches.append([self._kernel_of(work, None, self._at_first()) for work in works])
@@ -79,6 +98,7 @@ class QueuedLaunches:
     def renew(self) -> None:
         """Pass the memory's own buffers, which are others than before."""
         works = {id(work): work for work in self._plan.works}
+        self._bound = {key: bound for key, bound in self._bound.items() if key[0] in works}  # groups are bound anew
         for (number, guard, sets), bound in self._bound.items():
             for position, arg in enumerate(works[number].launch.args, 0 if guard is None else 2):
                 if self._memory.is_own(arg):
@@ -89,7 +109,9 @@ class QueuedLaunches:
         return {self._turns} if self._turned else set()
 
     def loop(self, loop: Loop) -> str:
-        """Describe how a loop is queued."""
+        """Describe how a loop is run."""
+        if loop.number in self._in_groups:
+            return "in one launch, by one group"
         if loop.trips is None:
             return f"queued under a flag on the device, up to {_MOST_AHEAD} iterations ahead"
         return f"queued, exactly {loop.trips} iterations"
@@ -103,12 +125,14 @@ class QueuedLaunches:
             for work, t in times
         ]
 
-    def _guarded(self, steps: Steps, guard: int | None) -> list[tuple[Work, int | None]]:
+    def _guarded(self, steps: Steps, guard: int | None) -> list[tuple[Work | OneGroup, int | None]]:
         """Return every launch with the flag that it depends on."""
-        found: list[tuple[Work, int | None]] = []
+        found: list[tuple[Work | OneGroup, int | None]] = []
         for part in steps:
             if isinstance(part, Work):
                 found.append((part, guard))
+            elif isinstance(part, OneGroup):
+                found += [(part, guard)] if id(part) in self._groups else self._guarded(part.steps, guard)
             elif isinstance(part, Branch):
                 flag = self._flag[id(part)]
                 found += self._guarded(part.then, flag + BranchFlag.THEN)
@@ -120,8 +144,8 @@ class QueuedLaunches:
 
     def _steps(self, steps: Steps, guard: int | None, swapped: set[int]) -> None:
         for part in steps:
-            if isinstance(part, Work):
-                self._enqueue(part, self._kernel_of(part, guard, swapped))
+            if isinstance(part, Work | OneGroup):
+                self._launch(part, guard, swapped)
             elif isinstance(part, Branch):
                 self._branch(part, guard, swapped)
             elif part.trips is not None:
@@ -142,13 +166,22 @@ class QueuedLaunches:
         for iteration in range(trips):
             self._steps(loop.body, guard, swapped)
             swapped ^= {loop.number}
-            if iteration % _FINISH_AFTER == _FINISH_AFTER - 1:
-                self._device.queue.finish()
+            if iteration % _MARK_AFTER == _MARK_AFTER - 1:
+                self._keep_close()
                 limits.tick()
+
+    def _keep_close(self) -> None:
+        """Wait until the device is at most as far behind as it was at the last call."""
+        queue, before = self._device.queue, self._mark
+        self._mark = cl.enqueue_marker(queue)
+        queue.flush()
+        if before is not None:
+            before.wait()
 
     def _loop(self, loop: Loop, guard: int | None, swapped: set[int]) -> None:
         flag, ahead, before = self._flag[id(loop)], 1, loop.number in swapped
         self._control("enter_loop", [np.int32(-1 if guard is None else guard), np.int32(flag)])
+        newest: _State | None = None
         while True:
             start_s = time.perf_counter()
             for _ in range(ahead):
@@ -156,7 +189,10 @@ class QueuedLaunches:
                 self._control("decide_loop", [np.int32(flag)], loop.predicate, swapped)
                 self._steps(loop.body, flag + LoopFlag.GOES_ON, swapped)
                 swapped ^= {loop.number}
-            goes_on, count = self._read(flag)
+            state, newest = newest, self._state(flag)
+            if state is None:
+                continue  # nothing is waited for before more is queued
+            goes_on, count = self._read(state)
             if self._most is not None and count > self._most:
                 raise too_many_iterations(loop, self._most)
             if not goes_on:
@@ -167,17 +203,31 @@ class QueuedLaunches:
         if before != bool(count % 2):
             swapped.add(loop.number)
 
-    def _read(self, flag: int) -> tuple[bool, int]:
-        """Return a loop's flag and how often its body has run."""
+    def _state(self, flag: int) -> _State:
+        """Queue a copy of a loop's state, as it is after what has been queued so far."""
         values = np.empty(2, np.int32)
-        cl.enqueue_copy(self._device.queue, values, self._flags, src_offset=4 * flag, is_blocking=True)
+        copied = cl.enqueue_copy(self._device.queue, values, self._flags, src_offset=4 * flag, is_blocking=False)
+        self._memory.under_way.append(copied)
+        self._device.queue.flush()
+        return values, copied
+
+    def _read(self, state: _State) -> tuple[bool, int]:
+        """Wait for a copy; return the loop's flag and how often its body has run."""
+        values, copied = state
+        copied.wait()
         self._counters.host_syncs += 1
         return bool(values[LoopFlag.GOES_ON]), int(values[LoopFlag.COUNT])
 
-    def _enqueue(self, work: Work, bound: BoundKernel) -> None:
+    def _launch(self, part: Work | OneGroup, guard: int | None, swapped: set[int]) -> None:
+        if isinstance(part, Work) or id(part) in self._groups:
+            self._enqueue(part, self._kernel_of(part, guard, swapped))
+        else:
+            self._steps(part.steps, guard, swapped)
+
+    def _enqueue(self, part: Work | OneGroup, bound: BoundKernel) -> None:
         self._counters.kernel_launches += 1
-        if self._device.profile:
-            self._events.append((work, bound.enqueue_with_event()))
+        if self._device.profile and isinstance(part, Work):
+            self._events.append((part, bound.enqueue_with_event()))
         else:
             bound.enqueue()
 
@@ -192,23 +242,31 @@ class QueuedLaunches:
         self._counters.kernel_launches += 1
         BoundKernel(self._device.queue, kernel, arguments, (1,), (1,)).enqueue()
 
-    def _kernel_of(self, work: Work, guard: int | None, swapped: set[int]) -> BoundKernel:
-        launch = work.launch
-        sets = frozenset(swapped & self._sets_of(work)) if swapped else frozenset()
-        key = id(work), guard, sets
+    def _kernel_of(self, part: Work | OneGroup, guard: int | None, swapped: set[int]) -> BoundKernel:
+        sets = frozenset(swapped & self._sets_of(part)) if swapped else frozenset()
+        key = id(part), guard, sets
         if key not in self._bound:
-            arguments = [self._memory.argument(arg, sets) for arg in launch.args]
-            if guard is None:
-                kernel = self._device.programs.kernel(launch.kernel, launch.entry, launch.defines)
+            if isinstance(part, Work):
+                self._bound[key] = self._bind(part, guard, sets)
             else:
-                kernel = self._device.programs.guarded_kernel(launch)
-                arguments = [self._flags, np.int32(guard), *arguments]
-            with typed_errors(f"setting the arguments of {launch.entry}"):
-                queue = self._device.queue
-                sizes = launch.global_size, launch.local_size
-                self._bound[key] = BoundKernel(queue, kernel, arguments, *sizes, may_be_short=self._may_be_short)
+                self._bound[key] = self._groups[id(part)].bound(sets, self._flags, guard)
         return self._bound[key]
 
-    def _sets_of(self, work: Work) -> set[int]:
-        """Return the loops whose sets a launch reads or writes."""
-        return {loop for arg in work.launch.args for loop in self._memory.loops_of(arg)}
+    def _bind(self, work: Work, guard: int | None, swapped: frozenset[int]) -> BoundKernel:
+        launch = work.launch
+        arguments = [self._memory.argument(arg, swapped) for arg in launch.args]
+        if guard is None:
+            kernel = self._device.programs.kernel(launch.kernel, launch.entry, launch.defines)
+        else:
+            kernel = self._device.programs.guarded_kernel(launch)
+            arguments = [self._flags, np.int32(guard), *arguments]
+        with typed_errors(f"setting the arguments of {launch.entry}"):
+            queue = self._device.queue
+            sizes = launch.global_size, launch.local_size
+            return BoundKernel(queue, kernel, arguments, *sizes, may_be_short=self._may_be_short)
+
+    def _sets_of(self, part: Work | OneGroup) -> set[int]:
+        """Return the loops whose sets a launch reads or writes, and that it does not swap itself."""
+        if isinstance(part, OneGroup):
+            return self._groups[id(part)].around
+        return {loop for arg in part.launch.args for loop in self._memory.loops_of(arg)}

@@ -39,8 +39,11 @@ class RegionKernel:
         units = device.target.compute_units
         kernel = device.programs.region_kernel(program, solo=units == 1, timed=device.profile)
         self._groups = 1 if units == 1 else units * _GROUPS_PER_UNIT
+        self._runs_at_once = units == 1 and not device.needs_threads
         self._step_times = StepTimes(program, device, self._groups) if device.profile else None
         self._event: Any = None
+        if self._step_times is not None and self._runs_at_once:
+            device.forget_times()
         self._progress_bytes = RegionSize.LINE_BYTES * (len(LaunchLine) + (self._groups + 1) * program.places)
         self._progress = device.buffer(self._progress_bytes)
         entries = packed(Entry, program.works)
@@ -77,11 +80,11 @@ class RegionKernel:
         try:
             if self._groups > 1:
                 cl.enqueue_fill_buffer(self._device.queue, self._progress, np.int32(0), 0, self._progress_bytes)
-            if self._step_times is not None:
+            if self._step_times is None or self._runs_at_once:
+                self._kernel.enqueue()
+            else:
                 self._step_times.clear()
                 self._event = self._kernel.enqueue_with_event()
-            else:
-                self._kernel.enqueue()
             counters.kernel_launches += 1
             if self._limited_loops:
                 self._read_counts(counters)
@@ -94,18 +97,13 @@ class RegionKernel:
         """Return a function that runs the region, if queueing a kernel runs it and the host can read the loops'
         counters.
         """
-        if self._groups > 1 or self._device.needs_threads or not self._shares_counts:
+        if not self._runs_at_once or not self._shares_counts:
             return None
-        alone = not self._limited_loops and self._step_times is None
-        return self._kernel.run_at_once if alone else self._run_at_once
+        return self._run_and_check if self._limited_loops else self._kernel.run_at_once
 
-    def _run_at_once(self) -> None:
-        if self._step_times is not None:
-            self._step_times.clear()
-            self._event = None
+    def _run_and_check(self) -> None:
         self._kernel.run_at_once()
-        if self._limited_loops:
-            self._check()
+        self._check()
 
     def loop(self, loop: Loop) -> str:
         """Describe how a loop runs."""

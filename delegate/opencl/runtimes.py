@@ -31,6 +31,11 @@ def preferred(
     return [*runtimes.values()][ranks.index(max(ranks))]
 
 
+def builds(device: Any, directory: Path | None) -> bool:
+    """Return whether a device's compiler builds anything."""
+    return _expected(device, directory)[0] > 0
+
+
 def _expected(device: Any, directory: Path | None) -> tuple[int, bool, bool]:
     """Return what a compiler uses of the processor; little if it builds nothing."""
     is_pocl = device.platform.name == POCL

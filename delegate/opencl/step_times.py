@@ -20,25 +20,31 @@ _READINGS = 7
 
 
 class StepTimes:
-    """Memory for the times of one region's steps. workers: how many work-items write stamps; 1 writes none."""
+    """Memory for the times of one region's steps. workers: how many work-items write stamps; 1 writes none.
+
+    A kernel of one worker forgets the times of its last run itself, and stamps are written in every run; so only those
+    of steps within loops and branches that one of several workers runs are cleared.
+    """
 
     def __init__(self, program: RegionProgram, device: Device, workers: int) -> None:
         self._program, self._device = program, device
         self._times = np.zeros((max(1, len(program.works)), len(StepTime)), np.int64)
         self._stamps = np.zeros((workers, program.places + 1), np.int64)
         self._solo = workers == 1
-        memory = [device.shared_buffer(array.nbytes) for array in (self._times, self._stamps)]
-        self.arguments = [buffer for buffer, _ in memory]
-        self._shared = [view for _, view in memory if view is not None]
+        self._inner = not all(map(self._is_outermost, program.launches)) and not self._solo
+        (times, self._shared), (stamps, _) = (device.shared_buffer(a.nbytes) for a in (self._times, self._stamps))
+        self.arguments = [times, stamps]
+        for buffer, array in zip(self.arguments, (self._times, self._stamps), strict=True):
+            cl.enqueue_copy(device.queue, buffer, array)
 
     def clear(self) -> None:
-        """Set all times to zero, while nothing is under way."""
-        if self._shared:
-            for view in self._shared:
-                view.fill(0)
+        """Set times that the kernel would add to to zero, while nothing is under way."""
+        if not self._inner:
             return
-        for buffer, array in zip(self.arguments, (self._times, self._stamps), strict=True):
-            cl.enqueue_fill_buffer(self._device.queue, buffer, np.int32(0), 0, array.nbytes)
+        if self._shared is not None:
+            self._shared.fill(0)
+        else:
+            cl.enqueue_fill_buffer(self._device.queue, self.arguments[0], np.int32(0), 0, self._times.nbytes)
 
     def read(self, event: Any = None) -> list[tuple[Work, LaunchTime]]:
         """Return the times of launches in the last run, in the order of the table. event: of the kernel, if queued."""

@@ -69,10 +69,14 @@ def _loop(values: Values, node: RegionNode, run: Run, initial: Sequence[Operand]
     planning = values.planning
     cond_index, body_index = callees_of(node.node)
     condition, body = planning.model.subgraphs[cond_index], planning.model.subgraphs[body_index]
-    number, planning.loops = planning.loops, planning.loops + 1
+    number = len(planning.loops)
+    planning.loops.append((values.graph.subgraph, node.position))
     ways = kinds(body)
     current, following = _variables(planning, number, initial, ways)
-    changing = [j for j, kind in enumerate(ways) if kind != Kind.READ_ONLY]
+    # Copies to and from the sets are next to the loop: what is often larger must not separate them from it.
+    changing = sorted(
+        (j for j, kind in enumerate(ways) if kind != Kind.READ_ONLY), key=lambda j: ways[j] == Kind.SWAPPED
+    )
     parts: list[Part] = [values.copy(node.position, initial[j], current[j]) for j in changing]
     tests, tested = run(cond_index, live_nodes(condition), _bound(condition, current), {})
     owned = [t for t, kind in zip(body.inputs, ways, strict=True) if kind == Kind.IN_PLACE]
@@ -88,9 +92,9 @@ def _loop(values: Values, node: RegionNode, run: Run, initial: Sequence[Operand]
         trips,
     )
     parts.append(loop)
-    for tensor, value in zip(node.outputs, current, strict=True):
-        if values.is_needed(tensor):
-            parts += _leave(values, node, value, values.operand(tensor))
+    for j in sorted(range(len(ways)), key=lambda j: ways[j] != Kind.SWAPPED):
+        if values.is_needed(tensor := node.outputs[j]):
+            parts += _leave(values, node, current[j], values.operand(tensor))
     return parts
 
 

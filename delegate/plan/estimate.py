@@ -1,20 +1,23 @@
 """Estimates of a plan's launches on a GPU of the table of profiles, from what they compute and touch."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Scratch
+from litecl.delegate.cl_op import Arg, Const, Operand, Scratch
 from litecl.delegate.gpu import Profile
+from litecl.delegate.kit import schedules
 from litecl.delegate.plan.plan import Plan
+from litecl.delegate.plan.steps import Loop, OneGroup, Steps, Work, inside, works_of
 
 
 @dataclass(frozen=True)
 class LaunchRow:
-    """A launch as planned. Those of a loop's body count once.
+    """A launch as planned. Those of a loop's body count once; what one group runs is one launch of ``region.cl``.
 
-    groups, work_items: of the launch; group: work-items of a group. bytes: of all that it is given, each array once.
+    groups, work_items: of the launch; group: work-items of a group. flops: of loops within it as often as they run, or
+    once where the model does not tell. bytes: of all that it is given, each array once.
     roofline_us: the time that its arithmetic or its bytes take at the GPU's peak, whichever is longer; bound: which.
     busy: the share of the compute units that get a group.
     """
@@ -36,29 +39,62 @@ class LaunchRow:
 
 def launch_rows(plans: Sequence[Plan], profile: Profile) -> tuple[LaunchRow, ...]:
     """Return every launch of some regions, in order."""
-    return tuple(
-        _row((number, work.subgraph, work.node), work.launch, profile)
-        for number, plan in enumerate(plans)
-        for work in plan.works
-    )
+    return tuple(_row(number, part, profile) for number, plan in enumerate(plans) for part in _launched(plan.steps))
 
 
-def _row(place: tuple[int, int, int], launch: Launch, profile: Profile) -> LaunchRow:
-    items, group = prod(launch.global_size), prod(launch.local_size)
-    touched = sum(map(_size_bytes, {*launch.args}))
-    arithmetic_us, memory_us = launch.flops / profile.tflops / 1e6, touched / profile.gb_per_s / 1e3
+def host_waits(plans: Sequence[Plan]) -> int:
+    """Return how often the host waits for the device at least: once for each region, and for each loop that is queued
+    without knowing how often it runs.
+    """
+    return len(plans) + sum(_unknown(plan.steps) for plan in plans)
+
+
+def _unknown(steps: Steps) -> int:
+    around = [part for part in steps if not isinstance(part, Work | OneGroup)]
+    own = sum(isinstance(part, Loop) and part.trips is None for part in around)
+    return own + sum(_unknown(inner) for part in around for inner in inside(part))
+
+
+def _launched(steps: Steps) -> Iterator[Work | OneGroup]:
+    for part in steps:
+        if isinstance(part, Work | OneGroup):
+            yield part
+        else:
+            for inner in inside(part):
+                yield from _launched(inner)
+
+
+def _row(partition: int, part: Work | OneGroup, profile: Profile) -> LaunchRow:
+    works = list(works_of([part]))
+    if isinstance(part, Work):
+        launch = part.launch
+        named, items, group = (launch.kernel, launch.entry), prod(launch.global_size), prod(launch.local_size)
+    else:
+        items = group = min(schedules.DEFAULTS["gpu"]["region"].group, profile.max_work_group_size)
+        named = "region", "run"
+    flops, touched = _flops([part]), sum(map(_size_bytes, {arg for work in works for arg in work.launch.args}))
+    arithmetic_us, memory_us = flops / profile.tflops / 1e6, touched / profile.gb_per_s / 1e3
     return LaunchRow(
-        *place,
-        kernel=launch.kernel,
-        entry=launch.entry,
+        *(partition, works[0].subgraph, works[0].node),
+        *named,
         groups=items // group,
         work_items=items,
         group=group,
-        flops=launch.flops,
+        flops=flops,
         bytes=touched,
         bound="arithmetic" if arithmetic_us > memory_us else "memory",
         roofline_us=max(arithmetic_us, memory_us),
         busy=min(1.0, items // group / profile.compute_units),
+    )
+
+
+def _flops(steps: Steps) -> int:
+    """Return the operations of steps, of loops as often as the model says that they run."""
+    return sum(
+        part.launch.flops
+        if isinstance(part, Work)
+        else (part.trips or 1 if isinstance(part, Loop) else 1) * sum(map(_flops, inside(part)))
+        for part in steps
     )
 
 

@@ -7,6 +7,7 @@ from litecl.delegate.kit.shared import text
 from litecl.delegate.kit.strided import Place, Square
 from litecl.delegate.matmul.attention import Attention, AttentionBegin
 from litecl.delegate.matmul.geometry import Geometry
+from litecl.delegate.matmul.local_product import LocalProduct, Slice
 from litecl.delegate.matmul.patches import Gather, GatherSize
 from litecl.delegate.matmul.product import Begin
 from litecl.delegate.matmul.winograd import Winograd
@@ -14,7 +15,6 @@ from litecl.delegate.ops.chain import ChainArray, ChainStep, StepCode
 from litecl.delegate.ops.conv_2d import Convolution
 from litecl.delegate.ops.depthwise_conv_2d import Depthwise
 from litecl.delegate.ops.gather import Axis
-from litecl.delegate.ops.gpu.products import LocalProduct, Slice
 from litecl.delegate.ops.quantized.binary import LinearSum, ScaledPair
 from litecl.delegate.ops.quantized.depthwise_16 import WordDepthwise
 from litecl.delegate.ops.quantized.depthwise_conv_2d import QuantizedDepthwise

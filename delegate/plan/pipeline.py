@@ -9,18 +9,20 @@ from litecl.delegate.plan.passes.epilogues import epilogues
 from litecl.delegate.plan.passes.in_place import in_place
 from litecl.delegate.plan.passes.joins import joins
 from litecl.delegate.plan.passes.pads import pads
+from litecl.delegate.plan.passes.separable import separable
 
 Pass = Callable[[RegionGraph], RegionGraph]
 Observer = Callable[[str, RegionGraph], None]
 
 PASSES: tuple[Pass, ...] = (in_place, attention, pads, epilogues, chains, joins)
+GPU_PASSES: tuple[Pass, ...] = (in_place, attention, pads, epilogues, separable, chains, joins)
 
 
-def fused(graph: RegionGraph, observe: Observer | None = None) -> RegionGraph:
+def fused(graph: RegionGraph, observe: Observer | None = None, *, gpu: bool = False) -> RegionGraph:
     """Return a graph after all passes. observe: called with the name of each and the graph after it."""
     told = observe or (lambda name, graph: None)
     told("claimed", graph)
-    for run in PASSES:
+    for run in GPU_PASSES if gpu else PASSES:
         graph = run(graph)
         told(run.__name__, graph)
     return graph

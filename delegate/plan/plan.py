@@ -11,10 +11,12 @@ from litecl.delegate.plan import states
 from litecl.delegate.plan.graph import region_graph
 from litecl.delegate.plan.lowering import lower
 from litecl.delegate.plan.memory import Arena, Usage, place
+from litecl.delegate.plan.one_group import gathered, narrowed
 from litecl.delegate.plan.pipeline import Observer, fused
 from litecl.delegate.plan.steps import (
     Branch,
     Loop,
+    OneGroup,
     Part,
     Slot,
     State,
@@ -105,11 +107,11 @@ def plan(
     steps, values = _run(planning, region.subgraph, region.nodes, before, pinned, kept=kept)
     found, copies = states.states(values, region, before)
     outputs, more = _outputs(values, region)
-    steps += [*copies, *more]
+    parts = gathered([*steps, *copies, *more], target, planning.slots, planning.place)
     unplaced = Plan(
         region,
-        steps,
-        tuple(works_of(steps)),
+        parts,
+        tuple(works_of(parts)),
         tuple(values.operand(t) for t in region.inputs),
         tuple(outputs),
         found,
@@ -136,11 +138,13 @@ def _run(
 
     kept: tensors that are read after the nodes have run; None means the subgraph's outputs.
     """
+    if kept is None:
+        planning = narrowed(planning, subgraph)
     source, specs = planning.model.subgraphs[subgraph], planning.specs[subgraph]
     read = source.outputs if kept is None else kept
     settled = {**given, **pinned}
     graph = region_graph(subgraph, source, specs, nodes, read, planning.cl_ops, planning.alignment, settled, owned)
-    graph = fused(graph, planning.observe)
+    graph = fused(graph, planning.observe, gpu=planning.target.kind == "gpu")
     planning.merged |= {(subgraph, p.position): (subgraph, n.position) for n in graph.nodes for p in n.fused}
     values = Values(planning, graph, pinned.values())
     return lower(values, partial(_run, planning)), values
@@ -201,6 +205,8 @@ class _Numbering:
             if isinstance(part, Work):
                 for item in self._named(part):
                     self.uses.setdefault(item, []).append(at)
+            elif isinstance(part, OneGroup):
+                at = self.steps(part.steps, at) - 1
             else:
                 at = self._loop(part, at) if isinstance(part, Loop) else self._branch(part, at)
             at += 1

@@ -116,7 +116,7 @@ def region_program(
     """
     tables = _Tables(address, most_iterations)
     launches = [work.launch for work in works_of(steps)]
-    if not all(set(launch.local_size) == {1} and function_of(launch) for launch in launches):
+    if not all((launch.apart or set(launch.local_size) == {1}) and function_of(launch) for launch in launches):
         return None
     for part in steps:
         tables.outermost(part)
@@ -150,8 +150,10 @@ class _Tables:
             self._work(part)
         elif isinstance(part, Branch):
             self._branch(part)
-        else:
+        elif isinstance(part, Loop):
             self._loop(part)
+        else:
+            self._steps(part.steps)
 
     def _steps(self, steps: Steps) -> None:
         for part in steps:

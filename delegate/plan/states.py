@@ -61,7 +61,7 @@ def _place(planning: Planning, found: Sequence[State]) -> None:
     for state in changing:
         offsets[state.key] = end
         end = align(end + max(1, state.before.size_bytes), planning.alignment)
-    sets, number = Scratch(2 * end), planning.loops
+    sets, number = Scratch(2 * end), len(planning.loops)
     for state in changing:
         planning.slots[state.before] = Slot(sets, end, offsets[state.key], number, written=False)
         if state.after is not None:

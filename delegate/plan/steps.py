@@ -97,7 +97,14 @@ class State:
     read: bool
 
 
-Part = Work | Branch | Loop
+@dataclass(frozen=True, eq=False)
+class OneGroup:
+    """Steps that one work-group of a GPU runs in one launch (kernels_cl/region.cl)."""
+
+    steps: "Steps"
+
+
+Part = Work | Branch | Loop | OneGroup
 Steps = Sequence[Part]
 
 
@@ -115,11 +122,24 @@ def control_of(steps: Steps) -> Iterator[Branch | Loop]:
     """Yield every branch and loop, an inner one after the one around it."""
     for part in steps:
         if not isinstance(part, Work):
-            yield part
+            if not isinstance(part, OneGroup):
+                yield part
             for inner in inside(part):
                 yield from control_of(inner)
 
 
-def inside(part: Branch | Loop) -> tuple[Steps, Steps]:
-    """Return the two sequences of a branch or a loop."""
+def groups_of(steps: Steps) -> Iterator[OneGroup]:
+    """Yield every part that one group runs."""
+    for part in steps:
+        if isinstance(part, OneGroup):
+            yield part
+        elif not isinstance(part, Work):
+            for inner in inside(part):
+                yield from groups_of(inner)
+
+
+def inside(part: Branch | Loop | OneGroup) -> tuple[Steps, ...]:
+    """Return the sequences that a part consists of."""
+    if isinstance(part, OneGroup):
+        return (part.steps,)
     return (part.then, part.otherwise) if isinstance(part, Branch) else (part.condition, part.body)

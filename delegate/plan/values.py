@@ -20,8 +20,8 @@ class Planning:
     """A plan under construction: what it is made for, and what all runs of subgraphs have found about their operands.
 
     observe: called with the name of every pass and the graph after it. aliases: positions of operands without memory of
-    their own. slots: positions of loop variables. lstms: loops (subgraph and node) that run as an LSTM. merged: nodes
-    fused into another one, with that one.
+    their own. slots: positions of loop variables. lstms, loops: loops (subgraph and node) that run as an LSTM, and the
+    others, by number. merged: nodes fused into another one, with that one.
     """
 
     model: Model
@@ -34,7 +34,7 @@ class Planning:
     slots: dict[Operand, Slot] = field(default_factory=dict)
     lstms: list[tuple[int, int]] = field(default_factory=list)
     merged: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    loops: int = 0
+    loops: list[tuple[int, int]] = field(default_factory=list)
 
     def place(self, operand: Operand) -> tuple[Operand, int]:
         """Return the operand whose memory contains one, and the offset in bytes."""

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Call, Const, Launch, Operand, Scratch, Target
+from litecl.delegate.kit.groups import local_share
 from litecl.delegate.kit.schedule import flops, groups, rows_of, tile_for
 from litecl.delegate.matmul.geometry import matrix
+from litecl.delegate.matmul.local_product import VECTOR, LocalOperands, Slice, in_tiles, local_product, padded_bias
 from litecl.delegate.matmul.product import Packed, Product, gemm, panels
 from litecl.delegate.quantized.hybrid_product import HybridWeights, hybrid_product
 from litecl.delegate.quantized.integers import packed
+from litecl.delegate.recurrent import lstm_local
 from litecl.delegate.recurrent.operands import Cell, Matrix
 from litecl.delegate.recurrent.time_loop import Gate, Recurrence, TimeLoop, by_block
 from litecl.interpreter.graph import Array
@@ -77,8 +80,13 @@ def run(
     """Return the launches of any cell; see ``run_cell``."""
     target = call.target
     vectors = min(_MOST_VECTORS, -(-cell.units // target.vector_width)) if cell.gates == 1 else 1
-    width = vectors * target.vector_width
+    share = lstm_local.share_of(target, cell, time)
+    width = vectors * target.vector_width if share is None else 1
     sums, launches = _of_inputs(call, cell, time, inputs, width)
+    if share is not None:
+        states, bounds = [*memory.before, *memory.after], (np.float32(clips.cell), *call.activation.bounds)
+        defines = call.activation.defines
+        return [*launches, *lstm_local.launches(share, cell, time, target, sums, states, out, defines, bounds)]
     rows = rows_of("lstm", target, time.batch)
     blocks = -(-cell.units // width)
     row_bytes, hidden_bytes = (-(-n // 4) * 4 for n in (cell.outputs, cell.units))
@@ -142,6 +150,12 @@ def _product(
         both = HybridWeights(values, _scales(weights, width), start[:, 0], _bits(weights))
         g, asymmetric = matrix(rows, depth, columns), call.options.asymmetric_quantize_inputs
         return hybrid_product(x, g, rows, both, out, target, Activation(), sums, asymmetric=asymmetric)
+    share = local_share(target, 1, rows, columns, depth) if depth % VECTOR == 0 else None
+    if share is not None:
+        packed = in_tiles(values[np.newaxis], share, halves=target.half_weights)
+        operands = LocalOperands(x, packed, padded_bias(start, share), out, columns, sums)
+        whole = [Slice(0, 0, 0, 0)]
+        return [local_product(operands, share, matrix(rows, depth, columns), whole, Activation(), {})]
     tile = tile_for("gemm", target, rows, columns)
     weighed = Packed(Const(panels(values, tile.panel, halves=target.half_weights)))
     begin = Packed(Const(panels(start, tile.panel)))

@@ -1,6 +1,7 @@
 """A runtime of MLServer, which serves a model over the Open Inference Protocol by REST and gRPC, as KServe's does.
 
-``pip install litecl mlserver``, write the model's path into ``model-settings.json``, then ``mlserver start .`` here.
+``pip install litecl mlserver 'uvloop<0.22'`` (as MLServer 1.7 needs), write the model's path into
+``model-settings.json``, then ``mlserver start .`` here. ``tests/tools/mlserver.sh`` tries it.
 """
 
 import asyncio

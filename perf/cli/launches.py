@@ -9,17 +9,20 @@ from rich.text import Text
 
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.gpu import Profile
-from litecl.delegate.plan.estimate import LaunchRow, launch_rows
+from litecl.delegate.plan.estimate import LaunchRow, host_waits, launch_rows
 from litecl.delegate.report_details import kernel_name
 from litecl.perf.cli.tables import size, table
 
 
 def launch_data(device: AbsentDevice) -> dict[str, Any]:
-    """Return every launch of what was planned for a GPU, their times at its peak together, and the GPU."""
+    """Return every launch of what was planned for a GPU, their times at its peak together, how often the host waits at
+    least, and the GPU.
+    """
     rows = launch_rows(device.plans, device.profile)
     return {
         "launches": [asdict(row) for row in rows],
         "roofline_us": sum(row.roofline_us for row in rows),
+        "waits": host_waits(device.plans),
         "launch_us": len(rows) * device.profile.launch_us,
         "profile": {"name": device.name, **asdict(device.profile)},
     }

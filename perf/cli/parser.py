@@ -50,7 +50,7 @@ def _fetch(args: argparse.Namespace) -> None:
     from litecl.perf.measure.hub import fetched, is_hub
 
     for name, given in vars(args).items():
-        if name in ("model", "models", "source"):
+        if name in ("model", "models"):
             named = given if isinstance(given, list) else [given]
             local = [fetched(each) if isinstance(each, str) and is_hub(each) else each for each in named]
             setattr(args, name, local if isinstance(given, list) else local[0])

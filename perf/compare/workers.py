@@ -10,60 +10,29 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from litecl.interpreter.graph import Array
-from litecl.perf.many import engines, job
+from litecl.perf.compare.litert_workers import LiteRTParts, litert_part
+from litecl.perf.many import engines
 from litecl.perf.many.job import ITEM, Done, Job
 from litecl.perf.measure.feeds import random_inputs
 from litecl.predictor import Predictor
 
 
-class LiteRTPredictor:
-    """LiteRT with what a job asks of a ``Predictor``, on batches of one size."""
-
-    def __init__(self, model: str, **options: Any) -> None:
-        from ai_edge_litert.interpreter import Interpreter
-
-        self._interpreter = Interpreter(model, num_threads=1)
-        (self._input,), (self._output,) = self._interpreter.get_input_details(), self._interpreter.get_output_details()
-        self.inputs = {self._input["name"]: (tuple(self._input["shape_signature"]), self._input["dtype"])}
-        self.outputs = [self._output["name"]]
-
-    def map(self, batches: Iterable[dict[str, Array]]) -> Iterator[dict[str, Array]]:
-        """Yield the results of batches."""
-        for batch in batches:
-            (value,) = batch.values()
-            if tuple(self._interpreter.get_input_details()[0]["shape"]) != value.shape:
-                self._interpreter.resize_tensor_input(self._input["index"], value.shape)
-                self._interpreter.allocate_tensors()
-            self._interpreter.set_tensor(self._input["index"], value)
-            self._interpreter.invoke()
-            yield {self.outputs[0]: self._interpreter.get_tensor(self._output["index"])}
-
-
-class LiteRTParts(engines.RunParts):
-    """Actors that run LiteRT."""
-
-    def __init__(self, job_: Job) -> None:
-        super().__init__(job_)
-        predictor = LiteRTPredictor(job_.model)
-        job._predictor = lambda *_: predictor  # type: ignore[assignment]
-
-
 def measure(job_: Job, engine: str, workers: int, runtime: str) -> float:
     """Return inputs a second, between the first part of the last worker to begin and the last part of all."""
-    kind = engines.RunParts
+    before = {name: vars(engines)[name] for name in ("RunParts", "run_part")}
     try:
-        engines.RunParts = LiteRTParts if runtime == "litert" else kind  # type: ignore[misc, assignment]
+        if runtime == "litert":
+            vars(engines).update(RunParts=LiteRTParts, run_part=litert_part)
         told = [(time.perf_counter(), done) for done in engines.ENGINES[engine](job_, job_.missing(), workers)]
     finally:
-        engines.RunParts = kind  # type: ignore[misc]
+        vars(engines).update(before)
     firsts: dict[int, int] = {}
     for place, (_, done) in enumerate(told):
         firsts.setdefault(done.worker, place)

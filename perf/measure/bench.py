@@ -129,7 +129,7 @@ def _streams(
     """Return the throughput of every runtime with every number of streams that was asked for."""
     ours: Load = partial(litecl, content, options.delegate, cpu=options.cpu)
     loads: list[Load] = [ours, *(partial(PEERS[c.name], content, c.num_threads or 1) for c in contenders[1:])]
-    both, seconds = [*zip(contenders, loads, strict=True)], options.seconds or _STREAM_S
+    both, seconds = [*zip(contenders, loads, strict=True)], max(options.seconds, _STREAM_S)
     return [subject for count in options.streams for subject in in_streams(both, count, inputs, seconds)]
 
 

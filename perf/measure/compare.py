@@ -13,6 +13,7 @@ from litecl.interpreter.errors import ModelError
 from litecl.perf.measure.environment import read_results
 
 _CHANCE = 0.01  # a probability below which a difference is none of chance
+_PARTS, _LEAST_IN_A_PART = 12, 4
 _SAME = (("model", "sha256"), ("device", "device"), ("machine", "machine"))
 
 Bench = Mapping[str, Any]
@@ -49,7 +50,7 @@ def changes(old: Bench, new: Bench, tolerance: float) -> list[Change]:
     """Return what became of each runtime that both have measured. tolerance: as a part of the old time."""
     before = {_name(subject, old): subject["times_ms"] for subject in old["subjects"]}
     return [
-        _change(_name(subject, new), before[_name(subject, new)], subject["times_ms"], tolerance)
+        compared(_name(subject, new), before[_name(subject, new)], subject["times_ms"], tolerance)
         for subject in new["subjects"]
         if _name(subject, new) in before
     ]
@@ -58,16 +59,28 @@ def changes(old: Bench, new: Bench, tolerance: float) -> list[Change]:
 def _name(subject: Mapping[str, Any], bench: Bench) -> str:
     """Return a runtime's name, with its threads and streams where it was measured with several numbers of them."""
     alike = [other for other in bench["subjects"] if other["name"] == subject["name"]]
-    threads = f", {subject['num_threads']} threads" if len({other["num_threads"] for other in alike}) > 1 else ""
+    threads = f", {subject['num_threads']} threads" if len({other.get("num_threads") for other in alike}) > 1 else ""
     streams = subject.get("streams", 1)
     return f"{subject['name']}{threads}" + (f", {streams} streams" if streams > 1 else "")
 
 
-def _change(name: str, old: Sequence[float], new: Sequence[float], tolerance: float) -> Change:
-    old_ms, new_ms, chance = float(np.median(old)), float(np.median(new)), rank_test(old, new)
+def compared(name: str, old: Sequence[float], new: Sequence[float], tolerance: float) -> Change:
+    """Return what became of a runtime's times."""
+    old_ms, new_ms = float(np.median(old)), float(np.median(new))
+    chance = rank_test(_medians(old), _medians(new))
     ratio = new_ms / old_ms
     beyond = "slower" if ratio > 1 + tolerance else "faster" if ratio < 1 / (1 + tolerance) else "same"
     return Change(name, old_ms, new_ms, chance, beyond if chance < _CHANCE else "same")
+
+
+def _medians(times: Sequence[float]) -> Sequence[float]:
+    """Return the medians of consecutive parts of a run; of few times these themselves.
+
+    What disturbs a machine disturbs many invokes in a row, so that single times are not independent of each other.
+    """
+    if len(times) < _PARTS * _LEAST_IN_A_PART:
+        return times
+    return [float(np.median(part)) for part in np.array_split(np.asarray(times), _PARTS)]
 
 
 def rank_test(a: Sequence[float], b: Sequence[float]) -> float:

@@ -99,10 +99,10 @@ class Layers:
         return write(model(self.graph.build(*outputs)))
 
 
-def mobilenet_v2(size: int = 224) -> bytes:
+def mobilenet_v2(size: int = 224, batch: int = 1) -> bytes:
     """MobileNetV2 1.0 without its softmax, which a benchmark's random weights would saturate."""
     layers = Layers()
-    x = layers.conv(layers.graph.input((1, size, size, 3)), 32, 3, 2, _RELU6)
+    x = layers.conv(layers.graph.input((batch, size, size, 3)), 32, 3, 2, _RELU6)
     for expansion, channels, repeats, first_stride in _MOBILENET_V2:
         for stride in (first_stride, *(1,) * (repeats - 1)):
             y = x if expansion == 1 else layers.conv(x, expansion * layers.channels(x), activation=_RELU6)
@@ -111,10 +111,10 @@ def mobilenet_v2(size: int = 224) -> bytes:
     return layers.file(layers.dense(layers.mean(layers.conv(x, 1280, activation=_RELU6)), 1000))
 
 
-def resnet_50(size: int = 224) -> bytes:
+def resnet_50(size: int = 224, batch: int = 1) -> bytes:
     """ResNet-50 without its softmax."""
     layers = Layers()
-    x = layers.conv(layers.graph.input((1, size, size, 3)), 64, 7, 2, _RELU)
+    x = layers.conv(layers.graph.input((batch, size, size, 3)), 64, 7, 2, _RELU)
     x = layers.graph.op(MAX_POOL_2D, (x,), Pool2DOptions(stride_w=2, stride_h=2, filter_width=3, filter_height=3))
     for channels, blocks, first_stride in _RESNET_50:
         for block in range(blocks):
@@ -162,13 +162,13 @@ def _widths() -> list[tuple[int, int, int]]:
     return found
 
 
-def dense(depth: int, units: int) -> bytes:
-    """One fully connected layer on one row."""
+def dense(depth: int, units: int, batch: int = 1) -> bytes:
+    """One fully connected layer on one row, or a few."""
     layers = Layers()
-    return layers.file(layers.dense(layers.graph.input((1, depth)), units))
+    return layers.file(layers.dense(layers.graph.input((batch, depth)), units))
 
 
-def lstm(steps: int, units: int) -> bytes:
+def lstm(steps: int, units: int, batch: int = 1) -> bytes:
     """One LSTM whose input is as wide as its output."""
     layers = Layers()
-    return layers.file(layers.lstm(layers.graph.input((1, steps, units)), units))
+    return layers.file(layers.lstm(layers.graph.input((batch, steps, units)), units))

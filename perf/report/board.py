@@ -1,12 +1,11 @@
 """Results of ``litecl verify`` on many devices as one page: a row for each operator, a column for each device."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from litecl.perf.report.page import environment, look
 from litecl.perf.verify.document import sentence
-from litecl.perf.verify.record import BAD, PASS, REFUSED, DeviceResult, Result, Row
+from litecl.perf.verify.record import BAD, PASS, REFUSED, DeviceResult, Result, Row, tally
 
 
 @dataclass(frozen=True)
@@ -48,17 +47,18 @@ def cell(rows: Sequence[Row]) -> Cell:
     """Return an operator's cell: the worst that became of any check decides its kind."""
     if not rows:
         return Cell("none", "")
-    counts = Counter(row.status for row in rows)
+    counts = tally(rows)
+    checks = counts.total()
     words = ", ".join(f"{count} {status}" for status, count in counts.items())
     bad = [row for row in rows if row.status in BAD]
     if bad:
         known = all(row.waived is not None for row in bad)
-        return Cell("known" if known else "bad", f"{counts[PASS]} of {len(rows)}", f"{words}: {bad[0].reason}")
-    if counts[REFUSED] == len(rows):
+        return Cell("known" if known else "bad", f"{counts[PASS]} of {checks}", f"{words}: {bad[0].reason}")
+    if counts[REFUSED] == checks:
         return Cell("cpu", "CPU", rows[0].reason)
-    if counts[PASS] == len(rows):
-        return Cell("good", str(len(rows)), words)
-    return Cell("part", f"{counts[PASS]} of {len(rows)}", words)
+    if counts[PASS] == checks:
+        return Cell("good", str(checks), words)
+    return Cell("part", f"{counts[PASS]} of {checks}", words)
 
 
 def _column(result: Result, device: DeviceResult) -> Column:
@@ -72,6 +72,6 @@ def _column(result: Result, device: DeviceResult) -> Column:
         litecl=str(env["litecl"]),
         date=result.date[:10],
         passed=device.counts.get(PASS, 0),
-        checks=len(device.rows),
+        checks=device.checks,
         failed=len(device.failures),
     )

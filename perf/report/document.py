@@ -5,6 +5,7 @@ from typing import Any
 
 from litecl.perf.report.facts import (
     Accuracy,
+    Earlier,
     Latency,
     LaunchFacts,
     Merged,
@@ -61,10 +62,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Report:
-    """A model on devices, and beside other runtimes. header: that of ``environment.header``."""
+    """A model on devices, and beside other runtimes. header: that of ``environment.header``.
+
+    load_after: the load average once all was measured. earlier: what has changed since another report.
+    """
 
     header: dict[str, Any]
     model: ModelFacts
     runs: tuple[Run, ...]
     peers: tuple[Latency, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    load_after: float | None = None
+    earlier: Earlier | None = None

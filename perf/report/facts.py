@@ -152,7 +152,7 @@ class OperatorFacts:
 class NodeFacts:
     """A node. where: "device", "CPU", "constant" (computed at preparation) or "nothing" (no launch of its own).
 
-    into: the node in whose launch this one is.
+    into: the node in whose launch this one is. launched: each launch with its work-items and macros, such as tiles.
     """
 
     place: Place
@@ -166,6 +166,7 @@ class NodeFacts:
     outputs: tuple[Tensor, ...]
     ms: float
     share: float
+    launched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -260,3 +261,26 @@ class Accuracy:
     layers: tuple[Difference, ...] = ()
     departed: int | None = None
     note: str = ""
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A time then and now. chance, verdict: of ``litecl compare``, where single times are known."""
+
+    name: str
+    old_ms: float
+    new_ms: float
+    chance: float | None = None
+    verdict: str = ""
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """An earlier report of the model: times of invokes and of operators then and now, and what else is not the same."""
+
+    file: str
+    date: str
+    command: str
+    times: tuple[Changed, ...]
+    operators: tuple[Changed, ...]
+    differences: tuple[str, ...]

@@ -32,6 +32,7 @@ def page(data: Mapping[str, Any]) -> str:
     """Return a report as HTML. data: of ``document.Report``, as JSON has it."""
     made = environment()
     made.filters["shape"] = units.shape
+    made.filters["breaks"] = lambda name: Markup("_<wbr>").join(name.split("_"))
     made.globals |= {
         "n": partial(figure, data),
         "draw_histogram": _marked(latency.histogram),
@@ -102,6 +103,7 @@ def sections(data: Mapping[str, Any]) -> list[tuple[str, str]]:
     run = data["runs"][0]
     rows = (
         ("beside", "Side by side", len(data["runs"]) + len(data["peers"]) > 1),
+        ("earlier", "Since then", data["earlier"]),
         ("d0-latency", "Latency", True),
         ("d0-time", "Time", True),
         ("d0-cpu", "CPU", True),

@@ -18,7 +18,7 @@ _COMMAND = (sys.executable, "-m", "litecl.perf.verify.worker")
 _START_S = 60.0  # of patience in addition, for a worker that imports what it needs
 _TO_PREPARE = 4  # times: compilers take long on busy machines
 _SLICE_S = 0.5
-_GRACE_S = 5.0  # for a worker that has said all to end
+_GRACE_S = 30.0  # for a worker that has said all to end: drivers may take long on busy machines
 _STDERR_LINES = 3
 _PYTHONS_OWN = ("Fatal Python error", "File ", "Thread ", "Current thread", "Extension modules")
 

@@ -15,19 +15,16 @@ from types import CodeType, ModuleType
 import litecl.converter.lower
 import litecl.interpreter.ops
 from litecl.cases import Case
-from litecl.delegate.analysis.explicit import explicit
 from litecl.delegate.claim.control import CONTROL_OPS, FOLDED, VARIABLE_OPS
-from litecl.delegate.claim.options import CLOptions
-from litecl.delegate.claim.partition import why_not
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops import OPS
-from litecl.interpreter.run.shapes import propagate
 from litecl.interpreter.schema import TensorType
 from litecl.perf.verify.catalogue import named_cases
 from litecl.perf.verify.check import main_input, types_of
-from litecl.perf.verify.record import PASS, REFUSED, Result
+from litecl.perf.verify.record import PASS, REFUSED, Result, labels
+from litecl.perf.verify.refusals import RefusedOption, by_reason, converter_refusals, device_refusal, refused_options
 
 _PLACEHOLDERS = {"CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES"}
 _NOT_IN_TFLITE = """
@@ -53,7 +50,8 @@ class Row:
 
     cpu, device: the types of its cases, with a star where they are quantized. cpu_ranks, device_ranks: of the operand
     that has this type, as in "0-5". refused: why the device leaves some of its cases to the CPU, other than for
-    their types. verified: of each device that was verified, how many checks passed of those that it runs.
+    their types. options: values of its options that are refused. verified: of each device that was verified, how many
+    checks passed of those that it runs.
     """
 
     name: str
@@ -64,6 +62,7 @@ class Row:
     device_ranks: str
     on_device: bool
     refused: tuple[str, ...]
+    options: tuple[RefusedOption, ...]
     converter: bool
     cases: int
     tflite: bool
@@ -79,7 +78,7 @@ def rows(results: Sequence[Result] = ()) -> list[Row]:
     )
     cases: dict[str, list[tuple[Case, str | None]]] = defaultdict(list)
     for case in named_cases().values():
-        cases[case.op.name].append((case, _refusal(case)))
+        cases[case.op.name].append((case, device_refusal(case)))
     return [
         _row(op, cases[op.name], op.name in claimed, op.name in emitted, verified.get(op.name, {}))
         for op in sorted(OPS, key=lambda op: op.name.upper())
@@ -104,6 +103,7 @@ def _row(
         _ranks(taken),
         on_device,
         tuple(sorted(reason for reason in refused if reason and not reason.startswith(_OF_ALL))),
+        refused_options([case for case, _ in cases], on_device=on_device),
         emitted,
         len(cases),
         op.name in CUSTOM_IN_TFLITE if op.custom else op.name not in NOT_IN_TFLITE,
@@ -111,19 +111,13 @@ def _row(
     )
 
 
-def _refusal(case: Case) -> str | None:
-    """Return why a device leaves a case to the CPU, or None."""
-    model = case.model()
-    fed = {0: [feed.shape for feed in case.feeds]}
-    return why_not(0, 0, explicit(model, propagate(model, fed)), CLOptions())
-
-
 def _verified(results: Sequence[Result]) -> Mapping[str, Mapping[str, str]]:
     """Return by operator and device how many checks passed of those that were not refused."""
     counts: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-    for device in (device for result in results for device in result.devices):
+    devices = [device for result in results for device in result.devices]
+    for label, device in zip(labels(results), devices, strict=True):
         for row in device.rows:
-            counts[row.op][device.name][row.status] += 1
+            counts[row.op][label][row.status] += row.checks
     return {
         op: {
             name: f"{found[PASS]}/{found.total() - found[REFUSED]}"
@@ -176,6 +170,12 @@ def markdown(table: Sequence[Row]) -> str:
     neither = [name for name in missing() if name in NOT_IN_TFLITE]
     lines += ["", f"Only in TensorFlow Lite: {_names(only)}.", "", f"In neither: {_names(neither)}.", "", _REFUSED]
     lines += [_line((f"`{row.name}`", "; ".join(row.refused))) for row in table if row.refused]
+    lines += ["", _OPTIONS]
+    lines += [
+        _line((f"`{row.name}`", f"`{o.option}`", o.shown, o.where, o.reason)) for row in table for o in row.options
+    ]
+    lines += ["", _CONVERTER]
+    lines += [_line((_some(names), words)) for names, words in by_reason(converter_refusals())]
     return "\n".join([*lines, ""])
 
 
@@ -186,7 +186,7 @@ def _line(found: Sequence[str]) -> str:
 _HEAD = """# Operators
 
 Written by `litecl coverage --output docs/operators.md`; a test checks that it is up to date. `litecl coverage --results
-FILE.json` adds what `litecl verify -o FILE.json` found on a device.
+FILE.json` adds what `litecl verify -o FILE.json` found on a device; [devices.md](devices.md) has such results.
 
 - **versions**: those of the operator that are understood. Operators without any are custom ones.
 - **CPU**, **device**: the types and ranks of the cases, which the interpreter and the device compute as LiteRT does; a
@@ -209,6 +209,30 @@ shapes that are known only at run time. Besides, in the words of the delegation 
 
 | operator | why |
 |---|---|"""
+
+_OPTIONS = """## Options that are refused
+
+Every value of every option that is a choice was tried on cases of the operator. A value that the CPU refuses raises
+ModelError or ShapeError; one that the device refuses is computed on the CPU. Values that are not here are taken.
+
+| operator | option | values | refused by | why |
+|---|---|---|---|---|"""
+
+_CONVERTER = """## What the converter refuses
+
+Operators of TensorFlow without a lowering are refused by name, with what to write instead. Besides, lowerings refuse
+what TensorFlow Lite cannot express; ranks must be known where a lowering depends on them. All that is refused in a
+model is told at once, with the lines of the user's code.
+
+| TensorFlow | why |
+|---|---|"""
+_NAMED = 8
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first of some names, and how many more there are."""
+    more = f" and {len(names) - 1} more" if len(names) > _NAMED else ""
+    return _names(names[:1] if more else names) + more
 
 
 def _mark(value: bool) -> str:

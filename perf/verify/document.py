@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from litecl.perf.verify.record import BAD, PASS, REFUSED, STATUSES, DeviceResult, Result, Row
+from litecl.perf.verify.record import BAD, PASS, REFUSED, STATUSES, DeviceResult, Result, Row, tally
 
 _NAMED = 4  # failures in the sentence, one of an operator
 
@@ -48,11 +48,11 @@ def _named(device: DeviceResult) -> str:
 
 def _outcome(device: DeviceResult) -> str:
     counts = device.counts
-    words = [f"{counts.get(PASS, 0)} of {len(device.rows)} checks pass"]
+    words = [f"{counts.get(PASS, 0)} of {device.checks} checks pass"]
     words += [f"{count} {status}" for status, count in counts.items() if status != PASS]
-    waived = sum(row.waived is not None for row in device.rows)
+    waived = sum(row.checks for row in device.rows if row.waived is not None)
     words += [f"{waived} of them known"] if waived else []
-    unexpected = sum(row.unexpected for row in device.rows)
+    unexpected = sum(row.checks for row in device.rows if row.unexpected)
     words += [f"{unexpected} of the refused run on other devices"] if unexpected else []
     text = ", ".join(words)
     if not device.failures:
@@ -97,9 +97,9 @@ def _operators(result: Result) -> Table:
 
 
 def _cell(rows: Sequence[Row]) -> str:
-    counts = Counter(row.status for row in rows)
+    counts = tally(rows)
     others = [f"{counts[status]} {status}" for status in STATUSES if status != PASS and counts[status]]
-    return ", ".join([f"{counts[PASS]} of {len(rows)} pass", *others])
+    return ", ".join([f"{counts[PASS]} of {counts.total()} pass", *others])
 
 
 def _problems(device: DeviceResult) -> Table:
@@ -131,7 +131,10 @@ def _exactness(device: DeviceResult) -> Table:
 
 
 def _refusals(device: DeviceResult) -> Table:
-    counts = Counter((row.op, row.types, row.reason, row.unexpected) for row in device.rows if row.status == REFUSED)
+    counts: Counter[tuple[str, str, str, bool]] = Counter()
+    for row in device.rows:
+        if row.status == REFUSED:
+            counts[row.op, row.types, row.reason, row.unexpected] += row.checks
     cells = tuple(
         (op, types, reason, str(count), "other devices run it" if unexpected else "")
         for (op, types, reason, unexpected), count in sorted(counts.items())

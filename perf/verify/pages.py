@@ -22,9 +22,13 @@ p.result{font-weight:600}
 """
 
 
-def write(result: Result, path: Path) -> None:
-    """Write a result in the format of the file's ending. Raises ModelError for another ending than ``FORMATS``."""
+def write(result: Result, path: Path, *, brief: bool = False) -> None:
+    """Write a result in the format of the file's ending. Raises ModelError for another ending than ``FORMATS``.
+
+    brief: write JSON in brief.
+    """
     form = FORMATS.get(path.suffix.lower())
+    form = to_brief_json if brief and form is to_json else form
     if form is None:
         raise ModelError(f"{path}: expected a name that ends in {', '.join(FORMATS)}, got {path.suffix or 'none'}")
     path.write_text(form(result), encoding="utf-8")
@@ -33,6 +37,18 @@ def write(result: Result, path: Path) -> None:
 def to_json(result: Result) -> str:
     """Return all of a result; numbers that are not finite are null."""
     return json.dumps(finite(result.to_dict()), indent=1) + "\n"
+
+
+def to_brief_json(result: Result) -> str:
+    """Return a result in brief, a row a line: some 30 kB a device, for results that are kept."""
+    data = finite(result.to_brief())
+    lines = [[json.dumps(row, separators=(",", ":")) for row in device.pop("rows")] for device in data["devices"]]
+    head = json.dumps({key: value for key, value in data.items() if key != "devices"})[:-1]
+    devices = (
+        json.dumps(device)[:-1] + ', "rows": [\n' + ",\n".join(rows) + "\n]}"
+        for device, rows in zip(data["devices"], lines, strict=True)
+    )
+    return f'{head}, "devices": [\n' + ",\n".join(devices) + "\n]}\n"
 
 
 def finite(data: Any) -> Any:

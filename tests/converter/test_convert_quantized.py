@@ -66,7 +66,7 @@ def test_small_weights_stay() -> None:
         quantized = Converter.from_keras_model(model, quantize=how).convert_to_model()  # type: ignore[arg-type]
         assert all(spec.type == TensorType.FLOAT32 for spec in quantized.subgraphs[0].tensors)
     with pytest.raises(ConversionError, match="quantize: expected one of"):
-        Converter.from_keras_model(model, quantize="int4")  # type: ignore[arg-type]
+        Converter.from_keras_model(model, quantize="int3")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("bits", ["int8", "int4"])

@@ -19,6 +19,7 @@ from litecl.interpreter.ops.arg_max import ARG_MAX, ARG_MIN, ArgMaxOptions, ArgM
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
+from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.log_softmax import LOG_SOFTMAX, LogSoftmaxOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
@@ -54,7 +55,7 @@ class Net:
 
 
 def check(net: Net, options: dict[str, Any]) -> None:
-    """Run a net and compare."""
+    """Run a net twice, as groups leave something to the next run, and compare."""
     interpreter = Interpreter(model(net.graph.build(net.output)), delegates=[CLDelegate(**options)])
     interpreter.allocate_tensors()
     report = interpreter.delegation_report()
@@ -62,6 +63,7 @@ def check(net: Net, options: dict[str, Any]) -> None:
     assert any(net.kernel in name for row in report.partitions for name in row.kernels), report.partitions
     for detail, feed in zip(interpreter.get_input_details(), net.feeds, strict=True):
         interpreter.set_tensor(detail["index"], feed)
+    interpreter.invoke()
     interpreter.invoke()
     got = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
     largest = max(1.0, float(np.abs(net.expected).max()))
@@ -90,6 +92,22 @@ def conv(side: int, channels: int, columns: int, size: int, stride: int = 1, gro
     bias = g.tensors[2].data
     assert bias is not None
     return Net(g, y, [x], np.clip(_convolved(x, w, stride, groups, dilation) + bias, 0, 6))
+
+
+def separable(side: int, channels: int, columns: int, size: int, stride: int = 1, dilation: int = 1) -> Net:
+    """A depthwise convolution with a clamp, a 1x1 convolution of its result, and an addend."""
+    rng = np.random.default_rng(channels + columns + size)
+    g = Graph()
+    x, w = randn(rng, 2, side, side + 1, channels), randn(rng, 1, size, size, channels)
+    v, a, b = randn(rng, columns, 1, 1, channels), randn(rng, channels), randn(rng, columns)
+    same = DepthwiseConv2DOptions(Padding.SAME, stride, stride, 1, _RELU6, dilation, dilation)
+    y = g.op(DEPTHWISE_CONV_2D, [g.input(x.shape), g.const(w), g.const(a)], same)
+    by_channel = np.moveaxis(w, 3, 0).reshape(channels, size, size, 1)
+    middle = np.clip(_convolved(x, by_channel, stride, channels, dilation) + a, 0, 6)
+    y = g.op(CONV_2D, [y, g.const(v), g.const(b)], Conv2DOptions(Padding.SAME, 1, 1))
+    r = randn(rng, *middle.shape[:3], columns)
+    y = g.op(binary.ADD, [y, g.input(r.shape)], binary.AddOptions())
+    return Net(g, y, [x, r], middle @ v.reshape(columns, channels).T.astype(np.float64) + b + r)
 
 
 def _convolved(x: Array, w: Array, stride: int, groups: int, dilation: int) -> Array:
@@ -145,6 +163,9 @@ _PRODUCTS: dict[str, Callable[[], Net]] = {
     "5x5, dilated": lambda: conv(9, 4, 16, 5, dilation=2),
     "groups": lambda: conv(7, 24, 48, 3, groups=3),
     "1x1": lambda: conv(6, 64, 70, 1),
+    "depthwise before": lambda: separable(9, 40, 36, 3),
+    "depthwise before, stride 2": lambda: separable(10, 260, 20, 3, stride=2),
+    "depthwise before, 5x5, dilated": lambda: separable(9, 8, 33, 5, dilation=2),
     "rows": joined,
     "batch": lambda: matmul((2, 3), (2, 3), (33, 36, 20), adj=False, known=False),
     "batch, transposed": lambda: matmul((2, 1), (3,), (10, 37, 64), adj=True, known=False),

@@ -20,8 +20,16 @@ _LARGE, _SMALL = ({"BM": n, "BN": n, "TM": own, "TN": own} for n, own in ((64, 8
 _KERNELS: dict[str, tuple[str, dict[str, Any], float]] = {
     "large tiles": ("product_local", {**_LARGE, "PARTS": 1}, 0.75),
     "large tiles of patches": ("product_local", {**_LARGE, "PARTS": 1, "GATHER": 1}, 0.75),
+    "tiles behind a window": ("product_local", {**_SMALL, "PARTS": 1, "WINDOW_HEIGHT": 3, "WINDOW_WIDTH": 3}, 0.7),
+    "tiles behind a large window": ("product_local", {**_LARGE, "WINDOW_HEIGHT": 5, "WINDOW_WIDTH": 5}, 0.75),
     "small tiles": ("product_local", {**_SMALL, "PARTS": 1}, 0.7),
     "small tiles of patches": ("product_local", {**_SMALL, "PARTS": 1, "GATHER": 1}, 0.7),
+    "LSTMs": ("lstm_local", {"UNITS": 64, "ITEMS_PER_UNIT": 4, "DEPTH": 16, "NV": 4, "PEEPHOLE": 1}, 0.0),
+    "LSTMs of several groups": (
+        "lstm_local",
+        {"UNITS": 16, "ITEMS_PER_UNIT": 16, "DEPTH": 16, "NV": 4, "HANDED_ON": 1, "ACTIVATION": "ACTIVATION_TANH"},
+        0.0,
+    ),
     "dots": ("matvec", {"ROWS": 1, "COLUMNS": 4, "ITEMS": 64}, 0.0),
     "rows": ("rows_local", {"ITEMS": 256}, 0.0),
     "reductions": ("reduce_local", {"ITEMS": 256, "T": "float", "A": "float", "R": "float", "OP": "ADD"}, 0.0),
@@ -44,7 +52,7 @@ def test_kernels_of_gpus(name: str, target: str) -> None:
     main = found.get(kernel)
     if main is not None and kernel in _PRODUCTS:
         assert main.wide_loads is not None
-        assert main.wide_loads >= (1 if kernel == "product_local" else 0.7)
+        assert main.wide_loads >= (0.5 if kernel == "product_local" else 0.7)  # bias and residual have edges
         assert (main.multiply_adds or 0) >= least
 
 

@@ -1,6 +1,7 @@
 """GPUs that are not there: what is planned for each fits it, and nothing runs."""
 
 import json
+import re
 import subprocess
 import sys
 from math import prod
@@ -12,6 +13,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
+from litecl import kernels_cl
 from litecl.cases.tables import TABLES
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend.absent import AbsentDevice
@@ -53,6 +55,16 @@ def test_plans_fit(name: str) -> None:
     assert all(prod(launch.local_size) <= profile.max_work_group_size for launch in launches)
     sizes = [zip(launch.global_size, launch.local_size, strict=True) for launch in launches]
     assert all(whole % part == 0 for pairs in sizes for whole, part in pairs)
+
+
+def test_launches_that_are_apart_know_nothing_of_their_group() -> None:
+    """Kernels with barriers, or that ask for their place in a group, are not for another group to run."""
+    launches = [work.launch for case in _CASES for plan in planned("sm_90", case.model()).plans for work in plan.works]
+    for launch in launches:
+        text = (Path(kernels_cl.__file__).parent / f"{launch.kernel}.cl").read_text()
+        in_groups = re.search(r"\bbarrier\(|get_local_|get_group_id|LOCAL_ITEM", text) is not None
+        assert launch.apart == (not in_groups), launch.kernel
+    assert {launch.apart for launch in launches} == {True, False}
 
 
 def dense() -> Model:

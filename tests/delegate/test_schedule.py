@@ -64,7 +64,7 @@ _FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[str, str, str]]
     "lstm": (
         {"tiles": (TileShape(1, 1, 1.0),)},
         {"group": 16, "wide": 8, "tiles": (TileShape(2, 1, 1.0),)},
-        ("lstm", "UNIDIRECTIONAL_SEQUENCE_LSTM", "plain"),
+        ("lstm", "UNIDIRECTIONAL_SEQUENCE_LSTM", "projection"),
     ),
     "unary": ({"least": 1, "items_alone": 3}, {"group": 8}, ("vector_width", "EXP", "131")),
     "reduce": ({"least": 1, "items_alone": 3}, {"group": 8}, ("vector_width", "MEAN", "columns of 131")),

@@ -82,3 +82,13 @@ def test_doubts_are_told() -> None:
     assert drift.startswith("times drift: a median of 1.1")
     assert doubts.busy(None) == doubts.busy(0.0) == ()
     assert "a load of 99.0" in doubts.busy(99.0)[0]
+
+
+def test_short_invokes_go_on_for_half_a_second(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And every n-th time is kept, so that files do not grow."""
+    (subject,) = data(capsys, "bench", path)["subjects"]
+    assert subject["mean_ms"] * subject["runs"] >= 250  # the rest is the loop around them
+    assert subject["runs"] == 50 or 40 <= len(subject["times_ms"]) <= 2000
+    many = Stats(tuple(float(i) for i in range(5001)))
+    assert many.to_dict()["times_ms"] == [float(i) for i in range(0, 5001, 3)]
+    assert many.to_dict()["runs"] == 5001

@@ -1,5 +1,6 @@
 """The page of devices: what it shows of each operator is what became of its checks."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,8 @@ import pytest
 from litecl.perf.cli import main
 from litecl.perf.report.board import board, cell
 from litecl.perf.verify import pages
-from litecl.perf.verify.record import DeviceResult, Result, Row
+from litecl.perf.verify.document import sentence
+from litecl.perf.verify.record import DeviceResult, Result, Row, in_brief, labels, load
 
 
 def row(op: str, status: str, reason: str = "", waived: str | None = None) -> Row:
@@ -53,3 +55,36 @@ def test_operators_are_rows_and_devices_columns(tmp_path: Path) -> None:
     page = tmp_path / "devices.html"
     assert main(["coverage", "--results", *map(str, files), "--output", str(page), "--json"]) == 0
     assert page.read_text() == html
+
+
+def test_a_result_in_brief_says_the_same(tmp_path: Path) -> None:
+    rows = [
+        row("ADD", "pass"),
+        row("ADD", "pass"),
+        row("ADD", "refused", "rank 9"),
+        row("ADD", "fail", "a"),
+        row("ADD", "fail", "b"),
+    ]
+    rows = [replace(r, check=f"ADD/{i}", relative=0.1 * i, kernels=("binary",)) for i, r in enumerate(rows)]
+    full, path = result("first", *rows), tmp_path / "brief.json"
+    pages.write(full, path, brief=True)
+    brief = load(path)
+    assert brief == in_brief(full)
+    (device,) = brief.devices
+    assert [(r.check, r.status, r.checks, r.relative) for r in device.rows] == [
+        ("ADD/*", "pass", 2, 0.1),
+        ("ADD/2", "refused", 1, 0.2),
+        ("ADD/3", "fail", 1, pytest.approx(0.3)),
+        ("ADD/4", "fail", 1, pytest.approx(0.4)),
+    ]
+    assert device.counts == full.devices[0].counts and device.checks == 5
+    assert device.rows[2].kernels == ("binary",)
+    assert sentence(brief) == sentence(full)
+    assert cell(device.rows) == cell(full.devices[0].rows)
+
+
+def test_devices_of_one_name_are_told_apart() -> None:
+    results = [result("cpu", row("ADD", "pass")), result("cpu", row("ADD", "pass")), result("gpu", row("ADD", "pass"))]
+    device = results[1].devices[0]
+    results[1] = replace(results[1], devices=(replace(device, device={**device.device, "driver": "7"}),))
+    assert labels(results) == ["cpu, 3", "cpu, 7", "gpu"]

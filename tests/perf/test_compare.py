@@ -42,6 +42,22 @@ def test_what_is_slower_is_found_and_chance_is_not() -> None:
     assert changes(bench(times()), bench(times(factor=1.1)), 0.2)[0].verdict == "same"
 
 
+def disturbed(count: int = 1200) -> list[float]:
+    """Times of a machine that others keep busy now and then, for a hundred invokes in a row."""
+    slow = np.repeat(RNG.random(-(-count // 100)) < 0.4, 100)[:count]
+    return list(1.0 + RNG.gamma(2.0, 0.01, count) + 0.2 * slow)
+
+
+def test_what_disturbs_many_invokes_in_a_row_is_chance() -> None:
+    """Every twelfth part of a run counts once: taken one by one, most of such pairs differ."""
+    pairs = [(disturbed(), disturbed()) for _ in range(40)]
+    assert sum(rank_test(a, b) < 0.01 for a, b in pairs) > 20
+    verdicts = [changes(bench(a), bench(b), 0.03)[0].verdict for a, b in pairs]
+    assert verdicts.count("same") >= 38
+    slower = [changes(bench(a), bench([1.3 * ms for ms in b]), 0.03)[0].verdict for a, b in pairs]
+    assert slower.count("slower") >= 38
+
+
 def test_the_command_fails_where_it_is_slower(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old, new = tmp_path / "old.json", tmp_path / "new.json"
     kernels = [{"op": "CONV_2D", "duration_ms": 0.5}, {"op": "ADD", "duration_ms": 0.1}]

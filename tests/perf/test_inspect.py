@@ -107,7 +107,10 @@ def test_tensors_are_told_with_scales_and_bytes() -> None:
     assert (words.size_bytes, words.scales) == (None, 0)
 
 
-def test_the_command_shows_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_shows_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     g = Graph()
     x = g.input((2, 6), TensorType.FLOAT32)
     weights = g.const(np.ones((4, 6), np.int8), scale=0.03125)

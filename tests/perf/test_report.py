@@ -4,31 +4,31 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from litecl.delegate.devices import choose
-from litecl.delegate.report import KernelRow, NodeRow, TensorRow
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.perf.cli import main
 from litecl.perf.cli.tables import to_json
 from litecl.perf.measure import peak
 from litecl.perf.measure.feeds import random_inputs
-from litecl.perf.report.collect import Wanted, collect, works
+from litecl.perf.report.collect import Wanted, collect, earlier
 from litecl.perf.report.collect.start import starts
 from litecl.perf.report.draw import arena, graph, latency, layers, parts, roofline, timeline, units
 from litecl.perf.report.draw.layout import layout
-from litecl.perf.report.facts import Roofs
+from litecl.perf.report.facts import Latency
 from litecl.perf.report.page import page
 from litecl.perf.verify.scenarios.images import image, sound
 
-_VOID = {"meta", "link", "br", "input"}
+_VOID = {"meta", "link", "br", "wbr", "input"}
 _FACTORS = {
     "µs": 1e-3,
     "ms": 1.0,
@@ -134,6 +134,27 @@ def test_the_page_needs_nothing_else(data: dict[str, Any]) -> None:
     assert {link.removeprefix("#") for link in reader.links} <= reader.ids
     for place in ("device", "cpu"):
         assert f'class="node {place}' in html
+    launched = [line for node in data["runs"][0]["nodes"] for line in node["launched"]]
+    assert any("conv_2d: " in line and "MR=" in line for line in launched)  # its tile
+    assert all(escape(line, quote=False) in html for line in launched)
+
+
+def test_what_has_changed_since_is_told(data: dict[str, Any]) -> None:
+    """The same times ten per cent longer, on another machine, and an operator that was not there before."""
+    old = json.loads(json.dumps(data))
+    for run in old["runs"]:
+        run["latency"]["times_ms"] = [1.0 + i / 1000 for i in range(15)]
+        run["operators"] = [row for row in run["operators"] if row["op"] != "SOFTMAX"]
+    old["header"]["machine"]["cores"] = 99
+    times = tuple(1.1 * ms for ms in old["runs"][0]["latency"]["times_ms"])
+    latency = Latency("", None, 0.0, 0.0, times, 0.0, 0.0, 0.0, {}, 0)
+    runs = [SimpleNamespace(latency=replace(latency, name=old["runs"][0]["latency"]["name"]), operators=())]
+    found = earlier.earlier_of("old.json", old, data["header"], SimpleNamespace(sha256=data["model"]["sha256"]), runs)
+    (change,) = found.times
+    assert change.verdict == "slower" and change.new_ms == pytest.approx(1.1 * change.old_ms)
+    cores = data["header"]["machine"]["cores"]
+    assert found.differences == (f"cores: 99 then, {cores} now",)
+    assert all(row.new_ms == 0.0 and row.old_ms > 0 for row in found.operators)
 
 
 def test_parts_add_up(data: dict[str, Any]) -> None:
@@ -197,47 +218,22 @@ def test_the_command_writes_page_and_data(tmp_path: Path, capsys: pytest.Capture
     assert (data["header"]["kind"], data["header"]["schema"]) == ("litecl report", 1)
     assert html.read_text() == page(data)
     assert data["runs"][0]["verdict"][0] in told
+    again, since = tmp_path / "again.html", tmp_path / "again.json"
+    files = ["-o", str(again), "-o", str(since), "--before", str(figures)]
+    assert main(["report", str(model), *files, "--no-start", "--runs", "5"]) == 0
+    told = json.loads(since.read_text())["earlier"]
+    assert (told["file"], told["differences"]) == ("report.json", [])
+    latency = data["runs"][0]["latency"]
+    assert (told["times"][0]["name"], told["times"][0]["old_ms"]) == (latency["name"], latency["median_ms"])
+    assert {row["name"] for row in told["operators"]} == {
+        f"{row['op']} ({row['where']})" for row in data["runs"][0]["operators"]
+    }
+    paths = {path for path, _, _ in read_page(again.read_text()).figures}
+    assert {"earlier.times.0.new_ms", "earlier.operators.0.old_ms", "load_after"} <= paths
+    assert main(["report", str(model), "-o", str(html), "--before", str(model)]) == 1
+    assert "expected results of litecl report as JSON" in capsys.readouterr().err
     assert main(["report", str(model), "-o", "report.pdf"]) == 1
     assert "ends in .html or .json" in capsys.readouterr().err
-
-
-def _row(inputs: list[tuple[str, bool]], output: str) -> NodeRow:
-    tensors = [TensorRow(i, "", name, (4,), 4, constant) for i, (name, constant) in enumerate(inputs)]
-    return NodeRow(0, 0, "FULLY_CONNECTED", True, 0, "", tuple(tensors), (TensorRow(9, "", output, (4,), 4, False),))
-
-
-@pytest.mark.parametrize(
-    ("inputs", "output", "kind"),
-    [
-        ([("FLOAT32", False), ("FLOAT32", True)], "FLOAT32", "float32"),
-        ([("FLOAT32", False), ("FLOAT16", True)], "FLOAT32", "float32"),
-        ([("FLOAT32", False), ("INT8", True)], "FLOAT32", "int8"),
-        ([("FLOAT32", False), ("INT4", True)], "FLOAT32", "int8"),
-        ([("INT8", False)], "FLOAT32", "float32"),
-        ([("UINT8", False), ("UINT8", True)], "UINT8", "int8"),
-        ([("INT8", False), ("INT4", True)], "INT8", "int8"),
-        ([("INT16", False), ("INT8", True)], "INT16", "int16"),
-        ([("INT32", False), ("INT8", True)], "INT32", ""),
-    ],
-)
-def test_what_kind_of_arithmetic_a_node_has(inputs: list[tuple[str, bool]], output: str, kind: str) -> None:
-    assert works.arithmetic_of(_row(inputs, output)) == kind
-
-
-def test_arithmetic_is_bounded_by_the_roof_of_its_kind() -> None:
-    """A product of 1e6 operations in 10 us: 1 us at the peak of bytes, 4 us at that of floats; memory takes 2 us."""
-    rows = [[KernelRow(0, 0, "gemm", "gemm", 0.01, 1_000_000, size_bytes=20_000)]]
-    roofs = Roofs({"float32": 2.5e11, "int8": 1e12}, {1 << 20: 1e10})
-    bounds = {"float32": ("arithmetic", 0.4), "int8": ("memory", 0.2), "int16": ("memory", 0.2), "": ("memory", 0.2)}
-    for kind, bound in bounds.items():
-        (launch,) = works.launches_of(rows, {(0, 0): "FULLY_CONNECTED"}, roofs, 1.0, {(0, 0): kind})
-        assert (launch.arithmetic, launch.work.bound, launch.work.of_bound) == (kind, bound[0], pytest.approx(bound[1]))
-
-
-def test_peaks_of_every_kind_are_measured() -> None:
-    device = choose(num_threads=1).open(profile=False, directory=None)
-    found = {kind: peak.operations(device, kind) for kind in ("float32", *peak.INTEGERS)}
-    assert all(1e6 < rate < 1e15 for rate in found.values())
 
 
 def test_a_start_has_its_phases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

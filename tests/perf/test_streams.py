@@ -96,6 +96,7 @@ def test_the_command_has_columns_for_both(
     file, table = tmp_path / "large.tflite", tmp_path / "b.csv"
     file.write_bytes(write(large(8)))
     monkeypatch.setattr(measure, "_STREAM_S", 0.1)
+    monkeypatch.setenv("COLUMNS", "160")
     asked = ["--runs", "2", "--streams", "2", "--memory", "--cpu", "-o", str(table)]
     assert main(["bench", str(file), *asked]) == 0
     shown = capsys.readouterr().out

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 here=$PWD work=$(mktemp -d)
 trap '[ -z "${server:-}" ] || kill "$server"; rm -rf "$work"' EXIT
 .venv/bin/python -m venv "$work/venv"
-"$work/venv/bin/python" -m pip install --quiet . mlserver 'tritonclient[all]'
+"$work/venv/bin/python" -m pip install --quiet . mlserver 'tritonclient[all]' 'uvloop<0.22'
 mkdir "$work/models"
 cp examples/mlserver/* "$work/models"
 PYTHONPATH=$here/tests "$work/venv/bin/python" - "$work/models" << 'EOF'

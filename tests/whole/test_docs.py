@@ -19,6 +19,7 @@ from litecl.interpreter.schema import TensorType
 from litecl.perf.cli import main
 from litecl.perf.measure import peak
 from litecl.perf.verify import coverage
+from litecl.perf.verify.record import load
 from support import oracle
 from support.pattern_models import classifier
 
@@ -27,6 +28,7 @@ DOCUMENTS = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
     *("docs/architecture.md", "docs/backends.md", "docs/drop_in.md", "docs/glossary.md", "docs/quantization.md"),
     *("docs/install.md", "docs/reports.md", "docs/runtimes.md", "docs/scaling.md", "docs/threads.md", "docs/verify.md"),
+    *sorted(f"docs/guides/{path.name}" for path in (ROOT / "docs/guides").glob("*.md")),
 )
 
 
@@ -59,7 +61,7 @@ def test_litert_has_the_operators_that_the_table_says_it_has() -> None:
 def test_files_that_are_named_exist(document: str) -> None:
     text = _text(document)
     links = [target for target in re.findall(r"\]\(([^)]+)\)", text) if not target.startswith("http")]
-    assert not [link for link in links if not (ROOT / document).parent.joinpath(link).exists()]
+    assert not [link for link in links if not (ROOT / document).parent.joinpath(link.partition("#")[0]).exists()]
     folders = "interpreter|delegate|kernels_cl|converter|perf|tests|docs|src"
     named = re.findall(rf"`((?:{folders})/[\w./]*)`", text)
     assert not [name for name in named if not (ROOT / name).exists()]
@@ -75,6 +77,20 @@ def test_commands_that_are_named_exist(document: str, capsys: pytest.CaptureFixt
         options = re.findall(r"--[a-z-]+", " ".join(rest))
         help_ = capsys.readouterr().out
         assert not [option for option in options if option not in help_]
+
+
+def test_results_of_devices_are_those_that_are_kept() -> None:
+    """Every file is named with how many checks pass; no failure is kept that says nothing of itself."""
+    lines = re.findall(r"^\| \[(.+?)\].*$", _text("docs/devices.md"), re.M)
+    kept = sorted((ROOT / "docs" / "devices").glob("*.json"))
+    assert sorted(lines) == [path.name for path in kept] and len(kept) >= 4
+    for path in kept:
+        (device,) = load(path).devices
+        line = next(
+            line for line in _text("docs/devices.md").splitlines() if f"({path.parent.name}/{path.name})" in line
+        )
+        assert f"{device.counts['pass']} of {device.checks} pass" in line
+        assert path.stat().st_size < 200_000
 
 
 def test_the_example_of_verifying_runs(capsys: pytest.CaptureFixture[str]) -> None:

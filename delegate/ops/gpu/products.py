@@ -1,52 +1,36 @@
 """CONV_2D, FULLY_CONNECTED and BATCH_MATMUL on a GPU: tiles in local memory, and groups that share a row's depth."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, Const, Local, Operand, Record, Scratch, Step
+from litecl.delegate.cl_op import Arg, Call, Const, Local, Operand, Step
 from litecl.delegate.kit.groups import LocalShare, groups, has_room, items_for, local_share
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
-from litecl.delegate.matmul.product import Packed, in_halves, panels
+from litecl.delegate.matmul.local_product import (
+    VECTOR,
+    ByWindow,
+    LocalOperands,
+    Slice,
+    in_tiles,
+    local_product,
+    padded_bias,
+)
+from litecl.delegate.matmul.product import Packed, in_halves
 from litecl.interpreter.graph import Array
 
-_VECTOR = 4  # elements that are loaded at once, from where they are aligned
 _FEW_ROWS, _LEAST_DEPTH = 4, 64  # of a product whose groups take columns, not tiles
 _LEAST_COLUMNS = 16  # of a group of channels, so that a tile is not empty for the most part
 _DOTS = 4  # columns of such a group
 
 
-@dataclass(frozen=True)
-class Slice(Record):
-    """Where the operands of one of several products begin, in elements."""
+def convolution(call: Call, before: ByWindow | None = None) -> list[Step] | None:
+    """Lower CONV_2D with constant weights, of channels that are loaded four at a time.
 
-    x: int
-    weights: int
-    bias: int
-    out: int
-
-
-@dataclass(frozen=True)
-class LocalProduct(Record):
-    """What product_local.cl is told of products. aligned: whether four columns of a result are stored at once."""
-
-    window: Geometry
-    rows: int
-    columns: int
-    depth: int
-    panel_depth: int
-    parts: int
-    part_depth: int
-    out_step: int
-    has_residual: int
-    aligned: int
-
-
-def convolution(call: Call) -> list[Step] | None:
-    """Lower CONV_2D with constant weights, of channels that are loaded four at a time."""
+    before: the depthwise convolution whose result it reads.
+    """
     x, filter_, bias = call.input(0), call.input(1), _bias(call)
-    if filter_.data is None or filter_.shape[3] % _VECTOR or not _is_constant(bias):
+    if filter_.data is None or filter_.shape[3] % VECTOR or not _is_constant(bias):
         return None
     g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], call.outputs[0].shape, call.pads)
     share = local_share(call.target, g.groups, g.pixels, g.group_columns, g.depth)
@@ -58,7 +42,7 @@ def convolution(call: Call) -> list[Step] | None:
         Slice(i * g.group_channels, i * panel, i * share.padded_columns, i * g.group_columns) for i in range(g.groups)
     ]
     gather: dict[str, str | int | float] = {} if g.is_matrix else {"GATHER": 1}
-    return _product(call, share, g, weights, _padded_bias(bias, share), slices, gather)
+    return _product(call, share, g, weights, slices, gather, before)
 
 
 def dense(call: Call) -> list[Step] | None:
@@ -66,7 +50,7 @@ def dense(call: Call) -> list[Step] | None:
     x, weights, bias = call.input(0), call.input(1), _bias(call)
     columns, depth = weights.shape
     rows = x.spec.size // depth
-    if depth % _VECTOR:
+    if depth % VECTOR:
         return None
     if rows <= _FEW_ROWS and depth >= _LEAST_DEPTH:
         return _dots(call, rows, columns, depth)
@@ -76,7 +60,7 @@ def dense(call: Call) -> list[Step] | None:
     right: dict[str, str | int | float] = {} if weights.data is not None else {"RIGHT_COLUMNS": 1}
     values = weights if weights.data is None else _packed(call, weights.data[np.newaxis], share)
     window = matrix(rows, depth, columns)
-    return _product(call, share, window, values, _padded_bias(bias, share), [Slice(0, 0, 0, 0)], right)
+    return _product(call, share, window, values, [Slice(0, 0, 0, 0)], right)
 
 
 def batch_matmul(call: Call) -> list[Step] | None:
@@ -85,7 +69,7 @@ def batch_matmul(call: Call) -> list[Step] | None:
     options = call.options
     batch, (rows, columns), depth = out.shape[:-2], out.shape[-2:], x.shape[-1]
     constant = y.data is not None
-    if options.adj_x or depth % _VECTOR or not (constant or options.adj_y or columns % _VECTOR == 0):
+    if options.adj_x or depth % VECTOR or not (constant or options.adj_y or columns % VECTOR == 0):
         return None
     x_batch, y_batch = x.shape[:-2], y.shape[:-2]
     if np.prod(y_batch) == 1:  # one y for all: the rows of all products are rows of one
@@ -103,7 +87,7 @@ def batch_matmul(call: Call) -> list[Step] | None:
         matrix_size = share.padded_depth * share.padded_columns
     begins = zip(_begins(x_batch, batch, rows * depth), _begins(y_batch, batch, matrix_size), strict=True)
     slices = [Slice(a, b, 0, i * rows * columns) for i, (a, b) in enumerate(begins)]
-    return _product(call, share, matrix(rows, depth, columns), values, _padded_bias(None, share), slices, right)
+    return _product(call, share, matrix(rows, depth, columns), values, slices, right)
 
 
 def _product(
@@ -111,32 +95,21 @@ def _product(
     share: LocalShare,
     window: Geometry,
     weights: Arg,
-    bias: Const,
     slices: Sequence[Slice],
     layout: dict[str, str | int | float],
+    before: ByWindow | None = None,
 ) -> list[Step]:
-    """The launch of product_local.cl, and the one that adds up the parts of the depth, if there are some."""
-    out, residual = call.outputs[0], call.residual
-    aligned = all(n % _VECTOR == 0 for n in (out.step, *(one.out for one in slices)))
-    sizes = (share.rows, share.columns, share.depth, share.padded_depth, share.parts, share.part_depth)
-    shape = LocalProduct(window, *sizes, out.step, int(residual is not None), int(aligned))
-    defines = share.defines | layout | _halves(weights) | call.activation.defines
-    begins, added = tuple(slices), bias if residual is None else residual
-    flops = 2 * len(slices) * share.rows * share.columns * share.depth
-    local, bounds = share.tile.local, call.activation.bounds
-    if share.parts == 1:
-        args: tuple[Arg, ...] = (call.input(0), weights, bias, added, out, begins, shape, local, *bounds)
-        return [share.product(args, defines, flops)]
-    parts = Scratch(4 * share.parts * len(slices) * share.rows * share.padded_columns)
-    product = share.product((call.input(0), weights, bias, bias, parts, begins, shape, local, *bounds), defines, flops)
-    counts = (np.int32(len(slices)), np.int32(share.padded_columns))
-    return [product, share.sums((parts, bias, added, out, begins, shape, *counts, *bounds), defines)]
+    """The launch of product_local.cl for a call."""
+    bias, out = _bias(call), call.outputs[0]
+    padded = padded_bias(None if bias is None else bias.value, share)
+    operands = LocalOperands(call.input(0), weights, padded, out, out.step, call.residual, before)
+    return [local_product(operands, share, window, slices, call.activation, layout)]
 
 
 def _dots(call: Call, rows: int, columns: int, depth: int) -> list[Step] | None:
     """The launch of matvec.cl."""
     weights, bias, out = call.input(1), _bias(call), call.outputs[0]
-    items = items_for(call.target, depth, _VECTOR)
+    items = items_for(call.target, depth, VECTOR)
     local = Local(4 * rows * _DOTS * items)
     if not has_room(call.target, items, local):
         return None
@@ -146,27 +119,13 @@ def _dots(call: Call, rows: int, columns: int, depth: int) -> list[Step] | None:
     flags = (np.int32(bias is not None), np.int32(call.residual is not None))
     operands: tuple[Arg, ...] = (call.input(0), values, bias or nothing, call.residual or nothing, out, local)
     sizes = (np.int32(depth), np.int32(columns), np.int32(out.step), *flags)
-    defines = {"ROWS": rows, "COLUMNS": _DOTS} | _halves(values) | call.activation.defines
+    defines = {"ROWS": rows, "COLUMNS": _DOTS} | Packed(values).defines | call.activation.defines
     args = (*operands, *sizes, *call.activation.bounds)
     return [groups("matvec", "matvec", -(-columns // _DOTS), items, args, defines, 2 * rows * columns * depth)]
 
 
 def _packed(call: Call, matrices: Array, share: LocalShare) -> Const:
-    """Matrices [.., columns, depth] in panels as wide as a tile, the depth in whole steps."""
-    more = share.padded_depth - share.depth
-    padded = np.pad(matrices, ((0, 0), (0, 0), (0, more)))
-    return Const(panels(padded, share.tile.columns, halves=call.target.half_weights))
-
-
-def _halves(weights: Arg) -> dict[str, str | int | float]:
-    """Return the macro for weights that are halves."""
-    return Packed(weights).defines
-
-
-def _padded_bias(bias: Operand | None, share: LocalShare) -> Const:
-    values = np.zeros((share.slices, share.columns), np.float32) if bias is None else bias.value
-    split = np.reshape(values, (-1, share.columns)).astype(np.float32)
-    return Const(np.pad(split, ((0, 0), (0, share.padded_columns - share.columns))))
+    return in_tiles(matrices, share, halves=call.target.half_weights)
 
 
 def _is_constant(bias: Operand | None) -> bool:

@@ -36,6 +36,7 @@ HELP = "measure how long a model takes"
 
 _PROFILE_RUNS = 10
 _RUNS, _LEAST_RUNS = 50, 5
+_LEAST_S = 0.5  # unless a number of runs is given: what disturbs a machine for some milliseconds is then a part of it
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +44,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=model_file, nargs="+", metavar="MODEL", help=f"{A_MODEL}, or several")
     input_arguments(parser)
     device_arguments(parser, cpu=True, several=("device", "num_threads"))
-    parser.add_argument("--runs", type=positive, metavar="N", help="timed invokes (default: 50, or 5 with --seconds)")
+    parser.add_argument(
+        "--runs", type=positive, metavar="N", help="timed invokes (default: at least 50, for half a second)"
+    )
     parser.add_argument("--seconds", type=positive, default=0, metavar="S", help="go on until so long has passed")
     parser.add_argument("--warmup", type=count, default=3, metavar="N", help="invokes before them (default: 3)")
     parser.add_argument(
@@ -102,8 +105,9 @@ def _case(
     values = inputs(args, Interpreter(content))
     runs = args.runs or (_LEAST_RUNS if args.seconds else _RUNS)
     streams = tuple(dict.fromkeys(args.streams))
-    options = BenchOptions(delegate, args.cpu, runs, args.seconds, args.warmup, args.against, streams, args.memory)
-    with progress("measuring", None if args.seconds else runs + args.warmup) as bar:
+    seconds = args.seconds or (0.0 if args.runs else _LEAST_S)
+    options = BenchOptions(delegate, args.cpu, runs, seconds, args.warmup, args.against, streams, args.memory)
+    with progress("measuring", None if seconds else runs + args.warmup) as bar:
         result = bench(content, values, replace(options, delegate={**delegate, "progress": bar.building}), bar)
     require_device(args, result.report)
     profiled = None

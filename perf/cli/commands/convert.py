@@ -1,4 +1,4 @@
-"""``litecl convert``: a Keras file, a SavedModel folder or a ``.tflite`` file as a ``.tflite`` file."""
+"""``litecl convert``: what TensorFlow and Keras write, a function, or a ``.tflite`` file as a ``.tflite`` file."""
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
@@ -17,10 +17,13 @@ from litecl.interpreter.file.reader import read
 from litecl.perf.cli.command import Output, shape_argument
 from litecl.perf.cli.summaries import summary_view
 from litecl.perf.cli.tables import size, table
+from litecl.perf.measure.functions import functions, is_function
 from litecl.perf.measure.sources import Difference, differences
 from litecl.perf.measure.summary import summarize
 
-HELP = "convert a Keras file or a SavedModel folder to a .tflite file, or quantize such a file"
+HELP = "convert a Keras file, a SavedModel, a frozen graph or a function to a .tflite file, or quantize such a file"
+
+_FROZEN, _KERAS = (".pb", ".pbtxt"), (".keras", ".h5", ".hdf5")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,13 +32,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "source",
         type=Path,
         metavar="SRC",
-        help="a .keras or .h5 file, a SavedModel folder, or a .tflite file in float to quantize",
+        help="a .keras or .h5 file, a SavedModel folder, a frozen graph (.pb, .pbtxt), a tf.function (FILE.py:NAME or "
+        "MODULE:NAME), or a .tflite file in float to quantize",
     )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the .tflite file to write")
     shape_argument(parser, "--input-shape")
     parser.add_argument(
         "--signature", action="append", metavar="KEY", help="a signature of a SavedModel, once for each (default: all)"
     )
+    for flag, arrays in (("--inputs", "input"), ("--outputs", "output")):
+        parser.add_argument(flag, type=_names, metavar="NAME,...", help=f"the {arrays} tensors of a frozen graph")
     parser.add_argument(
         "--lstm",
         choices=("fused", "while"),
@@ -51,6 +57,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dump-passes", type=Path, metavar="DIR", help="write the graph to this folder after every pass"
     )
+
+
+def _names(text: str) -> list[str]:
+    return text.split(",")
 
 
 def _quantization_arguments(parser: argparse.ArgumentParser) -> None:
@@ -125,15 +135,9 @@ def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[b
 
     Raises ConversionError where there is no TensorFlow.
     """
-    source, shapes = args.source, dict(args.input_shape)
-    if not source.exists():
-        raise FileNotFoundError(f"{source}: no such file or folder")
-    if source.is_file() and source.suffix not in (".keras", ".h5", ".hdf5", ".tflite"):
-        raise ConversionError(f"{source}: expected a .keras, .h5 or .tflite file, or a SavedModel folder")
-    from litecl.converter import Converter
     from litecl.converter.dump import Dump
-    from litecl.perf.measure.keras_models import load
 
+    _require_source(args)
     dump = None if args.dump_passes is None else Dump(args.dump_passes)
 
     def observe(name: str, module: Any) -> None:
@@ -143,19 +147,48 @@ def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[b
 
     options: dict[str, Any] = {"lstm": args.lstm, "quantize": _quantization(args)}
     try:
-        if source.suffix == ".tflite" and source.is_file():
-            if args.input_shape or args.signature or args.verify:
-                raise ConversionError("--input-shape, --signature and --verify: no effect on a .tflite file")
-            converter = Converter.from_tflite(source, options["quantize"])
-        elif source.is_dir():
-            converter = Converter.from_saved_model(source, args.signature, input_shapes=shapes, **options)
-        else:
-            converter = Converter.from_keras_model(load(source), input_shapes=shapes, **options)
+        converter = _converter(args, options)
         converter.keep_sources = args.verify
         content = converter.convert(observe)
         return content, converter.report, differences(content, converter.sources) if args.verify else []
     except ModuleNotFoundError as error:
         raise ConversionError(f"converting needs TensorFlow ({error}): pip install 'litecl[convert]'") from error
+
+
+def _require_source(args: argparse.Namespace) -> None:
+    """Raise where there is no such file, or one of no such kind, or flags have no effect on it."""
+    source = args.source
+    if is_function(str(source)):
+        return
+    if not source.exists():
+        raise FileNotFoundError(f"{source}: no such file or folder")
+    if source.is_file() and source.suffix not in (*_FROZEN, *_KERAS, ".tflite"):
+        raise ConversionError(
+            f"{source}: expected a .keras, .h5, .pb or .tflite file, a SavedModel folder, or FILE.py:NAME"
+        )
+    if source.is_file() and source.suffix in _FROZEN and not (args.inputs and args.outputs):
+        raise ConversionError(f"{source}: expected --inputs and --outputs with a frozen graph")
+
+
+def _converter(args: argparse.Namespace, options: dict[str, Any]) -> Any:
+    """Return the converter for a kind of source."""
+    from litecl.converter import Converter
+    from litecl.perf.measure.keras_models import load
+
+    source = args.source
+    shapes: dict[str, Any] = {"input_shapes": dict(args.input_shape)}
+    if is_function(str(source)):
+        concrete, held = functions(str(source))
+        return Converter.from_concrete_functions(concrete, held, **shapes, **options)
+    if source.is_dir():
+        return Converter.from_saved_model(source, args.signature, **shapes, **options)
+    if source.suffix in _FROZEN:
+        return Converter.from_frozen_graph(source, args.inputs, args.outputs, **shapes, **options)
+    if source.suffix in _KERAS:
+        return Converter.from_keras_model(load(source), **shapes, **options)
+    if args.input_shape or args.signature or args.verify:
+        raise ConversionError("--input-shape, --signature and --verify: no effect on a .tflite file")
+    return Converter.from_tflite(source, options["quantize"])
 
 
 def _quantization(args: argparse.Namespace) -> Any:

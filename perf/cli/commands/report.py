@@ -44,6 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="write the page (.html) or its figures (.json) there; may be repeated",
     )
     parser.add_argument("--against", choices=list(PEERS), help="measure this runtime too, with one thread and with all")
+    parser.add_argument("--before", type=Path, metavar="FILE.json", help="an earlier report, to be compared with")
     parser.add_argument("--layers", action="store_true", help="compare every layer with the reference")
     parser.add_argument("--runs", type=positive, default=100, metavar="N", help="timed invokes (default: 100)")
     parser.add_argument("--warmup", type=count, default=5, metavar="N", help="invokes before them (default: 5)")
@@ -64,6 +65,7 @@ def run(args: argparse.Namespace) -> Output:
         warmup=args.warmup,
         layers=args.layers,
         cold=not args.no_start,
+        before=args.before,
         values=", ".join([f"random (seed {args.random})", *(f"{value} given" for value in args.input)]),
     )
     content = args.model.read_bytes()

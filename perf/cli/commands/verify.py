@@ -53,6 +53,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=f"write the result there, by suffix ({', '.join(pages.FORMATS)}; .xml is JUnit's); may be repeated",
     )
+    parser.add_argument("--brief", action="store_true", help="write JSON with one row for checks that ended alike")
     parser.add_argument(
         "--timeout", type=positive, default=60, metavar="S", help="time limit of a check in seconds (default: 60)"
     )
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace) -> Output:
     notes = waivers.unused([row for device in found for row in device.rows], known) if found else ()
     result = Result(machine(), tuple(found), _command(), date, (problem,) if problem else ())
     for path in args.output:
-        pages.write(result, path)
+        pages.write(result, path, brief=args.brief)
     view = [part for device in found for part in _summary(device)]
     view += [_shown(part) for part in tables(result) if part.title.startswith(_SHOWN)]
     view += [Text(note) for note in notes]

@@ -4,8 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
+from litecl.delegate.cl_op import Launch
 from litecl.delegate.claim.control import FOLDED
+from litecl.delegate.plan.plan import Plan
 from litecl.delegate.report import DelegationReport, NodeRow, TensorRow
+from litecl.delegate.report_details import kernel_name
 from litecl.perf.measure.trace import Trace
 from litecl.perf.measure.trace_events import Span
 from litecl.perf.report.collect.advice import lift
@@ -32,16 +35,34 @@ def on_host(watched: Watched, invokes: Sequence[Sequence[Span]]) -> tuple[dict[P
 
 
 def nodes_of(
-    report: DelegationReport, launches: Iterable[LaunchFacts], on_cpu: Mapping[Place, float], total_ms: float
+    report: DelegationReport,
+    launches: Iterable[LaunchFacts],
+    on_cpu: Mapping[Place, float],
+    total_ms: float,
+    plans: Iterable[Plan] = (),
 ) -> tuple[NodeFacts, ...]:
-    """Return every node with its time: of its launches, or on the host."""
+    """Return every node with its time: of its launches, or on the host. plans: of all regions."""
+    launched: dict[Place, list[str]] = {}
+    for work in (work for plan in plans for work in plan.works):
+        launched.setdefault((work.subgraph, work.node), []).append(_launched(work.launch))
     times: dict[Place, float] = dict(on_cpu)
     for launch in launches:
         times[launch.place] = times.get(launch.place, 0.0) + launch.work.ms
-    return tuple(_node(row, times.get((row.subgraph, row.node), 0.0), total_ms) for row in report.nodes)
+    return tuple(
+        _node(row, times.get(place := (row.subgraph, row.node), 0.0), total_ms, launched.get(place, ()))
+        for row in report.nodes
+    )
 
 
-def _node(row: NodeRow, ms: float, total_ms: float) -> NodeFacts:
+def _launched(launch: Launch) -> str:
+    """Return a launch's kernel, work-items and macros."""
+    sizes = "x".join(map(str, launch.global_size)), "x".join(map(str, launch.local_size))
+    macros = ", ".join(f"{name}={value}" for name, value in launch.defines.items())
+    name = kernel_name(launch.kernel, launch.entry)
+    return f"{name}: {sizes[0]} work-items in groups of {sizes[1]}" + (f"; {macros}" if macros else "")
+
+
+def _node(row: NodeRow, ms: float, total_ms: float, launched: Sequence[str]) -> NodeFacts:
     return NodeFacts(
         place=(row.subgraph, row.node),
         op=row.op,
@@ -54,6 +75,7 @@ def _node(row: NodeRow, ms: float, total_ms: float) -> NodeFacts:
         outputs=tuple(map(_tensor, row.outputs)),
         ms=ms,
         share=ms / total_ms if total_ms else 0.0,
+        launched=tuple(dict.fromkeys(launched)),
     )
 
 

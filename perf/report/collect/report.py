@@ -14,6 +14,7 @@ from litecl.perf.measure.doubts import busy, doubts, load, outliers
 from litecl.perf.measure.environment import header
 from litecl.perf.measure.feeds import outputs_of, prepare
 from litecl.perf.measure.timing import Stats, in_turns
+from litecl.perf.report.collect import earlier
 from litecl.perf.report.collect.accuracy import first_departure, layers_accuracy, outputs_accuracy, peer_steps
 from litecl.perf.report.collect.model import model_of
 from litecl.perf.report.collect.run import Beside, Prepared, prepared, run_of
@@ -32,7 +33,7 @@ class Wanted:
     """What to report. delegate: keywords of ``CLDelegate`` but the device. values: how inputs were chosen, in words.
 
     devices: as ``CLDelegate(device=...)``; None is litecl's choice. against: a name of ``PEERS``. cold: measure starts
-    of new processes.
+    of new processes. before: an earlier report, as JSON.
     """
 
     delegate: Mapping[str, Any] = field(default_factory=dict)
@@ -43,11 +44,13 @@ class Wanted:
     layers: bool = False
     cold: bool = True
     values: str = "given"
+    before: Path | None = None
 
 
 def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doing = lambda what: None) -> Report:
     """Measure a model and return all that the report tells. doing: is told what goes on. Raises LiteclError."""
     content, load_before, told = path.read_bytes(), load(), header("litecl report")
+    old = None if wanted.before is None else earlier.load(wanted.before)
     doing("computing the reference")
     expected = _reference(content, inputs)
     doing("preparing")
@@ -64,7 +67,10 @@ def collect(path: Path, inputs: Mapping[str, Array], wanted: Wanted, doing: Doin
         seen = [_with_layers(accuracy[0], content, inputs, one) if wanted.layers else accuracy[0], *accuracy[1:]]
         runs.append(run_of(content, inputs, one, Beside(latency, beside, seen, begun)))
     model = model_of(path.name, content, wanted.values)
-    return Report(told, model, tuple(runs), tuple(beside), busy(load_before))
+    since = None
+    if wanted.before is not None and old is not None:
+        since = earlier.earlier_of(wanted.before.name, old, told, model, runs)
+    return Report(told, model, tuple(runs), tuple(beside), busy(load_before), load(), since)
 
 
 def _reference(content: bytes, inputs: Mapping[str, Array]) -> list[Array]:

@@ -71,7 +71,7 @@ def run_of(content: bytes, inputs: Mapping[str, Array], one: Prepared, beside: B
     invoke_ms = _invoke_ms(median[0])
     total_ms = max(invoke_ms, device_ms + cpu_ms)
     launches = launches_of(kernels, ops, roofs, total_ms, arithmetic)
-    nodes = nodes_of(report, launches, on_cpu, total_ms)
+    nodes = nodes_of(report, launches, on_cpu, total_ms, one.watched.delegation.plans.values())
     refused, device = refused_of(nodes), named(report.device)
     rows = {row.partition: row for row in report.partitions}
     threads = device.get("compute_units", 1)

@@ -8,6 +8,7 @@ from litecl.perf.report.draw.layout import LARGE, Layout, layout
 from litecl.perf.report.draw.svg import number, tag, text, titled
 
 _MARGIN = 6.0
+_MOST_LAUNCHES = 4  # of a node, under a pointer
 _SHORT = {
     "DEPTHWISE_CONV_2D": "DEPTHWISE",
     "FULLY_CONNECTED": "DENSE",
@@ -102,7 +103,7 @@ def tooltip(node: Mapping[str, Any]) -> str:
     if node["ms"]:
         lines.append(f"{units.ms(node['ms'])}, {units.percent(node['share'])} of the time")
     lines += [node["reason"]] if node["reason"] else []
-    lines += [f"kernel {', '.join(node['kernels'])}"] if node["kernels"] else []
+    lines += node["launched"][:_MOST_LAUNCHES] or ([f"kernel {', '.join(node['kernels'])}"] if node["kernels"] else [])
     lines += [f"part of the launch of node {node['into'][1]}"] if node["into"] else []
     for mark, tensors in (("→", node["outputs"]), ("←", [t for t in node["inputs"] if not t["constant"]])):
         lines += [f"{mark} {t['name'][-60:]} {t['type']} {units.shape(t['shape'])}" for t in tensors]

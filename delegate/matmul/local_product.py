@@ -1,0 +1,124 @@
+"""Products of a GPU in tiles in local memory: kernels_cl/product_local.cl."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Record, Scratch
+from litecl.delegate.kit.groups import LocalShare
+from litecl.delegate.matmul.geometry import Geometry
+from litecl.delegate.matmul.product import Packed, panels
+from litecl.interpreter.graph import Array
+
+VECTOR = 4
+"""Elements that are loaded at once, from where they are aligned."""
+
+
+@dataclass(frozen=True)
+class Slice(Record):
+    """Where the operands of one of several products begin, in elements."""
+
+    x: int
+    weights: int
+    bias: int
+    out: int
+
+
+@dataclass(frozen=True)
+class LocalProduct(Record):
+    """What product_local.cl is told of products. aligned: whether four columns of a result are stored at once."""
+
+    window: Geometry
+    rows: int
+    columns: int
+    depth: int
+    panel_depth: int
+    parts: int
+    part_depth: int
+    out_step: int
+    has_residual: int
+    aligned: int
+
+
+@dataclass(frozen=True, eq=False)
+class ByWindow:
+    """A depthwise convolution that computes the rows of a product, with a clamp behind it.
+
+    taps: [1, height, width, channels]. bias: [channels].
+    """
+
+    x: Operand
+    window: Geometry
+    taps: Array
+    bias: Array
+    clamp: Activation
+
+    @property
+    def args(self) -> tuple[Arg, ...]:
+        """The kernel's further arguments."""
+        return Const(self.taps), Const(self.bias), *self.clamp.bounds
+
+    @property
+    def defines(self) -> dict[str, str | int | float]:
+        """The kernel's further macros: the window's size, so that its loads need not wait for each other."""
+        return {"WINDOW_HEIGHT": self.window.kernel_height, "WINDOW_WIDTH": self.window.kernel_width}
+
+
+@dataclass(frozen=True, eq=False)
+class LocalOperands:
+    """What products read and write. weights: in panels, or as ``layout`` has them; bias: padded to whole tiles.
+
+    out_step: elements from one row of the output to the next. before: what computes x.
+    """
+
+    x: Operand
+    weights: Arg
+    bias: Const
+    out: Operand | Scratch
+    out_step: int
+    residual: Operand | Scratch | None = None
+    before: ByWindow | None = None
+
+
+def local_product(
+    operands: LocalOperands,
+    share: LocalShare,
+    window: Geometry,
+    slices: Sequence[Slice],
+    activation: Activation,
+    layout: Mapping[str, str | int | float],
+) -> Launch:
+    """Return the launch of product_local.cl. layout: the macros that say how x and the weights lie."""
+    o, residual = operands, operands.residual
+    aligned = all(n % VECTOR == 0 for n in (o.out_step, *(one.out for one in slices)))
+    sizes = (share.rows, share.columns, share.depth, share.padded_depth, share.parts, share.part_depth)
+    before = o.before
+    seen, has_residual = window if before is None else before.window, residual is not None
+    shape = LocalProduct(seen, *sizes, o.out_step, int(has_residual), int(aligned))
+    defines = {**share.defines, **layout, **Packed(o.weights).defines, **activation.defines}
+    begins, added = tuple(slices), o.bias if residual is None else residual
+    flops = 2 * len(slices) * share.rows * share.columns * share.depth
+    local, bounds = share.tile.local, activation.bounds
+    x = o.x if before is None else before.x
+    args: tuple[Arg, ...] = (x, o.weights, o.bias, added, o.out, begins, shape, local, *bounds)
+    if share.parts > 1:
+        # Runs leave the counts to the next: they are no scratch, which others write meanwhile.
+        args += (Scratch(share.parts_bytes), Const(np.zeros(share.tiles, np.int32)))
+    if before is None:
+        return share.product(args, defines, flops)
+    return share.product((*args, *before.args), defines | before.defines, flops + before.window.flops)
+
+
+def in_tiles(matrices: Array, share: LocalShare, *, halves: bool) -> Const:
+    """Pack matrices [.., columns, depth] in panels as wide as a tile, the depth in whole steps."""
+    more = share.padded_depth - share.depth
+    padded = np.pad(matrices, ((0, 0), (0, 0), (0, more)))
+    return Const(panels(padded, share.tile.columns, halves=halves))
+
+
+def padded_bias(bias: Array | None, share: LocalShare) -> Const:
+    """Return a bias, zeros if there is none, padded to whole tiles."""
+    values = np.zeros((share.slices, share.columns), np.float32) if bias is None else bias
+    split = np.reshape(values, (-1, share.columns)).astype(np.float32)
+    return Const(np.pad(split, ((0, 0), (0, share.padded_columns - share.columns))))

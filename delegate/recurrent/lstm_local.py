@@ -1,0 +1,74 @@
+"""LSTMs of floats on a GPU, with their weights in registers (kernels_cl/lstm_local.cl)."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Scratch, Target
+from litecl.delegate.kit.groups import CellShare, cell_share
+from litecl.delegate.kit.schedule import flops
+from litecl.delegate.matmul.product import Packed, in_halves
+from litecl.delegate.recurrent.operands import Cell
+from litecl.delegate.recurrent.time_loop import Gate, Recurrence, TimeLoop
+from litecl.interpreter.graph import Array
+
+_MOST_QUEUED = 256  # steps that are a launch each
+
+
+def share_of(target: Target, cell: Cell, time: TimeLoop) -> CellShare | None:
+    """Return how groups share a cell's units; None where lstm.cl suits: for cells of one gate, integer weights,
+    normalized layers and projections, and where groups would have to wait for each other and cannot.
+    """
+    other = cell.gates == 1 or cell.is_hybrid or bool(cell.norm) or cell.projection is not None
+    share = None if other or target.kind == "cpu" else cell_share(target, cell.units, time.batch)
+    if share is None or time.steps == 0:
+        return None
+    return share if share.groups == 1 or share.at_once or time.steps <= _MOST_QUEUED else None
+
+
+def launches(
+    share: CellShare,
+    cell: Cell,
+    time: TimeLoop,
+    target: Target,
+    sums: Scratch,
+    states: Sequence[Operand | Scratch],
+    out: Operand,
+    defines: Mapping[str, str | int | float],
+    bounds: Sequence[np.float32],
+) -> list[Launch]:
+    """Return one launch for all time steps, or one for each where several groups are not sure to run at once.
+
+    sums: of the inputs, [rows][units][gates]. states: output and cell state before and after. bounds: the clip of the
+    cell state, and the arguments of the activation.
+    """
+    shape = Recurrence(time, cell.units, share.groups, cell.outputs, 0, 0)
+    values = _packed(share, [matrix.values for matrix in cell.recurrent_weights])
+    weights = Const(in_halves(values) if target.half_weights else values)
+    peephole = Const(np.stack(cell.peephole).astype(np.float32) if cell.peephole else np.zeros(1, np.float32))
+    # Not only written and read, but kept from run to run: so it is no scratch, which others write meanwhile.
+    handed_on = share.groups > 1 and share.at_once and time.steps > 1
+    handed = Const(np.zeros(time.batch * (1 + 2 * cell.units) if handed_on else 1, np.uint64))
+    flags = {"CIFG": cell.gates < len(Gate), "PEEPHOLE": bool(cell.peephole), "HANDED_ON": handed_on}
+    macros: dict[str, str | int | float] = {"NV": cell.gates, **defines, **Packed(weights).defines}
+    macros |= {name: 1 for name, on in flags.items() if on}
+    before: tuple[Arg, ...] = (sums, weights, peephole, *states, out, handed, share.local, shape)
+    whole = share.groups == 1 or handed_on
+    parts = [(0, time.steps)] if whole else [(t, t + 1) for t in range(time.steps)]
+    return [
+        share.launch(
+            (*before, np.int32(first), np.int32(last), *bounds),
+            macros,
+            flops((last - first) * time.batch, cell.gates * cell.units, cell.outputs),
+        )
+        for first, last in parts
+    ]
+
+
+def _packed(share: CellShare, gates: Sequence[Array]) -> Array:
+    """Return gates' weights [units, outputs] as [groups][depth][lanes][units of a group][4]."""
+    units, outputs = gates[0].shape
+    padded = np.zeros((len(Gate), share.groups * share.units, share.depth * share.lanes), np.float32)
+    padded[: len(gates), :units, :outputs] = np.stack(gates)
+    parts = padded.reshape(len(Gate), share.groups, share.units, share.depth, share.lanes)
+    return np.ascontiguousarray(parts.transpose(1, 3, 4, 2, 0))

@@ -1,0 +1,235 @@
+"""What a GPU makes of well-known models: results against the interpreter's, times, and what its peaks would allow.
+
+``python -m litecl.perf.gpu [--device NAME] [--json FILE] [--page FILE]``: for every model and batch the largest
+difference from the interpreter relative to the largest output, the least and the median time of an invoke, launches and
+waits, and for every kernel the share of the device's measured peaks of arithmetic and bandwidth that it reaches. Runs
+on any device; kernels are timed one by one, so their times are those of queued launches.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from litecl.delegate import CLDelegate
+from litecl.delegate.devices import choose
+from litecl.delegate.report import DelegationReport, KernelRow
+from litecl.delegate.report_details import kernel_name
+from litecl.interpreter import Interpreter
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.graph import Array
+from litecl.interpreter.op import NoOptions
+from litecl.interpreter.ops.unary import TANH
+from litecl.perf.measure import peak, peer_models
+from litecl.perf.measure.build import Graph
+from litecl.perf.measure.build_control import FLOAT, INT, below, next_, plus, times, while_model
+from litecl.perf.measure.environment import header, named
+from litecl.perf.measure.feeds import random_inputs
+from litecl.perf.measure.timing import in_turns
+
+_MOST_DIFFERENCE = 1e-3  # relative to the largest output
+_BATCHES = (1, 16)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model to measure. make: its file for a batch."""
+
+    name: str
+    make: Callable[[int], bytes]
+    batches: Sequence[int] = _BATCHES
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The most operations and bytes a second that a device was measured to do."""
+
+    flops: float
+    bytes: float
+
+
+@dataclass(frozen=True)
+class KernelFigure:
+    """All launches of a kernel in an invoke. share: of what the device's peaks allow; None where nothing is known."""
+
+    kernel: str
+    launches: int
+    ms: float
+    flops: int
+    bytes: int
+    share: float | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """The figures of a model and a batch. difference: from the interpreter, relative to the largest output."""
+
+    name: str
+    batch: int
+    difference: float
+    min_ms: float
+    median_ms: float
+    launches: int
+    waits: int
+    kernels: tuple[KernelFigure, ...]
+
+
+def loop(trips: int) -> bytes:
+    """Return a loop of so many small iterations."""
+
+    def body(g: Graph, x: Sequence[int]) -> list[int]:
+        scaled = plus(g, times(g, x[1], g.const(np.float32(1.01))), g.const(np.float32(0.1)))
+        return [next_(g, x[0]), g.op(TANH, [scaled], NoOptions())]
+
+    return write(while_model([((), INT), ((64,), FLOAT)], below(trips), body))
+
+
+SUBJECTS = (
+    Subject("dense 1280 x 1000", lambda batch: peer_models.dense(1280, 1000, batch)),
+    Subject("LSTM 100 x 256", lambda batch: peer_models.lstm(100, 256, batch)),
+    Subject("loop of 1,000", lambda batch: loop(1_000), (1,)),
+    Subject("loop of 10,000", lambda batch: loop(10_000), (1,)),
+    Subject("MobileNetV2", lambda batch: peer_models.mobilenet_v2(batch=batch)),
+    Subject("ResNet50", lambda batch: peer_models.resnet_50(batch=batch)),
+)
+
+
+def measured(device: object) -> Peaks:
+    """Return the peaks of a device."""
+    opened = choose(device).open(profile=False, directory=None)
+    return Peaks(peak.flops(opened), peak.bandwidth(opened, peak.READ_BYTES[-1]))
+
+
+def row(subject: Subject, batch: int, options: dict[str, Any], peaks: Peaks, runs: int) -> Row:
+    """Measure a model at a batch: first whether it is right, then how fast it is."""
+    content = subject.make(batch)
+    ours = _prepared(content, [CLDelegate(**options, strict=True)])
+    difference = _difference(_outputs(ours), _outputs(_prepared(content, [])))
+    (stats,) = in_turns([ours.invoke], runs)
+    counters = DelegationReport.of(ours).counters
+    profiled = _prepared(content, [CLDelegate(**options, strict=True, profile=True)])
+    profiled.invoke()
+    profiled.invoke()
+    kernels = _figures(DelegationReport.of(profiled).kernels, peaks)
+    costs = counters.kernel_launches, counters.host_syncs
+    return Row(subject.name, batch, difference, stats.min_ms, stats.median_ms, *costs, kernels)
+
+
+def _prepared(content: bytes, delegates: Sequence[CLDelegate]) -> Interpreter:
+    interpreter = Interpreter(model_content=content, delegates=delegates)
+    interpreter.allocate_tensors()
+    details = interpreter.get_input_details()
+    for detail, value in zip(details, random_inputs(details, seed=0).values(), strict=True):
+        interpreter.set_tensor(detail["index"], value)
+    return interpreter
+
+
+def _outputs(interpreter: Interpreter) -> list[Array]:
+    interpreter.invoke()
+    return [np.asarray(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
+
+
+def _difference(got: Sequence[Array], expected: Sequence[Array]) -> float:
+    """Return the largest difference of two runs' outputs; infinity where one is no number."""
+    parts = [float(np.abs(a - b).max() / max(1e-30, np.abs(b).max())) for a, b in zip(got, expected, strict=True)]
+    return max(part if np.isfinite(part) else float("inf") for part in parts)
+
+
+def _figures(rows: Sequence[KernelRow], peaks: Peaks) -> tuple[KernelFigure, ...]:
+    """Return the figures of each kernel, the longest first."""
+    found: dict[str, KernelFigure] = {}
+    for one in rows:
+        name = kernel_name(one.kernel, one.entry)
+        had = found.get(name, KernelFigure(name, 0, 0.0, 0, 0, None))
+        own = had.launches + one.runs, had.ms + one.duration_ms, had.flops + one.flops, had.bytes + one.size_bytes
+        found[name] = KernelFigure(name, *own, None)
+    ended = [replace(figure, share=_share(figure, peaks)) for figure in found.values()]
+    return tuple(sorted(ended, key=lambda figure: -figure.ms))
+
+
+def _share(figure: KernelFigure, peaks: Peaks) -> float | None:
+    least_s = max(figure.flops / peaks.flops, figure.bytes / peaks.bytes)
+    return least_s * 1e3 / figure.ms if figure.ms and least_s else None
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """Return the figures for people, with the kernel that takes longest."""
+    made = Table("model", "batch", "difference", "least ms", "median ms", "launches", "waits", "most time", "of peak")
+    for one in rows:
+        longest = one.kernels[0] if one.kernels else None
+        share = "" if longest is None or longest.share is None else f"{longest.share:.0%}"
+        figures = (
+            f"{one.difference:.1e}",
+            f"{one.min_ms:.3f}",
+            f"{one.median_ms:.3f}",
+            str(one.launches),
+            str(one.waits),
+        )
+        made.add_row(one.name, str(one.batch), *figures, "" if longest is None else longest.kernel, share)
+    return made
+
+
+def page(data: dict[str, Any]) -> str:
+    """Return the figures as a page of Markdown, with the device named."""
+    lines = [
+        f"# litecl on {data['device']['name']}",
+        "",
+        f"Measured on {data['date']}. Peaks measured: {data['peaks']['flops'] / 1e9:,.0f} GFLOP/s, "
+        f"{data['peaks']['bytes'] / 1e9:,.0f} GB/s.",
+        "",
+        "| model | batch | difference | least ms | median ms | launches | waits |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {one['name']} | {one['batch']} | {one['difference']:.1e} | {one['min_ms']:.3f} | {one['median_ms']:.3f} "
+        f"| {one['launches']} | {one['waits']} |"
+        for one in data["rows"]
+    ]
+    lines += ["", "| model | batch | kernel | launches | ms | share of the peaks |", "|---|---|---|---|---|---|"]
+    lines += [
+        f"| {one['name']} | {one['batch']} | {k['kernel']} | {k['launches']} | {k['ms']:.4f} "
+        f"| {'' if k['share'] is None else format(k['share'], '.0%')} |"
+        for one in data["rows"]
+        for k in one["kernels"]
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; return 1 if a result differs from the interpreter's by more than rounding."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", help="a fragment of its name, or its index; by default the one of large models")
+    parser.add_argument("--only", action="append", help="models whose names contain this")
+    parser.add_argument("--batch", type=int, action="append", help="only these batches")
+    parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--page", type=Path, help="write them as Markdown to this file")
+    given = parser.parse_args(arguments)
+    options = {} if given.device is None else {"device": given.device}
+    peaks, rows, console = measured(given.device), [], Console()
+    for subject in SUBJECTS:
+        if given.only and not any(fragment.lower() in subject.name.lower() for fragment in given.only):
+            continue
+        for batch in given.batch or subject.batches:
+            if batch in subject.batches:
+                rows.append(row(subject, batch, options, peaks, given.runs))
+                console.print(f"{subject.name}, batch {batch}: {rows[-1].min_ms:.3f} ms")
+    console.print(table(rows))
+    chosen = choose(given.device)
+    data = {**header("gpu"), "device": named(chosen.name), "peaks": asdict(peaks), "rows": [asdict(r) for r in rows]}
+    if given.json:
+        given.json.write_text(json.dumps(data, indent=1) + "\n")
+    if given.page:
+        given.page.write_text(page(data))
+    return int(any(one.difference > _MOST_DIFFERENCE for one in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""TensorFlow functions by name, ``FILE.py:NAME`` or ``PACKAGE.MODULE:NAME``, for the command line."""
+
+import importlib
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from litecl.interpreter.errors import ConversionError
+
+_NAME = re.compile(r"(?P<place>.+\.py|[A-Za-z_][\w.]*):(?P<name>[A-Za-z_][\w.]*)")
+
+
+def is_function(source: str) -> bool:
+    """Return whether a source is named like a function, and is no file."""
+    return _NAME.fullmatch(source) is not None and not Path(source).exists()
+
+
+def functions(source: str) -> tuple[list[Any], Any]:
+    """Import a function, or a module with functions; return the concrete ones, and what holds their variables.
+
+    Raises ConversionError where the name is of something else, or of a function without an input signature.
+    """
+    found = _NAME.fullmatch(source)
+    assert found is not None
+    held: Any = _imported(found["place"])
+    for part in found["name"].split("."):
+        if not hasattr(held, part):
+            raise ConversionError(f"{source}: nothing is called {part!r} there")
+        held = getattr(held, part)
+    return [_concrete(source, held)], held
+
+
+def _imported(place: str) -> Any:
+    try:
+        if not place.endswith(".py"):
+            sys.path.insert(0, str(Path.cwd()))
+            return importlib.import_module(place)
+        path = Path(place).absolute()
+        sys.path.insert(0, str(path.parent))
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module
+        spec.loader.exec_module(module)
+        return module
+    except (FileNotFoundError, ModuleNotFoundError) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name in ("tensorflow", "keras"):
+            raise
+        raise ConversionError(f"{place}: {error}") from error
+
+
+def _concrete(source: str, held: Any) -> Any:
+    """Return the concrete function of a tf.function, of a module's ``__call__``, or the one that it already is."""
+    if hasattr(held, "structured_input_signature"):
+        return held
+    function: Any = held if hasattr(held, "get_concrete_function") else getattr(held, "__call__", None)  # noqa: B004
+    if not hasattr(function, "get_concrete_function"):
+        raise ConversionError(f"{source}: expected a tf.function, or a tf.Module with one for __call__, got {held!r}")
+    try:
+        return function.get_concrete_function()
+    except TypeError as error:
+        raise ConversionError(f"{source}: expected tf.function(input_signature=[...]) to say its inputs") from error

@@ -1,0 +1,91 @@
+"""``litecl convert`` of frozen graphs and functions."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from litecl.interpreter import Interpreter  # noqa: E402
+from support.command import data, failure  # noqa: E402
+
+SOURCE = """
+import tensorflow as tf
+
+SPEC = tf.TensorSpec([2], tf.float32, name="x")
+
+
+class Scaled(tf.Module):
+    def __init__(self):
+        self.factor = tf.Variable(3.0)
+
+    @tf.function(input_signature=[SPEC])
+    def __call__(self, x):
+        return {"y": x * self.factor}
+
+
+@tf.function(input_signature=[SPEC])
+def halved(x):
+    while tf.reduce_max(x) > 1:
+        x = x / 2
+    return {"y": x}
+
+
+@tf.function
+def open_(x):
+    return x
+
+
+scaled, concrete, number = Scaled(), halved.get_concrete_function(), 5
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "functions_to_convert.py").write_text(SOURCE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("functions_to_convert.py:halved", [0.5, 0.75]),
+        ("functions_to_convert:concrete", [0.5, 0.75]),
+        ("functions_to_convert.py:scaled", [6, 9]),
+    ],
+)
+def test_a_function(name: str, wanted: list[float], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = data(capsys, "convert", name, "-o", "out.tflite", "--verify")
+    assert all(difference["largest"] < 1e-6 for difference in told["differences"])
+    assert Interpreter("out.tflite").get_signature_runner()(x=np.float32([2, 3]))["y"].tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("functions_to_convert.py:nothing", "nothing is called 'nothing' there"),
+        ("functions_to_convert.py:number", "expected a tf.function, or a tf.Module"),
+        ("functions_to_convert.py:open_", "expected tf.function(input_signature=[...])"),
+        ("none.py:halved", "No such file"),
+        ("no_such_module:halved", "No module named 'no_such_module'"),
+    ],
+)
+def test_what_is_no_function(name: str, said: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said in failure(capsys, "convert", name, "-o", "out.tflite")
+
+
+def test_a_frozen_graph(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with tf.Graph().as_default() as graph:
+        x = tf.compat.v1.placeholder(tf.float32, [None, 3], name="x")
+        tf.add(tf.nn.relu(x), 1.0, name="y")
+    (folder / "graph.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    flags = "-o", "out.tflite", "--inputs", "x", "--outputs", "y", "--input-shape", "x=2,3", "--verify"
+    told = data(capsys, "convert", "graph.pb", *flags)
+    assert told["differences"][0]["largest"] == 0
+    interpreter = Interpreter("out.tflite")
+    assert interpreter.get_input_details()[0]["shape"].tolist() == [2, 3]
+    said = failure(capsys, "convert", "graph.pb", "-o", "out.tflite", "--inputs", "x")
+    assert "expected --inputs and --outputs" in said

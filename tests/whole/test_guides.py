@@ -1,0 +1,70 @@
+"""The examples of guides and reference run, and print what the text around them says; so do the notebooks."""
+
+import json
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+from litecl.interpreter.file.writer import write
+from support.pattern_models import any_image, classifier
+
+ROOT = Path(__file__).resolve().parents[2]
+TENSORFLOW = pytest.mark.tensorflow
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with models."""
+    for name, made in {"model": classifier(), "any_image": any_image()}.items():
+        (tmp_path / f"{name}.tflite").write_bytes(write(made))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(name: str, source: str, capsys: pytest.CaptureFixture[str]) -> str:
+    path = Path(f"{Path(name).stem}_example.py")  # a file, as TensorFlow reads the source of functions
+    path.write_text(source)
+    runpy.run_path(str(path))
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ("guides/getting_started.md", "probabilities"),
+        ("guides/report.md", r"3 of 4 nodes in 1 partitions(?s:.*)0 3 SOFTMAX denied by deny_ops"),
+        ("guides/devices.md", r"^0 \S+"),
+        ("guides/custom_operators.md", r"\[0\. 2\. 4\. 6\.\]"),
+        pytest.param("guides/recurrent.md", r"(\d+) of \1 nodes in 1 partitions", marks=TENSORFLOW),
+        pytest.param("guides/converting.md", r"WHILE(?s:.*)0\.25, 0\.25, 0\.25, 0\.25", marks=TENSORFLOW),
+        pytest.param("control_flow.md", r"1\.4142(?s:.*)in the region's kernel.* 1$", marks=TENSORFLOW),
+        *((f"api/{name}.md", said) for name, said in (("interpreter", r"\(1, 10\)"), ("delegate", "region|partition"))),
+        *((f"api/{name}.md", said) for name, said in (("compiled_model", r"\[\["), ("predictor", r"\(20, 10\)"))),
+        pytest.param("api/converter.md", r"FULLY_CONNECTED", marks=TENSORFLOW),
+    ],
+)
+def test_the_examples_of_a_guide(document: str, said: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / document).read_text(), re.S)
+    assert blocks
+    printed = run(document, "\n".join(blocks), capsys)
+    assert re.search(said, printed.strip(), re.M), printed
+
+
+def test_every_guide_is_tried() -> None:
+    told = (ROOT / "tests/whole/test_guides.py").read_text()
+    guides = [*(ROOT / "docs/guides").glob("*.md"), *(ROOT / "examples").glob("*.ipynb")]
+    assert len(guides) > 5
+    assert not [path.name for path in guides if path.name not in told]
+
+
+@pytest.mark.parametrize("name", ["run_a_model.ipynb", pytest.param("convert_and_quantize.ipynb", marks=TENSORFLOW)])
+def test_a_notebook(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its cells run one after another, and none of its outputs is kept in the file."""
+    cells = json.loads((ROOT / "examples" / name).read_text())["cells"]
+    assert not [cell for cell in cells if cell.get("outputs")]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    printed = run(name, "\n\n".join(code) + "\n\nprint(interpreter.delegation_report()._repr_html_())\n", capsys)
+    assert "<table" in printed
+    assert "off by" in printed or "largest difference" in printed
