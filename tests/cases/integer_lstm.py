@@ -230,6 +230,7 @@ CASES = (
     _step("peephole", 2, 5, 4, peephole=True),
     _step("projection", 2, 5, 8, 3),
     _step("projection, zero points, bias", 3, 5, 8, 3, hidden=11, bias=True),
+    _step("coupled gates, projection", 2, 5, 4, 3, cifg=True),
     _step("layer normalization", 3, 5, 8, norm=True),
     _step("everything", 3, 7, 9, 4, peephole=True, norm=True, bias=True, hidden=-5, cell_clip=0.6, proj_clip=0.5),
     _step("everything, coupled gates", 3, 7, 9, 4, cifg=True, peephole=True, norm=True, bias=True, hidden=-5),

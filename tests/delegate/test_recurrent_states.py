@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from litecl.cases import Case, hybrid, integer_lstm, rnn
 from litecl.delegate import CLDelegate
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph
+from litecl.perf.compare.graph_fuzz.modes import MODES, entered
 from support import compare, devices
 
 _INTEGERS = (
@@ -97,3 +99,11 @@ def test_states(mode: str) -> None:
 
 def test_states_as_on_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any) -> None:
     _agrees(_CASES, devices.as_on_a_gpu(monkeypatch, tmp_path_factory.getbasetemp() / "recurrent"))
+
+
+@pytest.mark.filterwarnings("ignore:Non-empty compiler output")
+def test_work_items_take_their_own_branches(tmp_path: Path) -> None:
+    """In optimised programs too, which random graphs run as on a GPU: PoCL alone would let one decide for all."""
+    with entered(MODES["as a GPU"]):
+        cases = _named(integer_lstm.CASES, [("LSTM", "coupled gates, projection")])
+        _agrees(cases, {"device": devices.tested()[0], "cache_dir": tmp_path})

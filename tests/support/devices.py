@@ -1,6 +1,5 @@
 """The OpenCL devices that tests run on."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 
 from litecl.delegate.opencl import device
 from litecl.delegate.opencl.device import devices
+from litecl.perf.compare.graph_fuzz.modes import as_gpu
 
 
 def tested() -> list[Any]:
@@ -27,7 +27,7 @@ def as_on_a_gpu(patch: pytest.MonkeyPatch, cache_dir: Path) -> dict[str, Any]:
     Programs are compiled without optimisations, in a tenth of the time: what is tested is how work is dealt out, and
     what a CPU's compiler makes of a loop over the work-items of a group says nothing about a GPU's.
     """
-    real = device.target_of
-    patch.setattr(device, "target_of", lambda opened, *rest: replace(real(opened, *rest), kind="gpu", vector_width=4))
+    for name, value in as_gpu().items():
+        patch.setattr(device, name, value)
     patch.setenv("PYOPENCL_BUILD_OPTIONS", "-cl-opt-disable")
     return {"device": tested()[0], "cache_dir": cache_dir}

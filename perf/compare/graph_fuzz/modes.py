@@ -53,14 +53,36 @@ MODES = {
 }
 
 
+# PoCL makes a loop over the work-items of a group of what is between two barriers. Where nothing but a branch follows a
+# barrier, because what it depends on was moved out of a loop around both, PoCL decides it once for the whole group, by
+# its last work-item (pocl/pocl, pull request 2281). So something stands between them: it emits no code and orders no
+# accesses to memory, and what is wrong with a kernel stays wrong.
+_BARRIER = """#ifdef LITECL_ASSEMBLY
+#define barrier(flags) do { barrier(flags); __asm__ volatile("" : : "i"(0)); } while (0)
+#endif
+"""
+
+
+class _Programs(Programs):
+    def _kernel(self, name: str, entry: str, source: str, options: tuple[str, ...]) -> Any:
+        return super()._kernel(name, entry, _BARRIER + source, options)
+
+
+def as_gpu() -> dict[str, Any]:
+    """Return what, in place of attributes of ``litecl.delegate.opencl.device``, makes a CPU pass for a GPU, by name."""
+    real = device.target_of
+    return {
+        "target_of": lambda opened, *rest: replace(real(opened, *rest), kind="gpu", vector_width=4),
+        "Programs": _Programs,
+    }
+
+
 @contextmanager
 def entered(mode: Mode) -> Iterator[None]:
     """Change what a mode changes besides the delegate's options, temporarily."""
-    real = device.target_of
     with ExitStack() as stack:
         if mode.gpu:
-            gpu = lambda opened, *rest: replace(real(opened, *rest), kind="gpu", vector_width=4)  # noqa: E731
-            stack.enter_context(mock.patch.object(device, "target_of", gpu))
+            stack.enter_context(mock.patch.multiple(device, **as_gpu()))
         if mode.options.get("precision") == "fp16":  # of small weights too
             stack.enter_context(mock.patch.object(product, "CACHED_WEIGHTS", 16))
             stack.enter_context(mock.patch.object(fully_connected, "CACHED_WEIGHTS", 64))
