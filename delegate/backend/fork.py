@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 from litecl.interpreter.errors import DelegateError
 
-_SETTLE_S = 0.02  # for a runtime's threads to clean up after what they have just finished
+_SETTLE_S = 0.1  # for a runtime's threads to clean up after what they have just finished
 _TASKS = Path("/proc/self/task")
 
 

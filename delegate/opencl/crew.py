@@ -8,6 +8,7 @@ them: the calling thread does alone whatever no helper has begun.
 The threads help one region at a time. Another one sends them away, unless that region is just running.
 """
 
+import os
 import threading
 import weakref
 from collections.abc import Sequence
@@ -41,6 +42,18 @@ class _Post:
 
 _posts: dict[int, _Post] = {}
 _posts_lock = threading.Lock()
+
+
+def _send_away() -> None:
+    """Ask all helpers to leave: a fork waits until threads are idle."""
+    for post in list(_posts.values()):
+        helpers = None if post.at is None else post.at()
+        if helpers is not None:
+            helpers.leave()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_send_away)  # before what fork.py does, which is registered before it
 
 
 class Crew:
@@ -97,11 +110,15 @@ class Helpers:
         except FAULTS:  # the region runs without them
             self._lines[Door.HELPERS] = 0
 
+    def leave(self) -> None:
+        """Ask helpers to leave at the end of the run, if there is one."""
+        self._lines[Door.LEAVE] = 1
+
     def sent_away(self) -> bool:
         """Ask helpers to leave unless the region runs; return whether they have left."""
         if self._lines[Door.RUN] % 2:
             return False
-        self._lines[Door.LEAVE] = 1
+        self.leave()
         return any(not self._lines[Door.HELPERS] for _ in range(_GLANCES))
 
 

@@ -101,15 +101,13 @@ def _can_time_itself(device: Device) -> bool:
 def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
     """Return why launches are queued one by one; empty if one kernel runs them all, or on a GPU small loops."""
     in_groups = next(groups_of(plan.steps), None) is not None
+    least = _REGION_LAUNCHES if device.crew is None else 1  # helpers share the work of a single one
     reasons = (
         (device.target.kind != "cpu" and not in_groups, "the device is not a CPU"),
         (device.profile and not _can_time_itself(device), "profile=True, and kernels have no clock"),
         (options.queue_loops, "queue_loops=True"),
         (limits.timed() and _may_be_long(plan.steps), "time_limit, which no kernel hears of"),
-        (
-            device.crew is None and len(plan.works) < _REGION_LAUNCHES and not plan.predicates,
-            f"fewer than {_REGION_LAUNCHES} launches",
-        ),
+        (len(plan.works) < least and not plan.predicates, f"fewer than {least} launches"),
     )
     return next((reason for holds, reason in reasons if holds), "")
 

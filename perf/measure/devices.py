@@ -57,7 +57,7 @@ def device_rows() -> tuple[DeviceRow, ...]:
 
 def _told(chosen: Sequence[tuple[str, FoundDevice]], device: FoundDevice) -> tuple[str, ...]:
     """Return what a device is taken for; integers are named only if floats are another's."""
-    names = [name for name, found in chosen if found == device]
+    names = [name for name, found in chosen if found.identity == device.identity]
     return tuple(name for name in names if name.removesuffix(" of integers") not in names or " of " not in name)
 
 

@@ -31,6 +31,7 @@ class Found:
     type: int = cl.device_type.CPU
     native_vector_width_float: int = 16
     host_unified_memory: bool = True
+    version: str = "OpenCL 1.2 litecl"  # without memory that is shared, so without helpers
 
 
 def capabilities(found: Found, directory: Path | None) -> Capabilities:
@@ -77,9 +78,9 @@ def test_the_most_able_compiler(
     for found in (first + second, second + first):
         assert runtimes.preferred(found, Demand(), lambda _: Tuning(), None) == taken
         monkeypatch.setattr(device, "devices", lambda found=found: found)
-        small, large = (next(device.candidates(Demand(flops=flops), lambda _: Tuning())) for flops in (0, 1e12))
+        small, large = (next(device.candidates(Demand(flops=flops), lambda _: Tuning())).device for flops in (0, 1e12))
         assert large == taken[-1]
-        one = next(device.candidates(Demand(num_threads=1, flops=1e12), lambda _: Tuning()))
+        one = next(device.candidates(Demand(num_threads=1, flops=1e12), lambda _: Tuning())).device
         able = [each for each in (*taken, *found) if each.max_compute_units == 1 and each.able is not None]
         assert small == one == (able[0] if able else taken[0])
 
@@ -108,6 +109,8 @@ def test_models_of_integers() -> None:
 
 
 def test_a_gpu_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    gpu = SimpleNamespace(name="GeForce", type=cl.device_type.GPU, host_unified_memory=False, max_compute_units=8)
+    gpu = SimpleNamespace(
+        name="GeForce", type=cl.device_type.GPU, host_unified_memory=False, max_compute_units=8, platform=None
+    )
     monkeypatch.setattr(device, "devices", lambda: [*OLD, *INTEL, gpu])
-    assert next(device.candidates(Demand(), lambda _: Tuning())) is gpu
+    assert next(device.candidates(Demand(), lambda _: Tuning())).device is gpu
