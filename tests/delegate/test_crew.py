@@ -17,6 +17,7 @@ from litecl.delegate.plan.region_tables import Door
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
+from litecl.interpreter.ops.reshape import RESHAPE, ReshapeOptions
 from litecl.interpreter.schema import ActivationFunctionType
 from support import devices
 from support.build import Graph, model, randn
@@ -153,6 +154,22 @@ def test_an_interpreter_is_dropped_while_helpers_wait(doors: list[Helpers]) -> N
         doors.clear()
         del interpreter, run
         gc.collect()
+
+
+def test_a_region_without_launches(doors: list[Helpers]) -> None:
+    g = Graph()
+    x = g.input((2, 6))
+    content = model(g.build(g.op(RESHAPE, [x, g.const(np.array([3, 4], np.int32))], ReshapeOptions())))
+    interpreter = Interpreter(content, delegates=[CLDelegate(strict=True, num_threads=2)])
+    interpreter.allocate_tensors()
+    value = randn(np.random.default_rng(1), 2, 6)
+    interpreter.set_tensor(x, value)
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_output_details()[0]["shape"], [3, 4])
+    np.testing.assert_array_equal(
+        interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), value.reshape(3, 4)
+    )
+    assert not doors
 
 
 def test_a_named_device_has_no_helpers(doors: list[Helpers]) -> None:
