@@ -44,7 +44,7 @@ MODES = {
         Mode("one thread", {"num_threads": 1}, linked=True),
         Mode("two threads", {"num_threads": 2}, linked=True),
         Mode("queued", {"num_threads": 1, "queue_loops": True}),
-        Mode("queued, two threads", {"num_threads": 2, "queue_loops": True}),
+        Mode("queued, two threads", {"device": "pthread", "queue_loops": True}),
         Mode("profile", {"num_threads": 1, "profile": True}, linked=True),
         Mode("fp16 weights", {"num_threads": 1, "precision": "fp16"}, linked=True),
         Mode("as a GPU", {"device": "pthread"}, gpu=True),
