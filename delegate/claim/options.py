@@ -34,8 +34,9 @@ class CLOptions:
         one, in which models then run, or a device found by a back end of yours; None picks a GPU if there is one, else
         the CPU device that suits the model. A name that matches no device, or a fragment of several names, raises
         DeviceNotFound; if there is no device at all, a warning says what to install.
-    num_threads: on a CPU, 1 picks the device that runs in the calling thread; other numbers are a limit if the device
-        can be partitioned, which PoCL 7.1's cannot.
+    num_threads: on a CPU, 1 picks the device that runs in the calling thread; with other numbers that thread has
+        helpers, one fewer than the number (docs/threads.md). Where a runtime has no such device they are a limit, if
+        its device can be partitioned.
     precision: "fp32", or "fp16", which stores large weights (over 2**18 elements) of convolutions, matrix products and
         LSTMs in half precision, except those for Winograd's algorithm; activations and arithmetic are float32 in both.
     max_delegated_partitions: keep at most this many regions, the largest; None keeps all.
