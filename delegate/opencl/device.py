@@ -94,11 +94,12 @@ def _cpu(cpus: Sequence[Any], demand: Demand, tuned: Callable[[Any], Tuning], di
 
 def _with_threads(device: Any, found: Sequence[Any], num_threads: int | None) -> Choice:
     """Return a device with as many threads as asked for: those of one that runs kernels in the calling thread, with
-    helpers, if it has such a twin.
+    helpers, if a CPU has such a twin.
     """
     twin = next((other for other in found if not needs_threads(other) and other.platform == device.platform), None)
     helpers = min(num_threads or device.max_compute_units, device.max_compute_units) - 1
-    if twin is None or twin == device or not needs_threads(device) or not helpers or not _has_fine_grained_svm(twin):
+    is_cpu = device.type & cl.device_type.CPU and needs_threads(device)
+    if twin is None or not is_cpu or not helpers or not _has_fine_grained_svm(twin):
         return Choice(_part_of(device, num_threads))
     return Choice(twin, device, helpers)
 

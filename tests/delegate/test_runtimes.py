@@ -108,9 +108,13 @@ def test_models_of_integers() -> None:
         assert mostly_integers(interpreter.model, interpreter._specs) == integers
 
 
-def test_a_gpu_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    gpu = SimpleNamespace(
-        name="GeForce", type=cl.device_type.GPU, host_unified_memory=False, max_compute_units=8, platform=None
-    )
-    monkeypatch.setattr(device, "devices", lambda: [*OLD, *INTEL, gpu])
-    assert next(device.candidates(Demand(), lambda _: Tuning())).device is gpu
+@pytest.mark.parametrize("platform", [INTEL[0].platform, NAMED[0].platform], ids=["its own platform", "PoCL's"])
+def test_a_gpu_comes_first(platform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And has no helpers, though PoCL may show it beside a device that runs kernels in the calling thread."""
+    svm = "OpenCL 3.0 litecl"
+    facts = {"host_unified_memory": False, "max_compute_units": 8, "platform": platform, "version": svm}
+    gpu = SimpleNamespace(name="GeForce", type=cl.device_type.GPU, **facts)
+    monkeypatch.setattr(device, "_has_fine_grained_svm", lambda found: True)
+    monkeypatch.setattr(device, "devices", lambda: [*NAMED, *INTEL, gpu])
+    for num_threads in (None, 4):
+        assert next(device.candidates(Demand(num_threads), lambda _: Tuning())) == device.Choice(gpu)
