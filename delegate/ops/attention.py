@@ -4,22 +4,17 @@ No file has this operator: the pass ``attention`` finds it. A few rows of querie
 are multiplied in tiles, for which the keys are packed.
 """
 
-from typing import Any
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Scratch, Step
 from litecl.delegate.kit.claims import FLOAT, bits, takes
+from litecl.delegate.kit.composed import composed
 from litecl.delegate.kit.schedule import Grid, Tile, filled, tile_for
 from litecl.delegate.kit.strided import copy, view
 from litecl.delegate.matmul.attention import AttentionOptions, attention, begins, flops
 from litecl.delegate.matmul.product import Strided, pack
 from litecl.delegate.ops.gpu import attention as gpu
-from litecl.interpreter.op import Op
 
 _FEW_ROWS = 4  # of queries, for which packing keys does not pay
-
-
-def _not_run(options: Any, inputs: Any) -> Any:
-    raise NotImplementedError("ATTENTION is made of other nodes, which are what the interpreter runs")
 
 
 def _lower(call: Call) -> list[Step]:
@@ -73,7 +68,7 @@ def _panels(call: Call) -> tuple[Scratch, Tile, list[Launch]]:
 
 
 ATTENTION = ClOp(
-    Op("ATTENTION", AttentionOptions, infer=_not_run, run=_not_run),
+    composed("ATTENTION", AttentionOptions),
     claim=takes(*FLOAT),
     lower=_lower,
     on_gpu=gpu.attention,

@@ -4,18 +4,17 @@ No file has this operator: the pass ``separable`` finds it. Where a GPU cannot r
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Call, ClOp, Operand, Pads, Step
 from litecl.delegate.kit.claims import FLOAT, takes
+from litecl.delegate.kit.composed import composed
 from litecl.delegate.matmul.geometry import geometry
 from litecl.delegate.matmul.local_product import ByWindow
 from litecl.delegate.ops import conv_2d, depthwise_conv_2d
 from litecl.delegate.ops.gpu import products
 from litecl.interpreter.graph import TensorSpec
-from litecl.interpreter.op import Op
 from litecl.interpreter.ops.conv_2d import Conv2DOptions
 from litecl.interpreter.ops.depthwise_conv_2d import DepthwiseConv2DOptions
 
@@ -34,10 +33,6 @@ class SeparableOptions:
     middle: TensorSpec
     activation: Activation
     pads: Pads
-
-
-def _not_run(options: Any, inputs: Any) -> Any:
-    raise NotImplementedError("SEPARABLE_CONV_2D is made of other nodes, which are what the interpreter runs")
 
 
 def _parts(call: Call) -> tuple[Call, Call]:
@@ -72,7 +67,7 @@ def _on_gpu(call: Call) -> list[Step] | None:
 
 
 SEPARABLE = ClOp(
-    Op("SEPARABLE_CONV_2D", SeparableOptions, infer=_not_run, run=_not_run),
+    composed("SEPARABLE_CONV_2D", SeparableOptions),
     claim=takes(*FLOAT),
     lower=_lower,
     on_gpu=_on_gpu,
