@@ -20,6 +20,7 @@ from litecl.delegate.backend import fork
 from litecl.delegate.opencl.enqueue import BoundKernel
 from litecl.delegate.opencl.errors import FAULTS
 from litecl.delegate.plan.region_tables import Door, RegionSize
+from litecl.delegate.report import summary, warn
 from litecl.interpreter.graph import Array
 
 _PATIENCE = 6_000  # pauses before a helper leaves, some 2 ms; most of them let other threads run
@@ -64,7 +65,8 @@ class Crew:
     def __init__(self, device: Any, count: int) -> None:
         self.device, self.count = device, count
         with _posts_lock:
-            self._post = _posts.setdefault(device.device.int_ptr, _Post())
+            place = device.device.int_ptr
+            self._post = _posts[place] if place in _posts else _posts.setdefault(place, _Post())
 
     def send(self, helpers: "Helpers") -> None:
         """Send the threads to a region, unless they are busy with another one."""
@@ -107,8 +109,9 @@ class Helpers:
         try:
             self._kernel.enqueue()
             self._queue.flush()
-        except FAULTS:  # the region runs without them
+        except FAULTS as error:
             self._lines[Door.HELPERS] = 0
+            warn(f"no threads help the calling one, which runs regions alone: {summary(error)}")
 
     def leave(self) -> None:
         """Ask helpers to leave at the end of the run, if there is one."""

@@ -114,15 +114,19 @@ def test_a_region_needs_no_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_same(run(1), alone(1))
 
 
-def test_helpers_that_cannot_be_queued_are_done_without(doors: list[Helpers], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_helpers_that_cannot_be_queued_are_done_without(
+    doors: list[Helpers], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     _, run = opened(num_threads=2)
     _, alone = opened(num_threads=1)
 
     def fails() -> None:
-        raise MemoryError
+        raise MemoryError("no room")
 
     monkeypatch.setattr(doors[0]._kernel, "enqueue", fails)
+    monkeypatch.setattr("litecl.delegate.report._said", set())
     assert_same(run(1), alone(1))
+    assert "no threads help" in caplog.text and "no room" in caplog.text
     assert not doors[0]._lines[Door.HELPERS]
 
 
