@@ -16,7 +16,8 @@
 // overwritten, is followed by a barrier too. The group does nothing where flags[flag] is 0.
 // Macros: FUNCTIONS(F), which expands to F(number, name) for every function that is called, precedes this file; OWN(F),
 // which expands to F(number, shift) for memory outside the arena that is an argument of its own, may precede it;
-// LITECL_SOLO, for a device that runs one work-group at a time: then nothing is counted; LITECL_GROUP, for a GPU;
+// LITECL_SOLO, for a device that runs one work-group at a time: then nothing is counted; LITECL_CREW, for a calling
+// thread with helpers (lead, assist); LITECL_GROUP, for a GPU;
 // LITECL_TIMED, for a program that measures its own steps: in times the entries that one worker executes, in stamps a row
 // for every worker: when it began, and when it found each launch to be done.
 #include "common.h"
