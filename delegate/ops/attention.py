@@ -4,7 +4,6 @@ No file has this operator: the pass ``attention`` finds it. A few rows of querie
 are multiplied in tiles, for which the keys are packed.
 """
 
-
 from litecl.delegate.cl_op import Arg, Call, ClOp, Launch, Operand, Scratch, Step
 from litecl.delegate.kit.claims import FLOAT, bits, takes
 from litecl.delegate.kit.composed import composed
