@@ -28,6 +28,7 @@ _DEFAULT_BATCH = 1000
 _SHARES = (  # of the modes among batches
     "one thread",
     "two threads",
+    "several workers",
     "queued",
     "as a GPU",
     "one thread",

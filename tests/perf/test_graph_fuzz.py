@@ -9,10 +9,12 @@ import pytest
 
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter import Interpreter
-from litecl.interpreter.graph import Model
+from litecl.interpreter.graph import Model, TensorSpec
 from litecl.interpreter.ops import unary
+from litecl.interpreter.ops.cast import CAST, CastOptions
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
-from litecl.interpreter.schema import ActivationFunctionType
+from litecl.interpreter.ops.reduce import REDUCE_PROD, ReducerOptions
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from litecl.perf.compare import fuzz_graphs
 from litecl.perf.compare.graph_fuzz import elementwise, oracle, pairs, work
 from litecl.perf.compare.graph_fuzz.graphs import THEMES, Call, Drawn, draw, families_of, kind_of
@@ -75,6 +77,34 @@ def test_rounding_is_allowed_and_no_more() -> None:
     assert not oracle.differences(dense, calls, expected, exact)
     assert oracle.differences(dense, calls, expected, far)
     assert not oracle.differences(dense, calls, expected, near)
+
+
+def test_rows_with_elements_half_way_between_two_integers() -> None:
+    """The range of a row from -a to a has its zero point, and its ends, half-way: rounding decides each for itself."""
+    rng, g = np.random.default_rng(8), Graph()
+    of_row = g.const(np.array([[13], [-127], [-8], [29], [127]], np.int8), scale=0.01)
+    integers = (rng.integers(1, 8, (17, 5)) * [1, -1, -1, 1, 1]).astype(np.int8)  # no sum is small
+    integers[:, 1] = -integers[:, 4]  # what moves both ends is not seen
+    row = g.op(FULLY_CONNECTED, [g.input((2, 1)), of_row, None], FullyConnectedOptions())
+    weights, options = g.const(integers, scale=0.1), FullyConnectedOptions(asymmetric_quantize_inputs=True)
+    hybrid = model(g.build(g.op(FULLY_CONNECTED, [row, weights, None], options)))
+    calls = [Call(0, (np.array([[0.01051], [3]], np.float32),))]
+    ((expected,),) = oracle.run(Interpreter(hybrid), calls)
+    step = np.float32([[0.01051], [0]]) * 2 * 1.27 / 255 * 0.1 * integers[:, 4]
+    assert not oracle.differences(hybrid, calls, [[expected]], [[(expected - step).astype(np.float32)]])
+    assert oracle.differences(hybrid, calls, [[expected]], [[(expected + 20 * step).astype(np.float32)]])
+
+
+@pytest.mark.parametrize(("large", "differs"), [(1e30, False), (1e3, True)])
+def test_a_product_whose_order_decides_may_be_any_integer(large: float, differs: bool) -> None:
+    g = Graph()
+    product = g.op(REDUCE_PROD, [g.input((1, 4)), g.const(np.array([1], np.int32))], ReducerOptions())
+    outputs = [TensorSpec(TensorType.INT64, (1,))]
+    (y,) = g.node(CAST, [product], outputs, CastOptions(out_data_type=TensorType.INT64))
+    calls = [Call(0, (np.array([[large, large, 0, 2]], np.float32),))]
+    expected = oracle.run(Interpreter(model(g.build(y))), calls)
+    other = [[np.where(expected[0][0] == 0, expected[0][0] + 7, 0)]]
+    assert bool(oracle.differences(model(g.build(y)), calls, expected, other)) == differs
 
 
 def test_bounds_of_activations_are_exact() -> None:

@@ -43,6 +43,7 @@ MODES = {
     for mode in (
         Mode("one thread", {"num_threads": 1}, linked=True),
         Mode("two threads", {"num_threads": 2}, linked=True),
+        Mode("several workers", {"device": "pthread"}, linked=True),
         Mode("queued", {"num_threads": 1, "queue_loops": True}),
         Mode("queued, two threads", {"device": "pthread", "queue_loops": True}),
         Mode("profile", {"num_threads": 1, "profile": True}, linked=True),

@@ -5,12 +5,15 @@ last place added to what every operator computes in floats. Where an element has
 integers that do not depend on floats, the device must match it exactly.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
+from litecl.interpreter.arithmetic import hybrid
 from litecl.interpreter.graph import Array, Model, Node, TensorSpec
 from litecl.interpreter.interpreter import Interpreter
 from litecl.interpreter.kit import activation, require
@@ -74,7 +77,7 @@ def differences(model: Model, calls: Sequence[Call], expected: Outputs, got: Out
     runs: list[Outputs] = []
     for count in (_FEW, _MANY):
         for number in range(len(runs), count):  # small errors too: they meet what is decided within an ulp
-            errors = _Errors(rng, _ULPS * _EPSILON / 2 ** (number % 6), alike=number % 4 == 3)
+            errors = _Errors(rng, _ULPS * _EPSILON / 2 ** (number % 6), alike=number % 4 == 3, fine=number % 2 == 0)
             runs.append(run(Interpreter(_noisy(model, errors)), calls[: len(expected)]))
         found = _differences(expected, got, runs)
         if not found:
@@ -126,12 +129,14 @@ def compare(expected: Array, got: Array, runs: Sequence[Array]) -> str | None:
 class _Errors:
     """Sources of errors, and how large they are at most, relative to a magnitude.
 
-    alike: all elements of a tensor are off by the same share, as equal ones are on a device.
+    alike: all elements of a tensor are off by the same share, as equal ones are on a device. fine: elements of hybrid
+    products are off by shares of themselves, as sums of integers are exact; else of the largest, for a bias may cancel.
     """
 
     rng: np.random.Generator
     most: float
     alike: bool = False
+    fine: bool = False
 
     def of(self, values: Array, magnitude: Array | None = None, share: float = 1.0) -> Array:
         """Return floats with errors, 0 where they cancel but for these; other elements as they are."""
@@ -159,11 +164,11 @@ def _noisy_node(node: Node, errors: _Errors) -> Node:
             return (None if op.bind is None else op.bind(options, inputs, outputs)) or op.run
 
         plain = _plain(options)
-        hybrid = any(s is not None and s.data is not None and s.quantization is not None for s in inputs)
+        is_hybrid = any(s is not None and s.data is not None and s.quantization is not None for s in inputs)
         if plain is options or outputs[0].type != TensorType.FLOAT32 or op.name in OF_SUMS:
-            return _with_errors(op.name, bound(options), lambda x: bound(plain)(plain, x), errors, hybrid=hybrid)
+            return _with_errors(op.name, bound(options), lambda x: bound(plain)(plain, x), errors, is_hybrid=is_hybrid)
         sums = bound(plain)
-        erring = _with_errors(op.name, sums, lambda x: sums(plain, x), errors, hybrid=hybrid)
+        erring = _with_errors(op.name, sums, lambda x: sums(plain, x), errors, is_hybrid=is_hybrid)
         return _activated(options.fused_activation_function, lambda x: erring(plain, x), errors)
 
     return replace(node, op=replace(op, bind=bind))
@@ -191,39 +196,63 @@ def _activated(function: ActivationFunctionType, run: Callable[[Inputs], list[Ar
     return activated
 
 
-def _with_errors(name: str, run: Run, plain: Callable[[Inputs], list[Array]], errors: _Errors, *, hybrid: bool) -> Run:
+def _with_errors(
+    name: str, run: Run, plain: Callable[[Inputs], list[Array]], errors: _Errors, *, is_hybrid: bool
+) -> Run:
     # Of errors in operands: hybrid products round these, recurrent ones what they compute themselves as well.
-    share = 1.0 if name in OF_SUMS else 1 / _ULPS if hybrid else 0.0
+    share = 1.0 if name in OF_SUMS else 1 / _ULPS if is_hybrid else 0.0
 
     def noisy(options: Any, inputs: Inputs) -> list[Array]:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), _erring_rows(name, errors) if is_hybrid else nullcontext():
             results = run(options, [x if x is None else errors.of(x, share=share) for x in inputs] if share else inputs)
             if not any(r.dtype == np.float32 for r in results):
                 return results
             if name == "REDUCE_PROD" and results[0].size:
-                results = [_in_any_order(inputs, results[0])]
-            magnitudes = _magnitudes(name, inputs, results, plain, hybrid=hybrid)
+                results = [_in_any_order(inputs, results[0], errors.rng)]
+            if is_hybrid and errors.fine and name not in OF_SUMS:
+                return [errors.of(r) for r in results]
+            magnitudes = _magnitudes(name, inputs, results, plain, is_hybrid=is_hybrid)
             return [errors.of(r, m) for r, m in zip(results, magnitudes, strict=True)]
 
     return noisy
 
 
-def _in_any_order(inputs: Inputs, product: Array) -> Array:
-    """Return a product, NaN where that of some of its factors leaves the range of floats: then the order decides."""
+@contextmanager
+def _erring_rows(name: str, errors: _Errors) -> Iterator[None]:
+    """Let rows that a hybrid product rounds to integers err after their range is known, as the quotient does: that
+    decides where the range puts an element half-way between two integers. A state is rounded in every time step, and
+    is off by errors relative to 1.
+    """
+
+    def erring(rounded: Callable[..., Any]) -> Callable[..., Any]:
+        if name in OF_SUMS:
+            return lambda x, *bounds: rounded(errors.of(x, np.ones_like(x)), *bounds)
+        return lambda x, *bounds: rounded(errors.of(x, share=2 / _ULPS), *bounds)
+
+    quantizers: dict[str, Any] = {
+        function: erring(getattr(hybrid, function)) for function in ("_symmetric", "_asymmetric")
+    }
+    with mock.patch.multiple(hybrid, **quantizers):
+        yield
+
+
+def _in_any_order(inputs: Inputs, product: Array, rng: np.random.Generator) -> Array:
+    """Return a product, anything where that of some of its factors leaves the range of floats, as the order decides."""
     x, axes = require.arrays(inputs, 2)
     exponents = np.log2(np.abs(x, dtype=np.float64), where=x != 0, out=np.zeros(x.shape))
     reduced = tuple({int(axis) % x.ndim for axis in np.ravel(axes)}) if x.ndim else ()
     over, under = (f(exponents, 0).sum(reduced).reshape(product.shape) for f in (np.maximum, np.minimum))
-    return np.where((over > _EXPONENTS.maxexp) | (under < _EXPONENTS.minexp), np.float32(np.nan), product)
+    anything = rng.choice(np.array([np.nan, np.inf, -np.inf, 0], np.float32), product.shape)
+    return np.where((over > _EXPONENTS.maxexp) | (under < _EXPONENTS.minexp), anything, product)
 
 
 def _magnitudes(
-    name: str, inputs: Inputs, results: list[Array], plain: Callable[[Inputs], list[Array]], *, hybrid: bool
+    name: str, inputs: Inputs, results: list[Array], plain: Callable[[Inputs], list[Array]], *, is_hybrid: bool
 ) -> list[Array]:
     """Return the magnitudes that errors of results are relative to."""
     if name in OF_SUMS:
         return [np.full_like(r, np.abs(r).max(initial=1.0)) for r in results]
-    if hybrid:
+    if is_hybrid:
         return [np.full_like(r, np.abs(r).max(initial=0.0)) for r in results]
     if name == "SUB":
         a, b = require.arrays(inputs, 2)
