@@ -27,6 +27,7 @@ from litecl.interpreter.errors import KernelBuildError
 
 _LOG = logging.getLogger("litecl")
 _KERNELS = Path(kernels_cl.__file__).parent
+_TRIES = 3
 _INCLUDE = re.compile(r'#include (?:"(\w+\.h)"|<(\w+)>)')
 
 Defines = Mapping[str, str | int | float]
@@ -159,7 +160,9 @@ class Programs:
     def _build(self, key: str, source: str, options: Sequence[str]) -> Any:
         tell(_name(source), 0, 1)
         with _build_errors(source, options, self._device), logged(f"compiling {_name(source)} for {self._device.name}"):
-            program = cl.Program(self._context, source).build(list(options), devices=[self._device], cache_dir=False)
+            program = self._tried(
+                lambda: cl.Program(self._context, source).build(list(options), [self._device], cache_dir=False)
+            )
         tell(_name(source), 1, 1)
         self._unsaved.add(key)
         return program
@@ -176,7 +179,7 @@ class Programs:
             objects.append(self._object(source, options))
         tell("the region", len(files), total)
         with _build_errors(files[-1][0], (), self._device), logged(f"linking {len(files)} files"):
-            program = cl.link_program(self._context, objects, devices=[self._device])
+            program = self._tried(lambda: cl.link_program(self._context, objects, devices=[self._device]))
         tell("the region", total, total)
         self._unsaved.add(key)
         return program
@@ -185,11 +188,20 @@ class Programs:
         """Return a compiled file of a program to be linked; kept, because other regions use the same files."""
         key = self._key("object", (source, *options))
         if key not in self._objects:
-            doing = f"compiling {_name(source)} for {self._device.name}"
-            with _build_errors(source, options, self._device), warnings.catch_warnings(), logged(doing):
+            doing, program = f"compiling {_name(source)} for {self._device.name}", cl.Program(self._context, source)
+            with warnings.catch_warnings(), logged(doing), _build_errors(source, options, self._device, program):
                 warnings.simplefilter("ignore")  # pyopencl warns that it cannot cache these: litecl does
-                self._objects[key] = cl.Program(self._context, source).compile(list(options), [self._device])
+                self._objects[key] = self._tried(lambda: program.compile(list(options), [self._device]))
         return self._objects[key]
+
+    def _tried(self, build: Callable[[], Any]) -> Any:
+        """Return what is built. Processes that build the same program with PoCL at the same time remove its file from
+        PoCL's folder before they replace it: whoever misses it then fails without a word, and may try again.
+        """
+        for _ in range(_TRIES - 1 if self._is_pocl else 0):
+            with suppress(cl.Error):
+                return build()
+        return build()
 
     def _key(self, name: str, built_from: Iterable[str]) -> str:
         """Return the name of a binary; a user's kernel file is named by its path."""
@@ -234,12 +246,18 @@ def _literal(value: str | int | float) -> str:
 
 
 @contextmanager
-def _build_errors(source: str, options: Sequence[str], device: Any) -> Iterator[None]:
-    """Turn OpenCL's errors into litecl's, with the file, the options and the build log."""
+def _build_errors(source: str, options: Sequence[str], device: Any, compiled: Any = None) -> Iterator[None]:
+    """Turn OpenCL's errors into litecl's, with the file, the options and the build log, which pyopencl's error has but
+    for a program that is only compiled.
+    """
     try:
         yield
     except (cl.Error, OSError) as error:  # pyopencl writes source that does not build to a file
-        raise typed(error, f"{_name(source)} with {' '.join(options)} on {device.name}:\n", KernelBuildError) from error
+        log = ""
+        with suppress(cl.Error):
+            log = compiled.get_build_info(device, cl.program_build_info.LOG) if compiled is not None else ""
+        doing = f"{_name(source)} with {' '.join(options)} on {device.name}:\n{log}"
+        raise typed(error, doing, KernelBuildError) from error
 
 
 def _name(source: str) -> str:

@@ -91,6 +91,12 @@ def test_the_device_runs_a_kernel_of_the_users(tmp_path: Path, others: int) -> N
     assert report.counters.kernel_launches == 1
 
 
+def test_the_log_of_a_kernel_within_a_region_is_told(tmp_path: Path) -> None:
+    (tmp_path / "scale.cl").write_text("KERNEL void scale(ITEM int) { no C }")
+    with pytest.raises(KernelBuildError, match=r"error: .*'no'"):
+        run(write(network(4)), custom_ops=[device_op(tmp_path / "scale.cl")], strict=True)
+
+
 @pytest.mark.parametrize("source", [None, "KERNEL void scale(ITEM int) { no C }"], ids=["no file", "no C"])
 def test_a_kernel_that_cannot_be_built_leaves_the_cpu(tmp_path: Path, source: str | None) -> None:
     if source is not None:

@@ -152,6 +152,26 @@ def test_a_device_that_failed_is_tried_again_for_other_shapes() -> None:
     assert interpreter.delegation_report().claimed == 2
 
 
+@pytest.mark.parametrize("how", ["build", "compile"])
+def test_a_program_that_another_process_is_writing_is_built_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str
+) -> None:
+    """PoCL's folder is without a file for a moment where processes build the same program."""
+    real, calls = getattr(cl.Program, how), []
+
+    def missing(*arguments: Any, **options: Any) -> Any:
+        calls.append(how)
+        if len(calls) % 3:
+            raise cl.RuntimeError("no file")
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(cl.Program, how, missing)
+    monkeypatch.setattr(report, "_said", set())
+    interpreter = prepared(small() if how == "build" else SUBJECTS["lstm"].model, cache_dir=tmp_path, strict=True)
+    assert calls
+    assert not interpreter.delegation_report().failures
+
+
 # What is told
 
 
