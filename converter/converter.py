@@ -172,10 +172,11 @@ class Converter(TFLiteAttributes):
 
     def _made(self, modules: dict[str, Module], observe: Observe | None) -> tuple[Model, ConversionReport]:
         """Return the model that TensorFlow's modules become, in float."""
+        from litecl.converter.importer.compose import compose
         from litecl.converter.importer.execute import evaluate, infer_shapes
 
         pipeline = Pipeline(
-            Tools(evaluate, infer_shapes),
+            Tools(evaluate, infer_shapes, compose),
             (*self._fusions, *FUSIONS),
             self.fuses_layers,
             observe or (lambda name, module: None),

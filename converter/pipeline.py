@@ -72,10 +72,12 @@ class Tools:
     """Functions of TensorFlow's that the passes need.
 
     evaluate: runs operators on constants. infer_shapes: shapes of a function whose inputs' shapes changed.
+    compose: replaces operators by compositions of others, and says whether there were any.
     """
 
     evaluate: Evaluate
     infer_shapes: Callable[[Function], None]
+    compose: Callable[[Function], bool] = lambda function: False
 
 
 @dataclass(frozen=True)
@@ -128,9 +130,10 @@ class Pipeline:
         main = module.main
         self._simplify_control(module)
         self._whole(module, "refuse_effects", lambda m: refuse_effects(m.main, LOWERINGS))
-        if module.reshaped and _has_bodies(main):
+        if module.reshaped:
             shape_reads(Scope(main))
             self._whole(module, "infer_shapes", lambda m: self.tools.infer_shapes(m.main))
+        self._each(module, self.tools.compose, "compose")
         self._each(module, lambda f: self.report.fusions.extend(fuse_composites(f)), "fuse_composites")
         self._simplify_control(module)
         if self.fuse_layers:

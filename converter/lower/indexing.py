@@ -17,6 +17,7 @@ from litecl.interpreter.ops.gather import GATHER, GatherOptions
 from litecl.interpreter.ops.one_hot import ONE_HOT, OneHotOptions
 from litecl.interpreter.ops.scatter_nd import SCATTER_ND
 from litecl.interpreter.ops.select import WHERE
+from litecl.interpreter.ops.sparse_to_dense import SPARSE_TO_DENSE
 from litecl.interpreter.ops.unique import UNIQUE, UniqueOptions
 from litecl.interpreter.schema import TensorType
 
@@ -131,7 +132,16 @@ def _segments(op: Op) -> Lowering:
 
 
 def _segment_sum(b: Builder) -> Value:
-    return b.op(segment.SEGMENT_SUM, [b.node.input(0), b.int32(b.node.input(1))])
+    """Return the sums of rows; SEGMENT_SUM wants ids without gaps, which are known of constants."""
+    ids = b.int32(b.node.input(1))
+    if ids.data is not None and ids.data.size and set(np.diff(ids.data, prepend=-1).tolist()) <= {0, 1}:
+        return b.op(segment.SEGMENT_SUM, [b.node.input(0), ids])
+    return _segments(segment.UNSORTED_SEGMENT_SUM)(b)  # type: ignore[return-value]
+
+
+def _sparse_to_dense(b: Builder) -> Value:
+    indices, shape, values, default = (b.node.input(i) for i in range(4))
+    return b.op(SPARSE_TO_DENSE, [b.int32(indices), b.int32(shape), values, default])
 
 
 def _segment_mean(x: Expression, ids: Expression) -> Expression:
@@ -222,6 +232,7 @@ LOWERINGS: dict[str, Lowering] = {
     "UnsortedSegmentMax": _unsorted(segment.UNSORTED_SEGMENT_MAX),
     "UnsortedSegmentMin": _unsorted(segment.UNSORTED_SEGMENT_MIN),
     "SegmentSum": _segment_sum,
+    "SparseToDense": _sparse_to_dense,
     "SegmentProd": _segments(segment.UNSORTED_SEGMENT_PROD),
     "SegmentMax": _segments(segment.UNSORTED_SEGMENT_MAX),
     "SegmentMin": _segments(segment.UNSORTED_SEGMENT_MIN),

@@ -1,0 +1,79 @@
+"""Puts a composition that is written in TensorFlow in place of an operator that TFLite lacks.
+
+The composition is traced for the operands' types and shapes, with those that are constant as constants.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+from litecl.converter.graph import Function, Node
+from litecl.converter.importer.compositions import COMPOSITIONS
+from litecl.converter.importer.compositions.kit import Composition, Unfit
+from litecl.converter.importer.graphdef import import_function
+from litecl.converter.importer.types import tf_type
+from litecl.converter.passes.calls.bodies import own_bodies
+from litecl.converter.passes.calls.inline import inline_calls
+from litecl.converter.passes.splice import splice
+from litecl.converter.passes.tensorflow.precision import DOUBLES, use_float32
+from litecl.interpreter.errors import ConversionError
+
+_MAX_DEPTH = 8
+
+
+def compose(function: Function) -> bool:
+    """Replace all such operators of a function, and say whether there were any.
+
+    Raises ConversionError that names the node where its composition does not cover it.
+    """
+    return _compose(function, COMPOSITIONS, 0)
+
+
+def _compose(function: Function, table: Mapping[str, Composition], depth: int) -> bool:
+    found = [node for node in function.nodes if node.op_name in table and not node.bodies]
+    replaced = False
+    for node in found:
+        body = _traced(node, table[node.op_name])
+        if body is None:
+            continue
+        if depth < _MAX_DEPTH:
+            _compose(body, table, depth + 1)
+        node.rewire([value for value in node.inputs if value is not None and value.data is None])
+        splice(function, node, body)
+        replaced = True
+    if replaced:
+        function.tidy()
+    return replaced
+
+
+def _traced(node: Node, composition: Composition) -> Function | None:
+    """Return what computes the results of a node from its operands that are not constant; None to leave it."""
+    operands = [value for value in node.inputs if value is not None]
+    specs = [tf.TensorSpec(value.shape, tf_type(value.type)) for value in operands if value.data is None]
+    with context.eager_mode(), tf.device("CPU:0"):
+        try:
+            traced = tf.function(_applied(node, composition), autograph=False).get_concrete_function(*specs)
+        except Unfit as error:
+            raise ConversionError(f"{node}: {error}") from None
+    if not traced.outputs:
+        return None
+    module = import_function(traced, [], [])
+    use_float32(module, DOUBLES)
+    inline_calls(module)
+    own_bodies(module)
+    for value, wanted in zip(module.main.outputs, node.outputs, strict=True):
+        assert value.type == wanted.type, f"{node}: {value} for {wanted}"
+        value.shape = value.shape if wanted.shape is None else wanted.shape
+    return module.main
+
+
+def _applied(node: Node, composition: Composition) -> Callable[..., Any]:
+    def apply(*given: Any) -> Any:
+        rest = iter(given)
+        operands = [next(rest) if value.data is None else tf.constant(value.data) for value in node.inputs if value]
+        results = composition(node.attrs, *operands)
+        return [] if results is None else tf.nest.flatten(results)
+
+    return apply

@@ -1,0 +1,141 @@
+"""Counts, histograms, sets and running sums."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from litecl.converter.importer.compositions.kit import Composition, Unfit, dims, int32, known, sizes
+from litecl.converter.importer.types import tf_type
+
+
+def _bincount(attrs: Mapping[str, Any], values: Any, size: Any, weights: Any) -> Any:
+    """Return the sums of weights by number, or whether a number is there; without either there is a lowering."""
+    binary = bool(attrs.get("binary_output"))
+    has_weights = weights.shape.rank is None or 0 not in weights.shape.as_list()
+    if not (binary or has_weights):
+        return None
+    size = tf.reshape(int32(size), [])
+    if values.shape.rank == 2 and "binary_output" in attrs:
+        ids = int32(values)
+        count = dims(ids)[0]
+        inside = ids < size
+        flat = tf.where(inside, ids + tf.range(count)[:, None] * size, count * size)
+        sums = _sums(flat, tf.where(inside, _ones(weights, values, binary), 0), count * size + 1)[:-1]
+        return _clipped(tf.reshape(sums, [count, size]), binary)
+    ids = int32(tf.reshape(values, [-1]))
+    ones = tf.reshape(_ones(weights, values, binary), [-1])
+    return _clipped(_sums(tf.minimum(ids, size), ones, size + 1)[:-1], binary)
+
+
+def _ones(weights: Any, values: Any, binary: bool) -> Any:
+    return tf.ones(tf.shape(values), weights.dtype) if binary else weights
+
+
+def _sums(ids: Any, weights: Any, count: Any) -> Any:
+    return tf.math.unsorted_segment_sum(tf.reshape(weights, [-1]), tf.reshape(ids, [-1]), count)
+
+
+def _clipped(counts: Any, binary: bool) -> Any:
+    return tf.minimum(counts, tf.ones([], counts.dtype)) if binary else counts
+
+
+def _histogram(attrs: Mapping[str, Any], values: Any, ends: Any, count: Any) -> Any:
+    """Return how many values lie in each of some bins of equal width; what is beyond lies in the outermost."""
+    values = tf.reshape(values, [-1])
+    bins = tf.cast(count, values.dtype)
+    places = tf.floor((values - ends[0]) / (ends[1] - ends[0]) * bins)
+    ids = int32(tf.clip_by_value(places, tf.zeros([], values.dtype), bins - 1))
+    return _sums(ids, tf.ones_like(ids, tf_type(attrs["dtype"])), count)
+
+
+def _unique_with_counts(attrs: Mapping[str, Any], x: Any) -> Any:
+    found, ids = tf.unique(x, tf_type(attrs["out_idx"]))
+    counts = tf.math.unsorted_segment_sum(tf.ones_like(int32(ids)), int32(ids), tf.shape(found)[0])
+    return found, ids, tf.cast(counts, ids.dtype)
+
+
+def _difference(attrs: Mapping[str, Any], x: Any, y: Any) -> Any:
+    """Return the elements of x that are not in y, and where they stand."""
+    places = tf.where(tf.logical_not(tf.reduce_any(x[:, None] == y[None], 1)))[:, 0]
+    return tf.gather(x, places), tf.cast(places, tf_type(attrs["out_idx"]))
+
+
+def _nth(attrs: Mapping[str, Any], x: Any, n: Any) -> Any:
+    """Return the n-th smallest, or largest, element of every row."""
+    count = int(known(n, "place")) + 1
+    if attrs["reverse"]:
+        return tf.math.top_k(x, count).values[..., -1]
+    return -tf.math.top_k(-x, count).values[..., -1]
+
+
+def _approximate_top_k(attrs: Mapping[str, Any], x: Any) -> Any:
+    """Return the largest, or smallest, elements exactly."""
+    rank, axis = x.shape.rank, int(attrs["reduction_dimension"])
+    if rank is None or axis % rank != rank - 1:
+        raise Unfit("it looks along another dimension than the last")
+    found = tf.math.top_k(x if attrs["is_max_k"] else -x, int(attrs["k"]))
+    return (found.values if attrs["is_max_k"] else -found.values), found.indices
+
+
+def _scattered(extreme: Any, combine: Any) -> Composition:
+    """Return the composition that keeps the extreme of an element and of all updates that have its place."""
+
+    def compose(attrs: Mapping[str, Any], x: Any, indices: Any, updates: Any) -> Any:
+        depth, shape = sizes(indices)[-1], dims(x)
+        strides = [tf.reduce_prod(tf.stack([1, *shape[i + 1 : depth]])) for i in range(depth)]
+        places = tf.reshape(tf.reduce_sum(int32(indices) * tf.stack(strides), -1), [-1])
+        rows = tf.reduce_prod(tf.stack([1, *shape[:depth]]))
+        flat = tf.concat([[-1], tf.stack([1, *shape[depth:]])[1:]], 0)
+        found = extreme(tf.reshape(updates, flat), places, rows)
+        return combine(x, tf.reshape(found, tf.shape(x)))
+
+    return compose
+
+
+def _running_log_sum(attrs: Mapping[str, Any], x: Any, axis: Any) -> Any:
+    """Return logarithms of running sums of exponentials, each of 1, 2, 4, ... neighbours from the one before."""
+    place = int(known(axis, "axis")) % x.shape.rank
+    size, reverse = x.shape[place], bool(attrs["reverse"])
+    if size is None:
+        raise Unfit(f"the size of dimension {place} must be known; give input_shapes")
+    x = _shifted(x, place, 1, reverse) if attrs["exclusive"] else x
+    step = 1
+    while step < size:
+        other = _shifted(x, place, step, reverse)
+        # Both may be the lowest number: their difference is 0 then, and no infinity is in it.
+        x = tf.maximum(x, other) + tf.math.log1p(tf.exp(-tf.abs(x - other)))
+        step *= 2
+    return x
+
+
+def _shifted(x: Any, axis: int, by: int, reverse: bool) -> Any:
+    pads = [[0, 0]] * x.shape.rank
+    pads[axis] = [0, by] if reverse else [by, 0]
+    padded = tf.pad(x, pads, constant_values=x.dtype.min)
+    begin, size = [0] * x.shape.rank, [-1] * x.shape.rank
+    begin[axis], size[axis] = by if reverse else 0, x.shape[axis]
+    return tf.slice(padded, begin, size)
+
+
+def _unravelled(attrs: Mapping[str, Any], indices: Any, shape: Any) -> Any:
+    rows, rest = [], int32(indices)
+    for size in reversed(tf.unstack(int32(shape))):
+        rows.append(rest % size)
+        rest = rest // size
+    return tf.cast(tf.stack(rows[::-1]), indices.dtype)
+
+
+COMPOSITIONS: dict[str, Composition] = {
+    "Bincount": _bincount,
+    "DenseBincount": _bincount,
+    "HistogramFixedWidth": _histogram,
+    "UniqueWithCounts": _unique_with_counts,
+    "ListDiff": _difference,
+    "NthElement": _nth,
+    "ApproxTopK": _approximate_top_k,
+    "TensorScatterMax": _scattered(tf.math.unsorted_segment_max, tf.maximum),
+    "TensorScatterMin": _scattered(tf.math.unsorted_segment_min, tf.minimum),
+    "CumulativeLogsumexp": _running_log_sum,
+    "UnravelIndex": _unravelled,
+}

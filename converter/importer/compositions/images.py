@@ -1,0 +1,106 @@
+"""Windows of images [N,H,W,C] whose places count, and images seen from elsewhere."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from litecl.converter.importer.compositions.kit import Composition, dims, int32
+from litecl.converter.importer.types import tf_type
+
+
+def _max_with_places(attrs: Mapping[str, Any], x: Any) -> Any:
+    """Return the maxima of windows, and the numbers of their elements in the image, or in all."""
+    (_, high, wide, _), (_, down, right, _) = attrs["ksize"], attrs["strides"]
+    batch, height, width, channels = dims(x)
+    rows, before_y, padding_y = _fit(attrs["padding"], height, high, down)
+    columns, before_x, padding_x = _fit(attrs["padding"], width, wide, right)
+    padded = tf.pad(x, [[0, 0], padding_y, padding_x, [0, 0]], constant_values=x.dtype.min)
+    taps = [
+        padded[:, v : v + (rows - 1) * down + 1 : down, u : u + (columns - 1) * right + 1 : right]
+        for v in range(high)
+        for u in range(wide)
+    ]
+    windows = tf.stack(taps, -1)
+    tap = tf.argmax(windows, -1, tf.int32)
+    y = tap // wide + (tf.range(rows) * down - before_y)[:, None, None]
+    places = (y * width + tap % wide + (tf.range(columns) * right - before_x)[:, None]) * channels
+    places += tf.range(channels)
+    if attrs["include_batch_in_index"]:
+        places += (tf.range(batch) * (height * width * channels))[:, None, None, None]
+    return tf.reduce_max(windows, -1), tf.cast(places, tf_type(attrs["Targmax"]))
+
+
+def _fit(padding: str, size: Any, window: int, stride: int) -> tuple[Any, Any, Any]:
+    """Return how many windows there are along an axis, and how much padding is before, and on both sides."""
+    if padding == "VALID":
+        return (size - window + stride) // stride, 0, [0, 0]
+    count = (size + stride - 1) // stride
+    total = (count - 1) * stride + window - size
+    total = max(total, 0) if isinstance(total, int) else tf.maximum(total, 0)
+    return count, total // 2, [total // 2, total - total // 2]
+
+
+def _warped(attrs: Mapping[str, Any], images: Any, transforms: Any, size: Any, fill: Any = 0.0) -> Any:
+    """Return the images as projective transforms show them: row and column of where a pixel comes from."""
+    batch, height, width, channels = dims(images)
+    y = tf.cast(tf.range(size[0]), tf.float32)[:, None]
+    x = tf.cast(tf.range(size[1]), tf.float32)[None]
+    transforms = tf.broadcast_to(transforms, tf.stack([batch, 8]))
+    a = [transforms[:, i][:, None, None] for i in range(8)]
+    depth = a[6] * x + a[7] * y + 1
+    is_seen = depth != 0
+    depth = tf.where(is_seen, depth, 1.0)
+    across = _mapped(attrs, (a[0] * x + a[1] * y + a[2]) / depth, width)
+    down = _mapped(attrs, (a[3] * x + a[4] * y + a[5]) / depth, height)
+    flat = tf.reshape(tf.cast(images, tf.float32), [batch, height * width, channels])
+
+    def read(row: Any, column: Any) -> Any:
+        inside = (row >= 0) & (row < _float(height)) & (column >= 0) & (column < _float(width)) & is_seen
+        place = int32(row) * width + int32(column)
+        found = tf.gather(flat, tf.where(inside, place, 0), axis=1, batch_dims=1)
+        return tf.where(inside[..., None], found, fill)
+
+    if attrs["interpolation"] == "NEAREST":
+        result = read(_rounded(down), _rounded(across))
+    else:
+        top, left = tf.floor(down), tf.floor(across)
+        v, u = (down - top)[..., None], (across - left)[..., None]
+        above = (1 - u) * read(top, left) + u * read(top, left + 1)
+        below = (1 - u) * read(top + 1, left) + u * read(top + 1, left + 1)
+        result = tf.where(is_seen[..., None], (1 - v) * above + v * below, fill)
+    return tf.cast(result, images.dtype)
+
+
+def _mapped(attrs: Mapping[str, Any], place: Any, size: Any) -> Any:
+    """Return where in an image of ``size`` pixels a place beyond its ends lies, by the way of filling it."""
+    mode, count = attrs.get("fill_mode", "CONSTANT"), _float(size)
+    if mode == "CONSTANT":
+        return place
+    if mode == "REFLECT":  # [abcd] to [dcba|abcd|dcba]
+        before = place + 2 * count * tf.floor(-place / (2 * count))
+        before = tf.where(before < -count, before + 2 * count, -before - 1)
+        after = place - 2 * count * tf.floor(place / (2 * count))
+        after = tf.where(after >= count, 2 * count - after - 1, after)
+        place = tf.where(place < 0, before, tf.where(place > count - 1, after, place))
+    if mode == "WRAP":
+        before = place + count * (tf.floor(-place / tf.maximum(count - 1, 1)) + 1)
+        after = place - count * tf.floor(place / tf.maximum(count - 1, 1))
+        place = tf.where(place < 0, before, tf.where(place > count - 1, after, place))
+    return tf.clip_by_value(place, 0.0, count - 1)
+
+
+def _float(size: Any) -> Any:
+    return tf.cast(size, tf.float32)
+
+
+def _rounded(x: Any) -> Any:
+    """Return the nearest whole numbers, of two the one farther from 0."""
+    return tf.sign(x) * tf.floor(tf.abs(x) + 0.5)
+
+
+COMPOSITIONS: dict[str, Composition] = {
+    "MaxPoolWithArgmax": _max_with_places,
+    "ImageProjectiveTransformV2": _warped,
+    "ImageProjectiveTransformV3": _warped,
+}
