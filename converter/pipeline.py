@@ -25,6 +25,8 @@ from litecl.converter.passes.recurrent.lstm import fuse_lstm_loops
 from litecl.converter.passes.recurrent.rnn import fuse_rnn_loops
 from litecl.converter.passes.tensorflow.activations import fuse_activations
 from litecl.converter.passes.tensorflow.arithmetic import simplify_arithmetic
+from litecl.converter.passes.tensorflow.complex_parts import split_complex
+from litecl.converter.passes.tensorflow.complex_rules import RULES
 from litecl.converter.passes.tensorflow.dense import fuse_dense
 from litecl.converter.passes.tensorflow.dilation import fold_dilation
 from litecl.converter.passes.tensorflow.fold import Evaluate, fold_constants
@@ -149,6 +151,7 @@ class Pipeline:
 
     def _tensorflow(self, module: Module) -> None:
         self._each(module, lambda f: fold_constants(f, self.tools.evaluate), "fold_constants")
+        self._each(module, lambda f: split_complex(f, RULES), "split_complex")
         for apply in _TENSORFLOW:
             self._each(module, apply)
         self._simplify_control(module)

@@ -139,6 +139,23 @@ def _left_shift(x: _E, y: _E) -> _E:
     return x * y.constant(2).binary(binary.POW, y)
 
 
+def _bitwise_and(x: _E, y: _E) -> _E:
+    """Return what both have of all bits but the last, by a sum that cannot overflow, and of the last by a product."""
+    if x.type == TensorType.INT64:
+        raise x.b.error("TFLite has no bits of int64; cast to int32")
+    wide = [value.cast(TensorType.INT32) for value in (x, y)]
+    halves = [value.binary(binary.RIGHT_SHIFT, 1) for value in wide]
+    last = [value - half - half for value, half in zip(wide, halves, strict=True)]
+    shared = halves[0] + halves[1] - halves[0].binary(binary.BITWISE_XOR, halves[1])
+    return (shared + last[0] * last[1]).cast(x.type)
+
+
+def _bitwise_or(x: _E, y: _E) -> _E:
+    both = _bitwise_and(x, y).cast(TensorType.INT32)
+    wide = x.cast(TensorType.INT32).binary(binary.BITWISE_XOR, y.cast(TensorType.INT32))
+    return (wide + both).cast(x.type)
+
+
 _FORMULAS: Mapping[str, Callable[..., _E]] = {
     "IsFinite": _is_finite,
     "IsInf": lambda x: x.abs().equals(math.inf),
@@ -173,6 +190,8 @@ _FORMULAS: Mapping[str, Callable[..., _E]] = {
     "SoftplusGrad": lambda dy, x: dy * x.unary(unary.LOGISTIC),
     "SoftsignGrad": lambda dy, x: dy / (x.abs() + 1).square(),
     "LeftShift": _left_shift,
+    "BitwiseAnd": _bitwise_and,
+    "BitwiseOr": _bitwise_or,
     "Invert": lambda x: x.binary(binary.BITWISE_XOR, -1),
     "L2Loss": lambda x: x.square().sum(range(len(x.b.shape(x.value)))) * 0.5,
     "BiasAddGrad": lambda dy: dy.sum(range(len(dy.b.shape(dy.value)) - 1)),

@@ -6,6 +6,7 @@ import numpy as np
 
 from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
+from litecl.converter.lower.expression import Expression
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.gather import GATHER, GATHER_ND, GatherOptions
 from litecl.interpreter.ops.pad import PAD
@@ -33,23 +34,53 @@ def _strided_slice(b: Builder) -> Value:
 
 
 def _expanded(b: Builder, x: Value, masks: Mapping[str, int]) -> Value:
-    begin, end, stride = (b.known(i, "bounds, next to ... or a new axis,") for i in (1, 2, 3))
-    spec = _positions(len(begin), len(b.shape(x)), masks)
-    rows = [(begin[i], end[i], stride[i]) if i is not None else (0, 0, 1) for i in spec]
+    stride = b.known(3, "strides, next to ... or a new axis,")
+    spec = _positions(len(stride), len(b.shape(x)), masks)
+    steps = b.const([1 if i is None else stride[i] for i in spec], np.int32)
     sliced = StridedSliceOptions(
         begin_mask=_mask(spec, masks["begin_mask"], when_full=True),
         end_mask=_mask(spec, masks["end_mask"], when_full=True),
         shrink_axis_mask=_mask(spec, masks["shrink_axis_mask"], when_full=False),
     )
-    operands = [b.const([row[k] for row in rows], np.int32) for k in range(3)]
+    operands = [_bounds(b, 1, spec), _bounds(b, 2, spec), steps]
     target = b.node.output.shape
     if not masks["new_axis_mask"]:
         return b.op(STRIDED_SLICE, [x, *operands], sliced)
-    if target is None or target.count(None) > 1:
-        raise b.error("it adds an axis to a tensor with more than one dimension of unknown size; use tf.expand_dims")
-    # The shape between slice and reshape is the result's without its new axes.
-    part = b.op(STRIDED_SLICE, [x, *operands], sliced, shape=None)
-    return b.reshape(part, [-1 if d is None else d for d in target])
+    if target is None:
+        raise b.error("the rank of its result is not known; give the model inputs of known rank")
+    axes = _new_axes(len(stride), len(b.shape(x)), masks)
+    shape = tuple(d for i, d in enumerate(target) if i not in axes)
+    part = b.op(STRIDED_SLICE, [x, *operands], sliced, shape=shape)
+    if target.count(None) <= 1:
+        return b.reshape(part, [-1 if d is None else d for d in target])
+    made = Expression(b, part)
+    for axis in axes:
+        made = made.expand(axis)
+    return made.value
+
+
+def _bounds(b: Builder, position: int, spec: Sequence[int | None]) -> Value:
+    """Return the bounds of all dimensions of the operand; what stands where an ellipsis covers one does not count."""
+    given = b.int32(b.node.input(position))
+    places = [0 if i is None else i for i in spec]
+    if given.data is not None:
+        return b.const(given.data[places], np.int32)
+    return b.op(GATHER, [given, b.const(places, np.int32)], GatherOptions(), type=given.type, shape=(len(spec),))
+
+
+def _new_axes(count: int, rank: int, masks: Mapping[str, int]) -> list[int]:
+    """Return the dimensions of the result that are new."""
+    result, axis = [], 0
+    new = [i for i in range(count) if masks["new_axis_mask"] >> i & 1 and not masks["ellipsis_mask"] >> i & 1]
+    for i in range(count):
+        if masks["ellipsis_mask"] >> i & 1:
+            axis += rank - (count - 1 - len(new))
+        elif i in new:
+            result.append(axis)
+            axis += 1
+        elif not masks["shrink_axis_mask"] >> i & 1:
+            axis += 1
+    return result
 
 
 def _positions(count: int, rank: int, masks: Mapping[str, int]) -> list[int | None]:

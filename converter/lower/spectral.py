@@ -6,6 +6,7 @@ from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.converter.lower.expression import Expression
 from litecl.interpreter.ops import spectral
+from litecl.interpreter.ops.audio import AUDIO_SPECTROGRAM, MFCC, AudioSpectrogramOptions, MfccOptions
 
 
 def _rfft(b: Builder) -> Value:
@@ -32,9 +33,27 @@ def _check_length(b: Builder, length: int) -> None:
         raise b.error(f"its length is {length}, and TFLite's transform takes powers of two; set fft_length to one")
 
 
+def _spectrogram(b: Builder) -> Value:
+    attrs = b.node.attrs
+    options = AudioSpectrogramOptions(attrs["window_size"], attrs["stride"], bool(attrs["magnitude_squared"]))
+    return b.op(AUDIO_SPECTROGRAM, b.node.inputs, options)
+
+
+def _mfcc(b: Builder) -> Value:
+    """Return TFLite's operator, whose limits are whole numbers."""
+    limits = {name: b.node.attrs[name] for name in ("upper_frequency_limit", "lower_frequency_limit")}
+    counts = {name: b.node.attrs[name] for name in ("filterbank_channel_count", "dct_coefficient_count")}
+    if any(limit != int(limit) for limit in limits.values()):
+        raise b.error(f"its frequency limits are {list(limits.values())}, and TFLite takes whole numbers of Hz")
+    options = MfccOptions(**{name: int(n) for name, n in (limits | counts).items()})
+    return b.op(MFCC, [b.node.input(0), b.int32(b.node.input(1))], options)
+
+
 LOWERINGS: dict[str, Lowering] = {
     "RFFT": _rfft,
     "RFFT2D": _rfft_2d,
+    "AudioSpectrogram": _spectrogram,
+    "Mfcc": _mfcc,
     "Real": lambda b: b.op(spectral.REAL, b.node.inputs),
     "Imag": lambda b: b.op(spectral.IMAG, b.node.inputs),
     "ComplexAbs": lambda b: b.op(spectral.COMPLEX_ABS, b.node.inputs),
