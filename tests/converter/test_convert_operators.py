@@ -44,7 +44,7 @@ def test_operators(cases: Sequence[TfFunction]) -> None:
     for runtime in (litert(content), Interpreter(model_content=content)):
         for name, got, wanted in zip(names, invoke(runtime, values), expected, strict=True):
             assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype), name
-            if wanted.dtype.kind == "f":
+            if wanted.dtype.kind in "fc":
                 largest = np.abs(wanted[np.isfinite(wanted)]).max(initial=1)
                 np.testing.assert_allclose(got, wanted, _TOLERANCE, _TOLERANCE * largest, err_msg=name)
             else:

@@ -128,6 +128,41 @@ IMAGES = (
     _f("erosion", lambda x: tf.nn.erosion2d(x, _FILTER, (1,) * 4, "SAME", "NHWC", (1,) * 4), _IMAGE),
     _f("max pool 3d", lambda x: tf.nn.max_pool3d(x, 2, 2, "SAME"), ((2, 5, 6, 6, 3),)),
     _f("average pool 3d", lambda x: tf.nn.avg_pool3d(x, 2, 2, "SAME"), ((2, 5, 6, 6, 3),)),
+    _f(
+        "maxima with their places",
+        lambda x: tf.nn.max_pool_with_argmax(x, [3, 2], [2, 1], "SAME", include_batch_in_index=True),
+        _IMAGE,
+    ),
+    _f(
+        "maxima with places in images",
+        lambda x: tf.nn.max_pool_with_argmax(x, 2, 2, "VALID", output_dtype=tf.int32),
+        _IMAGE,
+    ),
+    *(
+        _f(
+            f"warp {mode} {kind}".lower(),
+            lambda x, y, m=mode, k=kind: _warped(x, y, m, k),
+            ((None, 6, 6, 3), (None, 8)),
+        )
+        for mode in ("CONSTANT", "REFLECT", "WRAP", "NEAREST")
+        for kind in ("NEAREST", "BILINEAR")
+    ),
+    _f("warp of images of one kind", lambda x: _warped(x, _TRANSFORM, "REFLECT", "BILINEAR"), _IMAGE),
+    _f(
+        "patches of volumes",
+        lambda x: raw.ExtractVolumePatches(input=x, ksizes=[1, 2, 2, 2, 1], strides=[1, 2, 1, 2, 1], padding="SAME"),
+        ((2, 3, 4, 4, 2),),
+    ),
     _f("space to batch of old", lambda x: raw.SpaceToBatch(input=x, paddings=[[0, 0], [0, 0]], block_size=2), _IMAGE),
 )
+_TRANSFORM = np.float32([[0.3, 0.2, -0.5, 0.1, 0.2, 0.3, 0.5, 0.2]])
+
+
+def _warped(x: Any, transforms: Any, mode: str, kind: str) -> Any:
+    small = transforms * np.float32([4, 4, 4, 4, 4, 4, 0.01, 0.01])
+    return raw.ImageProjectiveTransformV3(
+        images=x, transforms=small, output_shape=[5, 7], interpolation=kind, fill_mode=mode, fill_value=0.5
+    )
+
+
 _FILTER = np.random.default_rng(2).random((3, 3, 3)).astype(np.float32) * 0.3

@@ -120,7 +120,7 @@ def _compared(content: bytes, function: Any, values: Sequence[Array]) -> str:
 def _equal(got: Array, wanted: Array) -> bool:
     if (got.shape, got.dtype) != (wanted.shape, wanted.dtype):
         return False
-    if wanted.dtype.kind != "f":
+    if wanted.dtype.kind not in "fc":
         return bool((got == wanted).all())
     largest = float(np.abs(wanted[np.isfinite(wanted)]).max(initial=1))
     return np.allclose(got, wanted, _TOLERANCE, _TOLERANCE * largest, equal_nan=True)

@@ -1,4 +1,4 @@
-"""Operators that put elements of static shapes at other places: one GATHER, by what TensorFlow does to their numbers."""
+"""Operators that put elements elsewhere, for static shapes: one GATHER, by what TensorFlow does to their numbers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -49,9 +49,10 @@ def _matrix_set_diag(version: int) -> Composition:
         extra = {"align": attrs["align"]} if version == 3 else {}
         op = tf.raw_ops.MatrixSetDiagV3 if version == 3 else tf.raw_ops.MatrixSetDiagV2
         height, width = sizes(x, x.shape.rank - 2)
-        own, other = height * width, int(np.prod(sizes(diagonal, diagonal.shape.rank - depth)))
+        inner = sizes(diagonal, diagonal.shape.rank - depth)
+        own, other = height * width, int(np.prod(inner))
         numbers = np.arange(own + other, dtype=np.int32)
-        parts = numbers[:own].reshape(height, width), numbers[own:].reshape(sizes(diagonal)[-depth:])
+        parts = numbers[:own].reshape(height, width), numbers[own:].reshape(inner)
         places = _run(lambda: op(input=parts[0], diagonal=parts[1], k=bounds, **extra))
         batch = tf.shape(x)[:-2]
         flat = tf.concat([_flat(x, batch, own), _flat(diagonal, batch, other)], -1)

@@ -91,7 +91,7 @@ def split_complex(function: Function, rules: Mapping[str, Rule]) -> None:
     Raises ConversionError that names an operator that has no rule.
     """
     nodes = [node for node in function.nodes if _is_complex(node)]
-    if all(_is_native(node) for node in nodes) and not any(v.type == _COMPLEX for v in function.outputs if v.data):
+    if all(_is_native(node) for node in nodes):
         return
     splitter = Splitter(function)
     for node in nodes:

@@ -132,7 +132,7 @@ def _power(splitter: Splitter, node: Node) -> Sequence[Parts | Value]:
     """Return a product, for a small whole exponent."""
     a = _Arithmetic(splitter, node)
     x, exponent = a.operands[0], node.input(1).data
-    count = None if exponent is None or exponent.size != 1 else complex(exponent.reshape(()))
+    count = 0 if exponent is None or exponent.size != 1 else complex(exponent.reshape(()))
     if count not in range(1, _LARGEST_POWER):
         raise ConversionError(f"{node}: its exponent is not a number from 1 to {_LARGEST_POWER - 1}; use exp and log")
     result = x
@@ -152,7 +152,9 @@ def _complex(splitter: Splitter, node: Node) -> Sequence[Parts | Value]:
         return [Parts(re)]
     # Each may be broadcast to the other.
     a = _Arithmetic(splitter, node)
-    return [Parts(*(x if x.shape == y.shape else a("AddV2", x, a("ZerosLike", y, like=y)) for x, y in ((re, im), (im, re))))]
+    return [
+        Parts(*(x if x.shape == y.shape else a("AddV2", x, a("ZerosLike", y, like=y)) for x, y in ((re, im), (im, re))))
+    ]
 
 
 def _cast(splitter: Splitter, node: Node) -> Sequence[Parts | Value]:

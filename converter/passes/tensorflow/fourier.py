@@ -144,9 +144,10 @@ class _Fourier:
         batch, count = _dims(self._node, x.re)[:-1], matrix.shape[1]
         weights = np.ascontiguousarray(weights[:, :count] if real else weights, np.float32)
         operand = x.re if x.im is None else self._joined(x.re, x.im)
-        attrs = {"adj_x": False, "adj_y": False}
         shape = (*batch, weights.shape[1])
-        made = self._emit("BatchMatMulV2", [operand, constant(weights, self._node.name)], shape, **attrs)
+        made = self._emit(
+            "BatchMatMulV2", [operand, constant(weights, self._node.name)], shape, adj_x=False, adj_y=False
+        )
         if real:
             return Parts(made)
         halves = [Value(TensorType.FLOAT32, (*batch, count), self._node.name) for _ in range(2)]
@@ -226,7 +227,11 @@ def _factor(size: int) -> int:
 
 
 TRANSFORMS: Mapping[str, Rule] = {
-    **{f"{name}{suffix}": _transform(name == "IFFT", rank) for name in ("FFT", "IFFT") for rank, suffix in ((1, ""), (2, "2D"), (3, "3D"))},
+    **{
+        f"{name}{suffix}": _transform(name == "IFFT", rank)
+        for name in ("FFT", "IFFT")
+        for rank, suffix in ((1, ""), (2, "2D"), (3, "3D"))
+    },
     **{f"RFFT{suffix}": _real_transform(rank) for rank, suffix in ((1, ""), (2, "2D"), (3, "3D"))},
     **{f"IRFFT{suffix}": _inverse_real_transform(rank) for rank, suffix in ((1, ""), (2, "2D"), (3, "3D"))},
 }
