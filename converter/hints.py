@@ -3,24 +3,29 @@
 from collections.abc import Mapping
 
 _NOT_IN_FILE = "a .tflite file has nothing like it: keep it out of the model, and run it before or after"
-_ALGEBRA = "TFLite has no linear algebra beyond products: compute what is constant beforehand, the rest outside"
+_ALGEBRA = (
+    "there are tf.linalg.solve, inv, det, cholesky, triangular_solve, expm and products: write it with these, or "
+    "compute what is constant beforehand and the rest outside"
+)
 _PYTHON = "a .tflite file holds no Python: write the function with TensorFlow's operators"
 _PART = "write a part of known size without steps, or the whole: assign(tf.where(mask, values, variable))"
 _STATELESS = "use tf.random.uniform or normal, or draw the numbers outside and feed them"
-_SPECTRUM = "use tf.signal.rfft of a power of two, and tf.abs, tf.math.real or tf.math.imag of its result"
+_SPECTRUM = "use tf.signal.fft, rfft, irfft, fft2d or fft3d and their like, which transform the last dimensions"
+_SPARSE = (
+    "make it dense by tf.sparse.to_dense before; sparse products, sums, reshape, reorder and embeddings are converted"
+)
+_TEXT = "there are lower, upper, strip, join, split, substr, length, regular expressions and hashes of tf.strings"
+_BEAMS = "use tf.nn.ctc_greedy_decoder, or decode the logits outside"
+_BOXES = "use tf.image.non_max_suppression or combined_non_max_suppression"
 _TRAINING = "convert the model without its training step; optimizers stay in TensorFlow"
 
 HINTS: Mapping[str, str] = {
     **dict.fromkeys(
         (
-            "Cholesky",
             "Eig",
             "Lu",
-            "MatrixDeterminant",
-            "MatrixExponential",
-            "MatrixInverse",
-            "MatrixSolve",
-            "MatrixTriangularSolve",
+            "MatrixLogarithm",
+            "MatrixSquareRoot",
             "Qr",
             "SelfAdjointEigV2",
             "Svd",
@@ -50,7 +55,28 @@ HINTS: Mapping[str, str] = {
         ),
         _STATELESS,
     ),
-    **dict.fromkeys(("FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IRFFT", "IRFFT2D", "Complex"), _SPECTRUM),
+    **dict.fromkeys(("FFTND", "IFFTND", "RFFTND", "IRFFTND"), _SPECTRUM),
+    **dict.fromkeys(
+        (
+            "SparseAdd",
+            "SparseConcat",
+            "SparseDenseCwiseAdd",
+            "SparseDenseCwiseDiv",
+            "SparseDenseCwiseMul",
+            "SparseReduceMax",
+            "SparseSlice",
+            "SparseSoftmax",
+            "SparseSparseMaximum",
+            "SparseSparseMinimum",
+            "SparseSplit",
+        ),
+        _SPARSE,
+    ),
+    **dict.fromkeys(
+        ("SparseCross", "StringFormat", "StringNGrams", "UnicodeDecode", "UnicodeEncode", "UnicodeTranscode"), _TEXT
+    ),
+    **dict.fromkeys(("CTCBeamSearchDecoder",), _BEAMS),
+    "NonMaxSuppressionWithOverlaps": _BOXES,
     **dict.fromkeys(
         (
             "ApplyGradientDescent",
@@ -63,7 +89,7 @@ HINTS: Mapping[str, str] = {
         _TRAINING,
     ),
     **dict.fromkeys(
-        ("DecodeJpeg", "DecodePng", "ParseExample", "ParseExampleV2", "ReadFile", "StringSplitV2", "StringLower"),
+        ("DecodeJpeg", "DecodePng", "EncodeJpeg", "EncodePng", "ParseExample", "ParseExampleV2", "ReadFile"),
         _NOT_IN_FILE,
     ),
 }

@@ -31,6 +31,7 @@ from litecl.converter.passes.tensorflow.dense import fuse_dense
 from litecl.converter.passes.tensorflow.dilation import fold_dilation
 from litecl.converter.passes.tensorflow.fold import Evaluate, fold_constants
 from litecl.converter.passes.tensorflow.identities import remove_identities
+from litecl.converter.passes.tensorflow.narrow_integers import widen_integers
 from litecl.converter.passes.tensorflow.precision import DOUBLES, HALVES, use_float32
 from litecl.converter.passes.tensorflow.repeats import fuse_repeats
 from litecl.converter.passes.tensorflow.resampling import resample_by_products
@@ -135,6 +136,7 @@ class Pipeline:
         if module.reshaped:
             shape_reads(Scope(main))
             self._whole(module, "infer_shapes", lambda m: self.tools.infer_shapes(m.main))
+        self._each(module, widen_integers)
         self._each(module, self.tools.compose, "compose")
         self._each(module, lambda f: self.report.fusions.extend(fuse_composites(f)), "fuse_composites")
         self._simplify_control(module)

@@ -51,6 +51,11 @@ class ConversionReport:
         operators = Counter(node.op.name for graph in model.subgraphs for node in graph.nodes)
         return replace(self, operators=dict(operators), subgraphs=[len(graph.nodes) for graph in model.subgraphs])
 
+    @property
+    def own_operators(self) -> list[str]:
+        """Return the operators that only litecl runs."""
+        return sorted(name for name in self.operators if name.startswith("litecl."))
+
     def to_dict(self) -> Mapping[str, Any]:
         """Return the report as plain data."""
         return {**asdict(self), "quantization": None if self.quantization is None else self.quantization.to_dict()}
@@ -58,6 +63,8 @@ class ConversionReport:
     def __str__(self) -> str:
         lines = [f"{sum(self.subgraphs)} operators in {len(self.subgraphs)} subgraphs, {self.size_bytes} bytes"]
         lines += [f"  {count:5} {name}" for name, count in sorted(self.operators.items())]
+        own = self.own_operators
+        lines += [f"only litecl runs this file: LiteRT has no {', '.join(own)}"] if own else []
         lines += map(str, self.fusions)
         slowest = sorted(self.passes.items(), key=lambda item: -item[1])
         lines += [f"  {seconds * 1000:7.1f} ms {name}" for name, seconds in slowest]

@@ -3,14 +3,14 @@
 The composition is traced for the operands' types and shapes, with those that are constant as constants.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager import context
 
 from litecl.converter.graph import Function, Node
-from litecl.converter.importer.compositions import COMPOSITIONS
+from litecl.converter.importer.compositions import composition_of
 from litecl.converter.importer.compositions.kit import Composition, Unfit
 from litecl.converter.importer.graphdef import import_function
 from litecl.converter.importer.types import tf_type
@@ -28,24 +28,32 @@ def compose(function: Function) -> bool:
 
     Raises ConversionError that names the node where its composition does not cover it.
     """
-    return _compose(function, COMPOSITIONS, 0)
+    return _compose(function, 0)
 
 
-def _compose(function: Function, table: Mapping[str, Composition], depth: int) -> bool:
-    found = [node for node in function.nodes if node.op_name in table and not node.bodies]
+def _compose(function: Function, depth: int) -> bool:
     replaced = False
-    for node in found:
-        body = _traced(node, table[node.op_name])
+    for node in list(function.nodes):
+        composition = _composition(node)
+        body = None if composition is None else _traced(node, composition)
         if body is None:
             continue
         if depth < _MAX_DEPTH:
-            _compose(body, table, depth + 1)
+            for part in body.walk():
+                _compose(part, depth + 1)
         node.rewire([value for value in node.inputs if value is not None and value.data is None])
         splice(function, node, body)
         replaced = True
     if replaced:
         function.tidy()
     return replaced
+
+
+def _composition(node: Node) -> Composition | None:
+    if node.bodies or not isinstance(node.op, str):
+        return None
+    first = node.inputs[0] if node.inputs else None
+    return composition_of(node.op, None if first is None else first.type)
 
 
 def _traced(node: Node, composition: Composition) -> Function | None:

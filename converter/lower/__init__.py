@@ -23,6 +23,7 @@ from litecl.converter.lower import (
     shape,
     shifts,
     spectral,
+    strings,
     tables,
 )
 from litecl.converter.lower.builder import Builder, Lowering
@@ -46,6 +47,7 @@ _FAMILIES = (
     random,
     detection,
     spectral,
+    strings,
     tables,
     control,
     fake_quant,

@@ -17,6 +17,7 @@ from litecl.interpreter.ops.l2_normalization import L2_NORMALIZATION
 from litecl.interpreter.ops.leaky_relu import LEAKY_RELU, LeakyReluOptions
 from litecl.interpreter.ops.prelu import PRELU
 from litecl.interpreter.ops.select import SELECT, SELECT_V2, WHERE
+from litecl.interpreter.ops.strings import STRING_JOIN
 from litecl.interpreter.ops.unary import HARD_SWISH, RELU_N1_TO_1, SQUARE
 from litecl.interpreter.schema import TensorType
 
@@ -42,8 +43,6 @@ _SAME: Mapping[str, Op] = {
     "Sigmoid": unary.LOGISTIC,
     "Tanh": unary.TANH,
     "Elu": unary.ELU,
-    "Add": binary.ADD,
-    "AddV2": binary.ADD,
     "BiasAdd": binary.ADD,
     "BiasAddV1": binary.ADD,
     "Sub": binary.SUB,
@@ -80,6 +79,11 @@ def _same(op: Op) -> Lowering:
         return b.op(op, b.node.inputs)
 
     return lower
+
+
+def _add(b: Builder) -> Value:
+    """Texts that are added are put together."""
+    return b.op(STRING_JOIN if b.node.output.type == TensorType.STRING else binary.ADD, b.node.inputs)
 
 
 def _square(b: Builder) -> Value:
@@ -200,6 +204,7 @@ def _erfc(b: Builder) -> Value:
 
 
 LOWERINGS: dict[str, Lowering] = {name: _same(op) for name, op in _SAME.items()} | {
+    **dict.fromkeys(("Add", "AddV2"), _add),
     "Square": _square,
     "RealDiv": _divide,
     "Div": _divide,

@@ -11,7 +11,9 @@ keras = pytest.importorskip("keras")
 
 from litecl.converter import Converter  # noqa: E402
 from litecl.converter.hints import HINTS  # noqa: E402
+from litecl.converter.importer.compositions import COMPOSITIONS  # noqa: E402
 from litecl.converter.lower import LOWERINGS  # noqa: E402
+from litecl.converter.passes.tensorflow.complex_rules import RULES  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 from litecl.perf.cli.parser import main  # noqa: E402
 from support.keras_models import stack  # noqa: E402
@@ -21,12 +23,12 @@ _MATRIX = tf.TensorSpec((2, 2), tf.float32, name="x")
 
 @tf.function(autograph=False)
 def _called(x: Any) -> Any:
-    return tf.linalg.cholesky(x)  # a line to be found
+    return tf.linalg.eigh(x)[1]  # a line to be found
 
 
 def _several(x: Any) -> Any:
-    y = tf.linalg.inv(x) + tf.linalg.inv(x * 2)  # another
-    z = tf.cond(x[0, 0] > 0, lambda: tf.linalg.det(x), lambda: x[0, 0])  # a third
+    y = tf.linalg.qr(x)[0] + tf.linalg.qr(x * 2)[0]  # another
+    z = tf.cond(x[0, 0] > 0, lambda: tf.linalg.svd(x)[0][0], lambda: x[0, 0])  # a third
     return _called(y) + z
 
 
@@ -41,17 +43,17 @@ def test_all_operators_are_told_with_their_lines() -> None:
     with pytest.raises(ConversionError) as caught:
         Converter.from_concrete_functions([concrete]).convert()
     said = str(caught.value)
-    for operator in ("MatrixInverse", "Cholesky", "MatrixDeterminant"):
+    for operator in ("Qr", "SelfAdjointEigV2", "Svd"):
         assert f"no TFLite operator computes {operator} " in said
     assert "(and 1 more)" in said
-    assert HINTS["Cholesky"] in said
+    assert HINTS["Qr"] in said
     for text in ("a line to be found", "another", "a third"):
         assert _line(text) in said
 
 
 def test_lines_of_a_layer() -> None:
-    model = stack(keras.layers.Lambda(lambda x: tf.linalg.inv(x), name="inverse"), shape=(3, 3))  # a layer's
-    with pytest.raises(ConversionError, match=r"MatrixInverse '\S*inverse\S*'") as caught:
+    model = stack(keras.layers.Lambda(lambda x: tf.linalg.qr(x)[0], name="orthogonal"), shape=(3, 3))  # a layer's
+    with pytest.raises(ConversionError, match=r"Qr '\S*orthogonal\S*'") as caught:
         Converter.from_keras_model(model).convert()
     assert _line("a layer's") in str(caught.value)
 
@@ -75,7 +77,7 @@ def test_effects_and_types_are_told_with_their_lines() -> None:
 
 def test_hints_are_of_operators_that_do_not_convert() -> None:
     assert all(hasattr(tf.raw_ops, name) for name in HINTS)
-    assert not set(HINTS) & set(LOWERINGS)
+    assert not set(HINTS) & {*LOWERINGS, *COMPOSITIONS, *RULES}
 
 
 def test_a_file_is_compared_with_its_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

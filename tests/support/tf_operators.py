@@ -8,6 +8,7 @@ import tensorflow as tf
 from litecl.interpreter.graph import Array
 from support.tf_functions import TfFunction
 from support.tf_images import DETECTION, IMAGES, SPECTRAL
+from support.tf_integers import INTEGERS
 from support.tf_sparse import COMPOSED
 from support.tf_spectra import SPECTRA
 
@@ -212,4 +213,15 @@ PLACING = (
     _f("reverse of ints", lambda x: tf.reverse(_int(x, 9), [1])),
 )
 
-OPERATORS = (*ELEMENTWISE, *LOSSES, *GRADIENTS, *PLACING, *DETECTION, *SPECTRAL, *IMAGES, *SPECTRA, *COMPOSED)
+OPERATORS = (
+    *ELEMENTWISE,
+    *LOSSES,
+    *GRADIENTS,
+    *PLACING,
+    *DETECTION,
+    *SPECTRAL,
+    *IMAGES,
+    *SPECTRA,
+    *COMPOSED,
+    *INTEGERS,
+)

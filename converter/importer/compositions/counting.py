@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from litecl.converter.importer.compositions.kit import Composition, Unfit, dims, int32, known, sizes
+from litecl.converter.importer.compositions.kit import Composition, Unfit, dims, int32, known, rows_of, sizes
 from litecl.converter.importer.types import tf_type
 
 
@@ -26,6 +26,18 @@ def _bincount(attrs: Mapping[str, Any], values: Any, size: Any, weights: Any) ->
     ids = int32(tf.reshape(values, [-1]))
     ones = tf.reshape(_ones(weights, values, binary), [-1])
     return _clipped(_sums(tf.minimum(ids, size), ones, size + 1)[:-1], binary)
+
+
+def _ragged_bincount(attrs: Mapping[str, Any], splits: Any, values: Any, size: Any, weights: Any) -> Any:
+    """Return the sums of weights by row and number."""
+    size, rows = tf.reshape(int32(size), []), rows_of(int32(splits), tf.shape(values)[0])
+    count, ids = tf.shape(splits)[0] - 1, int32(values)
+    binary = bool(attrs["binary_output"])
+    if binary or 0 in weights.shape.as_list():
+        weights = tf.ones(tf.shape(values), weights.dtype)
+    places = tf.where(ids < size, rows * size + ids, count * size)
+    sums = _sums(places, weights, count * size + 1)[:-1]
+    return _clipped(tf.reshape(sums, [count, size]), binary)
 
 
 def _ones(weights: Any, values: Any, binary: bool) -> Any:
@@ -129,6 +141,7 @@ def _unravelled(attrs: Mapping[str, Any], indices: Any, shape: Any) -> Any:
 COMPOSITIONS: dict[str, Composition] = {
     "Bincount": _bincount,
     "DenseBincount": _bincount,
+    "RaggedBincount": _ragged_bincount,
     "HistogramFixedWidth": _histogram,
     "UniqueWithCounts": _unique_with_counts,
     "ListDiff": _difference,

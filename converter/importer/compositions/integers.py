@@ -1,0 +1,139 @@
+"""Arithmetic on int32 and int64 that TFLite has for floats, or for int32, only."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from litecl.converter.importer.compositions.kit import Composition, Unfit, int32, known
+from litecl.converter.importer.types import tf_type
+
+_ROUNDS = 4  # each finds 23 more bits of a quotient
+_LARGEST_POWER = 16
+
+
+def _magnitude(attrs: Mapping[str, Any], x: Any) -> Any:
+    return tf.maximum(x, -x)
+
+
+def _sign(attrs: Mapping[str, Any], x: Any) -> Any:
+    zero = tf.zeros([], x.dtype)
+    return tf.cast(x > zero, x.dtype) - tf.cast(x < zero, x.dtype)
+
+
+def _relu(attrs: Mapping[str, Any], x: Any) -> Any:
+    return tf.maximum(x, tf.zeros([], x.dtype))
+
+
+def _relu6(attrs: Mapping[str, Any], x: Any) -> Any:
+    return tf.minimum(tf.maximum(x, tf.zeros([], x.dtype)), tf.cast(6, x.dtype))
+
+
+def _squared_difference(attrs: Mapping[str, Any], x: Any, y: Any) -> Any:
+    return (x - y) * (x - y)
+
+
+def _power(attrs: Mapping[str, Any], x: Any, y: Any) -> Any:
+    exponents = known(y, "exponent").reshape(-1)
+    if len(exponents) != 1 or not 0 <= exponents[0] <= _LARGEST_POWER:
+        raise Unfit(f"its exponent is not one number from 0 to {_LARGEST_POWER}")
+    result = tf.ones_like(x)
+    for _ in range(int(exponents[0])):
+        result = result * x
+    return result
+
+
+def _arg(extreme: Any) -> Composition:
+    """Return the composition that finds the first place of an extreme."""
+
+    def compose(attrs: Mapping[str, Any], x: Any, axis: Any) -> Any:
+        axis = int(known(axis, "axis"))
+        found = tf.cast(x == extreme(x, axis, keepdims=True), tf.int32)
+        return tf.argmax(found, axis, tf_type(attrs["output_type"]))
+
+    return compose
+
+
+def _floor_division(attrs: Mapping[str, Any], x: Any, y: Any) -> Any:
+    """Return x without its remainder, a multiple of y, divided in floats until nothing is left."""
+    rest = x - tf.math.floormod(x, y)
+    result = tf.zeros_like(rest)
+    for _ in range(_ROUNDS):
+        part = tf.cast(tf.round(tf.cast(rest, tf.float32) / tf.cast(y, tf.float32)), x.dtype)
+        result, rest = result + part, rest - part * y
+    return result
+
+
+def _truncated_division(attrs: Mapping[str, Any], x: Any, y: Any) -> Any:
+    zero = tf.zeros([], x.dtype)
+    is_below = tf.logical_and(tf.math.floormod(x, y) != zero, (x < zero) != (y < zero))
+    return _floor_division(attrs, x, y) + tf.cast(is_below, x.dtype)
+
+
+def _truncated_rest(attrs: Mapping[str, Any], x: Any, y: Any) -> Any:
+    return x - _truncated_division(attrs, x, y) * y
+
+
+def _segment_sum(attrs: Mapping[str, Any], x: Any, ids: Any, count: Any) -> Any:
+    """Scatter rows, those of no segment beyond the end."""
+    ids, count = int32(ids), tf.reshape(int32(count), [])
+    places = tf.where(tf.logical_or(ids < 0, ids >= count), count, ids)[..., None]
+    shape = tf.concat([[count + 1], tf.shape(x)[ids.shape.rank :]], 0)
+    return tf.scatter_nd(places, x, shape)[:-1]
+
+
+def _product(first: str, second: str) -> Composition:
+    """Return the product of matrices as the sum over a dimension of theirs that is set side by side."""
+
+    def compose(attrs: Mapping[str, Any], x: Any, y: Any) -> Any:
+        x = tf.linalg.matrix_transpose(x) if attrs[first] else x
+        y = tf.linalg.matrix_transpose(y) if attrs[second] else y
+        return tf.reduce_sum(x[..., :, :, None] * y[..., None, :, :], -2)
+
+    return compose
+
+
+def _einsum(attrs: Mapping[str, Any], *operands: Any) -> Any:
+    """Return the sum of products that stand side by side, those of the result's labels first."""
+    left, result = attrs["equation"].replace(" ", "").split("->")
+    parts = left.split(",")
+    if "." in left or any(len(set(part)) != len(part) for part in (*parts, result)):
+        raise Unfit("of integers it takes neither dots nor diagonals")
+    labels = result + "".join(sorted(set(left) - {*result, ","}))
+    product: Any = None
+    for part, operand in zip(parts, operands, strict=True):
+        own = [label for label in labels if label in part]
+        turned = tf.transpose(operand, [part.index(label) for label in own])
+        wide = turned[tuple(slice(None) if label in part else None for label in labels)]
+        product = wide if product is None else product * wide
+    return tf.reduce_sum(product, list(range(len(result), len(labels))))
+
+
+_POWERS = [1 << n for n in range(63)] + [-1 << 63]
+
+
+def _left_shift(attrs: Mapping[str, Any], x: Any, y: Any) -> Any:
+    return x * tf.gather(tf.constant(_POWERS, tf.int64), int32(y))
+
+
+OF_INTEGERS: dict[str, Composition] = {
+    "Relu": _relu,
+    "Relu6": _relu6,
+    "Einsum": _einsum,
+    "MatMul": _product("transpose_a", "transpose_b"),
+    **dict.fromkeys(("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"), _product("adj_x", "adj_y")),
+}
+OF_INT64: dict[str, Composition] = {
+    **OF_INTEGERS,
+    "Abs": _magnitude,
+    "Sign": _sign,
+    "SquaredDifference": _squared_difference,
+    "Pow": _power,
+    "LeftShift": _left_shift,
+    "ArgMax": _arg(tf.reduce_max),
+    "ArgMin": _arg(tf.reduce_min),
+    "FloorDiv": _floor_division,
+    "TruncateDiv": _truncated_division,
+    "TruncateMod": _truncated_rest,
+    "UnsortedSegmentSum": _segment_sum,
+}

@@ -1,0 +1,240 @@
+"""Operators on texts, litecl's own: TFLite has none. Each computes what TensorFlow's of the same name does.
+
+Texts are arrays of bytes objects. LiteRT says of a file with them which operator it lacks.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter.arithmetic.farmhash import fingerprint64
+from litecl.interpreter.arithmetic.siphash import siphash
+from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit import regular, require
+from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
+from litecl.interpreter.schema import TensorType
+
+_STRING, _INT32, _INT64, _BOOL = TensorType.STRING, TensorType.INT32, TensorType.INT64, TensorType.BOOL
+_NUMBERS = (TensorType.FLOAT32, TensorType.FLOAT64, _INT32, _INT64)
+
+
+@dataclass(frozen=True)
+class CaseOptions:
+    encoding: str = ""
+
+
+@dataclass(frozen=True)
+class UnitOptions:
+    unit: str = "BYTE"
+
+
+@dataclass(frozen=True)
+class JoinOptions:
+    separator: str = ""
+
+
+@dataclass(frozen=True)
+class ReplaceOptions:
+    pattern: str = ""
+    rewrite: str = ""
+    replace_global: bool = True
+
+
+@dataclass(frozen=True)
+class MatchOptions:
+    pattern: str = ""
+
+
+@dataclass(frozen=True)
+class HashOptions:
+    num_buckets: int = 1
+    key: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class SplitOptions:
+    maxsplit: int = -1
+
+
+@dataclass(frozen=True)
+class NumberOptions:
+    out_type: int = int(TensorType.FLOAT32)
+
+
+@dataclass(frozen=True)
+class AsStringOptions:
+    precision: int = -1
+    scientific: bool = False
+    shortest: bool = False
+    width: int = -1
+    fill: str = ""
+
+
+def _texts(values: Any, shape: tuple[int, ...]) -> Array:
+    made = np.empty(len(values), object)
+    made[:] = values
+    return made.reshape(shape)
+
+
+def _each(name: str, options: type, function: Callable[[Any, bytes], Any], type_: TensorType = _STRING) -> Op:
+    """Return the operator that computes a function of every text."""
+
+    def infer(options: Any, inputs: Specs) -> list[TensorSpec]:
+        (x,) = require.typed(inputs, _STRING)
+        return [TensorSpec(type_, x.shape)]
+
+    def run(options: Any, inputs: Inputs) -> list[Array]:
+        (x,) = require.arrays(inputs, 1)
+        found = [function(options, text) for text in x.reshape(-1)]
+        return [_texts(found, x.shape) if type_ == _STRING else np.array(found, type_.dtype).reshape(x.shape)]
+
+    return Op(f"litecl.{name}", options=options, infer=infer, run=run, custom=True)
+
+
+def _is_unicode(encoding: str) -> bool:
+    if encoding not in ("", "utf-8"):
+        raise ModelError(f"expected the encoding '' or 'utf-8', got {encoding!r}")
+    return encoding == "utf-8"
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _lower(options: CaseOptions, text: bytes) -> bytes:
+    return _bytes(_text(text).lower()) if _is_unicode(options.encoding) else text.lower()
+
+
+def _upper(options: CaseOptions, text: bytes) -> bytes:
+    return _bytes(_text(text).upper()) if _is_unicode(options.encoding) else text.upper()
+
+
+def _length(options: UnitOptions, text: bytes) -> int:
+    return len(text) if options.unit == "BYTE" else len(_text(text))
+
+
+def _replaced(options: ReplaceOptions, text: bytes) -> bytes:
+    found = regular.replaced(_text(text), options.pattern, options.rewrite, everywhere=options.replace_global)
+    return _bytes(found)
+
+
+def _matches(options: MatchOptions, text: bytes) -> bool:
+    return regular.pattern(options.pattern).fullmatch(_text(text)) is not None
+
+
+def _hashed(options: HashOptions, text: bytes) -> int:
+    if len(options.key) == 2:
+        low, high = (part % (1 << 64) for part in options.key)
+        return siphash((low, high), text) % options.num_buckets
+    return fingerprint64(text) % options.num_buckets
+
+
+def _infer_join(options: JoinOptions, inputs: Specs) -> list[TensorSpec]:
+    specs = require.typed(inputs, *[_STRING] * len(inputs))
+    shapes = {spec.static_shape for spec in specs if spec.static_shape}
+    if len(shapes) > 1:
+        raise ShapeError(f"expected texts of one shape, got {sorted(map(list, shapes))}")
+    return [TensorSpec(_STRING, next(iter(shapes), ()))]
+
+
+def _run_join(options: JoinOptions, inputs: Inputs) -> list[Array]:
+    parts = np.broadcast_arrays(*require.arrays(inputs, len(inputs)))
+    separator = _bytes(options.separator)
+    return [_texts([separator.join(row) for row in zip(*(p.flat for p in parts), strict=True)], parts[0].shape)]
+
+
+def _infer_split(options: SplitOptions, inputs: Specs) -> list[TensorSpec]:
+    x, _ = require.typed(inputs, _STRING, _STRING)
+    require.rank(x, exactly=1)
+    return [TensorSpec(_INT64, None), TensorSpec(_STRING, None), TensorSpec(_INT64, (2,))]
+
+
+def _run_split(options: SplitOptions, inputs: Inputs) -> list[Array]:
+    """Return the parts of every text as a sparse tensor: indices [n,2], parts [n], and the dense shape."""
+    x, separator = require.arrays(inputs, 2)
+    by = separator.item() or None  # white space
+    rows = [text.split(by, options.maxsplit) for text in x]
+    places = [(i, j) for i, row in enumerate(rows) for j in range(len(row))]
+    parts = [part for row in rows for part in row]
+    shape = np.array([len(rows), max(map(len, rows), default=0)], np.int64)
+    return [np.array(places, np.int64).reshape(-1, 2), _texts(parts, (len(parts),)), shape]
+
+
+def _infer_number(options: NumberOptions, inputs: Specs) -> list[TensorSpec]:
+    (x,) = require.typed(inputs, _STRING)
+    if options.out_type not in _NUMBERS:
+        raise ShapeError(f"expected a type of numbers, got {options.out_type}")
+    return [TensorSpec(TensorType(options.out_type), x.shape)]
+
+
+def _run_number(options: NumberOptions, inputs: Inputs) -> list[Array]:
+    (x,) = require.arrays(inputs, 1)
+    dtype = TensorType(options.out_type).dtype
+    try:
+        numbers = [int(text) if dtype.kind == "i" else float(text) for text in x.flat]
+        return [np.array(numbers, dtype).reshape(x.shape)]
+    except (ValueError, OverflowError) as error:
+        raise ModelError(f"a text is no number: {error}") from error
+
+
+def _infer_as_string(options: AsStringOptions, inputs: Specs) -> list[TensorSpec]:
+    (x,) = require.present(inputs, 1)
+    require.types(x, (*_NUMBERS, _BOOL, TensorType.INT8, TensorType.INT16, TensorType.UINT8))
+    return [TensorSpec(_STRING, x.shape)]
+
+
+def _run_as_string(options: AsStringOptions, inputs: Inputs) -> list[Array]:
+    (x,) = require.arrays(inputs, 1)
+    width = str(options.width) if options.width > -1 else ""
+    precision = f".{options.precision}" if options.precision > -1 else ""
+    kind = "e" if options.scientific else "g" if options.shortest else "f"
+    form = f"%{options.fill}{width}d" if x.dtype.kind in "iu" else f"%{options.fill}{width}{precision}{kind}"
+    if x.dtype.kind == "b":
+        form = f"%{options.fill}{width}s"
+        return [_texts([(form % str(bool(v)).lower()).encode() for v in x.flat], x.shape)]
+    return [_texts([(form % v).encode() for v in x.reshape(-1).tolist()], x.shape)]
+
+
+def _infer_part(options: UnitOptions, inputs: Specs) -> list[TensorSpec]:
+    x, place, size = require.present(inputs, 3)
+    require.types(x, (_STRING,))
+    return [TensorSpec(_STRING, require.broadcast(x, place, size))]
+
+
+def _run_part(options: UnitOptions, inputs: Inputs) -> list[Array]:
+    x, places, sizes = np.broadcast_arrays(*require.arrays(inputs, 3))
+    return [_texts([_part(options, *row) for row in zip(x.flat, places.flat, sizes.flat, strict=True)], x.shape)]
+
+
+def _part(options: UnitOptions, data: bytes, place: int, size: int) -> bytes:
+    units: Any = data if options.unit == "BYTE" else _text(data)
+    if not -len(units) <= place <= len(units):
+        raise ModelError(f"position {place} of a text of {len(units)}")
+    first = place if place >= 0 else len(units) + place
+    part = units[first : first + max(int(size), 0)]
+    return part if isinstance(part, bytes) else _bytes(part)
+
+
+def _own(name: str, options: type, infer: Any, run: Any) -> Op:
+    return Op(f"litecl.{name}", options=options, infer=infer, run=run, custom=True)
+
+
+STRING_LOWER = _each("StringLower", CaseOptions, _lower)
+STRING_UPPER = _each("StringUpper", CaseOptions, _upper)
+STRING_STRIP = _each("StringStrip", NoOptions, lambda options, text: text.strip())
+STRING_LENGTH = _each("StringLength", UnitOptions, _length, _INT32)
+REGEX_REPLACE = _each("RegexReplace", ReplaceOptions, _replaced)
+REGEX_FULL_MATCH = _each("RegexFullMatch", MatchOptions, _matches, _BOOL)
+STRING_TO_HASH_BUCKET = _each("StringToHashBucket", HashOptions, _hashed, _INT64)
+STRING_TO_NUMBER = _own("StringToNumber", NumberOptions, _infer_number, _run_number)
+STRING_JOIN = _own("StringJoin", JoinOptions, _infer_join, _run_join)
+STRING_SPLIT = _own("StringSplit", SplitOptions, _infer_split, _run_split)
+SUBSTR = _own("Substr", UnitOptions, _infer_part, _run_part)
+AS_STRING = _own("AsString", AsStringOptions, _infer_as_string, _run_as_string)

@@ -1,0 +1,130 @@
+"""Texts, which operators of litecl's own compute: each result against TensorFlow's."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+keras = pytest.importorskip("keras")
+
+from litecl.converter import Converter  # noqa: E402
+from litecl.interpreter import Interpreter  # noqa: E402
+from litecl.interpreter.errors import ConversionError  # noqa: E402
+from litecl.interpreter.graph import Array  # noqa: E402
+from support.conversion import invoke, litert  # noqa: E402
+
+S, L = tf.strings, keras.layers
+_TEXTS = np.array(
+    [
+        b"Hello, World! a",
+        b"",
+        b"  the\tquick  brown\n fox 12 ",
+        "\u00c4pfel \u4e2d".encode(),
+        b"x[1]-y^z $5 $",
+        b"aaa" * 30,
+    ],
+    object,
+)
+_PUNCTUATION = r"[!\"#$%&()\*\+,-\./:;<=>?@\[\\\]^_`{|}~\']"
+
+
+def _split(x: Any) -> Any:
+    rows, parts = S.split(x), S.split(x, " ", maxsplit=2).to_sparse()
+    return rows.values, rows.row_splits, rows.to_tensor(b"-"), parts.indices, parts.values, parts.dense_shape
+
+
+def _replaced(x: Any) -> Any:
+    return (
+        S.regex_replace(x, _PUNCTUATION, ""),
+        S.regex_replace(x, r"(\w+) (\w*)", r"<\2|\1|\0>"),
+        S.regex_replace(x, "a*", "-"),
+        S.regex_replace(x, "[[:punct:]]|\\d$", "#", replace_global=False),
+        S.regex_replace(x, tf.constant("l+$|$"), tf.constant("L")),
+        S.regex_full_match(x, "a+"),
+        S.regex_full_match(x, tf.constant(".*a.*")),
+    )
+
+
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "case": lambda x: (S.lower(x), S.upper(x), S.lower(x, "utf-8"), S.upper(x, "utf-8"), S.strip(x)),
+    "length": lambda x: (S.length(x), S.length(x, "UTF8_CHAR"), S.substr(x, 0, 3), S.substr(x, 0, 2, unit="UTF8_CHAR")),
+    "join": lambda x: (S.join([x, "-", x], separator="+"), x + "!"),
+    "regular expressions": _replaced,
+    "split": _split,
+    "hash": lambda x: (S.to_hash_bucket_fast(x, 1000), S.to_hash_bucket_strong(x, 2**40, [3, 2**63 - 5])),
+}
+
+
+def _converted(function: Callable[[Any], Any], x: Array) -> tuple[list[Array], list[Array], bytes]:
+    """Return the results of TensorFlow and litecl, and the file."""
+    kind = tf.string if x.dtype == object else x.dtype
+    concrete = tf.function(function, autograph=False).get_concrete_function(tf.TensorSpec([None] * x.ndim, kind, "x"))
+    content = Converter.from_concrete_functions([concrete]).convert()
+    expected = [np.asarray(y) for y in tf.nest.flatten(concrete(tf.constant(x)))]
+    return expected, invoke(Interpreter(model_content=content), [x]), content
+
+
+def _check(function: Callable[[Any], Any], x: Array) -> None:
+    expected, got, _ = _converted(function, x)
+    for value, wanted in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(value, wanted)
+
+
+@pytest.mark.parametrize("name", _FUNCTIONS)
+def test_texts(name: str) -> None:
+    _check(_FUNCTIONS[name], _TEXTS)
+
+
+def test_numbers() -> None:
+    _check(
+        lambda x: (S.to_number(x), S.to_number(x, tf.float32) * 2), np.array([b"1", b"-2.5", b"3e4", b"inf"], object)
+    )
+    _check(lambda x: (S.to_number(x, tf.int32), S.to_number(x, tf.int64)), np.array([[b"1"], [b"-25"]], object))
+
+
+def test_numbers_as_texts() -> None:
+    def written(x: Any) -> Any:
+        options: tuple[dict[str, Any], ...] = ({}, {"precision": 2}, {"scientific": True}, {"width": 12, "fill": "0"})
+        return [S.as_string(x, **o) for o in options] + [S.as_string(tf.cast(x, tf.int32), width=4), S.as_string(x > 1)]
+
+    _check(written, np.float32([1.5, -2, 3e7, 0.1]))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"output_mode": "int", "output_sequence_length": 6}, {"output_mode": "count"}, {"output_mode": "tf_idf"}],
+    ids=str,
+)
+def test_text_vectorization(options: dict[str, Any]) -> None:
+    layer = L.TextVectorization(**options)
+    layer.adapt(["the quick brown fox", "jumped over the lazy dog", "hello world, hello!"])
+    expected, got, content = _converted(
+        lambda x: layer(x), np.array([b"The quick; fox", b"hello dog Nothing", b""], object)
+    )
+    np.testing.assert_allclose(got[0], expected[0], 1e-6)
+    with pytest.raises(Exception, match=r"unresolved custom op: litecl\.StringLower"):
+        litert(content).allocate_tensors()
+
+
+def test_hashing() -> None:
+    layers = L.Hashing(num_bins=10), L.Hashing(num_bins=10, salt=[1, 3])
+    _check(lambda x: [layer(x) for layer in layers], _TEXTS)
+
+
+def test_the_report_tells_what_only_litecl_runs() -> None:
+    concrete = tf.function(S.lower, autograph=False).get_concrete_function(tf.TensorSpec([None], tf.string))
+    converter = Converter.from_concrete_functions([concrete])
+    converter.convert()
+    assert converter.report.own_operators == ["litecl.StringLower"]
+    assert "LiteRT has no litecl.StringLower" in str(converter.report)
+    converter.allow_custom_ops = False
+    with pytest.raises(ConversionError, match=r"litecl\.StringLower"):
+        converter.convert()
+
+
+def test_a_pattern_that_python_cannot_say_is_refused_early() -> None:
+    concrete = tf.function(lambda x: S.regex_replace(x, "\\pL", ""), autograph=False)
+    with pytest.raises(ConversionError, match=r"StaticRegexReplace .*p is not supported"):
+        Converter.from_concrete_functions([concrete.get_concrete_function(tf.TensorSpec([None], tf.string))]).convert()

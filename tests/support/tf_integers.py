@@ -1,0 +1,66 @@
+"""TensorFlow functions on integers of all types, narrow ones wrapping around."""
+
+from typing import Any
+
+import tensorflow as tf
+
+from support.tf_functions import TfFunction
+
+_PAIR = ((2, 3, 6), (2, 3, 6))
+_NARROW = {"int8": 9.0, "uint8": 9.0, "int16": 2000.0, "int32": 2000.0, "int64": 2000.0, "uint32": 2000.0}
+
+
+def _arithmetic(dtype: Any, scale: float) -> Any:
+    def compute(x: Any, y: Any) -> Any:
+        a, b = (_cast(v, dtype, scale) for v in (x, y))
+        b = tf.where(b == tf.zeros([], dtype), tf.ones([], dtype), b)
+        made = [a + b, a - b, a * b, tf.maximum(a, b), tf.minimum(a, b), a // b, a % b, tf.truncatediv(a, b)]
+        made += [a == b, a != b, a < b, a >= b, tf.reduce_sum(a, 1), tf.reduce_max(a, [0, 2]), tf.reduce_prod(a, 2)]
+        made += [tf.cumsum(a, 1), tf.argmax(a, 1), tf.argmin(b, -1, tf.int32), tf.reverse_sequence(a, [2, 1], 1)]
+        return [*made, tf.bitwise.left_shift(a, tf.ones_like(a))]
+
+    return compute
+
+
+def _signed(dtype: Any, scale: float) -> Any:
+    def compute(x: Any, y: Any) -> Any:
+        a, b = (_cast(v, dtype, scale) for v in (x, y))
+        return tf.abs(a), -a, tf.sign(a), tf.nn.relu(a), tf.nn.relu6(b), tf.square(a), tf.clip_by_value(a, -3, 5)
+
+    return compute
+
+
+def _cast(x: Any, dtype: Any, scale: float) -> Any:
+    return tf.cast((tf.abs(x) if dtype.is_unsigned else x) * scale, dtype)
+
+
+def _segments(x: Any, y: Any) -> Any:
+    rows, ids = tf.transpose(tf.cast(x[0] * 9, tf.int8)), [0, 1, 1, 3, 0, 2]
+    sums = tf.math.unsorted_segment_sum(tf.cast(rows, tf.int64), ids, 5)
+    return tf.math.unsorted_segment_max(rows, ids, 5), tf.math.unsorted_segment_min(rows, ids, 5), sums
+
+
+def _long(x: Any, y: Any) -> Any:
+    a, b = (tf.cast(v * 1e6, tf.int64) * 1234567 for v in (x, y))
+    b = b // 1000000
+    return a // b, -a // 7, tf.truncatediv(a, b), tf.truncatemod(a, b), tf.math.squared_difference(a, b), a**3
+
+
+def _products(x: Any, y: Any) -> Any:
+    a, b = (tf.cast(v * 1000, tf.int32) for v in (x, y))
+    wide = tf.einsum("ijk,ijl->ikl", tf.cast(a, tf.int64), tf.cast(b, tf.int64))
+    return tf.matmul(a, b, transpose_b=True), tf.matmul(a[0], b[0], transpose_a=True), wide
+
+
+INTEGERS = (
+    *(TfFunction(f"arithmetic of {n}", _arithmetic(tf.as_dtype(n), s), _PAIR) for n, s in _NARROW.items()),
+    *(
+        TfFunction(f"arithmetic of signed {n}", _signed(tf.as_dtype(n), s), _PAIR)
+        for n, s in _NARROW.items()
+        if n[0] == "i"
+    ),
+    TfFunction("segments of int8", _segments, _PAIR),
+    TfFunction("division of int64", _long, _PAIR),
+    TfFunction("products of integers", _products, _PAIR),
+    TfFunction("truths moved", lambda x, y: (tf.stack([x > 0, y > 0]), tf.split(x > 0, 3, 2)), _PAIR),
+)
