@@ -22,8 +22,8 @@ ELSEWHERE = {
     "test_stablehlo.py": "STABLEHLO_CASE STABLEHLO_COMPOSITE STABLEHLO_REDUCE_WINDOW STABLEHLO_SCATTER",
     "test_densify.py": "DENSIFY",
     "test_strings.py": "litecl.AsString litecl.RegexFullMatch litecl.RegexReplace litecl.StringJoin "
-    "litecl.StringLength litecl.StringLower litecl.StringSplit litecl.StringStrip litecl.StringToHashBucket litecl.StringToNumber "
-    "litecl.StringUpper litecl.Substr",
+    "litecl.StringLength litecl.StringLower litecl.StringSplit litecl.StringStrip litecl.StringToHashBucket "
+    "litecl.StringToNumber litecl.StringUpper litecl.Substr",
     "test_max_unpooling.py": "LiteRtMaxUnpooling2D MaxPoolingWithArgmax2D MaxUnpooling2D",
     "test_signal.py": "SignalDelay SignalEnergy SignalFftAutoScale SignalFilterBank SignalFilterBankLog "
     "SignalFilterBankSpectralSubtraction SignalFilterBankSquareRoot SignalFramer SignalIrfft SignalOverlapAdd "

@@ -94,7 +94,7 @@ def _bounded(function: Function, node: Node, value: Value, narrow: TensorType) -
     if node.op_name not in _LIMITS:
         return value
     op, end = _LIMITS[node.op_name]
-    limits: Any = np.iinfo(narrow.dtype)  # type: ignore[type-var]
+    limits: Any = np.iinfo(narrow.dtype)
     limit = constant(np.array((limits.min, limits.max)[end], value.type.dtype))
     return function.emit(op, [value, limit], value, node.name)
 
