@@ -14,6 +14,7 @@ from litecl.delegate import CLDelegate, delegation
 from litecl.delegate.cl_op import Launch
 from litecl.delegate.matmul import product
 from litecl.delegate.opencl import device, execution
+from litecl.delegate.opencl.kernel_objects import kernel_object
 from litecl.delegate.opencl.programs import Programs
 from litecl.delegate.ops import fully_connected
 from litecl.delegate.plan import region_program
@@ -185,7 +186,7 @@ class Shared:
             key = (programs, entry == "run", *how.items(), region.functions)
             if key not in known:
                 known[key] = linked(programs, region, entry, **how)
-            return type(known[key])(known[key].program, entry)
+            return kernel_object(known[key].program, entry)
 
         with (
             mock.patch.object(region_program._Tables, "__init__", seeded),
