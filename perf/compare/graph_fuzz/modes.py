@@ -164,12 +164,13 @@ class Shared:
             )
             with suppress(Exception):  # what fails here fails again later, where it is examined
                 _prepare(planned, drawn)
-        functions = {(f, launch.local_size): None for launch in launches if (f := region_program.function_of(launch))}
+        functions = {(f, launch.local_size): launch for launch in launches if (f := region_program.function_of(launch))}
         if len(self._needed | functions.keys()) > self._most:
             return None
         self._needed |= functions.keys()
-        for function, _ in functions:
-            self._functions.setdefault(function, len(self._functions))
+        for (function, _), launch in functions.items():
+            if launch.apart or not mode.gpu:  # one group of a GPU links nothing whose work-items wait for each other
+                self._functions.setdefault(function, len(self._functions))
         return Counter(launch.kernel for launch in launches)
 
     @contextmanager
