@@ -28,8 +28,12 @@ def _save_whole(b: Builder) -> Sequence[Value]:
 
 def _restore(b: Builder) -> Sequence[Value]:
     names = b.known(1, "tensors' names").reshape(-1)
-    outputs = [b.value(value.type, _shape(value)) for value in b.node.outputs]
-    return b.ops(RESTORE, [b.node.input(0), b.const(names)], None, outputs)
+    results = b.like()
+    read = [i for i, value in enumerate(b.node.outputs) if b.is_read(value)]
+    outputs = [b.value(results[i].type, _shape(b, b.node.outputs[i])) for i in read]
+    for i, value in zip(read, b.ops(RESTORE, [b.node.input(0), b.const(names[read])], None, outputs), strict=True):
+        results[i] = value
+    return results
 
 
 def _restore_whole(b: Builder) -> Sequence[Value]:
@@ -42,13 +46,15 @@ def _only_whole(b: Builder) -> None:
         raise b.error("it names parts of tensors; save and restore whole ones")
 
 
-def _shape(value: Value) -> Dims | None:
-    """Return the shape of what is restored: that of the variable that it is assigned to."""
+def _shape(b: Builder, value: Value) -> Dims:
+    """Return the shape of what is restored, by default that of the variable that it is assigned to."""
+    if value.static_shape is not None:
+        return value.static_shape
     for user in value.users:
         variable = user.input(0).variable if user.op == "AssignVariableOp" else None
         if variable is not None:
             return np.shape(variable.data)
-    return value.shape
+    raise b.error("the shape of what it restores is not known; assign it to a variable, or use tf.ensure_shape")
 
 
 LOWERINGS: dict[str, Lowering] = {

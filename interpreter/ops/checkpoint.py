@@ -7,6 +7,7 @@ that loads it names a folder, with ``checkpoint_ops``.
 
 import os
 import tempfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,7 +18,7 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from litecl.interpreter.errors import ModelError, ModelFileError, ModelFileNotFound, ShapeError, UnsupportedOp
+from litecl.interpreter.errors import FAULTS, ModelError, ModelFileError, ModelFileNotFound, ShapeError, UnsupportedOp
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require
 from litecl.interpreter.op import Inputs, NoOptions, Op, Run, Specs
@@ -122,7 +123,7 @@ def _file_errors(path: Path) -> Iterator[None]:
         raise ModelFileNotFound(f"{path}: {error.strerror}") from error
     except (ModelError, MemoryError):
         raise
-    except (OSError, BadZipFile, ValueError, EOFError, KeyError, NotImplementedError, RuntimeError) as error:
+    except (OSError, EOFError, RuntimeError, BadZipFile, zlib.error, *FAULTS) as error:
         raise ModelFileError(f"{path}: {error}") from error
 
 
