@@ -57,8 +57,8 @@ MODES = {
 # PoCL makes a loop over the work-items of a group of what is between two barriers. Where nothing but a branch follows a
 # barrier, because what it depends on was moved out of a loop around both, PoCL decides it once for the whole group, by
 # its last work-item (pocl/pocl, pull request 2281). So something stands between them: it emits no code and orders no
-# accesses to memory, and what is wrong with a kernel stays wrong.
-_BARRIER = """#ifdef LITECL_ASSEMBLY
+# accesses to memory, and what is wrong with a kernel stays wrong. Newer PoCLs crash on assembly in such groups.
+_BARRIER = """#if defined(LITECL_ASSEMBLY) && __clang_major__ < 16
 #define barrier(flags) do { barrier(flags); __asm__ volatile("" : : "i"(0)); } while (0)
 #endif
 """
