@@ -17,7 +17,7 @@ _SPARSE = (
 _TEXT = "there are lower, upper, strip, join, split, substr, length, regular expressions and hashes of tf.strings"
 _BEAMS = "use tf.nn.ctc_greedy_decoder, or decode the logits outside"
 _BOXES = "use tf.image.non_max_suppression or combined_non_max_suppression"
-_TRAINING = "convert the model without its training step; optimizers stay in TensorFlow"
+_TRAINING = "write the step with assign(), or use an optimizer of Keras 3, which does; a tf.IndexedSlices is made dense"
 
 HINTS: Mapping[str, str] = {
     **dict.fromkeys(
@@ -79,12 +79,17 @@ HINTS: Mapping[str, str] = {
     "NonMaxSuppressionWithOverlaps": _BOXES,
     **dict.fromkeys(
         (
-            "ApplyGradientDescent",
-            "ResourceApplyAdam",
-            "ResourceApplyAdamWithAmsgrad",
-            "ResourceApplyGradientDescent",
-            "ResourceApplyKerasMomentum",
-            "ResourceApplyRMSProp",
+            "ResourceApplyAddSign",
+            "ResourceApplyFtrl",
+            "ResourceApplyFtrlV2",
+            "ResourceApplyPowerSign",
+            "ResourceApplyProximalAdagrad",
+            "ResourceApplyProximalGradientDescent",
+            "ResourceSparseApplyAdagrad",
+            "ResourceSparseApplyAdagradV2",
+            "ResourceSparseApplyKerasMomentum",
+            "ResourceSparseApplyMomentum",
+            "ResourceSparseApplyRMSProp",
         ),
         _TRAINING,
     ),

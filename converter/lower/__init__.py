@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from litecl.converter.graph import Function, Module, Node, Value
 from litecl.converter.hints import hint
 from litecl.converter.lower import (
+    checkpoints,
     control,
     conv,
+    conv_gradients,
     detection,
     diagonals,
     elementwise,
@@ -18,9 +20,11 @@ from litecl.converter.lower import (
     losses,
     matmul,
     pool,
+    pool_gradients,
     random,
     resize,
     shape,
+    shape_gradients,
     shifts,
     spectral,
     strings,
@@ -37,9 +41,12 @@ _FAMILIES = (
     shifts,
     index,
     indexing,
+    shape_gradients,
     diagonals,
     conv,
+    conv_gradients,
     pool,
+    pool_gradients,
     matmul,
     resize,
     images,
@@ -51,6 +58,7 @@ _FAMILIES = (
     tables,
     control,
     fake_quant,
+    checkpoints,
 )
 LOWERINGS: dict[str, Lowering] = {name: how for family in _FAMILIES for name, how in family.LOWERINGS.items()}
 

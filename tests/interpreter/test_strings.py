@@ -70,8 +70,7 @@ def test_errors_say_what_was_expected() -> None:
 
 
 def test_all_have_names_of_litecl() -> None:
-    names = {name for name in CUSTOMS if name.startswith("litecl.")}
-    assert names == set(_NAMES.split())
+    assert set(_NAMES.split()) <= set(CUSTOMS)
 
 
 _NAMES = (

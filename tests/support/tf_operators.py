@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from litecl.interpreter.graph import Array
 from support.tf_functions import TfFunction
+from support.tf_gradients import LAYER_GRADIENTS
 from support.tf_images import DETECTION, IMAGES, SPECTRAL
 from support.tf_integers import INTEGERS
 from support.tf_sparse import COMPOSED
@@ -217,6 +218,7 @@ OPERATORS = (
     *ELEMENTWISE,
     *LOSSES,
     *GRADIENTS,
+    *LAYER_GRADIENTS,
     *PLACING,
     *DETECTION,
     *SPECTRAL,
