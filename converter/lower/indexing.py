@@ -126,15 +126,30 @@ def _segments(op: Op) -> Lowering:
 
     def lower(b: Builder) -> Value:
         ids = Expression(b, b.int32(b.node.input(1)))
-        return b.op(op, [b.node.input(0), ids.value, (ids.reduce(reduce.REDUCE_MAX, [0]) + 1).value])
+        count = (ids.reduce(reduce.REDUCE_MAX, [0]) + 1).value
+        result = Expression(b, b.op(op, [b.node.input(0), ids.value, count]))
+        if op not in _EXTREMES or _has_no_gaps(ids.value):
+            return result.value
+        # TensorFlow has 0 where there are no rows, TFLite the first number that anything is compared with.
+        dims = b.shape(result.value)
+        rows = b.op(segment.UNSORTED_SEGMENT_SUM, [ids.filled(1).value, ids.value, count], type=_INT32, shape=dims[:1])
+        is_empty = Expression(b, rows).equals(0).reshape([-1, *[1] * len(dims[1:])], (dims[0], *[1] * len(dims[1:])))
+        return is_empty.select(result.constant(0), result).value
 
     return lower
+
+
+_EXTREMES = (segment.UNSORTED_SEGMENT_MAX, segment.UNSORTED_SEGMENT_MIN)
+
+
+def _has_no_gaps(ids: Value) -> bool:
+    return ids.data is not None and ids.data.size > 0 and set(np.diff(ids.data, prepend=-1).tolist()) <= {0, 1}
 
 
 def _segment_sum(b: Builder) -> Value:
     """Return the sums of rows; SEGMENT_SUM wants ids without gaps, which are known of constants."""
     ids = b.int32(b.node.input(1))
-    if ids.data is not None and ids.data.size and set(np.diff(ids.data, prepend=-1).tolist()) <= {0, 1}:
+    if _has_no_gaps(ids):
         return b.op(segment.SEGMENT_SUM, [b.node.input(0), ids])
     return _segments(segment.UNSORTED_SEGMENT_SUM)(b)  # type: ignore[return-value]
 

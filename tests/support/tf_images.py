@@ -147,6 +147,7 @@ IMAGES = (
         for mode in ("CONSTANT", "REFLECT", "WRAP", "NEAREST")
         for kind in ("NEAREST", "BILINEAR")
     ),
+    _f("structural similarity", lambda x, y: tf.image.ssim(x, y, 1.0, filter_size=3), (*_STATIC_IMAGE, *_STATIC_IMAGE)),
     _f("warp of images of one kind", lambda x: _warped(x, _TRANSFORM, "REFLECT", "BILINEAR"), _IMAGE),
     _f(
         "patches of volumes",

@@ -48,6 +48,11 @@ def _ids(v: Any) -> Any:
     return tf.SparseTensor(indices, tf.cast(tf.abs(v) * 2, tf.int64), (5, 5))
 
 
+def _reduced(how: str, v: Any, d: Any) -> Any:
+    reduce = getattr(tf.math, f"segment_{how}")
+    return reduce(d, tf.cumsum(_whole(tf.tile(v, [2])[:6]))), reduce(d, [0, 0, 2, 2, 5, 5])
+
+
 RAGGED = (
     _f("ragged to dense", lambda x, y: _ragged(x, y).to_tensor(-1.0), _ROWS),
     _f("ragged to dense of a size", lambda x, y: _ragged(x, y).to_tensor(shape=[None, 4]), _ROWS),
@@ -93,6 +98,10 @@ SPARSE = (
     _f("sum of rows by segment", lambda v, d: tf.sparse.segment_sum(d, [0, 2, 5], [0, 0, 2]), _ELEMENTS),
     _f("mean of rows by segment", lambda v, d: tf.sparse.segment_mean(d, [0, 2, 5], [0, 0, 2], 4), _ELEMENTS),
     _f("segments with gaps", lambda v, d: tf.math.segment_sum(d, tf.cumsum(_whole(tf.tile(v, [2])[:6]))), _ELEMENTS),
+    *(
+        _f(f"segment {how} with gaps", lambda v, d, h=how: _reduced(h, v, d), _ELEMENTS)
+        for how in ("max", "min", "prod", "mean")
+    ),
     _f("segments with constant gaps", lambda v, d: tf.math.segment_sum(d, [0, 0, 2, 2, 5, 5]), _ELEMENTS),
 )
 

@@ -21,13 +21,24 @@ _PASS_THROUGH = frozenset(
 
 
 def remove_identities(function: Function) -> None:
-    """Let readers of identities read what these read; reshapes, transposes and casts that change nothing go too."""
-    for node in function.nodes:
+    """Let readers of identities read what these read; reshapes, transposes and casts that change nothing go too.
+
+    The shapes of several tensors become those of one each, which later passes look for.
+    """
+    for node in list(function.nodes):
         if node.op in _PASS_THROUGH:
             _forward(function, node)
         elif node.op in _UNCHANGED and _UNCHANGED[node.op](node):
             _forward(function, node, 1)
+        elif node.op == "ShapeN":
+            _shape_by_shape(function, node)
     function.tidy()
+
+
+def _shape_by_shape(function: Function, node: Node) -> None:
+    pairs = zip((value for value in node.inputs if value is not None), node.outputs, strict=True)
+    attrs = {"out_type": node.attrs["out_type"]}
+    function.replace_node(node, [function.emit("Shape", [x], shape, node.name, **attrs) for x, shape in pairs])
 
 
 def _forward(function: Function, node: Node, count: int | None = None) -> None:
