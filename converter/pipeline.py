@@ -31,6 +31,7 @@ from litecl.converter.passes.tensorflow.dense import fuse_dense
 from litecl.converter.passes.tensorflow.dilation import fold_dilation
 from litecl.converter.passes.tensorflow.fold import Evaluate, fold_constants
 from litecl.converter.passes.tensorflow.identities import remove_identities
+from litecl.converter.passes.tensorflow.layout import put_channels_last
 from litecl.converter.passes.tensorflow.narrow_integers import widen_integers
 from litecl.converter.passes.tensorflow.precision import DOUBLES, HALVES, use_float32
 from litecl.converter.passes.tensorflow.repeats import fuse_repeats
@@ -154,6 +155,7 @@ class Pipeline:
     def _tensorflow(self, module: Module) -> None:
         self._each(module, lambda f: fold_constants(f, self.tools.evaluate), "fold_constants")
         self._each(module, lambda f: split_complex(f, RULES), "split_complex")
+        self._each(module, put_channels_last)
         for apply in _TENSORFLOW:
             self._each(module, apply)
         self._simplify_control(module)

@@ -1,4 +1,4 @@
-"""Diagonals and bands of matrices."""
+"""Main diagonals, and bands of matrices; other diagonals are compositions."""
 
 import numpy as np
 
@@ -11,22 +11,15 @@ from litecl.interpreter.schema import TensorType
 
 
 def _offset(b: Builder) -> int:
-    """Return the one diagonal of an operator of version 2 or 3. Raises ConversionError where there are several."""
-    offset = b.known(1, "diagonal").reshape(-1) if len(b.node.inputs) > 1 else np.zeros(1, np.int32)
-    if len(set(offset.tolist())) != 1:
-        raise b.error("it has a band of diagonals, which TFLite cannot")
-    return int(offset[0])
+    """Return the one diagonal of an operator of version 2 or 3."""
+    return int(b.known(1, "diagonal").reshape(-1)[0]) if len(b.node.inputs) > 1 else 0
 
 
 def _diag(b: Builder) -> Value:
-    if _offset(b):
-        raise b.error("its diagonal is not the main one, which TFLite cannot")
     return b.op(MATRIX_DIAG, [b.node.input(0)])
 
 
 def _set_diag(b: Builder) -> Value:
-    if len(b.node.inputs) > 2 and np.any(b.known(2, "diagonal")):
-        raise b.error("its diagonal is not the main one, which TFLite cannot")
     return b.op(MATRIX_SET_DIAG, b.node.inputs[:2])
 
 

@@ -191,12 +191,12 @@ def _searched(counted: Op) -> Lowering:
 
 
 def _bincount(b: Builder) -> Value:
-    """Return how often each number stands in a tensor, by the sum of its one-hot rows."""
+    """Return how often each number stands in a tensor, by the sum of its one-hot rows.
+
+    What has weights is a composition.
+    """
     values, size = Expression(b, b.int32(b.node.input(0))), b.int32(b.node.input(1))
-    weights = b.node.input(2)
     rank, to = len(b.shape(values.value)), b.node.output.type
-    if weights.static_shape is None or 0 not in weights.static_shape:
-        raise b.error("it has weights; sum them with tf.math.unsorted_segment_sum")
     is_matrix = rank == 2 and b.node.op_name == "DenseBincount"
     on, off = b.const(1, to.dtype), b.const(0, to.dtype)
     operands = [values.value, b.reshape(size, (), ()), on, off]

@@ -10,9 +10,8 @@ from litecl.interpreter.ops.audio import AUDIO_SPECTROGRAM, MFCC, AudioSpectrogr
 
 
 def _rfft(b: Builder) -> Value:
-    """Return the spectrum of every row, as RFFT2D computes it of images of one row."""
+    """Return the spectrum of every row, as RFFT2D computes it of images of one row; its length is a power of two."""
     length = int(b.known(1, "length").reshape(()))
-    _check_length(b, length)
     image = Expression(b, b.node.input(0)).expand(-2)
     *batch, _ = b.shape(b.node.input(0))
     spectrum = b.op(spectral.RFFT2D, [image.value, b.const([1, length], np.int32)], shape=(*batch, 1, length // 2 + 1))
@@ -23,14 +22,7 @@ def _rfft(b: Builder) -> Value:
 
 
 def _rfft_2d(b: Builder) -> Value:
-    for length in b.known(1, "lengths"):
-        _check_length(b, int(length))
     return b.op(spectral.RFFT2D, [b.node.input(0), b.int32(b.node.input(1))])
-
-
-def _check_length(b: Builder, length: int) -> None:
-    if length < 1 or length & (length - 1):
-        raise b.error(f"its length is {length}, and TFLite's transform takes powers of two; set fft_length to one")
 
 
 def _spectrogram(b: Builder) -> Value:

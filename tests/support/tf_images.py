@@ -147,6 +147,7 @@ IMAGES = (
         for mode in ("CONSTANT", "REFLECT", "WRAP", "NEAREST")
         for kind in ("NEAREST", "BILINEAR")
     ),
+    _f("channels first", lambda x: _channels_first(x), ((None, 6, 8, 9),)),
     _f("structural similarity", lambda x, y: tf.image.ssim(x, y, 1.0, filter_size=3), (*_STATIC_IMAGE, *_STATIC_IMAGE)),
     _f("warp of images of one kind", lambda x: _warped(x, _TRANSFORM, "REFLECT", "BILINEAR"), _IMAGE),
     _f(
@@ -156,6 +157,21 @@ IMAGES = (
     ),
     _f("space to batch of old", lambda x: raw.SpaceToBatch(input=x, paddings=[[0, 0], [0, 0]], block_size=2), _IMAGE),
 )
+
+
+def _channels_first(x: Any) -> Any:
+    """Convolutions, poolings and what lies between them; TensorFlow has kernels for it on some processors only."""
+    y = tf.nn.conv2d(x, _weights(3, 2, 6, 6), 1, [[0, 0], [0, 0], [1, 1], [1, 0]], "NCHW")
+    y = tf.nn.relu(tf.nn.bias_add(y, _weights(6), "NCHW")) * 0.5 + x
+    deep = tf.nn.depthwise_conv2d(y, _weights(3, 3, 6, 2), (1, 1, 2, 2), "SAME", "NCHW")
+    pooled = [tf.nn.max_pool2d(y, [3, 2], [2, 1], "SAME", "NCHW"), tf.nn.avg_pool2d(y, 2, 2, "VALID", "NCHW")]
+    return y, deep, *pooled, tf.nn.conv2d_transpose(y, _weights(3, 3, 4, 6), _doubled(y), 2, "SAME", "NCHW")
+
+
+def _doubled(y: Any) -> Any:
+    return tf.stack([tf.shape(y)[0], 4, 16, 18])
+
+
 _TRANSFORM = np.float32([[0.3, 0.2, -0.5, 0.1, 0.2, 0.3, 0.5, 0.2]])
 
 

@@ -2,11 +2,13 @@
 
     PYTHONPATH=tests python -m tools.conversions [SECTION ...] [--no-peer] [--json FILE]
 
-For every row: operators (main subgraph + those that it runs) and seconds of both, and the largest difference to
-TensorFlow, relative to the largest magnitude, in litecl's interpreter, with its delegate, and in LiteRT.
+For every row: operators (main subgraph + those that it runs), seconds and peak memory (MB beyond what the process had)
+of both, and the largest difference to TensorFlow, relative to the largest magnitude, in litecl's interpreter, with its
+delegate, and in LiteRT.
 """
 
 import argparse
+import gc
 import json
 import sys
 import time
@@ -52,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     console, found = Console(width=170), []
     for section in args.sections or _SECTIONS:
-        table = Table("conversion", "litecl", "s", "TFLiteConverter", "s", *_RUNTIMES, title=section)
+        table = Table("conversion", "litecl", "s", "MB", "TFLiteConverter", "s", "MB", *_RUNTIMES, title=section)
         for row in _SECTIONS[section]():
             measured = measure(row, with_peer=not args.no_peer)
             found.append({"section": section, **measured})
@@ -66,29 +68,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def measure(row: Row, *, with_peer: bool = True) -> dict[str, Any]:
     """One row of the table."""
-    ours, ours_s, content = _converted(row.ours)
-    peer, peer_s = (row.note or "not run"), 0.0
+    ours, ours_s, ours_mb, content = _converted(row.ours)
+    peer, peer_s, peer_mb = (row.note or "not run"), 0.0, 0
     if with_peer and row.peers is not None:
-        peer, peer_s, _ = _converted(row.peers)
+        peer, peer_s, peer_mb, _ = _converted(row.peers)
     differences = {name: "" if content is None else _difference(make, content, row) for name, make in _RUNTIMES.items()}
     return {
         "name": row.name,
         "ours": ours,
         "ours_s": round(ours_s, 2),
+        "ours_mb": ours_mb,
         "peer": peer,
         "peer_s": round(peer_s, 2),
+        "peer_mb": peer_mb,
         **differences,
     }
 
 
-def _converted(make: Callable[[], Any]) -> tuple[str, float, bytes | None]:
-    start = time.perf_counter()
+def _converted(make: Callable[[], Any]) -> tuple[str, float, int, bytes | None]:
+    before, start = _peak_mb(anew=True), time.perf_counter()
     try:
         content = make().convert()
     except Exception as error:
-        return f"FAILS: {str(error).strip()[:60]}", time.perf_counter() - start, None
-    seconds = time.perf_counter() - start
-    return "+".join(str(len(graph.nodes)) for graph in read(content).subgraphs), seconds, content
+        return f"FAILS: {str(error).strip()[:60]}", time.perf_counter() - start, _peak_mb() - before, None
+    seconds, peak = time.perf_counter() - start, _peak_mb() - before
+    return "+".join(str(len(graph.nodes)) for graph in read(content).subgraphs), seconds, peak, content
+
+
+def _peak_mb(*, anew: bool = False) -> int:
+    """Return the most memory that the process has had, from now on if ``anew``; 0 where the system does not tell."""
+    if not Path("/proc/self/clear_refs").exists():
+        return 0
+    if anew:
+        gc.collect()
+        Path("/proc/self/clear_refs").write_text("5")
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def _difference(make: Callable[[bytes], Any], content: bytes, row: Row) -> str:
