@@ -18,6 +18,7 @@ from litecl.converter.passes.calls.bodies import own_bodies
 from litecl.converter.passes.calls.inline import inline_calls
 from litecl.converter.passes.splice import splice
 from litecl.converter.passes.tensorflow.precision import DOUBLES, use_float32
+from litecl.converter.records import Dims
 from litecl.interpreter.errors import ConversionError
 
 _MAX_DEPTH = 8
@@ -73,8 +74,15 @@ def _traced(node: Node, composition: Composition) -> Function | None:
     own_bodies(module)
     for value, wanted in zip(module.main.outputs, node.outputs, strict=True):
         assert value.type == wanted.type, f"{node}: {value} for {wanted}"
-        value.shape = value.shape if wanted.shape is None else wanted.shape
+        value.shape = _merged(value.shape, wanted.shape)
     return module.main
+
+
+def _merged(found: Dims | None, known: Dims | None) -> Dims | None:
+    """Return a shape of which two things are known."""
+    if found is None or known is None:
+        return known if found is None else found
+    return tuple(b if a is None else a for a, b in zip(found, known, strict=True))
 
 
 def _applied(node: Node, composition: Composition) -> Callable[..., Any]:

@@ -131,11 +131,11 @@ def _shifted(x: Any, axis: int, by: int, reverse: bool) -> Any:
 
 
 def _unravelled(attrs: Mapping[str, Any], indices: Any, shape: Any) -> Any:
-    rows, rest = [], int32(indices)
-    for size in reversed(tf.unstack(int32(shape))):
+    rows, rest = [], indices
+    for size in reversed(tf.unstack(shape)):
         rows.append(rest % size)
         rest = rest // size
-    return tf.cast(tf.stack(rows[::-1]), indices.dtype)
+    return tf.stack(rows[::-1])
 
 
 COMPOSITIONS: dict[str, Composition] = {

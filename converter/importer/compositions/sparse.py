@@ -31,19 +31,23 @@ def _linear(indices: Any, shape: Any) -> Any:
 
 
 def _reorder(attrs: Mapping[str, Any], indices: Any, values: Any, shape: Any) -> Any:
-    order = tf.argsort(_linear(int32(indices), int32(shape)))
+    """Sort by one dimension after the other, the last one first: numbers of elements may be too large for int32."""
+    order = tf.range(tf.shape(indices)[0])
+    for dimension in reversed(range(sizes(indices, 1)[0])):
+        keys = tf.gather(int32(indices[:, dimension]), order)
+        order = tf.gather(order, tf.argsort(keys, stable=True))
     return tf.gather(indices, order), tf.gather(values, order)
 
 
 def _reshape(attrs: Mapping[str, Any], indices: Any, shape: Any, target: Any) -> Any:
-    shape, target = int32(shape), int32(target)
-    given = tf.reduce_prod(tf.where(target < 0, 1, target))
-    target = tf.where(target < 0, tf.reduce_prod(shape) // tf.maximum(given, 1), target)
-    rest, columns = _linear(int32(indices), shape), []
+    one = tf.ones([], tf.int64)
+    given = tf.reduce_prod(tf.where(target < 0, one, target))
+    target = tf.where(target < 0, tf.reduce_prod(shape) // tf.maximum(given, one), target)
+    rest, columns = _linear(indices, shape), []
     for dimension in reversed(range(sizes(target)[0])):
         columns.append(rest % target[dimension])
         rest = rest // target[dimension]
-    return tf.cast(tf.stack(columns[::-1], 1), tf.int64), tf.cast(target, tf.int64)
+    return tf.stack(columns[::-1], 1), target
 
 
 def _segments(combine: str) -> Composition:
@@ -71,8 +75,7 @@ def _fill_empty_rows(attrs: Mapping[str, Any], indices: Any, values: Any, shape:
     missing = tf.where(is_empty)
     added = tf.concat([missing, tf.zeros([tf.shape(missing)[0], sizes(indices, 1)[0] - 1], tf.int64)], 1)
     all_rows = tf.concat([rows, int32(missing[:, 0])], 0)
-    total = tf.shape(all_rows)[0]
-    order = tf.argsort(all_rows * total + tf.range(total))
+    order = tf.argsort(all_rows, stable=True)
     made = tf.gather(tf.concat([indices, added], 0), order)
     filled = tf.concat([values, tf.fill([tf.shape(missing)[0]], default)], 0)
     back = tf.cast(tf.math.invert_permutation(order)[:count], tf.int64)
