@@ -156,7 +156,8 @@ def _segment_sum(b: Builder) -> Value:
 
 def _sparse_to_dense(b: Builder) -> Value:
     indices, shape, values, default = (b.node.input(i) for i in range(4))
-    return b.op(SPARSE_TO_DENSE, [b.int32(indices), b.int32(shape), values, default])
+    places = [indices, shape] if indices.type == shape.type else [b.int32(indices), b.int32(shape)]
+    return b.op(SPARSE_TO_DENSE, [*places, values, default])
 
 
 def _segment_mean(x: Expression, ids: Expression) -> Expression:

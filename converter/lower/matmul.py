@@ -72,10 +72,12 @@ def _einsum(b: Builder) -> Value:
     left, right = b.node.attrs["equation"].replace(" ", "").split("->")
     labels = [_without_dots(b, part, value) for part, value in zip(left.split(","), b.node.inputs, strict=True)]
     result = _without_dots(b, right, b.node.output)
-    if any(len(set(part)) != len(part) for part in (*labels, result)):
-        raise b.error(f"{b.node.attrs['equation']!r} takes a diagonal, which TFLite cannot; use tf.linalg.diag_part")
+    if len(set(result)) != len(result):
+        raise b.error(f"{b.node.attrs['equation']!r} makes a diagonal; use tf.linalg.diag")
     if len(labels) == 1:
-        return _reduced(b, b.node.input(0), labels[0], result)
+        return _reduced(b, *_diagonal(b, b.node.input(0), labels[0]), result)
+    if any(len(set(part)) != len(part) for part in labels):
+        raise b.error(f"{b.node.attrs['equation']!r} takes a diagonal of a factor; use tf.linalg.diag_part before")
     if len(labels) != 2:
         raise b.error(f"{b.node.attrs['equation']!r} has {len(labels)} operands; write it as products of two")
     adjoint = _as_it_is(labels[0], labels[1], result)
@@ -201,6 +203,24 @@ def _size_of(labels: str, sizes: dict[str, int | None]) -> int | None:
 def _sizes(x: Value, x_labels: str, y: Value, y_labels: str) -> dict[str, int | None]:
     pairs = [*zip(x_labels, x.shape or (), strict=True), *zip(y_labels, y.shape or (), strict=True)]
     return dict(pairs) | {label: size for label, size in pairs if size is not None}
+
+
+def _diagonal(b: Builder, value: Value, labels: str) -> tuple[Value, str]:
+    """Return the elements where labels that stand twice agree, and the labels with each of these once, at the end."""
+    for label in sorted({c for c in labels if labels.count(c) > 1}):
+        rest = [i for i, c in enumerate(labels) if c != label]
+        both = [i for i, c in enumerate(labels) if c == label]
+        size = b.shape(value)[both[0]]
+        if len(both) != 2 or size is None or [b.shape(value)[i] for i in rest].count(None) > 1:
+            raise b.error(f"{b.node.attrs['equation']!r} takes a diagonal of unknown size; use tf.linalg.diag_part")
+        turned = b.transpose(value, [*rest, *both])
+        shape = (*b.shape(turned)[:-2], size * size)
+        flat = b.reshape(turned, [-1 if d is None else d for d in shape], shape)
+        places = b.const(np.arange(size) * (size + 1), np.int32)
+        options = GatherOptions(len(rest))
+        value = b.op(GATHER, [flat, places], options, type=value.type, shape=(*shape[:-1], size))
+        labels = "".join(labels[i] for i in rest) + label
+    return value, labels
 
 
 def _reduced(b: Builder, value: Value, labels: str, kept: str) -> Value:

@@ -241,6 +241,9 @@ FUNCTIONS = (
             ("abi,i->ab", ((2, 4, 5), (5,))),
             ("...ij,...jk->...ik", ((2, 1, 3, 5), (4, 5, 2))),
             ("...i,...i->...", ((2, 4, 5), (1, 5))),
+            ("bii->bi", ((None, 4, 4),)),
+            ("ibij->jb", ((3, 2, 3, 4),)),
+            ("ii->", ((3, 3),)),
         )
     ),
     TfFunction("einsum with weights", lambda x: tf.einsum("abc,cde->abde", x, _weights(4, 2, 3)), ((None, None, 4),)),
