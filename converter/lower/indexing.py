@@ -126,7 +126,7 @@ def _segments(op: Op) -> Lowering:
 
     def lower(b: Builder) -> Value:
         ids = Expression(b, b.int32(b.node.input(1)))
-        count = (ids.reduce(reduce.REDUCE_MAX, [0]) + 1).value
+        count = _segment_count(ids)
         result = Expression(b, b.op(op, [b.node.input(0), ids.value, count]))
         if op not in _EXTREMES or _has_no_gaps(ids.value):
             return result.value
@@ -137,6 +137,14 @@ def _segments(op: Op) -> Lowering:
         return is_empty.select(result.constant(0), result).value
 
     return lower
+
+
+def _segment_count(ids: Expression) -> Value:
+    """Return one more than the last id."""
+    data = ids.value.data
+    if data is not None and data.size:
+        return ids.b.const(data.max() + 1, np.int32)
+    return (ids.reduce(reduce.REDUCE_MAX, [0]) + 1).value
 
 
 _EXTREMES = (segment.UNSORTED_SEGMENT_MAX, segment.UNSORTED_SEGMENT_MIN)
