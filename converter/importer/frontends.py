@@ -19,6 +19,7 @@ from litecl.converter.importer.graphdef import import_function, with_own_functio
 from litecl.converter.importer.keras_lstm import whole_lstms
 from litecl.converter.importer.optimizers import any_optimizer
 from litecl.converter.importer.places import Places
+from litecl.converter.importer.stablehlo.program import expand_stablehlo
 from litecl.converter.records import Dims
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
@@ -229,6 +230,7 @@ def _specs(shape: Any, name: str, dtype: str) -> Any:
 
 def _module(concrete: Any, keep_source: bool = False) -> Module:
     module = import_function(concrete, _input_names(concrete), _output_names(concrete))
+    expand_stablehlo(module)
     module.source = _source(concrete, module) if keep_source else None
     return module
 

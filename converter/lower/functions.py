@@ -3,9 +3,12 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+
 from litecl.converter.lower.builder import Lowering
-from litecl.converter.lower.expression import Expression, formula
+from litecl.converter.lower.expression import Expression, broadcast, formula
 from litecl.interpreter.ops import binary, unary
+from litecl.interpreter.ops.broadcast_to import BROADCAST_ARGS, BROADCAST_TO
 from litecl.interpreter.schema import TensorType
 
 _E = Expression
@@ -102,6 +105,25 @@ def _arc_tangent(y: _E, x: _E) -> _E:
     return y.binary(binary.ATAN2, x)
 
 
+def _arc_tangent_of_two(y: _E, x: _E) -> _E:
+    """Return it of operands of one shape: LiteRT's kernel does not broadcast, and says nothing."""
+    shape = broadcast(y.value.shape, x.value.shape)
+    known = None if shape is None or None in shape else [d or 0 for d in shape]
+    if shape is None:
+        raise y.b.error("the ranks of its operands must be known")
+    same = [v for v in (y, x) if v.value.shape == shape]
+    if len(same) == 2:
+        return _arc_tangent(y, x)
+    int32 = TensorType.INT32
+    target = (
+        y.b.op(BROADCAST_ARGS, [y.shape().value, x.shape().value], type=int32, shape=(len(shape),))
+        if known is None
+        else y.b.const(known, np.int32)
+    )
+    large = [v if v in same else _E(v.b, v.b.op(BROADCAST_TO, [v.value, target], shape=shape)) for v in (y, x)]
+    return _arc_tangent(*large)
+
+
 def _side(x: _E) -> _E:
     """sqrt(1 - x * x), exact near the ends."""
     return ((1 - x) * (1 + x)).sqrt()
@@ -152,6 +174,7 @@ _FORMULAS: Mapping[str, Callable[..., _E]] = {
     "Lgamma": _lgamma,
     "Erfinv": _erfinv,
     "Ndtri": quantile_of_normal,
+    "Atan2": _arc_tangent_of_two,
     "Atan": lambda x: _arc_tangent(x, x.filled(1)),
     "Asin": lambda x: _arc_tangent(x, _side(x)),
     "Acos": lambda x: _arc_tangent(_side(x), x),
