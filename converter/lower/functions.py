@@ -3,12 +3,9 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
-
 from litecl.converter.lower.builder import Lowering
-from litecl.converter.lower.expression import Expression, broadcast, formula
+from litecl.converter.lower.expression import Expression, formula
 from litecl.interpreter.ops import binary, unary
-from litecl.interpreter.ops.broadcast_to import BROADCAST_ARGS, BROADCAST_TO
 from litecl.interpreter.schema import TensorType
 
 _E = Expression
@@ -106,22 +103,11 @@ def _arc_tangent(y: _E, x: _E) -> _E:
 
 
 def _arc_tangent_of_two(y: _E, x: _E) -> _E:
-    """Return it of operands of one shape: LiteRT's kernel does not broadcast, and says nothing."""
-    shape = broadcast(y.value.shape, x.value.shape)
-    known = None if shape is None or None in shape else [d or 0 for d in shape]
-    if shape is None:
-        raise y.b.error("the ranks of its operands must be known")
-    same = [v for v in (y, x) if v.value.shape == shape]
-    if len(same) == 2:
+    """Return it of operands of one shape, which SELECT_V2 gives them: LiteRT's kernel does not broadcast, silently."""
+    if y.value.static_shape is not None and y.value.static_shape == x.value.static_shape:
         return _arc_tangent(y, x)
-    int32 = TensorType.INT32
-    target = (
-        y.b.op(BROADCAST_ARGS, [y.shape().value, x.shape().value], type=int32, shape=(len(shape),))
-        if known is None
-        else y.b.const(known, np.int32)
-    )
-    large = [v if v in same else _E(v.b, v.b.op(BROADCAST_TO, [v.value, target], shape=shape)) for v in (y, x)]
-    return _arc_tangent(*large)
+    always = y.constant(True, TensorType.BOOL)
+    return _arc_tangent(always.select(y, x), always.select(x, y))
 
 
 def _side(x: _E) -> _E:

@@ -50,12 +50,12 @@ class _Program:
     def __init__(self, node: Node) -> None:
         try:
             from jaxlib.mlir import ir
-            from jaxlib.mlir.dialects import stablehlo
+            from jaxlib.mlir.dialects import sdy, stablehlo
         except ImportError as error:
             raise ConversionError(f"{node} is a program of JAX's, which jaxlib reads: pip install jaxlib") from error
         self._node = node
         self._context = ir.Context()
-        self._context.allow_unregistered_dialects = True  # how a program is spread over devices, for example
+        sdy.register_dialect(self._context)  # how a program is spread over devices, which says nothing here
         content = node.attrs["module"].encode("utf-8", "surrogateescape")
         try:
             self._module = stablehlo.deserialize_portable_artifact(self._context, content)
