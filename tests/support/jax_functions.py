@@ -101,6 +101,7 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] 
     "gradients of an mlp": (jax.grad(lambda x: jnp.sum(mlp(x) ** 2)), ((3, 6),)),
     "gradients of a cnn": (jax.grad(lambda x: jnp.sum(cnn(x) ** 2)), ((2, 12, 11, 3),)),
     "positions": (lambda x: (jnp.argmax(x, -1), jnp.argmin(x, 0), lax.top_k(x, 2), jnp.sort(x, 0)), ((4, 6),)),
+    "positions of integers": (lambda x: jnp.argmax((x * 9).astype(int), -1), ((4, 6),)),
     "embedding": (lambda x: jnp.take(_w(7, 3), (jnp.abs(x) * 3).astype(int) % 7, axis=0), ((4, 2),)),
     "along": (lambda x: jnp.take_along_axis(x, jnp.argsort(x, -1), -1), ((4, 6),)),
     "moving": (_moving, ((4, 6),)),

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.python import xla
 
-from litecl.converter.importer.stablehlo.values import Rule, body_of, integers, number, plain, words
+from litecl.converter.importer.stablehlo.values import Rule, body_of, directions, integers, number, plain
 
 
 def _clamped(starts: Sequence[Any], limits: Sequence[int]) -> Any:
@@ -93,7 +93,9 @@ _SCATTERS = {
 def _scatter(op: Any, *operands: Any) -> Any:
     from jaxlib.mlir.dialects import stablehlo
 
-    if len(operands) != 3 or body_of(op) not in _SCATTERS:
+    block = op.regions[0].blocks[0]
+    keeps = not body_of(op) and block.operations[0].operands[0] != block.arguments[1]
+    if len(operands) != 3 or body_of(op) not in _SCATTERS or keeps:
         raise NotImplementedError(f"writes by {', '.join(body_of(op))}")
     x, indices, updates = operands
     numbers = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
@@ -113,10 +115,10 @@ def _scatter(op: Any, *operands: Any) -> Any:
 
 
 def _sort(op: Any, *operands: Any) -> Any:
-    comparisons = [o.operation for o in op.regions[0].blocks[0].operations if o.operation.name == "stablehlo.compare"]
-    direction = words(comparisons[-1], "comparison_direction") if comparisons else ""
-    if direction not in ("LT", "GT"):
+    strict = [direction for direction in directions(op) if direction in ("LT", "GT")]
+    if len(strict) != 1:
         raise NotImplementedError("sorts by something else than the first operand")
+    (direction,) = strict
     axis = number(op, "dimension", -1) % operands[0].shape.rank
     order = tf.argsort(operands[0], axis, "DESCENDING" if direction == "GT" else "ASCENDING", stable=True)
     return [

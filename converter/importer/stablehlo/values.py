@@ -63,6 +63,12 @@ def words(op: Any, name: str) -> str:
     return str(op.attributes[name]).rstrip(">").split()[-1]
 
 
+def directions(op: Any) -> list[str]:
+    """Return the directions of the comparisons in the function that an operation applies."""
+    operations = [inner.operation for inner in op.regions[0].blocks[0].operations]
+    return [words(inner, "comparison_direction") for inner in operations if inner.name == "stablehlo.compare"]
+
+
 _TYPES = {"f16": tf.float16, "bf16": tf.bfloat16, "f32": tf.float32, "f64": tf.float64, "i1": tf.bool}
 _TYPES |= {f"i{bits}": tf.as_dtype(f"int{bits}") for bits in (8, 16, 32, 64)}
 _TYPES |= {f"ui{bits}": tf.as_dtype(f"uint{bits}") for bits in (8, 16, 32, 64)}

@@ -10,6 +10,7 @@ from litecl.converter.importer.stablehlo.shapes import padded
 from litecl.converter.importer.stablehlo.values import (
     Rule,
     body_of,
+    directions,
     integers,
     known,
     number,
@@ -29,6 +30,8 @@ _REDUCTIONS: Mapping[str, tuple[Callable[..., Any], Callable[..., Any], float]] 
     "and": (tf.reduce_all, tf.logical_and, True),
     "or": (tf.reduce_any, tf.logical_or, False),
 }
+_TIES = ("compare", "compare", "and", "or", "select", "select")
+_EXTREME_BODIES = (("compare", "compare", "or", *_TIES), ("compare", *_TIES))  # of floats, which may be NaN, and others
 _EXTREMES = {"GT": (tf.reduce_max, tf.argmax), "LT": (tf.reduce_min, tf.argmin)}
 
 
@@ -55,11 +58,10 @@ def _is_neutral(start: Any, neutral: float) -> bool:
 
 def _extreme(op: Any, x: Any, indices: Any, axes: Sequence[int]) -> Any:
     """Return the largest, or smallest, elements with their positions, as argmax writes it."""
-    comparisons = [o.operation for o in op.regions[0].blocks[0].operations if o.operation.name == "stablehlo.compare"]
-    direction = words(comparisons[0], "comparison_direction") if comparisons else ""
+    direction, *ties = directions(op) or [""]
     numbers = known(indices)
     counts = numbers is not None and len(axes) == 1 and np.array_equal(numbers, _counted(numbers.shape, axes[0]))
-    if direction not in _EXTREMES or not counts:
+    if direction not in _EXTREMES or not counts or body_of(op) not in _EXTREME_BODIES or ties[-2:] != ["EQ", "LT"]:
         raise NotImplementedError("reduces two operands, and not to the largest or smallest with its position")
     value, place = _EXTREMES[direction]
     return [value(x, axes), tf.cast(place(x, axes[0], tf.int32), numbers.dtype)]
