@@ -68,7 +68,9 @@ class Converter(TFLiteAttributes):
     def from_keras_model(
         cls, model: Any, input_shapes: Shapes | None = None, **options: Unpack[Options]
     ) -> "Converter":
-        """Take a Keras 3 model, in inference mode: Sequential, functional, or subclassed and called once."""
+        """Take a Keras model, of Keras 3 or tf_keras, in inference mode: Sequential, functional, or subclassed and
+        called once.
+        """
 
         def load(self: Converter) -> dict[str, Module]:
             take = _frontends().from_keras_model

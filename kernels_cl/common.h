@@ -19,13 +19,16 @@
 // is a function that a __kernel calls if a flag is set (delegate/plan/region_program.py).
 //
 // On a CPU a work-item is a group of its own. A runtime for CPUs may compile a kernel several times, once for each way
-// of launching it, but functions that are not inlined only once.
+// of launching it, but functions that are not inlined only once. On a GPU all are inlined, as most compilers do anyway:
+// where a kernel has barriers, Mesa's llvmpipe loses the values that lie around the call of a function.
 #ifdef LITECL_CPU
+#define INLINED
 #define OUT_OF_LINE __attribute__((noinline)) static
 #define LOCAL_ITEM 0
 #define LOCAL_ITEMS 1
 #else
-#define OUT_OF_LINE static
+#define INLINED __attribute__((always_inline))
+#define OUT_OF_LINE INLINED static
 #define LOCAL_ITEM get_local_id(0)
 #define LOCAL_ITEMS get_local_size(0)
 #endif
@@ -41,12 +44,10 @@
 #define KERNEL __attribute__((always_inline)) inline WIDE
 #define ITEM const int item_0, const int item_1, const int item_2,
 #define ITEM_INDEX(d) item_##d
-#undef inline  // some drivers define it
-#define inline static __inline__  // C99's inline functions are lost when files are linked
 #include "region.h"
 #else
 #if defined(LITECL_GUARDED)
-#define KERNEL static WIDE
+#define KERNEL INLINED static WIDE
 #elif defined(LITECL_CPU)
 #define KERNEL __kernel __attribute__((reqd_work_group_size(1, 1, 1))) WIDE
 #else
@@ -54,6 +55,11 @@
 #endif
 #define ITEM
 #define ITEM_INDEX(d) get_global_id(d)
+#endif
+
+#if defined(LITECL_REGION) || !defined(LITECL_CPU)
+#undef inline  // some drivers define it
+#define inline INLINED static __inline__  // C99's inline functions are lost when files are linked
 #endif
 
 #define UNROLL _Pragma("unroll")
@@ -124,6 +130,18 @@ typedef intv intv_u __attribute__((aligned(4)));
 #define SHARE(n, per_item)                        \
     const int start = ITEM_INDEX(0) * (per_item); \
     const int end = MIN(start + (per_item), (n))
+
+// A work-item's pixels from start to end, and their channels from first_channel to end_channel: on a CPU all of them, on a
+// GPU a vector's, so that adjacent work-items take adjacent ones.
+#ifdef LITECL_GPU
+#define SHARE_PIXELS(n, per_item, channels)                                              \
+    const int start = ITEM_INDEX(1) * (per_item), end = MIN(start + (per_item), (n));    \
+    const int first_channel = ITEM_INDEX(0) * VW, end_channel = MIN(first_channel + VW, (channels))
+#else
+#define SHARE_PIXELS(n, per_item, channels) \
+    SHARE(n, per_item);                     \
+    const int first_channel = 0, end_channel = (channels)
+#endif
 
 // Loops over several arrays together, row by row (delegate/kit/strided.py). table: rank, dims[rank], then the
 // strides[rank] of each array. index, offsets: the current row, and its offset in each array.

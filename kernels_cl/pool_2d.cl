@@ -1,7 +1,7 @@
 // AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D of x [n, height, width, channels] (NHWC): every window reduced to one
 // element a channel, over the elements that are not padding; with `padded`, zeros around the image count like any other
 // element. x_step, y_step: elements from pixel to pixel of x and y.
-// A work-item takes per_item output pixels, with all their channels.
+// A work-item takes per_item output pixels: on a CPU with all their channels, on a GPU with a vector of them.
 // Macros: OP: AVERAGE, MAXIMUM or L2; ACTIVATION, with its arguments low and high.
 #include "common.h"
 #include <Geometry>
@@ -32,7 +32,7 @@
 KERNEL void pool_2d(ITEM __global const float *x, __global float *y, __global const Geometry *window, int n,
                     int per_item, int x_step, int y_step, int padded, float low, float high) {
     const Geometry g = *window;  // a copy, which writes to y cannot change
-    SHARE(n, per_item);
+    SHARE_PIXELS(n, per_item, g.channels);
     for (int pixel = start; pixel < end; ++pixel) {
         const int line = pixel / g.out_width, out_x = pixel - line * g.out_width;
         const int image = line / g.out_height, out_y = line - image * g.out_height;
@@ -46,7 +46,7 @@ KERNEL void pool_2d(ITEM __global const float *x, __global float *y, __global co
         __global float *q = y + pixel * y_step;
         const int room = (g.images - image) * g.height * g.width * x_step - (x_step - g.channels);
         const int own = y_step == g.channels ? (end - pixel) * g.channels : g.channels;
-        for (int c = 0; c < g.channels; c += VW) {
+        for (int c = first_channel; c < end_channel; c += VW) {
             floatv s = first;
             if (c + VW <= g.channels) {
                 WINDOW(LOAD(p + at))

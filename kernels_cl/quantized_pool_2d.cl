@@ -1,6 +1,6 @@
 // AVERAGE_POOL_2D and MAX_POOL_2D of quantized x [n, height, width, channels] (see pool_2d.cl): windows reduced over the
 // elements that are not padding; an average is rounded to the nearest integer, halves away from zero.
-// A work-item takes per_item output pixels, with all their channels.
+// A work-item takes per_item output pixels: on a CPU with all their channels, on a GPU with a vector of them.
 // Macros: OP: AVERAGE or MAXIMUM; T (quantized.h).
 #include "quantized.h"
 #include <Geometry>
@@ -35,7 +35,7 @@ inline intv average(intv sum, int count) {
 KERNEL void quantized_pool_2d(ITEM __global const T *x, __global T *y, __global const Geometry *window, int n,
                               int per_item, int low, int high) {
     const Geometry g = *window;  // a copy, which writes to y cannot change
-    SHARE(n, per_item);
+    SHARE_PIXELS(n, per_item, g.channels);
     for (int pixel = start; pixel < end; ++pixel) {
         const int line = pixel / g.out_width, out_x = pixel - line * g.out_width;
         const int image = line / g.out_height, out_y = line - image * g.out_height;
@@ -45,13 +45,13 @@ KERNEL void quantized_pool_2d(ITEM __global const T *x, __global T *y, __global 
         const int count = (y1 - y0) * (x1 - x0);
         __global const T *p = x + image * g.height * g.width * g.channels;
         __global T *q = y + pixel * g.channels;
-        int c = 0;
-        for (; c + VW <= g.channels; c += VW) {
+        int c = first_channel;
+        for (; c + VW <= end_channel; c += VW) {
             intv s = FIRST;
             WINDOW(LOAD_T(at))
             *(__global Tv_u *)(q + c) = CONVERT(clamp_int(FINISH(s), low, high), T);
         }
-        for (; c < g.channels; ++c) {
+        for (; c < end_channel; ++c) {
             intv s = FIRST;
             WINDOW((intv)at[0])
             q[c] = (T)LANE0(clamp_int(FINISH(s), low, high));

@@ -5,10 +5,14 @@
 // not know their types.
 #include <RegionSize>
 
-#define CALLER(name)                                                                                    \
-    __attribute__((noinline)) void name(const int item_0, const int item_1, const int item_2,           \
-                                        const ulong arena, __global const ulong *args,                  \
-                                        __global const ulong *shifts)
+#ifdef LITECL_CPU
+#define CALLED __attribute__((noinline))
+#else
+#define CALLED INLINED
+#endif
+#define CALLER(name)                                                                                               \
+    CALLED void name(const int item_0, const int item_1, const int item_2, const ulong arena,                      \
+                     __global const ulong *args, __global const ulong *shifts)
 
 #define OFFSET_OF(arg) ((arg) & ((1UL << REGION_SIZE_OFFSET_BITS) - 1))
 #define PLACE(arg) ((__global uchar *)(arena + OFFSET_OF(arg) + shifts[(arg) >> REGION_SIZE_OFFSET_BITS]))

@@ -19,6 +19,7 @@ from litecl.converter.importer.graphdef import import_function, with_own_functio
 from litecl.converter.importer.keras_lstm import whole_lstms
 from litecl.converter.importer.optimizers import any_optimizer
 from litecl.converter.importer.places import Places
+from litecl.converter.importer.stablehlo.program import expand_stablehlo
 from litecl.converter.records import Dims
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.graph import Array
@@ -43,12 +44,12 @@ def _eagerly(load: _Load) -> _Load:
 def from_keras_model(
     model: Any, input_shapes: Shapes | None = None, fuse_layers: bool = True, keep_source: bool = False
 ) -> Module:
-    """Return the module of a Keras 3 model in inference mode: Sequential, functional, or subclassed and called once.
+    """Return the module of a Keras model in inference mode: Sequential, functional, or subclassed and called once.
 
-    fuse_layers: whether LSTM layers are kept in one piece.
+    fuse_layers: whether LSTM layers of Keras 3 are kept in one piece.
     """
-    if not isinstance(model, keras.Model):
-        raise ConversionError(f"expected a keras.Model (Keras 3), got {type(model).__module__}.{type(model).__name__}")
+    if not isinstance(model, keras.Model) and not _is_of_keras_2(model):
+        raise ConversionError(f"expected a keras.Model, got {type(model).__module__}.{type(model).__name__}")
     if keras.config.backend() != "tensorflow":
         raise ConversionError(f"Keras runs on {keras.config.backend()}: set KERAS_BACKEND=tensorflow before its import")
     overrides = _Overrides(input_shapes)
@@ -206,8 +207,15 @@ class _Overrides:
             raise ConversionError(f"input_shapes names {sorted(unknown)}; the inputs are {self._seen}")
 
 
+def _is_of_keras_2(model: Any) -> bool:
+    """Return whether a model is one of the package tf_keras, which TensorFlow takes for Keras 2."""
+    return any(kind.__module__.startswith("tf_keras.") and kind.__name__ == "Model" for kind in type(model).__mro__)
+
+
 def _keras_inputs(model: Any) -> Sequence[Any]:
     """Return the positional arguments of a call, as nested symbolic tensors or TensorSpecs."""
+    if _is_of_keras_2(model):
+        return _keras_2_inputs(model)
     if getattr(model, "inputs", None) is not None:
         structure = model.inputs if isinstance(model, keras.Sequential) else model.input
         return [structure[0] if isinstance(structure, list) and len(structure) == 1 else structure]
@@ -216,6 +224,15 @@ def _keras_inputs(model: Any) -> Sequence[Any]:
         raise ConversionError(f"the model {model.name!r} has no inputs yet: call it once on data, or build it")
     shapes = recorded.get("shapes_dict") or {"args_0": recorded["input_shape"]}
     return [_specs(shape, key.removesuffix("_shape"), model.input_dtype) for key, shape in shapes.items()]
+
+
+def _keras_2_inputs(model: Any) -> Sequence[Any]:
+    if model.inputs is not None:
+        return [model.input]
+    arguments, _ = model.save_spec() or ((), {})
+    if not arguments:
+        raise ConversionError(f"the model {model.name!r} has no inputs yet: call it once on data, or build it")
+    return list(arguments)
 
 
 def _specs(shape: Any, name: str, dtype: str) -> Any:
@@ -229,6 +246,7 @@ def _specs(shape: Any, name: str, dtype: str) -> Any:
 
 def _module(concrete: Any, keep_source: bool = False) -> Module:
     module = import_function(concrete, _input_names(concrete), _output_names(concrete))
+    expand_stablehlo(module)
     module.source = _source(concrete, module) if keep_source else None
     return module
 

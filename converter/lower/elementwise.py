@@ -53,7 +53,6 @@ _SAME: Mapping[str, Op] = {
     "SquaredDifference": binary.SQUARED_DIFFERENCE,
     "FloorDiv": binary.FLOOR_DIV,
     "FloorMod": binary.FLOOR_MOD,
-    "Atan2": binary.ATAN2,
     "LogicalAnd": binary.LOGICAL_AND,
     "LogicalOr": binary.LOGICAL_OR,
     "BitwiseXor": binary.BITWISE_XOR,

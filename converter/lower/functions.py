@@ -102,6 +102,14 @@ def _arc_tangent(y: _E, x: _E) -> _E:
     return y.binary(binary.ATAN2, x)
 
 
+def _arc_tangent_of_two(y: _E, x: _E) -> _E:
+    """Return it of operands of one shape, which SELECT_V2 gives them: LiteRT's kernel does not broadcast, silently."""
+    if y.value.static_shape is not None and y.value.static_shape == x.value.static_shape:
+        return _arc_tangent(y, x)
+    always = y.constant(True, TensorType.BOOL)
+    return _arc_tangent(always.select(y, x), always.select(x, y))
+
+
 def _side(x: _E) -> _E:
     """sqrt(1 - x * x), exact near the ends."""
     return ((1 - x) * (1 + x)).sqrt()
@@ -169,6 +177,7 @@ _FORMULAS: Mapping[str, Callable[..., _E]] = {
     "Lgamma": _lgamma,
     "Erfinv": _erfinv,
     "Ndtri": quantile_of_normal,
+    "Atan2": _arc_tangent_of_two,
     "Atan": lambda x: _arc_tangent(x, x.filled(1)),
     "Asin": lambda x: _arc_tangent(x, _side(x)),
     "Acos": lambda x: _arc_tangent(_side(x), x),

@@ -7,10 +7,12 @@ from math import prod
 from litecl.delegate.cl_op import Arg, Launch, Local, Target
 
 _STEP = 16  # of the depth, that a group loads at once
-_LEAST_STEPS = 4  # of a group that shares the depth with others
+_LEAST_STEPS, _FEWEST_STEPS = 4, 2  # of a group that shares the depth with others; where units would be idle
+_MUCH = 1e6  # operations, that take longer than adding up parts
 _MOST_PARTS = 16
 _LONG = 32  # steps that take as long as some launches
-_GROUPS_PER_UNIT = 2
+GROUPS_PER_UNIT = 2
+WITHOUT_PARTS = ("arm", "qualcomm")  # vendors of GPUs on which it is not known how groups learn of each other
 _LEAST_ITEMS, _MOST_ITEMS = 32, 256
 _LANES, _DEPTHS = (4, 8, 16, 32, 64), (4, 8, 16)  # of an LSTM's unit, and of each of its work-items
 
@@ -34,7 +36,7 @@ class LocalTile:
         return Local(4 * _STEP * (self.rows + 4 + self.columns + 4))
 
 
-_TILES = (LocalTile(64, 64, 8), LocalTile(32, 32, 4))  # the largest first
+TILES = (LocalTile(64, 64, 8), LocalTile(32, 32, 4))  # the largest first
 
 
 @dataclass(frozen=True)
@@ -51,17 +53,17 @@ class LocalShare:
     @property
     def padded_columns(self) -> int:
         """Columns in whole tiles."""
-        return _padded(self.columns, self.tile.columns)
+        return padded(self.columns, self.tile.columns)
 
     @property
     def padded_depth(self) -> int:
         """The depth in whole steps."""
-        return _padded(self.depth, _STEP)
+        return padded(self.depth, _STEP)
 
     @property
     def part_depth(self) -> int:
         """The depth of a part, in whole steps."""
-        return _padded(-(-self.depth // self.parts), _STEP)
+        return padded(-(-self.depth // self.parts), _STEP)
 
     @property
     def defines(self) -> dict[str, str | int | float]:
@@ -80,7 +82,7 @@ class LocalShare:
     @property
     def tiles(self) -> int:
         """Tiles of all slices."""
-        return self.slices * _tiles(self.tile, self.rows, self.columns)
+        return self.slices * tiles_in(self.tile, self.rows, self.columns)
 
     @property
     def parts_bytes(self) -> int:
@@ -94,26 +96,30 @@ def local_share(target: Target, slices: int, rows: int, columns: int, depth: int
     The largest tile that keeps every unit busy, or the smallest one. None where the device has not enough local memory,
     or groups are too small.
     """
-    tiles = [tile for tile in _TILES if has_room(target, tile.items, tile.local)]
+    tiles = [tile for tile in TILES if has_room(target, tile.items, tile.local)]
     if not tiles:
         return None
-    wanted = target.compute_units * _GROUPS_PER_UNIT
-    tile = next((tile for tile in tiles if slices * _tiles(tile, rows, columns) >= wanted), tiles[-1])
-    return LocalShare(tile, slices, rows, columns, depth, _parts(target, slices * _tiles(tile, rows, columns), depth))
+    wanted = target.compute_units * GROUPS_PER_UNIT
+    tile = next((tile for tile in tiles if slices * tiles_in(tile, rows, columns) >= wanted), tiles[-1])
+    groups = slices * tiles_in(tile, rows, columns)
+    return LocalShare(tile, slices, rows, columns, depth, _parts(target, tile, groups, depth))
 
 
-def _parts(target: Target, groups: int, depth: int) -> int:
+def _parts(target: Target, tile: LocalTile, groups: int, depth: int) -> int:
     """Return among how many groups each depth is shared out.
 
-    One where half the units are busy and the depth is short, and where it is not known how groups learn of each other.
+    One where half the units are busy and the depth is short. Where half of them would be idle for long, parts are
+    shorter than they are otherwise.
     """
-    if target.gpu is not None and target.gpu.vendor in ("arm", "qualcomm"):
+    if target.gpu is not None and target.gpu.vendor in WITHOUT_PARTS:
         return 1
     steps = -(-depth // _STEP)
     if 2 * groups >= target.compute_units and (steps < _LONG or groups >= target.compute_units):
         return 1
-    wanted = -(-target.compute_units * _GROUPS_PER_UNIT // groups)
+    wanted = -(-target.compute_units * GROUPS_PER_UNIT // groups)
     parts = max(1, min(wanted, steps // _LEAST_STEPS, _MOST_PARTS))
+    if 2 * groups * tile.rows * tile.columns * depth > _MUCH:
+        parts = max(parts, min(-(-target.compute_units // (2 * groups)), steps // _FEWEST_STEPS, _MOST_PARTS))
     return -(-steps // -(-steps // parts))  # none of them empty
 
 
@@ -199,9 +205,11 @@ def _surely_at_once(target: Target) -> int:
     return target.compute_units // 2 if known else 0
 
 
-def _tiles(tile: LocalTile, rows: int, columns: int) -> int:
+def tiles_in(tile: LocalTile, rows: int, columns: int) -> int:
+    """Return how many tiles a matrix has."""
     return prod((-(-rows // tile.rows), -(-columns // tile.columns)))
 
 
-def _padded(n: int, multiple: int) -> int:
+def padded(n: int, multiple: int) -> int:
+    """Return the least multiple that is not less than ``n``."""
     return -(-n // multiple) * multiple

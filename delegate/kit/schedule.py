@@ -99,6 +99,15 @@ def chunks(kernel: str, n: int, target: Target, *, step: int = 1, work: int = 1)
     return Chunks(kernel, target, (n,), (per_item,))
 
 
+def pixels(kernel: str, n: int, channels: int, target: Target, work: int) -> Chunks:
+    """Deal out ``n`` pixels: on a CPU runs of them with all channels, on a GPU a vector of channels at a time, in
+    dimensions of channels and of pixels. work: operations on a pixel.
+    """
+    if target.kind == "cpu":
+        return chunks(kernel, n, target, work=work)
+    return Chunks(kernel, target, (n, channels), (1, target.vector_width), order=(1, 0))
+
+
 def elements(kernel: str, n: int, target: Target, work: int = 1) -> Chunks:
     """Deal out the elements of an array, in whole vectors."""
     return chunks(kernel, n, target, step=target.vector_width, work=work)
@@ -153,6 +162,15 @@ def rows_of(kernel: str, target: Target, count: int) -> int:
     """Return how many of ``count`` rows, or of a row's pixels, a work-item computes at once."""
     tiles = schedule_of(kernel, target).tiles or schedules.BATCHES[target.vector_width]
     return min(tiles, key=lambda tile: -(-count // tile.rows) * tile.rows / tile.share).rows
+
+
+def rows_that_fill(kernel: str, target: Target, count: int, lines: int) -> int:
+    """Return how many of ``count`` rows a work-item computes at once, for each of ``lines``: one, where units of a GPU
+    would have nothing to do otherwise.
+    """
+    rows = rows_of(kernel, target, count)
+    enough = target.compute_units * group_of(kernel, target)
+    return rows if target.kind == "cpu" or -(-count // rows) * lines >= enough else 1
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Pads, Refusal, Step
 from litecl.delegate.kit.claims import FLOAT, Specs, activated, typed
-from litecl.delegate.kit.schedule import chunks
+from litecl.delegate.kit.schedule import pixels
 from litecl.delegate.matmul.geometry import geometry
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
@@ -25,7 +25,7 @@ def _cl_op(op: Op, reduction: str) -> ClOp:
         kernel = call.options.filter_height, call.options.filter_width
         g = geometry(call.options, x.shape, kernel, 1, y.shape, call.pads)
         work = g.taps * g.channels
-        share = chunks("pool_2d", g.pixels, call.target, work=work)
+        share = pixels("pool_2d", g.pixels, g.channels, call.target, work)
         numbers = (np.int32(n) for n in (x.step, y.step, call.pads != Pads()))
         args: tuple[Arg, ...] = (x, y, g, *share.args, *numbers, *call.activation.bounds)
         return [share.launch("pool_2d", args, {"OP": reduction, **call.activation.defines}, g.pixels * work)]

@@ -135,6 +135,15 @@ class RegionGraph:
         """Return whether a tensor is computed before a node and not changed afterwards."""
         return self._made_at.get(tensor, -1) < node.at and self.is_steady(tensor)
 
+    def may_change(self, tensor: int, first: RegionNode, last: RegionNode) -> bool:
+        """Return whether a tensor may change between two nodes."""
+        between = (node for node in self.nodes if first.at < node.at < last.at)
+        return not self.is_steady(tensor) or any(node.in_place and node.inputs[0] == tensor for node in between)
+
+    def are_constant(self, tensors: Sequence[int]) -> bool:
+        """Return whether all tensors that are there are constants."""
+        return all(t == ABSENT or self.value(t) is not None for t in tensors)
+
     def value(self, tensor: int) -> Array | None:
         """Return the value of a constant; None for any other tensor."""
         return self.given[tensor].data if tensor in self.given else self.specs[tensor].data

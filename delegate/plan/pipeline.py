@@ -7,6 +7,7 @@ from litecl.delegate.plan.passes.attention import attention
 from litecl.delegate.plan.passes.chains import chains
 from litecl.delegate.plan.passes.epilogues import epilogues
 from litecl.delegate.plan.passes.in_place import in_place
+from litecl.delegate.plan.passes.inverted import inverted
 from litecl.delegate.plan.passes.joins import joins
 from litecl.delegate.plan.passes.pads import pads
 from litecl.delegate.plan.passes.separable import separable
@@ -15,7 +16,7 @@ Pass = Callable[[RegionGraph], RegionGraph]
 Observer = Callable[[str, RegionGraph], None]
 
 PASSES: tuple[Pass, ...] = (in_place, attention, pads, epilogues, chains, joins)
-GPU_PASSES: tuple[Pass, ...] = (in_place, attention, pads, epilogues, separable, chains, joins)
+GPU_PASSES: tuple[Pass, ...] = (in_place, attention, pads, epilogues, separable, inverted, chains, joins)
 
 
 def fused(graph: RegionGraph, observe: Observer | None = None, *, gpu: bool = False) -> RegionGraph:

@@ -1,17 +1,15 @@
 """Kernels of GPUs that share local memory, on whatever device there is: every tile, layout and edge against float64."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from litecl.delegate import CLDelegate
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.kit.groups import local_share
 from litecl.delegate.opencl import device
-from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, reduce
@@ -25,7 +23,8 @@ from litecl.interpreter.ops.log_softmax import LOG_SOFTMAX, LogSoftmaxOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 from support import devices
-from support.build import Graph, model, randn
+from support.build import Graph, randn
+from support.gpu_nets import Net, check, convolved
 from support.loop_models import FLOAT, INT, below, int32, next_, while_model
 from support.loop_models import check as loop_check
 
@@ -41,33 +40,6 @@ def options(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         target, units = device.target_of, _UNITS[request.param]
         patch.setattr(device, "target_of", lambda *args: replace(target(*args), compute_units=units))
         yield found | {"strict": True}
-
-
-@dataclass(frozen=True)
-class Net:
-    """A graph, what it is fed, what is expected, and the kernel that is to run it."""
-
-    graph: Graph
-    output: int
-    feeds: Sequence[Array]
-    expected: Array
-    kernel: str = "product_local"
-
-
-def check(net: Net, options: dict[str, Any]) -> None:
-    """Run a net twice, as groups leave something to the next run, and compare."""
-    interpreter = Interpreter(model(net.graph.build(net.output)), delegates=[CLDelegate(**options)])
-    interpreter.allocate_tensors()
-    report = interpreter.delegation_report()
-    assert all(row.claimed for row in report.nodes)
-    assert any(net.kernel in name for row in report.partitions for name in row.kernels), report.partitions
-    for detail, feed in zip(interpreter.get_input_details(), net.feeds, strict=True):
-        interpreter.set_tensor(detail["index"], feed)
-    interpreter.invoke()
-    interpreter.invoke()
-    got = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-    largest = max(1.0, float(np.abs(net.expected).max()))
-    np.testing.assert_allclose(got, net.expected, rtol=1e-5, atol=2e-6 * largest)
 
 
 def dense(rows: int, columns: int, depth: int, *, known: bool = True, kernel: str = "product_local") -> Net:
@@ -91,7 +63,7 @@ def conv(side: int, channels: int, columns: int, size: int, stride: int = 1, gro
     y = g.op(CONV_2D, [g.input(x.shape), g.const(w), g.const(randn(rng, columns))], options)
     bias = g.tensors[2].data
     assert bias is not None
-    return Net(g, y, [x], np.clip(_convolved(x, w, stride, groups, dilation) + bias, 0, 6))
+    return Net(g, y, [x], np.clip(convolved(x, w, stride, groups, dilation) + bias, 0, 6))
 
 
 def separable(side: int, channels: int, columns: int, size: int, stride: int = 1, dilation: int = 1) -> Net:
@@ -103,27 +75,11 @@ def separable(side: int, channels: int, columns: int, size: int, stride: int = 1
     same = DepthwiseConv2DOptions(Padding.SAME, stride, stride, 1, _RELU6, dilation, dilation)
     y = g.op(DEPTHWISE_CONV_2D, [g.input(x.shape), g.const(w), g.const(a)], same)
     by_channel = np.moveaxis(w, 3, 0).reshape(channels, size, size, 1)
-    middle = np.clip(_convolved(x, by_channel, stride, channels, dilation) + a, 0, 6)
+    middle = np.clip(convolved(x, by_channel, stride, channels, dilation) + a, 0, 6)
     y = g.op(CONV_2D, [y, g.const(v), g.const(b)], Conv2DOptions(Padding.SAME, 1, 1))
     r = randn(rng, *middle.shape[:3], columns)
     y = g.op(binary.ADD, [y, g.input(r.shape)], binary.AddOptions())
     return Net(g, y, [x, r], middle @ v.reshape(columns, channels).T.astype(np.float64) + b + r)
-
-
-def _convolved(x: Array, w: Array, stride: int, groups: int, dilation: int) -> Array:
-    images, height, width, _ = x.shape
-    columns, size, _, depth = w.shape
-    out = (-(-height // stride), -(-width // stride))
-    pads = [max((n - 1) * stride + (size - 1) * dilation + 1 - m, 0) for n, m in zip(out, (height, width), strict=True)]
-    around = ((0, 0), *((p // 2, p - p // 2) for p in pads), (0, 0))
-    padded = np.pad(x.astype(np.float64), around).reshape(images, height + pads[0], width + pads[1], groups, depth)
-    filters = w.astype(np.float64).reshape(groups, columns // groups, size, size, depth)
-    y = np.zeros((images, *out, groups, columns // groups))
-    for ky in range(size):
-        for kx in range(size):
-            seen = padded[:, ky * dilation :, kx * dilation :][:, ::stride, ::stride][:, : out[0], : out[1]]
-            y += np.einsum("nhwgc,gkc->nhwgk", seen, filters[:, :, ky, kx])
-    return y.reshape(images, *out, columns)
 
 
 def matmul(x_batch: Sequence[int], y_batch: Sequence[int], sizes: Sequence[int], *, adj: bool, known: bool) -> Net:
@@ -254,6 +210,7 @@ def test_shares() -> None:
     """The largest tile that keeps two groups a unit busy; else the smallest, its depth shared out where that pays."""
     target = replace(AbsentDevice("sm_90").target(), compute_units=100)
     sizes = {(1024, 1024, 64): (64, 1), (640, 640, 64): (32, 1), (64, 64, 1024): (32, 16), (64, 64, 64): (32, 1)}
+    sizes |= {(128, 128, 96): (32, 3)}  # of two steps each, as half the units would be idle otherwise
     for size, wanted in sizes.items():
         share = local_share(target, 1, *size)
         assert share is not None

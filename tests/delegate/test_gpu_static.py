@@ -16,6 +16,7 @@ needs_clang = pytest.mark.skipif(gpu_compile.clang() is None, reason="no clang o
 _BASELINE = Path(__file__).parents[1] / "tools" / "gpu_static.json"
 _TARGETS = {"sm_90": "sm_90", "gfx1100": "gfx1100"}
 _LARGE, _SMALL = ({"BM": n, "BN": n, "TM": own, "TN": own} for n, own in ((64, 8), (32, 4)))
+_BLOCK = {"ITEMS": 128, "TILE": 32, "ACROSS": 32, "PARTS": 1, "ACTIVATION": "ACTIVATION_CLAMP"}
 # Kernels with macros of each kind, and the least share of multiply-adds in the inner loop.
 _KERNELS: dict[str, tuple[str, dict[str, Any], float]] = {
     "large tiles": ("product_local", {**_LARGE, "PARTS": 1}, 0.75),
@@ -30,11 +31,17 @@ _KERNELS: dict[str, tuple[str, dict[str, Any], float]] = {
         {"UNITS": 16, "ITEMS_PER_UNIT": 16, "DEPTH": 16, "NV": 4, "HANDED_ON": 1, "ACTIVATION": "ACTIVATION_TANH"},
         0.0,
     ),
+    "inverted residuals": ("inverted_residual", {**_BLOCK, "COLUMNS": 1, "WINDOW_HEIGHT": 3, "WINDOW_WIDTH": 3}, 0.0),
+    "wide inverted residuals": (
+        "inverted_residual",
+        {**_BLOCK, "COLUMNS": 2, "WINDOW_HEIGHT": 5, "WINDOW_WIDTH": 5},
+        0.0,
+    ),
     "dots": ("matvec", {"ROWS": 1, "COLUMNS": 4, "ITEMS": 64}, 0.0),
     "rows": ("rows_local", {"ITEMS": 256}, 0.0),
     "reductions": ("reduce_local", {"ITEMS": 256, "T": "float", "A": "float", "R": "float", "OP": "ADD"}, 0.0),
 }
-_PRODUCTS = ("product_local", "matvec")
+_PRODUCTS = ("product_local", "matvec", "inverted_residual")
 
 
 @needs_clang

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from math import prod
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +29,7 @@ from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.graph import ABSENT, Model
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
+from litecl.perf.measure import peer_models
 from support.build import Graph, model, randn
 
 _WITHOUT_PYOPENCL = """
@@ -84,6 +86,16 @@ def test_estimates_are_of_the_gpus_peaks() -> None:
     assert (softmax.entry, softmax.bound, softmax.bytes) == ("softmax_local", "memory", 2 * 4 * 512 * 1024)
     assert softmax.roofline_us == pytest.approx((2 * 4 * 512 * 1024) / 3350e9 * 1e6)
     assert all(row.groups * row.group == row.work_items for row in rows)
+
+
+@pytest.mark.parametrize(("make", "most"), [(peer_models.mobilenet_v2, 30), (peer_models.resnet_50, 56)])
+def test_a_network_is_few_launches_that_keep_an_h100_busy(make: Callable[[], bytes], most: int) -> None:
+    """None that computes for long leaves more than half of the units idle."""
+    device = AbsentDevice("sm_90")
+    Interpreter(model_content=make(), delegates=[CLDelegate(device=device, strict=True)]).allocate_tensors()
+    rows = launch_rows(device.plans, device.profile)
+    assert len(rows) <= most
+    assert all(2 * row.groups >= device.profile.compute_units for row in rows if row.flops > 1e6)
 
 
 def test_nothing_runs() -> None:

@@ -25,6 +25,9 @@ from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops import unary
 from litecl.interpreter.ops.binary import SUB, SubOptions
+from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
+from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
+from litecl.interpreter.schema import ActivationFunctionType, Padding
 from support import devices
 from support.attention_nets import Attended
 from support.build import Graph, model, randn
@@ -125,8 +128,21 @@ def attention() -> Fed:
     return write(model_), [randn(rng, *g.tensors[t].static_shape) for t in g.inputs]
 
 
+def inverted_residual() -> Fed:
+    """Return a model of three convolutions that are one launch on a GPU, and what it is fed."""
+    g, rng, clamped = Graph(), np.random.default_rng(7), ActivationFunctionType.RELU6
+    options = [Conv2DOptions(Padding.SAME, 1, 1, activation) for activation in (clamped, ActivationFunctionType.NONE)]
+    x, bias = g.input((1, 4, 5, 8)), g.const(randn(rng, 40))
+    y = g.op(CONV_2D, [x, g.const(randn(rng, 40, 1, 1, 8)), bias], options[0])
+    window = g.const(randn(rng, 1, 3, 3, 40))
+    y = g.op(DEPTHWISE_CONV_2D, [y, window, bias], DepthwiseConv2DOptions(Padding.SAME, 1, 1, 1, clamped))
+    y = g.op(CONV_2D, [y, g.const(randn(rng, 12, 1, 1, 40)), g.const(randn(rng, 12))], options[1])
+    return write(model(g.build(y))), [randn(rng, 1, 4, 5, 8)]
+
+
 _CASES = {
     "attention": attention,
+    "inverted residual": inverted_residual,
     "chain": chain,
     "loop": loop,
     **{
@@ -196,7 +212,7 @@ def test_the_cases_reach_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
 
 _SCALARS = {
     *("void", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "float"),
-    *("Weight", "BlockScale", "Element", "Sum", "T", "OUT", "R", "I", "X", "W"),
+    *("Weight", "ExpandWeight", "ProjectWeight", "BlockScale", "Element", "Sum", "T", "OUT", "R", "I", "X", "W"),
 }
 
 

@@ -1,5 +1,6 @@
 """The OpenCL devices that tests run on."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -29,5 +30,5 @@ def as_on_a_gpu(patch: pytest.MonkeyPatch, cache_dir: Path) -> dict[str, Any]:
     """
     for name, value in as_gpu().items():
         patch.setattr(device, name, value)
-    patch.setenv("PYOPENCL_BUILD_OPTIONS", "-cl-opt-disable")
+    patch.setenv("PYOPENCL_BUILD_OPTIONS", os.environ.get("PYOPENCL_BUILD_OPTIONS", "-cl-opt-disable"))
     return {"device": tested()[0], "cache_dir": cache_dir}

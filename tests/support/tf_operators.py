@@ -57,6 +57,8 @@ ELEMENTWISE = (
     ),
     *(_f(f.__name__, f, _VECTOR, -0.99, 0.99) for f in (tf.math.asin, tf.math.acos, tf.math.atanh, tf.math.erfinv)),
     _f("acosh", tf.math.acosh, _VECTOR, 1.01, 3.0),
+    _f("atan2 that broadcasts", lambda x: (tf.atan2(x, x[:, :1]), tf.atan2(x[:1], x))),
+    _f("atan2 of a number", lambda x: (tf.atan2(x, 2.0), tf.atan2(0.5, x)), _STATIC),
     _f("ndtri", tf.math.ndtri, _VECTOR, 0.01, 0.99),
     _f("is finite", lambda x: tf.math.is_finite(_spread(x))),
     _f("is inf", lambda x: tf.math.is_inf(_spread(x))),

@@ -7,7 +7,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, ClOp, Refusal, Step
 from litecl.delegate.kit.claims import C_TYPES, QUANTIZED, Specs, given, typed
-from litecl.delegate.kit.schedule import chunks
+from litecl.delegate.kit.schedule import pixels
 from litecl.delegate.matmul.geometry import geometry
 from litecl.delegate.quantized.integers import alike, bounded, bounds_of
 from litecl.interpreter.graph import TensorSpec
@@ -33,7 +33,7 @@ def _cl_op(op: Op, reduction: str) -> ClOp:
             call.options, x.shape, (call.options.filter_height, call.options.filter_width), 1, y.shape, call.pads
         )
         work = g.taps * g.channels
-        share = chunks("quantized_pool_2d", g.pixels, call.target, work=work)
+        share = pixels("quantized_pool_2d", g.pixels, g.channels, call.target, work)
         bounds = bounds_of(call.options, y.spec)
         args: tuple[Arg, ...] = (x, y, g, *share.args, np.int32(bounds.low), np.int32(bounds.high))
         defines = {"OP": reduction, "T": C_TYPES[y.spec.type]}

@@ -1,6 +1,5 @@
 """Depthwise convolutions that are part of the 1x1 convolution behind them, on a GPU."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from litecl.delegate.ops import conv_2d, depthwise_conv_2d
@@ -33,7 +32,7 @@ def _found(graph: RegionGraph, node: RegionNode) -> RegionNode | None:
     first = next((other for other in graph.nodes if middle in other.outputs), None)
     if first is None or first.cl_op is not _DEPTHWISE or graph.only_reader(middle) is not node:
         return None
-    if not _is_plain(graph, first) or middle in graph.given or _is_written(graph, first, node):
+    if not _is_plain(graph, first) or middle in graph.given or graph.may_change(first.inputs[0], first, node):
         return None
     options = SeparableOptions(first.node.options, node.node.options, graph.specs[middle], first.activation, first.pads)
     inputs = (*_three(first), *_three(node)[1:])
@@ -46,7 +45,7 @@ def _is_plain(graph: RegionGraph, first: RegionNode) -> bool:
     most a clamp behind it.
     """
     filter_ = graph.value(first.inputs[1])
-    if filter_ is None or not _constant(graph, first.inputs[1:]) or first.activation.function != _CLAMP:
+    if filter_ is None or not graph.are_constant(first.inputs[1:]) or first.activation.function != _CLAMP:
         return False
     channels = graph.specs[first.inputs[0]].static_shape[-1]
     return filter_.shape[3] == channels and channels % _VECTOR == 0 and filter_[0, :, :, 0].size <= _MOST_TAPS
@@ -55,22 +54,12 @@ def _is_plain(graph: RegionGraph, first: RegionNode) -> bool:
 def _is_pointwise(graph: RegionGraph, node: RegionNode) -> bool:
     """Return whether a convolution has one tap, no groups, known weights, and little to do."""
     filter_, options = graph.value(node.inputs[1]), node.node.options
-    if filter_ is None or not _constant(graph, node.inputs[1:]):
+    if filter_ is None or not graph.are_constant(node.inputs[1:]):
         return False
     alone = filter_.shape[1:3] == (1, 1) and (options.stride_h, options.stride_w) == (1, 1)
     shape = graph.specs[node.inputs[0]].static_shape
     flops = 2 * graph.specs[node.outputs[0]].size * shape[-1]
     return alone and filter_.shape[3] == shape[-1] and node.pads == type(node.pads)() and flops <= _MOST_FLOPS
-
-
-def _constant(graph: RegionGraph, tensors: Sequence[int]) -> bool:
-    return all(t == ABSENT or graph.value(t) is not None for t in tensors)
-
-
-def _is_written(graph: RegionGraph, first: RegionNode, last: RegionNode) -> bool:
-    """Return whether the image may change between the two."""
-    between = (node for node in graph.nodes if first.at < node.at < last.at)
-    return not graph.is_steady(first.inputs[0]) or any(n.in_place and n.inputs[0] == first.inputs[0] for n in between)
 
 
 def _three(node: RegionNode) -> tuple[int, ...]:

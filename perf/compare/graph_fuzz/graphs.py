@@ -6,7 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.interpreter.graph import Array, Model, Node, Shape, Signature, Subgraph, TensorSpec
-from litecl.perf.compare.graph_fuzz import attention, control, pairs, parts, recurrent, reductions, variables, weighted
+from litecl.perf.compare.graph_fuzz import (
+    attention,
+    control,
+    pairs,
+    parts,
+    recurrent,
+    reductions,
+    residuals,
+    variables,
+    weighted,
+)
 from litecl.perf.compare.graph_fuzz.kept import Kept
 from litecl.perf.compare.graph_fuzz.sketch import Family, Sketch, T
 from litecl.perf.compare.graph_fuzz.variables import initialised
@@ -17,7 +27,7 @@ _FAMILIES: dict[str, tuple[Family, ...]] = {
     **recurrent.FAMILIES,
     **control.FAMILIES,
     **variables.FAMILIES,
-    "products": (*weighted.FAMILIES["float"], attention.attention),
+    "products": (*weighted.FAMILIES["float"], attention.attention, residuals.inverted_residual),
     **pairs.FAMILIES,
 }
 

@@ -20,7 +20,7 @@ from litecl.interpreter.kit import activation, require
 from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.schema import ActivationFunctionType, TensorType
 from litecl.perf.compare.graph_fuzz.graphs import Call
-from litecl.perf.compare.graph_fuzz.rounding import EXACT, OF_SUMS, SUMS
+from litecl.perf.compare.graph_fuzz.rounding import EXACT, IN_FLOATS, OF_SUMS, SUMS
 
 _ULPS = 24.0  # of the sum of magnitudes: what float32 sums of a few thousand terms and polynomials stay below
 _MARGIN = 3.0  # of the spread that a few runs show
@@ -214,7 +214,7 @@ def _with_errors(
                 return results
             if name == "REDUCE_PROD" and results[0].size:
                 results = [_in_any_order(inputs, results[0], errors.rng)]
-            if is_hybrid and errors.fine and name not in OF_SUMS:
+            if is_hybrid and errors.fine and name not in OF_SUMS | IN_FLOATS:
                 return [errors.of(r) for r in results]
             magnitudes = _magnitudes(name, inputs, results, plain, is_hybrid=is_hybrid)
             return [errors.of(r, m) for r, m in zip(results, magnitudes, strict=True)]
@@ -251,12 +251,18 @@ def _in_any_order(inputs: Inputs, product: Array, rng: np.random.Generator) -> A
     return np.where((over > _EXPONENTS.maxexp) | (under < _EXPONENTS.minexp), anything, product)
 
 
+def _magnitude(x: Array) -> Array:
+    return np.abs(x if x.dtype == np.float32 else x.clip(-127)) if x.dtype in (np.float32, np.int8) else x
+
+
 def _magnitudes(
     name: str, inputs: Inputs, results: list[Array], plain: Callable[[Inputs], list[Array]], *, is_hybrid: bool
 ) -> list[Array]:
     """Return the magnitudes that errors of results are relative to."""
     if name in OF_SUMS:
         return [np.full_like(r, np.abs(r).max(initial=1.0)) for r in results]
+    if is_hybrid and name in IN_FLOATS:
+        return plain([None if x is None else _magnitude(x) for x in inputs])
     if is_hybrid:
         return [np.full_like(r, np.abs(r).max(initial=0.0)) for r in results]
     if name == "SUB":

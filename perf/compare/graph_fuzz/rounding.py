@@ -76,3 +76,6 @@ OF_SUMS = {
     *("RNN", "UNIDIRECTIONAL_SEQUENCE_RNN", "BIDIRECTIONAL_SEQUENCE_RNN", "SVDF"),
 }
 """Operators that apply functions to sums: off as with operands slightly different, and by errors relative to 1."""
+
+IN_FLOATS = {"BATCH_MATMUL", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV"}
+"""Operators whose hybrid products the device computes in floats, of rows and weights that it makes real numbers."""
