@@ -8,7 +8,7 @@ _PYTHON = "a .tflite file holds no Python: write the function with TensorFlow's 
 _PART = "write a part of known size without steps, or the whole: assign(tf.where(mask, values, variable))"
 _STATELESS = "use tf.random.uniform or normal, or draw the numbers outside and feed them"
 _SPECTRUM = "use tf.signal.rfft of a power of two, and tf.abs, tf.math.real or tf.math.imag of its result"
-_TRAINING = "convert the model without its training step; optimizers stay in TensorFlow"
+_TRAINING = "write the step with assign(), or use an optimizer of Keras 3, which does; a tf.IndexedSlices is made dense"
 
 HINTS: Mapping[str, str] = {
     **dict.fromkeys(
@@ -53,12 +53,17 @@ HINTS: Mapping[str, str] = {
     **dict.fromkeys(("FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IRFFT", "IRFFT2D", "Complex"), _SPECTRUM),
     **dict.fromkeys(
         (
-            "ApplyGradientDescent",
-            "ResourceApplyAdam",
-            "ResourceApplyAdamWithAmsgrad",
-            "ResourceApplyGradientDescent",
-            "ResourceApplyKerasMomentum",
-            "ResourceApplyRMSProp",
+            "ResourceApplyAddSign",
+            "ResourceApplyFtrl",
+            "ResourceApplyFtrlV2",
+            "ResourceApplyPowerSign",
+            "ResourceApplyProximalAdagrad",
+            "ResourceApplyProximalGradientDescent",
+            "ResourceSparseApplyAdagrad",
+            "ResourceSparseApplyAdagradV2",
+            "ResourceSparseApplyKerasMomentum",
+            "ResourceSparseApplyMomentum",
+            "ResourceSparseApplyRMSProp",
         ),
         _TRAINING,
     ),

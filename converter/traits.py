@@ -101,6 +101,8 @@ _READERS = (
     "ReadVariableXlaSplitND",
     "ResourceGather",
     "ResourceGatherNd",
+    "Restore",
+    "RestoreV2",
     "StatelessRandomGetAlg",
     "VarIsInitializedOp",
     "VariableShape",

@@ -2,8 +2,17 @@
 
 from litecl.interpreter.interpreter import Interpreter
 from litecl.interpreter.loading import Delegate, load_delegate
+from litecl.interpreter.ops.checkpoint import checkpoint_ops
 from litecl.interpreter.registered import InterpreterWithCustomOps
 from litecl.interpreter.resolver import OpResolverType
 from litecl.interpreter.signature import SignatureRunner
 
-__all__ = ["Delegate", "Interpreter", "InterpreterWithCustomOps", "OpResolverType", "SignatureRunner", "load_delegate"]
+__all__ = [
+    "Delegate",
+    "Interpreter",
+    "InterpreterWithCustomOps",
+    "OpResolverType",
+    "SignatureRunner",
+    "checkpoint_ops",
+    "load_delegate",
+]

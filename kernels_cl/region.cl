@@ -178,20 +178,50 @@ static bool count_one(const Region *r, __global const Entry *work) {
 }
 
 #ifdef LITECL_TIMED
-// Charge a launch with the time since then, control flow before it included; return the time now. To read the clock
-// takes some 10 ns, as much as several entries of control flow.
-static long charge(const Region *r, const int entry, const long since) {
-    __global long *time = r->times + entry * STEP_TIMES;
+#define TURNS_FIRST 8
+#define TURNS_APART 13  // no power of two, which may be the number of an inner loop's iterations
+
+// To read the clock takes some 10 ns, as much as a small launch. So of a loop's iterations the first are measured, then
+// one of several, and of what these do not come to the first run.
+typedef struct {
+    long since;
+    int turns;  // of all loops
+    bool on;
+} Watch;
+
+// Begin another iteration, or go on behind the loop.
+static void turn(Watch *watch, const bool again) {
+    const bool on = !again || ++watch->turns < TURNS_FIRST || watch->turns % TURNS_APART == 0;
+    if (on && !watch->on) watch->since = CLOCK();
+    watch->on = on;
+}
+
+// Charge a launch with the time since then, control flow before it included; return the time now.
+static long charge(__global long *time, const long since) {
     const long now = CLOCK();
-    const bool is_first = !time[STEP_TIME_RUNS]++;
-    if (is_first) time[STEP_TIME_FIRST] = since;
-    time[STEP_TIME_CYCLES] = (is_first ? 0 : time[STEP_TIME_CYCLES]) + now - since;
+    if (!time[STEP_TIME_RUNS]) {
+        time[STEP_TIME_FIRST] = since;
+        time[STEP_TIME_CYCLES] = time[STEP_TIME_MEASURED] = 0;
+    }
+    time[STEP_TIME_CYCLES] += now - since;
+    ++time[STEP_TIME_MEASURED];
     return now;
 }
+
+static void run_measured(const Region *r, __global const Entry *work, Watch *watch) {
+    __global long *time = r->times + (work - r->works) * STEP_TIMES;
+    const bool is_measured = watch->on || !time[STEP_TIME_RUNS];
+    if (is_measured && !watch->on) watch->since = CLOCK();
+    run_all(r, work);
+    if (is_measured) watch->since = charge(time, watch->since);
+    ++time[STEP_TIME_RUNS];
+}
+#else
+#define run_measured(r, work, watch) run_all(r, work)
 #endif
 
 static void run_entries(const Region *r, int at, const int end) {
-    TIMED(long since = CLOCK();)
+    TIMED(Watch watch = {CLOCK() COMMA 0 COMMA true};)
     while (at < end) {
         TIMED(const int entry = at;)
         __global const Entry *work = r->works + at;
@@ -200,14 +230,18 @@ static void run_entries(const Region *r, int at, const int end) {
             case CONTROL_BLOCK: break;
             case CONTROL_JUMP: at = work->to; break;
             case CONTROL_UNLESS: if (!holds(r, r->args[work->first_arg])) at = work->to; break;
-            case CONTROL_WHILE: if (holds(r, r->args[work->first_arg])) at = work->to; break;
-            case CONTROL_REPEAT: if (r->counts[COUNT_LOOPS + work->loop] < work->times) at = work->to; break;
+            case CONTROL_WHILE:
+                if (holds(r, r->args[work->first_arg])) at = work->to;
+                TIMED(turn(&watch, at <= entry);)
+                break;
+            case CONTROL_REPEAT:
+                if (r->counts[COUNT_LOOPS + work->loop] < work->times) at = work->to;
+                TIMED(turn(&watch, at <= entry);)
+                break;
             case CONTROL_SWAP: swap_sets(r, work->loop); break;
             case CONTROL_START: if (FIRST_ITEM) r->counts[COUNT_LOOPS + work->loop] = 0; break;
             case CONTROL_COUNT: if (count_one(r, work)) at = end; break;
-            default:
-                run_all(r, work);
-                TIMED(since = charge(r, entry, since);)
+            default: run_measured(r, work, &watch);
         }
         SYNC;
     }

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from litecl.converter.graph import Function, Module, Node, Value
 from litecl.converter.hints import hint
 from litecl.converter.lower import (
+    checkpoints,
     control,
     conv,
+    conv_gradients,
     detection,
     diagonals,
     elementwise,
@@ -18,9 +20,11 @@ from litecl.converter.lower import (
     losses,
     matmul,
     pool,
+    pool_gradients,
     random,
     resize,
     shape,
+    shape_gradients,
     shifts,
     spectral,
     tables,
@@ -36,9 +40,12 @@ _FAMILIES = (
     shifts,
     index,
     indexing,
+    shape_gradients,
     diagonals,
     conv,
+    conv_gradients,
     pool,
+    pool_gradients,
     matmul,
     resize,
     images,
@@ -49,6 +56,7 @@ _FAMILIES = (
     tables,
     control,
     fake_quant,
+    checkpoints,
 )
 LOWERINGS: dict[str, Lowering] = {name: how for family in _FAMILIES for name, how in family.LOWERINGS.items()}
 

@@ -53,6 +53,10 @@ class Builder:
         """Add a node for its effect: its results need not be read."""
         self.add(Node(op, inputs, [], op.options(), self.node.name, effects=Effects.WRITES))
 
+    def is_read(self, value: Value) -> bool:
+        """Return whether anything reads a value."""
+        return bool(value.users) or self._function.is_output(value)
+
     def value(self, type: TensorType | None = None, shape: Dims | None = _LIKE_NODE) -> Value:
         """Return a new value, like the TensorFlow node's first result where not told otherwise."""
         return Value(

@@ -17,7 +17,6 @@ from litecl.interpreter.ops.conv_3d import CONV_3D, Conv3DOptions
 from litecl.interpreter.ops.conv_3d_transpose import CONV_3D_TRANSPOSE
 from litecl.interpreter.ops.depthwise_conv_2d import DEPTHWISE_CONV_2D, DepthwiseConv2DOptions
 from litecl.interpreter.ops.pad import PAD, PADV2
-from litecl.interpreter.ops.transpose_conv import TRANSPOSE_CONV, TransposeConvOptions
 from litecl.interpreter.schema import Padding
 
 
@@ -126,25 +125,6 @@ def _conv_3d(b: Builder) -> Value:
     )
 
 
-def _transpose_conv(b: Builder) -> Value:
-    """Return the gradient of a convolution: its filters are [h, w, out, in]."""
-    attrs = b.node.attrs
-    if attrs["padding"] == "EXPLICIT" or attrs["data_format"] != "NHWC":
-        raise b.error("TFLite transposes only convolutions of SAME or VALID padding, channels last")
-    filters = b.node.input(1)
-    dilations = tuple(attrs["dilations"])[1:3]
-    if dilations != (1, 1):
-        filters = b.const(_dilated(b.known(1, "filter, as it is dilated,"), dilations))
-    size = b.int32(b.node.input(0))
-    if size.data is None and b.node.output.static_shape is not None:
-        size = b.const(b.node.output.static_shape, np.int32)
-    return b.op(
-        TRANSPOSE_CONV,
-        [size, b.transpose(filters, (2, 0, 1, 3)), b.node.input(2)],
-        TransposeConvOptions(Padding[attrs["padding"]], stride_h=attrs["strides"][1], stride_w=attrs["strides"][2]),
-    )
-
-
 def _conv_3d_transpose(b: Builder) -> Value:
     attrs = b.node.attrs
     if attrs["padding"] == "EXPLICIT" or attrs["data_format"] != "NDHWC" or tuple(attrs["dilations"]) != (1,) * 5:
@@ -157,18 +137,9 @@ def _conv_3d_transpose(b: Builder) -> Value:
     return b.op(CONV_3D_TRANSPOSE, [size, b.node.input(1), b.node.input(2)], options)
 
 
-def _dilated(filters: Array, dilations: tuple[int, int]) -> Array:
-    """Return the filters with zeros between their elements."""
-    height, width = ((size - 1) * by + 1 for size, by in zip(filters.shape[:2], dilations, strict=True))
-    result = np.zeros((height, width, *filters.shape[2:]), filters.dtype)
-    result[:: dilations[0], :: dilations[1]] = filters
-    return result
-
-
 LOWERINGS: dict[str, Lowering] = {
     "Conv2D": _conv_2d,
     "DepthwiseConv2dNative": _depthwise_conv_2d,
     "Conv3D": _conv_3d,
-    "Conv2DBackpropInput": _transpose_conv,
     "Conv3DBackpropInputV2": _conv_3d_transpose,
 }

@@ -1,5 +1,6 @@
 """Values with the operators of arithmetic, so that a composition reads as its formula."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union
 
@@ -152,6 +153,21 @@ class Expression:
         """Return the sum along some axes."""
         return self.reduce(reduce.SUM, axes, keep=keep)
 
+    def count(self, axes: Sequence[int]) -> "Expression":
+        """Return how many elements there are along some axes."""
+        dims = self.b.shape(self.value)
+        along = {axis % len(dims) for axis in axes}
+        known = [d for i, d in enumerate(dims) if i in along and d is not None]
+        if len(known) == len(along):
+            return self.constant(math.prod(known))
+        others = [0 if i in along else 1 for i in range(len(dims))]
+        sizes = self.shape()
+        return (
+            (sizes * sizes.constant([1 - n for n in others]) + sizes.constant(others))
+            .reduce(reduce.REDUCE_PROD, [0])
+            .cast(self.type)
+        )
+
     def reshape(self, target: Sequence[int], shape: Dims) -> "Expression":
         """Return the value under a shape in which -1 may stand once."""
         return Expression(self.b, self.b.reshape(self.value, target, shape))
@@ -190,7 +206,9 @@ def _computed(op: Op, x: Value, y: Value) -> Value | None:
         return None
     if x.data is not None and y.data is not None:
         return constant(np.asarray(_ARITHMETIC[op](x.data, y.data), x.data.dtype), x.name)
-    number = 1 if op in (binary.MUL, binary.DIV) else 0
+    if op not in _NEUTRAL:
+        return None
+    number = _NEUTRAL[op]
     if _is_all(y, number) and x.shape is not None and broadcast(x.shape, y.shape) == x.shape:
         return x
     is_neutral = op in (binary.MUL, binary.ADD) and _is_all(x, number)
@@ -206,7 +224,10 @@ _ARITHMETIC: Mapping[Op, Callable[[Any, Any], Any]] = {
     binary.SUB: np.subtract,
     binary.MUL: np.multiply,
     binary.DIV: np.divide,
+    binary.MAXIMUM: np.maximum,
 }
+_NEUTRAL: Mapping[Op, float] = {binary.ADD: 0, binary.SUB: 0, binary.MUL: 1, binary.DIV: 1}
+"""The second operand that changes nothing."""
 
 
 def broadcast(a: Dims | None, b: Dims | None) -> Dims | None:

@@ -8,14 +8,13 @@ from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.gather import GATHER, GATHER_ND, GatherOptions
-from litecl.interpreter.ops.pad import PAD
 from litecl.interpreter.ops.reverse import REVERSE_SEQUENCE, ReverseSequenceOptions
 from litecl.interpreter.ops.scatter_nd import SCATTER_ND
 from litecl.interpreter.ops.slice import SLICE
 from litecl.interpreter.ops.strided_slice import STRIDED_SLICE, StridedSliceOptions
 from litecl.interpreter.ops.topk_v2 import TOPK_V2
 
-_MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
 
 def _slice(b: Builder) -> Value:
@@ -25,7 +24,7 @@ def _slice(b: Builder) -> Value:
 def _strided_slice(b: Builder) -> Value:
     """Ellipsis and new axes, which not every kernel has, become full ranges and a reshape."""
     x, *bounds = (b.int32(b.node.input(i)) if i else b.node.input(0) for i in range(4))
-    masks = {name: int(b.node.attrs[name]) for name in _MASKS}
+    masks = {name: int(b.node.attrs[name]) for name in MASKS}
     if masks["ellipsis_mask"] or masks["new_axis_mask"]:
         return _expanded(b, x, masks)
     options = StridedSliceOptions(masks["begin_mask"], masks["end_mask"], shrink_axis_mask=masks["shrink_axis_mask"])
@@ -34,7 +33,7 @@ def _strided_slice(b: Builder) -> Value:
 
 def _expanded(b: Builder, x: Value, masks: Mapping[str, int]) -> Value:
     begin, end, stride = (b.known(i, "bounds, next to ... or a new axis,") for i in (1, 2, 3))
-    spec = _positions(len(begin), len(b.shape(x)), masks)
+    spec = positions(len(begin), len(b.shape(x)), masks)
     rows = [(begin[i], end[i], stride[i]) if i is not None else (0, 0, 1) for i in spec]
     sliced = StridedSliceOptions(
         begin_mask=_mask(spec, masks["begin_mask"], when_full=True),
@@ -52,7 +51,7 @@ def _expanded(b: Builder, x: Value, masks: Mapping[str, int]) -> Value:
     return b.reshape(part, [-1 if d is None else d for d in target])
 
 
-def _positions(count: int, rank: int, masks: Mapping[str, int]) -> list[int | None]:
+def positions(count: int, rank: int, masks: Mapping[str, int]) -> list[int | None]:
     """For every dimension of the operand the position in the bounds, None where an ellipsis covers it."""
     new_axes = [i for i in range(count) if masks["new_axis_mask"] >> i & 1 and not masks["ellipsis_mask"] >> i & 1]
     result: list[int | None] = []
@@ -67,22 +66,6 @@ def _positions(count: int, rank: int, masks: Mapping[str, int]) -> list[int | No
 def _mask(spec: Sequence[int | None], mask: int, *, when_full: bool) -> int:
     bits = [when_full if i is None else bool(mask >> i & 1) for i in spec]
     return sum(1 << k for k, bit in enumerate(bits) if bit)
-
-
-def _strided_slice_grad(b: Builder) -> Value:
-    """Return the gradient among zeros, where the slice was taken of neighbours."""
-    shape, begin, end, strides = (b.known(i, "bounds") for i in range(4))
-    masks = {name: int(b.node.attrs[name]) for name in _MASKS}
-    if masks["ellipsis_mask"] or masks["new_axis_mask"] or np.any(strides != 1):
-        raise b.error("it is the gradient of a slice with steps, dots or new axes; use tf.slice")
-    first, kept = np.zeros(len(shape), np.int64), shape.copy()
-    for i in range(len(begin)):
-        low, high = (n + shape[i] if n < 0 else n for n in (begin[i], end[i]))
-        low = 0 if masks["begin_mask"] >> i & 1 else min(max(low, 0), shape[i])
-        high = shape[i] if masks["end_mask"] >> i & 1 else min(max(high, 0), shape[i])
-        first[i], kept[i] = low, 1 if masks["shrink_axis_mask"] >> i & 1 else max(high - low, 0)
-    part = b.reshape(b.node.input(4), kept.tolist(), tuple(kept.tolist()))
-    return b.op(PAD, [part, b.const(np.stack([first, shape - first - kept], 1), np.int32)])
 
 
 def _gather(b: Builder) -> Value:
@@ -107,7 +90,6 @@ def _reverse_sequence(b: Builder) -> Value:
 LOWERINGS: dict[str, Lowering] = {
     "Slice": _slice,
     "StridedSlice": _strided_slice,
-    "StridedSliceGrad": _strided_slice_grad,
     "Gather": _gather,
     "GatherV2": _gather,
     "GatherNd": lambda b: b.op(GATHER_ND, b.node.inputs),

@@ -8,6 +8,7 @@ import numpy as np
 from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.converter.lower.conv import geometry, lowest
+from litecl.converter.lower.expression import Expression
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import reduce
 from litecl.interpreter.ops.arg_max import ARG_MAX, ARG_MIN, ArgMaxOptions, ArgMinOptions
@@ -129,13 +130,12 @@ def _moments(b: Builder, *, keep: bool = True) -> tuple[Value, Value]:
 
 def _statistics(b: Builder) -> list[Value]:
     """Return the results of training beside the first; what nobody reads is dropped afterwards."""
-    mean, variance = _moments(b, keep=False)
-    sizes = b.node.input(0).static_shape
-    if sizes is None:
-        return [mean, *b.like()[2:]]
-    count = int(np.prod(sizes, dtype=np.int64)) // sizes[_channel_axis(b, len(sizes))]
-    unbiased = b.op(MUL, [variance, b.const(count / max(count - 1, 1), np.float32)], shape=variance.shape)
-    return [mean, unbiased, mean, variance, *b.like()[5:]]
+    x = Expression(b, b.node.input(0))
+    mean, variance = (Expression(b, value) for value in _moments(b, keep=False))
+    rank = len(b.shape(x.value))
+    count = x.count([axis for axis in range(rank) if axis != _channel_axis(b, rank)])
+    unbiased = variance * (count / (count - 1).maximum(1))
+    return [mean.value, unbiased.value, mean.value, variance.value, *b.like()[5:]]
 
 
 def _channel_axis(b: Builder, rank: int) -> int:

@@ -1,7 +1,7 @@
 """The arithmetic on shapes that is followed while converting, operator by operator.
 
-A rule computes the result from the operands, as arrays of ints and ``Size``s. It raises TypeError, ValueError or
-IndexError where symbols do not do.
+A rule computes the result, or a tuple of several, from the operands: arrays of ints and ``Size``s. It raises TypeError,
+ValueError or IndexError where symbols do not do.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,6 +35,28 @@ def _concat(attrs: Mapping[str, Any], operands: list[Array]) -> Any:
     return np.concatenate(operands[:-1], int(operands[-1]))
 
 
+def _stitch(attrs: Mapping[str, Any], operands: list[Array]) -> Any:
+    half = len(operands) // 2
+    indices = np.concatenate([v.reshape(-1) for v in operands[:half]]).astype(np.int64)
+    if sorted(set(indices.tolist())) != list(range(indices.max(initial=-1) + 1)):
+        raise ValueError("some elements are not told")
+    result = np.empty(indices.max(initial=-1) + 1, object)
+    result[indices] = np.concatenate([v.reshape(-1) for v in operands[half:]])
+    return result
+
+
+def _reduced(attrs: Mapping[str, Any], operands: list[Array]) -> tuple[list[int], ...]:
+    """Return, for each of two shapes that are broadcast, the axes along which a gradient is summed for it.
+
+    Along an axis where one is a symbol and the other 1, the latter's is, whatever the symbol stands for.
+    """
+    rank = max(map(len, operands))
+    x, y = ([1] * (rank - len(shape)) + list(shape) for shape in operands)
+    if any(a != b and 1 not in (a, b) for a, b in zip(x, y, strict=True)):
+        raise ValueError("symbols that may be equal")
+    return tuple([i for i, size in enumerate(shape) if size == 1] for shape in (x, y))
+
+
 _Rule = Callable[[Mapping[str, Any], list[Array]], Any]
 SIZE_RULES: dict[str, _Rule] = {
     "Shape": lambda attrs, v: v[0],
@@ -54,5 +76,7 @@ SIZE_RULES: dict[str, _Rule] = {
     "Reshape": lambda attrs, v: v[0].reshape(v[1].astype(np.int64)),
     "ExpandDims": lambda attrs, v: np.expand_dims(v[0], int(v[1])),
     "Squeeze": lambda attrs, v: np.squeeze(v[0]),
+    "DynamicStitch": _stitch,
+    "BroadcastGradientArgs": _reduced,
     "Slice": lambda attrs, v: v[0][int(v[1][0]) :][: None if int(v[2][0]) < 0 else int(v[2][0])],
 }

@@ -15,6 +15,7 @@ from litecl.interpreter.schema import TensorType
 
 # What is longer than this is data, not a shape.
 _LONGEST = 64
+_REDUCTIONS = ("All", "Any", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum")
 
 
 def known_sizes(function: Function) -> "Sizes":
@@ -72,6 +73,10 @@ class Sizes:
             return self.dimension(node.input(0), int(order[axis]))
         if axis == 0 and traits.keeps_batch and not node.attrs.get("transpose_a"):
             return self.dimension(node.input(0), 0)
+        if node.op in _REDUCTIONS:
+            return self._kept(node, axis)
+        if node.op == "BatchMatMulV2" and axis < (value.rank or 0) - 2:
+            return self._broadcast(node, value, axis)
         if node.op == "Split":
             split = node.input(0).data
             is_whole = split is not None and int(split) % (value.rank or 1) != axis
@@ -81,6 +86,15 @@ class Sizes:
         made = {"Reshape": 1, "Fill": 0}.get(node.op_name)
         target = None if made is None else self.of(node.input(made))
         return target[axis] if target is not None and isinstance(target[axis], Size) else None
+
+    def _kept(self, node: Node, axis: int) -> Count | None:
+        """Return the size of the operand's dimension that a reduction keeps as a dimension of its result."""
+        axes, rank = node.input(1).data, node.input(0).rank
+        if axes is None or rank is None:
+            return None
+        reduced = {int(i) % rank for i in axes.reshape(-1)}
+        kept = [i for i in range(rank) if node.attrs["keep_dims"] or i not in reduced]
+        return None if kept[axis] in reduced else self.dimension(node.input(0), kept[axis])
 
     def _broadcast(self, node: Node, value: Value, axis: int) -> Count | None:
         """Return the size on which operands agree; those of size 1 take the others'."""
@@ -116,7 +130,9 @@ def _compute(node: Node, sizes: Sizes) -> None:
     if operands is None:
         return
     try:
-        result = np.asarray(SIZE_RULES[node.op_name](node.attrs, operands), dtype=object)
+        made = SIZE_RULES[node.op_name](node.attrs, operands)
     except (TypeError, ValueError, IndexError, ZeroDivisionError):
         return  # symbols have no order and no truth: what needs it is computed when the model runs
-    sizes.values[node.output] = result
+    results = made if isinstance(made, tuple) else (made,)
+    for output, result in zip(node.outputs, results, strict=True):
+        sizes.values[output] = np.asarray(result, dtype=object)

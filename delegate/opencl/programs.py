@@ -16,6 +16,7 @@ from litecl.delegate.cl_op import Launch
 from litecl.delegate.opencl.environment import POCL, check_room, tidy
 from litecl.delegate.opencl.errors import typed
 from litecl.delegate.opencl.identity import identity
+from litecl.delegate.opencl.kernel_objects import kernel_object
 from litecl.delegate.opencl.native import binary_of, linked
 from litecl.delegate.opencl.sources import name_of, source_of
 from litecl.delegate.plan.region_program import RegionProgram, Variant, function_of
@@ -73,7 +74,7 @@ class Programs:
                 self._built[key] = self._built.get(key) or self._made(key, lambda: self._build(key, source, options))
         program = self._built[key]
         try:
-            return cl.Kernel(program, entry)
+            return kernel_object(program, entry)
         except cl.Error as error:
             raise typed(error, f"{name}.cl: making kernel {entry!r}", KernelBuildError) from error
 
@@ -97,7 +98,7 @@ class Programs:
         key = self._key("region", (text for source, options in files() for text in (source, *options)))
         with self.lock:
             self._built[key] = self._built.get(key) or self._made(key, lambda: self._link(key, [*files()]))
-        return cl.Kernel(self._built[key], entry)
+        return kernel_object(self._built[key], entry)
 
     def _made(self, key: str, build: Callable[[], Any]) -> Any:
         """Return a program from the cache, or else built, if the driver has disk space for what it writes."""

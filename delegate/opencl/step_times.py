@@ -75,8 +75,8 @@ class StepTimes:
         """Return when an entry first began, how many cycles it took, and how often it ran."""
         place = self._program.works[position].place
         if self._solo or not self._is_outermost(position):
-            first, cycles, runs = self._times[position].tolist()
-            return first, cycles, runs
+            first, cycles, runs, measured = self._times[position].tolist()
+            return first, cycles * runs // max(1, measured), runs
         return ends[place], ends[place + 1] - ends[place], 1
 
     def _is_outermost(self, position: int) -> bool:

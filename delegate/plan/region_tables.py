@@ -43,11 +43,14 @@ class Entry:
 
 
 class StepTime(IntEnum):
-    """The times of an entry, by the processor's counter: when it first began, cycles in all, and how often it ran."""
+    """The times of an entry, by the processor's counter: when it first began, how many cycles those of its runs took
+    that were measured, how often it ran, and how many of these runs were measured.
+    """
 
     FIRST = 0
     CYCLES = 1
     RUNS = 2
+    MEASURED = 3
 
 
 class LaunchLine(IntEnum):

@@ -4,13 +4,13 @@ Formulas: kernels/detection_postprocess.cc. ``fast`` suppression looks at the be
 suppression at every class by itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.interpreter import limits
-from litecl.interpreter.arithmetic.fixed_point import affine
+from litecl.interpreter.arithmetic.fixed_point import affine, scale_of
 from litecl.interpreter.errors import ModelError, ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require, types
@@ -18,6 +18,8 @@ from litecl.interpreter.op import Inputs, Op, Run, Specs
 from litecl.interpreter.ops.non_max_suppression import overlaps
 from litecl.interpreter.ops.quantize import dequantize
 from litecl.interpreter.schema import TensorType
+
+Real = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,11 @@ def _best(options: DetectionOptions, corners: Array, scores: Array, most: int) -
     return chosen
 
 
-def _fast(options: DetectionOptions, corners: Array, scores: Array) -> tuple[Array, Array, Array]:
+def _fast(options: DetectionOptions, corners: Array, scores: Array, real: Real) -> tuple[Array, Array, Array]:
     """Rows: box, class, score; every selected box with its best classes."""
     wanted = min(options.max_classes_per_detection, options.num_classes)
-    chosen = np.array(_best(options, corners, scores.max(axis=1), options.max_detections), np.int64)
-    classes = np.argsort(-scores[chosen], axis=1, kind="stable")[:, :wanted]
+    chosen = np.array(_best(options, corners, real(scores.max(axis=1)), options.max_detections), np.int64)
+    classes = np.argsort(-real(scores[chosen]), axis=1, kind="stable")[:, :wanted]
     width = options.max_classes_per_detection
     rows = (np.arange(len(chosen))[:, None] * width + np.arange(wanted)).reshape(-1)
     boxes = np.repeat(chosen, wanted)
@@ -93,46 +95,63 @@ def _fast(options: DetectionOptions, corners: Array, scores: Array) -> tuple[Arr
     return rows, boxes, kinds
 
 
-def _regular(options: DetectionOptions, corners: Array, scores: Array) -> tuple[Array, Array, Array]:
+def _regular(options: DetectionOptions, corners: Array, scores: Array, real: Real) -> tuple[Array, Array, Array]:
     """Rows: box, class, score; the best of all classes' boxes."""
     most = min(options.detections_per_class, options.max_detections)
-    pairs = [
-        (box, kind) for kind in range(options.num_classes) for box in _best(options, corners, scores[:, kind], most)
-    ]
+    columns = real(scores).T
+    pairs = [(box, kind) for kind, column in enumerate(columns) for box in _best(options, corners, column, most)]
     boxes, kinds = (np.array([pair[i] for pair in pairs], np.int64) for i in (0, 1))
-    order = np.argsort(-scores[boxes, kinds], kind="stable")[: options.max_detections]
+    order = np.argsort(-columns[kinds, boxes], kind="stable")[: options.max_detections]
     return np.arange(len(order)), boxes[order], kinds[order]
 
 
-def _run(options: DetectionOptions, inputs: Inputs) -> list[Array]:
-    boxes, scores, anchors = require.arrays(inputs, 3)
+def _detect(options: DetectionOptions, boxes: Array, scores: Array, anchors: Array, real: Real) -> list[Array]:
     with np.errstate(all="ignore"):
         corners = decode(options, boxes[0], anchors)
     if np.any(corners[:, :2] > corners[:, 2:]):
         raise ModelError("a decoded box has a negative size")
     own = scores[0][:, scores.shape[2] - options.num_classes :]  # without the background
     select = _regular if options.use_regular_nms else _fast
-    rows, places, kinds = select(options, corners, own)
+    rows, places, kinds = select(options, corners, own, real)
     count = options.max_detections * options.max_classes_per_detection
     found = [np.zeros((count, 4), np.float32), np.zeros(count, np.float32), np.zeros(count, np.float32)]
-    for result, values in zip(found, (corners[places], kinds, own[places, kinds]), strict=True):
+    for result, values in zip(found, (corners[places], kinds, real(own[places, kinds])), strict=True):
         result[rows] = values
     detections = len(rows) if options.use_regular_nms else len(np.unique(rows // options.max_classes_per_detection))
     return [*(result[None] for result in found), np.array([detections], np.float32)]
 
 
 def _bind(options: DetectionOptions, inputs: Specs, outputs: Sequence[TensorSpec]) -> Run:
-    """Quantized inputs are brought to real numbers first."""
+    """Scores that are quantized are ordered as integers, and only those that are looked at become real numbers."""
     specs = require.present(inputs, 3)
-    scaling = [affine(spec) if require.is_quantized(spec) else None for spec in specs]
+    boxes, scores, anchors = map(_real, specs)
+    falls = require.is_quantized(specs[1]) and scale_of(specs[1]) < 0
 
     def run(options: DetectionOptions, inputs: Inputs) -> list[Array]:
-        values = zip(require.arrays(inputs, 3), scaling, strict=True)
-        return _run(options, [x if how is None else dequantize(x, how) for x, how in values])
+        encodings, raw, centres = require.arrays(inputs, 3)
+        own, real = (scores(raw), _same) if falls else (raw, scores)
+        return _detect(options, boxes(encodings), own, anchors(centres), real)
 
     return run
 
 
+def _same(x: Array) -> Array:
+    return x
+
+
+def _real(spec: TensorSpec) -> Real:
+    """Return what makes real numbers of a tensor's elements."""
+    if not require.is_quantized(spec):
+        return _same
+    scaling = affine(spec)
+    return lambda x: dequantize(x, scaling)
+
+
 DETECTION_POSTPROCESS = Op(
-    "TFLite_Detection_PostProcess", options=DetectionOptions, infer=_infer, run=_run, bind=_bind, custom=True
+    "TFLite_Detection_PostProcess",
+    options=DetectionOptions,
+    infer=_infer,
+    run=require.unbound,
+    bind=_bind,
+    custom=True,
 )

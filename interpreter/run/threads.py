@@ -13,8 +13,6 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
-
 from litecl.interpreter.graph import ABSENT, Model, Node, TensorSpec, entries, reached
 from litecl.interpreter.op import ControlOp, Op
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL
@@ -108,6 +106,8 @@ class _Blas:
 
 @cache
 def _blas() -> _Blas:
+    from threadpoolctl import ThreadpoolController  # looks through all libraries, which models on a device do without
+
     blas = _Blas([_Library(found) for found in ThreadpoolController().lib_controllers if found.user_api == "blas"])
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=blas.forked)

@@ -37,9 +37,9 @@ def _case(name: str, **more: Any) -> Case:
     return Case(name, DETECTION_POSTPROCESS, _options(**more), inputs, frozenset({2}))
 
 
-def _quantized(name: str, **more: Any) -> Case:
+def _quantized(name: str, scores: tuple[float, int] = (1 / 256, 0), **more: Any) -> Case:
     inputs = [_rng.integers(0, 256, shape).astype(np.uint8) for shape in ((1, _BOXES, 4), (1, _BOXES, 4), (_BOXES, 4))]
-    quantization = {0: affine(0.05, 128), 1: affine(1 / 256, 0), 2: affine(0.004, 0)}
+    quantization = {0: affine(0.05, 128), 1: affine(*scores), 2: affine(0.004, 0)}
     return Case(name, DETECTION_POSTPROCESS, _options(**more), inputs, frozenset({2}), quantization=quantization)
 
 
@@ -54,4 +54,5 @@ CASES = (
     _case("regular, high threshold", use_regular_nms=True, nms_score_threshold=0.95),
     _quantized("uint8"),
     _quantized("uint8 regular", use_regular_nms=True),
+    _quantized("uint8, the largest integer is the lowest score", (-1 / 256, 255)),
 )

@@ -1,6 +1,7 @@
 """The delegate as a whole: options, reports, counters, fusion, variables, and what happens when the device fails."""
 
 import json
+import linecache
 from pathlib import Path
 from typing import Any
 
@@ -228,3 +229,14 @@ def test_options_are_checked() -> None:
         CLDelegate(precision="fp8")  # type: ignore[arg-type]
     with pytest.raises(DelegateError, match="min_nodes_per_partition"):
         CLDelegate(min_nodes_per_partition=0)
+
+
+@pytest.mark.parametrize("options", [{}, {"queue_loops": True}], ids=["linked", "queued"])
+def test_interpreters_that_are_dropped_leave_no_source_behind(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(cl, "_PYOPENCL_NO_CACHE", True)  # as for whoever imports litecl first
+    before = {*linecache.cache}
+    for _ in range(3):
+        prepared(chain(), num_threads=1, **options)
+    assert not [name for name in linecache.cache if name not in before]

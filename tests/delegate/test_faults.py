@@ -47,6 +47,7 @@ _COMBINATIONS = [
     *(("image", "threads", "fallback"), ("lstm", "gpu", "strict"), ("two LSTMs", "profile", "fallback")),
     *(("limited loop", "one thread", "fallback"), ("loop", "queued", "strict"), ("lstm", "threads", "interrupt")),
     *(("quantized", "threads", "interrupt"), ("integer LSTM", "one thread", "fallback")),
+    ("loop", "workers", "fallback"),
 ]
 
 

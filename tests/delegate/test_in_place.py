@@ -23,6 +23,7 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
 from litecl.interpreter.run.executor import Executor
 from litecl.interpreter.schema import ActivationFunctionType
 from support.build import Graph, model, randn
+from support.devices import several_threads
 from support.loop_models import INT, State, below, next_, while_model
 
 RNG = np.random.default_rng(72)
@@ -83,7 +84,7 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[Executor]:
 
 
 @pytest.mark.parametrize("make", [one_launch, several, lstm])
-@pytest.mark.parametrize("options", [{}, {"queue_loops": True}, {"profile": True}, {"device": "pthread"}])
+@pytest.mark.parametrize("options", [{}, {"queue_loops": True}, {"profile": True}, {"device": several_threads()}])
 def test_the_same_as_node_by_node(make: Any, options: dict[str, Any], walked: list[Executor]) -> None:
     model_ = make()
     short, long_ = opened(model_, **options), opened(model_, **options, listeners=[Listener()])

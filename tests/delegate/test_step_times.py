@@ -97,6 +97,27 @@ def test_what_loops_and_branches_run_is_counted(options: dict[str, Any]) -> None
         assert runs == {2: {5}, 3: {2}, 4: {3}}
 
 
+@pytest.mark.parametrize("options", [{"num_threads": 1}, {"num_threads": 2}], ids=["one worker", "several workers"])
+def test_some_iterations_of_long_loops_stand_for_all(options: dict[str, Any]) -> None:
+    """The second branch is first taken in an iteration that is not measured."""
+
+    def body(g: Graph, x: Sequence[int]) -> list[int]:
+        (chosen,) = if_node(g, [g.op(LESS, [x[0], g.const(int32(11))], NoOptions()), x[1]], 3, 4, x[1])
+        return [next_(g, x[0]), g.op(TANH, [chosen], NoOptions())]
+
+    branches = (subgraph(name, _STATE[1:], lambda g, x: times(g, x[0], x[0])) for name in ("early", "late"))
+    timed = ready(while_model(_STATE, below(100), body, *branches), profile=True, **options)
+    for _ in range(3):
+        timed.invoke()
+        rows = DelegationReport.of(timed).kernels
+        assert {number: {row.runs for row in rows if row.subgraph == number} for number in (2, 3, 4)} == {
+            2: {100},
+            3: {11},
+            4: {89},
+        }
+        assert all(row.duration_ms > 0 for row in rows)
+
+
 def test_programs_of_runs_without_times_stay_as_they_are(tmp_path: Path) -> None:
     def kept() -> dict[str, tuple[int, bytes]]:
         return {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in tmp_path.glob("*.bin")}

@@ -25,11 +25,12 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
 )
 from litecl.interpreter.schema import ActivationFunctionType
 from support.build import Graph, model, randn
+from support.devices import several_threads
 
 RNG = np.random.default_rng(47)
 MODES = {
     "basic": {"num_threads": 1},
-    "pthread": {"device": "pthread"},
+    "pthread": {"device": several_threads()},
     "two threads": {"num_threads": 2},
     "queued": {"num_threads": 1, "queue_loops": True},
     "profile": {"num_threads": 1, "profile": True},
@@ -169,7 +170,7 @@ def test_a_wait_for_the_device_lets_other_threads_run() -> None:
     x = g.input((64, 1024))
     for _ in range(8):
         x = g.op(FULLY_CONNECTED, [x, g.const(randn(RNG, 1024, 1024, scale=0.03)), None], FullyConnectedOptions())
-    for options in ({"num_threads": 1}, {"device": "pthread"}, {"num_threads": 1, "queue_loops": True}):
+    for options in ({"num_threads": 1}, {"device": several_threads()}, {"num_threads": 1, "queue_loops": True}):
         interpreter = opened(model(g.build(x)), options)
         interpreter.invoke()
         sys.setswitchinterval(1.0)  # so that nothing but a lock let go lets this thread run

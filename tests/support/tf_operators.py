@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from litecl.interpreter.graph import Array
 from support.tf_functions import TfFunction
+from support.tf_gradients import LAYER_GRADIENTS
 from support.tf_images import DETECTION, IMAGES, SPECTRAL
 
 raw = tf.raw_ops
@@ -210,4 +211,4 @@ PLACING = (
     _f("reverse of ints", lambda x: tf.reverse(_int(x, 9), [1])),
 )
 
-OPERATORS = (*ELEMENTWISE, *LOSSES, *GRADIENTS, *PLACING, *DETECTION, *SPECTRAL, *IMAGES)
+OPERATORS = (*ELEMENTWISE, *LOSSES, *GRADIENTS, *LAYER_GRADIENTS, *PLACING, *DETECTION, *SPECTRAL, *IMAGES)

@@ -39,6 +39,7 @@ def run(name: str, source: str, capsys: pytest.CaptureFixture[str]) -> str:
         ("guides/custom_operators.md", r"\[0\. 2\. 4\. 6\.\]"),
         pytest.param("guides/recurrent.md", r"(\d+) of \1 nodes in 1 partitions", marks=TENSORFLOW),
         pytest.param("guides/converting.md", r"WHILE(?s:.*)0\.25, 0\.25, 0\.25, 0\.25", marks=TENSORFLOW),
+        pytest.param("guides/training.md", r"^\[\d\.\d+(?s:.*)\[\[0\.", marks=TENSORFLOW),
         pytest.param("control_flow.md", r"1\.4142(?s:.*)in the region's kernel.* 1$", marks=TENSORFLOW),
         *((f"api/{name}.md", said) for name, said in (("interpreter", r"\(1, 10\)"), ("delegate", "region|partition"))),
         *((f"api/{name}.md", said) for name, said in (("compiled_model", r"\[\["), ("predictor", r"\(20, 10\)"))),

@@ -20,6 +20,7 @@ ELSEWHERE = {
     "test_resources.py": "ASSIGN_VARIABLE CALL_ONCE HASHTABLE HASHTABLE_FIND HASHTABLE_IMPORT HASHTABLE_SIZE "
     "READ_VARIABLE VAR_HANDLE",
     "test_stablehlo.py": "STABLEHLO_CASE STABLEHLO_COMPOSITE STABLEHLO_REDUCE_WINDOW STABLEHLO_SCATTER",
+    "test_checkpoints.py": "litecl.Restore litecl.Save",
     "test_densify.py": "DENSIFY",
     "test_max_unpooling.py": "LiteRtMaxUnpooling2D MaxPoolingWithArgmax2D MaxUnpooling2D",
     "test_signal.py": "SignalDelay SignalEnergy SignalFftAutoScale SignalFilterBank SignalFilterBankLog "

@@ -54,6 +54,9 @@ def run(interpreter):
     interpreter.invoke()
     return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
 
+def several():
+    return next(device.name for device in devices() if not device.name.startswith(("basic", "cpu-minimal")))
+
 def expected(invokes=1):
     plain = opened()
     return [run(plain) for _ in range(invokes)][-1]
@@ -89,8 +92,8 @@ def child():
     for options in ({}, {"num_threads": 1}, {"num_threads": 2}):
         interpreter = opened(CLDelegate(strict=True, **options))
         right(run(interpreter))
-        assert not interpreter.delegation_report().device.startswith("pthread")
-    named = opened(CLDelegate(device="pthread"))
+        assert not interpreter.delegation_report().device == several()
+    named = opened(CLDelegate(device=several()))
     right(run(named))
     (failure,) = named.delegation_report().failures
     assert "forked" in failure and "spawn" in failure, failure
@@ -98,15 +101,15 @@ def child():
 forked(child)
 parent = opened(CLDelegate(num_threads=2, strict=True))
 right(run(parent))
-assert parent.delegation_report().device.startswith("pthread")
+assert parent.delegation_report().device == several()
 """)
 
 
 def test_an_interpreter_from_before_the_fork_goes_on_in_the_child_with_its_states() -> None:
     python("""
 made = {n: opened(CLDelegate(num_threads=n)) for n in (1, 2)}
-made["lost"] = opened(CLDelegate(device="pthread"))
-strict = opened(CLDelegate(device="pthread", strict=True))
+made["lost"] = opened(CLDelegate(device=several()))
+strict = opened(CLDelegate(device=several(), strict=True))
 for interpreter in (*made.values(), strict):
     run(interpreter)
 def child():
@@ -169,7 +172,7 @@ if __name__ == "__main__":
     with multiprocessing.get_context({method!r}).Pool(2) as pool:
         names = pool.map(child, range(4), chunksize=1)
     assert len(names) == 4
-    assert any(name.startswith("pthread") for name in names) == ({method!r} != "fork"), names
+    assert any(name == several() for name in names) == ({method!r} != "fork"), names
 """
     )
     done = subprocess.run(
@@ -209,7 +212,7 @@ def test_workers_come_to_an_end_on_one_core() -> None:
 devices()  # as many threads as there are cores
 for thread in os.listdir("/proc/self/task"):
     os.sched_setaffinity(int(thread), {min(os.sched_getaffinity(0))})
-made = [opened(CLDelegate(device="pthread", strict=True)) for _ in range(3)]
+made = [opened(CLDelegate(device=several(), strict=True)) for _ in range(3)]
 def work(interpreter):
     for n in range(1, 21):
         interpreter.reset_all_variables()
@@ -220,3 +223,39 @@ for thread in threads:
 for thread in threads:
     thread.join()
 """)
+
+
+_WARMING = """
+os.environ["XDG_CACHE_HOME"] = os.environ["POCL_CACHE_DIR"] = sys.argv[1]
+warming = opened(CLDelegate(warm_up="background", num_threads=1))
+right(run(warming))
+"""
+
+
+def test_a_process_ends_while_a_model_warms_up(tmp_path: Path) -> None:
+    python(_WARMING, str(tmp_path))
+
+
+def test_a_fork_while_a_model_warms_up(tmp_path: Path) -> None:
+    """The child goes on, on the CPU where OpenCL is lost to it; the parent's device takes over."""
+    python(
+        _WARMING
+        + """
+def child():
+    right(run(warming), 2)
+    for _ in range(200):
+        run(warming)
+        time.sleep(0.01)
+        if warming.delegation_report().warm_up.ready:
+            break
+    assert warming.delegation_report().warm_up.ready
+time.sleep(0.2)
+forked(child)
+while not warming.delegation_report().warm_up.ready:
+    time.sleep(0.01)
+    warming.allocate_tensors()
+right(run(warming), 2)
+assert warming.delegation_report().claimed
+""",
+        str(tmp_path),
+    )

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from litecl.converter.graph import Function, Module, Node, Value, constant
+from litecl.converter.passes.control.optimizers import write_out_steps
 from litecl.converter.passes.control.partial_writes import widen_writes
 from litecl.converter.records import Variable
 from litecl.interpreter.errors import ConversionError
@@ -22,6 +23,7 @@ def changed_variables(modules: Iterable[Module]) -> set[Variable]:
         _bind(main)
         for function in main.walk():
             widen_writes(function)
+            write_out_steps(function)
     needed = _needed(mains)
     for main in mains:
         for function in main.walk():

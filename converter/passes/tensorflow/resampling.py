@@ -1,9 +1,9 @@
 """Resizing that TFLite has no operator for, as a product with a matrix for the rows and one for the columns.
 
-The matrices are what TensorFlow's own operator makes of the columns of an identity.
+The matrices are what TensorFlow's own operator makes of the columns of an identity; those of a gradient are transposed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -19,19 +19,25 @@ _PAIRS: Mapping[str, Mapping[int, float]] = {
     "ResizeArea": {},
     "ScaleAndTranslate": {2: 1.0, 3: 0.0},
 }
+# Gradients: the operator that they are of, and the operand that tells the size of its images, or has it.
+_GRADIENTS: Mapping[str, str] = {
+    "ResizeBicubicGrad": "ResizeBicubic",
+    "ResizeBilinearGrad": "ResizeBilinear",
+    "ResizeNearestNeighborGrad": "ResizeNearestNeighbor",
+}
 _FLOAT32 = TensorType.FLOAT32
 
 
 def resample_by_products(function: Function, evaluate: Evaluate) -> None:
     """Replace every such operator. Raises ConversionError where a size is not known."""
     for node in list(function.nodes):
-        if node.op in _PAIRS:
+        if node.op in _PAIRS or node.op in _GRADIENTS:
             _replace(function, node, evaluate)
     function.tidy()
 
 
 def _replace(function: Function, node: Node, evaluate: Evaluate) -> None:
-    x, size = node.input(0), node.input(1).data
+    x, size = node.input(0), _size(node)
     if x.shape is None or None in x.shape[1:] or size is None:
         raise ConversionError(f"{node}: the size of its images must be known; give input_shapes")
     batch, height, width, channels = x.shape
@@ -49,13 +55,28 @@ def _replace(function: Function, node: Node, evaluate: Evaluate) -> None:
     function.replace_node(node, [result])
 
 
+def _size(node: Node) -> Sequence[int] | None:
+    """Return height and width of the result."""
+    if node.op in _GRADIENTS:
+        shape = node.output.shape
+        return None if shape is None or shape[1] is None or shape[2] is None else (shape[1], shape[2])
+    data = node.input(1).data
+    return None if data is None else data.tolist()
+
+
 def _matrix(node: Node, evaluate: Evaluate, axis: int, size: int, wanted: int) -> Array:
     """Return the weights of the elements along an axis, [wanted, size]."""
+    if node.op in _GRADIENTS:
+        forward = Node(_GRADIENTS[node.op_name], node.inputs, [Value(_FLOAT32, None)], node.options, node.name)
+        try:
+            return _matrix(forward, evaluate, axis, wanted, size).T.copy()
+        finally:
+            forward.rewire([])
     image = np.eye(size, dtype=np.float32).reshape((1, size, 1, size) if axis == 0 else (1, 1, size, size))
     target = [1, 1]
     target[axis] = wanted
     operands = [constant(image), constant(np.array(target, np.int32))]
-    for position, neutral in _PAIRS[node.op_name].items():
+    for position, neutral in _PAIRS.get(node.op_name, {}).items():
         data = node.input(position).data
         if data is None:
             raise ConversionError(f"{node}: its scale and translation must be constant when the model is converted")

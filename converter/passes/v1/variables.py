@@ -25,8 +25,10 @@ def raise_variables(function: Function) -> None:
 
 def _raise(function: Function, made: Value, handle: Value) -> None:
     for user in list(dict.fromkeys(made.users)):
-        if user.op in _WRITES and user.input(0) is made:
+        if _by_handle(user) is not None and user.input(0) is made:
             _write(function, user, handle)
+        elif _is_step(user):
+            user.rewire([handle if value is made else value for value in user.inputs])
         elif user.op in _PASS_ON:
             inputs = [handle if value is made else value for value in user.inputs]
             user.become(user.op_name.removeprefix("Ref"), inputs, user.options)
@@ -45,6 +47,16 @@ def _raise(function: Function, made: Value, handle: Value) -> None:
         function.replace(made, _read(function, handle, made, None))
 
 
+def _by_handle(node: Node) -> str | None:
+    """Return the operator of TensorFlow 2 that writes what an operator of TensorFlow 1 does."""
+    return f"Resource{node.op}" if node.op_name.startswith("Apply") else _WRITES.get(node.op_name)
+
+
+def _is_step(node: Node) -> bool:
+    """Return whether a node is the step of an optimizer, which writes several variables."""
+    return node.op_name.removeprefix("Resource").startswith("Apply")
+
+
 def _read(function: Function, handle: Value, made: Value, before: Node | None) -> Value:
     result = Value(made.type, made.shape, made.name)
     return function.add(Node("ReadVariableOp", [handle], [result], {}, made.name), before=before).output
@@ -55,7 +67,7 @@ def _write(function: Function, node: Node, handle: Value) -> None:
     after = node.output
     follower = function.nodes[function.nodes.index(node) + 1 :][:1]
     node.outputs = ()
-    node.become(_WRITES[node.op_name], [handle, *node.inputs[1:]], node.options)
+    node.become(_by_handle(node) or node.op, [handle, *node.inputs[1:]], node.options)
     node.effects = Effects.WRITES
     if after.users or function.is_output(after):
         function.replace(after, _read(function, handle, after, follower[0] if follower else None))

@@ -14,6 +14,7 @@ from litecl.delegate import CLDelegate, delegation
 from litecl.delegate.cl_op import Launch
 from litecl.delegate.matmul import product
 from litecl.delegate.opencl import device, execution
+from litecl.delegate.opencl.kernel_objects import kernel_object
 from litecl.delegate.opencl.programs import Programs
 from litecl.delegate.ops import fully_connected
 from litecl.delegate.plan import region_program
@@ -57,8 +58,8 @@ MODES = {
 # PoCL makes a loop over the work-items of a group of what is between two barriers. Where nothing but a branch follows a
 # barrier, because what it depends on was moved out of a loop around both, PoCL decides it once for the whole group, by
 # its last work-item (pocl/pocl, pull request 2281). So something stands between them: it emits no code and orders no
-# accesses to memory, and what is wrong with a kernel stays wrong.
-_BARRIER = """#ifdef LITECL_ASSEMBLY
+# accesses to memory, and what is wrong with a kernel stays wrong. Newer PoCLs crash on assembly in such groups.
+_BARRIER = """#if defined(LITECL_ASSEMBLY) && __clang_major__ < 16
 #define barrier(flags) do { barrier(flags); __asm__ volatile("" : : "i"(0)); } while (0)
 #endif
 """
@@ -163,12 +164,13 @@ class Shared:
             )
             with suppress(Exception):  # what fails here fails again later, where it is examined
                 _prepare(planned, drawn)
-        functions = {(f, launch.local_size): None for launch in launches if (f := region_program.function_of(launch))}
+        functions = {(f, launch.local_size): launch for launch in launches if (f := region_program.function_of(launch))}
         if len(self._needed | functions.keys()) > self._most:
             return None
         self._needed |= functions.keys()
-        for function, _ in functions:
-            self._functions.setdefault(function, len(self._functions))
+        for (function, _), launch in functions.items():
+            if launch.apart or not mode.gpu:  # one group of a GPU links nothing whose work-items wait for each other
+                self._functions.setdefault(function, len(self._functions))
         return Counter(launch.kernel for launch in launches)
 
     @contextmanager
@@ -185,7 +187,7 @@ class Shared:
             key = (programs, entry == "run", *how.items(), region.functions)
             if key not in known:
                 known[key] = linked(programs, region, entry, **how)
-            return type(known[key])(known[key].program, entry)
+            return kernel_object(known[key].program, entry)
 
         with (
             mock.patch.object(region_program._Tables, "__init__", seeded),

@@ -1,0 +1,103 @@
+"""Gradients of slices and of operands that are broadcast."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from litecl.converter.graph import Value
+from litecl.converter.lower.builder import Builder, Lowering
+from litecl.converter.lower.expression import Expression
+from litecl.converter.lower.index import MASKS, positions
+from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
+from litecl.interpreter.ops.dilate import DILATE
+from litecl.interpreter.ops.pad import PAD
+from litecl.interpreter.ops.select import WHERE
+from litecl.interpreter.schema import TensorType
+
+
+def _reduced_axes(b: Builder) -> Sequence[Value]:
+    """Return, for each of two shapes, the axes along which a gradient is summed: where the shape has 1.
+
+    Where the other has 1 too, that changes nothing.
+    """
+    shapes = [Expression(b, b.int32(b.node.input(i))) for i in (0, 1)]
+    ranks = [b.shape(shape.value)[0] for shape in shapes]
+    if ranks[0] is None or ranks[1] is None:
+        raise b.error("the ranks of its operands must be known; give the model inputs of known rank")
+    rank = max(ranks[0], ranks[1])
+    return [_ones(shape, rank - known) for shape, known in zip(shapes, (ranks[0], ranks[1]), strict=True)]
+
+
+def _ones(shape: Expression, missing: int) -> Value:
+    """Return where a shape has 1, that many dimensions of 1 being in front of it."""
+    b = shape.b
+    if missing:
+        operands = [b.const([1] * missing, np.int32), shape.value]
+        rank = missing + (b.shape(shape.value)[0] or 0)
+        joined = b.op(CONCATENATION, operands, ConcatenationOptions(0), type=shape.type, shape=(rank,))
+        shape = Expression(b, joined)
+    places = b.op(WHERE, [shape.equals(1).value], type=TensorType.INT64, shape=(None, 1))
+    return b.cast(b.reshape(places, [-1], (None,)), b.node.output.type)
+
+
+def _slice_gradient(b: Builder) -> Value:
+    """Return the gradient among zeros."""
+    begin, end, strides = (b.known(i, "bounds") for i in (1, 2, 3))
+    masks = {name: int(b.node.attrs[name]) for name in MASKS}
+    sizes = b.shape(b.node.output)
+    spec = positions(len(begin), len(sizes), masks)
+    spec += [None] * (len(sizes) - len(spec))
+    bounds = [None if i is None else (begin[i], end[i], strides[i]) for i in spec]
+    bits = [{name: i is not None and bool(mask >> i & 1) for name, mask in masks.items()} for i in spec]
+    parts = [_part(b, *dimension) for dimension in zip(sizes, bounds, bits, strict=True)]
+    kept = tuple(None if part is None else len(part) for part in parts)
+    x = Expression(b, b.node.input(4)).reshape([-1 if d is None else d for d in kept], kept)
+    x = dilated(x, [1 if part is None else part.step for part in parts])
+    pads = []
+    for size, part in zip(sizes, parts, strict=True):
+        end_of_part = 0 if part is None else part[-1] + 1 if part else part.start
+        pads.append((0, 0) if size is None or part is None else (part.start, size - end_of_part))
+    return padded(x, pads).value
+
+
+def _part(b: Builder, size: int | None, bounds: tuple[int, int, int] | None, bits: Mapping[str, bool]) -> range | None:
+    """Return the indices that a slice takes along a dimension; None for the whole of one whose size is not known."""
+    begin, end, stride = bounds or (0, 0, 1)
+    if stride < 1:
+        raise b.error("it is the gradient of a slice that goes backwards; use tf.reverse")
+    is_whole = bounds is None or (bits["begin_mask"] and bits["end_mask"] and stride == 1)
+    if size is None:
+        if not is_whole:
+            raise b.error("it takes a part of a dimension of unknown size; give input_shapes")
+        return None
+    if is_whole:
+        return range(size)
+    if bits["shrink_axis_mask"]:
+        return range(size)[int(begin) % size :][:1]
+    return range(size)[slice(None if bits["begin_mask"] else begin, None if bits["end_mask"] else end, stride)]
+
+
+def dilated(x: Expression, steps: Sequence[int]) -> Expression:
+    """Return a tensor with zeros between its elements, which are then ``steps`` apart."""
+    if max(steps, default=1) == 1:
+        return x
+    b = x.b
+    shape = tuple(None if d is None else max((d - 1) * n + 1, 0) for d, n in zip(b.shape(x.value), steps, strict=True))
+    if x.value.data is not None:
+        data = np.zeros([d or 0 for d in shape], x.type.dtype)
+        data[tuple(slice(None, None, step) for step in steps)] = x.value.data
+        return Expression(b, b.const(data))
+    operands = [x.value, b.const(steps, np.int32), b.const(0, x.type.dtype)]
+    return Expression(b, b.op(DILATE, operands, type=x.type, shape=shape))
+
+
+def padded(x: Expression, pads: Sequence[tuple[int, int]]) -> Expression:
+    """Return a tensor with so many zeros before and after its elements, along every dimension."""
+    if not any(map(any, pads)):
+        return x
+    b = x.b
+    shape = tuple(None if d is None else d + sum(pad) for d, pad in zip(b.shape(x.value), pads, strict=True))
+    return Expression(b, b.op(PAD, [x.value, b.const(pads, np.int32)], type=x.type, shape=shape))
+
+
+LOWERINGS: dict[str, Lowering] = {"BroadcastGradientArgs": _reduced_axes, "StridedSliceGrad": _slice_gradient}
