@@ -137,13 +137,13 @@ class Executor:
 
     def go_on(self, before: "Executor") -> None:
         """Go on where another executor of the model is: with random numbers, and what else operators keep."""
-        kept = {id(step.node): step.run for steps in before._steps for step in steps if _remembers(step.node)}
+        kept = {id(step.node): step.run for steps in before._steps for step in steps if step.remembers}
         go_on = lambda step: replace(step, run=kept.get(id(step.node), step.run))  # noqa: E731
         self._steps = [tuple(map(go_on, steps)) for steps in self._steps]
         self.values, self.invocation = before.values, before.invocation
 
     def _renewed(self, subgraph: int, step: Step) -> Step:
-        if not _remembers(step.node):
+        if not step.remembers:
             return step
         return self._step(subgraph, step.index, step.node, step.drop)
 
@@ -296,8 +296,3 @@ class Executor:
         if spec.is_variable:
             return self.variables.get((frame.subgraph, tensor), spec)
         raise ModelError(f"tensor {tensor} ({spec.name!r}) has no value: nothing produces it")
-
-
-def _remembers(node: Node) -> bool:
-    """Return whether a node's kernel keeps something between runs."""
-    return isinstance(node.op, Op) and not node.op.pure and node.op.bind is not None

@@ -28,6 +28,12 @@ def test_every_entry_is_used() -> None:
     assert [entry for name in _KERNELS for entry in entries[name] if f'"{entry}"' not in _LOWERINGS] == []
 
 
+def test_declarations_of_builtins_define_no_macro_that_options_may_define() -> None:
+    """A kernel's own macros are left as they are (kernels_cl/builtins.h)."""
+    defined = re.findall(r"#define (\w+)", (_FOLDER / "builtins.h").read_text())
+    assert [name for name in defined if not name.startswith("BUILTIN_")] == []
+
+
 def _entries(source: str) -> list[str]:
     """The kernel functions of a file (KERNEL is common.h's __kernel with attributes)."""
     plain = re.sub(r"//.*|^#.*|__attribute__\(\(.*\)\)", "", source, flags=re.MULTILINE)
