@@ -86,7 +86,7 @@ class Warming:
         """Return how far it is: the CPU runs every node."""
         nodes = [(i, n, node) for i, graph in enumerate(self.model.subgraphs) for n, node in enumerate(graph.nodes)]
         return DelegationReport(
-            device="none yet",
+            device="none",
             nodes=tuple(NodeRow(i, n, node.op.name, False, None, WARMING) for i, n, node in nodes),
             partitions=(),
             counters=Counters(),

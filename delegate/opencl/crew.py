@@ -2,7 +2,7 @@
 
 Waking the threads of a runtime for every run takes longer than most small models. So a region runs in the calling
 thread, on a device that allows that, and the threads of another device of the same memory help. They come with a kernel
-that waits for the next run for a while, and leaves if there is none (region.cl: lead and assist). Nothing depends on
+that waits for the next run for a while, and leaves if there is none (region.cl: lead; assist.h). Nothing depends on
 them: the calling thread does alone whatever no helper has begun.
 
 The threads help one region at a time. Another one sends them away, unless that region is just running.

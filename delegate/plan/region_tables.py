@@ -64,7 +64,7 @@ class LaunchLine(IntEnum):
 
 
 class Door(IntEnum):
-    """Cache lines by which a calling thread and its helpers meet (region.cl: lead and assist).
+    """Cache lines by which a calling thread and its helpers meet (region.cl: lead; assist.h).
 
     RUN: the number of runs begun and ended, odd during one. INSIDE: how many helpers are in it. HELPERS: how many wait
     for the next one. LEAVE: not 0 where they are asked to leave. FUNCTION, REGION: the addresses, in this process, of
