@@ -45,26 +45,25 @@ class _Feature(NamedTuple):
 
 # PoCL reads clang's header of builtin functions for every file it compiles, unless told that it has been read.
 LEAN: Mapping[str, str | int | float] = {"_OPENCL_H_": 1, "LITECL_BUILTINS": 1}
-_POCL_3 = "PoCL 3."  # later ones reject assembly with operands that are no constants
+_TRIED = "PoCL 3.0"  # PyPI's; PoCL 6 rejects assembly whose operands are no constants, others were not tried
+_ONLY_X86 = "\n#if !defined(__x86_64__) || !defined(__linux__)\n#error\n#endif\n"
 _FEATURES = {
     # Instructions that region.cl uses directly. A compiler that defines the macros may still reject assembly.
-    "assembly": _Feature(
-        "\n#if !defined(__x86_64__) || !defined(__linux__)\n#error\n#endif\n"
-        '__asm__ volatile("pause" : : "i"(0)); __builtin_ia32_pause();\n'
-    ),
+    "assembly": _Feature(_ONLY_X86 + '__asm__ volatile("pause" : : "i"(0)); __builtin_ia32_pause();\n'),
     "lean": _Feature(
         "out[0] = (int)sqrt((float)out[1]) + clz(out[2]);\n",
         source_of("builtins.h"),
         tuple(f"-D{name}={value}" for name, value in LEAN.items()),
-        _POCL_3,
+        _TRIED,
     ),
     "addresses": _Feature(
         "ulong address, p = (ulong)out; int i = 0; OPAQUE(p); OPAQUE(i); nothing(p, i);\n"
         "ADDRESS_OF(nothing, address); call_at(address, (ulong)out, 0);\n",
-        "#define LITECL_ADDRESSES\n#define LITECL_ASSEMBLY\n"
+        # What does not link ends the process, so nothing else than this is tried.
+        f"{_ONLY_X86}#define LITECL_ADDRESSES\n#define LITECL_ASSEMBLY\n"
         + source_of("workers.h")
         + "CALLABLE void nothing(ulong p, int i) { *(__global int *)p = i; }\n",
-        only=_POCL_3,
+        only=_TRIED,
     ),
 }
 _known: dict[str, "Capabilities"] = {}
