@@ -177,7 +177,8 @@ OUT_OF_LINE WIDE void attend(__global const float *queries, __global const float
             sums[r] = sums[r] * factors[r] + sum;
             counts |= sum != 0.0f;  // any weight at all: values of 1e30 make the smallest one count
         }
-        if (counts) add_values(out, at, factors, (const float(*)[TILE_COLUMNS])x, values + (size_t)n * columns, count,
+        __private const float(*weights)[TILE_COLUMNS] = (__private const float(*)[TILE_COLUMNS])x;
+        if (counts) add_values(out, at, factors, weights, values + (size_t)n * columns, count,
                                columns, there);
     }
     for (int r = 0; r < there; ++r) {

@@ -122,7 +122,10 @@ def _power(a: Array, b: Array) -> Array:
 
 def _floor_divide(a: Array, b: Array) -> Array:
     _nonzero(b)
-    return np.asarray(np.floor(a / b) if a.dtype.kind == "f" else np.floor_divide(a, b))
+    if a.dtype.kind != "f":
+        return np.asarray(np.floor_divide(a, b))
+    # A quotient in the precision of the operands may round up to a whole number that the exact one does not reach.
+    return np.floor(np.divide(a, b, dtype=np.float64)).astype(a.dtype)
 
 
 def _floor_modulo(a: Array, b: Array) -> Array:

@@ -24,7 +24,10 @@ from litecl.perf.compare.graph_fuzz.rounding import EXACT, OF_SUMS, SUMS
 
 _ULPS = 24.0  # of the sum of magnitudes: what float32 sums of a few thousand terms and polynomials stay below
 _MARGIN = 3.0  # of the spread that a few runs show
-_FEW, _MANY = 6, 120  # runs: where something differs at all, and where it still does after that
+_FEW = 6  # runs, where something differs at all
+MANY, CERTAIN = 120, 1200
+"""Runs where something still differs after a few; and where all of these might have missed what decides a rounding."""
+
 _CHAOS = 0.05  # of a tensor's elements, off by this share of themselves
 _EXPONENTS = np.finfo(np.float32)
 _ACTIVATION = "fused_activation_function"
@@ -69,13 +72,15 @@ def run(interpreter: Interpreter, calls: Sequence[Call]) -> Outputs:
     return results
 
 
-def differences(model: Model, calls: Sequence[Call], expected: Outputs, got: Outputs) -> list[Difference]:
-    """Return the outputs in which the device differs by more than rounding allows."""
+def differences(
+    model: Model, calls: Sequence[Call], expected: Outputs, got: Outputs, most: int = MANY
+) -> list[Difference]:
+    """Return the outputs in which the device differs by more than rounding allows. most: how many runs to see that."""
     if _agree(expected, got, []):
         return []
     rng = np.random.default_rng(len(calls))
     runs: list[Outputs] = []
-    for count in (_FEW, _MANY):
+    for count in (_FEW, most):
         for number in range(len(runs), count):  # small errors too: they meet what is decided within an ulp
             errors = _Errors(rng, _ULPS * _EPSILON / 2 ** (number % 6), alike=number % 4 == 3, fine=number % 2 == 0)
             runs.append(run(Interpreter(_noisy(model, errors)), calls[: len(expected)]))

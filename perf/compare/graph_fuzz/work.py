@@ -19,7 +19,7 @@ from litecl.interpreter.file.writer import write
 from litecl.perf.compare.graph_fuzz.graphs import THEMES, Drawn, draw, families_of, kind_of
 from litecl.perf.compare.graph_fuzz.minimise import listing, minimise
 from litecl.perf.compare.graph_fuzz.modes import MODES, Mode, Shared, adapted, entered, interpreter
-from litecl.perf.compare.graph_fuzz.oracle import Outputs, differences, run
+from litecl.perf.compare.graph_fuzz.oracle import CERTAIN, MANY, Outputs, differences, run
 
 _MOST_FUNCTIONS = {True: 100, False: 85}  # of a batch, linked or not; PoCL takes some 0.2 s to compile one
 _QUIET_S, _BUSY_S = 900.0, 90.0  # of wall-clock and processor time without an answer: a hang
@@ -104,8 +104,10 @@ def reference(drawn: Drawn) -> tuple[Drawn, Outputs]:
     return replace(drawn, calls=()), []
 
 
-def check(drawn: Drawn, mode: Mode, cache_dir: Path | None, result: Result | None = None) -> str:
-    """Return what is wrong with a model on the device; empty if all is well. Raises what the device raises."""
+def check(drawn: Drawn, mode: Mode, cache_dir: Path | None, result: Result | None = None, most: int = MANY) -> str:
+    """Return what is wrong with a model on the device; empty if all is well. Raises what the device raises. most: see
+    ``oracle.differences``.
+    """
     drawn, expected = reference(drawn)
     if not drawn.calls:
         if result is not None:
@@ -115,7 +117,7 @@ def check(drawn: Drawn, mode: Mode, cache_dir: Path | None, result: Result | Non
     got = run(on_device, drawn.calls)
     if result is not None:
         _count(result, drawn, mode, on_device)
-    found = differences(drawn.model, drawn.calls, expected, got)
+    found = differences(drawn.model, drawn.calls, expected, got, most)
     return "; ".join(f"call {d.call}, output {d.output}: {d.what}" for d in found)
 
 
@@ -130,10 +132,12 @@ def _count(result: Result, drawn: Drawn, mode: Mode, on_device: Interpreter) -> 
             result.on_cpu[name, kind] += 1
 
 
-def outcome(drawn: Drawn, mode: Mode, cache_dir: Path | None, result: Result | None = None) -> tuple[str, str]:
+def outcome(
+    drawn: Drawn, mode: Mode, cache_dir: Path | None, result: Result | None = None, most: int = MANY
+) -> tuple[str, str]:
     """Return the kind of what is wrong, and what; two empty strings where nothing is."""
     try:
-        what = check(drawn, mode, cache_dir, result)
+        what = check(drawn, mode, cache_dir, result, most)
     except Exception:  # any exception on the device is what this search looks for
         return "error", traceback.format_exc()[-2000:]
     return ("different", what) if what else ("", "")
@@ -158,6 +162,8 @@ def run_batch(batch: Batch, cache_dir: Path | None, output: Path | None, tell: C
                 tell(number)
                 drawn = drawn_of(batch, number)
                 kind, what = outcome(drawn, mode, cache, result)
+                if kind == "different":
+                    kind, what = outcome(drawn, mode, cache, most=CERTAIN)
                 if kind:
                     result.findings.append(_minimised(batch, number, drawn, (kind, what), cache, output))
     return result
