@@ -2,16 +2,19 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Self
 
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.claim.strings import parsed
 from litecl.delegate.delegation import CLDelegation
-from litecl.delegate.devices import devices
+from litecl.delegate.devices import check, devices
 from litecl.delegate.naming import listed
 from litecl.delegate.progress import told_to
 from litecl.delegate.region import REGION
 from litecl.delegate.report import log
+from litecl.delegate.warm_up import Warming
+from litecl.interpreter import limits
 from litecl.interpreter.errors import DelegateError
 from litecl.interpreter.graph import Model, TensorSpec
 
@@ -34,13 +37,16 @@ class CLDelegate(CLOptions):
 
     def apply(
         self, model: Model, specs: Sequence[Sequence[TensorSpec]], *, preserve_all_tensors: bool = False
-    ) -> CLDelegation:
-        """Partition, plan and build; see ``Delegate.apply``.
+    ) -> CLDelegation | Warming:
+        """Partition, plan and build, or begin to; see ``Delegate.apply``.
 
         Raises DeviceNotFound if a named device does not exist, DelegateError if another CLDelegate has taken the
         model's nodes, and, if ``strict``, for any failure of the device.
         """
         _require_first(model)
+        if self.warm_up == "background" and limits.active() is None:  # a limit counts what is prepared
+            check(self.device)
+            return Warming(model, partial(CLDelegation, model, specs, self, preserve_all_tensors), self.progress)
         delegation = CLDelegation(model, specs, self, preserve_all_tensors)
         with told_to(self.progress):
             delegation.prepare()

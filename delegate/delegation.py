@@ -20,7 +20,7 @@ from litecl.delegate.plan.dump import dump_of
 from litecl.delegate.plan.plan import Plan, plan
 from litecl.delegate.progress import phase, timed
 from litecl.delegate.region import partition_row, region_node
-from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, summary, warn
+from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, WarmUp, summary, warn
 from litecl.delegate.report_details import kernel_name, with_details
 from litecl.delegate.tuning import Demand
 from litecl.delegate.user_buffers import use
@@ -45,6 +45,7 @@ class CLDelegation:
     failures: list[str] = field(default_factory=list)
     usable: bool = True
     passed_over: list[str] = field(default_factory=list)
+    warm_up: WarmUp | None = None  # if it was prepared in the background
     _device: Device | None = None
     _programs: dict[int, Program] = field(default_factory=dict)
     _rows: list[NodeRow] = field(default_factory=list)
@@ -98,6 +99,7 @@ class CLDelegation:
             failures=tuple(self.failures),
             passed_over=tuple(self.passed_over),
             phases=dict(self._phases),
+            warm_up=self.warm_up,
             copies=tuple(row for program in self._programs.values() for row in program.copies),
         )
 

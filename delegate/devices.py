@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -48,6 +49,15 @@ def _of_each(ask: Callable[[Backend], Iterable[FoundDevice]]) -> Iterator[FoundD
             first = first or error
     if first is not None and not any_found:
         raise first
+
+
+def check(wanted: object) -> None:
+    """Import every back end, and raise DeviceNotFound if a device that a user names does not exist."""
+    for backend in BACKENDS:
+        with suppress(DelegateError):
+            backend()
+    if wanted is not None:
+        next(candidates(wanted, Demand(), lambda found: Tuning()))
 
 
 def devices() -> list[FoundDevice]:

@@ -18,6 +18,7 @@ _LIMIT = "limit.json"  # the name of a file that holds it, in bytes
 _TIDIED = "tidied.json"  # of one whose age is that of the last look
 _TIDY_EVERY_S = 3600.0
 _MOST_BYTES = 1 << 30
+_READABLE = 0o644  # by other users too: the folder may be made by one, such as root in an image, and used by another
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
@@ -103,6 +104,7 @@ def write_atomically(path: Path, *content: bytes) -> bool:
             try:
                 file.writelines(content)
                 file.close()
+                temporary.chmod(_READABLE)
                 temporary.replace(path)
                 return True
             finally:  # no temporary file is left, whatever happened

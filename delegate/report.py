@@ -163,12 +163,33 @@ class Counters:
 
 
 @dataclass(frozen=True)
+class WarmUp:
+    """How far preparing in the background is: ``compiled`` of the ``files`` of a region, in ``seconds``. ready: whether
+    the device runs the model. cpu_invokes: how many invokes the CPU has run until then.
+    """
+
+    compiled: int
+    files: int
+    cpu_invokes: int
+    seconds: float
+    ready: bool = False
+
+    def __str__(self) -> str:
+        if self.ready:
+            return f"the device runs the model since invoke {self.cpu_invokes + 1}, warmed up in {self.seconds:.2f} s"
+        return (
+            f"warming up: {self.compiled} of {self.files} files compiled in {self.seconds:.2f} s; "
+            f"the CPU has run {self.cpu_invokes} invokes"
+        )
+
+
+@dataclass(frozen=True)
 class DelegationReport:
     """Rows for every node and partition, and the cost of the last invoke.
 
     build_s: seconds spent building programs and packing weights. cache_hits: programs loaded from the binary cache.
     phases: the parts of ``build_s``, in seconds by name (``delegate/progress.py``). kernels, copies: of the last
-    invoke, if times are measured.
+    invoke, if times are measured. warm_up: of a model that is, or was, prepared in the background.
     failures: device failures that sent a region, or the whole model, back to the CPU. passed_over: devices that could
     not be used, with the reason. ``warnings`` sums up everything that went wrong.
     """
@@ -184,6 +205,7 @@ class DelegationReport:
     passed_over: tuple[str, ...] = ()
     phases: Mapping[str, float] = field(default_factory=dict)
     copies: tuple[CopyRow, ...] = ()
+    warm_up: WarmUp | None = None
 
     @classmethod
     def of(cls, interpreter: Any) -> Self:
@@ -209,6 +231,7 @@ class DelegationReport:
         cost = self.counters
         manners = Counter(row.manner for row in self.partitions if not row.manner.fault)
         return (
+            *(() if self.warm_up is None else (str(self.warm_up),)),
             f"{self.claimed} of {len(self.nodes)} nodes in {len(self.partitions)} partitions on {self.device}; "
             f"built in {self.build_s:.2f} s, {self.cache_hits} programs from the cache",
             f"last invoke: {cost.kernel_launches} launches, {cost.host_syncs} host syncs, "

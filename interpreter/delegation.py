@@ -1,7 +1,7 @@
 """The interface of a delegate: it rewrites a model, and says afterwards what it did."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from litecl.interpreter.graph import Array, Model, TensorSpec
 
@@ -90,6 +90,17 @@ class Delegation(Protocol):
 
     def report(self) -> Report:
         """Return what ran where and why, including the counters of the last invoke."""
+
+
+@runtime_checkable
+class Preliminary(Protocol):
+    """A delegation that another one takes over from, which is being prepared meanwhile."""
+
+    def successor(self, runs: int) -> Delegation | None:
+        """Return that one, for the same model and shapes, once it is there: it runs the model from now on.
+
+        runs: how many invokes this one has run. Called between two invokes.
+        """
 
 
 class Delegate(Protocol):

@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from litecl.interpreter import arguments, limits
+from litecl.interpreter.allocation import Allocation
 from litecl.interpreter.custom import CustomOp, with_custom_ops
 from litecl.interpreter.delegation import Delegate, Delegation
-from litecl.interpreter.errors import ModelError, ShapeError
-from litecl.interpreter.feeding import blank, check_strict, checked, entry_shapes, input_of
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.feeding import blank, checked, entry_shapes
 from litecl.interpreter.file.reader import read
-from litecl.interpreter.graph import Array, Model, Shape, TensorSpec
-from litecl.interpreter.introspection import Introspection
+from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.lifetime import Lifetime, kept
 from litecl.interpreter.op import InPlace
-from litecl.interpreter.prepared import Entries, Preparation, Prepared, Shelf
+from litecl.interpreter.prepared import Preparation, Shelf
 from litecl.interpreter.resolver import OpResolverType, resolver
 from litecl.interpreter.run.executor import Executor, Listener
 from litecl.interpreter.run.shapes import Known
@@ -27,7 +27,7 @@ from litecl.interpreter.signature import SignatureRunner, only_key
 Source = str | PathLike[str] | bytes | bytearray | memoryview | Model
 
 
-class Interpreter(Introspection, Lifetime):
+class Interpreter(Allocation, Lifetime):
     """Runs a TensorFlow Lite model. It is closed by ``close()`` or at the end of ``with``, and can be pickled.
 
     model_path: a path, or the bytes of a file, or a ``Model``.
@@ -103,93 +103,12 @@ class Interpreter(Introspection, Lifetime):
         self._inputs: dict[int, dict[int, Array]] = {}
         self._shared: Mapping[int, Mapping[int, Array]] = {}  # of _inputs, those that lie in a delegate's memory
         self._values: dict[int, dict[int, Array]] = {}
+        self._preliminary = False
+        self._seen: set[tuple[int, int]] = set()
         self._results = ExitStack()  # counts the outputs of the last invoke, if memory is limited
         self._busy = False
         self._threads: AbstractContextManager[None] = nullcontext()
         self._limits_apply = False
-
-    # Shapes and memory
-
-    def resize_tensor_input(
-        self, input_index: int, tensor_size: npt.ArrayLike, strict: bool = False, *, subgraph_index: int = 0
-    ) -> None:
-        """Give an input another shape; call ``allocate_tensors`` afterwards.
-
-        With ``strict`` only the dimensions that the signature leaves open (-1) may change.
-        Raises ShapeError for a tensor that is no input, a negative dimension or, if strict, a fixed dimension.
-        """
-        entries = self._resized(self._entries, input_index, tensor_size, subgraph_index, strict=strict)
-        if entries != self._entries:
-            self._entries, self._executor, self._in_place = entries, None, {}
-
-    def _resized(
-        self, entries: Entries, tensor: int, size: npt.ArrayLike, subgraph: int, *, strict: bool = False
-    ) -> dict[int, tuple[Shape, ...]]:
-        """Return the shapes of all inputs with another one for one of them."""
-        graph = self._graph(subgraph)
-        if arguments.index("input_index", tensor) not in graph.inputs:
-            raise ShapeError(f"resize: tensor {tensor} is not an input; inputs are {list(graph.inputs)}")
-        shape = arguments.shape(size)
-        if strict:
-            check_strict(graph.tensors[tensor], shape)
-        shapes, position = entries[subgraph], graph.inputs.index(tensor)
-        return {**entries, subgraph: (*shapes[:position], shape, *shapes[position + 1 :])}
-
-    def allocate_tensors(self) -> None:
-        """Propagates shapes, lets the delegates claim their parts and resets variables; a no-op if nothing changed.
-
-        For shapes that it was allocated for before, or that were prepared ahead, only memory changes.
-        """
-        if self._executor is not None:
-            return
-        if self._busy:
-            raise ModelError("allocate_tensors: this interpreter is running")
-        with self._budget or nullcontext():
-            self._take(self._shelf.take(self._entries, self._variables) or self._prepared(self._entries))
-
-    @property
-    def is_allocated(self) -> bool:
-        """Whether tensors are allocated for the present shapes of the inputs."""
-        return self._executor is not None
-
-    def prepare(self, *shapes: Mapping[int | str, npt.ArrayLike], subgraph_index: int = 0) -> None:
-        """Prepares the model for other shapes of its inputs ahead, which stay prepared; nothing else changes.
-
-        shapes: by an input's index or name; inputs that are not named keep theirs. Raises what ``resize_tensor_input``
-        and ``allocate_tensors`` raise, and ModelError with a ``memory_limit``.
-        """
-        if self._budget is not None and self._budget.memory_bytes is not None:
-            raise ModelError("prepare: with a memory_limit only the present shapes are kept")
-        for given in shapes:
-            entries: Entries = self._entries
-            for name, size in given.items():
-                tensor = input_of(self._graph(subgraph_index), name)
-                entries = self._resized(entries, tensor, size, subgraph_index)
-            if not self._shelf.holds_ahead(entries):
-                with self._budget or nullcontext():
-                    self._prepared(entries, ahead=True)
-
-    def _prepared(self, entries: Entries, *, ahead: bool = False) -> Prepared:
-        if not ahead:
-            self._delegations = ()
-            self._shelf.make_room()
-        prepared = self._preparation.prepare(entries)
-        self._shelf.put(entries, prepared)
-        return prepared
-
-    def _take(self, prepared: Prepared) -> None:
-        """Run what was prepared from now on. Inputs of the same shape keep their values, variables are reset."""
-        self._inputs = prepared.inputs(self._model, self._inputs)
-        self._specs, self._delegations, self._shared = prepared.specs, prepared.delegations, prepared.shared
-        self._threads, self._in_place = prepared.threads, prepared.in_place
-        self._limits_apply = self._budget is not None or not isinstance(self._threads, nullcontext)
-        self._variables.reset()
-        self._results, self._values = ExitStack(), {}
-        self._executor = prepared.executor
-
-    def reset_all_variables(self) -> None:
-        """Set variable tensors (LSTM state) back to zeros."""
-        self._variables.reset()
 
     # Running
 
@@ -220,6 +139,8 @@ class Interpreter(Introspection, Lifetime):
         """Run a subgraph node by node."""
         if self._executor is None:
             raise ModelError("the model is not ready: call allocate_tensors() before invoke()")
+        if self._preliminary:
+            self._hand_over()
         graph = self._model.subgraphs[subgraph]
         inputs = [self._inputs[subgraph][t] for t in graph.inputs]
         results = self._limited_call(subgraph, inputs) if self._limits_apply else self._executor.call(subgraph, inputs)
@@ -268,6 +189,7 @@ class Interpreter(Introspection, Lifetime):
 
     def tensor(self, tensor_index: int, *, subgraph_index: int = 0) -> Callable[[], Array]:
         """Return a function that returns the tensor's current value without a copy; write into an input through it."""
+        self._seen.add((subgraph_index, tensor_index))
         return lambda: self._value(tensor_index, subgraph_index)
 
     def _value(self, tensor: int, subgraph: int) -> Array:

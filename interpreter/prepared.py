@@ -1,13 +1,13 @@
 """A model prepared for the shapes of its inputs, and those that are kept for going back to them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from litecl.interpreter import limits
-from litecl.interpreter.delegation import Delegate, Delegation
+from litecl.interpreter.delegation import Delegate, Delegation, Preliminary
 from litecl.interpreter.feeding import blank
 from litecl.interpreter.graph import ABSENT, Array, Model, Shape, TensorSpec
 from litecl.interpreter.op import InPlace
@@ -42,6 +42,18 @@ class Prepared:
     size_bytes: int
     believed: Mapping[str, TensorSpec]
 
+    @property
+    def preliminary(self) -> bool:
+        """Return whether another delegation is to take over."""
+        return any(isinstance(delegation, Preliminary) for delegation in self.delegations)
+
+    def without(self, seen: Collection[tuple[int, int]]) -> "Prepared":
+        """Return the same with some inputs, by subgraph and number, in arrays that stay where they are."""
+        if not any(t in tensors for i, t in seen if (tensors := self.shared.get(i, {}))):
+            return self
+        shared = {i: {t: x for t, x in tensors.items() if (i, t) not in seen} for i, tensors in self.shared.items()}
+        return replace(self, shared=shared, in_place={})
+
     def fits(self, variables: Variables) -> bool:
         """Return whether resource variables have the shapes that were believed, or no value yet."""
         return all(variables.fits(name, spec) for name, spec in self.believed.items())
@@ -75,6 +87,22 @@ class Preparation:
     budget: limits.Budget | None
     num_threads: int | None
 
+    def successor(
+        self, entries: Entries, specs: Sequence[Known], delegations: Sequence[Delegation], executor: Executor
+    ) -> Prepared | None:
+        """Return the model prepared for the same shapes once a delegation takes over from a preliminary one; None if
+        there is none yet. executor: the present one. Delegates that come after it are applied anew.
+        """
+        for number, before in enumerate(delegations):
+            if isinstance(before, Preliminary):
+                found = before.successor(executor.invocation)
+                if found is None:
+                    return None
+                prepared = self._with_delegates(entries, specs, (*delegations[:number], found))
+                prepared.executor.go_on(executor)
+                return prepared
+        return None
+
     def prepare(self, entries: Entries) -> Prepared:
         """Return the model with its shapes propagated, and its delegates' parts claimed."""
         if self.budget is not None:
@@ -83,9 +111,13 @@ class Preparation:
         if self.budget is not None:
             fed = [specs[i][t] for i in entries for t in self.model.subgraphs[i].inputs]
             self.budget.require(limits.bytes_of(fed))
-        model = self.model
-        delegations: list[Delegation] = []
-        for delegate in self.delegates:
+        return self._with_delegates(entries, specs, ())
+
+    def _with_delegates(self, entries: Entries, specs: Sequence[Known], applied: Sequence[Delegation]) -> Prepared:
+        """Apply the delegates that are not applied yet."""
+        delegations = [*applied]
+        model = delegations[-1].model if delegations else self.model
+        for delegate in self.delegates[len(applied) :]:
             delegations.append(delegate.apply(model, specs, preserve_all_tensors=self.preserve))
             model = delegations[-1].model
         if self.budget is not None:
@@ -99,7 +131,7 @@ class Preparation:
         in_place = self._in_place(executor, shared) if free else {}
         size = sum(delegation.memory_bytes for delegation in delegations) + self._packed_bytes(model, specs)
         believed = {name: x for name, x in agreed(self.model, specs, running(self.model)).items() if x is not None}
-        return Prepared(specs, tuple(delegations), executor, limited, shared, in_place, size, believed)
+        return Prepared(tuple(specs), tuple(delegations), executor, limited, shared, in_place, size, believed)
 
     def _in_place(self, executor: Executor, shared: Mapping[int, Mapping[int, Array]]) -> dict[int, InPlace]:
         """Return what runs entries that one node is all of, on inputs whose arrays never change."""

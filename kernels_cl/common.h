@@ -11,6 +11,10 @@
 #define VW 1
 #endif
 
+#ifdef LITECL_BUILTINS
+#include "builtins.h"
+#endif
+
 #pragma OPENCL FP_CONTRACT ON
 
 // A kernel is written KERNEL void name(ITEM arguments...) and gets its index in dimension d from ITEM_INDEX(d). It is

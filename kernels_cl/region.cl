@@ -17,17 +17,18 @@
 // Macros: FUNCTIONS(F), which expands to F(number, name) for every function that is called, precedes this file; OWN(F),
 // which expands to F(number, shift) for memory outside the arena that is an argument of its own, may precede it;
 // LITECL_SOLO, for a device that runs one work-group at a time: then nothing is counted; LITECL_CREW, for a calling
-// thread with helpers (lead, assist); LITECL_GROUP, for a GPU;
+// thread with helpers (lead), or with LITECL_ASSIST for these (assist); LITECL_GROUP, for a GPU;
 // LITECL_TIMED, for a program that measures its own steps: in times the entries that one worker executes, in stamps a row
 // for every worker: when it began, and when it found each launch to be done.
 #include "common.h"
 #include <Control>
 #include <Count>
-#include <Door>
 #include <Entry>
 #include <LaunchLine>
 #include <Shift>
 #include <RegionSize>
+
+#include "workers.h"
 
 #ifdef LITECL_TIMED
 #include "clock.h"
@@ -45,8 +46,6 @@
 #define SYNC
 #endif
 
-#define PATIENCE 2000
-#define LINE (REGION_SIZE_LINE_BYTES / 4)  // ints in a cache line
 #define COMMA ,
 
 #ifndef OWN
@@ -69,6 +68,8 @@ typedef struct {
 #ifdef LITECL_CREW
     __global volatile int *door;
     int number;  // of the run, as the door says it
+    int count, workers;
+    TIMED(__global long *stamps;)
 #endif
 } Region;
 
@@ -101,18 +102,6 @@ static void run_items(const Region *r, const int first, const int last, __global
 #endif
 
 #ifdef LITECL_WORKERS
-// A waiting worker yields to others, which may need its processor.
-static void pause_worker(const int waited) {
-#ifdef LITECL_ASSEMBLY  // x86-64's, on Linux
-    // PoCL 6 treats an indirect call (here assembly) like get_local_size: its operands must be constants.
-    if (waited > PATIENCE) {  // sched_yield
-        __asm__ volatile("movl $24, %%eax\n\tsyscall" : : "i"(0), "i"(0), "i"(0) : "rax", "rcx", "r11", "memory");
-    } else {
-        __builtin_ia32_pause();
-    }
-#endif
-}
-
 static void take_tickets(const Region *r, __global const Entry *work, const uint first) {
     __global volatile int *ticket = LAUNCH(r, TICKET);
     const uint items = items_of(work);
@@ -311,54 +300,46 @@ __kernel void run(__global uchar *arena, __global uchar *constants, __global con
     run_entries(&region, 0, count);
 }
 #elif defined(LITECL_CREW)
-// The calling thread leads; the workers of another device, which stay for a while between runs, help (crew.py).
-#define DOOR(name) (door + DOOR_##name * LINE)
+// The calling thread leads; the workers of another device, which stay for a while between runs, help (crew.py). While
+// it runs they call this function of its program, for a region that lies on its stack.
+CALLABLE void work_along(const ulong region, const int worker) {
+    const Region *r = (const Region *)region;
+    work_through(r, r->launch + LAUNCH_LINES * LINE, r->count, worker, r->workers TIMED(COMMA r->stamps));
+}
 
+#ifdef LITECL_ASSIST  // for a compiler that cannot call functions of other programs
+#define WORK_ALONG(address, region, worker) work_along(region, worker)
+#include "assist.h"
+#else
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void lead(__global uchar *arena, __global uchar *constants, __global const Entry *works, __global const ulong *args,
           __global ulong *shifts, __global int *counts, __global volatile int *progress, const int count
           TIMED(COMMA __global long *times COMMA __global long *stamps), __global volatile int *door,
           const int workers OWN(ARGUMENT)) {
-    const Region region = {(ulong)arena, works, args, shifts, counts, progress TIMED(COMMA times), DOOR(RUN), *DOOR(RUN) + 1};
+    const Region region = {(ulong)arena, works, args, shifts, counts, progress TIMED(COMMA times), DOOR(RUN), *DOOR(RUN) + 1,
+                           count, workers TIMED(COMMA stamps)};
     shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;
     OWN(SHIFT_OWN)
     const int places = works[count - 1].place + 1, lines = LAUNCH_LINES + places * (workers + 1);
     TIMED(for (int i = 0; i < count; ++i) times[i * STEP_TIMES + STEP_TIME_RUNS] = 0;)
     TIMED(for (int i = 0; i < workers * (places + 1); ++i) stamps[i] = 0;)  // of helpers that do not come this time
     for (int i = 0; i < lines; ++i) progress[i * LINE] = 0;
+    ulong address = (ulong)&region;
+    int worker = 0;
+    *(__global ulong *)DOOR(REGION) = address;
+#ifdef LITECL_ADDRESSES
+    ADDRESS_OF(work_along, *(__global ulong *)DOOR(FUNCTION));
+#endif
     mem_fence(CLK_GLOBAL_MEM_FENCE);
     atomic_inc(DOOR(RUN));  // odd: open
-    work_through(&region, progress + LAUNCH_LINES * LINE, count, 0, workers TIMED(COMMA stamps));
+    OPAQUE(address);
+    OPAQUE(worker);
+    work_along(address, worker);
     atomic_inc(DOOR(RUN));
     for (int waited = 0; *DOOR(INSIDE); ++waited) pause_worker(waited);
     mem_fence(CLK_GLOBAL_MEM_FENCE);
 }
-
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void assist(const ulong arena, const ulong works, const ulong args, const ulong shifts, const ulong counts,
-            const ulong progress, const int count TIMED(COMMA const ulong times COMMA const ulong stamps),
-            const ulong at_door, const int workers, const int patience) {
-    __global volatile int *door = (__global volatile int *)at_door, *lines = (__global volatile int *)progress;
-    Region region = {arena, (__global const Entry *)works, (__global const ulong *)args, (__global ulong *)shifts,
-                     (__global int *)counts, lines TIMED(COMMA (__global long *)times), DOOR(RUN), 0};
-    int last = 0;
-    for (int waited = 0; waited < patience && !*DOOR(LEAVE); ++waited) {
-        const int run = *DOOR(RUN);
-        if (run % 2 && run != last) {
-            atomic_inc(DOOR(INSIDE));
-            region.number = run;
-            if (*DOOR(RUN) == run)
-                work_through(&region, lines + LAUNCH_LINES * LINE, count, 1 + get_group_id(0), workers
-                             TIMED(COMMA (__global long *)stamps));
-            mem_fence(CLK_GLOBAL_MEM_FENCE);
-            atomic_dec(DOOR(INSIDE));
-            last = run;
-            waited = 0;
-        }
-        pause_worker(waited);
-    }
-    atomic_dec(DOOR(HELPERS));
-}
+#endif
 #else
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void run(__global uchar *arena, __global uchar *constants, __global const Entry *works, __global const ulong *args,

@@ -17,6 +17,7 @@ from litecl.interpreter.op import Op
 from litecl.interpreter.ops import CUSTOMS
 
 Precision = Literal["fp32", "fp16"]
+WarmUpMode = Literal["block", "background"]
 
 _NUMBERS = (int, int | None)  # types of options that count something
 
@@ -57,6 +58,9 @@ class CLOptions:
         (``region0``).
     custom_ops: device operators of your own, for the records given to ``Interpreter(custom_ops=...)``. Their launches
         name a kernel file by its absolute path, without ``.cl``, which is written like litecl's own.
+    warm_up: "block" prepares a model when tensors are allocated. "background" prepares it in a thread: meanwhile the
+        CPU runs the model, and the device takes over between two invokes; the report says since when. Where memory or
+        time is limited it is "block".
     progress: called with a ``BuildStep`` before each file is compiled, and when all files of a region are. It is not
         pickled.
     """
@@ -91,11 +95,14 @@ class CLOptions:
         default=None, metadata=_flag("--dump-passes", "write every region to this folder after each pass of planning")
     )
     custom_ops: Collection[ClOp] = ()
+    warm_up: WarmUpMode = "block"
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
         if self.precision not in get_args(Precision):
             raise DelegateError(f"precision: expected 'fp32' or 'fp16', got {self.precision!r}")
+        if self.warm_up not in get_args(WarmUpMode):
+            raise DelegateError(f"warm_up: expected 'block' or 'background', got {self.warm_up!r}")
         for name, value in ((item.name, getattr(self, item.name)) for item in fields(self) if item.type in _NUMBERS):
             if value is not None and value < (0 if name.startswith("max_") else 1):
                 raise DelegateError(f"{name}: expected a positive number, got {value}")

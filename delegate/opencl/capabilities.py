@@ -6,10 +6,11 @@ compiler knows are not just slow: functions compiled separately then disagree on
 
 import json
 import warnings
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -18,9 +19,10 @@ from litecl.delegate import disk
 from litecl.delegate.opencl.environment import POCL, check_room
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.processor import name_processor
+from litecl.delegate.opencl.sources import source_of
 from litecl.interpreter.errors import KernelBuildError
 
-_VERSION = 2  # of the file; incremented when the probe asks for more
+_VERSION = 3  # of the file; incremented when the probe asks for more
 _MACROS = (
     *("__SSE2__", "__AVX__", "__AVX2__", "__FMA__", "__F16C__"),
     *("__AVX512F__", "__AVX512BW__", "__AVX512VL__", "__AVX512VNNI__"),
@@ -28,25 +30,57 @@ _MACROS = (
 )
 _WIDTHS = (("__AVX512F__", 16), ("__AVX__", 8), ("__SSE2__", 4), ("__ARM_NEON", 4))  # floats in a register
 _WIDEST = 16
-# Instructions that region.cl uses directly. A compiler that defines the macros may still reject assembly.
-_ASSEMBLY = """
-#if !defined(__x86_64__) || !defined(__linux__)
-#error
-#endif
-    __asm__ volatile("pause" : : "i"(0));
-    __builtin_ia32_pause();
-"""
+
+
+class _Feature(NamedTuple):
+    """What kernels do without where a compiler rejects it. before, statement: of a kernel that needs it. options: to
+    compile that with. only: on platforms whose version has this in it.
+    """
+
+    statement: str
+    before: str = ""
+    options: tuple[str, ...] = ()
+    only: str = ""
+
+
+# PoCL reads clang's header of builtin functions for every file it compiles, unless told that it has been read.
+LEAN: Mapping[str, str | int | float] = {"_OPENCL_H_": 1, "LITECL_BUILTINS": 1}
+_TRIED = "PoCL 3.0"  # PyPI's; PoCL 6 rejects assembly whose operands are no constants, others were not tried
+_ONLY_X86 = "\n#if !defined(__x86_64__) || !defined(__linux__)\n#error\n#endif\n"
+_FEATURES = {
+    # Instructions that region.cl uses directly. A compiler that defines the macros may still reject assembly.
+    "assembly": _Feature(_ONLY_X86 + '__asm__ volatile("pause" : : "i"(0)); __builtin_ia32_pause();\n'),
+    "lean": _Feature(
+        "out[0] = (int)sqrt((float)out[1]) + clz(out[2]);\n",
+        source_of("builtins.h"),
+        tuple(f"-D{name}={value}" for name, value in LEAN.items()),
+        _TRIED,
+    ),
+    "addresses": _Feature(
+        "ulong address, p = (ulong)out; int i = 0; OPAQUE(p); OPAQUE(i); nothing(p, i);\n"
+        "ADDRESS_OF(nothing, address); call_at(address, (ulong)out, 0);\n",
+        # What does not link ends the process, so nothing else than this is tried.
+        f"{_ONLY_X86}#define LITECL_ADDRESSES\n#define LITECL_ASSEMBLY\n"
+        + source_of("workers.h")
+        + "CALLABLE void nothing(ulong p, int i) { *(__global int *)p = i; }\n",
+        only=_TRIED,
+    ),
+}
 _known: dict[str, "Capabilities"] = {}
+_contexts: dict[int, Any] = {}  # those of probes, by device
 
 
 @dataclass(frozen=True)
 class Capabilities:
     """The capabilities of a device's compiler. macros: those it defines among the ones that matter here. assembly:
-    whether it accepts x86-64 assembly.
+    whether it accepts x86-64 assembly. lean: whether it compiles without its own header of builtin functions
+    (``LEAN``). addresses: whether kernels can call functions of other programs by their addresses.
     """
 
     macros: frozenset[str]
     assembly: bool = False
+    lean: bool = False
+    addresses: bool = False
 
     @property
     def float64(self) -> bool:
@@ -83,7 +117,7 @@ def capabilities(device: Any, directory: Path | None = None) -> Capabilities:
 
 
 def _encoded(device: Any, found: Capabilities) -> bytes:
-    content = {"version": _VERSION, "device": device.name, "assembly": found.assembly, "macros": sorted(found.macros)}
+    content = {"version": _VERSION, "device": device.name, **asdict(found), "macros": sorted(found.macros)}
     return json.dumps(content, indent=1).encode()
 
 
@@ -93,9 +127,10 @@ def _load(path: Path | None) -> Capabilities | None:
         return None
     try:
         content = json.loads(path.read_bytes())
-        if content["version"] != _VERSION or not isinstance(content["assembly"], bool):
+        features = {name: content[name] for name in _FEATURES}
+        if content["version"] != _VERSION or not all(isinstance(there, bool) for there in features.values()):
             return None
-        found = Capabilities(frozenset(content["macros"]), content["assembly"])
+        found = Capabilities(frozenset(content["macros"]), **features)
     except Exception:  # the file may come from another program, or be incomplete
         return None
     return found if found.macros <= {*_MACROS} else None
@@ -109,17 +144,18 @@ _REFUSALS = (
 
 
 def _ask(device: Any) -> Capabilities:
-    """Run the probe: first with assembly, which some compilers reject."""
+    """Run the probe: first with all features, then, as this compiler rejects one, with each of them alone."""
+    names = [name for name, feature in _FEATURES.items() if feature.only in device.platform.version]
     try:
         if device.platform.name == POCL:
             check_room()
-        return Capabilities(_probe(device, _ASSEMBLY), assembly=True)
+        return Capabilities(_probe(device, names), **dict.fromkeys(names, True))
     except cl.Error as error:
         if error.code not in _REFUSALS:  # a failure that may pass must not be cached
             with suppress(cl.Error):
-                return Capabilities(_probe(device, _ASSEMBLY), assembly=True)
+                return Capabilities(_probe(device, names), **dict.fromkeys(names, True))
     try:
-        return Capabilities(_probe(device, ""))
+        return Capabilities(_probe(device, ()), **{name: _accepts(device, name) for name in names})
     except cl.Error as error:
         raise KernelBuildError(
             f"{device.name} ({device.platform.name}) cannot build or run a kernel of {len(_MACROS)} lines. Choose "
@@ -127,15 +163,29 @@ def _ask(device: Any) -> Capabilities:
         ) from error
 
 
-def _probe(device: Any, statement: str) -> frozenset[str]:
-    """Run a kernel that writes which macros are defined. Raises cl.Error."""
-    tests = "".join(f"#ifdef {macro}\nout[{i}] = 1;\n#endif\n" for i, macro in enumerate(_MACROS))
-    source = f"__kernel void probe(__global int *out) {{\n{statement}{tests}}}\n"
+def _accepts(device: Any, name: str) -> bool:
+    """Return whether a compiler accepts a feature. Raises cl.Error."""
+    try:
+        _probe(device, (name,))
+    except cl.Error as error:
+        if error.code not in _REFUSALS:
+            raise
+        return False
+    return True
+
+
+def _probe(device: Any, names: Sequence[str]) -> frozenset[str]:
+    """Run a kernel that uses some features, and writes which macros are defined. Raises cl.Error."""
+    features = [_FEATURES[name] for name in names]
+    before, statements = "".join(f.before for f in features), "".join(f.statement for f in features)
+    tests = "".join(f"#ifdef {macro}\nout[{i}] = 1;\n#else\nout[{i}] = 0;\n#endif\n" for i, macro in enumerate(_MACROS))
+    source = f"{before}__kernel void probe(__global int *out) {{\n{statements}{tests}}}\n"
     defined = np.zeros(len(_MACROS), np.int32)
-    context = cl.Context([device])
+    context = _contexts[device.int_ptr] = cl.Context([device])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cl.CompilerWarning)
-        program = cl.Program(context, source).build(cache_dir=False)
+        options = [option for feature in features for option in feature.options]
+        program = cl.Program(context, source).build(options, cache_dir=False)
     queue = cl.CommandQueue(context, device)
     out = cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=defined)
     kernel = cl.Kernel(program, "probe")
@@ -143,3 +193,8 @@ def _probe(device: Any, statement: str) -> frozenset[str]:
     cl.enqueue_nd_range_kernel(queue, kernel, (1,), (1,))
     cl.enqueue_copy(queue, defined, out, is_blocking=True)
     return frozenset(macro for macro, there in zip(_MACROS, defined, strict=True) if there)
+
+
+def context_of(device: Any) -> Any:
+    """Return a new context: the probe's, for whoever asks first, as PoCL reads its library of functions for each."""
+    return _contexts.pop(device.int_ptr, None) or cl.Context([device])

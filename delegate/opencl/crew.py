@@ -2,7 +2,7 @@
 
 Waking the threads of a runtime for every run takes longer than most small models. So a region runs in the calling
 thread, on a device that allows that, and the threads of another device of the same memory help. They come with a kernel
-that waits for the next run for a while, and leaves if there is none (region.cl: lead and assist). Nothing depends on
+that waits for the next run for a while, and leaves if there is none (region.cl: lead; assist.h). Nothing depends on
 them: the calling thread does alone whatever no helper has begun.
 
 The threads help one region at a time. Another one sends them away, unless that region is just running.
@@ -83,17 +83,16 @@ class Crew:
 
 
 class Helpers:
-    """The crew at the door of one region. kernel: ``assist``. seen: its arguments up to the door's, memory as the host
-    sees it. kept: what they use besides, which must not be released before they have left.
+    """The crew at the door of one region. kernel: ``assist``. door: its memory as the host sees it. buffer: that
+    memory, which must not be released before they have left; all else they use only while a run waits for them.
     """
 
-    def __init__(self, crew: Crew, kernel: Any, seen: Sequence[Any], kept: Any) -> None:
+    def __init__(self, crew: Crew, kernel: Any, door: Array, buffer: Any) -> None:
         self._crew, self._queue = crew, crew.device.with_own_queue().queue
-        arguments = [np.uint64(part.ctypes.data) if isinstance(part, np.ndarray) else part for part in seen]
-        arguments += [np.int32(crew.count + 1), np.int32(_PATIENCE)]
+        arguments = [np.uint64(door.ctypes.data), np.int32(_PATIENCE)]
         self._kernel = BoundKernel(self._queue, kernel, arguments, (crew.count,), (1,))
-        self._lines: Array = seen[-1].view(np.int32)[::_LINE]
-        weakref.finalize(self, _dismiss, self._lines, self._queue, (*seen, kept))
+        self._lines: Array = door.view(np.int32)[::_LINE]
+        weakref.finalize(self, _dismiss, self._lines, self._queue, (door, buffer))
 
     def call(self) -> None:
         """See that there are helpers, or will be soon. In a forked child there are none."""

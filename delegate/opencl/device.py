@@ -12,7 +12,7 @@ import pyopencl as cl
 from litecl.delegate.backend import fork
 from litecl.delegate.cl_op import Target
 from litecl.delegate.naming import advice
-from litecl.delegate.opencl.capabilities import capabilities
+from litecl.delegate.opencl.capabilities import LEAN, capabilities, context_of
 from litecl.delegate.opencl.crew import Crew
 from litecl.delegate.opencl.environment import set_environment
 from litecl.delegate.opencl.errors import typed_errors
@@ -191,6 +191,7 @@ class Device:
     target: Target = field(init=False)
     shares_memory: bool = field(init=False)
     has_clock: bool = field(init=False)
+    calls_addresses: bool = field(init=False)
     programs: Programs = field(init=False)
 
     def __post_init__(self) -> None:
@@ -206,13 +207,16 @@ class Device:
         self.alignment = max(64, int(self.device.mem_base_addr_align) // 8)
         self.target = with_helpers(target_of(self.device, self.cache_dir), 0 if self.crew is None else self.crew.count)
         self.shares_memory = self.target.kind == "cpu" and _has_fine_grained_svm(self.device)
-        self.context = self.given or cl.Context([self.device])
+        self.context = self.given or context_of(self.device)
         self.queue = self._new_queue()
         macros = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
-        self.has_clock = capabilities(self.device, self.cache_dir).assembly
+        able = capabilities(self.device, self.cache_dir)
+        self.has_clock, self.calls_addresses = able.assembly, able.addresses
         if self.has_clock:
             macros["LITECL_ASSEMBLY"] = 1
-        self.programs = Programs(self.context, self.device, macros, self.cache_dir)
+        if self.calls_addresses:
+            macros["LITECL_ADDRESSES"] = 1
+        self.programs = Programs(self.context, self.device, macros, self.cache_dir, LEAN if able.lean else {})
 
     def with_own_queue(self) -> "Device":
         """Return the same device with a queue for one region, which need not wait for the work of others."""

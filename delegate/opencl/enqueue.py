@@ -16,6 +16,7 @@ from typing import Any
 import pyopencl as cl
 
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
+from litecl.delegate.opencl.native import native
 from litecl.delegate.plan.plan import Plan
 
 _NAME, _FINISH = "clEnqueueNDRangeKernel", "clFinish"
@@ -25,21 +26,9 @@ _TRIALS = 8
 _TRIED_S = 1e-3  # what a kernel must have taken before it is tried with the GIL held
 
 
-def _native(library: type[ctypes.CDLL], name: str) -> Any:
-    """Return the function in the library that pyopencl itself calls; None where it is not to be found by way of
-    pyopencl.
-    """
-    try:
-        function = library(cl._cl.__file__)[name]
-    except (OSError, AttributeError):
-        return None
-    function.restype = ctypes.c_int32
-    return function
-
-
-_enqueue = _native(ctypes.CDLL, _NAME)
-_enqueue_locked = _native(ctypes.PyDLL, _NAME)  # holds the GIL
-_finish_locked = _native(ctypes.PyDLL, _FINISH)
+_enqueue = native(ctypes.CDLL, _NAME)
+_enqueue_locked = native(ctypes.PyDLL, _NAME)  # holds the GIL
+_finish_locked = native(ctypes.PyDLL, _FINISH)
 
 
 def may_be_short(plan: Plan) -> bool:

@@ -26,9 +26,12 @@ def set_environment() -> None:
     """Make PoCL show its single-threaded device too, and give it a folder that it can write to.
 
     Without one it shows no device at all. Each kind of processor has its own folder: PoCL's file names do not depend on
-    the processor that it was told to compile for. Variables that a user has set are kept.
+    the processor that it was told to compile for. A kernel is compiled once for all sizes of a launch, and not again at
+    the first launch of each: litecl's kernels for a CPU have groups of one work-item. Variables that a user has set are
+    kept.
     """
     os.environ.setdefault("POCL_DEVICES", "pthread basic")
+    os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
     if "POCL_CACHE_DIR" not in os.environ and (folder := _pocl_folder()) is not None:
         os.environ["POCL_CACHE_DIR"] = folder
 

@@ -1,18 +1,15 @@
 """Building OpenCL programs for one device, with a cache of their binaries on disk."""
 
 import logging
-import re
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyopencl as cl
 
-from litecl import kernels_cl
 from litecl.delegate import disk
 from litecl.delegate.backend import fork
 from litecl.delegate.cl_op import Launch
@@ -20,16 +17,15 @@ from litecl.delegate.opencl.environment import POCL, check_room, tidy
 from litecl.delegate.opencl.errors import typed
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.kernel_objects import kernel_object
-from litecl.delegate.plan.headers import header
+from litecl.delegate.opencl.native import binary_of, linked
+from litecl.delegate.opencl.sources import name_of, source_of
 from litecl.delegate.plan.region_program import RegionProgram, Variant, function_of
 from litecl.delegate.progress import logged, phase, tell
 from litecl.delegate.report import warn
 from litecl.interpreter.errors import KernelBuildError
 
 _LOG = logging.getLogger("litecl")
-_KERNELS = Path(kernels_cl.__file__).parent
 _TRIES = 3
-_INCLUDE = re.compile(r'#include (?:"(\w+\.h)"|<(\w+)>)')
 
 Defines = Mapping[str, str | int | float]
 File = tuple[str, tuple[str, ...]]
@@ -37,14 +33,18 @@ File = tuple[str, tuple[str, ...]]
 
 
 class Programs:
-    """The programs of one context, built by one thread at a time. ``macros`` are defined for all of them. Each distinct
-    program is kept once, as long as the process lives. cache_dir: where binaries are kept, or None.
+    """The programs of one context, built by one thread at a time. ``macros`` are defined for all of them, ``lean`` for
+    litecl's own files. Each distinct program is kept once, as long as the process lives. cache_dir: where binaries are
+    kept, or None.
     """
 
     needs_threads = False
 
-    def __init__(self, context: Any, device: Any, macros: Defines, cache_dir: Path | None) -> None:
+    def __init__(
+        self, context: Any, device: Any, macros: Defines, cache_dir: Path | None, lean: Defines | None = None
+    ) -> None:
         self._context, self._device, self._macros, self._cache_dir = context, device, macros, cache_dir
+        self._lean = lean or {}
         self._built: dict[str, Any] = {}
         self._objects: dict[str, Any] = {}
         self._unsaved: set[str] = set()
@@ -56,15 +56,15 @@ class Programs:
 
     def kernel(self, name: str, entry: str, defines: Defines) -> Any:
         """Return a new kernel object of ``kernels_cl/<name>.cl``. Raises KernelBuildError with the build log."""
-        return self._kernel(name, entry, _source(f"{name}.cl"), render({**defines, **self._macros}))
+        return self._kernel(name, entry, source_of(f"{name}.cl"), self._options(name, defines))
 
     def guarded_kernel(self, launch: Launch) -> Any:
         """Return a kernel with two extra arguments, flags and an index: it does nothing while flags[index] is 0."""
         function = function_of(launch)
         if function is None:
             raise KernelBuildError(f"{launch.entry} has arguments that cannot be handed on")
-        options = render({**launch.defines, **self._macros, "LITECL_GUARDED": 1})
-        source = _source(f"{launch.kernel}.cl") + function.guarded
+        options = self._options(launch.kernel, {**launch.defines, "LITECL_GUARDED": 1})
+        source = source_of(f"{launch.kernel}.cl") + function.guarded
         return self._kernel(launch.kernel, f"guarded_{launch.entry}", source, options)
 
     def _kernel(self, name: str, entry: str, source: str, options: tuple[str, ...]) -> Any:
@@ -83,12 +83,13 @@ class Programs:
     ) -> Any:
         """Return a new kernel object that runs a whole region (region.cl). Raises KernelBuildError with the build log.
 
-        entry: run, or lead or assist, which are in one program. timed: measures the times of its steps; that is another
+        entry: run, or lead, or assist. timed: measures the times of its steps; that is another
         program than without. group: for one group of a GPU.
         """
         asked = {"LITECL_SOLO": solo, "LITECL_TIMED": timed, "LITECL_GROUP": group, "LITECL_CREW": entry != "run"}
-        macros = {**self._macros, "LITECL_REGION": 1, **{name: 1 for name, given in asked.items() if given}}
-        main = region.functions_macro + _source("region.cl"), render(macros)
+        asked["LITECL_ASSIST"] = entry == "assist"
+        macros = {"LITECL_REGION": 1, **{name: 1 for name, given in asked.items() if given}}
+        main = region.functions_macro + source_of("region.cl"), self._options("region", macros)
 
         def files() -> Iterator[File]:  # not a list: it is long, and needed again only if the cache has no binary
             yield from (self._part(variant, callers) for variant, callers in region.variants.items())
@@ -115,11 +116,14 @@ class Programs:
         if binary is None:
             return None
         try:
-            program = cl.Program(self._context, [self._device], [binary]).build(cache_dir=False)
+            program = self._of(binary)
         except cl.Error:
             return None
         self.cache_hits += 1
         return program
+
+    def _of(self, binary: bytes) -> Any:
+        return cl.Program(self._context, [self._device], [binary]).build(cache_dir=False)
 
     def check_room(self) -> None:
         """Raise DelegateError if the driver has no disk space for what it is about to compile or unpack. PoCL compiles
@@ -138,16 +142,33 @@ class Programs:
         with self.lock:
             unsaved = sorted(self._unsaved)
             self._unsaved.clear()
-            kept = [self._keep(key, self._cache_dir) for key in unsaved]
-        if any(kept):
-            disk.tidy(self._cache_dir, disk.limit(self._cache_dir))
+            for key in unsaved:
+                self._keep(key, binary_of(self._built[key]), self._cache_dir)
+
+    def _finished(self, key: str, program: Any) -> Any:
+        """Return a program that is machine code, and write it to the cache; for PoCL a copy made of its binary.
+
+        PoCL compiles a kernel when it is first launched, or when its binary is asked for: so it is asked here, and a
+        program made of the binary has nothing left to compile. Other drivers may finish kernels in a first run: their
+        binaries are left to ``save``.
+        """
+        if not self._is_pocl:
+            self._unsaved.add(key)
+            return program
+        binary = binary_of(program)
+        if self._cache_dir is not None:
+            self._keep(key, binary, self._cache_dir)
+        with suppress(cl.Error):
+            return self._of(binary)
+        return program
+
+    def _keep(self, key: str, binary: bytes, folder: Path) -> None:
+        """Write a program's binary, and see that the folders do not grow too large."""
+        if self._write(key, binary, folder):
+            disk.tidy(folder, disk.limit(folder))
             tidy()
 
-    def _keep(self, key: str, folder: Path) -> bool:
-        """Write a program's binary. Return whether it is there now."""
-        binary = b""
-        with suppress(cl.Error):
-            binary = self._built[key].get_info(cl.program_info.BINARIES)[0]
+    def _write(self, key: str, binary: bytes, folder: Path) -> bool:
         if binary and disk.write_sealed(folder / f"{key}.bin", binary):
             _LOG.info("kept %s.bin (%d bytes) in %s", key, len(binary), folder)
             return True
@@ -159,37 +180,44 @@ class Programs:
         return False
 
     def _build(self, key: str, source: str, options: Sequence[str]) -> Any:
-        tell(_name(source), 0, 1)
-        with _build_errors(source, options, self._device), logged(f"compiling {_name(source)} for {self._device.name}"):
+        tell(name_of(source), 0, 1)
+        with (
+            _build_errors(source, options, self._device),
+            logged(f"compiling {name_of(source)} for {self._device.name}"),
+        ):
             program = self._tried(
                 lambda: cl.Program(self._context, source).build(list(options), [self._device], cache_dir=False)
             )
-        tell(_name(source), 1, 1)
-        self._unsaved.add(key)
+            program = self._finished(key, program)
+        tell(name_of(source), 1, 1)
         return program
 
     def _part(self, variant: Variant, callers: str) -> File:
         """Return source and options of a kernel file whose kernels become functions, with what calls them."""
-        source = _source(f"{variant.kernel}.cl") + callers
-        return source, render({**dict(variant.defines), **self._macros, "LITECL_REGION": 1})
+        source = source_of(f"{variant.kernel}.cl") + callers
+        return source, self._options(variant.kernel, {**dict(variant.defines), "LITECL_REGION": 1})
+
+    def _options(self, kernel: str, defines: Defines) -> tuple[str, ...]:
+        """Return the options to compile a kernel file with."""
+        own = {} if Path(kernel).is_absolute() else self._lean
+        return render({**defines, **self._macros, **own})
 
     def _link(self, key: str, files: Sequence[File]) -> Any:
         objects, total = [], len(files) + 1
         for done, (source, options) in enumerate(files):
-            tell(_name(source), done, total)
+            tell(name_of(source), done, total)
             objects.append(self._object(source, options))
         tell("the region", len(files), total)
         with _build_errors(files[-1][0], (), self._device), logged(f"linking {len(files)} files"):
-            program = self._tried(lambda: cl.link_program(self._context, objects, devices=[self._device]))
+            program = self._finished(key, self._tried(lambda: linked(self._context, objects, self._device)))
         tell("the region", total, total)
-        self._unsaved.add(key)
         return program
 
     def _object(self, source: str, options: tuple[str, ...]) -> Any:
         """Return a compiled file of a program to be linked; kept, because other regions use the same files."""
         key = self._key("object", (source, *options))
         if key not in self._objects:
-            doing, program = f"compiling {_name(source)} for {self._device.name}", cl.Program(self._context, source)
+            doing, program = f"compiling {name_of(source)} for {self._device.name}", cl.Program(self._context, source)
             with warnings.catch_warnings(), logged(doing), _build_errors(source, options, self._device, program):
                 warnings.simplefilter("ignore")  # pyopencl warns that it cannot cache these: litecl does
                 self._objects[key] = self._tried(lambda: program.compile(list(options), [self._device]))
@@ -207,34 +235,6 @@ class Programs:
     def _key(self, name: str, built_from: Iterable[str]) -> str:
         """Return the name of a binary; a user's kernel file is named by its path."""
         return disk.key(Path(name).name, self._identity, built_from)
-
-
-def _source(name: str) -> str:
-    """Return a kernel file with every header and shared record in place of its #include, and correct line numbers.
-    litecl's own files are read once; a user's, which have absolute paths, may change. Raises KernelBuildError.
-    """
-    return _expanded(name) if Path(name).is_absolute() else _own(name)
-
-
-@cache
-def _own(name: str) -> str:
-    return _expanded(name)
-
-
-def _expanded(name: str) -> str:
-    try:
-        content = (_KERNELS / name).read_text()
-    except OSError as error:
-        raise KernelBuildError(f"{name}: {error.strerror}") from error
-    lines = [f'#line 1 "{name}"']
-    for number, line in enumerate(content.splitlines(), start=1):
-        found = _INCLUDE.fullmatch(line)
-        lines.append(f'{_included(*found.groups())}#line {number + 1} "{name}"' if found else line)
-    return "\n".join(lines) + "\n"
-
-
-def _included(file: str | None, shared: str | None) -> str:
-    return header(shared) if file is None and shared is not None else _own(str(file))
 
 
 def render(defines: Defines) -> tuple[str, ...]:
@@ -257,11 +257,5 @@ def _build_errors(source: str, options: Sequence[str], device: Any, compiled: An
         log = ""
         with suppress(cl.Error):
             log = compiled.get_build_info(device, cl.program_build_info.LOG) if compiled is not None else ""
-        doing = f"{_name(source)} with {' '.join(options)} on {device.name}:\n{log}"
+        doing = f"{name_of(source)} with {' '.join(options)} on {device.name}:\n{log}"
         raise typed(error, doing, KernelBuildError) from error
-
-
-def _name(source: str) -> str:
-    """Return the kernel file that a source was made from."""
-    found = re.findall(r'#line 1 "([^"]+\.cl)"', source)
-    return found[-1] if found else "a program"

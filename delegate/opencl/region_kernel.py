@@ -47,13 +47,12 @@ class RegionKernel:
             device.forget_times()
         self._helpers: Helpers | None = None
         self._progress_bytes = RegionSize.LINE_BYTES * (len(LaunchLine) + (self._workers + 1) * program.places)
-        self._seen: list[Array | None] = []  # the tables and counters, in the order of arguments, as the host sees them
         entries = packed(Entry, program.works)
         tables = [self._upload(table) for table in (entries, program.args)]
         tables.append(self._prepare_shifts())
         self._prepare_counts()
         tables.append(self._counts_buffer)
-        self._progress = self._shared(self._progress_bytes)
+        self._progress, _ = self._shared(self._progress_bytes)
         arguments = [memory.arena, memory.constants, *tables, self._progress, np.int32(len(program.works))]
         arguments += [] if self._step_times is None else self._step_times.arguments
         made = device.programs.region_kernel
@@ -70,23 +69,24 @@ class RegionKernel:
 
     def _prepare_helpers(self, crew: Crew, program: RegionProgram) -> list[Any]:
         """Prepare the kernel ``assist``; return the last arguments of ``lead``."""
-        device, memory = self._device, self._memory
-        door = self._shared(DOOR_BYTES)
-        times = [] if self._step_times is None else self._step_times.seen
-        seen = [memory.host, *self._seen[:-1], np.int32(len(program.works)), *times, self._seen[-1]]
-        kernel = crew.device.programs.region_kernel(replace(program, own=()), "assist", timed=device.profile)
-        self._helpers = Helpers(crew, kernel, seen, (memory, door, self._progress, self._counts_buffer))
+        device = self._device
+        door, seen = self._shared(DOOR_BYTES)
+        assert seen is not None  # a crew's device shares its memory
+        if crew.device.calls_addresses and device.calls_addresses:
+            kernel = crew.device.programs.kernel("assist", "assist", {})
+        else:
+            kernel = crew.device.programs.region_kernel(replace(program, own=()), "assist", timed=device.profile)
+        self._helpers = Helpers(crew, kernel, seen, door)
         return [door, np.int32(self._workers)]
 
-    def _shared(self, size_bytes: int) -> Any:
-        """Allocate device memory of zeros, and note how the host sees it."""
+    def _shared(self, size_bytes: int) -> tuple[Any, Array | None]:
+        """Allocate device memory of zeros; return it, and as the host sees it."""
         buffer, seen = self._device.shared_buffer(size_bytes)
-        self._seen.append(seen)
         if seen is not None:
             seen.fill(0)
         else:
             cl.enqueue_fill_buffer(self._device.queue, buffer, np.uint8(0), 0, size_bytes)
-        return buffer
+        return buffer, seen
 
     def renew(self) -> None:
         """Pass the memory's own buffers, which are others than before."""
@@ -156,7 +156,7 @@ class RegionKernel:
         shifts = np.zeros(turns.stop + len(self._memory.own), np.uint64)
         for slot in self._plan.slots.values():
             shifts[Shift.SETS + 2 * slot.loop + 1] = slot.set_bytes
-        self._shifts, shared = self._shared(shifts.nbytes), self._seen[-1]
+        self._shifts, shared = self._shared(shifts.nbytes)
         cl.enqueue_copy(self._device.queue, self._shifts, shifts)
         self._turns = shifts[turns].copy(), shifts[turns][::-1].copy()
         self._sets = None if shared is None else shared.view(np.uint64)[turns]
@@ -165,7 +165,7 @@ class RegionKernel:
     def _prepare_counts(self) -> None:
         """Allocate the counters of loops, which the host reads in place or by a copy."""
         zeros = np.zeros(Count.LOOPS + len(self._plan.loops), np.int32)
-        self._counts_buffer, shared = self._shared(zeros.nbytes), self._seen[-1]
+        self._counts_buffer, shared = self._shared(zeros.nbytes)
         self._counts = zeros if shared is None else shared.view(np.int32)
         self._shares_counts = shared is not None
 
@@ -185,7 +185,7 @@ class RegionKernel:
             raise too_many_iterations(loop, self._most)
 
     def _upload(self, table: Array) -> Any:
-        buffer = self._shared(max(8, table.nbytes))
+        buffer, _ = self._shared(max(8, table.nbytes))
         if table.size:
             cl.enqueue_copy(self._device.queue, buffer, table)
         return buffer

@@ -32,8 +32,8 @@ class StepTimes:
         self._stamps = np.zeros((workers, program.places + 1), np.int64)
         self._solo = workers == 1
         self._inner = not all(map(self._is_outermost, program.launches)) and not self._solo
-        (times, self._shared), (stamps, seen) = (device.shared_buffer(a.nbytes) for a in (self._times, self._stamps))
-        self.arguments, self.seen = [times, stamps], [self._shared, seen]
+        (times, self._shared), (stamps, _) = (device.shared_buffer(a.nbytes) for a in (self._times, self._stamps))
+        self.arguments = [times, stamps]
         for buffer, array in zip(self.arguments, (self._times, self._stamps), strict=True):
             cl.enqueue_copy(device.queue, buffer, array)
 

@@ -64,16 +64,19 @@ class LaunchLine(IntEnum):
 
 
 class Door(IntEnum):
-    """Cache lines by which a calling thread and its helpers meet (region.cl: lead and assist).
+    """Cache lines by which a calling thread and its helpers meet (region.cl: lead; assist.h).
 
     RUN: the number of runs begun and ended, odd during one. INSIDE: how many helpers are in it. HELPERS: how many wait
-    for the next one. LEAVE: not 0 where they are asked to leave.
+    for the next one. LEAVE: not 0 where they are asked to leave. FUNCTION, REGION: the addresses, in this process, of
+    the function that takes part in a run, and of its argument.
     """
 
     RUN = 0
     INSIDE = 1
     HELPERS = 2
     LEAVE = 3
+    FUNCTION = 4
+    REGION = 5
 
 
 class Shift(IntEnum):

@@ -135,9 +135,15 @@ class Executor:
         self.values, self._replaced = {}, {}
         self._steps = [tuple(self._renewed(i, step) for step in steps) for i, steps in enumerate(self._steps)]
 
+    def go_on(self, before: "Executor") -> None:
+        """Go on where another executor of the model is: with random numbers, and what else operators keep."""
+        kept = {id(step.node): step.run for steps in before._steps for step in steps if step.remembers}
+        go_on = lambda step: replace(step, run=kept.get(id(step.node), step.run))  # noqa: E731
+        self._steps = [tuple(map(go_on, steps)) for steps in self._steps]
+        self.values, self.invocation = before.values, before.invocation
+
     def _renewed(self, subgraph: int, step: Step) -> Step:
-        op = step.node.op
-        if isinstance(op, ControlOp) or op.pure or op.bind is None:
+        if not step.remembers:
             return step
         return self._step(subgraph, step.index, step.node, step.drop)
 

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from litecl.interpreter.errors import FAULTS, LiteclError, fault, locate
 from litecl.interpreter.graph import Array, Node
-from litecl.interpreter.op import ControlOp
+from litecl.interpreter.op import ControlOp, Op
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +23,12 @@ class Step:
     passed: dict[str, object]  # what last passed the checks
     drop: tuple[int, ...]
     need_bytes: int  # of outputs and temporaries, where shapes are known and no subgraph makes them
+
+    @property
+    def remembers(self) -> bool:
+        """Return whether the kernel keeps something between runs."""
+        op = self.node.op
+        return isinstance(op, Op) and not op.pure and op.bind is not None
 
 
 def calls(node: Node) -> bool:

@@ -4,12 +4,15 @@ import gc
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
+from litecl.delegate import devices as open_devices
+from litecl.delegate.opencl import device
 from litecl.delegate.opencl.crew import Helpers
 from litecl.delegate.opencl.device import devices as listed
 from litecl.delegate.opencl.device import needs_threads
@@ -96,6 +99,25 @@ def test_several_threads_are_one_with_helpers(doors: list[Helpers]) -> None:
         assert_same(run(seed), alone(seed))
     assert len(doors) == 1  # a single thread has none
     assert interpreter.delegation_report().counters.kernel_launches == 1
+
+
+@pytest.mark.parametrize("addresses", [True, False])
+def test_helpers_take_part(addresses: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By functions of the region's program, or, if a compiler cannot call these, by a program of their own."""
+    real = device.capabilities
+    monkeypatch.setattr(device, "capabilities", lambda *of: replace(real(*of), addresses=addresses))
+    monkeypatch.setattr(open_devices, "_DEVICES", {})
+    interpreter, run = opened(num_threads=2, profile=True)
+    _, alone = opened(num_threads=1)
+    (program,) = interpreter._delegations[0]._programs.values()  # type: ignore[attr-defined]
+    times = program._execution._launches._step_times
+
+    def helped() -> bool:
+        assert_same(run(3), alone(3))
+        times.read()
+        return bool(times._stamps[1].any())
+
+    assert wait_until(helped)
 
 
 def test_helpers_leave_and_come_back(doors: list[Helpers]) -> None:

@@ -120,7 +120,7 @@ def broken_source(name: str) -> str:
 
 
 def test_a_kernel_that_does_not_build_leaves_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "_source", broken_source)
+    monkeypatch.setattr(programs, "source_of", broken_source)
     model_ = chain()
     interpreter = prepared(model_, cache_dir=None)
     report = interpreter.delegation_report()

@@ -57,10 +57,10 @@ def delegate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CLDelegate]:
     """A delegate for a GPU without float64, whose compiler does not know the word."""
     with pytest.MonkeyPatch.context() as patch:
         options = devices.as_on_a_gpu(patch, tmp_path_factory.mktemp("programs"))
-        target, source = device.target_of, programs._source
+        target, source = device.target_of, programs.source_of
         patch.setattr(device, "target_of", lambda *args: replace(target(*args), float64=False))
         lesser = "#undef cl_khr_fp64\n#define double no_float64\n"
-        patch.setattr(programs, "_source", lambda file: lesser + source(file))
+        patch.setattr(programs, "source_of", lambda file: lesser + source(file))
         yield CLDelegate(**options, strict=True)
 
 
@@ -107,7 +107,8 @@ def _operands() -> tuple[Array, Array]:
 
 def _run(any_device: Any, a: Array, b: Array) -> list[Array]:
     """Return what the kernel above computes of float64's bits: six rows of numbers, floats and whole numbers."""
-    source = f"#define MAX(a, b) ((a) > (b) ? (a) : (b))\n#undef cl_khr_fp64\n{programs._source('float64.h')}{_RESULTS}"
+    before = "#define MAX(a, b) ((a) > (b) ? (a) : (b))\n#undef cl_khr_fp64\n"
+    source = f"{before}{programs.source_of('float64.h')}{_RESULTS}"
     context = cl.Context([any_device])
     kernel = cl.Kernel(cl.Program(context, source).build(cache_dir=False), "results")
     queue = cl.CommandQueue(context)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -193,9 +194,9 @@ def test_the_probe_is_kept(unknown: Any, tmp_path: Path, monkeypatch: pytest.Mon
         b"[]",
         b"\xff\xfe",
         b'{"version": 1, "macros": []}',
-        b'{"version": 2, "macros": ["__AVX512F__"], "assembly": "yes"}',
-        b'{"version": 2, "macros": ["__AVX1024__"], "assembly": true}',
-        b'{"version": 2, "macros": 5, "assembly": true}',
+        b'{"version": 3, "macros": ["__AVX512F__"], "assembly": "yes"}',
+        b'{"version": 3, "macros": ["__AVX1024__"], "assembly": true}',
+        b'{"version": 3, "macros": 5, "assembly": true}',
     ],
 )
 def test_a_file_of_anything_else_is_written_anew(
@@ -210,14 +211,22 @@ def test_a_file_of_anything_else_is_written_anew(
     assert json.loads(file.read_bytes())["macros"] == ["__SSE2__"]
 
 
-def test_a_compiler_without_assembly_still_runs_regions(
-    unknown: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("feature", "macro"),
+    [("assembly", "LITECL_ASSEMBLY"), ("lean", "LITECL_BUILTINS"), ("addresses", "LITECL_ADDRESSES")],
+)
+def test_what_a_compiler_rejects_is_left_out_of_kernels(
+    feature: str, macro: str, unknown: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a compiler refuses in the probe is left out of kernels."""
-    monkeypatch.setattr(capabilities, "_ASSEMBLY", "not C at all;")
+    """Regions still run."""
+    rejected = capabilities._Feature("not C at all;")
+    before = capabilities.capabilities(unknown)
+    monkeypatch.setattr(capabilities, "_known", {})
+    monkeypatch.setattr(capabilities, "_FEATURES", {**capabilities._FEATURES, feature: rejected})
     found = capabilities.capabilities(unknown)
-    assert not found.assembly
-    assert "LITECL_ASSEMBLY" not in Device(unknown, False, None).programs._macros
+    assert found == replace(before, **{feature: False})
+    programs = Device(unknown, False, None).programs
+    assert macro not in {**programs._macros, **programs._lean}
     monkeypatch.setattr(capabilities, "_known", {disk.key("capabilities", identity.identity(unknown)): found})
     report = run(case_of("ADD_N-five"), device=unknown, cache_dir=tmp_path, strict=True).delegation_report()
     assert [row.claimed for row in report.nodes] == [True]

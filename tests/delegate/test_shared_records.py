@@ -15,7 +15,7 @@ from litecl.delegate import CLDelegate
 from litecl.delegate.cl_op import Const, Launch, Target
 from litecl.delegate.kit import shared
 from litecl.delegate.matmul.product import Begin
-from litecl.delegate.opencl import programs
+from litecl.delegate.opencl import sources
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.plan.headers import CODES, RECORDS, header
 from litecl.delegate.plan.region_tables import Entry
@@ -184,7 +184,7 @@ def shuffled() -> Iterator[set[type]]:
     def forget() -> None:
         header.cache_clear()
         shared.dtype_of.cache_clear()
-        programs._own.cache_clear()
+        sources._own.cache_clear()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shared, "layout", layout)

@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
-from litecl.delegate.opencl.programs import _source, render
+from litecl.delegate.opencl.programs import render
+from litecl.delegate.opencl.sources import source_of
 from support.gpu_code import VERSION, Code
 
 FOLDER = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "litecl-tests" / "gpu_static"
@@ -96,7 +97,7 @@ def compiled(target: str, kernel: str, defines: Mapping[str, str | int | float])
     target: sm_NN, gfxNNN, or "spirv", which is only built, without float64. What was compiled before is remembered.
     """
     options = [*render(defines), *_target_options(target)]
-    source = _source(f"{kernel}.cl")
+    source = source_of(f"{kernel}.cl")
     lines = re.sub(r"//.*", "", source).splitlines()
     plain = "\n".join(line for line in lines if line.strip() and not line.startswith("#line"))
     key = hashlib.sha256(

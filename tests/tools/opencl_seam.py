@@ -14,7 +14,7 @@ from weakref import ref
 
 import pyopencl as cl
 
-from litecl.delegate.opencl import enqueue
+from litecl.delegate.opencl import enqueue, native
 
 _FUNCTIONS = (
     *("get_platforms", "Context", "CommandQueue", "Buffer", "SVMAllocation", "Program", "Kernel", "link_program"),
@@ -91,8 +91,9 @@ def installed(seam: Seam) -> Iterator[Seam]:
     modules = [m for n, m in sys.modules.items() if n.startswith("litecl.") and getattr(m, "cl", None) is cl]
     kept = [(class_, name, class_.__dict__[name]) for class_, name in _METHODS]
     natives = {name: getattr(enqueue, name) for name in ("_enqueue", "_enqueue_locked")}
-    for name, native in natives.items():
-        setattr(enqueue, name, native and _native(seam, native))
+    for name, function in natives.items():
+        setattr(enqueue, name, function and _native(seam, function))
+    link, native._link = native._link, None  # pyopencl's is counted
     for module in modules:
         module.cl = proxy  # type: ignore[attr-defined]
     for class_, name, real in kept:
@@ -100,8 +101,9 @@ def installed(seam: Seam) -> Iterator[Seam]:
     try:
         yield seam
     finally:
-        for name, native in natives.items():
-            setattr(enqueue, name, native)
+        native._link = link
+        for name, function in natives.items():
+            setattr(enqueue, name, function)
         for class_, name, real in kept:
             setattr(class_, name, real)
         for module in modules:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from litecl import delegate, kernels_cl, perf
 from litecl.cases.tables import TABLES
+from litecl.delegate.opencl.sources import source_of
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import BUILTINS, CUSTOMS
@@ -22,9 +23,15 @@ def test_every_kernel_file_is_used() -> None:
 
 def test_every_entry_is_used() -> None:
     """Each kernel function is named where launches are made."""
-    entries = {name: _entries((_FOLDER / f"{name}.cl").read_text()) for name in _KERNELS}
+    entries = {name: _entries(source_of(f"{name}.cl")) for name in _KERNELS}
     assert [name for name in _KERNELS if not entries[name]] == []
     assert [entry for name in _KERNELS for entry in entries[name] if f'"{entry}"' not in _LOWERINGS] == []
+
+
+def test_declarations_of_builtins_define_no_macro_that_options_may_define() -> None:
+    """A kernel's own macros are left as they are (kernels_cl/builtins.h)."""
+    defined = re.findall(r"#define (\w+)", (_FOLDER / "builtins.h").read_text())
+    assert [name for name in defined if not name.startswith("BUILTIN_")] == []
 
 
 def _entries(source: str) -> list[str]:

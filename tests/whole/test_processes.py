@@ -223,3 +223,39 @@ for thread in threads:
 for thread in threads:
     thread.join()
 """)
+
+
+_WARMING = """
+os.environ["XDG_CACHE_HOME"] = os.environ["POCL_CACHE_DIR"] = sys.argv[1]
+warming = opened(CLDelegate(warm_up="background", num_threads=1))
+right(run(warming))
+"""
+
+
+def test_a_process_ends_while_a_model_warms_up(tmp_path: Path) -> None:
+    python(_WARMING, str(tmp_path))
+
+
+def test_a_fork_while_a_model_warms_up(tmp_path: Path) -> None:
+    """The child goes on, on the CPU where OpenCL is lost to it; the parent's device takes over."""
+    python(
+        _WARMING
+        + """
+def child():
+    right(run(warming), 2)
+    for _ in range(200):
+        run(warming)
+        time.sleep(0.01)
+        if warming.delegation_report().warm_up.ready:
+            break
+    assert warming.delegation_report().warm_up.ready
+time.sleep(0.2)
+forked(child)
+while not warming.delegation_report().warm_up.ready:
+    time.sleep(0.01)
+    warming.allocate_tensors()
+right(run(warming), 2)
+assert warming.delegation_report().claimed
+""",
+        str(tmp_path),
+    )

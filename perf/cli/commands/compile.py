@@ -42,19 +42,23 @@ def run(args: argparse.Namespace) -> Output:
     folder = disk.folder(args.cache_dir) or disk.default_folder()
     before = disk.size_bytes(folder)
     with progress("compiling", None) as bar:
-        rows = [_compiled(args, model, bar) for model in args.models]
-    made = table("model", "device", "nodes", "from the cache", "s")
+        rows = [_compiled(args, model, folder, bar) for model in args.models]
+    made = table("model", "device", "nodes", "from the cache", "built", "s")
     for row in rows:
         report = row["delegation"]
         nodes = f"{sum(node['claimed'] for node in report['nodes'])} of {len(report['nodes'])}"
-        made.add_row(row["model"], report["device"], nodes, str(report["cache_hits"]), f"{row['s']:.1f}")
+        made.add_row(row["model"], report["device"], nodes, str(report["cache_hits"]), _built(row), f"{row['s']:.1f}")
     after = disk.size_bytes(folder)
     line = f"{folder}: {size(after)}, {size(max(0, after - before))} more than before"
     return Output({"folder": str(folder), "size_bytes": after, "models": rows}, [made, Text(line)])
 
 
-def _compiled(args: argparse.Namespace, model: Path, bar: Bar) -> dict[str, Any]:
-    start_s = time.perf_counter()
+def _built(row: dict[str, Any]) -> str:
+    return f"{len(row['built'])} ({size(sum(file['size_bytes'] for file in row['built']))})" if row["built"] else "0"
+
+
+def _compiled(args: argparse.Namespace, model: Path, folder: Path, bar: Bar) -> dict[str, Any]:
+    start_s, before = time.perf_counter(), {*disk.files(folder)}
     delegate = CLDelegate(**device_options(args), progress=bar.building)
     interpreter = Interpreter(model, delegates=[delegate])
     for key in interpreter.get_signature_list() or [None]:
@@ -64,4 +68,8 @@ def _compiled(args: argparse.Namespace, model: Path, bar: Bar) -> dict[str, Any]
         entry.invoke()
     report = DelegationReport.of(interpreter)
     require_device(args, report)
-    return {"model": str(model), "s": time.perf_counter() - start_s, "delegation": report_data(report)}
+    took_s = time.perf_counter() - start_s
+    built = [
+        {"file": path.name, "size_bytes": path.stat().st_size} for path in disk.files(folder) if path not in before
+    ]
+    return {"model": str(model), "s": took_s, "built": built, "delegation": report_data(report)}

@@ -1,6 +1,7 @@
 """A delegate that remembers what it made of a model, so that a report can look into it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from litecl.delegate import CLDelegate, DelegationReport
@@ -18,7 +19,7 @@ class Watched:
     """An interpreter with one CLDelegate, and when each of its nodes ran."""
 
     def __init__(self, content: bytes, delegate: CLDelegate, inputs: Any) -> None:
-        self._delegate, self._timeline = delegate, Timeline()
+        self._delegate, self._timeline = replace(delegate, warm_up="block"), Timeline()
         self.interpreter = Interpreter(content, delegates=[self], listeners=[self._timeline])
         prepare(self.interpreter, inputs)
         self.interpreter.invoke()  # the first one builds and warms up
@@ -27,8 +28,10 @@ class Watched:
         self, model: Model, specs: Sequence[Sequence[TensorSpec]], *, preserve_all_tensors: bool = False
     ) -> CLDelegation:
         """See ``Delegate.apply``."""
-        self.delegation = self._delegate.apply(model, specs, preserve_all_tensors=preserve_all_tensors)
-        return self.delegation
+        made = self._delegate.apply(model, specs, preserve_all_tensors=preserve_all_tensors)
+        assert isinstance(made, CLDelegation)
+        self.delegation = made
+        return made
 
     def invoke(self) -> tuple[list[Span], DelegationReport]:
         """Run the model; return when its nodes ran on the host, and the report, with its launches on the device."""

@@ -1,0 +1,46 @@
+"""The text of kernel files, with every header in its place."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+from litecl import kernels_cl
+from litecl.delegate.plan.headers import header
+from litecl.interpreter.errors import KernelBuildError
+
+_KERNELS = Path(kernels_cl.__file__).parent
+_INCLUDE = re.compile(r'#include (?:"(\w+\.h)"|<(\w+)>)')
+
+
+def source_of(name: str) -> str:
+    """Return a kernel file with every header and shared record in place of its #include, and correct line numbers.
+    litecl's own files are read once; a user's, which have absolute paths, may change. Raises KernelBuildError.
+    """
+    return _expanded(name) if Path(name).is_absolute() else _own(name)
+
+
+@cache
+def _own(name: str) -> str:
+    return _expanded(name)
+
+
+def _expanded(name: str) -> str:
+    try:
+        content = (_KERNELS / name).read_text()
+    except OSError as error:
+        raise KernelBuildError(f"{name}: {error.strerror}") from error
+    lines = [f'#line 1 "{name}"']
+    for number, line in enumerate(content.splitlines(), start=1):
+        found = _INCLUDE.fullmatch(line)
+        lines.append(f'{_included(*found.groups())}#line {number + 1} "{name}"' if found else line)
+    return "\n".join(lines) + "\n"
+
+
+def _included(file: str | None, shared: str | None) -> str:
+    return header(shared) if file is None and shared is not None else _own(str(file))
+
+
+def name_of(source: str) -> str:
+    """Return the kernel file that a source was made from."""
+    found = re.findall(r'#line 1 "([^"]+\.cl)"', source)
+    return found[-1] if found else "a program"
