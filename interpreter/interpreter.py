@@ -189,8 +189,13 @@ class Interpreter(Allocation, Lifetime):
 
     def tensor(self, tensor_index: int, *, subgraph_index: int = 0) -> Callable[[], Array]:
         """Return a function that returns the tensor's current value without a copy; write into an input through it."""
-        self._seen.add((subgraph_index, tensor_index))
-        return lambda: self._value(tensor_index, subgraph_index)
+
+        def current() -> Array:
+            value = self._value(tensor_index, subgraph_index)
+            self._seen.add((subgraph_index, tensor_index))
+            return value
+
+        return current
 
     def _value(self, tensor: int, subgraph: int) -> Array:
         spec = self._spec(tensor, subgraph)

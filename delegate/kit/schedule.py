@@ -158,19 +158,17 @@ def even_pieces(kernel: str, target: Target, lines: int, length: int) -> int:
     return max(part for part in range(1, schedule.pieces + 1) if length % part == 0)
 
 
-def rows_of(kernel: str, target: Target, count: int) -> int:
-    """Return how many of ``count`` rows, or of a row's pixels, a work-item computes at once."""
-    tiles = schedule_of(kernel, target).tiles or schedules.BATCHES[target.vector_width]
-    return min(tiles, key=lambda tile: -(-count // tile.rows) * tile.rows / tile.share).rows
+def rows_of(kernel: str, target: Target, count: int, lines: int = 0) -> int:
+    """Return how many of ``count`` rows, or of a row's pixels, a work-item computes at once.
 
-
-def rows_that_fill(kernel: str, target: Target, count: int, lines: int) -> int:
-    """Return how many of ``count`` rows a work-item computes at once, for each of ``lines``: one, where units of a GPU
-    would have nothing to do otherwise.
+    lines: how often there are so many rows; then a work-item computes one where units of a GPU would have nothing to do
+    otherwise.
     """
-    rows = rows_of(kernel, target, count)
-    enough = target.compute_units * group_of(kernel, target)
-    return rows if target.kind == "cpu" or -(-count // rows) * lines >= enough else 1
+    schedule = schedule_of(kernel, target)
+    tiles = schedule.tiles or schedules.BATCHES[target.vector_width]
+    rows = min(tiles, key=lambda tile: -(-count // tile.rows) * tile.rows / tile.share).rows
+    is_few = -(-count // rows) * lines < target.compute_units * min(schedule.group, target.max_work_group_size)
+    return 1 if lines and target.kind == "gpu" and is_few else rows
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Record, Refusal, Step, Target
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.schedule import Grid, filled, rows_that_fill, schedule_of
+from litecl.delegate.kit.schedule import Grid, filled, rows_of, schedule_of
 from litecl.delegate.matmul.geometry import Geometry, geometry
 from litecl.delegate.matmul.product import Packed, Strided, pack
 from litecl.interpreter.graph import TensorSpec
@@ -39,7 +39,7 @@ def lower(call: Call) -> list[Step]:
     weights = _by_multiplier(filter_, g.taps, g, target)
     added = _by_multiplier(bias, 1, g, target)
     lines = g.images * g.out_height * -(-g.channels // target.vector_width)
-    pixels = rows_that_fill(_KERNEL, target, g.out_width, lines)
+    pixels = rows_of(_KERNEL, target, g.out_width, lines)
     items = _items(g, pixels, target)
     counts = (g.channels, g.images * g.out_height, g.out_width)
     launch = Grid(_KERNEL, target, counts, (items.item_channels, items.item_rows, items.item_pixels)).launch(

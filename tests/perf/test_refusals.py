@@ -50,9 +50,10 @@ def test_a_value_that_one_case_takes_is_not_refused() -> None:
 def test_what_a_lowering_may_say() -> None:
     """Texts of errors and of operands that must be constant, through the functions that are called."""
     found = refusals.converter_refusals()
-    assert found["Conv2DBackpropInput"] == (
-        "TFLite transposes only convolutions of SAME or VALID padding, channels last",
-        "its filter, as it is dilated, must be constant when the model is converted",
+    assert found["DepthwiseConv2dNativeBackpropInput"] == (
+        "the shape of its filter must be known",
+        "its data_format is ...; build the model with channels last",
+        "height and width of its images and filter must be known; give input_shapes",
     )
     assert found["Conv2D"] == ("its data_format is ...; build the model with channels last",)
     assert "its statistics must be constant when the model is converted" in found["FusedBatchNormV3"]
