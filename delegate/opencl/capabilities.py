@@ -49,7 +49,7 @@ _TRIED = "PoCL 3.0"  # PyPI's; PoCL 6 rejects assembly whose operands are no con
 _ONLY_X86 = "\n#if !defined(__x86_64__) || !defined(__linux__)\n#error\n#endif\n"
 _FEATURES = {
     # Instructions that region.cl uses directly. A compiler that defines the macros may still reject assembly.
-    "assembly": _Feature(_ONLY_X86 + '__asm__ volatile("pause" : : "i"(0)); __builtin_ia32_pause();\n'),
+    "assembly": _Feature(_ONLY_X86 + '__asm__ volatile("pause" : : "i"(0), "i"(0), "i"(0)); __builtin_ia32_pause();\n'),
     "lean": _Feature(
         "out[0] = (int)sqrt((float)out[1]) + clz(out[2]);\n",
         source_of("builtins.h"),

@@ -105,6 +105,8 @@ def test_several_threads_are_one_with_helpers(doors: list[Helpers]) -> None:
 def test_helpers_take_part(addresses: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """By functions of the region's program, or, if a compiler cannot call these, by a program of their own."""
     real = device.capabilities
+    if addresses and not real(devices.several_threads()).addresses:
+        pytest.skip("this compiler calls no functions of other programs")
     monkeypatch.setattr(device, "capabilities", lambda *of: replace(real(*of), addresses=addresses))
     monkeypatch.setattr(open_devices, "_DEVICES", {})
     interpreter, run = opened(num_threads=2, profile=True)

@@ -132,7 +132,7 @@ def test_models_are_right_as_on_another_processor(cpu: str, tmp_path: Path) -> N
         "from support import all_cases, compare; import test_processor as t\n"
         "for name in ('CONV_2D-INT8 x INT8, 1x1', 'ADD_N-five', 'SOFTMAX'):\n"
         "    case = t.case_of(name)\n"
-        "    interpreter = t.run(case, device='pthread', cache_dir=sys.argv[1], strict=True)\n"
+        "    interpreter = t.run(case, device=t.devices.several_threads(), cache_dir=sys.argv[1], strict=True)\n"
         "    for detail, wanted in zip(interpreter.get_output_details(), all_cases.expected(case), strict=True):\n"
         "        tolerance = compare.DEVICE.get(wanted.dtype.name, 0.0)\n"
         "        compare.assert_close(interpreter.get_tensor(detail['index']), wanted, tolerance)\n"

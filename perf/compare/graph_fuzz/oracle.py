@@ -28,6 +28,7 @@ _FEW = 6  # runs, where something differs at all
 MANY, CERTAIN = 120, 1200
 """Runs where something still differs after a few; and where all of these might have missed what decides a rounding."""
 
+_TILE = 4  # rows and columns of results that one transform gives
 _CHAOS = 0.05  # of a tensor's elements, off by this share of themselves
 _EXPONENTS = np.finfo(np.float32)
 _ACTIVATION = "fused_activation_function"
@@ -255,6 +256,13 @@ def _magnitude(x: Array) -> Array:
     return np.abs(x if x.dtype == np.float32 else x.clip(-127)) if x.dtype in (np.float32, np.int8) else x
 
 
+def _nearby(magnitude: Array) -> Array:
+    """Return the largest magnitude around every pixel: Winograd's transforms add up pixels of a tile that cancel."""
+    around = ((0, 0), (_TILE - 1, _TILE - 1), (_TILE - 1, _TILE - 1), (0, 0))
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(magnitude, around), (2 * _TILE - 1,) * 2, (1, 2))
+    return np.asarray(windows.max((-1, -2)))
+
+
 def _magnitudes(
     name: str, inputs: Inputs, results: list[Array], plain: Callable[[Inputs], list[Array]], *, is_hybrid: bool
 ) -> list[Array]:
@@ -268,6 +276,8 @@ def _magnitudes(
     if name == "SUB":
         a, b = require.arrays(inputs, 2)
         return [np.asarray(np.abs(a) + np.abs(b))]
+    if name == "CONV_2D":
+        return [_nearby(m) for m in plain([None if x is None else _magnitude(x) for x in inputs])]
     if name in SUMS:
         return plain([np.abs(x) if x is not None and x.dtype == np.float32 else x for x in inputs])
     # GELU takes the difference of numbers as large as its input.
