@@ -13,6 +13,7 @@
 // Macros: ITEMS, TILE, ACROSS, COLUMNS, PARTS, WINDOW_HEIGHT, WINDOW_WIDTH; EXPAND_HALVES, PROJECT_HALVES: these weights are
 // halves; ACTIVATION (common.h), whose arguments are low and high.
 #include "common.h"
+#include "parts.h"
 #include <InvertedResidual>
 
 #define HIDDEN 32
@@ -167,26 +168,7 @@ KERNEL void inverted_residual(ITEM __global const float *restrict x, __global co
         }
     }
 #ifdef PARTS
-    const int tiles = get_num_groups(0) / p->parts;
-    __global volatile float4 *from = (__global volatile float4 *)parts + (size_t)tile * OWN * COLUMNS * ITEMS + item;
-    __global volatile float4 *own = from + (size_t)part * tiles * OWN * COLUMNS * ITEMS;
-    UNROLL for (int i = 0; i < OWN; ++i)
-        UNROLL for (int j = 0; j < COLUMNS; ++j) own[(i * COLUMNS + j) * ITEMS] = sums[i][j];
-    DEVICE_FENCE;
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    __local int *place = (__local int *)memory;
-    if (item == 0) *place = atomic_inc(arrived + tile);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (*place != p->parts - 1) return;
-    DEVICE_FENCE;
-    if (item == 0) arrived[tile] = 0;
-    UNROLL for (int i = 0; i < OWN; ++i)
-        UNROLL for (int j = 0; j < COLUMNS; ++j) sums[i][j] = from[(i * COLUMNS + j) * ITEMS];
-    for (int other = 1; other < p->parts; ++other) {
-        from += (size_t)tiles * OWN * COLUMNS * ITEMS;
-        UNROLL for (int i = 0; i < OWN; ++i)
-            UNROLL for (int j = 0; j < COLUMNS; ++j) sums[i][j] += from[(i * COLUMNS + j) * ITEMS];
-    }
+    ADD_UP_PARTS(OWN, COLUMNS, tile, (int)get_num_groups(0) / p->parts, part, p->parts)
 #endif
     UNROLL for (int i = 0; i < OWN; ++i) {
         const int pixel = line + i * LINES, y = pixel / p->tile_width, to_x = out_x + pixel - y * p->tile_width;

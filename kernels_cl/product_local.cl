@@ -12,6 +12,7 @@
 // Macros: BM, BN, TM, TN, PARTS, GATHER, WINDOW_HEIGHT, WINDOW_WIDTH, RIGHT_ROWS, RIGHT_COLUMNS; HALF_WEIGHTS: packed
 // weights are halves; ACTIVATION (common.h), whose arguments are low and high.
 #include "common.h"
+#include "parts.h"
 #include <Slice>
 #include <LocalProduct>
 
@@ -22,7 +23,6 @@
 #define RIGHT_STEP (BN + 4)
 #define LEFT_LOADS (BM * BK / 4 / ITEMS)
 #define RIGHT_LOADS (BN * BK / 4 / ITEMS)
-#define OWN (TM * TN / 4)  // vectors of sums of a work-item
 #define LOAD4(p) (*(__global const float4 *)(p))
 
 #ifdef HALF_WEIGHTS
@@ -233,25 +233,7 @@ KERNEL void product_local(ITEM __global const float *restrict x, __global const 
 #ifdef PARTS
     const int tile = (number * get_num_groups(1) + get_group_id(1)) * get_num_groups(0) + get_group_id(0);
     const int tiles = get_num_groups(0) * get_num_groups(1) * (get_num_groups(2) / p->parts);
-    __global volatile float4 *from = (__global volatile float4 *)parts + (size_t)tile * OWN * ITEMS + item;
-    __global volatile float4 *own = from + (size_t)part * tiles * OWN * ITEMS;
-    UNROLL for (int i = 0; i < TM; ++i)
-        UNROLL for (int j = 0; j < TN / 4; ++j) own[(i * (TN / 4) + j) * ITEMS] = sums[i][j];
-    DEVICE_FENCE;
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    __local int *place = (__local int *)memory;
-    if (item == 0) *place = atomic_inc(arrived + tile);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (*place != p->parts - 1) return;
-    DEVICE_FENCE;
-    if (item == 0) arrived[tile] = 0;
-    UNROLL for (int i = 0; i < TM; ++i)
-        UNROLL for (int j = 0; j < TN / 4; ++j) sums[i][j] = from[(i * (TN / 4) + j) * ITEMS];
-    for (int other = 1; other < p->parts; ++other) {
-        from += (size_t)tiles * OWN * ITEMS;
-        UNROLL for (int i = 0; i < TM; ++i)
-            UNROLL for (int j = 0; j < TN / 4; ++j) sums[i][j] += from[(i * (TN / 4) + j) * ITEMS];
-    }
+    ADD_UP_PARTS(TM, TN / 4, tile, tiles, part, p->parts)
 #endif
     UNROLL for (int i = 0; i < TM; ++i) {
         const int m = m0 + PLACE(own_row, BM / TM, i);

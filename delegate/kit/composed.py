@@ -1,8 +1,11 @@
 """Operators that no file has: passes make them of several nodes."""
 
+from dataclasses import replace
 from typing import Any, Never
 
+from litecl.delegate.cl_op import Activation, Call, Operand, Pads
 from litecl.interpreter.errors import DelegateError
+from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.op import Op
 
 
@@ -13,3 +16,24 @@ def composed(name: str, options: type) -> Op:
         raise DelegateError(f"{name} is made of other nodes, which are what the interpreter runs")
 
     return Op(name, options, infer=run, run=run)
+
+
+def first_and_rest(
+    call: Call, first: Any, rest: Any, between: TensorSpec, activation: Activation, pads: Pads | None = None
+) -> tuple[Call, Call]:
+    """Return the calls of a convolution and of what is behind it, for an operator that is both. The call's inputs are
+    the image, filter and bias of the first, then those of the rest.
+
+    first, rest: their options. between: the spec of the tensor between them. activation, pads: the first one's.
+    """
+    middle, inputs = Operand(between), call.inputs
+    before = replace(
+        call,
+        options=first,
+        inputs=inputs[:3],
+        outputs=[middle],
+        activation=activation,
+        pads=pads or Pads(),
+        residual=None,
+    )
+    return before, replace(call, options=rest, inputs=[middle, *inputs[3:]])

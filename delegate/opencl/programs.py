@@ -83,8 +83,8 @@ class Programs:
     ) -> Any:
         """Return a new kernel object that runs a whole region (region.cl). Raises KernelBuildError with the build log.
 
-        entry: run, or lead, or assist. timed: measures the times of its steps; that is another
-        program than without. group: for one group of a GPU.
+        entry: run, or lead, or assist. timed: measures the times of its steps; that is another program than
+        without. group: for one group of a GPU.
         """
         asked = {"LITECL_SOLO": solo, "LITECL_TIMED": timed, "LITECL_GROUP": group, "LITECL_CREW": entry != "run"}
         asked["LITECL_ASSIST"] = entry == "assist"

@@ -3,15 +3,15 @@
 No file has this operator: the pass ``inverted`` finds it. Where a GPU does better without it, it is two launches.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Const, Operand, Pads, Record, Scratch, Step
+from litecl.delegate.cl_op import Activation, Arg, Call, ClOp, Const, Record, Scratch, Step
 from litecl.delegate.kit.block_groups import BlockShare, block_share
 from litecl.delegate.kit.claims import FLOAT, takes
-from litecl.delegate.kit.composed import composed
+from litecl.delegate.kit.composed import composed, first_and_rest
 from litecl.delegate.matmul.geometry import Geometry, geometry
 from litecl.delegate.matmul.product import Packed, panels
 from litecl.delegate.ops import conv_2d
@@ -61,18 +61,8 @@ class InvertedResidual(Record):
 
 def _parts(call: Call) -> tuple[Call, Call]:
     """Return the calls of the first convolution and of the two behind it, with a tensor between them."""
-    options, inputs = call.options, call.inputs
-    hidden = Operand(options.hidden)
-    first = replace(
-        call,
-        options=options.expand,
-        inputs=inputs[:3],
-        outputs=[hidden],
-        activation=options.activation,
-        pads=Pads(),
-        residual=None,
-    )
-    return first, replace(call, options=options.separable, inputs=[hidden, *inputs[3:]])
+    o = call.options
+    return first_and_rest(call, o.expand, o.separable, o.hidden, o.activation)
 
 
 def _lower(call: Call) -> list[Step]:

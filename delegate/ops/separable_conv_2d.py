@@ -3,13 +3,13 @@
 No file has this operator: the pass ``separable`` finds it. Where a GPU cannot run it at once, it is two launches.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.delegate.cl_op import Activation, Call, ClOp, Operand, Pads, Step
+from litecl.delegate.cl_op import Activation, Call, ClOp, Pads, Step
 from litecl.delegate.kit.claims import FLOAT, takes
-from litecl.delegate.kit.composed import composed
+from litecl.delegate.kit.composed import composed, first_and_rest
 from litecl.delegate.matmul.geometry import geometry
 from litecl.delegate.matmul.local_product import ByWindow
 from litecl.delegate.ops import conv_2d, depthwise_conv_2d
@@ -37,18 +37,8 @@ class SeparableOptions:
 
 def _parts(call: Call) -> tuple[Call, Call]:
     """Return the calls of both convolutions, with a tensor between them."""
-    options, inputs = call.options, call.inputs
-    middle = Operand(options.middle)
-    first = replace(
-        call,
-        options=options.depthwise,
-        inputs=inputs[:3],
-        outputs=[middle],
-        activation=options.activation,
-        pads=options.pads,
-        residual=None,
-    )
-    return first, replace(call, options=options.pointwise, inputs=[middle, *inputs[3:]])
+    o = call.options
+    return first_and_rest(call, o.depthwise, o.pointwise, o.middle, o.activation, o.pads)
 
 
 def _lower(call: Call) -> list[Step]:

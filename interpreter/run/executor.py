@@ -138,8 +138,7 @@ class Executor:
     def go_on(self, before: "Executor") -> None:
         """Go on where another executor of the model is: with random numbers, and what else operators keep."""
         kept = {id(step.node): step.run for steps in before._steps for step in steps if step.remembers}
-        go_on = lambda step: replace(step, run=kept.get(id(step.node), step.run))  # noqa: E731
-        self._steps = [tuple(map(go_on, steps)) for steps in self._steps]
+        self._steps = [tuple(replace(s, run=kept.get(id(s.node), s.run)) for s in steps) for steps in self._steps]
         self.values, self.invocation = before.values, before.invocation
 
     def _renewed(self, subgraph: int, step: Step) -> Step:

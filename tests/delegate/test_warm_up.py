@@ -22,7 +22,7 @@ from litecl.interpreter.ops.binary import ADD, AddOptions
 from litecl.interpreter.ops.random import RANDOM_UNIFORM
 from support import devices
 from support.build import Graph, model
-from support.small_models import chain, lstm
+from support.small_models import chain, lstm, prepared, reference
 from support.variable_models import looped
 
 MODES = ({"num_threads": 1}, {"num_threads": 2}, {"num_threads": 1, "queue_loops": True})
@@ -34,11 +34,11 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Nothing is prepared before this event."""
     opened, prepare = threading.Event(), CLDelegation.prepare
 
-    def prepared(delegation: CLDelegation) -> None:
+    def waited(delegation: CLDelegation) -> None:
         opened.wait(60)
         prepare(delegation)
 
-    monkeypatch.setattr(CLDelegation, "prepare", prepared)
+    monkeypatch.setattr(CLDelegation, "prepare", waited)
     yield opened
     opened.set()
     _join()
@@ -55,15 +55,7 @@ def _join() -> None:
 
 
 def warming(model_: Model, **options: Any) -> Interpreter:
-    interpreter = Interpreter(model_, delegates=[CLDelegate(warm_up="background", **options)])
-    interpreter.allocate_tensors()
-    return interpreter
-
-
-def plain(model_: Model) -> Interpreter:
-    interpreter = Interpreter(model_)
-    interpreter.allocate_tensors()
-    return interpreter
+    return prepared(model_, warm_up="background", **options)
 
 
 def step(interpreter: Interpreter, seed: int) -> list[Array]:
@@ -87,7 +79,7 @@ def report(interpreter: Interpreter) -> DelegationReport:
 def takes_over(model_: Callable[[], Model], gate: threading.Event, **options: Any) -> DelegationReport:
     """Run a model on the CPU, then on the device, beside another on the CPU alone."""
     content = model_()
-    ours, other = warming(content, strict=True, **options), plain(content)
+    ours, other = warming(content, strict=True, **options), reference(content)
     for seed in range(3):
         assert_same(step(ours, seed), step(other, seed))
     before = report(ours)
@@ -126,7 +118,7 @@ def test_as_on_a_gpu(
 def test_states_go_back_to_the_cpu(gate: threading.Event) -> None:
     """Other shapes are prepared anew, with variables as the interpreter would have them without a delegate."""
     content = lstm()
-    ours, other = warming(content), plain(content)
+    ours, other = warming(content), reference(content)
     gate.set()
     _join()
     for seed in range(3):
@@ -140,7 +132,7 @@ def test_states_go_back_to_the_cpu(gate: threading.Event) -> None:
 def test_other_shapes_meanwhile(gate: threading.Event) -> None:
     """Each set of shapes warms up by itself, and what is ready is not lost."""
     content = chain()
-    ours, other = warming(content), plain(content)
+    ours, other = warming(content), reference(content)
     for rows in (3, 2, 3):
         for interpreter in (ours, other):
             interpreter.resize_tensor_input(0, (rows, 5))
@@ -156,7 +148,7 @@ def test_other_shapes_meanwhile(gate: threading.Event) -> None:
 def test_an_input_that_a_caller_writes_into_stays_where_it_is(gate: threading.Event) -> None:
     """TFLite's ``tensor()``, called once."""
     content = chain()
-    ours, other = warming(content), plain(content)
+    ours, other = warming(content), reference(content)
     views = [interpreter.tensor(0)() for interpreter in (ours, other)]
     for seed in range(4):
         for interpreter, view in zip((ours, other), views, strict=True):
@@ -176,7 +168,7 @@ def test_random_numbers_go_on(gate: threading.Event) -> None:
     x = g.input((3,))
     numbers = g.op(RANDOM_UNIFORM, [g.const(np.array([3], np.int32))], RANDOM_UNIFORM.options(seed=3, seed2=4))
     content = model(g.build(g.op(ADD, [g.op(ADD, [x, x], AddOptions()), numbers], AddOptions())))
-    ours, other = warming(content), plain(content)
+    ours, other = warming(content), reference(content)
     for seed in range(4):
         assert_same(step(ours, seed), step(other, seed))
         if seed == 1:
@@ -195,7 +187,7 @@ def test_a_build_that_fails(strict: bool, gate: threading.Event, monkeypatch: py
     for name in ("kernel", "region_kernel"):
         monkeypatch.setattr(programs.Programs, name, fails)
     content = chain()
-    ours, other = warming(content, strict=strict), plain(content)
+    ours, other = warming(content, strict=strict), reference(content)
     gate.set()
     _join()
     if strict:

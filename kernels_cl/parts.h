@@ -1,0 +1,27 @@
+// Sums whose depth groups share out: all but the last group to arrive leave their parts, and the last adds them up in
+// order, whichever it is. For kernels with float4 sums[rows][columns] of ITEMS work-items, of which this one is `item`;
+// parts holds what groups leave, arrived a count for each tile, which the last group leaves at 0, memory an int.
+
+#define ADD_UP_PARTS(rows, columns, tile, tiles, part, count)                                                         \
+    {                                                                                                                  \
+        __global volatile float4 *from =                                                                               \
+            (__global volatile float4 *)parts + (size_t)(tile) * (rows) * (columns) * ITEMS + item;                    \
+        __global volatile float4 *own = from + (size_t)(part) * (tiles) * (rows) * (columns) * ITEMS;                  \
+        UNROLL for (int i = 0; i < (rows); ++i)                                                                        \
+            UNROLL for (int j = 0; j < (columns); ++j) own[(i * (columns) + j) * ITEMS] = sums[i][j];                  \
+        DEVICE_FENCE;                                                                                                  \
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);                                                           \
+        __local int *place = (__local int *)memory;                                                                    \
+        if (item == 0) *place = atomic_inc(arrived + (tile));                                                          \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
+        if (*place != (count) - 1) return;                                                                             \
+        DEVICE_FENCE;                                                                                                  \
+        if (item == 0) arrived[tile] = 0;                                                                              \
+        UNROLL for (int i = 0; i < (rows); ++i)                                                                        \
+            UNROLL for (int j = 0; j < (columns); ++j) sums[i][j] = from[(i * (columns) + j) * ITEMS];                 \
+        for (int other = 1; other < (count); ++other) {                                                                \
+            from += (size_t)(tiles) * (rows) * (columns) * ITEMS;                                                      \
+            UNROLL for (int i = 0; i < (rows); ++i)                                                                    \
+                UNROLL for (int j = 0; j < (columns); ++j) sums[i][j] += from[(i * (columns) + j) * ITEMS];            \
+        }                                                                                                              \
+    }
