@@ -54,6 +54,8 @@
 #define KERNEL INLINED static WIDE
 #elif defined(LITECL_CPU)
 #define KERNEL __kernel __attribute__((reqd_work_group_size(1, 1, 1))) WIDE
+#elif defined(LITECL_SUBGROUP)
+#define KERNEL __kernel __attribute__((intel_reqd_sub_group_size(LITECL_SUBGROUP)))
 #else
 #define KERNEL __kernel
 #endif
@@ -129,6 +131,15 @@ typedef intv intv_u __attribute__((aligned(4)));
 // VW floats at a __global pointer of any float's alignment.
 #define LOAD(p) (*(__global const floatv_u *)(p))
 #define STORE(p, x) (*(__global floatv_u *)(p) = (x))
+
+// Four halves from an address that is a multiple of 8 bytes, as floats: loaded at once, which not all compilers do with
+// vload_half4 in global memory.
+#ifdef LITECL_GPU
+inline float4 load_halves(__global const half *p) {
+    const ushort4 bits = *(__global const ushort4 *)p;
+    return vload_half4(0, (__private const half *)&bits);
+}
+#endif
 
 // A work-item's share of n items dealt out in runs of per_item: [start, end).
 #define SHARE(n, per_item)                        \

@@ -216,6 +216,8 @@ class Device:
             macros["LITECL_ASSEMBLY"] = 1
         if self.calls_addresses:
             macros["LITECL_ADDRESSES"] = 1
+        if self.target.gpu is not None:
+            macros |= self.target.gpu.macros
         self.programs = Programs(self.context, self.device, macros, self.cache_dir, LEAN if able.lean else {})
 
     def with_own_queue(self) -> "Device":

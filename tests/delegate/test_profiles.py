@@ -136,7 +136,7 @@ def _device(vendor: str, *, shared: bool = False, **more: Any) -> SimpleNamespac
             _device("Advanced Micro Devices, Inc.", name="gfx1100", wavefront_width_amd=32),
             Gpu("amd", 32, fp16=True, integer_dot=True, matrix_units=True),
         ),
-        (_device("Intel(R) Corporation", shared=True), Gpu("intel", 16, True, True, False, True)),
+        (_device("Intel(R) Corporation", shared=True), Gpu("intel", 8, True, True, False, True)),
         (_device("ARM"), Gpu("arm", 16, True, True)),
         (_device("Mesa", extensions=""), Gpu()),
     ],
