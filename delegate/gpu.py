@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 Vendor = Literal["nvidia", "amd", "intel", "arm", "qualcomm", "other"]
-_FEW_REGISTERS = ("intel", "arm")
 
 
 @dataclass(frozen=True)
@@ -26,16 +25,17 @@ class Gpu:
     integrated: bool = False
 
     @property
-    def sums(self) -> int:
-        """Return how many sums of a product a work-item keeps in registers, beside what it adds to them."""
-        return 32 if self.vendor in _FEW_REGISTERS else 64
+    def few_registers(self) -> bool:
+        """Return whether a work-item has half as many registers as those of other GPUs."""
+        return self.vendor in ("intel", "arm")
 
     @property
     def macros(self) -> dict[str, str | int | float]:
         """Return the macros of all programs. Where 16 work-items in lockstep are the fewest, Intel's compiler takes 32,
         which have half as many registers each.
         """
-        return {"LITECL_SUBGROUP": 16} if (self.vendor, self.subgroup) == ("intel", 16) else {}
+        dots: dict[str, str | int | float] = {"LITECL_DOTS": 1} if self.integer_dot else {}
+        return dots | ({"LITECL_SUBGROUP": 16} if (self.vendor, self.subgroup) == ("intel", 16) else {})
 
 
 @dataclass(frozen=True)

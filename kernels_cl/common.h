@@ -70,6 +70,14 @@
 
 #define UNROLL _Pragma("unroll")
 
+// A loop over the first n of `most` elements that are in registers: on a GPU of a length that is known, as registers that are
+// indexed otherwise lie in memory.
+#ifdef LITECL_GPU
+#define FIRST(i, n, most) UNROLL for (int i = 0; i < (most); ++i) if (i < (n))
+#else
+#define FIRST(i, n, most) for (int i = 0; i < (n); ++i)
+#endif
+
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 
@@ -205,7 +213,7 @@ inline void next_row(__global const int *table, int arrays, int *index, int *off
 inline floatv load_part(__global const float *p, int count, int room, float rest) {
     floatv x = rest;
     if (room >= VW) return LANES < (intv)count ? LOAD(p) : x;
-    for (int i = 0; i < count; ++i) ((float *)&x)[i] = p[i];
+    FIRST(i, count, VW) ((float *)&x)[i] = p[i];
     return x;
 }
 
@@ -216,7 +224,7 @@ inline void store_part(__global float *p, floatv x, int count, int room) {
         STORE(p, x);
         return;
     }
-    for (int i = 0; i < count; ++i) p[i] = ((float *)&x)[i];
+    FIRST(i, count, VW) p[i] = ((float *)&x)[i];
 }
 
 inline floatv min_v(floatv a, floatv b) { return a < b ? a : b; }

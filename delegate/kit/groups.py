@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from math import prod
 
 from litecl.delegate.cl_op import Arg, Launch, Local, Target
-from litecl.delegate.gpu import Gpu
 
 _STEP = 16  # of the depth, that a group loads at once
 _LEAST_STEPS, _FEWEST_STEPS = 4, 2  # of a group that shares the depth with others; where units would be idle
@@ -74,17 +73,17 @@ class LocalShare:
 
     @property
     def defines(self) -> dict[str, str | int | float]:
-        """The macros of product_local.cl."""
+        """The macros of local_tile.h."""
         tile = self.tile
         parts = {"PARTS": 1} if self.parts > 1 else {}
         return {"BM": tile.rows, "BN": tile.columns, "TM": tile.own_rows, "TN": tile.own_columns, **parts}
 
-    def product(self, args: Sequence[Arg], defines: Mapping[str, str | int | float], flops: int) -> Launch:
+    def launch(self, kernel: str, args: Sequence[Arg], defines: Mapping[str, str | int | float], flops: int) -> Launch:
         """Return the launch of a group for every tile and part."""
         tile = self.tile
         across, down = self.padded_columns // tile.columns, -(-self.rows // tile.rows)
         size = (across * tile.items, down, self.slices * self.parts)
-        return Launch("product_local", "product_local", tuple(args), size, (tile.items, 1, 1), defines, flops)
+        return Launch(kernel, kernel, tuple(args), size, (tile.items, 1, 1), {**self.defines, **defines}, flops)
 
     @property
     def tiles(self) -> int:
@@ -131,8 +130,8 @@ def _parts(target: Target, tile: LocalTile, groups: int, depth: int) -> int:
 
 
 def most_sums(target: Target) -> int:
-    """Return how many sums a work-item of a GPU may have."""
-    return (target.gpu or Gpu()).sums
+    """Return how many sums a work-item of a GPU keeps in registers, beside what it adds to them."""
+    return 32 if target.gpu is not None and target.gpu.few_registers else 64
 
 
 def has_room(target: Target, items: int, local: Local) -> bool:

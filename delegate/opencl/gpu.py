@@ -20,37 +20,33 @@ _SUBGROUPS = {"nvidia": "warp_size_nv", "amd": "wavefront_width_amd"}
 _SIZES_INTEL, _MOST_SIZES = 0x4108, 8  # CL_DEVICE_SUB_GROUP_SIZES_INTEL, which pyopencl does not know
 _device_info = native(ctypes.CDLL, "clGetDeviceInfo")
 _AMD_MATRIX = ("gfx908", "gfx90a", "gfx94", "gfx95", "gfx11", "gfx12")
-_AMD_DOT = ("gfx906", *_AMD_MATRIX, "gfx1011", "gfx1012", "gfx103")
-_NVIDIA_DOT, _NVIDIA_MATRIX = (6, 1), (7, 0)  # compute capabilities
+_NVIDIA_MATRIX = (7, 0)  # compute capability
 _EXTENSION_SIZES = "cl_intel_required_subgroup_size"
 _INTEL_MATRIX = "cl_intel_subgroup_matrix_multiply_accumulate"
 
 
 def gpu_of(device: Any) -> Gpu:
-    """Return the properties of a pyopencl device that is a GPU; what its driver does not tell counts as not there."""
+    """Return the properties of a pyopencl device that is a GPU; what its driver does not tell counts as not there. Dot
+    products of bytes are probed (``capabilities``).
+    """
     found = (of for fragment, of in _VENDORS.items() if fragment in device.vendor.lower())
     vendor, subgroup = next(found, ("other", 32))
     extensions = device.extensions.split()
-    dot, matrix = _units(vendor, device, extensions)
     return Gpu(
         vendor,
         _fewest(device) or subgroup if vendor == "intel" else _asked(device, _SUBGROUPS.get(vendor, ""), subgroup),
         fp16="cl_khr_fp16" in extensions,
-        integer_dot=dot,
-        matrix_units=matrix,
+        matrix_units=_has_matrix_units(vendor, device, extensions),
         integrated=bool(device.host_unified_memory),
     )
 
 
-def _units(vendor: Vendor, device: Any, extensions: list[str]) -> tuple[bool, bool]:
-    """Return whether there are dots of bytes, and matrix units, that kernels can reach."""
+def _has_matrix_units(vendor: Vendor, device: Any, extensions: list[str]) -> bool:
+    """Return whether there are matrix units that kernels can reach."""
     if vendor == "nvidia":
         names = ("compute_capability_major_nv", "compute_capability_minor_nv")
-        capability = tuple(_asked(device, name, 0) for name in names)
-        return capability >= _NVIDIA_DOT, capability >= _NVIDIA_MATRIX
-    if vendor == "amd":
-        return device.name.startswith(_AMD_DOT), device.name.startswith(_AMD_MATRIX)
-    return "cl_khr_integer_dot_product" in extensions, _INTEL_MATRIX in extensions
+        return tuple(_asked(device, name, 0) for name in names) >= _NVIDIA_MATRIX
+    return device.name.startswith(_AMD_MATRIX) if vendor == "amd" else _INTEL_MATRIX in extensions
 
 
 def _fewest(device: Any) -> int:

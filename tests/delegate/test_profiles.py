@@ -64,7 +64,7 @@ def test_launches_that_are_apart_know_nothing_of_their_group() -> None:
     launches = [work.launch for case in _CASES for plan in planned("sm_90", case.model()).plans for work in plan.works]
     for launch in launches:
         text = (Path(kernels_cl.__file__).parent / f"{launch.kernel}.cl").read_text()
-        in_groups = re.search(r"\bbarrier\(|get_local_|get_group_id|LOCAL_ITEM", text) is not None
+        in_groups = re.search(r"\bbarrier\(|get_local_|get_group_id|LOCAL_ITEM|local_tile\.h", text) is not None
         assert launch.apart == (not in_groups), launch.kernel
     assert {launch.apart for launch in launches} == {True, False}
 
@@ -130,14 +130,14 @@ def _device(vendor: str, *, shared: bool = False, **more: Any) -> SimpleNamespac
     [
         (
             _device("NVIDIA Corporation", extensions="", warp_size_nv=32, compute_capability_major_nv=9),
-            Gpu("nvidia", 32, integer_dot=True, matrix_units=True),
+            Gpu("nvidia", 32, matrix_units=True),
         ),
         (
             _device("Advanced Micro Devices, Inc.", name="gfx1100", wavefront_width_amd=32),
-            Gpu("amd", 32, fp16=True, integer_dot=True, matrix_units=True),
+            Gpu("amd", 32, fp16=True, matrix_units=True),
         ),
-        (_device("Intel(R) Corporation", shared=True), Gpu("intel", 8, True, True, False, True)),
-        (_device("ARM"), Gpu("arm", 16, True, True)),
+        (_device("Intel(R) Corporation", shared=True), Gpu("intel", 8, True, integrated=True)),
+        (_device("ARM"), Gpu("arm", 16, True)),
         (_device("Mesa", extensions=""), Gpu()),
     ],
     ids=lambda value: getattr(value, "vendor", None),

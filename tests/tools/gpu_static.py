@@ -5,7 +5,7 @@ memory, the share of global loads that take 16 bytes, the share of multiply-adds
 work-items of Intel's run in lockstep. Exits with 1 if any is worse than tests/tools/gpu_static.json says. What was
 compiled before is remembered.
 
-Usage: python tests/tools/gpu_static.py [--kernel NAME] [--target NAME]... [--jobs N] [--update]
+Usage: python tests/tools/gpu_static.py [--kernel NAME]... [--target NAME]... [--jobs N] [--update]
 """
 
 import argparse
@@ -46,7 +46,7 @@ Table = dict[str, dict[str, Figures]]  # by target, and by file and function
 def main() -> int:
     """Print the table and what is worse; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kernel", help="programs of this kernel file only")
+    parser.add_argument("--kernel", action="append", help="programs of this kernel file only")
     parser.add_argument("--target", action="append", choices=_TARGETS, help="by default all that can be compiled for")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--update", action="store_true", help="make what was found the baseline")
@@ -72,13 +72,13 @@ def main() -> int:
     return 1 if faults or failed else 0
 
 
-def _table(targets: list[str], kernel: str | None, jobs: int) -> Table:
+def _table(targets: list[str], kernels: list[str] | None, jobs: int) -> Table:
     """Return the worst figures of every kernel function that a target's plans launch."""
     files = [*zoo()]
     found: Table = {}
     for target in targets:
         made = programs(_TARGETS[target], (*(case.model() for case in DEVICE_CASES), *files), files)
-        wanted = {program: entries for program, entries in made.items() if kernel in (None, program[0])}
+        wanted = {program: entries for program, entries in made.items() if kernels is None or program[0] in kernels}
         with ThreadPoolExecutor(jobs) as pool:
             figures = pool.map(partial(_compiled, target), wanted)
             found[target] = _gathered(dict(zip(wanted, figures, strict=True)), wanted)
