@@ -25,11 +25,12 @@ from litecl.delegate.plan.estimate import launch_rows
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
-from litecl.interpreter.file.writer import write_file
+from litecl.interpreter.file.writer import write, write_file
 from litecl.interpreter.graph import ABSENT, Model
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.perf.measure import peer_models
+from support.attention_nets import Attended
 from support.build import Graph, model, randn
 
 _WITHOUT_PYOPENCL = """
@@ -88,7 +89,16 @@ def test_estimates_are_of_the_gpus_peaks() -> None:
     assert all(row.groups * row.group == row.work_items for row in rows)
 
 
-@pytest.mark.parametrize(("make", "most"), [(peer_models.mobilenet_v2, 30), (peer_models.resnet_50, 56)])
+def attention() -> bytes:
+    """Attention of 12 heads over 128 words, with a scale and a mask."""
+    g, words = Attended(), (1, 12, 128, 64)
+    scores = g.masked(g.scaled(g.scores(words, words), 0.125), (1, 1, 128, 128))
+    return write(model(g.build(g.seen(scores, words))))
+
+
+@pytest.mark.parametrize(
+    ("make", "most"), [(peer_models.mobilenet_v2, 30), (peer_models.resnet_50, 56), (attention, 1)]
+)
 def test_a_network_is_few_launches_that_keep_an_h100_busy(make: Callable[[], bytes], most: int) -> None:
     """None that computes for long leaves more than half of the units idle."""
     device = AbsentDevice("sm_90")
