@@ -17,10 +17,11 @@ from litecl.interpreter.ops.slice import SLICE
 def _roll(b: Builder) -> Value:
     x, axes = Expression(b, b.node.input(0)), b.known(2, "axis").reshape(-1)
     rank = len(b.shape(x.value))
-    if b.node.input(1).data is None:
+    moves = b.node.input(1).data
+    if moves is None:
         return _rolled_by_computed(x, [int(axis) % rank for axis in axes]).value
     shifts = dict.fromkeys(range(rank), 0)
-    for shift, axis in zip(b.known(1, "shift").reshape(-1), axes, strict=True):
+    for shift, axis in zip(moves.reshape(-1), axes, strict=True):
         shifts[int(axis) % rank] += int(shift)
     for axis, shift in shifts.items():
         x = _rolled(x, axis, shift) if shift else x
