@@ -249,17 +249,17 @@ static void run_entries(const Region *r, int at, const int end) {
 
 #if !defined(LITECL_SOLO) && !defined(LITECL_GROUP)
 #ifdef LITECL_CREW
-// Whether the run has ended, so that nothing is left to do for a helper.
-#define HAS_ENDED(r) (*(r)->door != (r)->number)
+// Whether the run goes on: once it has ended, nothing is left to do for a helper.
+#define GOES_ON(r) (*(r)->door == (r)->number)
 #else
-#define HAS_ENDED(r) false
+#define GOES_ON(r) true
 #endif
 
 // One worker's part of all launches.
 static void work_through(const Region *r, __global volatile int *progress, const int count, const int worker,
                          const int workers TIMED(COMMA __global long *stamps)) {
     TIMED(__global long *stamp = stamps + worker * (r->works[count - 1].place + 2); *stamp = CLOCK();)
-    for (int at = 0, next; at < count && !HAS_ENDED(r); at = next) {
+    for (int at = 0, next; at < count && GOES_ON(r); at = next) {
         __global const Entry *work = r->works + at;
         const bool is_block = work->code == CONTROL_BLOCK;
         const int items = is_block ? 1 : items_of(work);
@@ -276,7 +276,7 @@ static void work_through(const Region *r, __global volatile int *progress, const
             }
         }
         atomic_add(done, finished);
-        for (int waited = 0; *done < items && !HAS_ENDED(r); ++waited) {
+        for (int waited = 0; *done < items && GOES_ON(r); ++waited) {
             if (is_block) help(r);
             pause_worker(waited);
         }
