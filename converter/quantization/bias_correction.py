@@ -69,8 +69,9 @@ def _layers(graph: Subgraph, per_channel: bool) -> list[tuple[int, _Errors]]:
         if len(positions) != 1 or spec.data is None:
             continue
         scale = channels(spec, axis if per_channel else None)
-        rounded = dequantize(integers(spec, scale, TensorType.INT8, symmetric=True).data, scale)
-        found.append((number, _Errors(node, positions[0], (spec.data - rounded).astype(np.float32))))
+        stored = integers(spec, scale, TensorType.INT8, symmetric=True).data
+        assert stored is not None
+        found.append((number, _Errors(node, positions[0], (spec.data - dequantize(stored, scale)).astype(np.float32))))
     return found
 
 

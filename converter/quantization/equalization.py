@@ -5,7 +5,7 @@ changes nothing if the activation between them is none or RELU.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -61,18 +61,20 @@ def _fits(graph: Subgraph, first: Node, second: Node) -> bool:
     return _outward(graph.tensors, first).shape == _inward(graph.tensors, second).shape
 
 
-def _outward(tensors: list[TensorSpec] | tuple[TensorSpec, ...], node: Node) -> Array:
+def _outward(tensors: Sequence[TensorSpec], node: Node) -> Array:
     """Return the largest magnitude of the weights of each channel of a layer's results."""
-    data, axis = tensors[node.inputs[1]].data, RULES[node.op].weights[1]
-    assert data is not None
-    return np.abs(data).max(axis=tuple(i for i in range(data.ndim) if i != axis), initial=0.0)
+    return _largest(tensors[node.inputs[1]], RULES[node.op].weights[1])
 
 
-def _inward(tensors: list[TensorSpec] | tuple[TensorSpec, ...], node: Node) -> Array:
+def _inward(tensors: Sequence[TensorSpec], node: Node) -> Array:
     """Return the largest magnitude of the weights for each channel of a layer's operand."""
-    data, axis = tensors[node.inputs[1]].data, _INWARD[node.op]
-    assert data is not None
-    return np.abs(data).max(axis=tuple(i for i in range(data.ndim) if i != axis), initial=0.0)
+    return _largest(tensors[node.inputs[1]], _INWARD[node.op])
+
+
+def _largest(spec: TensorSpec, axis: int | None) -> Array:
+    assert spec.data is not None
+    largest: Array = np.abs(spec.data).max(axis=tuple(i for i in range(spec.data.ndim) if i != axis), initial=0.0)
+    return largest
 
 
 def _share(tensors: list[TensorSpec], first: Node, second: Node) -> None:
