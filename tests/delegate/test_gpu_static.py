@@ -102,6 +102,7 @@ def test_halves_are_loaded_four_at_a_time() -> None:
     ("kernel", "defines"),
     [
         ("quantize_rows", {}),
+        ("quantized_batch_matmul_16", {"T": "short", "WORDS": 1, "WIDE_SUMS": 1, "FLOORED": 1}),
         ("quantized_depthwise_16", {"T": "short", "WORDS": 1, "WIDE_SUMS": 1, "FLOORED": 1}),
         ("quantized_conv_2d", {"T": "char", "REAL_FACTORS": 1, "MR": 1, "NV": 1, "PANEL": 128, "WIDTH": 4}),
     ],
