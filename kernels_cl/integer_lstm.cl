@@ -59,7 +59,7 @@ INLINE void store_words(__global short *p, const intv x, const int count) {
         *(__global Words_u *)p = CONVERT(x, short);
         return;
     }
-    for (int i = 0; i < count; ++i) p[i] = (short)((const int *)&x)[i];
+    FIRST(i, count, VW) p[i] = (short)((const int *)&x)[i];
 }
 
 // A byte as unsigned, 128 added, in a byte that is signed.

@@ -6,7 +6,8 @@
 // parts, to be added, where weights have a zero point of their own (uint8).
 // stage is [4][4 q][lanes]: bias, multiplier and shifts (finish_sum in quantized.h). zeros holds 4 VW zero points of x.
 // A work-item takes item_rows rows of the output x item_channels channels, in pieces of PIXELS x 4 VW; the last
-// columns, and the last channels if they fill a vector, are computed together with some before them.
+// columns, and the last channels if they fill a vector, are computed together with some before them. On a GPU it takes
+// PIXELS of one row.
 // FLAT: adjacent pixels in one vector, if channels are few and the stride is 1; PIXELS counts such groups, and weights
 // and stage are repeated as often.
 // Macros: PIXELS; ROWS; FLAT; T, FOLDED and RECTIFIED (quantized.h); KERNEL_WIDTH and STRIDE_X where they are known and
@@ -159,13 +160,13 @@ INLINE void compute_pixels(__global const uchar *restrict x, __global const char
 OUT_OF_LINE WIDE void compute_row(__global const uchar *restrict x, __global const char *restrict weights,
                                   __global const int *restrict stage, __global const uchar *restrict zeros,
                                   __global T *restrict out, __global const QuantizedDepthwise *restrict d, const int row,
-                                  const int c_first, const int c_last) {
+                                  const int c_first, const int c_last, const int start, const int end) {
     __global const Geometry *restrict g = &d->window;
     const int image = row / g->out_height, top = row % g->out_height * g->stride_y - g->pad_y;
     __global const uchar *begin = x;
     x += (image * g->height + top) * g->width * g->channels;
     out += row * g->out_width * g->channels;
-    for (int ox = 0; ox < g->out_width; ox += PIXELS * FLAT) {
+    for (int ox = start; ox < end; ox += PIXELS * FLAT) {
         const int first = MAX(0, MIN(ox, g->out_width - PIXELS * FLAT));
         const int left = first * g->stride_x - g->pad_x;
         const int right = left + (PIXELS * FLAT - 1) * g->stride_x + (g->kernel_width - 1) * g->dilation_x;
@@ -184,5 +185,10 @@ KERNEL void quantized_depthwise_conv_2d(ITEM __global const uchar *restrict x, _
     __global const Geometry *restrict g = &d->window;
     const int first = ITEM_INDEX(1) * d->item_rows, last = MIN(first + d->item_rows, LINES_OF(g));
     const int c_first = ITEM_INDEX(0) * d->item_channels, c_last = MIN(c_first + d->item_channels, g->channels);
-    for (int row = first; row < last; ++row) compute_row(x, weights, stage, zeros, out, d, row, c_first, c_last);
+#ifdef LITECL_GPU
+    const int start = ITEM_INDEX(2) * PIXELS, end = MIN(start + PIXELS, g->out_width);
+#else
+    const int start = 0, end = g->out_width;
+#endif
+    for (int row = first; row < last; ++row) compute_row(x, weights, stage, zeros, out, d, row, c_first, c_last, start, end);
 }

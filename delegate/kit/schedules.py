@@ -82,7 +82,7 @@ DEFAULTS: Mapping[str, Mapping[str, Schedule]] = {
         "quantized_conv_2d": _PANELS,
         "hybrid_conv_2d": _PANELS,
         "depthwise_conv_2d": Schedule(tiles=_PIXELS[:1]),
-        "quantized_depthwise_conv_2d": Schedule(group=1, tiles=_PIXELS),
+        "quantized_depthwise_conv_2d": Schedule(tiles=(TileShape(1, 1, 1.0),)),
         "lstm": Schedule(tiles=(TileShape(1, 1, 1.0),)),
         "region": Schedule(group=256),
         "quantize_rows": Schedule(pieces=64, least=256),

@@ -83,13 +83,12 @@ def _launch(call: Call, weights: Weights) -> Launch:
         out,
         shape,
     )
-    counts = (g.channels, g.images * g.out_height)
-    return Grid(_KERNEL, target, counts, (shape.item_channels, shape.item_rows)).launch(
-        "quantized_depthwise_conv_2d",
-        operands,
-        _defines(g, width, flat, call) | stage.defines,
-        g.flops,
-    )
+    defines = _defines(g, width, flat, call) | stage.defines
+    pieces = [(g.channels, shape.item_channels), (g.images * g.out_height, shape.item_rows)]
+    if target.kind == "gpu":
+        pieces.append((g.out_width, int(defines["PIXELS"])))
+    counts, shares = zip(*pieces, strict=True)
+    return Grid(_KERNEL, target, counts, shares).launch(_KERNEL, operands, defines, g.flops)
 
 
 def _flat(g: Geometry, target: Target) -> int:
