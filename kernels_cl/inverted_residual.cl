@@ -41,7 +41,7 @@ typedef float ProjectWeight;
 #define LOAD_PROJECT(p) LOAD4(p)
 #endif
 
-#define MULTIPLY(sum, x, w0, w1, w2, w3)          \
+#define MULTIPLY_FOURS(sum, x, w0, w1, w2, w3)          \
     {                                             \
         sum = (x).s0 * w0 + sum;                  \
         sum = (x).s1 * w1 + sum;                  \
@@ -91,7 +91,7 @@ inline void expand(__local float *hidden, __local float *stage, __global const f
                 const float4 w2 = LOCAL4(w + 2 * HIDDEN), w3 = LOCAL4(w + 3 * HIDDEN);
                 UNROLL for (int i = 0; i < PIXELS; ++i) {
                     const float4 v = LOAD4(image + from[i] + k + j);
-                    MULTIPLY(sums[i], v, w0, w1, w2, w3)
+                    MULTIPLY_FOURS(sums[i], v, w0, w1, w2, w3)
                 }
             }
         }
@@ -163,7 +163,7 @@ KERNEL void inverted_residual(ITEM __global const float *restrict x, __global co
             }
             UNROLL for (int i = 0; i < OWN; ++i) {
                 const float4 v = LOCAL4(stage + (line + i * LINES) * HIDDEN + k);
-                UNROLL for (int j = 0; j < COLUMNS; ++j) MULTIPLY(sums[i][j], v, w[0][j], w[1][j], w[2][j], w[3][j])
+                UNROLL for (int j = 0; j < COLUMNS; ++j) MULTIPLY_FOURS(sums[i][j], v, w[0][j], w[1][j], w[2][j], w[3][j])
             }
         }
     }

@@ -153,7 +153,8 @@ def row(
     kernels = _figures(DelegationReport.of(profiled).kernels, peaks)
     costs = counters.kernel_launches, counters.host_syncs
     torch_ms = others[0].min_ms if others else None
-    return Row(subject.name, batch, difference, stats.min_ms, stats.median_ms, *costs, kernels, torch_ms)
+    name = f"{subject.name}, small" if is_small else subject.name
+    return Row(name, batch, difference, stats.min_ms, stats.median_ms, *costs, kernels, torch_ms)
 
 
 def _peer(content: bytes, expected: Sequence[Array]) -> TorchModel | None:

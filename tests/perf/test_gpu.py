@@ -21,7 +21,7 @@ def test_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert gpu.main(["--small", "--only", "1,000", "--batch", "1", "--batch", "16", "--runs", "1", *files]) == 0
     data = json.loads((tmp_path / "gpu.json").read_text())
     (row,) = data["rows"]
-    assert (row["name"], row["batch"], row["launches"], row["waits"]) == ("loop of 1,000", 1, 1, 1)
+    assert (row["name"], row["batch"], row["launches"], row["waits"]) == ("loop of 1,000, small", 1, 1, 1)
     assert row["difference"] < 1e-5
     assert {"chain", "binary"} <= {kernel["kernel"] for kernel in row["kernels"]}
     assert data["device"]["name"] in (tmp_path / "gpu.md").read_text()
@@ -62,7 +62,7 @@ def test_a_peer_runs_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert gpu.main([*arguments, "--page", str(tmp_path / "gpu.md")]) == 0
     (row,) = json.loads((tmp_path / "gpu.json").read_text())["rows"]
     assert row["torch_ms"] is None
-    assert "| dense 1280 x 1000 | 1 |" in (tmp_path / "gpu.md").read_text()
+    assert "| dense 1280 x 1000, small | 1 |" in (tmp_path / "gpu.md").read_text()
 
 
 def test_a_wrong_result_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
