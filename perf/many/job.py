@@ -21,6 +21,7 @@ from litecl.perf.measure.given import Pixels, load_all
 from litecl.predictor import Predictor
 
 ITEM = "item"  # the array of a part that says which inputs its rows are of
+_HOPELESS = 16  # files of a part that cannot be read, and no other: something else is wrong than files
 
 
 @dataclass(frozen=True)
@@ -123,8 +124,8 @@ def run_part(job: Job, number: int) -> Done:
     """Run a part and write its file: outputs by name, and ``item``, the paths of files or the numbers of rows.
 
     Files that cannot be read, or do not fit, are left out, and named with the reason in a JSON file beside it; where
-    all are such files the first one's error is raised. Nothing is written before all is there, and the same part gives
-    the same file, whoever runs it how often.
+    many are, and no other, the first one's error is raised. Nothing is written before all is there, and the same part
+    gives the same file, whoever runs it how often.
     """
     start_s = time.perf_counter()
     predictor = _predictor(job.model, tuple(sorted(job.options.items())))
@@ -132,10 +133,11 @@ def run_part(job: Job, number: int) -> Done:
     starts = range(items.start, items.stop, job.batch)
     batches = (_batch(job, predictor, range(i, min(items.stop, i + job.batch)), faults) for i in starts)
     results = [*predictor.map(filter(None, batches))]
-    if len(faults) == len(items):
+    if len(faults) == len(items) and (len(items) >= _HOPELESS or job.parts == 1):
         raise faults[items.start]
     read = [i for i in items if i not in faults]
-    arrays = {name: np.concatenate([result[name] for result in results]) for name in predictor.outputs}
+    outputs = predictor.outputs if results else ()
+    arrays = {name: np.concatenate([result[name] for result in results]) for name in outputs}
     for name, value in arrays.items():
         if len(value) != len(read):
             raise ModelError(f"output {name!r}: expected a row for each of {len(read)} inputs, got {len(value)}")

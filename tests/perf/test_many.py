@@ -211,6 +211,11 @@ def test_what_cannot_be_read_is_left_out_and_told(
         np.testing.assert_allclose(part["y"], Predictor(str(path), cpu=True)({"x": x})["y"], rtol=1e-6)
     assert main([*map(str, run)]) == 1
     assert "2 inputs have no result:" in capsys.readouterr().out
+    assert main([*map(str, run[:-1]), str(tmp_path / "alone"), "--part", "1", "--json"]) == 1
+    assert len(json.loads(capsys.readouterr().out)["unreadable"]) == 2
+    assert np.load(tmp_path / "alone" / "part-000002.npz").files == [ITEM]
+    only = "run", path, "--cpu", "--inputs", folder / "2.npy", "-o", tmp_path / "none"
+    assert "not a .npy file" in failure(capsys, *only)
     np.save(folder / "2.npy", randn(RNG, 1, 4))
     np.save(folder / "3.npy", randn(RNG, 1, 4))
     (tmp_path / "out" / "part-000000.npz").unlink()  # so that it is run again
