@@ -194,15 +194,17 @@ def test_what_cannot_be_read_is_left_out_and_told(
 ) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
-    for n in range(5):
+    for n in range(6):
         np.save(folder / f"{n}.npy", randn(RNG, 1, 4))
+    np.save(folder / "5.npy", np.ones((1, 4)))
     (folder / "2.npy").write_bytes(b"damaged")
     np.save(folder / "3.npy", randn(RNG, 1, 9))
     run = "run", path, "--cpu", "--batch", 2, "--inputs", folder, "-o", tmp_path / "out"
     for _ in range(2):  # the second time nothing is run any more
         assert main([*map(str, run), "--json"]) == 1
         found = json.loads(capsys.readouterr().out)
-        assert (found["inputs"], found["missing"]) == (5, [])
+        assert (found["inputs"], found["missing"]) == (6, [])
+        assert "input 'x': expected float32, got float64" in found["unreadable"]["5.npy"]
         damaged, unfit = found["unreadable"]["2.npy"], found["unreadable"]["3.npy"]
         assert "not a .npy file" in damaged and "expected shape [-1, 4], got [1, 9]" in unfit
     with np.load(tmp_path / "out" / "part-000000.npz") as part:
@@ -210,14 +212,15 @@ def test_what_cannot_be_read_is_left_out_and_told(
         x = np.concatenate([np.load(folder / name) for name in part[ITEM]])
         np.testing.assert_allclose(part["y"], Predictor(str(path), cpu=True)({"x": x})["y"], rtol=1e-6)
     assert main([*map(str, run)]) == 1
-    assert "2 inputs have no result:" in capsys.readouterr().out
+    assert "3 inputs have no result:" in capsys.readouterr().out
     assert main([*map(str, run[:-1]), str(tmp_path / "alone"), "--part", "1", "--json"]) == 1
-    assert len(json.loads(capsys.readouterr().out)["unreadable"]) == 2
+    assert len(json.loads(capsys.readouterr().out)["unreadable"]) == 3
     assert np.load(tmp_path / "alone" / "part-000002.npz").files == [ITEM]
     only = "run", path, "--cpu", "--inputs", folder / "2.npy", "-o", tmp_path / "none"
     assert "not a .npy file" in failure(capsys, *only)
     np.save(folder / "2.npy", randn(RNG, 1, 4))
     np.save(folder / "3.npy", randn(RNG, 1, 4))
+    np.save(folder / "5.npy", randn(RNG, 1, 4))
     (tmp_path / "out" / "part-000000.npz").unlink()  # so that it is run again
     assert data(capsys, *run)["unreadable"] == {}
 
