@@ -51,5 +51,6 @@ PLACES = (
     TfFunction("blocks of other ranks", _blocks, _STATIC),
     TfFunction("mirror along an open batch", lambda x: tf.pad(x, [[2, 1], [5, 0]], "REFLECT"), _OPEN),
     TfFunction("one hot of bytes", lambda x: tf.one_hot(tf.cast(tf.abs(x) * 2, tf.uint8), 4), _OPEN),
+    TfFunction("stack of one", lambda x: [tf.stack([x], axis) for axis in (0, 1, -1)], _OPEN),
     TfFunction("invert of int64", lambda x: tf.bitwise.invert(tf.cast(x * 100, tf.int64)), _OPEN),
 )
