@@ -36,9 +36,8 @@ class _DeviceOps(Mapping[Op, DeviceOp]):
 
     def __getitem__(self, op: Op) -> DeviceOp:
         """Return an operator, as variants where quantized tensors or integer weights have their own kernels."""
-        if op not in self._found:
-            self._found[op] = self._find(op)
-        return self._found[op]
+        found = self._found.get(op)
+        return self._found.setdefault(op, self._find(op)) if found is None else found  # one for all threads
 
     def _find(self, op: Op) -> DeviceOp:
         general = _defined(GENERAL, op)
