@@ -19,6 +19,7 @@ from litecl.cases.tables import TABLES
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.gpu import PROFILES, Gpu
+from litecl.delegate.opencl import gpu
 from litecl.delegate.opencl.device import _best
 from litecl.delegate.opencl.gpu import gpu_of
 from litecl.delegate.plan.estimate import launch_rows
@@ -136,7 +137,7 @@ def _device(vendor: str, *, shared: bool = False, **more: Any) -> SimpleNamespac
 
 
 @pytest.mark.parametrize(
-    ("device", "gpu"),
+    ("device", "found"),
     [
         (
             _device("NVIDIA Corporation", extensions="", warp_size_nv=32, compute_capability_major_nv=9),
@@ -152,9 +153,22 @@ def _device(vendor: str, *, shared: bool = False, **more: Any) -> SimpleNamespac
     ],
     ids=lambda value: getattr(value, "vendor", None),
 )
-def test_what_a_driver_tells(device: Any, gpu: Gpu) -> None:
+def test_what_a_driver_tells(device: Any, found: Gpu) -> None:
     """A device's own words become the properties; what it does not tell is not there."""
-    assert gpu_of(device) == gpu
+    assert gpu_of(device) == found
+
+
+@pytest.mark.parametrize(("fewest", "macros"), [(8, {}), (16, {"LITECL_SUBGROUP": 16})])
+def test_intels_lockstep(fewest: int, macros: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where 16 work-items are the fewest that a compiler may choose, it is told to."""
+
+    def told(device: Any, name: int, room: Any, sizes: Any, size: Any) -> int:
+        sizes[0], sizes[1], size._obj.value = fewest, 32, 16
+        return 0
+
+    monkeypatch.setattr(gpu, "_device_info", told)
+    found = gpu_of(_device("Intel", extensions="cl_intel_required_subgroup_size", int_ptr=1))
+    assert (found.subgroup, found.macros) == (fewest, macros)
 
 
 def test_a_gpu_with_memory_of_its_own_comes_first() -> None:
