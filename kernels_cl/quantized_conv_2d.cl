@@ -84,7 +84,7 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
     Sums some[MR][NV];
     UNROLL for (int j = 0; j < NV; ++j)
         UNROLL for (int r = 0; r < MR; ++r) some[r][j] = tile[r][j];
-    ROLL for (int r = 0; r < count; ++r)
+    ROLL_FIRST(r, count, MR)
         UNROLL for (int j = 0; j < NV; ++j)
             store_lanes(out + r * g->columns + j * VW, FINISHED(some[r][j], j), columns - j * VW);
 }

@@ -21,6 +21,11 @@
 #else
 #define ROLL UNROLL
 #endif
+#ifdef LITECL_GPU
+#define ROLL_FIRST FIRST
+#else
+#define ROLL_FIRST(i, n, most) ROLL FIRST(i, n, most)
+#endif
 
 // A tile stays in registers only if all code that uses it is inlined into one function.
 #define INLINE __attribute__((always_inline)) inline
@@ -54,6 +59,9 @@ INLINE void store_vector(__global float *p, const floatv x, const int columns) {
     if (columns <= 0) return;
     float lanes[VW];
     *(__private floatv_u *)lanes = x;
+#ifdef LITECL_GPU
+    FIRST(i, columns, VW) p[i] = lanes[i];
+#else
     int i = 0;
 #if VW > 8
     if (columns & 8) {
@@ -68,6 +76,7 @@ INLINE void store_vector(__global float *p, const floatv x, const int columns) {
     }
 #endif
     for (; i < columns; ++i) p[i] = lanes[i];
+#endif
 }
 
 // Prefetches a line into the second-level cache.
