@@ -10,7 +10,7 @@
 #include <QuantizedConvolution>
 
 #ifdef ROW_SUMS
-INLINE int sum_patch(__global const uchar *row, __global const Gather *p) {
+SHARED int sum_patch(__global const uchar *row, __global const Gather *p) {
     __global const Geometry *g = &p->window;
     const int depth = g->kernel_width * g->group_channels * (p->lines ? 1 : g->kernel_height);
     int sum = 0;
@@ -75,18 +75,20 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
 #endif
 #endif
     const int columns = g->group_columns - n0;
+    Sums sums[MR][NV];
+    UNROLL for (int j = 0; j < NV; ++j)
+        UNROLL for (int r = 0; r < MR; ++r) sums[r][j] = tile[r][j];
     if (columns >= TILE_COLUMNS && count >= MR) {
         UNROLL for (int j = 0; j < NV; ++j)
-            UNROLL for (int r = 0; r < MR; ++r)
-                *(__global Outv_u *)(out + r * g->columns + j * VW) = FINISHED(tile[r][j], j);
+            UNROLL_BY_2 for (int r = 0; r < MR; ++r)
+                *(__global Outv_u *)(out + r * g->columns + j * VW) = FINISHED(sums[r][j], j);
         return;
     }
-    Sums some[MR][NV];
-    UNROLL for (int j = 0; j < NV; ++j)
-        UNROLL for (int r = 0; r < MR; ++r) some[r][j] = tile[r][j];
-    ROLL for (int r = 0; r < count; ++r)
-        UNROLL for (int j = 0; j < NV; ++j)
-            store_lanes(out + r * g->columns + j * VW, FINISHED(some[r][j], j), columns - j * VW);
+    ROLL for (int j = 0; j < NV; ++j)
+        ROLL for (int r = 0; r < MR; ++r) {
+            if (r >= count) break;
+            store_lanes(out + r * g->columns + j * VW, FINISHED(sums[r][j], j), columns - j * VW);
+        }
 }
 
 KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global const char *restrict weights,
