@@ -22,7 +22,8 @@ from litecl.interpreter.ops.variables import ASSIGN_VARIABLE, VAR_HANDLE, VarHan
 from litecl.interpreter.run import shapes
 from litecl.interpreter.schema import TensorType
 
-_OPEN_SIZES = (1, 8, 32, 128, 256)
+_OPEN_SIZES = ((1, 1), (1, 8), (1, 32), (1, 128), (1, 256), (8, 8), (32, 32), (256, 256))
+"""Sizes of a batch and of other dimensions that are open, in the order in which they are tried."""
 _OPTIONS: Mapping[Operator, Callable[..., Any]] = {IF: IfOptions, WHILE: WhileOptions}
 
 
@@ -163,12 +164,12 @@ def _signature(shape: Dims) -> tuple[int, ...]:
 def _with_shapes(model: Model, entries: int) -> Model:
     """Return the model with shapes that follow from the inputs of its first subgraphs, and versions of its nodes.
 
-    Open dimensions get the smallest of some sizes that the model can be run with; an open batch is 1.
+    Open dimensions get the smallest of some sizes that the model can be run with; an open batch is 1 if it can be.
     """
     failure: ModelError | None = None
-    for size in _OPEN_SIZES:
+    for sizes in _OPEN_SIZES:
         try:
-            known = shapes.propagate(model, {i: _entry(model.subgraphs[i], size) for i in range(entries)})
+            known = shapes.propagate(model, {i: _entry(model.subgraphs[i], *sizes) for i in range(entries)})
         except ModelError as error:
             failure = failure or error
             continue
@@ -188,11 +189,11 @@ def _place(model: Model, failure: ModelError | None) -> str:
     return ""
 
 
-def _entry(subgraph: Subgraph, size: int) -> list[Shape]:
-    """Return the shapes of the inputs, open dimensions other than the batch being ``size``."""
+def _entry(subgraph: Subgraph, batch: int, size: int) -> list[Shape]:
+    """Return the shapes of the inputs, open batches being ``batch`` and other open dimensions ``size``."""
     specs = [subgraph.tensors[t] for t in subgraph.inputs]
     declared = [spec.shape_signature or spec.shape or () for spec in specs]
-    return [tuple(d if d >= 0 else size if axis else 1 for axis, d in enumerate(shape)) for shape in declared]
+    return [tuple(d if d >= 0 else size if axis else batch for axis, d in enumerate(shape)) for shape in declared]
 
 
 def _completed(subgraph: Subgraph, known: Sequence[TensorSpec]) -> Subgraph:

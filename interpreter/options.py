@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from flatbuffers import flexbuffers
-
 from litecl.interpreter.errors import ModelError, UnsupportedOp
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Inputs, Op, Specs
@@ -51,6 +49,8 @@ def unknown_op(name: str, custom: bool) -> Op:
 
 def flexbuffer_map(data: bytes) -> dict[str, Any]:
     """Return the entries of a FlexBuffers map. Raises ModelError where the bytes hold something else."""
+    from flatbuffers import flexbuffers  # few models need it
+
     try:
         value = flexbuffers.Loads(data)
     except Exception as error:  # the flatbuffers reader may raise anything on malformed bytes

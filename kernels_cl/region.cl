@@ -18,8 +18,8 @@
 // which expands to F(number, shift) for memory outside the arena that is an argument of its own, may precede it;
 // LITECL_SOLO, for a device that runs one work-group at a time: then nothing is counted; LITECL_CREW, for a calling
 // thread with helpers (lead), or with LITECL_ASSIST for these (assist); LITECL_GROUP, for a GPU;
-// LITECL_TIMED, for a program that measures its own steps: in times the entries that one worker executes, in stamps a row
-// for every worker: when it began, and when it found each launch to be done.
+// LITECL_TIMED, for a program that measures its own steps, behind progress: in times the entries that one worker executes,
+// in stamps a row for every worker: when it began, and when it found each launch to be done.
 #include "common.h"
 #include <Control>
 #include <Count>
@@ -34,6 +34,9 @@
 #include "clock.h"
 #include <StepTime>
 #define TIMED(statement) statement
+// Buffers of their own would cost a small region a twentieth of its time: runtimes keep account of every one per launch.
+#define TIMES(progress, start) ((__global long *)(progress) + (start))
+#define STAMPS(times, count) ((times) + (count) * STEP_TIMES)
 #else
 #define TIMED(statement)
 #endif
@@ -179,7 +182,7 @@ static bool count_one(const Region *r, __global const Entry *work) {
 
 #ifdef LITECL_TIMED
 #define TURNS_FIRST 8
-#define TURNS_APART 13  // no power of two, which may be the number of an inner loop's iterations
+#define TURNS_APART 29  // no power of two, which may be the number of an inner loop's iterations
 
 // To read the clock takes some 10 ns, as much as a small launch. So of a loop's iterations the first are measured, then
 // one of several, and of what these do not come to the first run.
@@ -249,17 +252,17 @@ static void run_entries(const Region *r, int at, const int end) {
 
 #if !defined(LITECL_SOLO) && !defined(LITECL_GROUP)
 #ifdef LITECL_CREW
-// Whether the run has ended, so that nothing is left to do for a helper.
-#define HAS_ENDED(r) (*(r)->door != (r)->number)
+// Whether the run goes on: once it has ended, nothing is left to do for a helper.
+#define GOES_ON(r) (*(r)->door == (r)->number)
 #else
-#define HAS_ENDED(r) false
+#define GOES_ON(r) true
 #endif
 
 // One worker's part of all launches.
 static void work_through(const Region *r, __global volatile int *progress, const int count, const int worker,
                          const int workers TIMED(COMMA __global long *stamps)) {
     TIMED(__global long *stamp = stamps + worker * (r->works[count - 1].place + 2); *stamp = CLOCK();)
-    for (int at = 0, next; at < count && !HAS_ENDED(r); at = next) {
+    for (int at = 0, next; at < count && GOES_ON(r); at = next) {
         __global const Entry *work = r->works + at;
         const bool is_block = work->code == CONTROL_BLOCK;
         const int items = is_block ? 1 : items_of(work);
@@ -276,7 +279,7 @@ static void work_through(const Region *r, __global volatile int *progress, const
             }
         }
         atomic_add(done, finished);
-        for (int waited = 0; *done < items && !HAS_ENDED(r); ++waited) {
+        for (int waited = 0; *done < items && GOES_ON(r); ++waited) {
             if (is_block) help(r);
             pause_worker(waited);
         }
@@ -314,8 +317,8 @@ CALLABLE void work_along(const ulong region, const int worker) {
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void lead(__global uchar *arena, __global uchar *constants, __global const Entry *works, __global const ulong *args,
           __global ulong *shifts, __global int *counts, __global volatile int *progress, const int count
-          TIMED(COMMA __global long *times COMMA __global long *stamps), __global volatile int *door,
-          const int workers OWN(ARGUMENT)) {
+          TIMED(COMMA const int start), __global volatile int *door, const int workers OWN(ARGUMENT)) {
+    TIMED(__global long *times = TIMES(progress, start) COMMA *stamps = STAMPS(times, count);)
     const Region region = {(ulong)arena, works, args, shifts, counts, progress TIMED(COMMA times), DOOR(RUN), *DOOR(RUN) + 1,
                            count, workers TIMED(COMMA stamps)};
     shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;
@@ -344,7 +347,8 @@ void lead(__global uchar *arena, __global uchar *constants, __global const Entry
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void run(__global uchar *arena, __global uchar *constants, __global const Entry *works, __global const ulong *args,
          __global ulong *shifts, __global int *counts, __global volatile int *progress, const int count
-         TIMED(COMMA __global long *times COMMA __global long *stamps) OWN(ARGUMENT)) {
+         TIMED(COMMA const int start) OWN(ARGUMENT)) {
+    TIMED(__global long *times = TIMES(progress, start);)
     const Region region = {(ulong)arena, works, args, shifts, counts, progress TIMED(COMMA times)};
     shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;  // every worker writes the same values
     OWN(SHIFT_OWN)
@@ -353,7 +357,7 @@ void run(__global uchar *arena, __global uchar *constants, __global const Entry 
     run_entries(&region, 0, count);
 #else
     work_through(&region, progress + LAUNCH_LINES * LINE, count, get_group_id(0), get_num_groups(0)
-                 TIMED(COMMA stamps));
+                 TIMED(COMMA STAMPS(times, count)));
 #endif
 }
 #endif

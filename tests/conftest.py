@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from support import empty_copies
+
 _MOST_CASES = 1000  # of one test; of a longer table every n-th case is run
 _NEEDS_TENSORFLOW = re.compile(r"""^(?:\w+ = )?pytest\.importorskip\("(?:tensorflow|keras)"\)""", re.M)
 _LONG = frozenset(
@@ -30,6 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    empty_copies.refuse()
     config.addinivalue_line("markers", "tensorflow: one test that needs TensorFlow, in a file that does not")
 
 

@@ -36,6 +36,8 @@ def import_function(concrete: Any, input_names: Sequence[str], output_names: Seq
     for node in main.nodes:
         if node.op in ("VariableV2", "Variable"):
             node.output.variable = Variable(node.name, _value(concrete, node.output.name), f"{id(graph)}/{node.name}")
+        elif node.op == "HashTableV2":
+            node.output.variable = _table_of_graph(concrete, node.output.name)
     functions = {f.signature.name: _library_function(f) for f in _reachable(definition)}
     return Module(main, list(input_names), list(output_names), functions)
 
@@ -87,6 +89,19 @@ def _value(concrete: Any, name: str) -> Any:
     with concrete.graph.as_default():
         value = tf.identity(concrete.graph.as_graph_element(f"{name}:0"))
     return concrete.prune([], value)().numpy()
+
+
+def _table_of_graph(concrete: Any, name: str) -> Table | None:
+    """Return a table of TensorFlow 1, which a node makes and the loader has filled; None if nothing did."""
+    with concrete.graph.as_default():
+        handle = concrete.graph.as_graph_element(f"{name}:0")
+        types = (handle.op.get_attr("key_dtype"), handle.op.get_attr("value_dtype"))
+        content = tf.raw_ops.LookupTableExportV2(table_handle=handle, Tkeys=types[0], Tvalues=types[1])
+    try:
+        keys, values = concrete.prune([], list(content))()
+    except tf.errors.OpError:
+        return None
+    return Table(name, keys.numpy(), f"table/{id(concrete.graph)}/{name}", values=values.numpy())
 
 
 def _captures(graph: Any) -> dict[str, Any]:

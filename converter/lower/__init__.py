@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from litecl.converter.graph import Function, Module, Node, Value
 from litecl.converter.hints import hint
 from litecl.converter.lower import (
+    blocks,
     checkpoints,
     control,
     conv,
@@ -41,6 +42,7 @@ _FAMILIES = (
     shifts,
     index,
     indexing,
+    blocks,
     shape_gradients,
     diagonals,
     conv,

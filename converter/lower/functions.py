@@ -201,7 +201,7 @@ _FORMULAS: Mapping[str, Callable[..., _E]] = {
     "LeftShift": _left_shift,
     "BitwiseAnd": _bitwise_and,
     "BitwiseOr": _bitwise_or,
-    "Invert": lambda x: x.binary(binary.BITWISE_XOR, -1),
+    "Invert": lambda x: x.constant(-1) - x if x.type == TensorType.INT64 else x.binary(binary.BITWISE_XOR, -1),
     "L2Loss": lambda x: x.square().sum(range(len(x.b.shape(x.value)))) * 0.5,
     "BiasAddGrad": lambda dy: dy.sum(range(len(dy.b.shape(dy.value)) - 1)),
     "ApproximateEqual": lambda x, y: (x - y).abs().less(float(x.b.node.attrs["tolerance"])),

@@ -18,7 +18,6 @@ from litecl.interpreter.ops.reduce import REDUCE_PROD, ReducerOptions
 from litecl.interpreter.ops.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE, ReshapeOptions, SqueezeOptions
 from litecl.interpreter.ops.reverse import REVERSE_V2
 from litecl.interpreter.ops.shape import RANK, SHAPE, ShapeOptions
-from litecl.interpreter.ops.space_to_batch_nd import BATCH_TO_SPACE_ND, SPACE_TO_BATCH_ND
 from litecl.interpreter.ops.space_to_depth import (
     DEPTH_TO_SPACE,
     SPACE_TO_DEPTH,
@@ -28,7 +27,7 @@ from litecl.interpreter.ops.space_to_depth import (
 from litecl.interpreter.ops.split import SPLIT, SPLIT_V, SplitOptions, SplitVOptions
 from litecl.interpreter.ops.tile import TILE
 from litecl.interpreter.ops.transpose import TRANSPOSE
-from litecl.interpreter.schema import MirrorPadMode
+from litecl.interpreter.schema import MirrorPadMode, TensorType
 
 
 def _with_int32(op: Op, *positions: int) -> Lowering:
@@ -138,9 +137,10 @@ def _mirror_pad(b: Builder) -> Value:
 
 
 def _one_hot(b: Builder) -> Value:
-    return b.op(
-        ONE_HOT, [b.node.input(0), b.int32(b.node.input(1)), *b.node.inputs[2:]], OneHotOptions(b.node.attrs["axis"])
-    )
+    indices = b.node.input(0)
+    if indices.type != TensorType.INT64:  # TFLite takes int32 and int64
+        indices = b.int32(indices)
+    return b.op(ONE_HOT, [indices, b.int32(b.node.input(1)), *b.node.inputs[2:]], OneHotOptions(b.node.attrs["axis"]))
 
 
 def _nhwc_block(b: Builder) -> int:
@@ -158,8 +158,6 @@ _SAME: Mapping[str, Lowering] = {
     "Tile": _with_int32(TILE, 1),
     "BroadcastTo": _with_int32(BROADCAST_TO, 1),
     "BroadcastArgs": _with_int32(BROADCAST_ARGS),
-    "SpaceToBatchND": _with_int32(SPACE_TO_BATCH_ND, 1, 2),
-    "BatchToSpaceND": _with_int32(BATCH_TO_SPACE_ND, 1, 2),
     "Pad": _with_int32(PAD, 1),
     "PadV2": _with_int32(PADV2, 1),
 }

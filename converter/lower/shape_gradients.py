@@ -8,9 +8,12 @@ from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.converter.lower.expression import Expression
 from litecl.converter.lower.index import MASKS, positions
+from litecl.interpreter.ops.binary import LOGICAL_AND
+from litecl.interpreter.ops.compare import NOT_EQUAL
 from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
 from litecl.interpreter.ops.dilate import DILATE
 from litecl.interpreter.ops.pad import PAD
+from litecl.interpreter.ops.reduce import REDUCE_ANY
 from litecl.interpreter.ops.select import WHERE
 from litecl.interpreter.schema import TensorType
 
@@ -18,25 +21,28 @@ from litecl.interpreter.schema import TensorType
 def _reduced_axes(b: Builder) -> Sequence[Value]:
     """Return, for each of two shapes, the axes along which a gradient is summed: where the shape has 1.
 
-    Where the other has 1 too, that changes nothing.
+    Where the other has 1 too, that changes nothing. Of equal shapes TensorFlow names none.
     """
     shapes = [Expression(b, b.int32(b.node.input(i))) for i in (0, 1)]
     ranks = [b.shape(shape.value)[0] for shape in shapes]
     if ranks[0] is None or ranks[1] is None:
         raise b.error("the ranks of its operands must be known; give the model inputs of known rank")
-    rank = max(ranks[0], ranks[1])
-    return [_ones(shape, rank - known) for shape, known in zip(shapes, (ranks[0], ranks[1]), strict=True)]
+    rank, differ = max(ranks[0], ranks[1]), None
+    if ranks[0] == ranks[1]:
+        differ = shapes[0].binary(NOT_EQUAL, shapes[1], TensorType.BOOL).reduce(REDUCE_ANY, [0], keep=True)
+    return [_ones(shape, rank - known, differ) for shape, known in zip(shapes, (ranks[0], ranks[1]), strict=True)]
 
 
-def _ones(shape: Expression, missing: int) -> Value:
-    """Return where a shape has 1, that many dimensions of 1 being in front of it."""
+def _ones(shape: Expression, missing: int, differ: Expression | None) -> Value:
+    """Return where a shape has 1, that many dimensions of 1 being in front of it, and nothing unless ``differ``."""
     b = shape.b
     if missing:
         operands = [b.const([1] * missing, np.int32), shape.value]
         rank = missing + (b.shape(shape.value)[0] or 0)
         joined = b.op(CONCATENATION, operands, ConcatenationOptions(0), type=shape.type, shape=(rank,))
         shape = Expression(b, joined)
-    places = b.op(WHERE, [shape.equals(1).value], type=TensorType.INT64, shape=(None, 1))
+    ones = shape.equals(1) if differ is None else shape.equals(1).binary(LOGICAL_AND, differ)
+    places = b.op(WHERE, [ones.value], type=TensorType.INT64, shape=(None, 1))
     return b.cast(b.reshape(places, [-1], (None,)), b.node.output.type)
 
 

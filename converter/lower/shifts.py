@@ -1,26 +1,55 @@
 """Operators made of a tensor beside itself, moved along a dimension."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
 from litecl.converter.lower.expression import Expression, formula
+from litecl.interpreter.ops.binary import FLOOR_MOD
 from litecl.interpreter.ops.concatenation import CONCATENATION, ConcatenationOptions
+from litecl.interpreter.ops.reduce import SUM
 from litecl.interpreter.ops.slice import SLICE
 
 
 def _roll(b: Builder) -> Value:
-    x = Expression(b, b.node.input(0))
+    x, axes = Expression(b, b.node.input(0)), b.known(2, "axis").reshape(-1)
     rank = len(b.shape(x.value))
+    moves = b.node.input(1).data
+    if moves is None:
+        return _rolled_by_computed(x, [int(axis) % rank for axis in axes]).value
     shifts = dict.fromkeys(range(rank), 0)
-    moves = zip(b.known(1, "shift").reshape(-1), b.known(2, "axis").reshape(-1), strict=True)
-    for shift, axis in moves:
+    for shift, axis in zip(moves.reshape(-1), axes, strict=True):
         shifts[int(axis) % rank] += int(shift)
     for axis, shift in shifts.items():
         x = _rolled(x, axis, shift) if shift else x
     return x.value
+
+
+def _rolled_by_computed(x: Expression, axes: Sequence[int]) -> Expression:
+    """Return a part of the tensor beside itself, for each axis, that begins where the shifts say."""
+    b, rank = x.b, len(x.b.shape(x.value))
+    shifts = Expression(b, b.reshape(b.int32(b.node.input(1)), [-1], (len(axes),)))
+    sizes = x.shape()
+    for i, axis in enumerate(axes):
+        if x.value.shape is not None and x.value.shape[axis] == 0:
+            continue
+        chosen, own = ([int(k == at) for k in range(n)] for n, at in ((len(axes), i), (rank, axis)))
+        shift, size = (
+            (v * v.constant(mask)).reduce(SUM, [0], keep=True) for v, mask in ((shifts, chosen), (sizes, own))
+        )
+        begin = (-shift).binary(FLOOR_MOD, size) * sizes.constant(own)
+        twice = b.op(
+            CONCATENATION,
+            [x.value, x.value],
+            ConcatenationOptions(axis),
+            type=x.type,
+            shape=tuple(None if k == axis else d for k, d in enumerate(b.shape(x.value))),
+        )
+        x = Expression(b, b.op(SLICE, [twice, begin.value, sizes.value], type=x.type, shape=x.value.shape))
+    return x
 
 
 def _rolled(x: Expression, axis: int, shift: int) -> Expression:

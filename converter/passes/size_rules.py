@@ -48,8 +48,11 @@ def _stitch(attrs: Mapping[str, Any], operands: list[Array]) -> Any:
 def _reduced(attrs: Mapping[str, Any], operands: list[Array]) -> tuple[list[int], ...]:
     """Return, for each of two shapes that are broadcast, the axes along which a gradient is summed for it.
 
-    Along an axis where one is a symbol and the other 1, the latter's is, whatever the symbol stands for.
+    Along an axis where one is a symbol and the other 1, the latter's is, whatever the symbol stands for. Of equal
+    shapes TensorFlow names none.
     """
+    if list(operands[0]) == list(operands[1]):
+        return [], []
     rank = max(map(len, operands))
     x, y = ([1] * (rank - len(shape)) + list(shape) for shape in operands)
     if any(a != b and 1 not in (a, b) for a, b in zip(x, y, strict=True)):

@@ -51,7 +51,9 @@ class Sizes:
         if known is not None:
             return known
         if (value, axis) not in self._dimensions:
-            self._dimensions[value, axis] = self._of_operands(value, axis) or symbol(value.name, axis)
+            # Values may share a name, such as those that one operator is composed of: the number tells them apart.
+            unknown = self._of_operands(value, axis) or symbol(value.name, axis, len(self._dimensions))
+            self._dimensions[value, axis] = unknown
         return self._dimensions[value, axis]
 
     def dimensions(self, value: Value) -> list[Count]:

@@ -48,7 +48,7 @@ def choose(graph: Subgraph, ranges: Ranges, how: Quantization, refused: Mapping[
             rules[number] = RULES[node.op]
         else:
             reasons[number] = reason
-    stay = set(rules) - _among_integers(graph, rules, how)
+    stay = set() if how.strict else set(rules) - _among_integers(graph, rules, how)
     alone = dict.fromkeys(stay, "only moves what is in float before and after it")
     return Chosen({n: rule for n, rule in rules.items() if n not in stay}, reasons | alone)
 

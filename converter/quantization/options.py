@@ -18,6 +18,10 @@ _CHOICES: Mapping[str, tuple[Any, ...]] = {
     "input_type": ("float32", "int8", "uint8", "int16"),
     "output_type": ("float32", "int8", "uint8", "int16"),
 }
+_OF_ACTIVATIONS = (
+    *("data", "method", "input_type", "output_type", "skip", "strict", "sensitivity"),
+    *("bias_correction", "equalize"),
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,9 @@ class Quantization:
     method: how ranges follow from what was measured. "minmax": from the smallest to the largest value seen;
         "moving_average": of each sample's, the newest weighing ``1 - momentum``; "percentile": leaving out
         ``100 - percentile`` percent at either end; "mse": the range with the smallest squared rounding error.
+    bias_correction: add to the biases of layers the mean error that rounding their weights makes, measured on ``data``.
+    equalize: move scales between layers that follow each other, without or with a RELU in between, so that their
+        weights' channels have equal ranges. It helps most without scales for every channel.
     per_channel: True gives weights a scale for every output channel, where the operator's kernels take that.
     input_type, output_type: the type of the model's float inputs and outputs. Integer types need quantized
         activations; "int16" goes with activations="int16".
@@ -51,6 +58,8 @@ class Quantization:
     method: Literal["minmax", "moving_average", "percentile", "mse"] = "minmax"
     percentile: float = 99.99
     momentum: float = 0.9
+    bias_correction: bool = False
+    equalize: bool = False
     per_channel: bool = True
     input_type: Literal["float32", "int8", "uint8", "int16"] = "float32"
     output_type: Literal["float32", "int8", "uint8", "int16"] = "float32"
@@ -82,8 +91,7 @@ class Quantization:
 
     def _check_types(self) -> None:
         if self.activations is None:
-            of_activations = ("method", "input_type", "output_type", "skip", "strict", "sensitivity", "data")
-            given = [f.name for f in fields(self) if f.name in of_activations and getattr(self, f.name) != f.default]
+            given = [f.name for f in fields(self) if f.name in _OF_ACTIVATIONS and getattr(self, f.name) != f.default]
             if given:
                 raise ConversionError(f'quantize: {", ".join(given)} need activations="int8" or "int16"')
             return

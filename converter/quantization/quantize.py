@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from litecl.converter.quantization.aware import absorb, is_trained, without_grids
+from litecl.converter.quantization.bias_correction import correct_biases
 from litecl.converter.quantization.calibrate import Known, calibrate
 from litecl.converter.quantization.choose import check_names
 from litecl.converter.quantization.data import Sample, samples, signatures_of
 from litecl.converter.quantization.dynamic_range import dynamic_range
+from litecl.converter.quantization.equalization import equalize
 from litecl.converter.quantization.halves import halves
 from litecl.converter.quantization.integers import quantize_model
 from litecl.converter.quantization.measure import measure
@@ -47,10 +49,12 @@ def _on_integers(model: Model, how: Quantization) -> tuple[Model, QuantizationRe
     assert how.activations is not None
     trained, type_ = is_trained(model), TensorType[how.activations.upper()]
     floats, known = absorb(with_integer_kernels(model, type_), type_)
+    floats = equalize(floats) if how.equalize else floats
     used = [] if trained and how.data is None else samples(how, floats)
     known = _measured(floats, how, used, known)
     check_names([floats.subgraphs[i] for i in known], how.skip)
-    quantized, done = quantize_model(floats, how, known)
+    rounded = correct_biases(floats, used, per_channel=how.per_channel) if how.bias_correction and used else floats
+    quantized, done = quantize_model(rounded, how, known)
     return quantized, measure(floats, quantized, done, how, used)
 
 

@@ -90,7 +90,7 @@ class Program:
         start_s, sent, received = time.perf_counter(), counters.bytes_to_device, counters.bytes_to_host
         self._upload(inputs, counters)
         self._states.restore(variables, counters)
-        copied_s = time.perf_counter()
+        copied_s = start_s if counters.bytes_to_device == sent else time.perf_counter()  # asking takes 40 to 150 ns
         self._execution.run(counters)
         queued_s = time.perf_counter()
         outputs = self._download(counters)

@@ -1,5 +1,6 @@
 """The options of the delegate."""
 
+from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
@@ -128,7 +129,8 @@ class CLOptions:
     @cached_property
     def cl_ops(self) -> Mapping[Op, DeviceOp]:
         """The device operators: litecl's, and those of the user."""
-        return {**CL_OPS, **{cl_op.op: cl_op for cl_op in self.custom_ops}}
+        own: dict[Op, DeviceOp] = {cl_op.op: cl_op for cl_op in self.custom_ops}
+        return ChainMap(own, CL_OPS)  # type: ignore[arg-type]  # which is only read
 
 
 def _check_names(option: str, names: Collection[str], customs: Collection[str]) -> None:
@@ -136,8 +138,10 @@ def _check_names(option: str, names: Collection[str], customs: Collection[str]) 
 
     A name that resembles none, and is not in capitals, may belong to a custom operator of a future model.
     """
-    known = {*BUILTIN_OPERATORS, *CUSTOMS, *customs}
-    for name in sorted({*names} - known):
+    for name in sorted({*names}.difference(BUILTIN_OPERATORS, customs)):
+        if name in CUSTOMS:
+            continue
+        known = {*BUILTIN_OPERATORS, *CUSTOMS, *customs}
         if not name.isupper() and not close_names(name.upper(), known, 1):
             continue
         like = close_names(name.upper(), known, 3) or sorted(op.name for op in CL_OPS)

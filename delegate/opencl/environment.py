@@ -16,6 +16,10 @@ from litecl.interpreter.errors import DelegateError
 POCL = "Portable Computing Language"  # the name of its platform
 _IN_USE_S = 3600.0  # PoCL may still read what it wrote so lately
 _ROOM_BYTES = 32 << 20  # more than PoCL writes for one program
+_NO_FOLDER = (
+    "PoCL has no folder that it can write to, without which it shows no device or compiles nothing: set POCL_CACHE_DIR "
+    "or TMPDIR to one (for a container: --tmpfs /tmp)"
+)
 
 # pyopencl reads this when it is imported, so this module is imported first. Its cache is a database in the home folder,
 # which may be read-only, damaged or locked, and saves nothing: litecl caches its programs itself.
@@ -44,16 +48,16 @@ def _pocl_folder() -> str | None:
     try:
         return _temporary_folder()
     except OSError:
-        warn(
-            "PoCL shows no device, as there is no folder that it can write to: set POCL_CACHE_DIR or TMPDIR to one "
-            "(for a container: --tmpfs /tmp)"
-        )
+        warn(_NO_FOLDER)
         return None
 
 
 def check_room() -> None:
     """Raise DelegateError if PoCL could not write what it compiles, as it would kill the process."""
-    folder = Path(os.environ.get("POCL_CACHE_DIR", tempfile.gettempdir()))
+    try:
+        folder = Path(os.environ.get("POCL_CACHE_DIR") or tempfile.gettempdir())
+    except OSError as error:
+        raise DelegateError(_NO_FOLDER) from error
     if not _has_room(folder):
         raise DelegateError(f"expected {_ROOM_BYTES} bytes of free space in {folder}, where PoCL compiles")
 

@@ -170,7 +170,8 @@ class Memory:
         let_go = 0
         while arrays:
             data, offset = arrays.pop()
-            cl.enqueue_copy(self._device.queue, self.constants, np.ascontiguousarray(data), dst_offset=offset)
+            if data.nbytes:  # OpenCL before 2.1 refuses to copy nothing
+                cl.enqueue_copy(self._device.queue, self.constants, np.ascontiguousarray(data), dst_offset=offset)
             let_go += data.nbytes
             del data
             if let_go >= _WORTH_RETURNING or not arrays:

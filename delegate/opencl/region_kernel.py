@@ -41,20 +41,21 @@ class RegionKernel:
         self._workers = 1 if units == 1 else units if crew is not None else units * _GROUPS_PER_UNIT
         self._groups = self._workers if crew is None else 1
         self._runs_at_once = self._groups == 1 and not device.needs_threads
-        self._step_times = StepTimes(program, device, self._workers) if device.profile else None
         self._event: Any = None
-        if self._step_times is not None and self._runs_at_once:
+        if device.profile and self._runs_at_once:
             device.forget_times()
         self._helpers: Helpers | None = None
         self._progress_bytes = RegionSize.LINE_BYTES * (len(LaunchLine) + (self._workers + 1) * program.places)
+        self._step_times = StepTimes(program, device, self._workers, self._progress_bytes) if device.profile else None
         entries = packed(Entry, program.works)
         tables = [self._upload(table) for table in (entries, program.args)]
         tables.append(self._prepare_shifts())
         self._prepare_counts()
         tables.append(self._counts_buffer)
-        self._progress, _ = self._shared(self._progress_bytes)
+        times_bytes = 0 if self._step_times is None else self._step_times.size_bytes
+        self._progress, seen = self._shared(self._progress_bytes + times_bytes)
         arguments = [memory.arena, memory.constants, *tables, self._progress, np.int32(len(program.works))]
-        arguments += [] if self._step_times is None else self._step_times.arguments
+        arguments += [] if self._step_times is None else self._step_times.begin(self._progress, seen)
         made = device.programs.region_kernel
         if crew is None:
             kernel = made(program, "run", solo=units == 1, timed=device.profile)

@@ -20,22 +20,29 @@ _READINGS = 7
 
 
 class StepTimes:
-    """Memory for the times of one region's steps. workers: how many work-items write stamps; 1 writes none.
+    """The times of one region's steps, in device memory behind its progress, from byte ``start`` on.
 
+    workers: how many work-items write stamps; 1 writes none.
     A kernel that the calling thread runs forgets the times of its last run itself, and stamps are written in every run;
     so only those of steps within loops and branches that one of several workers runs are cleared.
     """
 
-    def __init__(self, program: RegionProgram, device: Device, workers: int) -> None:
-        self._program, self._device = program, device
-        self._times = np.zeros((max(1, len(program.works)), len(StepTime)), np.int64)
-        self._stamps = np.zeros((workers, program.places + 1), np.int64)
+    def __init__(self, program: RegionProgram, device: Device, workers: int, start: int) -> None:
+        self._program, self._device, self._start = program, device, start
+        rows, stamps = len(program.works), workers * (program.places + 1)
+        self._seen = np.zeros(rows * len(StepTime) + stamps, np.int64)
+        self._times = self._seen[:-stamps].reshape(rows, len(StepTime))
+        self._stamps = self._seen[-stamps:].reshape(workers, program.places + 1)
         self._solo = workers == 1
         self._inner = not all(map(self._is_outermost, program.launches)) and not self._solo
-        (times, self._shared), (stamps, _) = (device.shared_buffer(a.nbytes) for a in (self._times, self._stamps))
-        self.arguments = [times, stamps]
-        for buffer, array in zip(self.arguments, (self._times, self._stamps), strict=True):
-            cl.enqueue_copy(device.queue, buffer, array)
+        self.size_bytes = self._seen.nbytes
+
+    def begin(self, buffer: Any, shared: Array | None) -> list[Any]:
+        """Take a buffer, and its bytes as the host sees them; return the kernel's argument: where the times begin."""
+        self._buffer = buffer
+        self._shared = None if shared is None else shared[self._start :][: self._times.nbytes]
+        cl.enqueue_copy(self._device.queue, buffer, self._seen, dst_offset=self._start)
+        return [np.int32(self._start // self._seen.itemsize)]
 
     def clear(self) -> None:
         """Set times that the kernel would add to to zero, while nothing is under way."""
@@ -44,12 +51,11 @@ class StepTimes:
         if self._shared is not None:
             self._shared.fill(0)
         else:
-            cl.enqueue_fill_buffer(self._device.queue, self.arguments[0], np.int32(0), 0, self._times.nbytes)
+            cl.enqueue_fill_buffer(self._device.queue, self._buffer, np.int32(0), self._start, self._times.nbytes)
 
     def read(self, event: Any = None) -> list[tuple[Work, LaunchTime]]:
         """Return the times of launches in the last run, in the order of the table. event: of the kernel, if queued."""
-        for buffer, array in zip(self.arguments, (self._times, self._stamps), strict=True):
-            cl.enqueue_copy(self._device.queue, array, buffer, is_blocking=True)
+        cl.enqueue_copy(self._device.queue, self._seen, self._buffer, src_offset=self._start, is_blocking=True)
         runs = self._times[:, StepTime.RUNS]
         if not runs.any() and not self._stamps.any():
             return []

@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any, get_origin, get_type_hints
 
 import numpy as np
-from flatbuffers import flexbuffers
 
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.flatbuffer import Record
@@ -64,6 +63,8 @@ def encode_custom_options(options: object) -> bytes:
         return options.data
     if isinstance(options, bytes):
         return options
+    from flatbuffers import flexbuffers  # few models need it
+
     return bytes(flexbuffers.Dumps(dict(sorted(vars(options).items()))))
 
 

@@ -3,9 +3,9 @@
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require
+from litecl.interpreter.kit.spread import spread
 from litecl.interpreter.op import Inputs, NoOptions, Op, Specs
 from litecl.interpreter.ops.reduce_window import spread_sizes
-from litecl.interpreter.ops.stablehlo import spread
 
 
 def _infer(options: NoOptions, inputs: Specs) -> list[TensorSpec]:

@@ -9,8 +9,8 @@ from litecl.interpreter import limits
 from litecl.interpreter.errors import ShapeError, UnsupportedOp
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.kit import require
+from litecl.interpreter.kit.spread import spread
 from litecl.interpreter.op import Context, ControlOp, Inputs, Op, Specs
-from litecl.interpreter.ops.stablehlo import spread
 
 Combine = Callable[[Array, Array], Array]
 

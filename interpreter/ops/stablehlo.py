@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from litecl.interpreter import limits
 from litecl.interpreter.errors import ShapeError
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.kit import require, types
+from litecl.interpreter.kit.spread import spread
 from litecl.interpreter.op import Context, ControlOp, Inputs, NoOptions, Op, Shapes, Specs
 from litecl.interpreter.ops import control
 from litecl.interpreter.schema import TensorType
@@ -84,24 +84,6 @@ def _shift_left(a: Array, b: Array) -> Array:
     b = b.astype(np.int64)
     inside = (b >= 0) & (b < width)
     return np.where(inside, np.left_shift(a, np.where(inside, b, 0)), 0)
-
-
-def spread(x: Array, value: Array, low: Sequence[int], high: Sequence[int], steps: Sequence[int]) -> Array:
-    """Return ``x`` with ``value`` between its elements, ``steps`` apart, and around them; negative borders crop."""
-    spans = [max(0, (size - 1) * step + 1) if size else 0 for size, step in zip(x.shape, steps, strict=True)]
-    shape = [max(0, a + span + b) for a, span, b in zip(low, spans, high, strict=True)]
-    require.elements(shape)
-    limits.temporary("a padded tensor", shape, x.dtype.itemsize)
-    result = np.full(shape, value.reshape(()), x.dtype)
-    source, target = [], []
-    for size, step, first, length in zip(x.shape, steps, low, shape, strict=True):
-        begin = max(0, -(first // step)) if first < 0 else 0
-        end = min(size, max(begin, -(-(length - first) // step)))
-        source.append(slice(begin, end))
-        start = first + begin * step
-        target.append(slice(start, start + (end - begin) * step, step) if end > begin else slice(0, 0))
-    result[tuple(target)] = x[tuple(source)]
-    return result
 
 
 def _infer_pad(options: StablehloPadOptions, inputs: Specs) -> list[TensorSpec]:

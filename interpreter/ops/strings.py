@@ -91,7 +91,7 @@ def _each(name: str, options: type, function: Callable[[Any, bytes], Any], type_
         found = [function(options, text) for text in x.reshape(-1)]
         return [_texts(found, x.shape) if type_ == _STRING else np.array(found, type_.dtype).reshape(x.shape)]
 
-    return Op(f"litecl.{name}", options=options, infer=infer, run=run, custom=True)
+    return Op(name, options=options, infer=infer, run=run, custom=True)
 
 
 def _is_unicode(encoding: str) -> bool:
@@ -223,18 +223,18 @@ def _part(options: UnitOptions, data: bytes, place: int, size: int) -> bytes:
 
 
 def _own(name: str, options: type, infer: Any, run: Any) -> Op:
-    return Op(f"litecl.{name}", options=options, infer=infer, run=run, custom=True)
+    return Op(name, options=options, infer=infer, run=run, custom=True)
 
 
-STRING_LOWER = _each("StringLower", CaseOptions, _lower)
-STRING_UPPER = _each("StringUpper", CaseOptions, _upper)
-STRING_STRIP = _each("StringStrip", NoOptions, lambda options, text: text.strip())
-STRING_LENGTH = _each("StringLength", UnitOptions, _length, _INT32)
-REGEX_REPLACE = _each("RegexReplace", ReplaceOptions, _replaced)
-REGEX_FULL_MATCH = _each("RegexFullMatch", MatchOptions, _matches, _BOOL)
-STRING_TO_HASH_BUCKET = _each("StringToHashBucket", HashOptions, _hashed, _INT64)
-STRING_TO_NUMBER = _own("StringToNumber", NumberOptions, _infer_number, _run_number)
-STRING_JOIN = _own("StringJoin", JoinOptions, _infer_join, _run_join)
-STRING_SPLIT = _own("StringSplit", SplitOptions, _infer_split, _run_split)
-SUBSTR = _own("Substr", UnitOptions, _infer_part, _run_part)
-AS_STRING = _own("AsString", AsStringOptions, _infer_as_string, _run_as_string)
+STRING_LOWER = _each("litecl.StringLower", CaseOptions, _lower)
+STRING_UPPER = _each("litecl.StringUpper", CaseOptions, _upper)
+STRING_STRIP = _each("litecl.StringStrip", NoOptions, lambda options, text: text.strip())
+STRING_LENGTH = _each("litecl.StringLength", UnitOptions, _length, _INT32)
+REGEX_REPLACE = _each("litecl.RegexReplace", ReplaceOptions, _replaced)
+REGEX_FULL_MATCH = _each("litecl.RegexFullMatch", MatchOptions, _matches, _BOOL)
+STRING_TO_HASH_BUCKET = _each("litecl.StringToHashBucket", HashOptions, _hashed, _INT64)
+STRING_TO_NUMBER = _own("litecl.StringToNumber", NumberOptions, _infer_number, _run_number)
+STRING_JOIN = _own("litecl.StringJoin", JoinOptions, _infer_join, _run_join)
+STRING_SPLIT = _own("litecl.StringSplit", SplitOptions, _infer_split, _run_split)
+SUBSTR = _own("litecl.Substr", UnitOptions, _infer_part, _run_part)
+AS_STRING = _own("litecl.AsString", AsStringOptions, _infer_as_string, _run_as_string)

@@ -13,7 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.progress import BuildStep
 from litecl.delegate.report import DelegationReport
-from litecl.interpreter.errors import DelegateError, ModelError
+from litecl.delegate.required import require_all
+from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
 from litecl.perf.measure.feeds import Runtime, labels, random_inputs
 from litecl.perf.measure.given import Pixels, load_inputs
@@ -154,15 +155,8 @@ def count(text: str) -> int:
 
 def require_device(args: argparse.Namespace, report: DelegationReport | None) -> None:
     """Raise DelegateError if ``--require-device`` is given and the CPU runs a node. report: None means it runs all."""
-    if not args.require_device:
-        return
-    if report is None:
-        raise DelegateError("--require-device: no device was asked for (--cpu)")
-    left = [row for row in report.nodes if not row.claimed]
-    if left:
-        ops = {row.reason: sorted({other.op for other in left if other.reason == row.reason}) for row in left}
-        reasons = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in ops.items())
-        raise DelegateError(f"--require-device: the CPU runs {len(left)} of {len(report.nodes)} nodes. {reasons}")
+    if args.require_device:
+        require_all("--require-device", report)
 
 
 @dataclass(frozen=True)

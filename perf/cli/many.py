@@ -16,6 +16,8 @@ from litecl.perf.many.engines import ENGINES
 from litecl.perf.many.job import Done, Job
 from litecl.perf.measure.given import Pixels
 
+_DEFAULTS: dict[str, Any] = {"rows": False, "batch": 1, "part": 1024, "devices": None, "engine": "local", "workers": 1}
+
 
 def many_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
@@ -23,18 +25,32 @@ def many_arguments(parser: argparse.ArgumentParser) -> None:
         "many inputs", "Results lie in the folder of -o, in parts. Run it again to go on where it was broken off."
     )
     group.add_argument(
-        "--inputs", nargs="+", metavar="FILE", help="files or 'patterns', each of which is an input, as for --input"
+        "--inputs",
+        nargs="+",
+        metavar="FILE",
+        help="files, 'patterns' or folders; each file is an input, as for --input, or an .npz file of all inputs",
     )
     group.add_argument("--rows", action="store_true", help="each row of one .npy file is an input")
-    group.add_argument("--batch", type=positive, default=1, metavar="N", help="run so many at once (default: 1)")
-    group.add_argument("--part", type=positive, default=1024, metavar="N", help="inputs of a part (default: 1024)")
+    group.add_argument("--batch", type=positive, metavar="N", help="run so many at once (default: 1)")
+    group.add_argument("--part", type=positive, metavar="N", help="inputs of a part (default: 1024)")
     group.add_argument("--devices", help="several devices in turns: all, or names or indices with commas")
-    group.add_argument("--engine", choices=[*ENGINES], default="local", help="what deals out the parts")
-    group.add_argument("--workers", type=positive, default=1, metavar="N", help="processes of the engine (default: 1)")
+    group.add_argument("--engine", choices=[*ENGINES], help="what deals out the parts (default: local)")
+    group.add_argument("--workers", type=positive, metavar="N", help="processes of the engine (default: 1)")
+    parser.set_defaults(**_DEFAULTS)
+
+
+def require_inputs(args: argparse.Namespace) -> None:
+    """Raise ModelError for a flag that has no effect without ``--inputs``."""
+    if given := [f"--{name}" for name, default in _DEFAULTS.items() if getattr(args, name) != default]:
+        raise ModelError(f"{', '.join(given)}: expected --inputs with it")
 
 
 def many(args: argparse.Namespace) -> Output:
-    """Run what is still to be run."""
+    """Run what is still to be run. Raises ModelError for flags that have no effect."""
+    if args.input or args.shape:
+        raise ModelError("--inputs: --input and --shape have no effect with it")
+    if args.workers != 1 and args.engine == "local":
+        raise ModelError("--workers: expected --engine ray or --engine dask with it")
     job = _job(args)
     job.begin()
     missing = job.missing()
@@ -59,12 +75,13 @@ def many(args: argparse.Namespace) -> Output:
 def _job(args: argparse.Namespace) -> Job:
     if args.output is None:
         raise ModelError("--inputs: expected -o DIR with it, for the results")
-    files = [file for pattern in args.inputs for file in sorted(glob.glob(pattern)) or [pattern]]  # noqa: PTH207
+    files = [file for pattern in args.inputs for file in _files(pattern)]
     if args.rows and len(files) != 1:
         raise ModelError(f"--rows: expected one .npy file, got {len(files)}")
     places = args.devices if args.devices in (None, "all") else tuple(map(_place, args.devices.split(",")))
     options = {name: value for name, value in device_options(args).items() if value is not None and name != "device"}
     options |= {"device": args.device if places is None else places, "cpu": args.cpu, "signature": args.signature}
+    options |= {"require_device": args.require_device}
     return Job(
         str(args.model.absolute()),
         tuple(str(Path(file).absolute()) for file in files),
@@ -77,6 +94,12 @@ def _job(args: argparse.Namespace) -> Job:
     )
 
 
+def _files(pattern: str) -> list[str]:
+    """Return the files that a pattern or a folder stands for; else the name itself, which then is not found."""
+    folder = Path(pattern).is_dir()
+    return sorted(glob.glob(f"{glob.escape(pattern)}/*" if folder else pattern)) or [pattern]  # noqa: PTH207
+
+
 def _place(word: str) -> str | int:
     return int(word) if word.isdecimal() else word
 
@@ -86,6 +109,7 @@ def _workers(done: list[Done]) -> list[dict[str, Any]]:
     return [
         {
             "process": worker,
+            "devices": next(part.devices for part in done if part.worker == worker),
             "parts": sum(part.worker == worker for part in done),
             "inputs": sum(part.inputs for part in done if part.worker == worker),
             "seconds": sum(part.seconds for part in done if part.worker == worker),
@@ -100,8 +124,10 @@ def _view(data: dict[str, Any], left: int) -> list[RenderableType]:
         f"{data['folder']}: {data['inputs']} inputs in {data['parts']} parts, {data['run_before']} of them run before; "
     )
     line += f"{left} in {data['seconds']:.1f} s, {rate:.1f} inputs/s"
-    made = table("process", "parts", "inputs", "s")
+    made = table("process", "device", "parts", "inputs", "s")
     for row in data["workers"]:
-        made.add_row(str(row["process"]), str(row["parts"]), str(row["inputs"]), f"{row['seconds']:.1f}")
+        made.add_row(
+            str(row["process"]), row["devices"], str(row["parts"]), str(row["inputs"]), f"{row['seconds']:.1f}"
+        )
     missing = [Text(f"{len(data['missing'])} parts are missing", "bold red")] if data["missing"] else []
     return [Text(line), *([made] if data["workers"] else []), *missing]

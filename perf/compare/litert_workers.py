@@ -19,6 +19,7 @@ class LiteRTPredictor:
         (self._input,), (self._output,) = self._interpreter.get_input_details(), self._interpreter.get_output_details()
         self.inputs = {self._input["name"]: (tuple(self._input["shape_signature"]), self._input["dtype"])}
         self.outputs = [self._output["name"]]
+        self.devices = ["LiteRT"]
 
     def map(self, batches: Iterable[dict[str, Array]]) -> Iterator[dict[str, Array]]:
         """Yield the results of batches."""

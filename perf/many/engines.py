@@ -2,7 +2,9 @@
 
 import logging
 import os
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from litecl.interpreter.errors import LiteclError
@@ -31,9 +33,15 @@ class RunParts:
         self._job = job
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
-        """Run parts, and tell of each."""
-        done = [run_part(self._job, int(number)) for number in batch["part"]]
-        return {name: [getattr(each, name) for each in done] for name in ("number", "inputs", "seconds", "worker")}
+        """Run parts, and tell of each; an error is told of, too, as Ray would hand on its text alone."""
+        rows = [self._row(int(number)) for number in batch["part"]]
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def _row(self, number: int) -> dict[str, Any]:
+        try:
+            return {"error": b"", **asdict(run_part(self._job, number))}
+        except (LiteclError, OSError) as error:
+            return {"error": pickle.dumps(error), **asdict(Done(number, 0, 0.0, os.getpid(), ""))}
 
 
 def on_ray(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
@@ -54,6 +62,8 @@ def on_ray(job: Job, parts: Sequence[int], workers: int) -> Iterator[Done]:
         numbers = ray.data.from_items([{"part": number} for number in parts], override_num_blocks=len(parts))
         actors = ray.data.ActorPoolStrategy(size=workers)
         for row in numbers.map_batches(RunParts, fn_constructor_args=(job,), compute=actors, batch_size=1).iter_rows():
+            if fault := row.pop("error"):
+                raise pickle.loads(fault)
             yield Done(**row)
     finally:
         if ours:

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from litecl.interpreter.errors import ModelError
-from litecl.interpreter.graph import Array
-from litecl.perf.measure.given import Pixels, load
+from litecl.interpreter.errors import ModelError, ShapeError
+from litecl.interpreter.graph import Array, Shape
+from litecl.perf.measure.given import Pixels, load_all
 from litecl.predictor import Predictor
 
 ITEM = "item"  # the array of a part that says which inputs its rows are of
@@ -27,7 +27,8 @@ ITEM = "item"  # the array of a part that says which inputs its rows are of
 class Job:
     """What is to be run: it goes to every worker.
 
-    model, files, folder: absolute paths. rows: each row of the only file is an input, else each file is one.
+    model, files, folder: absolute paths. rows: each row of the only file is an input, else each file is one: of a model
+    of several inputs an .npz file.
     batch: inputs that are run at once. part: inputs whose results lie in one file. options: of ``Predictor``.
     """
 
@@ -89,19 +90,32 @@ class Job:
         """Return the inputs of a part."""
         return range(number * self.part, min(self.count, (number + 1) * self.part))
 
+    def named(self, items: range) -> Array:
+        """Return what inputs are called in results: rows by their numbers, files by their paths from the folder that
+        all of them lie in.
+        """
+        if self.rows:
+            return np.arange(items.start, items.stop)
+        return np.array([os.path.relpath(self.files[i], self._common) for i in items])
+
+    @cached_property
+    def _common(self) -> str:
+        return os.path.commonpath([Path(file).parent for file in self.files])
+
 
 @dataclass(frozen=True)
 class Done:
-    """A part that has been run: seconds on its worker, whose process is named too."""
+    """A part that has been run: seconds on its worker, whose process and devices ("none" is numpy) are named too."""
 
     number: int
     inputs: int
     seconds: float
     worker: int
+    devices: str
 
 
 def run_part(job: Job, number: int) -> Done:
-    """Run a part and write its file: outputs by name, and ``item``, the names of files or the numbers of rows.
+    """Run a part and write its file: outputs by name, and ``item``, the paths of files or the numbers of rows.
 
     Nothing is written before all is there, and the same part gives the same file, whoever runs it how often.
     """
@@ -112,12 +126,13 @@ def run_part(job: Job, number: int) -> Done:
     batches = (_batch(job, predictor, range(i, min(items.stop, i + job.batch))) for i in starts)
     results = [*predictor.map(batches)]
     arrays = {name: np.concatenate([result[name] for result in results]) for name in predictor.outputs}
-    named = np.arange(items.start, items.stop) if job.rows else np.array([Path(job.files[i]).name for i in items])
     for name, value in arrays.items():
         if len(value) != len(items):
             raise ModelError(f"output {name!r}: expected a row for each of {len(items)} inputs, got {len(value)}")
-    _write(job.path(number), {ITEM: named, **arrays})
-    return Done(number, len(items), time.perf_counter() - start_s, os.getpid())
+    if ITEM in arrays:
+        raise ModelError(f"output {ITEM!r}: a part has the inputs' names under this name")
+    _write(job.path(number), {ITEM: job.named(items), **arrays})
+    return Done(number, len(items), time.perf_counter() - start_s, os.getpid(), ", ".join(predictor.devices))
 
 
 @lru_cache(maxsize=2)
@@ -139,21 +154,27 @@ def _mapped(file: str) -> Array:
 
 def _batch(job: Job, predictor: Predictor, items: range) -> dict[str, Array]:
     """Return some inputs, a row each."""
-    ((name, (shape, dtype)),) = _only(predictor)
+    shapes = predictor.inputs
     if job.rows:
-        return {name: np.ascontiguousarray(_mapped(job.files[0])[items.start : items.stop])}
-    detail = {"shape": np.maximum(shape, 1), "shape_signature": shape, "dtype": dtype}
-    values = [load(Path(job.files[i]), name, detail, job.pixels) for i in items]
-    batched = values[0].ndim and shape[0] in (1, -1)
-    return {name: np.concatenate(values) if batched else np.stack(values)}
+        if len(shapes) != 1:
+            raise ModelError(f"--rows: expected a model of one input, got {[*shapes]}")
+        return {name: np.ascontiguousarray(_mapped(job.files[0])[items.start : items.stop]) for name in shapes}
+    details = [
+        {"name": name, "shape": np.maximum(shape, 1), "shape_signature": shape, "dtype": dtype}
+        for name, (shape, dtype) in shapes.items()
+    ]
+    values = [load_all(Path(job.files[i]), details, job.pixels) for i in items]
+    return {name: _together([each[name] for each in values], shape) for name, (shape, _) in shapes.items()}
 
 
-def _only(predictor: Predictor) -> Sequence[tuple[str, tuple[Any, Any]]]:
-    """Return the only input. Raises ModelError for a model of several."""
-    inputs = [*predictor.inputs.items()]
-    if len(inputs) != 1:
-        raise ModelError(f"--inputs: expected a model of one input, got {[name for name, _ in inputs]}")
-    return inputs
+def _together(values: Sequence[Array], shape: Shape) -> Array:
+    """Return the values of an input as rows. Raises ShapeError for values of several shapes."""
+    shapes = sorted({value.shape for value in values})
+    if len(shapes) != 1:
+        raise ShapeError(
+            f"--batch {len(values)}: expected inputs of one shape, got {[*map(list, shapes)]}; use --batch 1"
+        )
+    return np.concatenate(values) if values[0].ndim and shape[0] in (1, -1) else np.stack(values)
 
 
 def _write(path: Path, arrays: dict[str, Array]) -> None:

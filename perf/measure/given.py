@@ -42,14 +42,23 @@ def load_inputs(given: Sequence[str], details: Sequence[Details], pixels: Pixels
     Raises ModelError for an unknown name or an unreadable file, ShapeError for a shape that does not fit.
     """
     by_label = dict(zip(labels(details), details, strict=True))
-    inputs: dict[str, Array] = {}
-    for argument in given:
-        for label, path in _assignments(argument, [*by_label]):
-            inputs[label] = load(path, label, by_label[label], pixels or Pixels())
-    return inputs
+    files = (pair for argument in given for pair in _assignments(argument, [*by_label]))
+    return {label: _load(path, label, by_label[label], pixels or Pixels()) for label, path in files}
 
 
-def load(path: Path, label: str, detail: Details, pixels: Pixels) -> Array:
+def load_all(path: Path, details: Sequence[Details], pixels: Pixels) -> dict[str, Array]:
+    """Return the value of every input by label from one file: of several inputs from an .npz file.
+
+    Raises ModelError and ShapeError.
+    """
+    by_label = dict(zip(labels(details), details, strict=True))
+    named = _in_file(path, [*by_label])
+    if {label for label, _ in named} != {*by_label}:
+        raise ModelError(f"{path}: expected a value for each of {[*by_label]}, got {[label for label, _ in named]}")
+    return {label: _load(path, label, by_label[label], pixels) for label, _ in named}
+
+
+def _load(path: Path, label: str, detail: Details, pixels: Pixels) -> Array:
     """Return the value of one input from a file. Raises ModelError and ShapeError."""
     suffix = path.suffix.lower()
     value = _READERS.get(suffix, _image)(path, label, detail, pixels)
@@ -64,22 +73,31 @@ def _assignments(argument: str, known: list[str]) -> list[tuple[str, Path]]:
         return [(_label(name, known), Path(file))]
     path = Path(argument)
     if path.is_dir():
-        return [(_label(each.stem, known), each) for each in sorted(path.iterdir())]
-    if path.suffix == ".npz":
-        with _opened(path) as arrays:
-            return [(_label(name, known), path) for name in arrays.files]
-    if len(known) == 1:
+        return [(_label(each.stem, known, f"; each file of {path} is one"), each) for each in sorted(path.iterdir())]
+    return _in_file(path, known)
+
+
+def _in_file(path: Path, known: list[str]) -> list[tuple[str, Path]]:
+    """Return the labels of the inputs whose values a file has. Raises ModelError where it does not say."""
+    if len(known) == 1 and path.suffix != ".npz":
         return [(known[0], path)]
-    raise ModelError(f"--input: expected NAME=FILE, got {argument!r}; the model has {known}")
+    if path.suffix != ".npz":
+        raise ModelError(f"--input: expected NAME=FILE, got '{path}'; the model has {known}")
+    with _opened(path) as arrays:
+        names = arrays.files
+    if len(known) == len(names) == 1:
+        return [(known[0], path)]
+    return [(_label(name, known), path) for name in names]
 
 
-def _label(name: str, known: list[str]) -> str:
-    """Return the label that a user means by a label or a position."""
+def _label(name: str, known: list[str], where: str = "") -> str:
+    """Return the label that a user means by a label or a position. where: the name is, for an error."""
     if name in known:
         return name
     if name.isdecimal() and int(name) < len(known):
         return known[int(name)]
-    raise ModelError(f"--input: no input is named {name!r}; the model has {known}")
+    many = " (--inputs runs the model on each of many files)" if where else ""
+    raise ModelError(f"--input: no input is named {name!r}{where}; the model has {known}{many}")
 
 
 def _require_shape(value: Array, label: str, detail: Details) -> None:

@@ -19,7 +19,7 @@ from litecl.delegate.claim.control import CONTROL_OPS, FOLDED, VARIABLE_OPS
 from litecl.delegate.ops import CL_OPS
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS
 from litecl.interpreter.op import ControlOp, Op
-from litecl.interpreter.ops import OPS
+from litecl.interpreter.ops import every_op
 from litecl.interpreter.schema import TensorType
 from litecl.perf.verify.catalogue import named_cases
 from litecl.perf.verify.check import main_input, types_of
@@ -81,7 +81,7 @@ def rows(results: Sequence[Result] = ()) -> list[Row]:
         cases[case.op.name].append((case, device_refusal(case)))
     return [
         _row(op, cases[op.name], op.name in claimed, op.name in emitted, verified.get(op.name, {}))
-        for op in sorted(OPS, key=lambda op: op.name.upper())
+        for op in sorted(every_op(), key=lambda op: op.name.upper())
     ]
 
 
@@ -130,7 +130,7 @@ def _verified(results: Sequence[Result]) -> Mapping[str, Mapping[str, str]]:
 
 def missing() -> list[str]:
     """Return the builtin operators of the schema that the interpreter does not run."""
-    known = {op.name for op in OPS} | _PLACEHOLDERS
+    known = {op.name for op in every_op()} | _PLACEHOLDERS
     return [name for name in BUILTIN_OPERATORS if name not in known]
 
 

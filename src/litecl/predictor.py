@@ -12,8 +12,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from litecl.delegate import CLDelegate
+from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.devices import devices
+from litecl.delegate.required import require_all
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import LiteclError, ModelError, ShapeError
 from litecl.interpreter.feeding import told_apart
@@ -28,8 +29,8 @@ class Predictor:
 
     model: the path or the bytes of a file; a pickled predictor reads the path again. signature: its key; None is the
         only one, or the model under the names of its tensors.
-    device: as for ``CLDelegate``; a list of them, or "all", takes turns on several. cpu: run on numpy. options: those
-        of ``CLDelegate``.
+    device: as for ``CLDelegate``; a list of them, or "all", takes turns on several. cpu: run on numpy. require_device:
+        raise DelegateError unless each device runs every node. options: those of ``CLDelegate``.
     buffers: the sets of memory for each device: with two the next batch is written while one is computed.
     keep: what else a batch may hold, such as an id, to be handed on with the results.
 
@@ -47,17 +48,20 @@ class Predictor:
         signature: str | None = None,
         device: Any = None,
         cpu: bool = False,
+        require_device: bool = False,
         buffers: int = 1,
         keep: Collection[str] = (),
         **options: Any,
     ) -> None:
         source = model if isinstance(model, bytes) else str(Path(model).absolute())
-        self._arguments = {"signature": signature, "device": device, "cpu": cpu, "buffers": buffers, "keep": keep}
-        self._made_from = source, {**self._arguments, **options}
+        place = {"device": device, "cpu": cpu, "require_device": require_device}
+        self._made_from = source, {"signature": signature, **place, "buffers": buffers, "keep": keep, **options}
         self._keep = frozenset(keep)
         places = [[] if cpu else [CLDelegate(place, **options)] for place in _places(device, cpu)]
         for delegates in places:
-            _run_once(source, signature, delegates)
+            report = _run_once(source, signature, delegates)
+            if require_device:
+                require_all("require_device", report)
         self._lanes = [_Lane(source, signature, delegates) for delegates in places * buffers]
         self._free: queue.LifoQueue[_Lane] = queue.LifoQueue()
         for lane in reversed(self._lanes):
@@ -225,13 +229,18 @@ class _Lane:
         return {name: self.interpreter.get_tensor(tensor, self.subgraph) for name, tensor in self.outputs.items()}
 
 
-def _run_once(source: Any, signature: str | None, delegates: Sequence[CLDelegate]) -> None:
-    """Run the model on zeros, with variables of its own: drivers finish programs when they first run."""
-    if delegates:
-        lane = _Lane(source, signature, delegates)
-        with suppress(LiteclError):  # zeros may be no values for it
-            lane.interpreter._invoke(lane.subgraph)
-        lane.interpreter.close()
+def _run_once(source: Any, signature: str | None, delegates: Sequence[CLDelegate]) -> DelegationReport | None:
+    """Run the model on zeros, with variables of its own: drivers finish programs when they first run. Return what runs
+    where, or None without delegates.
+    """
+    if not delegates:
+        return None
+    lane = _Lane(source, signature, delegates)
+    with suppress(LiteclError):  # zeros may be no values for it
+        lane.interpreter._invoke(lane.subgraph)
+    report = DelegationReport.of(lane.interpreter)
+    lane.interpreter.close()
+    return report
 
 
 def _fits(shape: Shape, open_: Shape) -> bool:

@@ -81,7 +81,9 @@ def _batch(
     step = x_scale * y_scale * deviation / (gain * 0.5 * limits(types[2])[1])
     quantization = {0: affine(x_scale, zeros[0]), 1: affine(y_scale, zeros[1])}
     broadcast = x[:-2] != y[:-2] and 1 not in (np.prod(x[:-2]), np.prod(y[:-2]))
-    device = "types or batches" if set(types) != {T.INT8} or broadcast else None
+    is_known = set(types) in ({T.INT8}, {T.INT16}) and not broadcast
+    is_wide = types[0] == T.INT16 and (depth > 255 or gain > 100)
+    device = "types or batches" if not is_known else "sums of more than 38 bits" if is_wide else None
     output = TensorSpec(types[2], None, quantization=None if types[2] == T.INT32 else affine(step, zeros[2]))
     return Case(
         f"{types[0].name} x {types[1].name}, {name}",
@@ -101,6 +103,7 @@ _UINT8: dict[str, Any] = {"types": (T.UINT8, T.UINT8), "zeros": (120, 131, 117),
 _INT16: dict[str, Any] = {"types": (T.INT16, T.INT8), "zeros": (0, 0, 0)}
 _WORDS: dict[str, Any] = {"types": (T.INT16, T.INT16), "zeros": (0, 0, 0)}
 _WIDE: dict[str, Any] = {"bias": T.INT64, "step": 0.0003}
+_ALL_WORDS: dict[str, Any] = {"types": (T.INT16, T.INT16, T.INT16), "zeros": (0, 0, 0)}
 
 
 def _near_ties() -> Case:
@@ -200,7 +203,11 @@ CASES = (
     _batch("one y for all", (4, 5, 16), (16, 6)),
     _batch("no zero points", (4, 5, 16), (4, 16, 6), zeros=(0, 0, 0)),
     _batch("sums", (2, 5, 16), (2, 16, 6), types=(T.INT8, T.INT8, T.INT32)),
-    _batch("rank 3", (2, 5, 16), (2, 16, 6), types=(T.INT16, T.INT16, T.INT16), zeros=(0, 0, 0)),
-    _batch("results beyond 32 bits", (2, 64), (64, 5), types=(T.INT16, T.INT16, T.INT16), zeros=(0, 0, 0), gain=1e6),
+    _batch("rank 3", (2, 5, 16), (2, 16, 6), **_ALL_WORDS),
+    _batch("results beyond 32 bits", (2, 64), (64, 5), gain=1e6, **_ALL_WORDS),
+    _batch("adjoint y", (2, 3, 5, 64), (2, 3, 21, 64), adj_y=True, **_ALL_WORDS),
+    _batch("adjoint x, one y for all", (4, 16, 5), (16, 6), adj_x=True, **_ALL_WORDS),
+    _batch("one x for all", (5, 255), (3, 255, 9), **_ALL_WORDS),
+    _batch("sums of 39 bits", (2, 256), (256, 5), **_ALL_WORDS),
     _batch("constant", (2, 5, 16), (16, 6), types=(T.INT16, T.INT8, T.INT16), zeros=(0, 0, 0), constant=True),
 )

@@ -4,11 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 tf = pytest.importorskip("tensorflow")
 
 from litecl.converter import Converter  # noqa: E402
+from litecl.interpreter import Interpreter  # noqa: E402
 from support.conversion import assert_all_close, invoke, runtimes, sizes  # noqa: E402
 from support.tf_v1 import (  # noqa: E402
     GRAPHS,
@@ -38,6 +40,18 @@ def test_frozen_graph(build: Callable[[Any], Any], shape: tuple[int | None, ...]
     for runtime in runtimes(content):
         for value, wanted in zip(values, expected, strict=True):
             assert_all_close(invoke(runtime, [value]), [wanted])
+
+
+def test_tables_of_a_saved_model(tmp_path: Path) -> None:
+    path, words = tmp_path / "model", [b"one", b"two", b"four"]
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.string, (4,), "x")
+        filled = tf.lookup.KeyValueTensorInitializer(tf.constant(words), tf.constant([1, 2, 4], tf.int64))
+        y = tf.lookup.StaticHashTable(filled, -1).lookup(x)
+        session.run(v1.tables_initializer())
+        v1.saved_model.simple_save(session, str(path), {"x": x}, {"y": y}, legacy_init_op=v1.tables_initializer())
+    runner = Interpreter(Converter.from_saved_model(path).convert()).get_signature_runner()
+    assert runner(x=np.array([b"four", b"three", b"one", b"two"], object))["y"].tolist() == [4, -1, 1, 2]
 
 
 def test_loop_carries_nothing_of_frames(tmp_path: Path) -> None:

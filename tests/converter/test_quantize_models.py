@@ -60,6 +60,16 @@ def test_what_has_no_integer_kernel_stays_in_float() -> None:
         quantized(of, strict=True)
 
 
+@pytest.mark.parametrize("kind", ["int8", "int16"])
+def test_a_strict_model_that_only_moves_elements(kind: str) -> None:
+    g = Net()
+    of = model(g.build(g.op(RESHAPE, [g.input(SHAPE), g.const(np.array([30, 4], np.int32))], ReshapeOptions())))
+    assert names_of(quantized(of, activations=kind)[0]) == ["RESHAPE"]
+    after, _ = quantized(of, activations=kind, strict=True)
+    assert names_of(after) == ["QUANTIZE", "RESHAPE", "DEQUANTIZE"]
+    assert_good(of, after)
+
+
 def test_layers_that_are_skipped() -> None:
     g = Net()
     x = g.conv(g.input(SHAPE))

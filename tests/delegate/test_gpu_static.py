@@ -68,6 +68,7 @@ def test_kernels_of_gpus(name: str, target: str) -> None:
     ("kernel", "defines"),
     [
         ("quantize_rows", {}),
+        ("quantized_batch_matmul_16", {"T": "short", "WORDS": 1, "WIDE_SUMS": 1, "FLOORED": 1}),
         ("quantized_depthwise_16", {"T": "short", "WORDS": 1, "WIDE_SUMS": 1, "FLOORED": 1}),
         ("quantized_conv_2d", {"T": "char", "REAL_FACTORS": 1, "MR": 1, "NV": 1, "PANEL": 128, "WIDTH": 4}),
     ],

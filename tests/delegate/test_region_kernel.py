@@ -1,5 +1,6 @@
 """A region as one kernel: it computes what its launches compute by themselves, which take over where it cannot be."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,22 @@ def test_one_kernel_equals_its_launches(device: Any) -> None:
     assert interpreter.delegation_report().counters.kernel_launches == 1
     assert queued.delegation_report().counters.kernel_launches > 1
     assert interpreter.delegation_report().counters.host_syncs == 1
+
+
+def test_a_compiler_has_nothing_to_say(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """PoCL's prints on a user's terminal how many warnings there are."""
+    compile_, unseen = cl.Program.compile, f"-DLITECL_SEEN_{time.monotonic_ns()}"  # by the driver's cache
+    said: list[str] = []
+
+    def compiled(program: Any, options: list[str], devices: list[Any]) -> Any:
+        found = compile_(program, [*options, unseen], devices)
+        said.append(found.get_build_info(devices[0], cl.program_build_info.LOG).strip())
+        return found
+
+    monkeypatch.setattr(cl.Program, "compile", compiled)
+    run(network(), randn(RNG, 1, 16, 16, 8), device=CPUS[-1], strict=True, cache_dir=None)
+    assert said and not any(said)
+    assert capfd.readouterr().err == ""
 
 
 def test_launches_take_over_where_linking_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,6 +164,7 @@ _CASES = {
             ("integer_device", "DEPTHWISE_CONV_2D", "INT8, 3x3, 64"),
             ("integer_device", "DEPTHWISE_CONV_2D", "INT16, 3x3, 3"),
             ("integer_matmul", "BATCH_MATMUL", "INT8 x INT8, rank 3"),
+            ("integer_matmul", "BATCH_MATMUL", "INT16 x INT16, rank 3"),
             ("quantized_binary", "ADD", "INT8 one scale"),
             ("quantized_binary", "MUL", "INT8 large"),
         )

@@ -10,6 +10,7 @@ import pytest
 
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.devices import choose
+from litecl.delegate.opencl.enqueue import BoundKernel
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions
@@ -116,6 +117,21 @@ def test_some_iterations_of_long_loops_stand_for_all(options: dict[str, Any]) ->
             4: {89},
         }
         assert all(row.duration_ms > 0 for row in rows)
+
+
+def test_times_take_no_buffer_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A runtime does something for every buffer of a launch, which of a small region is a good part of its time."""
+    buffers = []
+
+    def bound(queue: Any, kernel: Any, arguments: Sequence[Any], *rest: Any, **options: Any) -> BoundKernel:
+        buffers.append(sum(not isinstance(argument, np.generic) for argument in arguments))
+        return BoundKernel(queue, kernel, arguments, *rest, **options)
+
+    monkeypatch.setattr("litecl.delegate.opencl.region_kernel.BoundKernel", bound)
+    for profile in (False, True):
+        ready(sound(), num_threads=1, profile=profile).invoke()
+    assert len(buffers) == 2
+    assert buffers[0] == buffers[1]
 
 
 def test_programs_of_runs_without_times_stay_as_they_are(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from litecl.interpreter.file.flatbuffer import Record, decode, encode
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS, SCALARS, TABLES, UNIONS, Field
 from litecl.interpreter.op import ControlOp, NoOptions, Op
-from litecl.interpreter.ops import OPS
+from litecl.interpreter.ops import BUILTINS
 from litecl.interpreter.schema import TensorType
 
 
@@ -66,7 +66,7 @@ def test_enumerations_agree_with_the_schema() -> None:
         assert {name: code for code, name in enumerate(members)} == _members(getattr(schema, union))
 
 
-@pytest.mark.parametrize("op", [op for op in OPS if not op.custom], ids=lambda op: op.name)
+@pytest.mark.parametrize("op", BUILTINS.values(), ids=lambda op: op.name)
 def test_options_are_tables_of_the_schema(op: Op | ControlOp) -> None:
     """An options dataclass has its table's name, only fields that the table has, and the table's defaults."""
     if op.options is NoOptions:

@@ -60,6 +60,20 @@ def test_archives_folders_and_raw_bytes(tmp_path: Path) -> None:
     np.testing.assert_array_equal(load_inputs([f"a={tmp_path / 'a.bin'}"], details)["a"], a)
 
 
+def test_an_archive_without_names(tmp_path: Path) -> None:
+    """What ``np.savez(file, x)`` calls arr_0 is the input of a model of one."""
+    np.savez(tmp_path / "x.npz", np.ones(2, np.float32))
+    assert load_inputs([str(tmp_path / "x.npz")], [detail("a", 2)])["a"].tolist() == [1.0, 1.0]
+    with pytest.raises(ModelError, match=r"no input is named 'arr_0'; the model has \['a', 'b'\]"):
+        load_inputs([str(tmp_path / "x.npz")], [detail("a", 2), detail("b", 2)])
+
+
+def test_a_folder_of_many_values_of_one_input(tmp_path: Path) -> None:
+    np.save(tmp_path / "first.npy", np.ones(2, np.float32))
+    with pytest.raises(ModelError, match=r"no input is named 'first'; each file of .*\(--inputs runs the model"):
+        load_inputs([str(tmp_path)], [detail("a", 2)])
+
+
 def _image(path: Path, height: int, width: int) -> np.ndarray:
     pixels = RNG.integers(0, 256, (height, width, 3), np.uint8)
     Image.fromarray(pixels).save(path)

@@ -1,6 +1,7 @@
 """Many inputs: parts that are there whole or not at all, going on, files and rows, engines."""
 
 import json
+import pickle
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,12 @@ import pytest
 
 from litecl import Predictor
 from litecl.interpreter.errors import ModelError
+from litecl.interpreter.file.writer import write_file
+from litecl.interpreter.ops.binary import SUB, SubOptions
 from litecl.perf.compare import workers
-from litecl.perf.many import engines
+from litecl.perf.many import engines, job
 from litecl.perf.many.job import ITEM, Job, run_part
-from support.build import randn
+from support.build import Graph, model, randn
 from support.command import RNG, data, failure, small_model, text
 
 
@@ -71,8 +74,12 @@ def test_a_folder_of_another_job_is_refused(rows: Job) -> None:
 
 def test_the_actors_of_ray_run_parts(rows: Job) -> None:
     told = engines.RunParts(rows)({"part": np.array([0, 3])})
-    assert (told["number"], told["inputs"]) == ([0, 3], [15, 5])
+    assert (told["number"], told["inputs"], told["error"]) == ([0, 3], [15, 5], [b"", b""])
     assert rows.missing() == [1, 2]
+    Path(rows.files[0]).write_bytes(b"damaged")
+    job._mapped.cache_clear()
+    (error,) = map(pickle.loads, engines.RunParts(rows)({"part": np.array([1])})["error"])
+    assert isinstance(error, ModelError) and "not a .npy file" in str(error)
 
 
 def test_on_dask(rows: Job, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,3 +154,49 @@ def test_wrong_arguments(
     flags: list[str], message: str, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert message in failure(capsys, "run", path, "--cpu", *(flag.format(tmp_path) for flag in flags))
+
+
+def test_a_folder_is_its_files_named_from_what_holds_them_all(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = tmp_path / "in" / "day=1", tmp_path / "in" / "day=2"
+    for folder, count in zip(folders, (2, 1), strict=True):
+        folder.mkdir(parents=True)
+        for n in range(count):
+            np.save(folder / f"{n}.npy", randn(RNG, 1, 4))
+    found = data(capsys, "run", path, "--cpu", "--inputs", *folders, "-o", tmp_path / "out")
+    assert (found["inputs"], found["workers"][0]["devices"]) == (3, "none")
+    with np.load(tmp_path / "out" / "part-000000.npz") as part:
+        assert part[ITEM].tolist() == ["day=1/0.npy", "day=1/1.npy", "day=2/0.npy"]
+
+
+def test_archives_are_the_inputs_of_a_model_of_several(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    g = Graph()
+    y = g.op(SUB, [g.input((1, 4)), g.input((1, 4))], SubOptions())
+    write_file(model(g.build(y)), tmp_path / "model.tflite")
+    names = [*Predictor(tmp_path / "model.tflite", cpu=True).inputs]
+    values = randn(RNG, 3, 2, 1, 4)
+    for n, (a, b) in enumerate(values):
+        np.savez(tmp_path / f"{n}.npz", **{names[1]: b, names[0]: a})
+    np.savez(tmp_path / "half.npz", **{names[0]: values[0, 0]})
+    run = "run", tmp_path / "model.tflite", "--cpu", "--batch", 1, "--inputs"
+    data(capsys, *run, tmp_path / "[0-9].npz", "-o", tmp_path / "out")
+    with np.load(tmp_path / "out" / "part-000000.npz") as part:
+        (output,) = {*part.files} - {ITEM}
+        np.testing.assert_array_equal(part[output], values[:, 0, 0] - values[:, 1, 0])
+    said = failure(capsys, *run, tmp_path / "half.npz", "-o", tmp_path / "other")
+    assert f"half.npz: expected a value for each of {names}, got {names[:1]}" in said
+
+
+def test_flags_without_effect_are_refused(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    many = "--inputs", tmp_path, "-o", tmp_path / "out"
+    assert "--batch, --engine: expected --inputs" in failure(capsys, "run", path, "--batch", 2, "--engine", "ray")
+    assert "--input and --shape have no effect" in failure(capsys, "run", path, *many, "--shape", "x=2,4")
+    assert "--workers: expected --engine ray" in failure(capsys, "run", path, *many, "--workers", 2)
+
+
+def test_a_device_that_is_required(path: Path, rows: Job, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = "--inputs", rows.files[0], "--rows", "-o", rows.folder, "--require-device"
+    assert "require_device: no device was asked for" in failure(capsys, "run", path, *flags, "--cpu")
+    (worker,) = data(capsys, "run", path, *flags)["workers"]
+    assert worker["devices"] not in ("", "none")

@@ -10,6 +10,7 @@ from support.tf_functions import TfFunction
 from support.tf_gradients import LAYER_GRADIENTS
 from support.tf_images import DETECTION, IMAGES, SPECTRAL
 from support.tf_integers import INTEGERS
+from support.tf_places import PLACES
 from support.tf_sparse import COMPOSED
 from support.tf_spectra import SPECTRA
 
@@ -222,6 +223,7 @@ OPERATORS = (
     *GRADIENTS,
     *LAYER_GRADIENTS,
     *PLACING,
+    *PLACES,
     *DETECTION,
     *SPECTRAL,
     *IMAGES,

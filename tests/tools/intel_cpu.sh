@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the operators' device cases on Intel's CPU runtime for OpenCL, which compiles and schedules kernels in its own
 # way. Fetches it from PyPI (270 MB, proprietary licence) into a folder of its own. Takes some minutes.
-# Usage: tests/tools/intel_cpu.sh [pytest's options | litecl COMMAND...]
+# Usage: tests/tools/intel_cpu.sh [pytest's arguments, or litecl and a command's, in place of the device cases]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
@@ -15,4 +15,5 @@ if [ "${1:-}" = litecl ]; then
     .venv/bin/python -m "$@"
     exit
 fi
-.venv/bin/python -m pytest -q -p no:cacheprovider tests/whole/test_ops.py -k "test_device and not pthread" "$@"
+[ $# -gt 0 ] || set -- tests/whole/test_ops.py -k "test_device and not pthread"
+.venv/bin/python -m pytest -q -p no:cacheprovider "$@"

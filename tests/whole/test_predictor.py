@@ -11,7 +11,7 @@ from ai_edge_litert.interpreter import Interpreter as LiteRT
 
 import litecl
 from litecl import Predictor
-from litecl.interpreter.errors import DeviceNotFound, ModelError, ShapeError
+from litecl.interpreter.errors import DelegateError, DeviceNotFound, ModelError, ShapeError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Signature
 from litecl.interpreter.op import NoOptions
@@ -129,3 +129,11 @@ def test_outputs_without_rows_and_inputs_of_different_numbers_of_them_are_refuse
         predictor({**values, "z": values["z"][:1]})
     with pytest.raises(ShapeError, match="output 'y': expected 2 rows"):
         Predictor(content, signature="sum", cpu=True)(values)
+
+
+def test_a_device_that_is_required() -> None:
+    with Predictor(CONTENTS["open"], num_threads=1, require_device=True) as predictor:
+        assert predictor({"x": randn(RNG, 2, 5)})["y"].shape == (2, 3)
+    for options in ({"cpu": True}, {"deny_ops": ["TANH"], "num_threads": 1}):
+        with pytest.raises(DelegateError, match=r"require_device: (no device was asked for|the CPU runs 1 of 2 nodes)"):
+            Predictor(CONTENTS["open"], require_device=True, **options)

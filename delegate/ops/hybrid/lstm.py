@@ -1,4 +1,6 @@
-"""LSTMs of floats with integer weights: the operators of floats, on cells whose weights are integers."""
+"""LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM and BIDIRECTIONAL_SEQUENCE_LSTM of floats with integer weights: the operators of
+floats, on cells whose weights are integers.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

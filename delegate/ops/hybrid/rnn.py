@@ -1,4 +1,6 @@
-"""RNNs of floats with integer weights: the operators of floats, on cells whose weights are integers."""
+"""RNN, UNIDIRECTIONAL_SEQUENCE_RNN and BIDIRECTIONAL_SEQUENCE_RNN of floats with integer weights: the operators of
+floats, on cells whose weights are integers.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,5 +1,1 @@
-"""Operators on quantized tensors, in files of the same names as those of floats; the table of them all."""
-
-from litecl.delegate.kit.found import device_ops
-
-CL_OPS = device_ops(__name__, __path__)
+"""Operators on quantized tensors, in files of the same names as those of floats."""

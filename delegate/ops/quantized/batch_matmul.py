@@ -1,4 +1,4 @@
-"""BATCH_MATMUL of quantized bytes: a product of bytes whose weights are packed when they are known."""
+"""BATCH_MATMUL of quantized bytes, a product of bytes whose weights are packed first; and of 16-bit elements."""
 
 import math
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from litecl.delegate.kit.schedule import chunks, flops
 from litecl.delegate.kit.strided import Memory, copy, view
 from litecl.delegate.matmul.geometry import matrix
 from litecl.delegate.matmul.patches import Groups, Patches, patches
+from litecl.delegate.ops.quantized import batch_matmul_16
 from litecl.delegate.quantized.integer_product import QuantizedConvolution
 from litecl.delegate.quantized.integers import StageRow, bounds_of, per_tensor, scale, unsigned_zero, zero_point
 from litecl.interpreter.arithmetic import fixed_point
@@ -18,22 +19,27 @@ from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.batch_matmul import BATCH_MATMUL, BatchMatMulOptions
 from litecl.interpreter.schema import TensorType
 
-_BYTES = (TensorType.INT8,)
+_BYTES, _WORDS = (TensorType.INT8,), (TensorType.INT16,)
 _MOST_DEPTH = 1 << 15  # products of two differences of bytes whose sum fits an int
 
 
 def _claim(options: BatchMatMulOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
     x, y, out = claims.given(inputs, 0), claims.given(inputs, 1), outputs[0]
-    if refusal := claims.typed((x, y, out), _BYTES, quantized=True) or per_tensor(x, y, out):
+    types = _WORDS if x.type == TensorType.INT16 else _BYTES
+    if refusal := claims.typed((x, y, out), types, quantized=True) or per_tensor(x, y, out):
         return refusal
     batches = [math.prod(spec.static_shape[:-2]) for spec in (x, y)]
     if x.static_shape[:-2] != y.static_shape[:-2] and 1 not in batches:
         return Refusal("batches that broadcast against each other")
+    if types is _WORDS:
+        return batch_matmul_16.claim(options, x, y, out)
     deep = x.static_shape[-2 if options.adj_x else -1] >= _MOST_DEPTH
     return Refusal(f"sums of {_MOST_DEPTH} products or more") if deep else None
 
 
 def _lower(call: Call) -> list[Step]:
+    if call.outputs[0].spec.type == TensorType.INT16:
+        return [*batch_matmul_16.lower(call)]
     options: BatchMatMulOptions = call.options
     x, y, out = call.input(0), call.input(1), call.outputs[0]
     rows, columns = out.shape[-2:]

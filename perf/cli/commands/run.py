@@ -22,7 +22,7 @@ from litecl.perf.cli.command import (
     progress,
     require_device,
 )
-from litecl.perf.cli.many import many, many_arguments
+from litecl.perf.cli.many import many, many_arguments, require_inputs
 from litecl.perf.cli.tables import number, report_data, shape, table, titled
 from litecl.perf.measure.entry import Entry
 from litecl.perf.measure.feeds import labels, outputs_of, prepare, save_outputs
@@ -44,6 +44,7 @@ def run(args: argparse.Namespace) -> Output:
     """Run a model once, or on many inputs."""
     if args.inputs:
         return many(args)
+    require_inputs(args)
     with progress("preparing and running", None) as bar:
         delegates = [] if args.cpu else [CLDelegate(**device_options(args), progress=bar.building)]
         interpreter = Interpreter(args.model, delegates=delegates)

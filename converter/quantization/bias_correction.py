@@ -1,0 +1,101 @@
+"""Biases that make up for the rounding of weights (Nagel et al., 2019, section 4.2, with means that are measured)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from litecl.converter.quantization.choose import operands
+from litecl.converter.quantization.data import Sample
+from litecl.converter.quantization.rules import RULES, Rule
+from litecl.converter.quantization.scales import channels, dequantize, integers
+from litecl.converter.quantization.watch import After, Runner
+from litecl.interpreter.graph import ABSENT, Array, Model, Node, Subgraph
+from litecl.interpreter.op import Op
+from litecl.interpreter.schema import ActivationFunctionType, TensorType
+
+
+def correct_biases(model: Model, samples: Sequence[Sample], *, per_channel: bool) -> Model:
+    """Return the model with biases to which the mean error is added that rounding the weights makes, by channel.
+
+    The nodes keep their numbers; a corrected bias is a new tensor.
+    """
+    entries = {signature.subgraph for signature, _ in samples}
+    sums = {i: dict(_layers(model.subgraphs[i], per_channel)) for i in entries}
+    run = Runner(model, {i: _looks(model.subgraphs[i], found) for i, found in sums.items()})
+    for sample in samples:
+        run(sample)
+    graphs = [_corrected(graph, sums.get(i, {})) for i, graph in enumerate(model.subgraphs)]
+    return replace(model, subgraphs=tuple(graphs))
+
+
+@dataclass
+class _Errors:
+    """The errors of a layer's results before its activation, added up by channel. rest: what rounding takes away."""
+
+    node: Node
+    position: int
+    rest: Array
+    total: Array | float = 0.0
+    count: int = 0
+
+    def see(self, values: Sequence[Array]) -> None:
+        """Add the errors on one value of the layer's operand."""
+        (x,), (weights,) = values, RULES[self.node.op].weights
+        inputs: list[Array | None] = [None] * len(self.node.inputs)
+        inputs[self.position], inputs[weights] = x, self.rest
+        assert isinstance(self.node.op, Op)
+        options = replace(self.node.options, fused_activation_function=ActivationFunctionType.NONE)
+        (error,) = self.node.op.run(options, inputs)
+        by_channel = error.reshape(-1, error.shape[-1])
+        self.total = self.total + by_channel.sum(0, dtype=np.float64)
+        self.count += len(by_channel)
+
+    @property
+    def mean(self) -> Array | float:
+        """The mean error of each channel."""
+        return self.total / max(self.count, 1)
+
+
+def _layers(graph: Subgraph, per_channel: bool) -> list[tuple[int, _Errors]]:
+    """Return the nodes whose weights and bias are constants in float32, by number."""
+    found = []
+    for number, node in enumerate(graph.nodes):
+        rule = RULES.get(node.op)
+        if rule is None or rule.bias is None or not _constants(graph, node, rule):
+            continue
+        ((weights, axis),) = rule.weights.items()
+        spec, positions = graph.tensors[node.inputs[weights]], operands(graph, node, rule)
+        if len(positions) != 1 or spec.data is None:
+            continue
+        scale = channels(spec, axis if per_channel else None)
+        stored = integers(spec, scale, TensorType.INT8, symmetric=True).data
+        assert stored is not None
+        found.append((number, _Errors(node, positions[0], (spec.data - dequantize(stored, scale)).astype(np.float32))))
+    return found
+
+
+def _constants(graph: Subgraph, node: Node, rule: Rule) -> bool:
+    wanted = [*rule.weights, rule.bias or 0]
+    if max(wanted) >= len(node.inputs) or any(node.inputs[p] == ABSENT for p in wanted):
+        return False
+    specs = [graph.tensors[node.inputs[p]] for p in wanted]
+    return all(spec.data is not None and spec.type == TensorType.FLOAT32 for spec in specs)
+
+
+def _looks(graph: Subgraph, layers: Mapping[int, _Errors]) -> After:
+    return {n: [([graph.nodes[n].inputs[layer.position]], layer.see)] for n, layer in layers.items()}
+
+
+def _corrected(graph: Subgraph, layers: Mapping[int, _Errors]) -> Subgraph:
+    tensors, nodes = list(graph.tensors), list(graph.nodes)
+    for number, layer in layers.items():
+        position = RULES[layer.node.op].bias
+        assert position is not None
+        spec = tensors[layer.node.inputs[position]]
+        assert spec.data is not None
+        tensors.append(replace(spec, data=(spec.data + layer.mean).astype(np.float32)))
+        inputs = [*layer.node.inputs]
+        inputs[position] = len(tensors) - 1
+        nodes[number] = replace(layer.node, inputs=tuple(inputs))
+    return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes))

@@ -1,0 +1,70 @@
+"""BATCH_MATMUL on 16-bit elements: sums of 64 bits, which float64 represents exactly."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Call, Const, Launch, Operand, Record, Refusal, Scratch
+from litecl.delegate.kit import claims
+from litecl.delegate.kit.schedule import chunks, flops
+from litecl.delegate.kit.strided import Memory, copy, view
+from litecl.delegate.quantized.integers import WORDS, Bounds, Weights, zero_point
+from litecl.interpreter.arithmetic import fixed_point
+from litecl.interpreter.graph import TensorSpec
+from litecl.interpreter.ops.batch_matmul import BatchMatMulOptions
+
+
+@dataclass(frozen=True)
+class WordProducts(Record):
+    """Arguments of quantized_batch_matmul_16.cl. x_step, y_step: elements from one product to the next, 0 if shared."""
+
+    rows: int
+    depth: int
+    columns: int
+    x_step: int
+    y_step: int
+    bounds: Bounds
+
+
+def claim(options: BatchMatMulOptions, x: TensorSpec, y: TensorSpec, out: TensorSpec) -> Refusal | None:
+    """Refuse zero points, and sums that float64 does not hold together with the factor's 15 bits."""
+    if any(zero_point(spec) for spec in (x, y, out)):
+        return Refusal("16-bit elements with zero points")
+    depth = x.static_shape[-2 if options.adj_x else -1]
+    return None if _weights(x, y, out, depth).fits_float64 else Refusal("sums of more than 38 bits")
+
+
+def lower(call: Call) -> list[Launch]:
+    """Return the launches: operands whose last two dimensions are swapped are copied first."""
+    options: BatchMatMulOptions = call.options
+    x, y, out = call.input(0), call.input(1), call.outputs[0]
+    rows, columns = out.shape[-2:]
+    depth = x.shape[-2 if options.adj_x else -1]
+    products = math.prod(out.shape[:-2])
+    (left, before), (right, between) = _swapped(x, call, options.adj_x), _swapped(y, call, options.adj_y)
+    x_step, y_step = (0 if math.prod(o.shape[:-2]) == 1 else math.prod(o.shape[-2:]) for o in (x, y))
+    width = call.target.vector_width
+    stage = _weights(x.spec, y.spec, out.spec, depth, width).wide_stage(width, width, real=False)
+    share = chunks("quantized_batch_matmul_16", products * rows, call.target, work=columns * depth)
+    shape = WordProducts(rows, depth, columns, x_step, y_step, WORDS)
+    args: tuple[Arg, ...] = (left, right, Const(stage.fields), out, shape, *share.args)
+    defines: dict[str, str | int | float] = {**stage.defines, "T": claims.C_TYPES[out.spec.type], "WORDS": 1}
+    work = flops(products, rows, columns, depth)
+    return [*before, *between, share.launch("quantized_batch_matmul_16", args, defines, work)]
+
+
+def _swapped(operand: Operand, call: Call, is_swapped: bool) -> tuple[Memory, list[Launch]]:
+    if not is_swapped:
+        return operand, []
+    swapped = Scratch(2 * operand.spec.size)
+    at = np.swapaxes(view(operand.shape), -1, -2)
+    return swapped, [copy(operand, at, swapped, view(at.shape), claims.bits(operand.spec), call.target)]
+
+
+def _weights(x: TensorSpec, y: TensorSpec, out: TensorSpec, depth: int, columns: int = 1) -> Weights:
+    """Return columns of weights of the largest magnitude, which have the factor of all, and the largest sums."""
+    product = np.float32(fixed_point.scale_of(x)) * np.float32(fixed_point.scale_of(y))  # in float32, as in TFLite
+    factor = float(product) / float(fixed_point.scale_of(out))
+    values, bias = np.full((1, columns, depth), np.iinfo(np.int16).min, np.int16), np.zeros((1, columns), np.int64)
+    return Weights(values, 0, bias, np.full((1, columns), factor))

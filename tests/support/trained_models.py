@@ -1,0 +1,125 @@
+"""Keras models that are trained for a minute on something made up, so that their accuracy says something."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+
+from litecl.interpreter.graph import Array
+
+L = keras.layers
+_CLASSES = 8
+_EDGE = 48
+
+
+@dataclass(frozen=True)
+class Task:
+    """A model to train, and what it learns.
+
+    data: of a generator and a number, that many samples and their classes.
+    """
+
+    name: str
+    build: Callable[[], Any]
+    data: Callable[[np.random.Generator, int], tuple[Array, Array]]
+    steps: int
+    batch: int = 32
+    rate: float = 1e-3
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained model with samples to calibrate on, samples to test on, and the classes of those."""
+
+    task: Task
+    model: Any
+    calibration: Array
+    images: Array
+    classes: Array
+
+
+def train(task: Task, tested: int, calibrated: int = 64, seed: int = 7) -> Trained:
+    """Return the model of a task, trained, and data that it has not seen."""
+    keras.utils.set_random_seed(seed)
+    rng = np.random.default_rng(seed)
+    model = task.build()
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    schedule = keras.optimizers.schedules.CosineDecay(task.rate, task.steps)
+    model.compile(keras.optimizers.Adam(schedule), loss)
+    x, y = task.data(rng, task.steps * task.batch)
+    model.fit(x, y, batch_size=task.batch, epochs=1, verbose=0)
+    images, classes = task.data(np.random.default_rng(seed + 1), tested)
+    return Trained(task, model, x[:calibrated], images, classes)
+
+
+def _gratings(rng: np.random.Generator, count: int) -> tuple[Array, Array]:
+    """Return images of stripes in noise: the direction of the stripes is the class."""
+    classes = rng.integers(0, _CLASSES, count)
+    down, across = np.mgrid[:_EDGE, :_EDGE] / _EDGE
+    angle = (classes + rng.normal(0, 0.16, count)) * np.pi / _CLASSES
+    along = np.cos(angle)[:, None, None] * across + np.sin(angle)[:, None, None] * down
+    waves = np.sin(2 * np.pi * (rng.uniform(4, 8, count)[:, None, None] * along + rng.random(count)[:, None, None]))
+    images = waves[..., None] * rng.uniform(0.3, 1, (count, 1, 1, 3)) + rng.normal(0, 0.4, (count, _EDGE, _EDGE, 3))
+    return images.astype(np.float32), classes.astype(np.int32)
+
+
+def _signals(rng: np.random.Generator, count: int) -> tuple[Array, Array]:
+    """Return signals of 32 steps and 4 channels: the class says how often they swing, with noise and drift."""
+    classes = rng.integers(0, _CLASSES, count)
+    step = np.arange(32)[None, :, None]
+    often = (classes[:, None, None] + 2 + rng.normal(0, 0.15, (count, 1, 1))) / 40
+    signal = np.sin(2 * np.pi * (often * step + rng.random((count, 1, 4)))) + rng.normal(0, 0.8, (count, 32, 4))
+    return (signal + rng.normal(0, 0.02, (count, 1, 4)) * step).astype(np.float32), classes.astype(np.int32)
+
+
+def _tokens(rng: np.random.Generator, count: int) -> tuple[Array, Array]:
+    """Return sentences of 24 tokens: the class is the one of the first 8 tokens that is there most often."""
+    tokens = rng.integers(_CLASSES, 32, (count, 24))
+    classes, others = rng.integers(0, _CLASSES, count), rng.integers(0, _CLASSES, (count, 3))
+    places = rng.random((count, 24)).argsort(-1)[:, :7]
+    planted = np.concatenate([np.repeat(classes[:, None], 3, 1), np.repeat(others[:, :2], 2, 1)], 1)
+    np.put_along_axis(tokens, places, planted, 1)
+    wrong = rng.random(count) < 0.04
+    return tokens.astype(np.int32), np.where(wrong, others[:, 2], classes).astype(np.int32)
+
+
+def _network(make: Callable[..., Any], **options: Any) -> Callable[[], Any]:
+    def build() -> Any:
+        shape = (_EDGE, _EDGE, 3)
+        model = make(weights=None, input_shape=shape, classes=_CLASSES, classifier_activation=None, **options)
+        for layer in model._flatten_layers():
+            if isinstance(layer, L.BatchNormalization):
+                layer.momentum = 0.8  # the statistics must settle within a minute
+        return model
+
+    return build
+
+
+def _lstm() -> Any:
+    return keras.Sequential([keras.Input((32, 4)), L.LSTM(32), L.Dense(_CLASSES)])
+
+
+def _transformer() -> Any:
+    tokens = keras.Input((24,), dtype="int32")
+    places = keras.ops.arange(24, dtype="int32")
+    x = L.Embedding(32, 32)(tokens) + L.Embedding(24, 32)(places)
+    for _ in range(2):
+        y = L.LayerNormalization()(x)
+        x = x + L.MultiHeadAttention(4, 8)(y, y)
+        x = x + L.Dense(32)(L.Dense(64, activation="relu")(L.LayerNormalization()(x)))
+    return keras.Model(tokens, L.Dense(_CLASSES)(L.GlobalMaxPooling1D()(L.LayerNormalization()(x))))
+
+
+_A = keras.applications
+TASKS: Mapping[str, Task] = {
+    task.name: task
+    for task in (
+        Task("MobileNetV2", _network(_A.MobileNetV2), _gratings, 200),
+        Task("ResNet50", _network(_A.ResNet50), _gratings, 100),
+        Task("EfficientNetB0", _network(_A.EfficientNetB0), _gratings, 200),
+        Task("LSTM", _lstm, _signals, 900, batch=64, rate=6e-3),
+        Task("transformer", _transformer, _tokens, 1200, rate=2e-3),
+    )
+}

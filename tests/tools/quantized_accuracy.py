@@ -1,0 +1,174 @@
+"""A table of quantized models: accuracy beside the model in float, and beside TFLiteConverter's.
+
+    PYTHONPATH=tests python -m tools.quantized_accuracy [MODEL ...] [--kinds int8 int16] [--tested 400] [--layers]
+
+Networks are trained for about a minute on something made up (classes of stripes, of signals, of sentences), quantized
+by both converters with the same samples, and tested on samples that they have not seen. The exit code is 1 if a model
+of ours is more than half a point below the one in float or below the peer's, if a node is left to the CPU, or if
+LiteRT's reference kernels compute other integers than litecl's interpreter and device from our file.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import keras
+import numpy as np
+import tensorflow as tf
+from rich.console import Console
+from rich.table import Table
+
+from litecl.converter import Converter, Quantization
+from litecl.delegate import CLDelegate
+from litecl.interpreter import Interpreter
+from litecl.interpreter.file.reader import read
+from litecl.interpreter.graph import Array
+from support.conversion import invoke, litert
+from support.trained_models import TASKS, Trained, train
+
+_Kind = Literal["int8", "int16"]
+_COMPARED = 3
+_POINTS = 0.5
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one model. Accuracies are shares of 100; ratios are in decibels.
+
+    ours, peer: both files in LiteRT's optimised kernels. device: ours, on the device. agree: the share of samples for
+    which ours and the model in float say the same class. unequal: outputs that differ between LiteRT's reference
+    kernels, the interpreter and the device. claimed, nodes: of our file. floats: our nodes that compute with floats.
+    """
+
+    name: str
+    kind: _Kind
+    real: float
+    ours: float
+    device: float
+    peer: float | None
+    agree: float
+    sqnr_db: float
+    worst: str
+    claimed: int
+    nodes: int
+    floats: int
+    unequal: int
+    note: str = ""
+
+    @property
+    def good(self) -> bool:
+        """True if nothing is worse than it may be."""
+        near = min(self.ours, self.device) >= self.real - _POINTS and (self.peer is None or self.ours >= self.peer)
+        return near and self.claimed == self.nodes and not self.unequal
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", choices=[*TASKS, []], metavar="MODEL", help=", ".join(TASKS))
+    parser.add_argument("--kinds", nargs="+", choices=["int8", "int16"], default=["int8", "int16"])
+    parser.add_argument("--tested", type=int, default=400, help="samples that accuracy is measured on (400)")
+    parser.add_argument("--layers", action="store_true", help="print every layer's scale and ratios too")
+    args = parser.parse_args(arguments)
+    console, rows = Console(width=200), []
+    for name in args.models or TASKS:
+        trained = train(TASKS[name], args.tested)
+        for kind in args.kinds:
+            row, report = measure(trained, kind)
+            rows.append(row)
+            console.print(row, highlight=False)
+            if args.layers:
+                print(report)
+    columns = ("model", "kind", "float", "litecl", "device", "TFLiteConverter", "same class", "SQNR", "worst layer")
+    table = Table(*columns, "claimed", "in float", "unequal", "note")
+    for r in rows:
+        cells = (r.name, r.kind, r.real, r.ours, r.device, r.peer, r.agree, f"{r.sqnr_db:.1f} dB", r.worst)
+        table.add_row(*map(str, cells), f"{r.claimed}/{r.nodes}", str(r.floats), str(r.unequal), r.note)
+    console.print(table)
+    return int(not all(row.good for row in rows))
+
+
+def measure(trained: Trained, kind: _Kind) -> tuple[Row, Any]:
+    """Return the row of a trained model, and the converter's report on its layers."""
+    samples = [[x[None]] for x in trained.calibration]
+    model = _of_one(trained.model)
+    converter = Converter.from_keras_model(model, quantize=Quantization(activations=kind, data=samples))
+    content = converter.convert()
+    report = converter.report.quantization
+    assert report is not None
+    device = Interpreter(model_content=content, delegates=[CLDelegate()])
+    ours, on_device = _outputs(litert(content), trained.images), _outputs(device, trained.images)
+    real = np.asarray(trained.model.predict(trained.images, verbose=0))
+    alone = min((x for x in report.layers if x.own_sqnr_db is not None), key=lambda x: x.own_sqnr_db or 0.0)
+    delegated = device.delegation_report().nodes
+    row = Row(
+        name=trained.task.name,
+        kind=kind,
+        real=_accuracy(real, trained),
+        ours=_accuracy(ours, trained),
+        device=_accuracy(on_device, trained),
+        peer=None,
+        agree=round(100 * float(np.mean(real.argmax(-1) == ours.argmax(-1))), 2),
+        sqnr_db=float(10 * np.log10(np.square(real).sum() / np.square(real - on_device).sum())),
+        worst=f"{alone.op} {alone.own_sqnr_db:.1f} dB",
+        claimed=sum(node.claimed for node in delegated),
+        nodes=len(delegated),
+        floats=_floats(content),
+        unequal=_unequal(content, trained.images),
+    )
+    try:
+        peer = _outputs(litert(_peer(model, samples, kind)), trained.images)
+    except Exception as error:  # of many kinds
+        return replace(row, note=f"TFLiteConverter: {' '.join(str(error).split())[:60]}"), report
+    return replace(row, peer=_accuracy(peer, trained)), report
+
+
+def _of_one(model: Any) -> Any:
+    """Return a model for batches of one: the peer makes no integers of shapes that are open."""
+    x = keras.Input(model.inputs[0].shape[1:], batch_size=1, dtype=model.inputs[0].dtype)
+    return keras.Model(x, model(x))
+
+
+def _peer(model: Any, samples: Any, kind: _Kind) -> bytes:
+    converter = tf.lite.TFLiteConverter.from_keras_model(model)
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    converter.representative_dataset = lambda: iter(samples)
+    if kind == "int16":
+        sets = tf.lite.OpsSet
+        wide = sets.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
+        converter.target_spec.supported_ops = [wide, sets.TFLITE_BUILTINS]
+    content: bytes = converter.convert()
+    return content
+
+
+def _outputs(runtime: Any, images: Array) -> Array:
+    return np.concatenate([invoke(runtime, [image[None]])[0] for image in images])
+
+
+def _accuracy(outputs: Array, trained: Trained) -> float:
+    return round(100 * float(np.mean(outputs.argmax(-1) == trained.classes)), 2)
+
+
+def _floats(content: bytes) -> int:
+    """Return how many nodes compute with floats, not counting where floats begin and end."""
+    (graph, *_) = read(content).subgraphs
+    computing = [node for node in graph.nodes if node.op.name not in ("QUANTIZE", "DEQUANTIZE")]
+    return sum(any(graph.tensors[t].type.name == "FLOAT32" for t in node.outputs) for node in computing)
+
+
+def _unequal(content: bytes, images: Array) -> int:
+    """Return how many outputs of the first samples differ from LiteRT's reference kernels, here or on the device."""
+    count, delegates = 0, [CLDelegate()]
+    runtimes = [Interpreter(model_content=content), Interpreter(model_content=content, delegates=delegates)]
+    reference = litert(content, "reference")
+    for image in images[:_COMPARED]:
+        (wanted,) = invoke(reference, [image[None]])
+        count += sum(int(np.sum(invoke(runtime, [image[None]])[0] != wanted)) for runtime in runtimes)
+    return count
+
+
+if __name__ == "__main__":
+    tf.get_logger().setLevel("ERROR")
+    sys.exit(main())
