@@ -49,9 +49,9 @@ BATCHES: Tiles = {
 }
 """Rows of a batch, which share weights; on a CPU."""
 
-_PIXELS = tuple(TileShape(pixels, 1, 1.0) for pixels in (4, 5, 6, 3))  # of a depthwise convolution
-# Nearly always 4, as another number is another kernel to compile, which takes longer than a thousand runs can gain.
-_FOUR_PIXELS = (TileShape(4, 1, 1.0), TileShape(5, 1, 0.8))
+# Pixels of a depthwise convolution. On a CPU nearly always four: another number is another kernel to compile.
+_PIXELS = (TileShape(4, 1, 1.0), TileShape(5, 1, 0.8))
+_PIXELS_OF_BYTES = tuple(TileShape(pixels, 1, 1.0) for pixels in (4, 5, 6, 3))  # on a GPU
 
 # On a CPU, near_bytes are the panels that all rows of a tile share, the rows of a block of channels, the transformed
 # patches if weights are small; far_bytes are weights, or the transformed patches if weights are large.
@@ -70,7 +70,7 @@ DEFAULTS: Mapping[str, Mapping[str, Schedule]] = {
         "depthwise_conv_2d": Schedule(
             items_per_unit=8, items_alone=8, least=1, most=3e5, near_bytes=24576, tiles=_PIXELS
         ),
-        "quantized_depthwise_conv_2d": Schedule(items_per_unit=8, least=1e5, tiles=_FOUR_PIXELS),
+        "quantized_depthwise_conv_2d": Schedule(items_per_unit=8, least=1e5, tiles=_PIXELS),
         "winograd": Schedule(near_bytes=1 << 19, far_bytes=1 << 20),
         "fully_connected": Schedule(tiles=(TileShape(4, 1, 1.0),)),
         "quantize_rows": Schedule(pieces=64),
@@ -81,7 +81,7 @@ DEFAULTS: Mapping[str, Mapping[str, Schedule]] = {
         "quantized_conv_2d": _PANELS,
         "hybrid_conv_2d": _PANELS,
         "depthwise_conv_2d": Schedule(tiles=_PIXELS[:1]),
-        "quantized_depthwise_conv_2d": Schedule(group=1, tiles=_PIXELS),
+        "quantized_depthwise_conv_2d": Schedule(group=1, tiles=_PIXELS_OF_BYTES),
         "lstm": Schedule(tiles=(TileShape(1, 1, 1.0),)),
         "region": Schedule(group=256),
         "quantize_rows": Schedule(pieces=64, least=256),
