@@ -11,9 +11,10 @@ Vendor = Literal["nvidia", "amd", "intel", "arm", "qualcomm", "other"]
 class Gpu:
     """What a GPU has that a CPU has not, or that kernels for GPUs ask for.
 
-    subgroup: work-items that run in lockstep. fp16: whether kernels compute in halves (``cl_khr_fp16``).
-    integer_dot: whether one instruction multiplies four bytes by four and adds up. matrix_units: whether it has units
-        for products of matrices of halves or bytes. integrated: whether its memory is the host's.
+    subgroup: work-items that run in lockstep; of Intel's the fewest that its compiler may choose. fp16: whether kernels
+        compute in halves (``cl_khr_fp16``). integer_dot: whether one instruction multiplies four bytes by four and adds
+        up. matrix_units: whether it has units for products of matrices of halves or bytes. integrated: whether its
+        memory is the host's.
     """
 
     vendor: Vendor = "other"
@@ -22,6 +23,19 @@ class Gpu:
     integer_dot: bool = False
     matrix_units: bool = False
     integrated: bool = False
+
+    @property
+    def few_registers(self) -> bool:
+        """Return whether a work-item has half as many registers as those of other GPUs."""
+        return self.vendor in ("intel", "arm")
+
+    @property
+    def macros(self) -> dict[str, str | int | float]:
+        """Return the macros of all programs. Where 16 work-items in lockstep are the fewest, Intel's compiler takes 32,
+        which have half as many registers each.
+        """
+        dots: dict[str, str | int | float] = {"LITECL_DOTS": 1} if self.integer_dot else {}
+        return dots | ({"LITECL_SUBGROUP": 16} if (self.vendor, self.subgroup) == ("intel", 16) else {})
 
 
 @dataclass(frozen=True)
@@ -65,19 +79,19 @@ PROFILES: Mapping[str, Profile] = {
     ),
     "xe_lp": Profile(
         "Intel Iris Xe, 96 units",
-        Gpu("intel", 16, fp16=True, integer_dot=True, integrated=True),
+        Gpu("intel", 8, fp16=True, integer_dot=True, integrated=True),
         *(96, 64 * _KIB, 2.1, 68),
         max_work_group_size=512,
         launch_us=10.0,
     ),
     "xe_hpg": Profile(
         "Intel Arc A770",
-        Gpu("intel", 16, fp16=True, integer_dot=True, matrix_units=True),
+        Gpu("intel", 8, fp16=True, integer_dot=True, matrix_units=True),
         *(512, 64 * _KIB, 19.7, 560),
     ),
     "xe_hpc": Profile(
         "Intel Data Center GPU Max 1100",
-        Gpu("intel", 32, fp16=True, integer_dot=True, matrix_units=True),
+        Gpu("intel", 16, fp16=True, integer_dot=True, matrix_units=True),
         *(448, 128 * _KIB, 22.2, 1229),
         float64=True,
     ),

@@ -57,6 +57,7 @@ BUILTIN_ATOMICS(__local, int)
 BUILTIN_ATOMICS(__local, uint)
 
 float4 __attribute__((overloadable, pure)) vload_half4(size_t offset, __global const half *p);
+float4 __attribute__((overloadable, pure)) vload_half4(size_t offset, __private const half *p);
 
 #undef BUILTIN_OVERLOADED
 #undef BUILTIN_PURE

@@ -61,6 +61,8 @@
 #define KERNEL INLINED static WIDE
 #elif defined(LITECL_CPU)
 #define KERNEL __kernel __attribute__((reqd_work_group_size(1, 1, 1))) WIDE
+#elif defined(LITECL_SUBGROUP)
+#define KERNEL __kernel __attribute__((intel_reqd_sub_group_size(LITECL_SUBGROUP)))
 #else
 #define KERNEL __kernel
 #endif
@@ -74,6 +76,14 @@
 #endif
 
 #define UNROLL _Pragma("unroll")
+
+// A loop over the first n of `most` elements that are in registers: on a GPU of a length that is known, as registers that are
+// indexed otherwise lie in memory.
+#ifdef LITECL_GPU
+#define FIRST(i, n, most) UNROLL for (int i = 0; i < (most); ++i) if (i < (n))
+#else
+#define FIRST(i, n, most) for (int i = 0; i < (n); ++i)
+#endif
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -136,6 +146,15 @@ typedef intv intv_u __attribute__((aligned(4)));
 // VW floats at a __global pointer of any float's alignment.
 #define LOAD(p) (*(__global const floatv_u *)(p))
 #define STORE(p, x) (*(__global floatv_u *)(p) = (x))
+
+// Four halves from an address that is a multiple of 8 bytes, as floats: loaded at once, which not all compilers do with
+// vload_half4 in global memory.
+#ifdef LITECL_GPU
+inline float4 load_halves(__global const half *p) {
+    const ushort4 bits = *(__global const ushort4 *)p;
+    return vload_half4(0, (__private const half *)&bits);
+}
+#endif
 
 // A work-item's share of n items dealt out in runs of per_item: [start, end).
 #define SHARE(n, per_item)                        \
@@ -201,7 +220,7 @@ inline void next_row(__global const int *table, int arrays, int *index, int *off
 inline floatv load_part(__global const float *p, int count, int room, float rest) {
     floatv x = rest;
     if (room >= VW) return LANES < (intv)count ? LOAD(p) : x;
-    for (int i = 0; i < count; ++i) ((float *)&x)[i] = p[i];
+    FIRST(i, count, VW) ((float *)&x)[i] = p[i];
     return x;
 }
 
@@ -212,7 +231,7 @@ inline void store_part(__global float *p, floatv x, int count, int room) {
         STORE(p, x);
         return;
     }
-    for (int i = 0; i < count; ++i) p[i] = ((float *)&x)[i];
+    FIRST(i, count, VW) p[i] = ((float *)&x)[i];
 }
 
 inline floatv min_v(floatv a, floatv b) { return a < b ? a : b; }

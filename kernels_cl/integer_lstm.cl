@@ -50,7 +50,7 @@ typedef struct {
 INLINE intv load_words(__global const short *p, const int count) {
     if (count >= VW) return CONVERT(*(__global const Words_u *)p, int);
     intv x = 0;
-    for (int i = 0; i < count; ++i) ((int *)&x)[i] = p[i];
+    FIRST(i, count, VW) ((int *)&x)[i] = p[i];
     return x;
 }
 

@@ -28,14 +28,14 @@
 
 #ifdef EXPAND_HALVES
 typedef half ExpandWeight;
-#define LOAD_EXPAND(p) vload_half4(0, p)
+#define LOAD_EXPAND(p) load_halves(p)
 #else
 typedef float ExpandWeight;
 #define LOAD_EXPAND(p) LOAD4(p)
 #endif
 #ifdef PROJECT_HALVES
 typedef half ProjectWeight;
-#define LOAD_PROJECT(p) vload_half4(0, p)
+#define LOAD_PROJECT(p) load_halves(p)
 #else
 typedef float ProjectWeight;
 #define LOAD_PROJECT(p) LOAD4(p)

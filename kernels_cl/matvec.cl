@@ -8,7 +8,7 @@
 #define LOAD4(p) (*(__global const float4 *)(p))
 #ifdef HALF_WEIGHTS
 typedef half Weight;
-#define LOAD_WEIGHTS(p) vload_half4(0, p)
+#define LOAD_WEIGHTS(p) load_halves(p)
 #else
 typedef float Weight;
 #define LOAD_WEIGHTS(p) LOAD4(p)

@@ -10,7 +10,7 @@
 inline intv load_columns(__global const T *p, int step, int count) {
     if (step == 1) return load_lanes(p, count);
     intv x = 0;
-    for (int i = 0; i < count; ++i) ((int *)&x)[i] = p[i * step];
+    FIRST(i, count, VW) ((int *)&x)[i] = p[i * step];
     return x;
 }
 

@@ -1,12 +1,16 @@
 // Sums whose depth groups share out: all but the last group to arrive leave their parts, and the last adds them up in
 // order, whichever it is. For kernels with float4 sums[rows][columns] of ITEMS work-items, of which this one is `item`;
 // parts holds what groups leave, arrived a count for each tile, which the last group leaves at 0, memory an int.
+// Macro: PART, the type of four sums, if it is not float4.
+#ifndef PART
+#define PART float4
+#endif
 
-#define ADD_UP_PARTS(rows, columns, tile, tiles, part, count)                                                         \
+#define ADD_UP_PARTS(rows, columns, tile, tiles, part, count)                                                          \
     {                                                                                                                  \
-        __global volatile float4 *from =                                                                               \
-            (__global volatile float4 *)parts + (size_t)(tile) * (rows) * (columns) * ITEMS + item;                    \
-        __global volatile float4 *own = from + (size_t)(part) * (tiles) * (rows) * (columns) * ITEMS;                  \
+        __global volatile PART *from =                                                                                 \
+            (__global volatile PART *)parts + (size_t)(tile) * (rows) * (columns) * ITEMS + item;                      \
+        __global volatile PART *own = from + (size_t)(part) * (tiles) * (rows) * (columns) * ITEMS;                    \
         UNROLL for (int i = 0; i < (rows); ++i)                                                                        \
             UNROLL for (int j = 0; j < (columns); ++j) own[(i * (columns) + j) * ITEMS] = sums[i][j];                  \
         DEVICE_FENCE;                                                                                                  \

@@ -194,7 +194,7 @@ inline intv scale(intv x, __global const ulong *factors) {
 inline intv load_lanes(__global const T *p, int count) {
     if (count >= VW) return LOAD_T(p);
     intv x = 0;
-    for (int i = 0; i < count; ++i) ((int *)&x)[i] = p[i];
+    FIRST(i, count, VW) ((int *)&x)[i] = p[i];
     return x;
 }
 
@@ -263,6 +263,9 @@ inline void store_lanes(__global OUT *p, const Outv y, const int columns) {
     if (columns <= 0) return;
     OUT lanes[VW];
     *(__private Outv_u *)lanes = y;
+#ifdef LITECL_GPU
+    FIRST(i, columns, VW) p[i] = lanes[i];
+#else
     int i = 0;
 #if VW > 8
     if (columns & 8) {
@@ -277,4 +280,5 @@ inline void store_lanes(__global OUT *p, const Outv y, const int columns) {
     }
 #endif
     for (; i < columns; ++i) p[i] = lanes[i];
+#endif
 }

@@ -90,10 +90,8 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
         return;
     }
     ROLL for (int j = 0; j < NV; ++j)
-        ROLL for (int r = 0; r < MR; ++r) {
-            if (r >= count) break;
+        ROLL_FIRST(r, count, MR)
             store_lanes(out + r * g->columns + j * VW, FINISHED(sums[r][j], j), columns - j * VW);
-        }
 }
 
 KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global const char *restrict weights,

@@ -111,7 +111,7 @@ INLINE void finish_pixel(__global T *out, const intv sums[4], __global const int
     if (count < CHANNELS) {
         T lanes[CHANNELS];
         *(__private intv_b *)lanes = bytes;
-        for (int i = 0; i < count; ++i) out[i] = lanes[i];
+        FIRST(i, count, CHANNELS) out[i] = lanes[i];
         return;
     }
 #endif

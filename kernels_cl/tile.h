@@ -23,6 +23,11 @@
 #define ROLL UNROLL
 #define UNROLL_BY_2 UNROLL
 #endif
+#ifdef LITECL_GPU
+#define ROLL_FIRST FIRST
+#else
+#define ROLL_FIRST(i, n, most) ROLL FIRST(i, n, most)
+#endif
 
 // A tile stays in registers only if all code that uses it is inlined into one function.
 #define INLINE __attribute__((always_inline)) inline
@@ -56,6 +61,9 @@ INLINE void store_vector(__global float *p, const floatv x, const int columns) {
     if (columns <= 0) return;
     float lanes[VW];
     *(__private floatv_u *)lanes = x;
+#ifdef LITECL_GPU
+    FIRST(i, columns, VW) p[i] = lanes[i];
+#else
     int i = 0;
 #if VW > 8
     if (columns & 8) {
@@ -70,6 +78,7 @@ INLINE void store_vector(__global float *p, const floatv x, const int columns) {
     }
 #endif
     for (; i < columns; ++i) p[i] = lanes[i];
+#endif
 }
 
 // Prefetches a line into the second-level cache.

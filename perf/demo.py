@@ -22,6 +22,7 @@ from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
 from litecl.perf.measure.feeds import Runtime, difference, outputs_of, prepare
 from litecl.perf.measure.keras_models import spectrogram_classifier
+from litecl.perf.measure.quiet import load_tensorflow
 from litecl.perf.measure.timing import Stats, in_turns
 
 SHAPE = (1, 96, 64, 1)  # batch, time, frequency, channel
@@ -50,7 +51,6 @@ class Findings:
 
 def main() -> int:
     """Run the demonstration; 0 if every answer agrees."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before TensorFlow is loaded
     console = Console()
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     try:
@@ -86,6 +86,7 @@ def demonstrate(begin: Callable[..., Callable[[], None]]) -> Findings:
     """Build, convert, run, compare and measure. ``begin`` starts a step of the progress display."""
     rng = np.random.default_rng(7)
     begin("loading TensorFlow, building a Keras model")
+    load_tensorflow()
     model = spectrogram_classifier(SHAPE, rng)
     begin("converting it to a .tflite file")
     content = _convert(model)

@@ -2,8 +2,9 @@
 
 ``python -m litecl.perf.gpu [--device NAME] [--json FILE] [--page FILE]``: for every model and batch the largest
 difference from the interpreter relative to the largest output, the least and the median time of an invoke, launches and
-waits, and for every kernel the share of the device's measured peaks of arithmetic and bandwidth that it reaches. Runs
-on any device; kernels are timed one by one, so their times are those of queued launches.
+waits, and for every kernel the share of the device's measured peaks of arithmetic and bandwidth that it reaches. Where
+PyTorch is installed it runs the same graph in turns with litecl, on its CUDA device if it has one. Runs on any device;
+kernels are timed one by one, so their times are those of queued launches. ``--small`` is a trial of all of it.
 """
 
 import argparse
@@ -23,16 +24,18 @@ from litecl.delegate.devices import choose
 from litecl.delegate.report import DelegationReport, KernelRow
 from litecl.delegate.report_details import kernel_name
 from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.ops.unary import TANH
-from litecl.perf.measure import peak, peer_models
+from litecl.perf.measure import large_models, peak, peer_models
 from litecl.perf.measure.build import Graph
 from litecl.perf.measure.build_control import FLOAT, INT, below, next_, plus, times, while_model
 from litecl.perf.measure.environment import header, named
 from litecl.perf.measure.feeds import random_inputs
 from litecl.perf.measure.timing import in_turns
+from litecl.perf.measure.torch_peer import TorchModel
 
 _MOST_DIFFERENCE = 1e-3  # relative to the largest output
 _BATCHES = (1, 16)
@@ -40,10 +43,11 @@ _BATCHES = (1, 16)
 
 @dataclass(frozen=True)
 class Subject:
-    """A model to measure. make: its file for a batch."""
+    """A model to measure. make: its file for a batch. small: one of the kind that any device runs in no time."""
 
     name: str
     make: Callable[[int], bytes]
+    small: Callable[[int], bytes]
     batches: Sequence[int] = _BATCHES
 
 
@@ -69,7 +73,9 @@ class KernelFigure:
 
 @dataclass(frozen=True)
 class Row:
-    """The figures of a model and a batch. difference: from the interpreter, relative to the largest output."""
+    """The figures of a model and a batch. difference: from the interpreter, relative to the largest output. torch_ms:
+    the least time of PyTorch; None where it is not there, or does not run the model.
+    """
 
     name: str
     batch: int
@@ -79,6 +85,7 @@ class Row:
     launches: int
     waits: int
     kernels: tuple[KernelFigure, ...]
+    torch_ms: float | None = None
 
 
 def loop(trips: int) -> bytes:
@@ -92,12 +99,34 @@ def loop(trips: int) -> bytes:
 
 
 SUBJECTS = (
-    Subject("dense 1280 x 1000", lambda batch: peer_models.dense(1280, 1000, batch)),
-    Subject("LSTM 100 x 256", lambda batch: peer_models.lstm(100, 256, batch)),
-    Subject("loop of 1,000", lambda batch: loop(1_000), (1,)),
-    Subject("loop of 10,000", lambda batch: loop(10_000), (1,)),
-    Subject("MobileNetV2", lambda batch: peer_models.mobilenet_v2(batch=batch)),
-    Subject("ResNet50", lambda batch: peer_models.resnet_50(batch=batch)),
+    Subject(
+        "dense 1280 x 1000",
+        lambda batch: peer_models.dense(1280, 1000, batch),
+        lambda batch: peer_models.dense(64, 32, batch),
+    ),
+    Subject(
+        "LSTM 100 x 256", lambda batch: peer_models.lstm(100, 256, batch), lambda batch: peer_models.lstm(3, 16, batch)
+    ),
+    Subject("loop of 1,000", lambda batch: loop(1_000), lambda batch: loop(10), (1,)),
+    Subject("loop of 10,000", lambda batch: loop(10_000), lambda batch: loop(20), (1,)),
+    Subject(
+        "MobileNetV2",
+        lambda batch: peer_models.mobilenet_v2(batch=batch),
+        lambda batch: peer_models.mobilenet_v2(32, batch),
+    ),
+    Subject(
+        "EfficientNetB0",
+        lambda batch: large_models.efficientnet_b0(batch=batch),
+        lambda batch: large_models.efficientnet_b0(32, batch),
+    ),
+    Subject(
+        "BERT-base, 128 words",
+        lambda batch: large_models.bert(batch=batch),
+        lambda batch: large_models.bert(8, batch, 1, 32, 4),
+    ),
+    Subject(
+        "ResNet50", lambda batch: peer_models.resnet_50(batch=batch), lambda batch: peer_models.resnet_50(32, batch)
+    ),
 )
 
 
@@ -107,19 +136,40 @@ def measured(device: object) -> Peaks:
     return Peaks(peak.flops(opened), peak.bandwidth(opened, peak.READ_BYTES[-1]))
 
 
-def row(subject: Subject, batch: int, options: dict[str, Any], peaks: Peaks, runs: int) -> Row:
+def row(
+    subject: Subject, batch: int, options: dict[str, Any], peaks: Peaks, runs: int, *, is_small: bool = False
+) -> Row:
     """Measure a model at a batch: first whether it is right, then how fast it is."""
-    content = subject.make(batch)
+    content = (subject.small if is_small else subject.make)(batch)
     ours = _prepared(content, [CLDelegate(**options, strict=True)])
-    difference = _difference(_outputs(ours), _outputs(_prepared(content, [])))
-    (stats,) = in_turns([ours.invoke], runs)
+    expected = _outputs(_prepared(content, []))
+    difference = _difference(_outputs(ours), expected)
+    peer = _peer(content, expected)
+    stats, *others = in_turns([ours.invoke, *([] if peer is None else [peer.run])], runs)
     counters = DelegationReport.of(ours).counters
     profiled = _prepared(content, [CLDelegate(**options, strict=True, profile=True)])
     profiled.invoke()
     profiled.invoke()
     kernels = _figures(DelegationReport.of(profiled).kernels, peaks)
     costs = counters.kernel_launches, counters.host_syncs
-    return Row(subject.name, batch, difference, stats.min_ms, stats.median_ms, *costs, kernels)
+    torch_ms = others[0].min_ms if others else None
+    return Row(subject.name, batch, difference, stats.min_ms, stats.median_ms, *costs, kernels, torch_ms)
+
+
+def _peer(content: bytes, expected: Sequence[Array]) -> TorchModel | None:
+    """Return PyTorch's model; None where it is not installed, cannot run it, or computes something else."""
+    try:
+        peer = TorchModel(content)
+        peer.prepare(_feeds(content))
+        return peer if _difference(peer.run(), expected) <= _MOST_DIFFERENCE else None
+    except LiteclError:
+        return None
+
+
+def _feeds(content: bytes) -> list[Array]:
+    interpreter = Interpreter(model_content=content)
+    interpreter.allocate_tensors()
+    return list(random_inputs(interpreter.get_input_details(), seed=0).values())
 
 
 def _prepared(content: bytes, delegates: Sequence[CLDelegate]) -> Interpreter:
@@ -161,7 +211,8 @@ def _share(figure: KernelFigure, peaks: Peaks) -> float | None:
 
 def table(rows: Sequence[Row]) -> Table:
     """Return the figures for people, with the kernel that takes longest."""
-    made = Table("model", "batch", "difference", "least ms", "median ms", "launches", "waits", "most time", "of peak")
+    heads = ("model", "batch", "difference", "least ms", "median ms", "PyTorch", "launches", "waits", "most time")
+    made = Table(*heads, "of peak")
     for one in rows:
         longest = one.kernels[0] if one.kernels else None
         share = "" if longest is None or longest.share is None else f"{longest.share:.0%}"
@@ -169,6 +220,7 @@ def table(rows: Sequence[Row]) -> Table:
             f"{one.difference:.1e}",
             f"{one.min_ms:.3f}",
             f"{one.median_ms:.3f}",
+            "" if one.torch_ms is None else f"{one.torch_ms:.3f}",
             str(one.launches),
             str(one.waits),
         )
@@ -184,12 +236,12 @@ def page(data: dict[str, Any]) -> str:
         f"Measured on {data['date']}. Peaks measured: {data['peaks']['flops'] / 1e9:,.0f} GFLOP/s, "
         f"{data['peaks']['bytes'] / 1e9:,.0f} GB/s.",
         "",
-        "| model | batch | difference | least ms | median ms | launches | waits |",
-        "|---|---|---|---|---|---|---|",
+        "| model | batch | difference | least ms | median ms | PyTorch, least ms | launches | waits |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     lines += [
         f"| {one['name']} | {one['batch']} | {one['difference']:.1e} | {one['min_ms']:.3f} | {one['median_ms']:.3f} "
-        f"| {one['launches']} | {one['waits']} |"
+        f"| {'' if one['torch_ms'] is None else format(one['torch_ms'], '.3f')} | {one['launches']} | {one['waits']} |"
         for one in data["rows"]
     ]
     lines += ["", "| model | batch | kernel | launches | ms | share of the peaks |", "|---|---|---|---|---|---|"]
@@ -209,6 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", help="models whose names contain this")
     parser.add_argument("--batch", type=int, action="append", help="only these batches")
     parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--small", action="store_true", help="small models of the same kinds: a trial of the command")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--page", type=Path, help="write them as Markdown to this file")
     given = parser.parse_args(arguments)
@@ -219,7 +272,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         for batch in given.batch or subject.batches:
             if batch in subject.batches:
-                rows.append(row(subject, batch, options, peaks, given.runs))
+                rows.append(row(subject, batch, options, peaks, given.runs, is_small=given.small))
                 console.print(f"{subject.name}, batch {batch}: {rows[-1].min_ms:.3f} ms")
     console.print(table(rows))
     chosen = choose(given.device)

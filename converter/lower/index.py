@@ -26,6 +26,8 @@ def _strided_slice(b: Builder) -> Value:
     """Ellipsis and new axes, which not every kernel has, become full ranges and a reshape."""
     x, *bounds = (b.int32(b.node.input(i)) if i else b.node.input(0) for i in range(4))
     masks = {name: int(b.node.attrs[name]) for name in MASKS}
+    # Of a dimension that is one index, TensorFlow takes the beginning, and TFLite's kernels look at the masks.
+    masks |= {name: masks[name] & ~masks["shrink_axis_mask"] for name in ("begin_mask", "end_mask")}
     if masks["ellipsis_mask"] or masks["new_axis_mask"]:
         return _expanded(b, x, masks)
     options = StridedSliceOptions(masks["begin_mask"], masks["end_mask"], shrink_axis_mask=masks["shrink_axis_mask"])

@@ -6,6 +6,7 @@ import numpy as np
 
 from litecl.converter.graph import Value
 from litecl.converter.lower.builder import Builder, Lowering
+from litecl.converter.lower.expression import Expression
 from litecl.converter.records import Dims
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops.broadcast_to import BROADCAST_ARGS, BROADCAST_TO
@@ -91,6 +92,8 @@ def _concat(b: Builder) -> Value:
 
 
 def _pack(b: Builder) -> Value:
+    if len(b.node.inputs) == 1:  # of every type, and no copy
+        return Expression(b, b.node.input(0)).expand(b.node.attrs["axis"]).value
     return b.op(PACK, b.node.inputs, PackOptions(len(b.node.inputs), b.node.attrs["axis"]))
 
 

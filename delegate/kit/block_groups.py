@@ -5,7 +5,16 @@ from dataclasses import dataclass
 from math import prod
 
 from litecl.delegate.cl_op import Arg, Launch, Local, Target
-from litecl.delegate.kit.groups import GROUPS_PER_UNIT, TILES, WITHOUT_PARTS, groups, has_room, padded, tiles_in
+from litecl.delegate.kit.groups import (
+    GROUPS_PER_UNIT,
+    TILES,
+    WITHOUT_PARTS,
+    groups,
+    has_room,
+    most_sums,
+    padded,
+    tiles_in,
+)
 
 _HIDDEN = 32  # channels of an inverted residual that a group computes at once
 _BLOCK_ITEMS, _BLOCK_PIXELS = 128, (32, 16)  # of a group, and of its tile: the most first
@@ -52,6 +61,11 @@ class BlockShare:
         return 4 * self.parts * self.tiles * self.pixels * self.lanes * self.fours * 4
 
     @property
+    def sums(self) -> int:
+        """Sums of a work-item."""
+        return self.pixels * self.lanes * self.fours * 4 // _BLOCK_ITEMS
+
+    @property
     def local(self) -> Local:
         """Local memory of a group: a chunk of all that it sees, and of weights."""
         return Local(4 * _HIDDEN * (_HIDDEN + prod(self.span)))
@@ -86,7 +100,8 @@ def block_share(
         parts = -(-chunks // -(-chunks // parts))  # none of them empty
         span = ((height - 1) * strides[0] + reach[0], (width - 1) * strides[1] + reach[1])
         share = BlockShare(pixels, height, width, down, across, images, span, parts, hidden, *wide)
-        if 2 * tiles * parts >= units and has_room(target, _BLOCK_ITEMS, share.local):
+        fits = share.sums <= most_sums(target) and has_room(target, _BLOCK_ITEMS, share.local)
+        if 2 * tiles * parts >= units and fits:
             return share
     return None
 

@@ -19,16 +19,22 @@ _LANES, _DEPTHS = (4, 8, 16, 32, 64), (4, 8, 16)  # of an LSTM's unit, and of ea
 
 @dataclass(frozen=True)
 class LocalTile:
-    """A tile of a group: ``rows`` x ``columns``, of which a work-item adds up ``own`` x ``own``."""
+    """A tile of a group: ``rows`` x ``columns``, of which a work-item adds up ``own_rows`` x ``own_columns``."""
 
     rows: int
     columns: int
-    own: int
+    own_rows: int
+    own_columns: int
+
+    @property
+    def sums(self) -> int:
+        """Sums of a work-item."""
+        return self.own_rows * self.own_columns
 
     @property
     def items(self) -> int:
         """Work-items of the group."""
-        return self.rows * self.columns // self.own**2
+        return self.rows * self.columns // self.sums
 
     @property
     def local(self) -> Local:
@@ -36,7 +42,7 @@ class LocalTile:
         return Local(4 * _STEP * (self.rows + 4 + self.columns + 4))
 
 
-TILES = (LocalTile(64, 64, 8), LocalTile(32, 32, 4))  # the largest first
+TILES = (LocalTile(64, 64, 8, 8), LocalTile(64, 64, 8, 4), LocalTile(32, 32, 4, 4))  # the largest first
 
 
 @dataclass(frozen=True)
@@ -67,17 +73,17 @@ class LocalShare:
 
     @property
     def defines(self) -> dict[str, str | int | float]:
-        """The macros of product_local.cl."""
+        """The macros of local_tile.h."""
         tile = self.tile
         parts = {"PARTS": 1} if self.parts > 1 else {}
-        return {"BM": tile.rows, "BN": tile.columns, "TM": tile.own, "TN": tile.own, **parts}
+        return {"BM": tile.rows, "BN": tile.columns, "TM": tile.own_rows, "TN": tile.own_columns, **parts}
 
-    def product(self, args: Sequence[Arg], defines: Mapping[str, str | int | float], flops: int) -> Launch:
+    def launch(self, kernel: str, args: Sequence[Arg], defines: Mapping[str, str | int | float], flops: int) -> Launch:
         """Return the launch of a group for every tile and part."""
         tile = self.tile
         across, down = self.padded_columns // tile.columns, -(-self.rows // tile.rows)
         size = (across * tile.items, down, self.slices * self.parts)
-        return Launch("product_local", "product_local", tuple(args), size, (tile.items, 1, 1), defines, flops)
+        return Launch(kernel, kernel, tuple(args), size, (tile.items, 1, 1), {**self.defines, **defines}, flops)
 
     @property
     def tiles(self) -> int:
@@ -96,7 +102,7 @@ def local_share(target: Target, slices: int, rows: int, columns: int, depth: int
     The largest tile that keeps every unit busy, or the smallest one. None where the device has not enough local memory,
     or groups are too small.
     """
-    tiles = [tile for tile in TILES if has_room(target, tile.items, tile.local)]
+    tiles = [tile for tile in TILES if tile.sums <= most_sums(target) and has_room(target, tile.items, tile.local)]
     if not tiles:
         return None
     wanted = target.compute_units * GROUPS_PER_UNIT
@@ -121,6 +127,11 @@ def _parts(target: Target, tile: LocalTile, groups: int, depth: int) -> int:
     if 2 * groups * tile.rows * tile.columns * depth > _MUCH:
         parts = max(parts, min(-(-target.compute_units // (2 * groups)), steps // _FEWEST_STEPS, _MOST_PARTS))
     return -(-steps // -(-steps // parts))  # none of them empty
+
+
+def most_sums(target: Target) -> int:
+    """Return how many sums a work-item of a GPU keeps in registers, beside what it adds to them."""
+    return 32 if target.gpu is not None and target.gpu.few_registers else 64
 
 
 def has_room(target: Target, items: int, local: Local) -> bool:

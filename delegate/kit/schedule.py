@@ -209,7 +209,8 @@ def tile_for(
         padded = -(-rows // tile.rows) * tile.rows * -(-columns // (tile.vectors * width)) * tile.vectors * width
         return padded / tile.share
 
-    by_rows = schedules.LINES if lines else schedules.PRODUCTS[target.kind]
+    kind = schedules.FEW_REGISTERS if target.gpu is not None and target.gpu.few_registers else target.kind
+    by_rows = schedules.LINES if lines else schedules.PRODUCTS[kind]
     own: Sequence[TileShape] = schedule.tiles or next(tiles[width] for least, tiles in by_rows if rows >= least)
     shape = min(own, key=waste)
     # On a GPU a panel is wider than a tile, so that neighbours read side by side.

@@ -24,9 +24,12 @@ def _columns(rows: int, columns: int) -> Tiles:
     return {width: (TileShape(rows, -(-columns // width), 1.0),) for width in _WIDTHS}
 
 
+FEW_REGISTERS = "a gpu of few registers"
+
 PRODUCTS: Mapping[str, Sequence[tuple[int, Tiles]]] = {
     "cpu": ((5, _REGISTERS), (2, _always(4, 2)), (0, _always(1, 4))),
     "gpu": ((8, _columns(8, 4)), (4, _columns(4, 4)), (0, _columns(1, 4))),
+    FEW_REGISTERS: ((4, _columns(4, 4)), (0, _columns(1, 4))),
 }
 """Tiles of a product from so many rows on. With few rows a tile has as many columns as it has registers."""
 

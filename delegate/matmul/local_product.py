@@ -96,18 +96,24 @@ def local_product(
     before = o.before
     seen, has_residual = window if before is None else before.window, residual is not None
     shape = LocalProduct(seen, *sizes, o.out_step, int(has_residual), int(aligned))
-    defines = {**share.defines, **layout, **Packed(o.weights).defines, **activation.defines}
+    defines = {**layout, **Packed(o.weights).defines, **activation.defines}
     begins, added = tuple(slices), o.bias if residual is None else residual
     flops = 2 * len(slices) * share.rows * share.columns * share.depth
     local, bounds = share.tile.local, activation.bounds
     x = o.x if before is None else before.x
-    args: tuple[Arg, ...] = (x, o.weights, o.bias, added, o.out, begins, shape, local, *bounds)
-    if share.parts > 1:
-        # Runs leave the counts to the next: they are no scratch, which others write meanwhile.
-        args += (Scratch(share.parts_bytes), Const(np.zeros(share.tiles, np.int32)))
+    args: tuple[Arg, ...] = (x, o.weights, o.bias, added, o.out, begins, shape, local, *bounds, *left_for_others(share))
     if before is None:
-        return share.product(args, defines, flops)
-    return share.product((*args, *before.args), defines | before.defines, flops + before.window.flops)
+        return share.launch("product_local", args, defines, flops)
+    more, total = defines | before.defines, flops + before.window.flops
+    return share.launch("product_local", (*args, *before.args), more, total)
+
+
+def left_for_others(share: LocalShare) -> tuple[Arg, ...]:
+    """Return what groups that share a depth leave for the last of them: their sums, and a count for each tile."""
+    if share.parts == 1:
+        return ()
+    # Runs leave the counts to the next: they are no scratch, which others write meanwhile.
+    return Scratch(share.parts_bytes), Const(np.zeros(share.tiles, np.int32))
 
 
 def in_tiles(matrices: Array, share: LocalShare, *, halves: bool) -> Const:

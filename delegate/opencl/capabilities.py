@@ -6,7 +6,7 @@ compiler knows are not just slow: functions compiled separately then disagree on
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ from litecl.delegate.opencl.processor import name_processor
 from litecl.delegate.opencl.sources import source_of
 from litecl.interpreter.errors import KernelBuildError
 
-_VERSION = 3  # of the file; incremented when the probe asks for more
+_VERSION = 4  # of the file; incremented when the probe asks for more
 _MACROS = (
     *("__SSE2__", "__AVX__", "__AVX2__", "__FMA__", "__F16C__"),
     *("__AVX512F__", "__AVX512BW__", "__AVX512VL__", "__AVX512VNNI__"),
@@ -33,19 +33,36 @@ _WIDEST = 16
 
 
 class _Feature(NamedTuple):
-    """What kernels do without where a compiler rejects it. before, statement: of a kernel that needs it. options: to
-    compile that with. only: on platforms whose version has this in it.
+    """What kernels do without where a compiler rejects it, or its result is wrong. before, statement: of a kernel that
+    needs it. options: to compile that with. right: what then holds. there: whether to ask a device for it at all.
     """
 
     statement: str
     before: str = ""
     options: tuple[str, ...] = ()
-    only: str = ""
+    right: str = "1"
+    there: Callable[[Any], bool] = lambda device: True
+
+
+class _WrongResultError(Exception):
+    """A probe that was built, and computed something else than it is to."""
 
 
 # PoCL reads clang's header of builtin functions for every file it compiles, unless told that it has been read.
 LEAN: Mapping[str, str | int | float] = {"_OPENCL_H_": 1, "LITECL_BUILTINS": 1}
 _TRIED = "PoCL 3.0"  # PyPI's; PoCL 6 rejects assembly whose operands are no constants, others were not tried
+_DOTS = "cl_khr_integer_dot_product"
+_DOT_VENDORS = ("nvidia", "advanced micro devices", "amd")  # whose compilers have an instruction without an extension
+
+
+def _is_tried(device: Any) -> bool:
+    return _TRIED in device.platform.version
+
+
+def _may_have_dots(device: Any) -> bool:
+    return _DOTS in device.extensions.split() or device.vendor.lower().startswith(_DOT_VENDORS)
+
+
 _ONLY_X86 = "\n#if !defined(__x86_64__) || !defined(__linux__)\n#error\n#endif\n"
 _FEATURES = {
     # Instructions that region.cl uses directly. A compiler that defines the macros may still reject assembly.
@@ -54,7 +71,7 @@ _FEATURES = {
         "out[0] = (int)sqrt((float)out[1]) + clz(out[2]);\n",
         source_of("builtins.h"),
         tuple(f"-D{name}={value}" for name, value in LEAN.items()),
-        _TRIED,
+        there=_is_tried,
     ),
     "addresses": _Feature(
         "ulong address, p = (ulong)out; int i = 0; OPAQUE(p); OPAQUE(i); nothing(p, i);\n"
@@ -63,7 +80,15 @@ _FEATURES = {
         f"{_ONLY_X86}#define LITECL_ADDRESSES\n#define LITECL_ASSEMBLY\n"
         + source_of("workers.h")
         + "CALLABLE void nothing(ulong p, int i) { *(__global int *)p = i; }\n",
-        only=_TRIED,
+        there=_is_tried,
+    ),
+    # 3 + (-128)(-128) + (-1)(1) + 127(-128) + 2 * 5, of numbers that the compiler does not know.
+    "dots": _Feature(
+        "out[3] = add_dot(3 + out[4], 0x027fff80 ^ out[5], 0x05800180 ^ out[6]);\n",
+        source_of("dots.h"),
+        ("-DLITECL_DOTS=1",),
+        right="out[3] == 140",
+        there=_may_have_dots,
     ),
 }
 _known: dict[str, "Capabilities"] = {}
@@ -74,13 +99,15 @@ _contexts: dict[int, Any] = {}  # those of probes, by device
 class Capabilities:
     """The capabilities of a device's compiler. macros: those it defines among the ones that matter here. assembly:
     whether it accepts x86-64 assembly. lean: whether it compiles without its own header of builtin functions
-    (``LEAN``). addresses: whether kernels can call functions of other programs by their addresses.
+    (``LEAN``). addresses: whether kernels can call functions of other programs by their addresses. dots: whether one
+    instruction multiplies four bytes by four and adds up (``kernels_cl/dots.h``).
     """
 
     macros: frozenset[str]
     assembly: bool = False
     lean: bool = False
     addresses: bool = False
+    dots: bool = False
 
     @property
     def float64(self) -> bool:
@@ -145,11 +172,13 @@ _REFUSALS = (
 
 def _ask(device: Any) -> Capabilities:
     """Run the probe: first with all features, then, as this compiler rejects one, with each of them alone."""
-    names = [name for name, feature in _FEATURES.items() if feature.only in device.platform.version]
+    names = [name for name, feature in _FEATURES.items() if feature.there(device)]
     try:
         if device.platform.name == POCL:
             check_room()
         return Capabilities(_probe(device, names), **dict.fromkeys(names, True))
+    except _WrongResultError:
+        pass
     except cl.Error as error:
         if error.code not in _REFUSALS:  # a failure that may pass must not be cached
             with suppress(cl.Error):
@@ -164,9 +193,11 @@ def _ask(device: Any) -> Capabilities:
 
 
 def _accepts(device: Any, name: str) -> bool:
-    """Return whether a compiler accepts a feature. Raises cl.Error."""
+    """Return whether a compiler accepts a feature, and is right. Raises cl.Error."""
     try:
         _probe(device, (name,))
+    except _WrongResultError:
+        return False
     except cl.Error as error:
         if error.code not in _REFUSALS:
             raise
@@ -175,12 +206,15 @@ def _accepts(device: Any, name: str) -> bool:
 
 
 def _probe(device: Any, names: Sequence[str]) -> frozenset[str]:
-    """Run a kernel that uses some features, and writes which macros are defined. Raises cl.Error."""
+    """Run a kernel that uses some features, and writes which macros are defined. Raises cl.Error and
+    _WrongResultError.
+    """
     features = [_FEATURES[name] for name in names]
-    before, statements = "".join(f.before for f in features), "".join(f.statement for f in features)
+    before = "".join(f.before for f in features)
+    statements = "int right = 1;\n" + "".join(f"{f.statement}right &= {f.right};\n" for f in features)
     tests = "".join(f"#ifdef {macro}\nout[{i}] = 1;\n#else\nout[{i}] = 0;\n#endif\n" for i, macro in enumerate(_MACROS))
-    source = f"{before}__kernel void probe(__global int *out) {{\n{statements}{tests}}}\n"
-    defined = np.zeros(len(_MACROS), np.int32)
+    source = f"{before}__kernel void probe(__global int *out) {{\n{statements}{tests}out[{len(_MACROS)}] = right;\n}}\n"
+    defined = np.zeros(len(_MACROS) + 1, np.int32)
     context = _contexts[device.int_ptr] = cl.Context([device])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cl.CompilerWarning)
@@ -192,7 +226,9 @@ def _probe(device: Any, names: Sequence[str]) -> frozenset[str]:
     kernel.set_args(out)
     cl.enqueue_nd_range_kernel(queue, kernel, (1,), (1,))
     cl.enqueue_copy(queue, defined, out, is_blocking=True)
-    return frozenset(macro for macro, there in zip(_MACROS, defined, strict=True) if there)
+    if not defined[-1]:
+        raise _WrongResultError
+    return frozenset(macro for macro, there in zip(_MACROS, defined[:-1], strict=True) if there)
 
 
 def context_of(device: Any) -> Any:

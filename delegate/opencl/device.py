@@ -138,7 +138,7 @@ def target_of(device: Any, directory: Path | None = None) -> Target:
         max_work_group_size=device.max_work_group_size,
         local_mem_bytes=device.local_mem_size,
         float64=able.float64,
-        gpu=gpu_of(device) if gpu else None,
+        gpu=replace(gpu_of(device), integer_dot=able.dots) if gpu else None,
     )
 
 
@@ -209,13 +209,15 @@ class Device:
         self.shares_memory = self.target.kind == "cpu" and _has_fine_grained_svm(self.device)
         self.context = self.given or context_of(self.device)
         self.queue = self._new_queue()
-        macros = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
+        macros: dict[str, str | int | float] = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
         able = capabilities(self.device, self.cache_dir)
         self.has_clock, self.calls_addresses = able.assembly, able.addresses
         if self.has_clock:
             macros["LITECL_ASSEMBLY"] = 1
         if self.calls_addresses:
             macros["LITECL_ADDRESSES"] = 1
+        if self.target.gpu is not None:
+            macros |= self.target.gpu.macros
         self.programs = Programs(self.context, self.device, macros, self.cache_dir, LEAN if able.lean else {})
 
     def with_own_queue(self) -> "Device":

@@ -1,51 +1,62 @@
 """The properties of a GPU, by what its driver says of it."""
 
+import ctypes
 from collections.abc import Mapping
 from typing import Any
 
 from litecl.delegate.gpu import Gpu, Vendor
+from litecl.delegate.opencl.native import native
 
 # Fragments of vendors' names, and the work-items that run in lockstep where the driver does not say how many.
 _VENDORS: Mapping[str, tuple[Vendor, int]] = {
     "nvidia": ("nvidia", 32),
     "advanced micro devices": ("amd", 64),
     "amd": ("amd", 64),
-    "intel": ("intel", 16),
+    "intel": ("intel", 8),
     "arm": ("arm", 16),
     "qualcomm": ("qualcomm", 64),
 }
 _SUBGROUPS = {"nvidia": "warp_size_nv", "amd": "wavefront_width_amd"}
+_SIZES_INTEL, _MOST_SIZES = 0x4108, 8  # CL_DEVICE_SUB_GROUP_SIZES_INTEL, which pyopencl does not know
+_device_info = native(ctypes.CDLL, "clGetDeviceInfo")
 _AMD_MATRIX = ("gfx908", "gfx90a", "gfx94", "gfx95", "gfx11", "gfx12")
-_AMD_DOT = ("gfx906", *_AMD_MATRIX, "gfx1011", "gfx1012", "gfx103")
-_NVIDIA_DOT, _NVIDIA_MATRIX = (6, 1), (7, 0)  # compute capabilities
+_NVIDIA_MATRIX = (7, 0)  # compute capability
+_EXTENSION_SIZES = "cl_intel_required_subgroup_size"
 _INTEL_MATRIX = "cl_intel_subgroup_matrix_multiply_accumulate"
 
 
 def gpu_of(device: Any) -> Gpu:
-    """Return the properties of a pyopencl device that is a GPU; what its driver does not tell counts as not there."""
+    """Return the properties of a pyopencl device that is a GPU; what its driver does not tell counts as not there. Dot
+    products of bytes are probed (``capabilities``).
+    """
     found = (of for fragment, of in _VENDORS.items() if fragment in device.vendor.lower())
     vendor, subgroup = next(found, ("other", 32))
     extensions = device.extensions.split()
-    dot, matrix = _units(vendor, device, extensions)
     return Gpu(
         vendor,
-        _asked(device, _SUBGROUPS.get(vendor, ""), subgroup),
+        _fewest(device) or subgroup if vendor == "intel" else _asked(device, _SUBGROUPS.get(vendor, ""), subgroup),
         fp16="cl_khr_fp16" in extensions,
-        integer_dot=dot,
-        matrix_units=matrix,
+        matrix_units=_has_matrix_units(vendor, device, extensions),
         integrated=bool(device.host_unified_memory),
     )
 
 
-def _units(vendor: Vendor, device: Any, extensions: list[str]) -> tuple[bool, bool]:
-    """Return whether there are dots of bytes, and matrix units, that kernels can reach."""
+def _has_matrix_units(vendor: Vendor, device: Any, extensions: list[str]) -> bool:
+    """Return whether there are matrix units that kernels can reach."""
     if vendor == "nvidia":
         names = ("compute_capability_major_nv", "compute_capability_minor_nv")
-        capability = tuple(_asked(device, name, 0) for name in names)
-        return capability >= _NVIDIA_DOT, capability >= _NVIDIA_MATRIX
-    if vendor == "amd":
-        return device.name.startswith(_AMD_DOT), device.name.startswith(_AMD_MATRIX)
-    return "cl_khr_integer_dot_product" in extensions, _INTEL_MATRIX in extensions
+        return tuple(_asked(device, name, 0) for name in names) >= _NVIDIA_MATRIX
+    return device.name.startswith(_AMD_MATRIX) if vendor == "amd" else _INTEL_MATRIX in extensions
+
+
+def _fewest(device: Any) -> int:
+    """Return the fewest work-items that an Intel GPU runs in lockstep; 0 where its driver does not tell."""
+    sizes, size = (ctypes.c_size_t * _MOST_SIZES)(), ctypes.c_size_t()
+    if _device_info is None or _EXTENSION_SIZES not in device.extensions.split():
+        return 0
+    room = ctypes.c_size_t(ctypes.sizeof(sizes))
+    status = _device_info(ctypes.c_void_p(device.int_ptr), _SIZES_INTEL, room, sizes, ctypes.byref(size))
+    return 0 if status else min(sizes[: size.value // ctypes.sizeof(ctypes.c_size_t)], default=0)
 
 
 def _asked(device: Any, name: str, otherwise: int) -> int:

@@ -1,7 +1,6 @@
 """The times that the kernel of a region takes of its own steps, by the processor's counter of cycles (region.cl)."""
 
 import time
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -92,44 +91,36 @@ class StepTimes:
         return all(place != works[position].place for place in beside)
 
 
+_cycles: dict[tuple[str, ...], float] = {}  # by the identities of devices
+
+
 def cycle_s(device: Device) -> float:
-    """Return how long a cycle of the processor's counter takes, in seconds."""
-    return _cycle_s(_Clock(device))
+    """Return how long a cycle of the processor's counter takes, in seconds; it is measured once for an identity."""
+    if device.identity not in _cycles:
+        _cycles[device.identity] = _measured_cycle_s(device)
+    return _cycles[device.identity]
 
 
-class _Clock:
-    """A device whose counter can be read; equal to that of any other device of the same identity."""
-
-    def __init__(self, device: Device) -> None:
-        self._device = device
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Clock) and other._device.identity == self._device.identity
-
-    def __hash__(self) -> int:
-        return hash(self._device.identity)
-
-    def read(self) -> tuple[float, int]:
-        """Return a time of the host's and what the counter said then, of the readings the one that took least."""
-        value: Array = np.zeros(1, np.int64)
-        buffer = self._device.buffer(value.nbytes)
-        kernel = self._device.programs.kernel("clock", "read_clock", {})
-        bound = BoundKernel(self._device.queue, kernel, [buffer], (1,), (1,))
-        best = (float("inf"), 0.0, 0)
-        for _ in range(_READINGS):
-            start_s = time.perf_counter()
-            bound.enqueue()
-            self._device.queue.finish()
-            end_s = time.perf_counter()
-            cl.enqueue_copy(self._device.queue, value, buffer, is_blocking=True)
-            best = min(best, (end_s - start_s, (start_s + end_s) / 2, int(value[0])))
-        return best[1:]
-
-
-@cache
-def _cycle_s(clock: _Clock) -> float:
-    clock.read()  # the first one compiles
-    before_s, before = clock.read()
+def _measured_cycle_s(device: Device) -> float:
+    _clock(device)  # the first one compiles
+    before_s, before = _clock(device)
     time.sleep(_APART_S)
-    after_s, after = clock.read()
+    after_s, after = _clock(device)
     return (after_s - before_s) / (after - before)
+
+
+def _clock(device: Device) -> tuple[float, int]:
+    """Return a time of the host's and what the counter said then, of the readings the one that took least."""
+    value: Array = np.zeros(1, np.int64)
+    buffer = device.buffer(value.nbytes)
+    kernel = device.programs.kernel("clock", "read_clock", {})
+    bound = BoundKernel(device.queue, kernel, [buffer], (1,), (1,))
+    best = (float("inf"), 0.0, 0)
+    for _ in range(_READINGS):
+        start_s = time.perf_counter()
+        bound.enqueue()
+        device.queue.finish()
+        end_s = time.perf_counter()
+        cl.enqueue_copy(device.queue, value, buffer, is_blocking=True)
+        best = min(best, (end_s - start_s, (start_s + end_s) / 2, int(value[0])))
+    return best[1:]

@@ -16,6 +16,7 @@ from litecl.perf.many.engines import ENGINES
 from litecl.perf.many.job import Done, Job
 from litecl.perf.measure.given import Pixels
 
+_SHOWN = 10  # inputs without a result
 _DEFAULTS: dict[str, Any] = {"rows": False, "batch": 1, "part": 1024, "devices": None, "engine": "local", "workers": 1}
 
 
@@ -68,8 +69,9 @@ def many(args: argparse.Namespace) -> Output:
         "seconds": time.perf_counter() - start_s,
         "workers": _workers(done),
         "missing": job.missing(),
+        "unreadable": job.unreadable(),
     }
-    return Output(data, _view(data, left), exit_code=1 if data["missing"] else 0)
+    return Output(data, _view(data, left), exit_code=1 if data["missing"] or data["unreadable"] else 0)
 
 
 def _job(args: argparse.Namespace) -> Job:
@@ -129,5 +131,8 @@ def _view(data: dict[str, Any], left: int) -> list[RenderableType]:
         made.add_row(
             str(row["process"]), row["devices"], str(row["parts"]), str(row["inputs"]), f"{row['seconds']:.1f}"
         )
-    missing = [Text(f"{len(data['missing'])} parts are missing", "bold red")] if data["missing"] else []
-    return [Text(line), *([made] if data["workers"] else []), *missing]
+    faults = [f"{len(data['missing'])} parts are missing"] if data["missing"] else []
+    if unreadable := [*data["unreadable"].items()]:
+        faults += [f"{len(unreadable)} inputs have no result:", *map(": ".join, unreadable[:_SHOWN])]
+        faults += [f"... and those that the part-*.json in {data['folder']} name"] if len(unreadable) > _SHOWN else []
+    return [Text(line), *([made] if data["workers"] else []), *(Text(fault, "bold red") for fault in faults)]

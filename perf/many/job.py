@@ -6,12 +6,12 @@ import math
 import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from litecl.perf.measure.given import Pixels, load_all
 from litecl.predictor import Predictor
 
 ITEM = "item"  # the array of a part that says which inputs its rows are of
+_HOPELESS = 16  # files of a part that cannot be read, and no other: something else is wrong than files
 
 
 @dataclass(frozen=True)
@@ -86,16 +87,21 @@ class Job:
             half.unlink()
         path.write_text(json.dumps(described, indent=1))
 
+    def unreadable(self) -> dict[str, str]:
+        """Return the files that no part has results of, with the reason."""
+        found = sorted(Path(self.folder).glob("part-*.json"))
+        return {name: reason for path in found for name, reason in json.loads(path.read_text()).items()}
+
     def items(self, number: int) -> range:
         """Return the inputs of a part."""
         return range(number * self.part, min(self.count, (number + 1) * self.part))
 
-    def named(self, items: range) -> Array:
+    def named(self, items: Iterable[int]) -> Array:
         """Return what inputs are called in results: rows by their numbers, files by their paths from the folder that
         all of them lie in.
         """
         if self.rows:
-            return np.arange(items.start, items.stop)
+            return np.array([*items])
         return np.array([os.path.relpath(self.files[i], self._common) for i in items])
 
     @cached_property
@@ -117,21 +123,33 @@ class Done:
 def run_part(job: Job, number: int) -> Done:
     """Run a part and write its file: outputs by name, and ``item``, the paths of files or the numbers of rows.
 
-    Nothing is written before all is there, and the same part gives the same file, whoever runs it how often.
+    Files that cannot be read, or do not fit, are left out, and named with the reason in a JSON file beside it; where
+    many are, and no other, the first one's error is raised. Nothing is written before all is there, and the same part
+    gives the same file, whoever runs it how often.
     """
     start_s = time.perf_counter()
     predictor = _predictor(job.model, tuple(sorted(job.options.items())))
-    items = job.items(number)
+    items, faults = job.items(number), dict[int, Exception]()
     starts = range(items.start, items.stop, job.batch)
-    batches = (_batch(job, predictor, range(i, min(items.stop, i + job.batch))) for i in starts)
-    results = [*predictor.map(batches)]
-    arrays = {name: np.concatenate([result[name] for result in results]) for name in predictor.outputs}
+    batches = (_batch(job, predictor, range(i, min(items.stop, i + job.batch)), faults) for i in starts)
+    results = [*predictor.map(filter(None, batches))]
+    if len(faults) == len(items) and (len(items) >= _HOPELESS or job.parts == 1):
+        raise faults[items.start]
+    read = [i for i in items if i not in faults]
+    outputs = predictor.outputs if results else ()
+    arrays = {name: np.concatenate([result[name] for result in results]) for name in outputs}
     for name, value in arrays.items():
-        if len(value) != len(items):
-            raise ModelError(f"output {name!r}: expected a row for each of {len(items)} inputs, got {len(value)}")
+        if len(value) != len(read):
+            raise ModelError(f"output {name!r}: expected a row for each of {len(read)} inputs, got {len(value)}")
     if ITEM in arrays:
         raise ModelError(f"output {ITEM!r}: a part has the inputs' names under this name")
-    _write(job.path(number), {ITEM: job.named(items), **arrays})
+    path = job.path(number)
+    reasons = dict(zip(job.named(faults).tolist(), map(str, faults.values()), strict=True))
+    if reasons:
+        _write(path.with_suffix(".json"), lambda file: file.write(json.dumps(reasons, indent=1).encode()))
+    else:
+        path.with_suffix(".json").unlink(missing_ok=True)
+    _write(path, lambda file: np.savez(file, **{ITEM: job.named(read), **arrays}))  # type: ignore[arg-type]
     return Done(number, len(items), time.perf_counter() - start_s, os.getpid(), ", ".join(predictor.devices))
 
 
@@ -152,8 +170,8 @@ def _mapped(file: str) -> Array:
     return value
 
 
-def _batch(job: Job, predictor: Predictor, items: range) -> dict[str, Array]:
-    """Return some inputs, a row each."""
+def _batch(job: Job, predictor: Predictor, items: range, faults: dict[int, Exception]) -> dict[str, Array]:
+    """Return some inputs, a row each, but for files that cannot be read, which are added to the faults."""
     shapes = predictor.inputs
     if job.rows:
         if len(shapes) != 1:
@@ -163,7 +181,14 @@ def _batch(job: Job, predictor: Predictor, items: range) -> dict[str, Array]:
         {"name": name, "shape": np.maximum(shape, 1), "shape_signature": shape, "dtype": dtype}
         for name, (shape, dtype) in shapes.items()
     ]
-    values = [load_all(Path(job.files[i]), details, job.pixels) for i in items]
+    values = []
+    for i in items:
+        try:
+            values.append(load_all(Path(job.files[i]), details, job.pixels))
+        except (ModelError, OSError) as error:
+            faults[i] = error
+    if not values:
+        return {}
     return {name: _together([each[name] for each in values], shape) for name, (shape, _) in shapes.items()}
 
 
@@ -177,13 +202,13 @@ def _together(values: Sequence[Array], shape: Shape) -> Array:
     return np.concatenate(values) if values[0].ndim and shape[0] in (1, -1) else np.stack(values)
 
 
-def _write(path: Path, arrays: dict[str, Array]) -> None:
-    """Write an archive under another name first: whoever reads this one finds all of it."""
+def _write(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
+    """Write a file under another name first: whoever reads it finds all of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
         temporary = Path(file.name)
         try:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
+            write(file)
             file.close()
             temporary.replace(path)
         finally:

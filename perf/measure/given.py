@@ -55,7 +55,12 @@ def load_all(path: Path, details: Sequence[Details], pixels: Pixels) -> dict[str
     named = _in_file(path, [*by_label])
     if {label for label, _ in named} != {*by_label}:
         raise ModelError(f"{path}: expected a value for each of {[*by_label]}, got {[label for label, _ in named]}")
-    return {label: _load(path, label, by_label[label], pixels) for label, _ in named}
+    values = {label: _load(path, label, by_label[label], pixels) for label, _ in named}
+    for label, value in values.items():
+        wanted = np.dtype(by_label[label]["dtype"])
+        if wanted.kind not in "OS" and value.dtype != wanted:
+            raise ShapeError(f"{path}: input {label!r}: expected {wanted}, got {value.dtype}")
+    return values
 
 
 def _load(path: Path, label: str, detail: Details, pixels: Pixels) -> Array:

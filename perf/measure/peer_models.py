@@ -59,13 +59,13 @@ class Layers:
         options = Conv2DOptions(stride_w=stride, stride_h=stride, fused_activation_function=activation)
         return self.graph.op(CONV_2D, (x, filter_, self._bias(channels)), options)
 
-    def depthwise(self, x: int, stride: int = 1, activation: ActivationFunctionType = _RELU6) -> int:
-        """Return a depthwise 3x3 convolution with bias."""
+    def depthwise(self, x: int, stride: int = 1, activation: ActivationFunctionType = _RELU6, size: int = 3) -> int:
+        """Return a depthwise convolution with bias."""
         channels = self.channels(x)
         options = DepthwiseConv2DOptions(
             stride_w=stride, stride_h=stride, depth_multiplier=1, fused_activation_function=activation
         )
-        filter_ = self._weights(1, 3, 3, channels, fan_in=9)
+        filter_ = self._weights(1, size, size, channels, fan_in=size * size)
         return self.graph.op(DEPTHWISE_CONV_2D, (x, filter_, self._bias(channels)), options)
 
     def dense(self, x: int, units: int) -> int:

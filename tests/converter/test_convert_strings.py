@@ -128,3 +128,10 @@ def test_a_pattern_that_python_cannot_say_is_refused_early() -> None:
     concrete = tf.function(lambda x: S.regex_replace(x, "\\pL", ""), autograph=False)
     with pytest.raises(ConversionError, match=r"StaticRegexReplace .*p is not supported"):
         Converter.from_concrete_functions([concrete.get_concrete_function(tf.TensorSpec([None], tf.string))]).convert()
+
+
+def test_a_stack_of_one_runs_anywhere() -> None:
+    """LiteRT packs no strings; of one there is nothing to pack."""
+    got, expected, content = _converted(lambda x: [tf.stack([x], axis) for axis in (0, 1)], _TEXTS)
+    for value, wanted, again in zip(got, expected, invoke(litert(content), [_TEXTS]), strict=True):
+        assert value.tolist() == wanted.tolist() == again.tolist()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from litecl.delegate.backend.absent import AbsentDevice
+from litecl.delegate.gpu import Gpu
 from litecl.delegate.kit.groups import local_share
 from litecl.delegate.opencl import device
 from litecl.interpreter.graph import Array
@@ -29,6 +30,7 @@ from support.loop_models import FLOAT, INT, below, int32, next_, while_model
 from support.loop_models import check as loop_check
 
 _UNITS = {"large tiles": 1, "small tiles": 9, "parts": 132}
+_FEW_SUMS = "few sums"  # of a work-item, as Intel's and Arm's GPUs have registers for
 _RELU6 = ActivationFunctionType.RELU6
 
 
@@ -37,8 +39,9 @@ def options(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """Options of delegates for a GPU with so many compute units that products are cut into tiles of one kind."""
     with pytest.MonkeyPatch.context() as patch:
         found = devices.as_on_a_gpu(patch, tmp_path_factory.mktemp("programs"))
-        target, units = device.target_of, _UNITS[request.param]
-        patch.setattr(device, "target_of", lambda *args: replace(target(*args), compute_units=units))
+        target, units = device.target_of, _UNITS.get(request.param, 1)
+        gpu = Gpu("intel", 8) if request.param == _FEW_SUMS else Gpu()
+        patch.setattr(device, "target_of", lambda *args: replace(target(*args), compute_units=units, gpu=gpu))
         yield found | {"strict": True}
 
 
@@ -139,6 +142,13 @@ def test_products(name: str, options: dict[str, Any]) -> None:
     check(_PRODUCTS[name](), options)
 
 
+@pytest.mark.parametrize("options", [_FEW_SUMS], indirect=True)
+@pytest.mark.parametrize("name", ["edges", "weights that are computed", "3x3, stride 2", "depthwise before"])
+def test_products_of_few_sums(name: str, options: dict[str, Any]) -> None:
+    """Tiles are as large where work-items have fewer registers, and more of them share each."""
+    check(_PRODUCTS[name](), options)
+
+
 @pytest.mark.parametrize("rows", [1, 40])
 def test_halves(rows: int, options: dict[str, Any]) -> None:
     """Large weights are stored as halves, and become the same floats."""
@@ -216,5 +226,8 @@ def test_shares() -> None:
         assert share is not None
         assert (share.tile.rows, share.parts) == wanted, size
         assert (share.parts - 1) * share.part_depth < share.depth <= share.parts * share.part_depth
+    few = local_share(replace(target, gpu=Gpu("intel", 8)), 1, 1024, 1024, 64)
+    assert few is not None
+    assert (few.tile.rows, few.tile.columns, few.tile.sums, few.tile.items) == (64, 64, 32, 128)
     assert local_share(replace(target, local_mem_bytes=1024), 1, 64, 64, 64) is None
     assert local_share(replace(target, max_work_group_size=32), 1, 64, 64, 64) is None

@@ -16,11 +16,14 @@ needs_clang = pytest.mark.skipif(gpu_compile.clang() is None, reason="no clang o
 _BASELINE = Path(__file__).parents[1] / "tools" / "gpu_static.json"
 _TARGETS = {"sm_90": "sm_90", "gfx1100": "gfx1100"}
 _LARGE, _SMALL = ({"BM": n, "BN": n, "TM": own, "TN": own} for n, own in ((64, 8), (32, 4)))
+_DOTS = {"LITECL_DOTS": 1}
 _BLOCK = {"ITEMS": 128, "TILE": 32, "ACROSS": 32, "PARTS": 1, "ACTIVATION": "ACTIVATION_CLAMP"}
 # Kernels with macros of each kind, and the least share of multiply-adds in the inner loop.
 _KERNELS: dict[str, tuple[str, dict[str, Any], float]] = {
     "large tiles": ("product_local", {**_LARGE, "PARTS": 1}, 0.75),
     "large tiles of patches": ("product_local", {**_LARGE, "PARTS": 1, "GATHER": 1}, 0.75),
+    "large tiles of bytes": ("quantized_local", {**_LARGE, "PARTS": 1, "T": "char", "RECTIFIED": 1, **_DOTS}, 0.75),
+    "small tiles of bytes": ("quantized_local", {**_SMALL, "GATHER": 1, "SINGLE": 1, "T": "uchar", **_DOTS}, 0.6),
     "tiles behind a window": ("product_local", {**_SMALL, "PARTS": 1, "WINDOW_HEIGHT": 3, "WINDOW_WIDTH": 3}, 0.7),
     "tiles behind a large window": ("product_local", {**_LARGE, "WINDOW_HEIGHT": 5, "WINDOW_WIDTH": 5}, 0.75),
     "small tiles": ("product_local", {**_SMALL, "PARTS": 1}, 0.7),
@@ -41,7 +44,15 @@ _KERNELS: dict[str, tuple[str, dict[str, Any], float]] = {
     "rows": ("rows_local", {"ITEMS": 256}, 0.0),
     "reductions": ("reduce_local", {"ITEMS": 256, "T": "float", "A": "float", "R": "float", "OP": "ADD"}, 0.0),
 }
-_PRODUCTS = ("product_local", "matvec", "inverted_residual")
+_PRODUCTS = ("product_local", "quantized_local", "matvec", "inverted_residual")
+_TILED = ("product_local", "quantized_local")  # whose bias, residual or stage has edges
+# What Intel's GPUs get, whose work-items have half as many registers.
+_HALF_TILE = {"BM": 64, "BN": 64, "TM": 8, "TN": 4, "PARTS": 1, "GATHER": 1}
+_ON_INTEL = {
+    "tiles": ("product_local", _HALF_TILE),
+    "tiles of bytes": ("quantized_local", {**_HALF_TILE, "T": "char", "RECTIFIED": 1, **_DOTS}),
+    "LSTMs": _KERNELS["LSTMs of several groups"][:2],
+}
 
 
 @needs_clang
@@ -59,8 +70,31 @@ def test_kernels_of_gpus(name: str, target: str) -> None:
     main = found.get(kernel)
     if main is not None and kernel in _PRODUCTS:
         assert main.wide_loads is not None
-        assert main.wide_loads >= (0.5 if kernel == "product_local" else 0.7)  # bias and residual have edges
+        assert main.wide_loads >= (0.5 if kernel in _TILED else 0.7)
         assert (main.multiply_adds or 0) >= least
+
+
+@needs_clang
+@pytest.mark.parametrize(("target", "profile"), [("tgllp", "xe_lp"), ("pvc", "xe_hpc")])
+@pytest.mark.parametrize("name", _ON_INTEL)
+def test_kernels_of_intels_gpus(name: str, target: str, profile: str) -> None:
+    """Nothing lies outside registers with the tiles and the lockstep that these GPUs get."""
+    if gpu_compile.ocloc() is None:
+        pytest.skip("no ocloc: gpu_static.sh has one")
+    kernel, defines = _ON_INTEL[name]
+    macros = {**MACROS, **AbsentDevice(profile).profile.gpu.macros, **defines}
+    for entry, figures in gpu_compile.compiled(target, kernel, macros).items():
+        assert (figures.failures, figures.spill_bytes, figures.scratch_bytes) == (0, 0, 0), entry
+        assert figures.simd == (16 if profile == "xe_hpc" else 8)
+
+
+@needs_clang
+def test_halves_are_loaded_four_at_a_time() -> None:
+    """A work-item of an NVIDIA GPU has one load for four weights, not four of two bytes each."""
+    if gpu_compile.tool("nvdisasm") is None:
+        pytest.skip("no nvdisasm")
+    macros = {**MACROS, "ROWS": 1, "COLUMNS": 4, "ITEMS": 64, "HALF_WEIGHTS": 1}
+    assert (gpu_compile.compiled("sm_90", "matvec", macros)["matvec"].wide_loads or 0) > 0.3
 
 
 @needs_clang

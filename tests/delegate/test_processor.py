@@ -194,9 +194,9 @@ def test_the_probe_is_kept(unknown: Any, tmp_path: Path, monkeypatch: pytest.Mon
         b"[]",
         b"\xff\xfe",
         b'{"version": 1, "macros": []}',
-        b'{"version": 3, "macros": ["__AVX512F__"], "assembly": "yes"}',
-        b'{"version": 3, "macros": ["__AVX1024__"], "assembly": true}',
-        b'{"version": 3, "macros": 5, "assembly": true}',
+        b'{"version": 4, "macros": ["__AVX512F__"], "assembly": "yes"}',
+        b'{"version": 4, "macros": ["__AVX1024__"], "assembly": true}',
+        b'{"version": 4, "macros": 5, "assembly": true}',
     ],
 )
 def test_a_file_of_anything_else_is_written_anew(
@@ -230,6 +230,19 @@ def test_what_a_compiler_rejects_is_left_out_of_kernels(
     monkeypatch.setattr(capabilities, "_known", {disk.key("capabilities", identity.identity(unknown)): found})
     report = run(case_of("ADD_N-five"), device=unknown, cache_dir=tmp_path, strict=True).delegation_report()
     assert [row.claimed for row in report.nodes] == [True]
+
+
+@pytest.mark.parametrize(("right", "there"), [(None, True), ("0", False)])
+def test_a_probe_that_computes_something_else_is_left_out(
+    right: str | None, there: bool, unknown: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dot products are used where they are right; those of plain C are."""
+    plain = capabilities._FEATURES["dots"]._replace(options=(), there=lambda device: True)
+    before = capabilities.capabilities(unknown)
+    monkeypatch.setattr(capabilities, "_known", {})
+    feature = plain if right is None else plain._replace(right=right)
+    monkeypatch.setattr(capabilities, "_FEATURES", {**capabilities._FEATURES, "dots": feature})
+    assert capabilities.capabilities(unknown) == replace(before, dots=there)
 
 
 def test_a_device_that_builds_nothing_says_what_to_do(unknown: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,11 +25,12 @@ from litecl.delegate.plan.estimate import launch_rows
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError
-from litecl.interpreter.file.writer import write_file
+from litecl.interpreter.file.writer import write, write_file
 from litecl.interpreter.graph import ABSENT, Model
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
 from litecl.perf.measure import peer_models
+from support.attention_nets import Attended
 from support.build import Graph, model, randn
 
 _WITHOUT_PYOPENCL = """
@@ -64,7 +65,7 @@ def test_launches_that_are_apart_know_nothing_of_their_group() -> None:
     launches = [work.launch for case in _CASES for plan in planned("sm_90", case.model()).plans for work in plan.works]
     for launch in launches:
         text = (Path(kernels_cl.__file__).parent / f"{launch.kernel}.cl").read_text()
-        in_groups = re.search(r"\bbarrier\(|get_local_|get_group_id|LOCAL_ITEM", text) is not None
+        in_groups = re.search(r"\bbarrier\(|get_local_|get_group_id|LOCAL_ITEM|local_tile\.h", text) is not None
         assert launch.apart == (not in_groups), launch.kernel
     assert {launch.apart for launch in launches} == {True, False}
 
@@ -88,7 +89,16 @@ def test_estimates_are_of_the_gpus_peaks() -> None:
     assert all(row.groups * row.group == row.work_items for row in rows)
 
 
-@pytest.mark.parametrize(("make", "most"), [(peer_models.mobilenet_v2, 30), (peer_models.resnet_50, 56)])
+def attention() -> bytes:
+    """Attention of 12 heads over 128 words, with a scale and a mask."""
+    g, words = Attended(), (1, 12, 128, 64)
+    scores = g.masked(g.scaled(g.scores(words, words), 0.125), (1, 1, 128, 128))
+    return write(model(g.build(g.seen(scores, words))))
+
+
+@pytest.mark.parametrize(
+    ("make", "most"), [(peer_models.mobilenet_v2, 30), (peer_models.resnet_50, 56), (attention, 1)]
+)
 def test_a_network_is_few_launches_that_keep_an_h100_busy(make: Callable[[], bytes], most: int) -> None:
     """None that computes for long leaves more than half of the units idle."""
     device = AbsentDevice("sm_90")
@@ -130,14 +140,14 @@ def _device(vendor: str, *, shared: bool = False, **more: Any) -> SimpleNamespac
     [
         (
             _device("NVIDIA Corporation", extensions="", warp_size_nv=32, compute_capability_major_nv=9),
-            Gpu("nvidia", 32, integer_dot=True, matrix_units=True),
+            Gpu("nvidia", 32, matrix_units=True),
         ),
         (
             _device("Advanced Micro Devices, Inc.", name="gfx1100", wavefront_width_amd=32),
-            Gpu("amd", 32, fp16=True, integer_dot=True, matrix_units=True),
+            Gpu("amd", 32, fp16=True, matrix_units=True),
         ),
-        (_device("Intel(R) Corporation", shared=True), Gpu("intel", 16, True, True, False, True)),
-        (_device("ARM"), Gpu("arm", 16, True, True)),
+        (_device("Intel(R) Corporation", shared=True), Gpu("intel", 8, True, integrated=True)),
+        (_device("ARM"), Gpu("arm", 16, True)),
         (_device("Mesa", extensions=""), Gpu()),
     ],
     ids=lambda value: getattr(value, "vendor", None),

@@ -213,7 +213,8 @@ def test_the_cases_reach_every_record(monkeypatch: pytest.MonkeyPatch) -> None:
 
 _SCALARS = {
     *("void", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "float"),
-    *("Weight", "ExpandWeight", "ProjectWeight", "BlockScale", "Element", "Sum", "T", "OUT", "R", "I", "X", "W"),
+    *("Weight", "ExpandWeight", "ProjectWeight", "Packed", "BlockScale", "Element", "Sum"),
+    *("T", "OUT", "R", "I", "X", "W"),
 }
 
 

@@ -1,6 +1,8 @@
 """A region's kernel takes the times of its own steps: of the program that runs, which computes the same."""
 
+import gc
 import time
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,8 @@ import pytest
 
 from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.devices import choose
+from litecl.delegate.opencl import step_times
+from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Model
@@ -31,6 +35,7 @@ from litecl.perf.measure.build_control import (
 )
 from litecl.perf.measure.feeds import outputs_of, prepare, random_inputs
 from litecl.perf.verify.scenarios.images import sound
+from support.devices import tested
 
 pytestmark = pytest.mark.skipif(choose(num_threads=1).target().kind == "gpu", reason="one kernel is for CPUs")
 _STATE = (((), INT), ((7,), FLOAT))
@@ -132,6 +137,16 @@ def test_times_take_no_buffer_of_their_own(monkeypatch: pytest.MonkeyPatch) -> N
         ready(sound(), num_threads=1, profile=profile).invoke()
     assert len(buffers) == 2
     assert buffers[0] == buffers[1]
+
+
+def test_a_device_is_not_kept_by_what_was_measured_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_times, "_cycles", {})
+    opened = Device(tested()[0], True, None)
+    gone = weakref.ref(opened)
+    assert 0 < step_times.cycle_s(opened) < 1e-6
+    del opened
+    gc.collect()
+    assert gone() is None
 
 
 def test_programs_of_runs_without_times_stay_as_they_are(tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 """``litecl convert`` of frozen graphs and functions."""
 
+import os
+import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +11,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from litecl.interpreter import Interpreter  # noqa: E402
+from litecl.perf.measure.quiet import load_tensorflow  # noqa: E402
 from support.command import data, failure  # noqa: E402
 
 SOURCE = """
@@ -89,3 +93,18 @@ def test_a_frozen_graph(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert interpreter.get_input_details()[0]["shape"].tolist() == [2, 3]
     said = failure(capsys, "convert", "graph.pb", "-o", "out.tflite", "--inputs", "x")
     assert "expected --inputs and --outputs" in said
+
+
+@pytest.mark.parametrize(("ends", "said"), [("", ""), ("raise ImportError('broken')", "noise of libraries\n")])
+def test_tensorflow_loads_without_a_word_unless_it_fails(
+    ends: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tensorflow.py").write_text(f"import os\nos.write(2, b'noise of libraries\\n')\n{ends}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "tensorflow")
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL")
+    with pytest.raises(ImportError) if ends else nullcontext():
+        load_tensorflow()
+    os.write(2, b"later\n")
+    assert capfd.readouterr().err == f"{said}later\n"

@@ -1,10 +1,16 @@
 """Measuring a GPU, on whatever device there is: results are compared, and every figure ends in the files."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from litecl.delegate import CLDelegate
+from litecl.delegate.backend.absent import AbsentDevice
+from litecl.interpreter import Interpreter
+from litecl.interpreter.graph import Array
 from litecl.perf import gpu
 
 
@@ -12,7 +18,7 @@ def test_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model within rounding of the interpreter, with launches, waits and the share of each kernel."""
     monkeypatch.setattr(gpu, "measured", lambda device: gpu.Peaks(1e12, 1e11))
     files = ["--json", str(tmp_path / "gpu.json"), "--page", str(tmp_path / "gpu.md")]
-    assert gpu.main(["--only", "1,000", "--batch", "1", "--batch", "16", "--runs", "1", *files]) == 0
+    assert gpu.main(["--small", "--only", "1,000", "--batch", "1", "--batch", "16", "--runs", "1", *files]) == 0
     data = json.loads((tmp_path / "gpu.json").read_text())
     (row,) = data["rows"]
     assert (row["name"], row["batch"], row["launches"], row["waits"]) == ("loop of 1,000", 1, 1, 1)
@@ -21,10 +27,48 @@ def test_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert data["device"]["name"] in (tmp_path / "gpu.md").read_text()
 
 
+class _Peer:
+    """PyTorch, as if it were installed: it computes what the interpreter does."""
+
+    def __init__(self, content: bytes) -> None:
+        self._interpreter = gpu._prepared(content, [])
+
+    def prepare(self, inputs: Sequence[Array]) -> None:
+        for detail, value in zip(self._interpreter.get_input_details(), inputs, strict=True):
+            self._interpreter.set_tensor(detail["index"], value)
+
+    def run(self) -> list[Array]:
+        return gpu._outputs(self._interpreter)
+
+
+@pytest.mark.parametrize("subject", gpu.SUBJECTS, ids=lambda subject: subject.name)
+def test_every_model_is_claimed_whole(subject: gpu.Subject) -> None:
+    """So that a GPU runs all of it; small ones of the same kinds are planned here, and nothing runs."""
+    device = AbsentDevice("sm_90")
+    content = subject.small(2)
+    Interpreter(model_content=content, delegates=[CLDelegate(device=device, strict=True)]).allocate_tensors()
+    assert len(device.plans) == 1
+
+
+def test_a_peer_runs_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time stands beside litecl's; one that computes something else has none."""
+    monkeypatch.setattr(gpu, "measured", lambda device: gpu.Peaks(1e12, 1e11))
+    monkeypatch.setattr(gpu, "TorchModel", _Peer)
+    arguments = ["--small", "--only", "dense", "--batch", "1", "--runs", "1", "--json", str(tmp_path / "gpu.json")]
+    assert gpu.main(arguments) == 0
+    (row,) = json.loads((tmp_path / "gpu.json").read_text())["rows"]
+    assert row["torch_ms"] > 0
+    monkeypatch.setattr(_Peer, "run", lambda peer: [np.full((1, 32), np.nan, np.float32)])
+    assert gpu.main([*arguments, "--page", str(tmp_path / "gpu.md")]) == 0
+    (row,) = json.loads((tmp_path / "gpu.json").read_text())["rows"]
+    assert row["torch_ms"] is None
+    assert "| dense 1280 x 1000 | 1 |" in (tmp_path / "gpu.md").read_text()
+
+
 def test_a_wrong_result_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is no number, or far from the interpreter's, ends the command with 1."""
     monkeypatch.setattr(gpu, "measured", lambda device: gpu.Peaks(1e12, 1e11))
     for wrong in (float("inf"), 0.01):
         found = gpu.Row("", 1, wrong, 1.0, 1.0, 1, 1, ())
-        monkeypatch.setattr(gpu, "row", lambda *given, found=found: found)
+        monkeypatch.setattr(gpu, "row", lambda *given, found=found, **more: found)
         assert gpu.main(["--only", "1,000"]) == 1

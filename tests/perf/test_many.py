@@ -13,6 +13,7 @@ from litecl import Predictor
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.writer import write_file
 from litecl.interpreter.ops.binary import SUB, SubOptions
+from litecl.perf.cli import main
 from litecl.perf.compare import workers
 from litecl.perf.many import engines, job
 from litecl.perf.many.job import ITEM, Job, run_part
@@ -186,6 +187,42 @@ def test_archives_are_the_inputs_of_a_model_of_several(tmp_path: Path, capsys: p
         np.testing.assert_array_equal(part[output], values[:, 0, 0] - values[:, 1, 0])
     said = failure(capsys, *run, tmp_path / "half.npz", "-o", tmp_path / "other")
     assert f"half.npz: expected a value for each of {names}, got {names[:1]}" in said
+
+
+def test_what_cannot_be_read_is_left_out_and_told(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for n in range(6):
+        np.save(folder / f"{n}.npy", randn(RNG, 1, 4))
+    np.save(folder / "5.npy", np.ones((1, 4)))
+    (folder / "2.npy").write_bytes(b"damaged")
+    np.save(folder / "3.npy", randn(RNG, 1, 9))
+    run = "run", path, "--cpu", "--batch", 2, "--inputs", folder, "-o", tmp_path / "out"
+    for _ in range(2):  # the second time nothing is run any more
+        assert main([*map(str, run), "--json"]) == 1
+        found = json.loads(capsys.readouterr().out)
+        assert (found["inputs"], found["missing"]) == (6, [])
+        assert "input 'x': expected float32, got float64" in found["unreadable"]["5.npy"]
+        damaged, unfit = found["unreadable"]["2.npy"], found["unreadable"]["3.npy"]
+        assert "not a .npy file" in damaged and "expected shape [-1, 4], got [1, 9]" in unfit
+    with np.load(tmp_path / "out" / "part-000000.npz") as part:
+        assert part[ITEM].tolist() == ["0.npy", "1.npy", "4.npy"]
+        x = np.concatenate([np.load(folder / name) for name in part[ITEM]])
+        np.testing.assert_allclose(part["y"], Predictor(str(path), cpu=True)({"x": x})["y"], rtol=1e-6)
+    assert main([*map(str, run)]) == 1
+    assert "3 inputs have no result:" in capsys.readouterr().out
+    assert main([*map(str, run[:-1]), str(tmp_path / "alone"), "--part", "1", "--json"]) == 1
+    assert len(json.loads(capsys.readouterr().out)["unreadable"]) == 3
+    assert np.load(tmp_path / "alone" / "part-000002.npz").files == [ITEM]
+    only = "run", path, "--cpu", "--inputs", folder / "2.npy", "-o", tmp_path / "none"
+    assert "not a .npy file" in failure(capsys, *only)
+    np.save(folder / "2.npy", randn(RNG, 1, 4))
+    np.save(folder / "3.npy", randn(RNG, 1, 4))
+    np.save(folder / "5.npy", randn(RNG, 1, 4))
+    (tmp_path / "out" / "part-000000.npz").unlink()  # so that it is run again
+    assert data(capsys, *run)["unreadable"] == {}
 
 
 def test_flags_without_effect_are_refused(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,7 @@
-"""Kernel programs compiled for GPUs that are not there, by clang and NVIDIA's assembler, and what the code is like."""
+"""Kernel programs compiled for GPUs that are not there, and what the code is like.
+
+By clang, with NVIDIA's assembler, and by Intel's offline compiler.
+"""
 
 import hashlib
 import json
@@ -11,12 +14,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 from litecl.delegate.opencl.programs import render
 from litecl.delegate.opencl.sources import source_of
 from support.gpu_code import VERSION, Code
 
 FOLDER = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "litecl-tests" / "gpu_static"
+_Number = TypeVar("_Number", int, float)
+INTEL = ("bmg", "dg2", "pvc", "tgllp")
+"""GPUs that Intel's compiler knows by these names."""
 _CLANGS = ("clang-22", "clang-21", "clang-20", "clang-19")
 _LIBDEVICES = ("/usr/local/cuda*/nvvm/libdevice/libdevice.10.bc", "/usr/lib/cuda/nvvm/libdevice/libdevice.10.bc")
 _COMMON = (
@@ -30,6 +37,8 @@ _COMMON = (
     "-finclude-default-header",
     "-S",
 )
+_INTEL_OPTIONS = ("-cl-std=CL1.2", "-cl-mad-enable", "-w")
+_OCLOC_ROOT = FOLDER.parent / "sid-intel-ocloc" / "root"
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,7 @@ class Figures:
     a work-item has for itself. registers: of a work-item. local_bytes: of a group, but for what is an argument.
     wide_loads: the share of loads from global memory within loops that take 16 bytes; None where there are none.
     multiply_adds: the share of the instructions of the innermost loop that has most of them; None where none has any.
+    simd: work-items that an Intel GPU runs in lockstep; None of others.
     """
 
     programs: int = 1
@@ -50,20 +60,21 @@ class Figures:
     local_bytes: int = 0
     wide_loads: float | None = None
     multiply_adds: float | None = None
+    simd: int | None = None
 
     def with_worst_of(self, other: "Figures") -> "Figures":
         """Return the worst of both."""
         counts = (self.programs + other.programs, self.failures + other.failures)
         most = (max(getattr(self, name), getattr(other, name)) for name in MOST)
-        least = (_least(getattr(self, name), getattr(other, name)) for name in LEAST)
-        return Figures(*counts, *most, *least)
+        wide, multiply_adds = (_least(getattr(self, name), getattr(other, name)) for name in LEAST[:2])
+        return Figures(*counts, *most, wide, multiply_adds, _least(self.simd, other.simd))
 
 
 MOST = ("spill_bytes", "scratch_bytes", "registers", "local_bytes")
-LEAST = ("wide_loads", "multiply_adds")
+LEAST = ("wide_loads", "multiply_adds", "simd")
 
 
-def _least(a: float | None, b: float | None) -> float | None:
+def _least(a: _Number | None, b: _Number | None) -> _Number | None:
     return min((x for x in (a, b) if x is not None), default=None)
 
 
@@ -81,6 +92,14 @@ def clang() -> str | None:
 
 
 @cache
+def ocloc() -> tuple[str, ...] | None:
+    """Return the command of Intel's compiler, which was unpacked from a newer Debian, if it is there."""
+    libraries = _OCLOC_ROOT / "usr/lib/x86_64-linux-gnu"
+    found = sorted((_OCLOC_ROOT / "usr/bin").glob("ocloc-*"))
+    return (str(libraries / "ld-linux-x86-64.so.2"), "--library-path", str(libraries), str(found[0])) if found else None
+
+
+@cache
 def _first(*patterns: str) -> str:
     root = Path("/")
     found = (str(path) for pattern in patterns for path in sorted(root.glob(pattern.lstrip("/"))))
@@ -94,14 +113,14 @@ def _linked(bitcode: str) -> tuple[str, ...]:
 def compiled(target: str, kernel: str, defines: Mapping[str, str | int | float]) -> dict[str, Figures]:
     """Return the figures of every kernel function of a file, or of "" where it does not build.
 
-    target: sm_NN, gfxNNN, or "spirv", which is only built, without float64. What was compiled before is remembered.
+    target: sm_NN, gfxNNN or one of INTEL; what else is named is only built, without float64. What was compiled before
+    is remembered.
     """
     options = [*render(defines), *_target_options(target)]
     source = source_of(f"{kernel}.cl")
-    lines = re.sub(r"//.*", "", source).splitlines()
-    plain = "\n".join(line for line in lines if line.strip() and not line.startswith("#line"))
+    by = str(ocloc()) if target in INTEL else f"{clang()}\0{tool('nvdisasm')}"
     key = hashlib.sha256(
-        "\0".join((str(VERSION), str(clang()), str(tool("nvdisasm")), target, *options, plain)).encode()
+        "\0".join((str(VERSION), by, target, *_preprocessed(target, source, options))).encode()
     ).hexdigest()
     kept = FOLDER / "figures" / f"{key}.json"
     if kept.is_file():
@@ -113,11 +132,26 @@ def compiled(target: str, kernel: str, defines: Mapping[str, str | int | float])
     return made
 
 
+def _preprocessed(target: str, source: str, options: Sequence[str]) -> tuple[str, ...]:
+    """Return what the preprocessor makes of a source, so that macros that it does not ask for change nothing."""
+    known = (*options, *_target_options("")) if target in INTEL else options
+    command = [
+        str(clang()),
+        *("-E", "-P", "-nogpulib", "-x", "cl", "-cl-std=CL1.2"),
+        *(o for o in known if o not in _INTEL_OPTIONS),
+        "-",
+    ]
+    done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
+    return (done.stdout, *(() if done.returncode == 0 else (source, *options)))
+
+
 def _target_options(target: str) -> tuple[str, ...]:
     if target.startswith("sm_"):
         own = str(FOLDER / "bin" / "libdevice.10.bc")
         libraries = (*_linked(_first("/usr/lib/clc/nvptx64--nvidiacl.bc")), *_linked(_first(own, *_LIBDEVICES)))
         return ("--target=nvptx64-nvidia-nvcl", "-Xclang", "-target-cpu", "-Xclang", target, *libraries)
+    if target in INTEL:
+        return _INTEL_OPTIONS
     if target.startswith("gfx"):
         library = _linked(_first("/usr/lib/clc/amdgcn-amd-amdhsa.bc"))
         return ("--target=amdgcn-amd-amdhsa", f"-mcpu={target}", *library, "-Rpass-analysis=kernel-resource-usage")
@@ -126,6 +160,8 @@ def _target_options(target: str) -> tuple[str, ...]:
 
 def _compile(target: str, source: str, options: Sequence[str], folder: Path) -> dict[str, Figures]:
     (folder / "k.cl").write_text(source)
+    if target in INTEL:
+        return _intel(target, options, folder)
     command = [str(clang()), *_COMMON, *options, "-w", "-o", "k.s", "k.cl"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -179,6 +215,29 @@ def _nvidia(target: str, ptx: str, folder: Path) -> dict[str, Figures]:
             multiply_adds=code.multiply_adds,
         )
     return found
+
+
+def _intel(target: str, options: Sequence[str], folder: Path) -> dict[str, Figures]:
+    command = [*(ocloc() or ()), *("compile", "-file", "k.cl", "-device", target), "-options", " ".join(options)]
+    done = subprocess.run(
+        [*command, "-out_dir", ".", "-output", "k"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    made = folder / f"k_{target}.bin"
+    if done.returncode or not made.is_file():
+        (FOLDER / "last_error.txt").write_text(done.stdout + done.stderr)
+        return {"": Figures(failures=1)}
+    # What it says of its kernels is YAML in a section of the file.
+    text = made.read_bytes().partition(b"\nkernels:")[2].partition(b"\nkernels_misc_info:")[0].decode("latin-1")
+    return {
+        part.split()[0]: Figures(
+            spill_bytes=_number(r"spill_size: +(\d+)", part),
+            scratch_bytes=_number(r"private_size: +(\d+)", part),
+            registers=_number(r"grf_count: +(\d+)", part),
+            local_bytes=_number(r"slm_size: +(\d+)", part),
+            simd=_number(r"simd_size: +(\d+)", part),
+        )
+        for part in text.split("- name: ")[1:]
+    }
 
 
 def _machine_code(folder: Path) -> dict[str, str] | None:

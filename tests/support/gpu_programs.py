@@ -17,17 +17,22 @@ MACROS = {"VW": 4, "LITECL_GPU": 1}
 _LARGEST = 1 << 26  # bytes of a model
 
 
-def programs(profile: str, models: Iterable[Model | str]) -> dict[Program, set[str]]:
-    """Return the programs of some models, or files, on a GPU of the table, each with the entries that are used."""
+def programs(
+    profile: str, models: Iterable[Model | str], halved: Iterable[Model | str] = ()
+) -> dict[Program, set[str]]:
+    """Return the programs of some models, or files, on a GPU of the table, each with the entries that are used.
+
+    halved: those to plan with weights that are halves too.
+    """
     found: dict[Program, set[str]] = {}
-    for model in models:
+    for model, precision in (*((model, "fp32") for model in models), *((model, "fp16") for model in halved)):
         device = AbsentDevice(profile)
         try:
-            Interpreter(model, delegates=[CLDelegate(device=device)]).allocate_tensors()
+            Interpreter(model, delegates=[CLDelegate(device=device, precision=precision)]).allocate_tensors()
         except LiteclError:  # which the interpreter cannot run either
             continue
         for launch in (work.launch for plan in device.plans for work in plan.works):
-            defines = tuple(sorted({**launch.defines, **MACROS}.items()))
+            defines = tuple(sorted({**launch.defines, **MACROS, **device.profile.gpu.macros}.items()))
             found.setdefault((launch.kernel, defines), set()).add(launch.entry)
     return found
 

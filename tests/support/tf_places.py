@@ -44,12 +44,27 @@ def _blocks(x: Any) -> Any:
     return spread, tf.batch_to_space(spread, [2, 2], [[1, 0], [0, 1]]), rank_2, tf.batch_to_space(rank_2, [2], [[0, 1]])
 
 
+def _rows(x: Any) -> Any:
+    """One row, that of the beginning although the masks say that there is none."""
+    masks = {"begin_mask": 1, "end_mask": 1, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 1}
+    begin = tf.reshape(_number(x) + 2, [1])
+    computed = raw.StridedSlice(input=x, begin=begin, end=[0], strides=[1], **masks)
+    known = raw.StridedSlice(input=x, begin=[1, 0], end=[0, 5], strides=[1, 2], **masks)
+    return (
+        computed,
+        known,
+        raw.StridedSlice(input=x, begin=[2, 0], end=[0, 0], strides=[1, 1], **masks | {"new_axis_mask": 2}),
+    )
+
+
 PLACES = (
+    TfFunction("rows with masks", _rows, _OPEN),
     *(TfFunction(f"list resized to {rows} rows", _resized(rows), _STATIC) for rows in (2, 5)),
     TfFunction("roll by computed shifts", _rolled, _OPEN),
     TfFunction("axes of gradients of broadcasts", _reduced, _OPEN),
     TfFunction("blocks of other ranks", _blocks, _STATIC),
     TfFunction("mirror along an open batch", lambda x: tf.pad(x, [[2, 1], [5, 0]], "REFLECT"), _OPEN),
     TfFunction("one hot of bytes", lambda x: tf.one_hot(tf.cast(tf.abs(x) * 2, tf.uint8), 4), _OPEN),
+    TfFunction("stack of one", lambda x: [tf.stack([x], axis) for axis in (0, 1, -1)], _OPEN),
     TfFunction("invert of int64", lambda x: tf.bitwise.invert(tf.cast(x * 100, tf.int64)), _OPEN),
 )

@@ -64,7 +64,7 @@ def _kept(told: report.DelegationReport) -> Any:
     """All of a report that a fault could make worse."""
     manners = tuple(row.manner for row in told.partitions)
     copied = told.counters.bytes_to_device, told.counters.bytes_to_host
-    return told.device, told.claimed, manners, copied, sorted(map(repr, capabilities._known.values()))
+    return told.device, told.claimed, manners, copied, frozenset(capabilities._known.values())
 
 
 def count(subject: Subject, mode: str) -> tuple[list[str], Any]:

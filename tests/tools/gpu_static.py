@@ -1,10 +1,11 @@
 """Compiles every program of the operators' cases and of the real models for GPUs, and compares with a baseline.
 
 For each kernel function the worst of its programs: failed builds, bytes spilled, bytes of scratch, registers, local
-memory, the share of global loads that take 16 bytes, and the share of multiply-adds in the innermost loop. Exits with 1
-if any is worse than tests/tools/gpu_static.json says. What was compiled before is remembered.
+memory, the share of global loads that take 16 bytes, the share of multiply-adds in the innermost loop, and how many
+work-items of Intel's run in lockstep. Exits with 1 if any is worse than tests/tools/gpu_static.json says. What was
+compiled before is remembered.
 
-Usage: python tests/tools/gpu_static.py [--kernel NAME] [--profile NAME]... [--jobs N] [--update]
+Usage: python tests/tools/gpu_static.py [--kernel NAME]... [--target NAME]... [--jobs N] [--update]
 """
 
 import argparse
@@ -25,41 +26,45 @@ from support.gpu_compile import LEAST, MOST, Figures
 from support.gpu_programs import Program, programs, zoo
 
 _BASELINE = Path(__file__).with_suffix(".json")
-# The profiles whose programs are compiled, each with what for. Where there is no compiler for a GPU, whether its
+# What is compiled for, each with the profile whose plans it gets. Where there is no compiler for a GPU, whether its
 # programs build, without float64.
 _TARGETS = {
-    "sm_80": "sm_80",
     "sm_90": "sm_90",
-    "gfx90a": "gfx90a",
     "gfx1100": "gfx1100",
-    "xe_lp": "spirv",
-    "mali": "spirv",
-    "adreno": "spirv",
+    "bmg": "xe_hpg",
+    "tgllp": "xe_lp",
+    "pvc": "xe_hpc",
+    "dg2": "xe_hpg",
+    "gfx90a": "gfx90a",
+    "sm_80": "sm_80",
+    "mali": "mali",
+    "adreno": "adreno",
 }
-Table = dict[str, dict[str, Figures]]  # by profile, and by file and function
+Table = dict[str, dict[str, Figures]]  # by target, and by file and function
 
 
 def main() -> int:
     """Print the table and what is worse; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kernel", help="programs of this kernel file only")
-    parser.add_argument("--profile", action="append", choices=_TARGETS, help="by default all")
+    parser.add_argument("--kernel", action="append", help="programs of this kernel file only")
+    parser.add_argument("--target", action="append", choices=_TARGETS, help="by default all that can be compiled for")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--update", action="store_true", help="make what was found the baseline")
     arguments = parser.parse_args()
     if gpu_compile.clang() is None or gpu_compile.tool("ptxas") is None:
         print("no clang of 19 or later, or no ptxas: tests/tools/gpu_static.sh fetches them", file=sys.stderr)
         return 2
-    found = _table(arguments.profile or [*_TARGETS], arguments.kernel, arguments.jobs)
+    there = [name for name in _TARGETS if name not in gpu_compile.INTEL or gpu_compile.ocloc()]
+    found = _table(arguments.target or there, arguments.kernel, arguments.jobs)
     _show(found)
     known: Table = {
-        profile: {name: Figures(**fields) for name, fields in rows.items()}
-        for profile, rows in (json.loads(_BASELINE.read_text()) if _BASELINE.is_file() else {}).items()
+        target: {name: Figures(**fields) for name, fields in rows.items()}
+        for target, rows in (json.loads(_BASELINE.read_text()) if _BASELINE.is_file() else {}).items()
     }
     if arguments.update:
-        _write({profile: known.get(profile, {}) | found.get(profile, {}) for profile in (known | found)})
+        _write({target: known.get(target, {}) | found.get(target, {}) for target in (known | found)})
         return 0
-    faults = [fault for profile, rows in found.items() for fault in _worse(profile, rows, known.get(profile, {}))]
+    faults = [fault for target, rows in found.items() for fault in _worse(target, rows, known.get(target, {}))]
     print("\n".join(faults))
     total = sum(figures.programs for rows in found.values() for figures in rows.values())
     failed = sum(figures.failures for rows in found.values() for figures in rows.values())
@@ -67,20 +72,17 @@ def main() -> int:
     return 1 if faults or failed else 0
 
 
-def _table(profiles: list[str], kernel: str | None, jobs: int) -> Table:
-    """Return the worst figures of every kernel function that a profile's plans launch."""
+def _table(targets: list[str], kernels: list[str] | None, jobs: int) -> Table:
+    """Return the worst figures of every kernel function that a target's plans launch."""
     files = [*zoo()]
     found: Table = {}
-    for profile in profiles:
-        wanted = {
-            program: entries
-            for program, entries in programs(profile, (*(case.model() for case in DEVICE_CASES), *files)).items()
-            if kernel in (None, program[0])
-        }
+    for target in targets:
+        made = programs(_TARGETS[target], (*(case.model() for case in DEVICE_CASES), *files), files)
+        wanted = {program: entries for program, entries in made.items() if kernels is None or program[0] in kernels}
         with ThreadPoolExecutor(jobs) as pool:
-            made = pool.map(partial(_compiled, _TARGETS[profile]), wanted)
-            found[profile] = _gathered(dict(zip(wanted, made, strict=True)), wanted)
-        print(f"{profile}: {len(wanted)} programs", file=sys.stderr, flush=True)
+            figures = pool.map(partial(_compiled, target), wanted)
+            found[target] = _gathered(dict(zip(wanted, figures, strict=True)), wanted)
+        print(f"{target}: {len(wanted)} programs", file=sys.stderr, flush=True)
     return found
 
 
@@ -100,7 +102,7 @@ def _gathered(made: Mapping[Program, Mapping[str, Figures]], wanted: Mapping[Pro
     return dict(sorted(worst.items()))
 
 
-def _worse(profile: str, rows: Mapping[str, Figures], known: Mapping[str, Figures]) -> list[str]:
+def _worse(target: str, rows: Mapping[str, Figures], known: Mapping[str, Figures]) -> list[str]:
     """Return a line for every figure that is worse than the baseline's."""
     faults = []
     for name, figures in rows.items():
@@ -109,26 +111,39 @@ def _worse(profile: str, rows: Mapping[str, Figures], known: Mapping[str, Figure
         for field in (*MOST, *LEAST):
             got, had = getattr(figures, field), getattr(known[name], field)
             if got is not None and had is not None and (got > had if field in MOST else got < had):
-                faults.append(f"{profile} {name}: {field} {got}, was {had}")
+                faults.append(f"{target} {name}: {field} {got}, was {had}")
     return faults
 
 
 def _show(found: Table) -> None:
-    heads = ("profile", "kernel", "programs", "failed", "spilled", "scratch", "registers", "local", "16-byte", "fma")
-    print(("{:9}{:58}" + "{:>10}" * 8).format(*heads))
-    for profile, rows in found.items():
+    heads = (
+        "target",
+        "kernel",
+        "programs",
+        "failed",
+        "spilled",
+        "scratch",
+        "registers",
+        "local",
+        "16-byte",
+        "fma",
+        "simd",
+    )
+    print(("{:9}{:58}" + "{:>10}" * 9).format(*heads))
+    for target, rows in found.items():
         for name, figures in rows.items():
             values = ["" if value is None else value for value in asdict(figures).values()]
-            print(("{:9}{:58}" + "{:>10}" * 8).format(profile, name, *values))
+            print(("{:9}{:58}" + "{:>10}" * 9).format(target, name, *values))
 
 
 def _write(found: Table) -> None:
     """Write the baseline, a kernel a line."""
-    by_profile = defaultdict(list)
-    for profile, rows in found.items():
+    by_target = defaultdict(list)
+    for target, rows in found.items():
         for name, figures in rows.items():
-            by_profile[profile].append(f"  {json.dumps(name)}: {json.dumps(asdict(figures))}")
-    parts = (f"{json.dumps(profile)}: {{\n" + ",\n".join(lines) + "\n}" for profile, lines in by_profile.items())
+            known = {field: value for field, value in asdict(figures).items() if value is not None}
+            by_target[target].append(f"  {json.dumps(name)}: {json.dumps(known)}")
+    parts = (f"{json.dumps(target)}: {{\n" + ",\n".join(lines) + "\n}" for target, lines in by_target.items())
     _BASELINE.write_text("{\n" + ",\n".join(parts) + "\n}\n")
 
 

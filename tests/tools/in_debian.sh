@@ -12,28 +12,9 @@ shift
 module=(pytest -q -p no:cacheprovider)
 [ "$1" != litecl ] || { module=(litecl); shift; }
 cd "$(dirname "$0")/../.."
-name=$suite
-[ "$package" = pocl-opencl-icd ] || name=$suite-$package
-base="${XDG_CACHE_HOME:-$HOME/.cache}/litecl-tests/$name"
-root=$base/root apt=$base/apt
-fetch() {
-    mkdir -p "$apt"/{etc/apt/preferences.d,etc/apt/apt.conf.d,var/lib/apt/lists/partial,var/lib/dpkg,var/log}
-    mkdir -p "$apt"/var/cache/apt/archives/partial "$root".new/usr/{bin,sbin,lib,lib64}
-    : > "$apt/var/lib/dpkg/status"
-    local key=/usr/share/keyrings/debian-archive-keyring.gpg
-    echo "deb [signed-by=$key] http://deb.debian.org/debian $suite main" > "$apt/etc/apt/sources.list"
-    local options=(-q -o Dir="$apt" -o Dir::State::status="$apt/var/lib/dpkg/status")
-    apt-get "${options[@]}" update
-    # What Python's own modules link to comes along.
-    apt-get "${options[@]}" install -y --download-only --no-install-recommends "$package" ocl-icd-libopencl1 coreutils bash \
-        libexpat1 libssl3t64 libbz2-1.0 libsqlite3-0 libuuid1 libreadline8t64 libncursesw6
-    for folder in bin sbin lib lib64; do ln -s "usr/$folder" "$root.new/$folder"; done
-    for deb in "$apt"/var/cache/apt/archives/*.deb; do dpkg -x "$deb" "$root.new"; done
-    ldconfig -r "$root.new"
-    rm -r "$apt"
-    mv "$root.new" "$root"
-}
-[ -d "$root" ] || { rm -rf "$root.new"; fetch; }
+# What Python's own modules link to comes along.
+more=(ocl-icd-libopencl1 coreutils bash libexpat1 libssl3t64 libbz2-1.0 libsqlite3-0 libuuid1 libreadline8t64 libncursesw6)
+root=$(tests/tools/debian_root.sh "$suite" "$package" "${more[@]}")
 # Bound at their own paths: the checkout, the environment, Python itself, and the folder of models beside the checkout.
 python=.venv/bin/python
 shared=$(realpath -q ../shared || true)
@@ -41,7 +22,7 @@ paths=(/proc /dev /sys "$PWD" "$(realpath .venv)" "$($python -c 'import sys; pri
 [ "$($python -c 'import sys; print(sys.base_prefix)')" != /usr ] || { echo "needs a Python outside /usr" >&2; exit 2; }
 # PoCL of PyPI comes with pyopencl, which finds it by this file.
 own=$($python -c 'import pathlib, pyopencl; print(pathlib.Path(pyopencl.__file__).resolve().parent / ".libs/pocl.icd")')
-home=$base/home
+home=$(dirname "$root")/home
 mkdir -p "$home"
 given="${settings[*]}"
 export root own home given

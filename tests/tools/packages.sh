@@ -4,7 +4,7 @@
 # Usage: tests/tools/packages.sh PYTHON [--convert] [--verify]
 #   PYTHON     an interpreter with the packages of the extra `release`
 #   --convert  install TensorFlow along with them, and run the example from its Keras model on
-#   --verify   run `litecl verify --quick` from the wheel, too; the first Python compiles, the others take its programs
+#   --verify   run `litecl verify --quick` from each, too; the first compiles, the others take its programs
 #   PYTHONS, in the environment: the interpreters to make fresh environments with (default: PYTHON)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -38,7 +38,7 @@ for made_with in ${PYTHONS:-$python}; do
         "$made_with" -m venv "$work/fresh"
         "$work/fresh/bin/python" -m pip install --quiet "$package$extra"
         (cd "$work" && fresh/bin/litecl devices && fresh/bin/python "$here/tests/tools/readme_example.py")
-        if [[ $verify && $package == *.whl ]]; then (cd "$work" && fresh/bin/python -m litecl verify --quick --keep-cache); fi
+        if [[ $verify ]]; then (cd "$work" && fresh/bin/python -m litecl verify --quick --keep-cache); fi
         rm -rf "$work/fresh"
     done
 done

@@ -9,9 +9,12 @@ LiteRT's reference kernels compute other integers than litecl's interpreter and 
 """
 
 import argparse
+import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import keras
@@ -71,7 +74,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kinds", nargs="+", choices=["int8", "int16"], default=["int8", "int16"])
     parser.add_argument("--tested", type=int, default=400, help="samples that accuracy is measured on (400)")
     parser.add_argument("--layers", action="store_true", help="print every layer's scale and ratios too")
+    parser.add_argument("--peer", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
+    if args.peer is not None:
+        _convert_as_peer(args.peer, args.kinds[0])
+        return 0
     console, rows = Console(width=200), []
     for name in args.models or TASKS:
         trained = train(TASKS[name], args.tested)
@@ -119,7 +126,7 @@ def measure(trained: Trained, kind: _Kind) -> tuple[Row, Any]:
         unequal=_unequal(content, trained.images),
     )
     try:
-        peer = _outputs(litert(_peer(model, samples, kind)), trained.images)
+        peer = _outputs(litert(_peer(model, trained.calibration, kind)), trained.images)
     except Exception as error:  # of many kinds
         return replace(row, note=f"TFLiteConverter: {' '.join(str(error).split())[:60]}"), report
     return replace(row, peer=_accuracy(peer, trained)), report
@@ -131,16 +138,30 @@ def _of_one(model: Any) -> Any:
     return keras.Model(x, model(x))
 
 
-def _peer(model: Any, samples: Any, kind: _Kind) -> bytes:
-    converter = tf.lite.TFLiteConverter.from_keras_model(model)
+def _peer(model: Any, samples: Array, kind: _Kind) -> bytes:
+    """Return the peer's file, made in a process of its own: some models end it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model.save(folder / "model.keras")
+        np.save(folder / "samples.npy", samples)
+        command = [sys.executable, "-m", "tools.quantized_accuracy", "--peer", name, "--kinds", kind]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or [""])[-1]
+            raise RuntimeError(last if done.returncode > 0 else f"ends its process with signal {-done.returncode}")
+        return (folder / "peer.tflite").read_bytes()
+
+
+def _convert_as_peer(folder: Path, kind: _Kind) -> None:
+    samples = np.load(folder / "samples.npy")
+    converter = tf.lite.TFLiteConverter.from_keras_model(keras.models.load_model(folder / "model.keras"))
     converter.optimizations = [tf.lite.Optimize.DEFAULT]
-    converter.representative_dataset = lambda: iter(samples)
+    converter.representative_dataset = lambda: ([x[None]] for x in samples)
     if kind == "int16":
         sets = tf.lite.OpsSet
         wide = sets.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
         converter.target_spec.supported_ops = [wide, sets.TFLITE_BUILTINS]
-    content: bytes = converter.convert()
-    return content
+    (folder / "peer.tflite").write_bytes(converter.convert())
 
 
 def _outputs(runtime: Any, images: Array) -> Array:

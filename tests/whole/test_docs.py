@@ -36,6 +36,14 @@ def _text(document: str) -> str:
     return (ROOT / document).read_text()
 
 
+def test_the_site_names_every_document() -> None:
+    """One that its navigation leaves out is a warning, which fails `make docs`."""
+    named = re.findall(r"^ +- (?:\w+: )?([\w/]+\.md)$", _text("mkdocs.yml"), re.MULTILINE)
+    documents = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert sorted(documents - {*named}) == []
+    assert sorted({*named} - documents) == ["changelog.md", "contributing.md", "index.md", "security.md"]
+
+
 def test_the_table_of_operators_is_up_to_date() -> None:
     expected = coverage.markdown(coverage.rows())
     assert _text("docs/operators.md") == expected, "write it anew: litecl coverage --output docs/operators.md"

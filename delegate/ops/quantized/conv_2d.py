@@ -8,6 +8,7 @@ import numpy as np
 from litecl.delegate.cl_op import Call, ClOp, Launch, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
+from litecl.delegate.ops.gpu.integer_products import product
 from litecl.delegate.quantized.integer_product import integer_product
 from litecl.delegate.quantized.integers import (
     Weights,
@@ -79,17 +80,33 @@ def _claim_dense(options: FullyConnectedOptions, inputs: claims.Specs, outputs: 
     return claim_product(inputs, outputs, options, real=True)
 
 
-def _lower_conv(call: Call) -> list[Step]:
+def _conv(call: Call) -> tuple[Geometry, Weights]:
     (x, filter_, _), out = call.weighted, call.outputs[0]
     g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], out.shape, call.pads)
-    return [convolution(call, g, weights_of(call.specs, out.spec, filter_.value, g.groups))]
+    return g, weights_of(call.specs, out.spec, filter_.value, g.groups)
 
 
-def _lower_dense(call: Call) -> list[Step]:
+def _dense(call: Call) -> tuple[Geometry, Weights]:
     columns, depth = call.input(1).shape
     rows = call.input(0).spec.size // depth
     weights = weights_of(call.specs, call.outputs[0].spec, call.input(1).value, 1, real=True)
-    return [convolution(call, matrix(rows, depth, columns), weights, real=True)]
+    return matrix(rows, depth, columns), weights
+
+
+def _lower_conv(call: Call) -> list[Step]:
+    return [convolution(call, *_conv(call))]
+
+
+def _lower_dense(call: Call) -> list[Step]:
+    return [convolution(call, *_dense(call), real=True)]
+
+
+def _conv_on_gpu(call: Call) -> list[Step] | None:
+    return None if is_wide(call.specs, call.options) else product(call, *_conv(call))
+
+
+def _dense_on_gpu(call: Call) -> list[Step] | None:
+    return None if is_wide(call.specs, call.options) else product(call, *_dense(call), real=True)
 
 
 def convolution(
@@ -107,6 +124,6 @@ def convolution(
 
 
 CL_OPS = (
-    ClOp(CONV_2D, claim=_claim_conv, lower=_lower_conv),
-    ClOp(FULLY_CONNECTED, claim=_claim_dense, lower=_lower_dense),
+    ClOp(CONV_2D, claim=_claim_conv, lower=_lower_conv, on_gpu=_conv_on_gpu),
+    ClOp(FULLY_CONNECTED, claim=_claim_dense, lower=_lower_dense, on_gpu=_dense_on_gpu),
 )

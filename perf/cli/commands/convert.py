@@ -1,6 +1,7 @@
 """``litecl convert``: what TensorFlow and Keras write, a function, or a ``.tflite`` file as a ``.tflite`` file."""
 
 import argparse
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -18,6 +19,7 @@ from litecl.perf.cli.command import Output, shape_argument
 from litecl.perf.cli.summaries import summary_view
 from litecl.perf.cli.tables import size, table
 from litecl.perf.measure.functions import functions, is_function
+from litecl.perf.measure.quiet import load_tensorflow
 from litecl.perf.measure.sources import Difference, differences
 from litecl.perf.measure.summary import summarize
 
@@ -145,8 +147,10 @@ def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[b
         if dump is not None:
             dump(name, module)
 
-    options: dict[str, Any] = {"lstm": args.lstm, "quantize": _quantization(args)}
     try:
+        if args.source.suffix != ".tflite":
+            load_tensorflow()
+        options: dict[str, Any] = {"lstm": args.lstm, "quantize": _quantization(args)}
         converter = _converter(args, options)
         converter.keep_sources = args.verify
         content = converter.convert(observe)
@@ -228,7 +232,7 @@ def _write_report(path: Path | None, quantization: Any) -> None:
 @contextmanager
 def _passes() -> Iterator[Callable[[str], None]]:
     """Show a bar on stderr with the pass that has run; yield the function to call after each."""
-    console = Console(stderr=True)
+    console = Console(file=os.fdopen(os.dup(2), "w"))  # load_tensorflow puts the first one aside
     columns = [TextColumn("converting"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("loading", total=None)

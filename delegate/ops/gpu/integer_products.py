@@ -1,0 +1,74 @@
+"""CONV_2D and FULLY_CONNECTED of quantized bytes on a GPU: tiles in local memory, four bytes multiplied at a time."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from litecl.delegate.cl_op import Arg, Call, Const, Record, Step
+from litecl.delegate.kit.claims import BYTES, C_TYPES
+from litecl.delegate.kit.groups import LocalShare, local_share
+from litecl.delegate.matmul.geometry import Geometry
+from litecl.delegate.matmul.local_product import VECTOR, LocalProduct, Slice, left_for_others
+from litecl.delegate.quantized.integers import Bounds, Weights, bounds_of, packed, unsigned_zero
+from litecl.interpreter.graph import Array
+
+_INT = 4  # bytes of a row that are multiplied at a time
+_LEAST_COLUMNS = 16  # of a group of channels, so that a tile is not empty for the most part
+_SIGNED = 128  # is what unsigned bytes are too large by
+
+
+@dataclass(frozen=True)
+class LocalBytes(Record):
+    """What quantized_local.cl is told of products. product: its lengths in ints. outside: four elements of x that
+    represent zero.
+    """
+
+    product: LocalProduct
+    bounds: Bounds
+    outside: int
+
+
+def product(call: Call, g: Geometry, weights: Weights, *, real: bool = False) -> list[Step] | None:
+    """Lower a product of bytes whose rows are whole ints, and whose weights have 8 bits and no zero point.
+
+    real: whether factors are applied in float64.
+    """
+    x, out = call.input(0), call.outputs[0]
+    words = (g.channels % _INT, g.group_channels % _INT) == (0, 0)
+    if x.spec.type not in BYTES or not words or weights.bits < 8 or weights.factor:
+        return None
+    by_ints = replace(g, channels=g.channels // _INT, group_channels=g.group_channels // _INT)
+    share = local_share(call.target, g.groups, g.pixels, g.group_columns, by_ints.depth)
+    if share is None or (g.groups > 1 and g.group_columns < _LEAST_COLUMNS):
+        return None
+    bounds, zero = bounds_of(call.options, out.spec), unsigned_zero(x.spec) - _SIGNED
+    stage = weights.stage(share.tile.columns, call.target.vector_width, zero, bounds, real=real)
+    slices = tuple(_slice(by_ints, share, i) for i in range(g.groups))
+    aligned = all(n % VECTOR == 0 for n in (g.columns, *(one.out for one in slices)))
+    sizes = (share.rows, share.columns, share.depth, share.padded_depth, share.parts, share.part_depth)
+    shape = LocalProduct(by_ints, *sizes, g.columns, 0, int(aligned))
+    record = LocalBytes(shape, bounds, _four(unsigned_zero(x.spec), flipped=x.spec.dtype == np.int8))
+    loaded = () if by_ints.group_channels % VECTOR == by_ints.channels % VECTOR == 0 else ("SINGLE",)
+    macros = (*loaded, *(() if g.is_matrix else ("GATHER",)))
+    defines = {**stage.defines, **dict.fromkeys(macros, 1), "T": C_TYPES[x.spec.type]}
+    fields = Const(stage.fields)
+    args: tuple[Arg, ...] = (x, Const(_packed(weights.values, share)), fields, out, slices, record, share.tile.local)
+    return [share.launch("quantized_local", (*args, *left_for_others(share)), defines, g.flops)]
+
+
+def _slice(by_ints: Geometry, share: LocalShare, i: int) -> Slice:
+    """Return where the operands of a group of channels begin: in ints, and in elements of the output."""
+    panel = share.padded_columns * share.padded_depth
+    return Slice(i * by_ints.group_channels, i * panel, i * share.padded_columns, i * by_ints.group_columns)
+
+
+def _four(byte: int, *, flipped: bool) -> int:
+    """Return an int of four equal bytes, of which the highest bit is flipped."""
+    value = byte ^ 0x80 if flipped else byte
+    return int(np.array([value] * _INT, np.uint8).view(np.int32)[0])
+
+
+def _packed(values: Array, share: LocalShare) -> Array:
+    """Pack weights [groups, columns, depth] in panels as wide as a tile, the depth in whole steps."""
+    more = share.padded_depth * _INT - values.shape[2]
+    return packed(np.pad(values, ((0, 0), (0, 0), (0, more))), share.tile.columns)

@@ -1,0 +1,28 @@
+"""TensorFlow without what its libraries print while they are loaded."""
+
+import os
+import sys
+import tempfile
+from importlib import import_module
+
+
+def load_tensorflow() -> None:
+    """Import TensorFlow. What it logs below errors is not shown, unless TF_CPP_MIN_LOG_LEVEL is set.
+
+    Its libraries write to the process's stderr before they look at that level: so this is put aside, and shown if
+    importing fails.
+    """
+    if "tensorflow" in sys.modules or "TF_CPP_MIN_LOG_LEVEL" in os.environ:
+        return
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as said, os.fdopen(os.dup(2), "wb") as stderr:
+        os.dup2(said.fileno(), 2)
+        try:
+            import_module("tensorflow")
+        except BaseException:
+            said.seek(0)
+            stderr.write(said.read())
+            raise
+        finally:
+            os.dup2(stderr.fileno(), 2)
