@@ -28,11 +28,18 @@
 #ifdef LITECL_CPU
 #define INLINED
 #define OUT_OF_LINE __attribute__((noinline)) static
+// A function that several files of a region have, each the same by that name: the linker keeps one.
+#if defined(LITECL_REGION) && defined(LITECL_BUILTINS)
+#define SHARED __attribute__((noinline, weak, visibility("hidden")))
+#else
+#define SHARED OUT_OF_LINE
+#endif
 #define LOCAL_ITEM 0
 #define LOCAL_ITEMS 1
 #else
 #define INLINED __attribute__((always_inline))
 #define OUT_OF_LINE INLINED static
+#define SHARED OUT_OF_LINE
 #define LOCAL_ITEM get_local_id(0)
 #define LOCAL_ITEMS get_local_size(0)
 #endif

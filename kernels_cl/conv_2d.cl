@@ -5,8 +5,8 @@
 // The window's positions correspond to a grid of pixels in out (and in a residual), every step-th from first on: all
 // pixels for a convolution, one phase of a transposed convolution.
 // A work-item takes item_rows pixels x item_columns columns of one group, tile by tile.
-// Macros: MR, NV, PANEL, HALF_WEIGHTS; ROW_STEP, if there are few channels: elements of the input between adjacent
-// output pixels; ACTIVATION (common.h), whose arguments are low and high.
+// Macros: MR, NV, PANEL, HALF_WEIGHTS; NEIGHBOURS, if there are few channels; ACTIVATION (common.h), whose arguments are
+// low and high.
 #include "tile.h"
 #include <Convolution>
 
@@ -41,13 +41,13 @@ INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x,
     }
 }
 
-#ifdef ROW_STEP
+#ifdef NEIGHBOURS
 // Adds up all taps of a tile whose pixels are adjacent in one row, and none has a tap left or right of the image: one
 // address serves them all. x is at the first pixel's first tap, in row `top`.
 INLINE void multiply_neighbours(floatv tile[MR][NV], __global const float *restrict x,
                                 __global const Weight *restrict weights, __global const Geometry *restrict g,
                                 const int top) {
-    const int depth = g->kernel_width * g->channels;
+    const int depth = g->kernel_width * g->channels, step = g->stride_x * g->channels;
     for (int ky = 0; ky < g->kernel_height; ++ky, weights += depth * PANEL) {
         const int dy = ky * g->dilation_y;
         if ((uint)(top + dy) >= (uint)g->height) continue;
@@ -56,7 +56,7 @@ INLINE void multiply_neighbours(floatv tile[MR][NV], __global const float *restr
             floatv w[NV];
             UNROLL for (int j = 0; j < NV; ++j) w[j] = LOAD_WEIGHTS(weights + k * PANEL + j * VW);
             UNROLL for (int r = 0; r < MR; ++r)
-                UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = row[k + r * ROW_STEP] * w[j] + tile[r][j];
+                UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = row[k + r * step] * w[j] + tile[r][j];
         }
     }
 }
@@ -92,7 +92,7 @@ OUT_OF_LINE WIDE void conv_tile(__global const float *restrict x, __global const
                                 __global const float *restrict residual, __global float *restrict out,
                                 __global const Convolution *restrict c, const int m0, const int n0,
                                 const int has_residual, const float low, const float high) {
-#ifdef ROW_STEP
+#ifdef NEIGHBOURS
     if (conv_neighbours(x, weights, bias, residual, out, c, m0, n0, has_residual, low, high)) return;
 #endif
     __global const Geometry *restrict g = &c->window;

@@ -79,13 +79,13 @@ INLINE void gather_patch(__global uchar *restrict row, __global const uchar *res
     }
 }
 
-// Gathers the lines that MR pixels read; the first pixel is at (line, column) of all output lines.
-INLINE void gather_lines(__global uchar *restrict to, __global const uchar *restrict x, const Gather *p,
+// Gathers the lines that `count` pixels read; the first pixel is at (line, column) of all output lines.
+INLINE void gather_lines(__global uchar *restrict to, __global const uchar *restrict x, const Gather *p, const int count,
                          const int line, const int column, const int size, __global const int *restrict zeros,
                          const int zeros_step) {
     const Geometry *g = &p->window;
     const int image = line / g->out_height, first = (line - image * g->out_height) * g->stride_y - g->pad_y;
-    const int left = column * g->stride_x - g->pad_x, width = (MR - 1) * g->stride_x + g->kernel_width;
+    const int left = column * g->stride_x - g->pad_x, width = (count - 1) * g->stride_x + g->kernel_width;
     const int start = MIN(MAX(-left, 0), width), end = MAX(MIN(width, g->width - left), start);
     const uchar zero = (uchar)zeros[image * zeros_step];
     ROLL for (int ky = 0; ky < g->kernel_height; ++ky, to += p->run_step) {
@@ -98,26 +98,27 @@ INLINE void gather_lines(__global uchar *restrict to, __global const uchar *rest
     }
 }
 
-// The patches of MR pixels; pixels past the last repeat it. size: of x, from the group's first channel on. zeros[i *
+// The patches of `count` pixels; pixels past the last repeat it. size: of x, from the group's first channel on. zeros[i *
 // zeros_step] represents zero in image i.
-OUT_OF_LINE WIDE void gather_patches(__global uchar *restrict rows, __global const uchar *restrict x,
-                                     __global const Gather *restrict gather, const int m0, const int size,
-                                     __global const int *restrict zeros, const int zeros_step) {
+#define gather_patches JOIN(JOIN(gather_patches_, T), JOIN(_, VW))
+SHARED WIDE void gather_patches(__global uchar *restrict rows, __global const uchar *restrict x,
+                                __global const Gather *restrict gather, const int count, const int m0, const int size,
+                                __global const int *restrict zeros, const int zeros_step) {
     const Gather p = *gather;  // copies, which writes to rows cannot change
     const Geometry *g = &p.window;
     const int pixels = PLACES_OF(g);
-    if (p.plain && m0 + MR <= pixels) {
-        gather_bytes(rows, x + (size_t)m0 * g->channels, MR * g->channels, size - m0 * g->channels);
+    if (p.plain && m0 + count <= pixels) {
+        gather_bytes(rows, x + (size_t)m0 * g->channels, count * g->channels, size - m0 * g->channels);
         return;
     }
     if (p.lines) {
         const int tiles = m0 / p.line_pixels;
-        gather_lines(rows, x, &p, tiles, m0 - tiles * p.line_pixels, size, zeros, zeros_step);
+        gather_lines(rows, x, &p, count, tiles, m0 - tiles * p.line_pixels, size, zeros, zeros_step);
         return;
     }
     const int line = m0 / g->out_width, image_bytes = g->height * g->width * g->channels;
     int image = line / g->out_height, y = line - image * g->out_height, column = m0 - line * g->out_width;
-    ROLL for (int r = 0; r < MR; ++r, rows += p.row_bytes) {
+    ROLL for (int r = 0; r < count; ++r, rows += p.row_bytes) {
         const int at = image * image_bytes;
         const uchar zero = (uchar)zeros[image * zeros_step];
         gather_patch(rows, x + at, g, y * g->stride_y - g->pad_y, column * g->stride_x - g->pad_x, size - at, zero);
@@ -134,7 +135,7 @@ INLINE __global const uchar *patches_of(__global uchar *restrict rows, __global 
                                         __global const int *restrict zeros, const int zeros_step) {
     __global const Geometry *restrict g = &p->window;
     if (FLIP == 0 && p->plain && m0 + MR <= PLACES_OF(g)) return x + (size_t)m0 * g->channels;
-    gather_patches(rows, x, p, m0, size, zeros, zeros_step);
+    gather_patches(rows, x, p, MR, m0, size, zeros, zeros_step);
     return rows;
 }
 

@@ -10,13 +10,18 @@
 #include <QuantizedConvolution>
 
 #ifdef ROW_SUMS
-INLINE int sum_patch(__global const uchar *row, __global const Gather *p) {
+// The sums of the bytes of `count` patches.
+SHARED void sum_patches(int *restrict sums, __global const uchar *restrict patches, __global const Gather *restrict p,
+                        const int count) {
     __global const Geometry *g = &p->window;
     const int depth = g->kernel_width * g->group_channels * (p->lines ? 1 : g->kernel_height);
-    int sum = 0;
-    for (int run = 0; run < p->runs; ++run, row += p->run_step)
-        for (int i = 0; i < depth; ++i) sum += row[i];
-    return sum;
+    for (int r = 0; r < count; ++r, patches += p->row_step) {
+        __global const uchar *row = patches;
+        int sum = 0;
+        for (int run = 0; run < p->runs; ++run, row += p->run_step)
+            for (int i = 0; i < depth; ++i) sum += row[i];
+        sums[r] = sum;
+    }
 }
 #endif
 
@@ -75,18 +80,18 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
 #endif
 #endif
     const int columns = g->group_columns - n0;
+    Sums sums[MR][NV];
+    UNROLL for (int j = 0; j < NV; ++j)
+        UNROLL for (int r = 0; r < MR; ++r) sums[r][j] = tile[r][j];
     if (columns >= TILE_COLUMNS && count >= MR) {
         UNROLL for (int j = 0; j < NV; ++j)
-            UNROLL for (int r = 0; r < MR; ++r)
-                *(__global Outv_u *)(out + r * g->columns + j * VW) = FINISHED(tile[r][j], j);
+            UNROLL_BY_2 for (int r = 0; r < MR; ++r)
+                *(__global Outv_u *)(out + r * g->columns + j * VW) = FINISHED(sums[r][j], j);
         return;
     }
-    Sums some[MR][NV];
-    UNROLL for (int j = 0; j < NV; ++j)
-        UNROLL for (int r = 0; r < MR; ++r) some[r][j] = tile[r][j];
-    ROLL_FIRST(r, count, MR)
-        UNROLL for (int j = 0; j < NV; ++j)
-            store_lanes(out + r * g->columns + j * VW, FINISHED(some[r][j], j), columns - j * VW);
+    ROLL for (int j = 0; j < NV; ++j)
+        ROLL_FIRST(r, count, MR)
+            store_lanes(out + r * g->columns + j * VW, FINISHED(sums[r][j], j), columns - j * VW);
 }
 
 KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global const char *restrict weights,
@@ -106,7 +111,7 @@ KERNEL void quantized_conv_2d(ITEM __global const uchar *restrict x, __global co
         const Pixels pixels = pixels_at(p, m0);
         __global const uchar *patches = patches_of(rows, x, p, m0, s.size, &c->x_zero, 0);
 #ifdef ROW_SUMS
-        for (int r = 0; r < MR; ++r) sums[r] = sum_patch(patches + r * p->row_step, p);
+        sum_patches(sums, patches, p, MR);
 #endif
         __global OUT *to = out + (size_t)pixels.first * g->columns;
         for (int n0 = s.n_first; n0 < s.n_last; n0 += TILE_COLUMNS)

@@ -149,7 +149,10 @@ INLINE void compute_pixels(__global const uchar *restrict x, __global const char
                 rows.last[k] = inside ? begin + d->size - CHANNELS : zeros;
                 rows.step[k] = inside ? g->channels : 0;
             }
-            add_rows(sums, &rows, w, zeros, d, left, guarded);
+            if (guarded)
+                add_rows(sums, &rows, w, zeros, d, left, 1);
+            else
+                add_rows(sums, &rows, w, zeros, d, left, 0);
         }
         UNROLL for (int t = 0; t < PIXELS; ++t)
             if (t < g->out_width)
@@ -172,10 +175,8 @@ OUT_OF_LINE WIDE void compute_row(__global const uchar *restrict x, __global con
         const int right = left + (PIXELS * FLAT - 1) * g->stride_x + (g->kernel_width - 1) * g->dilation_x;
         __global const uchar *from = x + left * g->channels;
         __global T *to = out + first * g->channels;
-        if (left >= 0 && right < g->width)
-            compute_pixels(from, weights, stage, zeros, to, begin, d, top, c_first, c_last, left, 0);
-        else
-            compute_pixels(from, weights, stage, zeros, to, begin, d, top, c_first, c_last, left, 1);
+        const int guarded = left < 0 || right >= g->width;
+        compute_pixels(from, weights, stage, zeros, to, begin, d, top, c_first, c_last, left, guarded);
     }
 }
 

@@ -14,12 +14,14 @@
 
 #define TILE_COLUMNS (NV * VW)
 
-// A loop that is rarely entered, so its code should be short; on a GPU the arrays that it indexes must stay in
-// registers.
+// A loop that is rarely entered, so its code should be short, and one of long steps, two of which overlap enough; on a
+// GPU the arrays that they index must stay in registers.
 #ifdef LITECL_CPU
-#define ROLL _Pragma("nounroll")
+#define ROLL _Pragma("clang loop unroll(disable) vectorize(disable)")
+#define UNROLL_BY_2 _Pragma("clang loop unroll_count(2) vectorize(disable)")
 #else
 #define ROLL UNROLL
+#define UNROLL_BY_2 UNROLL
 #endif
 #ifdef LITECL_GPU
 #define ROLL_FIRST FIRST

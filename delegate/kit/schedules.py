@@ -52,7 +52,8 @@ BATCHES: Tiles = {
 }
 """Rows of a batch, which share weights; on a CPU."""
 
-_PIXELS = tuple(TileShape(pixels, 1, 1.0) for pixels in (4, 5, 6, 3))  # of a depthwise convolution
+# Pixels of a depthwise convolution on a CPU: nearly always four, as another number is another kernel to compile.
+_PIXELS = (TileShape(4, 1, 1.0), TileShape(5, 1, 0.8))
 
 # On a CPU, near_bytes are the panels that all rows of a tile share, the rows of a block of channels, the transformed
 # patches if weights are small; far_bytes are weights, or the transformed patches if weights are large.

@@ -89,7 +89,7 @@ def convolution(
     shape = Convolution(g, placement, *grid.shares[:2])
     # Images of few channels, such as a network's input, have a loop of their own.
     few = g.dilation_x == 1 and g.channels == g.group_channels <= _FEW_CHANNELS
-    neighbours = {"ROW_STEP": g.stride_x * g.channels} if few else {}
+    neighbours = {"NEIGHBOURS": 1} if few else {}
     return grid.launch(
         "conv_2d",
         (*operands, shape, np.int32(call.residual is not None), *call.activation.bounds),

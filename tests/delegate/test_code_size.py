@@ -1,0 +1,64 @@
+"""What a first answer waits for: how many kernels a model's layers are, and that code for all of them is there once."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import litecl.kernels_cl
+from litecl.delegate.cl_op import Target
+from litecl.delegate.kit.schedule import rows_of
+from litecl.interpreter.file.writer import write
+from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
+from litecl.perf.measure.build import Graph, model, randn
+from support.by_name import launches
+
+_KERNELS = Path(litecl.kernels_cl.__path__[0])
+_CPU = Target("cpu", vector_width=16, compute_units=1)
+_OF_A_TILE = {"MR", "NV", "PANEL", "WEIGHT_BITS", "TILE_COLUMNS", "ACTIVATION", "FINISHED"}  # macros of one variant
+_KINDS = "SHARED|INLINE|OUT_OF_LINE|inline"
+_FUNCTION = re.compile(rf"^({_KINDS})\b[^;{{}}]*?(\w+)\([^;{{}}]*\) \{{(.*?)^\}}", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("kernel", ["depthwise_conv_2d", "quantized_depthwise_conv_2d"])
+def test_depthwise_convolutions_of_usual_widths_are_one_kernel(kernel: str) -> None:
+    assert {rows_of(kernel, _CPU, width) for width in (8, 10, 14, 19, 28, 38, 56, 75, 112, 150)} == {4}
+
+
+def test_a_short_line_is_computed_at_once() -> None:
+    assert rows_of("quantized_depthwise_conv_2d", _CPU, 5) == 5
+
+
+def test_convolutions_of_few_channels_are_one_kernel_for_all_strides() -> None:
+    graph, rng = Graph(), np.random.default_rng(1)
+    x = graph.input((1, 64, 64, 2))
+    outputs = []
+    for stride in (1, 2, 3):
+        filter_ = graph.const(randn(rng, 48, 5, 5, 2))
+        options = Conv2DOptions(stride_w=stride, stride_h=stride)
+        outputs.append(graph.op(CONV_2D, (x, filter_, graph.const(randn(rng, 48))), options))
+    found = launches((write(model(graph.build(*outputs))), [randn(rng, 1, 64, 64, 2)]), _CPU)
+    assert len(found) == 3
+    assert len({(launch.kernel, tuple(sorted(launch.defines.items()))) for launch in found}) == 1
+
+
+def _reached(text: str, name: str, bodies: dict[str, str], seen: set[str]) -> Iterator[str]:
+    """Yield the bodies of a function and of all that it calls in the same file."""
+    for called in re.findall(r"\b(\w+)\(", text):
+        if called in bodies and called not in seen:
+            seen.add(called)
+            yield from _reached(bodies[called], called, bodies, seen)
+    yield text
+
+
+@pytest.mark.parametrize("file", sorted(p.name for p in _KERNELS.glob("*") if "\nSHARED " in p.read_text()))
+def test_functions_that_files_share_are_the_same_for_all_tiles(file: str) -> None:
+    """The linker keeps the first of them, whichever variant that is from."""
+    found = _FUNCTION.findall((_KERNELS / file).read_text())
+    bodies = {name: body for _, name, body in found}
+    shared = [name for kind, name, _ in found if kind == "SHARED"]
+    for name in shared:
+        words = {word for body in _reached(bodies[name], name, bodies, {name}) for word in re.findall(r"\w+", body)}
+        assert not words & _OF_A_TILE, name
