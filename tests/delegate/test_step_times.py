@@ -35,7 +35,7 @@ from litecl.perf.measure.build_control import (
 )
 from litecl.perf.measure.feeds import outputs_of, prepare, random_inputs
 from litecl.perf.verify.scenarios.images import sound
-from support.devices import tested
+from support import devices
 
 pytestmark = pytest.mark.skipif(choose(num_threads=1).target().kind == "gpu", reason="one kernel is for CPUs")
 _STATE = (((), INT), ((7,), FLOAT))
@@ -141,7 +141,7 @@ def test_times_take_no_buffer_of_their_own(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_device_is_not_kept_by_what_was_measured_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_times, "_cycles", {})
-    opened = Device(tested()[0], True, None)
+    opened = Device(devices.tested()[0], True, None)
     gone = weakref.ref(opened)
     assert 0 < step_times.cycle_s(opened) < 1e-6
     del opened
