@@ -107,10 +107,6 @@ SHARED WIDE void gather_patches(__global uchar *restrict rows, __global const uc
     const Gather p = *gather;  // copies, which writes to rows cannot change
     const Geometry *g = &p.window;
     const int pixels = PLACES_OF(g);
-    if (p.plain && m0 + count <= pixels) {
-        gather_bytes(rows, x + (size_t)m0 * g->channels, count * g->channels, size - m0 * g->channels);
-        return;
-    }
     if (p.lines) {
         const int tiles = m0 / p.line_pixels;
         gather_lines(rows, x, &p, count, tiles, m0 - tiles * p.line_pixels, size, zeros, zeros_step);
@@ -134,7 +130,13 @@ INLINE __global const uchar *patches_of(__global uchar *restrict rows, __global 
                                         __global const Gather *restrict p, const int m0, const int size,
                                         __global const int *restrict zeros, const int zeros_step) {
     __global const Geometry *restrict g = &p->window;
-    if (FLIP == 0 && p->plain && m0 + MR <= PLACES_OF(g)) return x + (size_t)m0 * g->channels;
+    if (p->plain && m0 + MR <= PLACES_OF(g)) {
+        const int channels = g->channels;
+        x += (size_t)m0 * channels;
+        if (FLIP == 0) return x;
+        gather_bytes(rows, x, MR * channels, size - m0 * channels);
+        return rows;
+    }
     gather_patches(rows, x, p, MR, m0, size, zeros, zeros_step);
     return rows;
 }

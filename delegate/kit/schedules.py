@@ -52,8 +52,8 @@ BATCHES: Tiles = {
 }
 """Rows of a batch, which share weights; on a CPU."""
 
-# Pixels of a depthwise convolution on a CPU: nearly always four, as another number is another kernel to compile.
-_PIXELS = (TileShape(4, 1, 1.0), TileShape(5, 1, 0.8))
+# Pixels of a depthwise convolution on a CPU: four but for short lines, as another number is another kernel to compile.
+_PIXELS = (TileShape(4, 1, 1.0), TileShape(5, 1, 0.8), TileShape(6, 1, 0.9), TileShape(3, 1, 0.9))
 
 # On a CPU, near_bytes are the panels that all rows of a tile share, the rows of a block of channels, the transformed
 # patches if weights are small; far_bytes are weights, or the transformed patches if weights are large.
