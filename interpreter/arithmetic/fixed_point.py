@@ -34,13 +34,15 @@ class Multiplier(NamedTuple):
 
 
 def quantize_multiplier(factor: npt.ArrayLike) -> Multiplier:
-    """Fixed-point forms of factors, each rounded to 31 bits (QuantizeMultiplier)."""
-    mantissa, shift = np.frexp(np.asarray(factor, np.float64))
+    """Fixed-point forms of factors, each rounded to 31 bits (QuantizeMultiplier); 0 for infinite ones, as on x86."""
+    factor = np.asarray(factor, np.float64)
+    is_finite = np.isfinite(factor)
+    mantissa, shift = np.frexp(np.where(is_finite, factor, 0))
     value = round_half_away(mantissa * 2.0**31).astype(np.int64)
     carried = value == 1 << 31
     shift = shift.astype(np.int64) + carried
     value = np.where(carried, value >> 1, value)
-    lost = shift < -31
+    lost = (shift < -31) | ~is_finite
     return Multiplier(np.where(lost, 0, value), np.where(lost, 0, shift))
 
 

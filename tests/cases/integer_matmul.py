@@ -73,10 +73,11 @@ def _batch(
     zeros: tuple[int, int, int] = (3, -7, -5),
     constant: bool = False,
     gain: float = 1.0,
+    scales: tuple[float, float] = (0.03, 0.02),
     **options: Any,
 ) -> Case:
     depth = x[-2] if options.get("adj_x") else x[-1]
-    x_scale, y_scale = 0.03, 0.02
+    x_scale, y_scale = scales
     deviation = np.prod(np.array([limits(type_)[1] / 3**0.5 for type_ in types[:2]])) * depth**0.5
     step = x_scale * y_scale * deviation / (gain * 0.5 * limits(types[2])[1])
     quantization = {0: affine(x_scale, zeros[0]), 1: affine(y_scale, zeros[1])}
@@ -187,6 +188,7 @@ CASES = (
     with_ties(_dense("halves", (4, 5), 9, types=(T.UINT8, T.UINT8), zeros=(255, 255, 0)), 2.0**-8),
     _shuffled("shuffled, one row", 1, 8, 32),
     _shuffled("shuffled, four rows, RELU", 4, 12, 48, fused_activation_function=_RELU),
+    _batch("a product of scales that float32 does not hold", (3, 5), (5, 7), scales=(1e20, 1e20), gain=1e30),
     _batch("steps too large for any sum", (2, 3, 8), (2, 8, 5), gain=1e-6),
     _batch("rank 3", (2, 5, 16), (2, 16, 6)),
     _batch("broadcast", (3, 1, 5, 16), (2, 16, 6)),

@@ -38,6 +38,7 @@ def test_small_multipliers_vanish_and_full_ones_carry() -> None:
     assert fixed_point.quantize_multiplier(1e-11) == (0, 0)
     assert fixed_point.quantize_multiplier(0.0) == (0, 0)
     assert fixed_point.quantize_multiplier(1 - 2.0**-40) == (1 << 30, 1)
+    assert fixed_point.quantize_multiplier(np.inf) == (0, 0)
 
 
 @pytest.mark.parametrize("factor", [0.3, 0.5, 0.25, 0.01, 3.7, 1e-5, 0.999])
