@@ -1,7 +1,6 @@
 """Products of bytes in tiles in local memory, on whatever device there is: every tile, layout and edge, bit for bit."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,6 @@ import pytest
 from litecl.cases import Case
 from litecl.cases.integers import Integers, T, weighted_case
 from litecl.delegate import CLDelegate
-from litecl.delegate.gpu import Gpu
-from litecl.delegate.opencl import device
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
@@ -19,20 +16,14 @@ from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnect
 from litecl.interpreter.schema import ActivationFunctionType, Padding, TensorType
 from support import devices, oracle
 
-_UNITS = {"large tiles": 1, "small tiles": 9, "parts": 132}
-_FEW_SUMS = "few sums"
 _integers = Integers(7)
 
 
-@pytest.fixture(scope="module", params=_UNITS)
+@pytest.fixture(scope="module", params=devices.UNITS)
 def options(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Options of delegates for a GPU with so many compute units that products are cut into tiles of one kind."""
-    with pytest.MonkeyPatch.context() as patch:
-        found = devices.as_on_a_gpu(patch, tmp_path_factory.mktemp("programs"))
-        target, units = device.target_of, _UNITS.get(request.param, 1)
-        gpu = Gpu("intel", 8) if request.param == _FEW_SUMS else Gpu()
-        patch.setattr(device, "target_of", lambda *args: replace(target(*args), compute_units=units, gpu=gpu))
-        yield found | {"strict": True}
+    """Options of delegates for a GPU whose products are cut into tiles of one kind."""
+    with devices.in_tiles(request.param, tmp_path_factory.mktemp("programs")) as found:
+        yield found
 
 
 def conv(
@@ -86,7 +77,7 @@ def test_products(name: str, options: dict[str, Any]) -> None:
     check(_PRODUCTS[name](), options)
 
 
-@pytest.mark.parametrize("options", [_FEW_SUMS], indirect=True)
+@pytest.mark.parametrize("options", [devices.FEW_SUMS], indirect=True)
 @pytest.mark.parametrize("name", ["3x3", "rows"])
 def test_products_of_few_sums(name: str, options: dict[str, Any]) -> None:
     """Tiles are as large where work-items have fewer registers, and more of them share each."""

@@ -10,7 +10,6 @@ import pytest
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.gpu import Gpu
 from litecl.delegate.kit.groups import local_share
-from litecl.delegate.opencl import device
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import Op
 from litecl.interpreter.ops import binary, reduce
@@ -29,20 +28,14 @@ from support.gpu_nets import Net, check, convolved
 from support.loop_models import FLOAT, INT, below, int32, next_, while_model
 from support.loop_models import check as loop_check
 
-_UNITS = {"large tiles": 1, "small tiles": 9, "parts": 132}
-_FEW_SUMS = "few sums"  # of a work-item, as Intel's and Arm's GPUs have registers for
 _RELU6 = ActivationFunctionType.RELU6
 
 
-@pytest.fixture(scope="module", params=_UNITS)
+@pytest.fixture(scope="module", params=devices.UNITS)
 def options(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Options of delegates for a GPU with so many compute units that products are cut into tiles of one kind."""
-    with pytest.MonkeyPatch.context() as patch:
-        found = devices.as_on_a_gpu(patch, tmp_path_factory.mktemp("programs"))
-        target, units = device.target_of, _UNITS.get(request.param, 1)
-        gpu = Gpu("intel", 8) if request.param == _FEW_SUMS else Gpu()
-        patch.setattr(device, "target_of", lambda *args: replace(target(*args), compute_units=units, gpu=gpu))
-        yield found | {"strict": True}
+    """Options of delegates for a GPU whose products are cut into tiles of one kind."""
+    with devices.in_tiles(request.param, tmp_path_factory.mktemp("programs")) as found:
+        yield found
 
 
 def dense(rows: int, columns: int, depth: int, *, known: bool = True, kernel: str = "product_local") -> Net:
@@ -142,7 +135,7 @@ def test_products(name: str, options: dict[str, Any]) -> None:
     check(_PRODUCTS[name](), options)
 
 
-@pytest.mark.parametrize("options", [_FEW_SUMS], indirect=True)
+@pytest.mark.parametrize("options", [devices.FEW_SUMS], indirect=True)
 @pytest.mark.parametrize("name", ["edges", "weights that are computed", "3x3, stride 2", "depthwise before"])
 def test_products_of_few_sums(name: str, options: dict[str, Any]) -> None:
     """Tiles are as large where work-items have fewer registers, and more of them share each."""

@@ -1,15 +1,22 @@
 """The OpenCL devices that tests run on."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyopencl as cl
 import pytest
 
+from litecl.delegate.gpu import Gpu
 from litecl.delegate.opencl import device
 from litecl.delegate.opencl.device import devices
 from litecl.perf.compare.graph_fuzz.modes import as_gpu
+
+UNITS = {"large tiles": 1, "small tiles": 9, "parts": 132}
+FEW_SUMS = "few sums"  # of a work-item, as Intel's and Arm's GPUs have registers for
 
 
 def tested() -> list[Any]:
@@ -32,3 +39,16 @@ def as_on_a_gpu(patch: pytest.MonkeyPatch, cache_dir: Path) -> dict[str, Any]:
         patch.setattr(device, name, value)
     patch.setenv("PYOPENCL_BUILD_OPTIONS", os.environ.get("PYOPENCL_BUILD_OPTIONS", "-cl-opt-disable"))
     return {"device": tested()[0], "cache_dir": cache_dir}
+
+
+@contextmanager
+def in_tiles(kind: str, cache_dir: Path) -> Iterator[dict[str, Any]]:
+    """Options of delegates for a GPU with so many compute units that products are cut into tiles of one kind: of
+    ``UNITS``, or ``FEW_SUMS``.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        found = as_on_a_gpu(patch, cache_dir)
+        target, units = device.target_of, UNITS.get(kind, 1)
+        gpu = Gpu("intel", 8) if kind == FEW_SUMS else Gpu()
+        patch.setattr(device, "target_of", lambda *args: replace(target(*args), compute_units=units, gpu=gpu))
+        yield found | {"strict": True}
