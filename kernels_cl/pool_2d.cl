@@ -6,16 +6,16 @@
 #include "common.h"
 #include <Geometry>
 
-#define FIRST_AVERAGE 0.0f
-#define FIRST_L2 0.0f
-#define FIRST_MAXIMUM -INFINITY
+#define START_AVERAGE 0.0f
+#define START_L2 0.0f
+#define START_MAXIMUM -INFINITY
 #define STEP_AVERAGE(s, x) ((s) + (x))
 #define STEP_L2(s, x) ((s) + (x) * (x))
 #define STEP_MAXIMUM(s, x) ((x) > (s) ? (x) : (s))
 #define FINISH_AVERAGE(s) ((s) / count)
 #define FINISH_L2(s) sqrt((s) / count)
 #define FINISH_MAXIMUM(s) (s)
-#define FIRST JOIN(FIRST_, OP)
+#define START JOIN(START_, OP)
 #define STEP JOIN(STEP_, OP)
 #define FINISH JOIN(FINISH_, OP)
 
@@ -41,7 +41,7 @@ KERNEL void pool_2d(ITEM __global const float *x, __global float *y, __global co
         const int x0 = MAX(left, 0), x1 = MIN(left + g.kernel_width, g.width);
         const int inside = MAX(y1 - y0, 0) * MAX(x1 - x0, 0), whole = g.kernel_height * g.kernel_width;
         const float count = (float)(padded ? whole : inside);
-        const floatv first = padded && inside < whole ? 0.0f : FIRST;
+        const floatv first = padded && inside < whole ? 0.0f : START;
         __global const float *p = x + image * g.height * g.width * x_step;
         __global float *q = y + pixel * y_step;
         const int room = (g.images - image) * g.height * g.width * x_step - (x_step - g.channels);

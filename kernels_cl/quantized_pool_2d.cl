@@ -7,11 +7,11 @@
 
 #define STEP_AVERAGE(s, x) ((s) + (x))
 #define STEP_MAXIMUM(s, x) MAX(s, x)
-#define FIRST_AVERAGE 0
-#define FIRST_MAXIMUM (-65536)
+#define START_AVERAGE 0
+#define START_MAXIMUM (-65536)
 #define FINISH_AVERAGE(s) average(s, count)
 #define FINISH_MAXIMUM(s) (s)
-#define FIRST JOIN(FIRST_, OP)
+#define START JOIN(START_, OP)
 #define STEP JOIN(STEP_, OP)
 #define FINISH JOIN(FINISH_, OP)
 
@@ -47,12 +47,12 @@ KERNEL void quantized_pool_2d(ITEM __global const T *x, __global T *y, __global 
         __global T *q = y + pixel * g.channels;
         int c = first_channel;
         for (; c + VW <= end_channel; c += VW) {
-            intv s = FIRST;
+            intv s = START;
             WINDOW(LOAD_T(at))
             *(__global Tv_u *)(q + c) = CONVERT(clamp_int(FINISH(s), low, high), T);
         }
         for (; c < end_channel; ++c) {
-            intv s = FIRST;
+            intv s = START;
             WINDOW((intv)at[0])
             q[c] = (T)LANE0(clamp_int(FINISH(s), low, high));
         }

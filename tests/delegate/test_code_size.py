@@ -62,3 +62,14 @@ def test_functions_that_files_share_are_the_same_for_all_tiles(file: str) -> Non
     for name in shared:
         words = {word for body in _reached(bodies[name], name, bodies, {name}) for word in re.findall(r"\w+", body)}
         assert not words & _OF_A_TILE, name
+
+
+@pytest.mark.parametrize("file", sorted(path.name for path in _KERNELS.glob("*.cl")))
+def test_kernels_have_macros_of_their_own(file: str) -> None:
+    """Compilers say so on a user's terminal where one of common.h is defined again."""
+    common, text = ((_KERNELS / name).read_text() for name in ("common.h", file))
+    defined, own, undefined = (
+        {*re.findall(rf"^#{word} (\w+)", where, re.MULTILINE)}
+        for word, where in (("define", common), ("define", text), ("undef", text))
+    )
+    assert defined & own <= undefined
