@@ -14,7 +14,7 @@ import numpy as np
 
 from litecl.delegate.backend import fork
 from litecl.delegate.backend.errors import host_memory, no_host_memory, place
-from litecl.delegate.backend.protocols import Device, TakesBuffers, UserBuffer
+from litecl.delegate.backend.protocols import AtOnce, Device, TakesBuffers, UserBuffer
 from litecl.delegate.backend.states import States
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.claim.options import CLOptions
@@ -117,19 +117,21 @@ class Program:
         """Return a function equivalent to ``run`` if nothing but kernels has to be run; else None (``InPlace``).
         inputs: what every run reads; outputs: the wanted tensors, which must be in memory that is lent.
         """
-        tensors, enqueue, states = self.plan.region.outputs, self._execution.at_once, self._states
+        tensors, at_once, states = self.plan.region.outputs, self._execution.at_once, self._states
         lent = {
             t: view for i, t in enumerate(tensors) if i not in self._kept and (view := self._results[i]) is not None
         }
-        if enqueue is None or not lent.keys() >= {*outputs}:
+        if at_once is None or not lent.keys() >= {*outputs}:
             return None
         if any(a is not b for a, b in zip(inputs, self._views, strict=True)):
             return None
         values = {self.plan.region.subgraph: {t: lent[t] for t in outputs}}
+        run_plan: AtOnce = at_once
         number = -1 - self.partition  # differs from the executor's numbers of invokes
         cost = Counters(invocation=number)  # the counts of every run, as found in the first one
 
         def run() -> dict[int, dict[int, Array]]:
+            nonlocal run_plan
             if states or counters.invocation != number:
                 vars(counters).update(vars(cost))
             if not self._saved:
@@ -142,9 +144,11 @@ class Program:
                 try:
                     if states:
                         states.restore(variables, counters)
-                    enqueue()
+                    faster = run_plan()
                 except BaseException as error:
                     self._abandon(error)
+            if faster is not None:
+                run_plan = faster
             if states:
                 states.keep(variables)
             return values

@@ -18,6 +18,9 @@ from litecl.delegate.report import Counters, LaunchTime, Manner
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.graph import Array
 
+AtOnce = Callable[[], "AtOnce | None"]
+"""Runs a plan, all of it by the time that it returns. It returns None, or a faster function for all later runs."""
+
 
 class Memory(Protocol):
     """The device memory of one plan: its arena, laid out by ``plan.arena``, and its constants.
@@ -69,9 +72,9 @@ class Execution(Protocol):
         """Queue every launch of the plan, and count it. Raises ModelError if a loop exceeds its limit of iterations."""
 
     @property
-    def at_once(self) -> Callable[[], None] | None:
-        """Return a function to call instead of ``run`` and ``finish``, if all work is done when it returns; else None.
-        It raises what they raise.
+    def at_once(self) -> AtOnce | None:
+        """Return a function to call instead of ``run`` and ``finish``, if a plan can be run so; else None. It raises
+        what they raise.
         """
 
     def finish(self) -> None:

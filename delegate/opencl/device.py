@@ -220,6 +220,11 @@ class Device:
             macros |= self.target.gpu.macros
         self.programs = Programs(self.context, self.device, macros, self.cache_dir, LEAN if able.lean else {})
 
+    @property
+    def runs_again(self) -> bool:
+        """Whether regions may run again without a launch (again.py)."""
+        return self.calls_addresses and self.shares_memory and not self.needs_threads
+
     def with_own_queue(self) -> "Device":
         """Return the same device with a queue for one region, which need not wait for the work of others."""
         other = copy.copy(self)

@@ -36,8 +36,12 @@ def may_be_short(plan: Plan) -> bool:
 
     For loops and a user's own kernels that is never known.
     """
-    own = all(not Path(work.launch.kernel).is_absolute() for work in plan.works)
-    return own and not plan.loops and plan.flops < _SHORT_FLOPS
+    return not has_kernels_of_users(plan) and not plan.loops and plan.flops < _SHORT_FLOPS
+
+
+def has_kernels_of_users(plan: Plan) -> bool:
+    """Return whether a plan launches kernels of files that are not litecl's."""
+    return any(Path(work.launch.kernel).is_absolute() for work in plan.works)
 
 
 def _pointer(address: int) -> Any:
@@ -95,6 +99,11 @@ class BoundKernel:
         objects = _pointer(queue.int_ptr), _pointer(kernel.int_ptr)
         addresses = _pointer(ctypes.addressof(items)), _pointer(ctypes.addressof(group))
         self._call = *objects, dimensions, None, *addresses, no_events, None, None
+
+    @property
+    def shortest_s(self) -> float | None:
+        """How long it takes at best, in seconds, infinite if too long to matter; None as long as that is measured."""
+        return None if self._trials else self._best_s
 
     def set_argument(self, position: int, value: Any) -> None:
         """Give the kernel another argument, from the next time on that it is queued."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, cast
 
-from litecl.delegate.backend.protocols import UserBuffer
+from litecl.delegate.backend.protocols import AtOnce, UserBuffer
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.opencl.device import Device
@@ -19,7 +19,7 @@ from litecl.delegate.report import Counters, LaunchTime, Manner, summary
 from litecl.interpreter import limits
 from litecl.interpreter.errors import KernelBuildError
 
-# With fewer launches than this a program of its own does not pay.
+# With fewer launches than this a program of its own does not pay, unless it saves them.
 _REGION_LAUNCHES = 4
 # Iterations of a loop that one kernel may run even if the time of an invoke is limited.
 _SURELY_SHORT = 64
@@ -35,7 +35,7 @@ class Launches(Protocol):
     def run(self, counters: Counters) -> None: ...
 
     @property
-    def at_once(self) -> Callable[[], None] | None: ...
+    def at_once(self) -> AtOnce | None: ...
 
     def loop(self, loop: Loop) -> str: ...
 
@@ -50,7 +50,7 @@ class CLExecution:
     """
 
     run: Callable[[Counters], None]
-    at_once: Callable[[], None] | None
+    at_once: AtOnce | None
     finish: Callable[[], None]
     turn: Callable[[bool], None]
 
@@ -101,7 +101,7 @@ def _can_time_itself(device: Device) -> bool:
 def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
     """Return why launches are queued one by one; empty if one kernel runs them all, or on a GPU small loops."""
     in_groups = next(groups_of(plan.steps), None) is not None
-    least = _REGION_LAUNCHES if device.crew is None else 1  # helpers share the work of a single one
+    least = 1 if device.crew is not None or device.runs_again else _REGION_LAUNCHES  # helpers share a single one too
     reasons = (
         (device.target.kind != "cpu" and not in_groups, "the device is not a CPU"),
         (device.profile and not _can_time_itself(device), "profile=True, and kernels have no clock"),

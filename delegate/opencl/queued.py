@@ -7,13 +7,13 @@ Loops that one group runs are a single launch, unless all launches are to be que
 """
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 
 from litecl.delegate.backend.errors import too_many_iterations
+from litecl.delegate.backend.protocols import AtOnce
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.enqueue import BoundKernel, may_be_short
@@ -75,7 +75,7 @@ class QueuedLaunches:
             raise typed(error, RUNNING) from error
 
     @property
-    def at_once(self) -> Callable[[], None] | None:
+    def at_once(self) -> AtOnce | None:
         """Return a function that runs all launches, if queueing one runs it and none depends on a predicate."""
         if self._device.needs_threads or self._device.profile or self._plan.control:
             return None

@@ -2,16 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 
 from litecl.delegate.backend.errors import too_many_iterations
+from litecl.delegate.backend.protocols import AtOnce
 from litecl.delegate.kit.shared import packed
+from litecl.delegate.opencl.again import AgainRecord
 from litecl.delegate.opencl.crew import DOOR_BYTES, Crew, Helpers
 from litecl.delegate.opencl.device import Device
-from litecl.delegate.opencl.enqueue import BoundKernel, may_be_short
+from litecl.delegate.opencl.enqueue import BoundKernel, has_kernels_of_users, may_be_short
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
 from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.opencl.step_times import StepTimes
@@ -56,12 +59,15 @@ class RegionKernel:
         self._progress, seen = self._shared(self._progress_bytes + times_bytes)
         arguments = [memory.arena, memory.constants, *tables, self._progress, np.int32(len(program.works))]
         arguments += [] if self._step_times is None else self._step_times.begin(self._progress, seen)
-        made = device.programs.region_kernel
+        self._again = AgainRecord(device) if self._may_run_again() else None
+        made = partial(device.programs.region_kernel, program, timed=device.profile, again=self._again is not None)
         if crew is None:
-            kernel = made(program, "run", solo=units == 1, timed=device.profile)
+            kernel = made("run", solo=units == 1)
         else:
-            kernel = made(program, "lead", timed=device.profile)
+            kernel = made("lead")
             arguments += self._prepare_helpers(crew, program)
+        if self._again is not None:
+            arguments.append(self._again.buffer)
         self._first_own = len(arguments)
         arguments += [own.buffer for own in memory.own.values()]
         self._kernel = BoundKernel(
@@ -125,19 +131,38 @@ class RegionKernel:
             raise typed(error, RUNNING) from error
 
     @property
-    def at_once(self) -> Callable[[], None] | None:
+    def at_once(self) -> AtOnce | None:
         """Return a function that runs the region, if queueing a kernel runs it and the host can read the loops'
         counters.
         """
         if not self._runs_at_once or not self._shares_counts:
             return None
-        alone = not self._limited_loops and self._helpers is None
-        return self._kernel.run_at_once if alone else self._run_and_check
+        return self._launch if self._again is None else self._launch_first
 
-    def _run_and_check(self) -> None:
+    def _may_run_again(self) -> bool:
+        """Return whether later runs may be no launches: not with a user's memory, which may change, or kernels, which
+        may use what only a launch provides.
+        """
+        able = self._device.runs_again and self._runs_at_once
+        return able and not self._memory.own and not has_kernels_of_users(self._plan)
+
+    def _launch(self) -> None:
+        self._complete(self._kernel.run_at_once)
+
+    def _launch_first(self) -> AtOnce | None:
+        """Launch the region; once it is known how long that takes, return the function for all later runs."""
+        self._launch()
+        if (shortest_s := self._kernel.shortest_s) is None or self._again is None:
+            return None
+        again = self._again.function(shortest_s) or self._kernel.run_at_once
+        alone = not self._limited_loops and self._helpers is None
+        return again if alone else partial(self._complete, again)
+
+    def _complete(self, run: Callable[[], None]) -> None:
+        """Run the region with its helpers, and see that its loops have ended."""
         if self._helpers is not None:
             self._helpers.call()
-        self._kernel.run_at_once()
+        run()
         if self._limited_loops:
             self._check()
 
