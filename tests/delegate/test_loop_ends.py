@@ -11,7 +11,7 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.opencl import enqueue, programs
+from litecl.delegate.opencl import device, enqueue, programs
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError, ModelError
 from litecl.interpreter.file.writer import write
@@ -214,13 +214,11 @@ def test_tensors_of_the_last_iteration_can_be_kept() -> None:
 
 
 def test_a_device_that_fails_leaves_the_loop_to_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device.Device, "runs_again", False)
     model_ = while_model(COUNTER, below(7), growing)
     interpreter = check(model_, [int32(0), randn(RNG, 5)])
-    real = cl.enqueue_nd_range_kernel
-    monkeypatch.setattr(enqueue, "_enqueue", None)
-    monkeypatch.setattr(
-        cl, "enqueue_nd_range_kernel", lambda queue, kernel, *sizes: real(queue, kernel, (2**24,), (2**24,))
-    )
+    for name in ("_enqueue", "_enqueue_locked"):
+        monkeypatch.setattr(enqueue, name, lambda *call: cl.status_code.OUT_OF_RESOURCES)
     expected = oracle.run(write(model_), [int32(0), np.ones(5, np.float32)])
     interpreter.set_tensor(1, np.ones(5, np.float32))
     np.testing.assert_allclose(outputs(interpreter)[1], expected[1], rtol=1e-5)
