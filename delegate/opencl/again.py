@@ -7,15 +7,22 @@ is known to keep such functions (``Capabilities.addresses``).
 """
 
 import ctypes
+import math
 import os
 import sys
+import time
 from collections.abc import Callable
 from functools import cache, partial
 
+from litecl.delegate.backend.protocols import AtOnce
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.plan.region_tables import Again
 
-_SHORT_S = 3e-6  # of a launch; from here on threads that release Python's lock get more done than one
+Run = Callable[[], None]
+
+_TRIALS = 8
+_TRIED_S = 1e-3  # what a run must have taken before it is tried with Python's lock held
+_SHORT_S = 2e-6  # from here on threads that release the lock get more done than one
 _HAS_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
 _GATE = (ctypes.c_int32 * 32)()  # before Python's lock (kernels_cl/gate.h); nothing else is in its cache line
 
@@ -40,17 +47,49 @@ class AgainRecord:
         seen.fill(0)
         self._seen = seen.view("u8")
 
-    def function(self, launch_s: float) -> Callable[[], None] | None:
+    def function(self, *, may_be_short: bool) -> AtOnce | None:
         """Return a function that does what the last launch did; None if there was none, or its code may be unloaded.
-        It keeps Python's lock if a launch took very little time. It must not outlive the kernel and its arguments.
+        It must not outlive the kernel and its arguments. may_be_short: whether to measure how long it takes.
         """
         address = int(self._seen[Again.FUNCTION])
         if not address or not _is_kept(address):
             return None
-        locked = launch_s < _SHORT_S
-        kind = ctypes.PYFUNCTYPE if locked else ctypes.CFUNCTYPE
-        self._seen[Again.GATE] = 0 if locked or not _HAS_LOCK else ctypes.addressof(_GATE)
-        return partial(kind(None)(address), ctypes.c_void_p.from_param(self._seen.ctypes.data))
+        argument = ctypes.c_void_p.from_param(self._seen.ctypes.data)
+        free, locked = (partial(kind(None)(address), argument) for kind in (ctypes.CFUNCTYPE, ctypes.PYFUNCTYPE))
+        if may_be_short and _HAS_LOCK:
+            return _Trials(free, locked, self._set_gate)
+        self._set_gate()
+        return free
+
+    def _set_gate(self) -> None:
+        """Let runs wait at the gate before they take Python's lock again, which they then must not have."""
+        if _HAS_LOCK:
+            self._seen[Again.GATE] = ctypes.addressof(_GATE)
+
+
+class _Trials:
+    """Two ways to call a function, without Python's lock or with it. The first calls find out which is better; they
+    keep the lock, unless that would take long. set_gate: is called before the function is used without the lock.
+    """
+
+    def __init__(self, free: Run, locked: Run, set_gate: Run) -> None:
+        self._free, self._locked, self._set_gate = free, locked, set_gate
+        self._left, self._last_s, self._shortest_s = _TRIALS, math.inf, math.inf
+
+    def __call__(self) -> Run | None:
+        keeps = self._last_s < _TRIED_S
+        start_s = time.perf_counter()
+        (self._locked if keeps else self._free)()
+        self._last_s = time.perf_counter() - start_s
+        if keeps:
+            self._shortest_s = min(self._shortest_s, self._last_s)
+        self._left -= 1
+        if self._left:
+            return None
+        if self._shortest_s < _SHORT_S:
+            return self._locked
+        self._set_gate()
+        return self._free
 
 
 @cache

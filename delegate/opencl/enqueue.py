@@ -100,11 +100,6 @@ class BoundKernel:
         addresses = _pointer(ctypes.addressof(items)), _pointer(ctypes.addressof(group))
         self._call = *objects, dimensions, None, *addresses, no_events, None, None
 
-    @property
-    def shortest_s(self) -> float | None:
-        """How long it takes at best, in seconds, infinite if too long to matter; None as long as that is measured."""
-        return None if self._trials else self._best_s
-
     def set_argument(self, position: int, value: Any) -> None:
         """Give the kernel another argument, from the next time on that it is queued."""
         queue, kernel, arguments = self._held

@@ -1,6 +1,5 @@
 """A plan as one kernel whose workers run its launches in turn (kernels_cl/region.cl)."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -137,7 +136,7 @@ class RegionKernel:
         """
         if not self._runs_at_once or not self._shares_counts:
             return None
-        return self._launch if self._again is None else self._launch_first
+        return self._launch if self._again is None else self._launch_once
 
     def _may_run_again(self) -> bool:
         """Return whether later runs may be no launches: not with a user's memory, which may change, or kernels, which
@@ -146,25 +145,27 @@ class RegionKernel:
         able = self._device.runs_again and self._runs_at_once
         return able and not self._memory.own and not has_kernels_of_users(self._plan)
 
-    def _launch(self) -> None:
-        self._complete(self._kernel.run_at_once)
+    def _launch(self) -> AtOnce | None:
+        return self._complete(self._kernel.run_at_once)
 
-    def _launch_first(self) -> AtOnce | None:
-        """Launch the region; once it is known how long that takes, return the function for all later runs."""
+    def _launch_once(self) -> AtOnce:
+        """Launch the region; return the function for all later runs."""
+        assert self._again is not None
         self._launch()
-        if (shortest_s := self._kernel.shortest_s) is None or self._again is None:
-            return None
-        again = self._again.function(shortest_s) or self._kernel.run_at_once
+        again = self._again.function(may_be_short=may_be_short(self._plan))
+        if again is None:
+            return self._launch
         alone = not self._limited_loops and self._helpers is None
         return again if alone else partial(self._complete, again)
 
-    def _complete(self, run: Callable[[], None]) -> None:
+    def _complete(self, run: AtOnce) -> AtOnce | None:
         """Run the region with its helpers, and see that its loops have ended."""
         if self._helpers is not None:
             self._helpers.call()
-        run()
+        faster = run()
         if self._limited_loops:
             self._check()
+        return None if faster is None else partial(self._complete, faster)
 
     def loop(self, loop: Loop) -> str:
         """Describe how a loop runs."""
