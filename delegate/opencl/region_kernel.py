@@ -67,6 +67,7 @@ class RegionKernel:
             arguments += self._prepare_helpers(crew, program)
         if self._again is not None:
             arguments.append(self._again.buffer)
+        self._run_plan: AtOnce = self._launch if self._again is None else self._launch_once
         self._first_own = len(arguments)
         arguments += [own.buffer for own in memory.own.values()]
         self._kernel = BoundKernel(
@@ -111,7 +112,11 @@ class RegionKernel:
             raise typed(error, RUNNING) from error
 
     def run(self, counters: Counters) -> None:
-        """Clear the counters and queue the one kernel."""
+        """Run the region again, or clear the counters and queue the one kernel."""
+        if self._again is not None and self._shares_counts and not self._memory.under_way:
+            self._run_plan = self._run_plan() or self._run_plan
+            counters.kernel_launches += 1
+            return
         try:
             if self._helpers is not None:
                 self._helpers.call()
@@ -136,7 +141,7 @@ class RegionKernel:
         """
         if not self._runs_at_once or not self._shares_counts:
             return None
-        return self._launch if self._again is None else self._launch_once
+        return self._run_plan
 
     def _may_run_again(self) -> bool:
         """Return whether later runs may be no launches: not with a user's memory, which may change, or kernels, which
