@@ -22,14 +22,14 @@ from litecl.delegate.opencl.group_kernel import GroupKernel, LoopCounts
 from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_tables import BranchFlag, LoopFlag
-from litecl.delegate.plan.steps import Branch, Loop, OneGroup, Steps, Work, control_of, groups_of
+from litecl.delegate.plan.steps import Branch, Loop, OneGroup, Part, Steps, Work, control_of, groups_of
 from litecl.delegate.report import Counters, LaunchTime
 from litecl.interpreter import limits
 from litecl.interpreter.graph import Array
 
 _MOST_AHEAD = 16  # iterations queued between two checks of the flag
 _LONG_S = 0.1  # most time for queued iterations, beyond which fewer are queued, so that Ctrl-C soon takes effect
-_MARK_AFTER = 64  # iterations of a loop of known length, of which the device is at most twice as many behind
+MARK_AFTER = 64  # iterations of a loop of known length, of which the device is at most twice as many behind
 
 _State = tuple[Array, Any]
 """A loop's flag and count, and the event after which they are there."""
@@ -59,6 +59,7 @@ class QueuedLaunches:
         self._counters = Counters()
         self._mark: Any = None
         self._events: list[tuple[Work, Any]] = []
+        self._take: Callable[[BoundKernel], object] = BoundKernel.enqueue
         for part, guard in self._guarded(plan.steps, None):
             self._kernel_of(part, guard, set())
 
@@ -69,10 +70,24 @@ class QueuedLaunches:
         self._events = []
         try:
             self._steps(self._plan.steps, None, self._at_first())
-            if self._groups:
-                self._counts.check(counters)
+            self.check(counters)
         except FAULTS as error:
             raise typed(error, RUNNING) from error
+
+    def check(self, counters: Counters) -> None:
+        """Raise ModelError if a loop that a group runs has run too often; wait for that if iterations are limited."""
+        if self._groups:
+            self._counts.check(counters)
+
+    def sequence(self, turned: bool) -> list[BoundKernel]:
+        """Return all launches in order, for a plan in which the host decides nothing. turned: see ``turn``."""
+        found: list[BoundKernel] = []
+        before, self._turned, self._take = self._turned, turned, found.append
+        try:
+            self._steps(self._plan.steps, None, self._at_first())
+        finally:
+            self._turned, self._take = before, BoundKernel.enqueue
+        return found
 
     @property
     def at_once(self) -> AtOnce | None:
@@ -103,6 +118,10 @@ class QueuedLaunches:
             for position, arg in enumerate(works[number].launch.args, 0 if guard is None else 2):
                 if self._memory.is_own(arg):
                     bound.set_argument(position, self._memory.argument(arg, sets))
+
+    def is_group(self, part: Part) -> bool:
+        """Return whether one group runs a part of the plan, in one launch."""
+        return id(part) in self._groups
 
     def _at_first(self) -> set[int]:
         """Return the sets that have changed places before a run."""
@@ -166,7 +185,7 @@ class QueuedLaunches:
         for iteration in range(trips):
             self._steps(loop.body, guard, swapped)
             swapped ^= {loop.number}
-            if iteration % _MARK_AFTER == _MARK_AFTER - 1:
+            if iteration % MARK_AFTER == MARK_AFTER - 1:
                 self._keep_close()
                 limits.tick()
 
@@ -229,7 +248,7 @@ class QueuedLaunches:
         if self._device.profile and isinstance(part, Work):
             self._events.append((part, bound.enqueue_with_event()))
         else:
-            bound.enqueue()
+            self._take(bound)
 
     def _control(
         self, entry: str, scalars: list[Any], predicate: Operand | None = None, swapped: set[int] | None = None
@@ -240,7 +259,7 @@ class QueuedLaunches:
         if predicate is not None:
             arguments.append(self._memory.argument(predicate, swapped or ()))
         self._counters.kernel_launches += 1
-        BoundKernel(self._device.queue, kernel, arguments, (1,), (1,)).enqueue()
+        self._take(BoundKernel(self._device.queue, kernel, arguments, (1,), (1,)))
 
     def _kernel_of(self, part: Work | OneGroup, guard: int | None, swapped: set[int]) -> BoundKernel:
         sets = frozenset(swapped & self._sets_of(part)) if swapped else frozenset()

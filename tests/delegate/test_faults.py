@@ -48,6 +48,7 @@ _COMBINATIONS = [
     *(("limited loop", "one thread", "fallback"), ("loop", "queued", "strict"), ("lstm", "threads", "interrupt")),
     *(("quantized", "threads", "interrupt"), ("integer LSTM", "one thread", "fallback")),
     ("loop", "workers", "fallback"),
+    *(("limited loop", "recorded", "fallback"), ("lstm", "recorded", "strict"), ("image", "recorded", "interrupt")),
 ]
 
 
