@@ -7,6 +7,7 @@ Loops that one group runs are a single launch, unless all launches are to be que
 """
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np

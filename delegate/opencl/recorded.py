@@ -1,8 +1,9 @@
 """A plan whose launches are one command buffer, because the host decides nothing while they run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import inf
 
+from litecl.delegate.backend.protocols import AtOnce
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.opencl.command_buffer import CommandBuffer, Functions
 from litecl.delegate.opencl.device import Device
@@ -18,7 +19,7 @@ _MOST_LAUNCHES = 4096  # of a command buffer; more take longer to run than the h
 class RecordedLaunches:
     """The launches of a queue, recorded for either turn of the states. Raises DelegateError where that is refused."""
 
-    at_once: Callable[[], None] | None = None
+    at_once: AtOnce | None = None
 
     def __init__(self, plan: Plan, queued: QueuedLaunches, device: Device, functions: Functions) -> None:
         self._queued = queued
