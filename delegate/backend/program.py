@@ -129,27 +129,32 @@ class Program:
         run_plan: AtOnce = at_once
         number = -1 - self.partition  # differs from the executor's numbers of invokes
         cost = Counters(invocation=number)  # the counts of every run, as found in the first one
+        has_states, timed, alone = bool(states), self._timed, False
 
         def run() -> dict[int, dict[int, Array]]:
-            nonlocal run_plan
-            if states or counters.invocation != number:
+            nonlocal run_plan, alone
+            if has_states or counters.invocation != number:
                 vars(counters).update(vars(cost))
+            if timed:
+                self._copied = ()
+            if alone:
+                run_plan()
+                return values
             if not self._saved:
                 vars(counters).update(vars(Counters(invocation=number)))
                 self.run([view for view in self._views if view is not None], variables, counters)
                 cost.kernel_launches, cost.host_syncs = counters.kernel_launches, counters.host_syncs
                 return values
-            self._copied = ()
             with self.lock:
                 try:
-                    if states:
+                    if has_states:
                         states.restore(variables, counters)
                     faster = run_plan()
                 except BaseException as error:
                     self._abandon(error)
             if faster is not None:
-                run_plan = faster
-            if states:
+                run_plan, alone = faster.run, faster.alone and not has_states
+            if has_states:
                 states.keep(variables)
             return values
 

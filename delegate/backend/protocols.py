@@ -18,8 +18,18 @@ from litecl.delegate.report import Counters, LaunchTime, Manner
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.graph import Array
 
-AtOnce = Callable[[], "AtOnce | None"]
-"""Runs a plan, all of it by the time that it returns. It returns None, or a faster function for all later runs."""
+AtOnce = Callable[[], "Faster | None"]
+"""Runs a plan, all of it by the time that it returns. It returns None, or what is faster for all later runs."""
+
+
+@dataclass(frozen=True)
+class Faster:
+    """A faster function to run a plan. alone: whether it uses nothing of a runtime's, so that it cannot fail, and needs
+    no lock apart from its interpreter's.
+    """
+
+    run: AtOnce
+    alone: bool = False
 
 
 class Memory(Protocol):

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from functools import cache, partial
 
-from litecl.delegate.backend.protocols import AtOnce
+from litecl.delegate.backend.protocols import Faster
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.plan.region_tables import Again
 
@@ -47,8 +47,8 @@ class AgainRecord:
         seen.fill(0)
         self._seen = seen.view("u8")
 
-    def function(self, *, may_be_short: bool) -> AtOnce | None:
-        """Return a function that does what the last launch did; None if there was none, or its code may be unloaded.
+    def function(self, *, may_be_short: bool) -> Faster | None:
+        """Return what does what the last launch did; None if there was none, or its code may be unloaded.
         It must not outlive the kernel and its arguments. may_be_short: whether to measure how long it takes.
         """
         address = int(self._seen[Again.FUNCTION])
@@ -57,9 +57,9 @@ class AgainRecord:
         argument = ctypes.c_void_p.from_param(self._seen.ctypes.data)
         free, locked = (partial(kind(None)(address), argument) for kind in (ctypes.CFUNCTYPE, ctypes.PYFUNCTYPE))
         if may_be_short and _HAS_LOCK:
-            return _Trials(free, locked, self._set_gate)
+            return Faster(_Trials(free, locked, self._set_gate))
         self._set_gate()
-        return free
+        return Faster(free, alone=_HAS_LOCK)
 
     def _set_gate(self) -> None:
         """Let runs wait at the gate before they take Python's lock again, which they then must not have."""
@@ -76,7 +76,7 @@ class _Trials:
         self._free, self._locked, self._set_gate = free, locked, set_gate
         self._left, self._last_s, self._shortest_s = _TRIALS, math.inf, math.inf
 
-    def __call__(self) -> Run | None:
+    def __call__(self) -> Faster | None:
         keeps = self._last_s < _TRIED_S
         start_s = time.perf_counter()
         (self._locked if keeps else self._free)()
@@ -87,9 +87,9 @@ class _Trials:
         if self._left:
             return None
         if self._shortest_s < _SHORT_S:
-            return self._locked
+            return Faster(self._locked, alone=True)
         self._set_gate()
-        return self._free
+        return Faster(self._free, alone=True)
 
 
 @cache

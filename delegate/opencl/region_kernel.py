@@ -8,7 +8,7 @@ import numpy as np
 import pyopencl as cl
 
 from litecl.delegate.backend.errors import too_many_iterations
-from litecl.delegate.backend.protocols import AtOnce
+from litecl.delegate.backend.protocols import AtOnce, Faster
 from litecl.delegate.kit.shared import packed
 from litecl.delegate.opencl.again import AgainRecord
 from litecl.delegate.opencl.crew import DOOR_BYTES, Crew, Helpers
@@ -114,7 +114,8 @@ class RegionKernel:
     def run(self, counters: Counters) -> None:
         """Run the region again, or clear the counters and queue the one kernel."""
         if self._again is not None and self._shares_counts and not self._memory.under_way:
-            self._run_plan = self._run_plan() or self._run_plan
+            if (faster := self._run_plan()) is not None:
+                self._run_plan = faster.run
             counters.kernel_launches += 1
             return
         try:
@@ -150,27 +151,28 @@ class RegionKernel:
         able = self._device.runs_again and self._runs_at_once
         return able and not self._memory.own and not has_kernels_of_users(self._plan)
 
-    def _launch(self) -> AtOnce | None:
+    def _launch(self) -> Faster | None:
         return self._complete(self._kernel.run_at_once)
 
-    def _launch_once(self) -> AtOnce:
-        """Launch the region; return the function for all later runs."""
+    def _launch_once(self) -> Faster:
+        """Launch the region; return how all later runs are run."""
         assert self._again is not None
         self._launch()
         again = self._again.function(may_be_short=may_be_short(self._plan))
-        if again is None:
-            return self._launch
-        alone = not self._limited_loops and self._helpers is None
-        return again if alone else partial(self._complete, again)
+        return Faster(self._launch) if again is None else self._completed(again)
 
-    def _complete(self, run: AtOnce) -> AtOnce | None:
+    def _completed(self, again: Faster) -> Faster:
+        alone = not self._limited_loops and self._helpers is None
+        return again if alone else Faster(partial(self._complete, again.run))
+
+    def _complete(self, run: AtOnce) -> Faster | None:
         """Run the region with its helpers, and see that its loops have ended."""
         if self._helpers is not None:
             self._helpers.call()
         faster = run()
         if self._limited_loops:
             self._check()
-        return None if faster is None else partial(self._complete, faster)
+        return None if faster is None else self._completed(faster)
 
     def loop(self, loop: Loop) -> str:
         """Describe how a loop runs."""
