@@ -79,26 +79,23 @@ CALLABLE void run_again(const ulong place) {
 #define AGAIN_ARGUMENT
 #endif
 
-#ifdef LITECL_CREW
-#define REGION_KERNEL lead
-#define CREW_ARGUMENTS COMMA __global volatile int *door COMMA const int workers
-#define WORKER 0 COMMA workers
-#else
-#define REGION_KERNEL run
-#define CREW_ARGUMENTS
-#define WORKER get_group_id(0) COMMA get_num_groups(0)
-#endif
+#define REGION_ARGUMENTS                                                                                             \
+    __global uchar *arena, __global uchar *constants, __global const Entry *works, __global const ulong *args,        \
+        __global ulong *shifts, __global int *counts, __global volatile int *progress, const int count               \
+        TIMED(COMMA const int start)
 
+#ifdef LITECL_CREW
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void REGION_KERNEL(__global uchar *arena, __global uchar *constants, __global const Entry *works, __global const ulong *args,
-            __global ulong *shifts, __global int *counts, __global volatile int *progress, const int count
-            TIMED(COMMA const int start) CREW_ARGUMENTS AGAIN_ARGUMENT OWN(ARGUMENT)) {
-    Call call = {arena, constants, works, args, shifts, counts, progress, count, WORKER TIMED(COMMA start)};
+void lead(REGION_ARGUMENTS, __global volatile int *door, const int workers AGAIN_ARGUMENT OWN(ARGUMENT)) {
+    Call call = {arena, constants, works, args, shifts, counts, progress, count, 0, workers TIMED(COMMA start), door};
+#else
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void run(REGION_ARGUMENTS AGAIN_ARGUMENT OWN(ARGUMENT)) {
+    Call call = {arena, constants, works, args, shifts, counts, progress, count, get_group_id(0), get_num_groups(0)
+                 TIMED(COMMA start)};
+#endif
     shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;  // every worker writes the same values
     OWN(SHIFT_OWN)
-#ifdef LITECL_CREW
-    call.door = door;
-#endif
 #ifdef LITECL_AGAIN
     call.mode = __builtin_ia32_stmxcsr();
     *(__global Call *)(again + AGAIN_CALL) = call;
