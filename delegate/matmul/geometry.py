@@ -79,6 +79,29 @@ class Geometry(Record):
         return alone and self.group_channels == self.channels and self.pixels == self.images * self.height * self.width
 
     @property
+    def lying(self) -> "Geometry":
+        """The same window with a single column of pixels as a row: the memory is the same, and a row's taps are
+        adjacent.
+        """
+        if (self.width, self.kernel_width, self.out_width, self.pad_x) != (1, 1, 1, 0):
+            return self
+        return replace(
+            self,
+            height=1,
+            width=self.height,
+            kernel_height=1,
+            kernel_width=self.kernel_height,
+            stride_y=1,
+            stride_x=self.stride_y,
+            dilation_y=1,
+            dilation_x=self.dilation_y,
+            pad_y=0,
+            pad_x=self.pad_y,
+            out_height=1,
+            out_width=self.out_height,
+        )
+
+    @property
     def words(self) -> "Geometry":
         """The same window over 16-bit activations, each counted as two channels of bytes."""
         return replace(self, channels=2 * self.channels, group_channels=2 * self.group_channels)
@@ -95,7 +118,7 @@ def geometry(options: Any, x: Shape, kernel: Sequence[int], group_channels: int,
     dilations = getattr(options, "dilation_h_factor", 1), getattr(options, "dilation_w_factor", 1)
     lengths = pads.top + height + pads.bottom, pads.left + width + pads.right
     reach = [(out[i + 1] - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 for i in range(2)]
-    return Geometry(
+    window = Geometry(
         images=images,
         height=height,
         width=width,
@@ -114,6 +137,7 @@ def geometry(options: Any, x: Shape, kernel: Sequence[int], group_channels: int,
         columns=out[3],
         group_columns=out[3] * group_channels // channels,
     )
+    return window.lying
 
 
 def matrix(rows: int, depth: int, columns: int) -> Geometry:
