@@ -107,6 +107,22 @@ class Geometry(Record):
         return replace(self, channels=2 * self.channels, group_channels=2 * self.group_channels)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """The pixels of a ``height`` x ``width`` image that results are written to: every step-th from first on.
+
+    pixel_step: elements from one pixel to the next.
+    """
+
+    height: int
+    width: int
+    step_y: int = 1
+    step_x: int = 1
+    first_y: int = 0
+    first_x: int = 0
+    pixel_step: int
+
+
 def geometry(options: Any, x: Shape, kernel: Sequence[int], group_channels: int, out: Shape, pads: Pads) -> Geometry:
     """Return the geometry of a convolution or a pool with these options: images of shape ``x`` become ``out``.
 

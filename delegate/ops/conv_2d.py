@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Record, Refusal, Step
+from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Record, Refusal, Step, Target
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import Tile, grid_for, tile_for
-from litecl.delegate.matmul.geometry import Geometry, geometry
+from litecl.delegate.matmul import lines
+from litecl.delegate.matmul.geometry import Geometry, Placement, geometry
 from litecl.delegate.matmul.product import Packed, Product, gemm, packed
 from litecl.delegate.matmul.winograd import suits, winograd
 from litecl.delegate.ops import depthwise_conv_2d
@@ -19,22 +20,6 @@ from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.schema import TensorType
 
 _FEW_CHANNELS = 4
-
-
-@dataclass(frozen=True, kw_only=True)
-class Placement:
-    """The pixels of a ``height`` x ``width`` image that results are written to: every step-th from first on.
-
-    pixel_step: elements from one pixel to the next.
-    """
-
-    height: int
-    width: int
-    step_y: int = 1
-    step_x: int = 1
-    first_y: int = 0
-    first_x: int = 0
-    pixel_step: int
 
 
 @dataclass(frozen=True)
@@ -59,7 +44,7 @@ def _lower(call: Call) -> list[Step]:
         return depthwise_conv_2d.lower(replace(call, inputs=(x, _by_tap(filter_.data), bias)))
     if filter_.data is not None and not g.is_matrix and suits(g, target):
         return [*winograd(call, g)]
-    tile = tile_for("gemm" if g.is_matrix else "conv_2d", target, g.pixels, g.group_columns, narrow=True)
+    tile = conv_tile(g, target)
     weights = packed(filter_, g.groups, g.group_columns, tile.panel, target, halves=target.half_weights)
     added = packed(bias, g.groups, g.group_columns, tile.panel, target)
     if g.is_matrix:
@@ -69,6 +54,13 @@ def _lower(call: Call) -> list[Step]:
         place = Placement(height=g.out_height, width=g.out_width, pixel_step=out.step)
         launch = convolution(call, x, g, place, tile, weights, added)
     return [*weights.steps, *added.steps, launch]
+
+
+def conv_tile(g: Geometry, target: Target) -> Tile:
+    """Return the tile of a product, or of a convolution by whichever kernel suits."""
+    if lines.suits(g, target):
+        return lines.line_tile(g, target)
+    return tile_for("gemm" if g.is_matrix else "conv_2d", target, g.pixels, g.group_columns, narrow=True)
 
 
 def _by_tap(weights: Array) -> Operand:
@@ -82,13 +74,17 @@ def _by_tap(weights: Array) -> Operand:
 def convolution(
     call: Call, x: Operand, g: Geometry, placement: Placement, tile: Tile, weights: Packed, bias: Packed
 ) -> Launch:
-    """Return the launch of conv_2d.cl into the output of a call, for weights and bias packed for ``tile``."""
+    """Return the launch into the output of a call, for weights and bias packed for ``tile``."""
+    if lines.suits(g, call.target):
+        return lines.by_lines(
+            g, placement, tile, call.target, x, weights, bias, call.outputs[0], call.activation, call.residual
+        )
     grid = grid_for("conv_2d", tile, call.target, g.pixels, g.group_columns, g.depth, g.groups)
     zeros = Const(np.zeros(max(1, g.kernel_width * g.group_channels), np.float32))
     operands = (x, weights.values, bias.values, zeros, call.residual or bias.values, call.outputs[0])
     shape = Convolution(g, placement, *grid.shares[:2])
     # Images of few channels, such as a network's input, have a loop of their own.
-    few = g.dilation_x == 1 and g.channels == g.group_channels <= _FEW_CHANNELS
+    few = g.dilation_x == 1 and g.channels == g.group_channels <= _FEW_CHANNELS and call.target.kind == "gpu"
     neighbours = {"NEIGHBOURS": 1} if few else {}
     return grid.launch(
         "conv_2d",

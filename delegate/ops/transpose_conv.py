@@ -12,10 +12,9 @@ import numpy as np
 
 from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Refusal, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.schedule import tile_for
-from litecl.delegate.matmul.geometry import Geometry
+from litecl.delegate.matmul.geometry import Geometry, Placement
 from litecl.delegate.matmul.product import Packed, packed, panels
-from litecl.delegate.ops.conv_2d import Placement, convolution
+from litecl.delegate.ops.conv_2d import conv_tile, convolution
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.ops.transpose_conv import (
     CONVOLUTION_2D_TRANSPOSE_BIAS,
@@ -57,7 +56,7 @@ def _lower(call: Call, x: Operand, bias: Operand | None, strides: tuple[int, int
     columns, kernel_height, kernel_width, _ = filter_.shape
     vertical = phases_of(kernel_height, strides[0], cut[0], out.shape[1])
     horizontal = phases_of(kernel_width, strides[1], cut[1], out.shape[2])
-    tile = tile_for("conv_2d", call.target, out.shape[0] * vertical[0].count * horizontal[0].count, columns)
+    tile = conv_tile(window_of(x.shape, vertical[0], horizontal[0], columns), call.target)
     added = packed(bias, 1, columns, tile.panel, call.target)
     launches: list[Step] = [*added.steps]
     for v, h in product(vertical, horizontal):
