@@ -215,6 +215,18 @@ inline void next_row(__global const int *table, int arrays, int *index, int *off
 #define FOLD_4(type, x, OP, result) { const JOIN(type, 2) by2_ = OP((x).lo, (x).hi); result = OP(by2_.s0, by2_.s1); }
 #define FOLD_1(type, x, OP, result) result = (x);
 
+// What an array that repeats in a row has at the elements from `at` on (periodic in delegate/kit/strided.py). step: 0 for a
+// single element, -n for n elements, which divide a vector.
+#ifdef LITECL_CPU
+#define REPEATED(type, name, p, at, step)                                                                  \
+    VECTOR(type) name = (p)[0];                                                                            \
+    if ((step) < 0) for (int lane_ = 0; lane_ < VW; ++lane_) ((type *)&name)[lane_] = (p)[((at) + lane_) & (-(step) - 1)];
+#define LANE(type, x, i) (((const type *)&(x))[(i) & (VW - 1)])
+#else
+#define REPEATED(type, name, p, at, step) const VECTOR(type) name = (p)[0];
+#define LANE(type, x, i) LANE0(x)
+#endif
+
 // A vector at the end of a row, or before it: the first count lanes from p, the others `rest`. room is the number of
 // elements that may be read at p, count or more.
 inline floatv load_part(__global const float *p, int count, int room, float rest) {

@@ -98,7 +98,8 @@ Loop = tuple[int, Strides]  # the size of a dimension, and each array's stride i
 class LoopNest:
     """Loops over several arrays together: rows of ``row`` elements, one for every index of ``dims``.
 
-    strides: of each array, over ``dims``. steps: of each array, from one element of a row to the next.
+    strides: of each array, over ``dims``. steps: of each array, from one element of a row to the next; -n if it
+    repeats in a row after n elements.
     """
 
     row: int
@@ -138,6 +139,19 @@ def loop_nest(*views: Array) -> LoopNest:
         return LoopNest(1, (), ((),) * len(views), (1,) * len(views))
     *outer, (row, steps) = loops
     return LoopNest(row, tuple(size for size, _ in outer), _by_array(outer, len(views)), steps)
+
+
+def periodic(nest: LoopNest, target: Target) -> LoopNest:
+    """Join rows in each of which an array repeats into one, where a CPU's vectors hold whole repetitions."""
+    if target.kind != "cpu" or not nest.dims or nest.row == 1 or target.vector_width % nest.row:
+        return nest
+    steps = []
+    for strides, step in zip(nest.strides, nest.steps, strict=True):
+        if strides[-1] != nest.row * step and (strides[-1], step) != (0, 1):
+            return nest
+        steps.append(step if strides[-1] == nest.row * step else -nest.row)
+    outer = tuple(strides[:-1] for strides in nest.strides)
+    return LoopNest(nest.row * nest.dims[-1], nest.dims[:-1], outer, tuple(steps))
 
 
 def _loops(*views: Array) -> list[Loop]:
