@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Record, Scratch, Target
+from litecl.delegate.kit.claims import BITS
 from litecl.delegate.kit.schedule import Chunks, chunks, elements
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 
@@ -30,6 +31,7 @@ class Square(IntEnum):
 
 
 _ORIGIN = np.zeros(1, np.int8)
+_LEAST_WIDENED = 1024  # elements: below, another kernel is not worth building
 
 
 def view(shape: Sequence[int]) -> Array:
@@ -186,6 +188,7 @@ def copy(source: Memory, at: Array, into: Memory, to: Array, bits: str, target: 
 
     bits: the integer type of the elements' size (``claims.bits``).
     """
+    at, to, bits = _widened(at, to, bits)
     *around, last = _loops(at, to) or [(1, (1, 1))]
     columns = [loop for loop in around if loop[0] >= Square.SIDE and loop[1][0] == 1]
     if columns and last[0] >= Square.SIDE and last[1][0] > 1 and last[1][1] == 1:
@@ -193,6 +196,24 @@ def copy(source: Memory, at: Array, into: Memory, to: Array, bits: str, target: 
         return _transpose(source, offset(at), into, offset(to), (around, last, columns[0]), bits, target)
     args, share = _copy_args(source, at, into, to, target)
     return share.launch("copy", args, {"T": bits})
+
+
+def _widened(at: Array, to: Array, bits: str) -> tuple[Array, Array, str]:
+    """Count short rows that lie side by side in both views as single elements, if there is an integer of their size."""
+    loops = _loops(at, to)
+    if len(loops) < 2 or at.size < _LEAST_WIDENED:
+        return at, to, bits
+    *outer, (row, steps) = loops
+    size, shape = row * next(size for size, name in BITS.items() if name == bits), tuple(count for count, _ in outer)
+    places = [(offset(x), *(strides[i] for _, strides in outer)) for i, x in enumerate((at, to))]
+    if size not in BITS or steps != (1, 1) or any(n % row for place in places for n in place):
+        return at, to, bits
+    wide = [[n // row for n in place] for place in places]
+    views = [
+        np.lib.stride_tricks.as_strided(view((start + 1,))[start:], shape, strides, writeable=False)
+        for start, *strides in wide
+    ]
+    return views[0], views[1], BITS[size]
 
 
 def _transpose(
