@@ -4,8 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from litecl.delegate.cl_op import Pads, Record
-from litecl.interpreter.graph import Shape
+import numpy as np
+
+from litecl.delegate.cl_op import Pads, Record, Target
+from litecl.interpreter.graph import Array, Shape
+
+_LEAST_ROWS, _MOST_DEPTH = 16, 512  # of a product of several pixels to a row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +158,22 @@ def geometry(options: Any, x: Shape, kernel: Sequence[int], group_channels: int,
         group_columns=out[3] * group_channels // channels,
     )
     return window.lying
+
+
+def abreast(g: Geometry, target: Target) -> int:
+    """Return how many adjacent pixels of a product become one row, so that its columns fill a vector of a CPU: 1 if
+    they do anyway.
+    """
+    if target.kind != "cpu" or not g.is_matrix or not g.columns:
+        return 1
+    counts = [n for n in (2, 4, 8, 16) if n * g.columns <= target.vector_width and g.pixels % n == 0]
+    return max((n for n in counts if g.pixels >= n * _LEAST_ROWS and n * g.depth <= _MOST_DEPTH), default=1)
+
+
+def side_by_side(g: Geometry, weights: Array, pixels: int) -> tuple[Geometry, Array]:
+    """Return the product of rows of so many pixels each, with a block of weights [columns, depth] for each pixel."""
+    blocks = np.kron(np.eye(pixels, dtype=weights.dtype), weights)
+    return matrix(g.pixels // pixels, pixels * g.depth, pixels * g.columns), blocks
 
 
 def matrix(rows: int, depth: int, columns: int) -> Geometry:

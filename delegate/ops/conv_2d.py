@@ -10,7 +10,7 @@ from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Record, Re
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import Tile, grid_for, tile_for
 from litecl.delegate.matmul import lines
-from litecl.delegate.matmul.geometry import Geometry, Placement, geometry
+from litecl.delegate.matmul.geometry import Geometry, Placement, abreast, geometry, side_by_side
 from litecl.delegate.matmul.product import Packed, Product, gemm, packed
 from litecl.delegate.matmul.winograd import suits, winograd
 from litecl.delegate.ops import depthwise_conv_2d
@@ -44,6 +44,8 @@ def _lower(call: Call) -> list[Step]:
         return depthwise_conv_2d.lower(replace(call, inputs=(x, _by_tap(filter_.data), bias)))
     if filter_.data is not None and not g.is_matrix and suits(g, target):
         return [*winograd(call, g)]
+    if filter_.data is not None and (bias is None or bias.data is not None) and out.row_step is None:
+        g, filter_, bias = _abreast(g, filter_, bias, target)
     tile = conv_tile(g, target)
     weights = packed(filter_, g.groups, g.group_columns, tile.panel, target, halves=target.half_weights)
     added = packed(bias, g.groups, g.group_columns, tile.panel, target)
@@ -54,6 +56,21 @@ def _lower(call: Call) -> list[Step]:
         place = Placement(height=g.out_height, width=g.out_width, pixel_step=out.step)
         launch = convolution(call, x, g, place, tile, weights, added)
     return [*weights.steps, *added.steps, launch]
+
+
+def _abreast(
+    g: Geometry, filter_: Operand, bias: Operand | None, target: Target
+) -> tuple[Geometry, Operand, Operand | None]:
+    """Return a product with few columns as one with rows of several pixels (``abreast``)."""
+    pixels = abreast(g, target)
+    if pixels == 1:
+        return g, filter_, bias
+    wide, weights = side_by_side(g, filter_.value.reshape(g.columns, g.depth), pixels)
+    return wide, _known(weights), None if bias is None else _known(np.tile(np.ravel(bias.value), pixels))
+
+
+def _known(data: Array) -> Operand:
+    return Operand(TensorSpec(TensorType.FLOAT32, data.shape, data=data))
 
 
 def conv_tile(g: Geometry, target: Target) -> Tile:
@@ -67,8 +84,7 @@ def _by_tap(weights: Array) -> Operand:
     """Rearrange filters [columns, height, width, 1], each for one input channel, as those of a depthwise
     convolution.
     """
-    data = np.ascontiguousarray(weights[..., 0].transpose(1, 2, 0))[np.newaxis]
-    return Operand(TensorSpec(TensorType.FLOAT32, data.shape, data=data))
+    return _known(np.ascontiguousarray(weights[..., 0].transpose(1, 2, 0))[np.newaxis])
 
 
 def convolution(
