@@ -48,7 +48,7 @@ def by_lines(
     x: Operand,
     weights: Packed,
     bias: Packed,
-    out: Operand,
+    out: Operand | Scratch,
     activation: Activation,
     residual: Operand | None,
 ) -> Launch:

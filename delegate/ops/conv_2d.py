@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Record, Refusal, Step, Target
+from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Record, Refusal, Scratch, Step, Target
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import Tile, grid_for, tile_for
 from litecl.delegate.matmul import lines
@@ -44,7 +44,15 @@ def _lower(call: Call) -> list[Step]:
         return depthwise_conv_2d.lower(replace(call, inputs=(x, _by_tap(filter_.data), bias)))
     if filter_.data is not None and not g.is_matrix and suits(g, target):
         return [*winograd(call, g)]
-    if filter_.data is not None and (bias is None or bias.data is not None) and out.row_step is None:
+    return window_product(call, g, x, filter_, bias, out)
+
+
+def window_product(
+    call: Call, g: Geometry, x: Operand, filter_: Operand, bias: Operand | None, out: Operand | Scratch
+) -> list[Step]:
+    """Return the launches of a convolution as one product, with the activation and the residual of a call."""
+    target, step = call.target, g.columns if isinstance(out, Scratch) else out.step
+    if filter_.data is not None and (bias is None or bias.data is not None) and step == g.columns:
         g, filter_, bias = _abreast(g, filter_, bias, target)
     tile = conv_tile(g, target)
     weights = packed(filter_, g.groups, g.group_columns, tile.panel, target, halves=target.half_weights)
@@ -53,8 +61,8 @@ def _lower(call: Call) -> list[Step]:
         product = Product(g.pixels, g.columns, g.depth)
         launch = gemm(product, tile, target, x, weights, added, out, call.activation, call.residual)
     else:
-        place = Placement(height=g.out_height, width=g.out_width, pixel_step=out.step)
-        launch = convolution(call, x, g, place, tile, weights, added)
+        place = Placement(height=g.out_height, width=g.out_width, pixel_step=step)
+        launch = convolution(call, x, g, place, tile, weights, added, out)
     return [*weights.steps, *added.steps, launch]
 
 
@@ -66,10 +74,11 @@ def _abreast(
     if pixels == 1:
         return g, filter_, bias
     wide, weights = side_by_side(g, filter_.value.reshape(g.columns, g.depth), pixels)
-    return wide, _known(weights), None if bias is None else _known(np.tile(np.ravel(bias.value), pixels))
+    return wide, known(weights), None if bias is None else known(np.tile(np.ravel(bias.value), pixels))
 
 
-def _known(data: Array) -> Operand:
+def known(data: Array) -> Operand:
+    """Return constant floats as an operand."""
     return Operand(TensorSpec(TensorType.FLOAT32, data.shape, data=data))
 
 
@@ -84,20 +93,25 @@ def _by_tap(weights: Array) -> Operand:
     """Rearrange filters [columns, height, width, 1], each for one input channel, as those of a depthwise
     convolution.
     """
-    return _known(np.ascontiguousarray(weights[..., 0].transpose(1, 2, 0))[np.newaxis])
+    return known(np.ascontiguousarray(weights[..., 0].transpose(1, 2, 0))[np.newaxis])
 
 
 def convolution(
-    call: Call, x: Operand, g: Geometry, placement: Placement, tile: Tile, weights: Packed, bias: Packed
+    call: Call,
+    x: Operand,
+    g: Geometry,
+    placement: Placement,
+    tile: Tile,
+    weights: Packed,
+    bias: Packed,
+    out: Operand | Scratch,
 ) -> Launch:
-    """Return the launch into the output of a call, for weights and bias packed for ``tile``."""
+    """Return the launch of the kernel that suits, for weights and bias packed for ``tile``."""
     if lines.suits(g, call.target):
-        return lines.by_lines(
-            g, placement, tile, call.target, x, weights, bias, call.outputs[0], call.activation, call.residual
-        )
+        return lines.by_lines(g, placement, tile, call.target, x, weights, bias, out, call.activation, call.residual)
     grid = grid_for("conv_2d", tile, call.target, g.pixels, g.group_columns, g.depth, g.groups)
     zeros = Const(np.zeros(max(1, g.kernel_width * g.group_channels), np.float32))
-    operands = (x, weights.values, bias.values, zeros, call.residual or bias.values, call.outputs[0])
+    operands = (x, weights.values, bias.values, zeros, call.residual or bias.values, out)
     shape = Convolution(g, placement, *grid.shares[:2])
     # Images of few channels, such as a network's input, have a loop of their own.
     few = g.dilation_x == 1 and g.channels == g.group_channels <= _FEW_CHANNELS and call.target.kind == "gpu"
