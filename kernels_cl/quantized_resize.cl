@@ -25,6 +25,7 @@ inline intv rounded(Av sum) {
 #endif
 
 #ifdef LINES
+typedef A Sum;
 typedef Av Av_u __attribute__((aligned(sizeof(A))));
 #define LOADA(p) (*(__global const Av_u *)(p))
 #ifdef FLOATING
@@ -53,7 +54,7 @@ OUT_OF_LINE WIDE void blend_lines(__global A *restrict above, __global A *restri
 
 KERNEL void quantized_bilinear(ITEM __global const T *x, __global T *y, __global const Between *rows,
                                __global const Between *columns, __global const W *row_weights,
-                               __global const W *column_weights, __global A *lines, int n, int per_item, int height,
+                               __global const W *column_weights, __global Sum *lines, int n, int per_item, int height,
                                int width, int channels, int out_height, int out_width, int line_size) {
     SHARE(n, per_item);
     __global A *above = lines + ITEM_INDEX(0) * 2 * line_size, *below = above + line_size;

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from litecl.delegate.cl_op import Pads, Record, Target
-from litecl.interpreter.graph import Array, Shape
+from litecl.interpreter.graph import Shape
 
 _LEAST_ROWS, _MOST_DEPTH = 16, 512  # of a product of several pixels to a row
 
@@ -170,10 +168,9 @@ def abreast(g: Geometry, target: Target) -> int:
     return max((n for n in counts if g.pixels >= n * _LEAST_ROWS and n * g.depth <= _MOST_DEPTH), default=1)
 
 
-def side_by_side(g: Geometry, weights: Array, pixels: int) -> tuple[Geometry, Array]:
-    """Return the product of rows of so many pixels each, with a block of weights [columns, depth] for each pixel."""
-    blocks = np.kron(np.eye(pixels, dtype=weights.dtype), weights)
-    return matrix(g.pixels // pixels, pixels * g.depth, pixels * g.columns), blocks
+def side_by_side(g: Geometry, pixels: int) -> Geometry:
+    """Return the product of rows of so many pixels each, with a block of weights on the diagonal for each pixel."""
+    return matrix(g.pixels // pixels, pixels * g.depth, pixels * g.columns)
 
 
 def matrix(rows: int, depth: int, columns: int) -> Geometry:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Launch, Operand, Record, Scratch, Target
-from litecl.delegate.kit.schedule import Grid, Tile, flops, schedule_of, spread, tile_for
+from litecl.delegate.kit.schedule import Grid, Tile, schedule_of, spread, tile_for
 from litecl.delegate.matmul.geometry import Geometry, Placement
 from litecl.delegate.matmul.product import Packed
 
@@ -26,61 +26,66 @@ class LineConvolution(Record):
     item_floats: int
 
 
-def suits(g: Geometry, target: Target) -> bool:
-    """Return whether a CPU computes a convolution by lines."""
-    if target.kind != "cpu" or g.dilation_x > 1 or g.groups > 1 or g.is_matrix or not g.flops:
-        return False
-    tile = line_tile(g, target)
-    filled = g.out_width / (-(-g.out_width // tile.rows) * tile.rows)
-    return filled >= _LEAST_FILLED and _span(g, tile, target) > 0
+@dataclass(frozen=True)
+class Lines:
+    """A convolution by lines. tiles: of one line that a work-item takes at once."""
+
+    window: Geometry
+    tile: Tile
+    tiles: int
+
+    @property
+    def span(self) -> int:
+        """Pixels of one line that a work-item takes at once."""
+        return self.tiles * self.tile.rows
+
+    @property
+    def line_floats(self) -> int:
+        """Floats from one copied line to the next; a whole tile may be read."""
+        g = self.window
+        return -(-((self.span - 1) * g.stride_x + g.kernel_width) * g.channels // self.tile.width) * self.tile.width
+
+    @property
+    def item_floats(self) -> int:
+        """Floats that a work-item copies to, and those that it writes behind them."""
+        return self.window.kernel_height * self.line_floats + self.tile.width
+
+    def launch(
+        self,
+        target: Target,
+        x: Operand,
+        weights: Packed,
+        bias: Packed,
+        out: Operand | Scratch,
+        place: Placement,
+        activation: Activation,
+        residual: Operand | None,
+    ) -> Launch:
+        """Return the launch of activation(conv(x) + bias + residual), for weights and a bias packed for the tile."""
+        g, tile = self.window, self.tile
+        spans, panels = g.images * g.out_height * -(-g.out_width // self.span), -(-g.columns // tile.columns)
+        item_spans, item_panels = spread(_KERNEL, target, spans, panels, g.flops)
+        shares = item_spans, item_panels * tile.columns, 1
+        items = -(-spans // item_spans) * -(-panels // item_panels)
+        shape = LineConvolution(g, place, self.span, *shares[:2], self.line_floats, self.item_floats)
+        copied = Scratch(4 * items * self.item_floats)
+        operands = (x, weights.values, bias.values, residual or bias.values, copied, out, shape)
+        return Grid(_KERNEL, target, (spans, g.columns, 1), shares).launch(
+            _KERNEL,
+            (*operands, np.int32(residual is not None), *activation.bounds),
+            tile.defines | weights.defines | activation.defines,
+            g.flops,
+        )
 
 
-def line_tile(g: Geometry, target: Target) -> Tile:
-    """Return the tile that covers output lines with the least waste."""
-    return tile_for(_KERNEL, target, g.out_width, g.group_columns, narrow=True, lines=True)
-
-
-def by_lines(
-    g: Geometry,
-    place: Placement,
-    tile: Tile,
-    target: Target,
-    x: Operand,
-    weights: Packed,
-    bias: Packed,
-    out: Operand | Scratch,
-    activation: Activation,
-    residual: Operand | None,
-) -> Launch:
-    """Return the launch of activation(conv(x) + bias + residual), for weights and a bias packed for ``tile``."""
-    span = _span(g, tile, target)
-    spans, panels = g.images * g.out_height * -(-g.out_width // span), -(-g.columns // tile.columns)
-    item_spans, item_panels = spread(_KERNEL, target, spans, panels, flops(g.pixels, g.columns, g.depth))
-    shares = item_spans, item_panels * tile.columns, 1
-    items = -(-spans // item_spans) * -(-panels // item_panels)
-    line = _line_floats(g, span, tile)
-    item_floats = g.kernel_height * line + target.vector_width
-    shape = LineConvolution(g, place, span, *shares[:2], line, item_floats)
-    operands = (x, weights.values, bias.values, residual or bias.values, Scratch(4 * items * item_floats), out, shape)
-    return Grid(_KERNEL, target, (spans, g.columns, 1), shares).launch(
-        _KERNEL,
-        (*operands, np.int32(residual is not None), *activation.bounds),
-        tile.defines | weights.defines | activation.defines,
-        g.flops,
-    )
-
-
-def _span(g: Geometry, tile: Tile, target: Target) -> int:
-    """Return how many pixels of a line a work-item takes at once: whole tiles, as many as stay in the cache."""
+def lines_of(g: Geometry, target: Target) -> Lines | None:
+    """Return how a CPU computes a convolution of a single group by lines; None if that is not for it."""
+    if g.dilation_x > 1 or not g.flops:
+        return None
+    tile = tile_for(_KERNEL, target, g.out_width, g.group_columns, narrow=True, lines=True)
+    most = -(-g.out_width // tile.rows)
+    if g.out_width < _LEAST_FILLED * most * tile.rows:
+        return None
     near = schedule_of(_KERNEL, target).near_bytes // 4
-    tiles = -(-g.out_width // tile.rows)
-    fits = [n for n in range(1, tiles + 1) if g.kernel_height * _line_floats(g, n * tile.rows, tile) <= near]
-    if not fits:
-        return 0
-    parts = -(-tiles // fits[-1])
-    return -(-tiles // parts) * tile.rows
-
-
-def _line_floats(g: Geometry, span: int, tile: Tile) -> int:
-    """Return the floats from one line to the next; a whole tile may be read."""
-    return -(-((span - 1) * g.stride_x + g.kernel_width) * g.channels // tile.width) * tile.width
+    fits = [n for n in range(1, most + 1) if Lines(g, tile, n).item_floats <= near]
+    return Lines(g, tile, -(-most // -(-most // fits[-1]))) if fits else None

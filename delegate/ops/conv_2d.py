@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Record, Refusal, Scratch, Step, Target
+from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Record, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import Tile, grid_for, tile_for
-from litecl.delegate.matmul import lines
 from litecl.delegate.matmul.geometry import Geometry, Placement, abreast, geometry, side_by_side
+from litecl.delegate.matmul.lines import lines_of
 from litecl.delegate.matmul.product import Packed, Product, gemm, packed
 from litecl.delegate.matmul.winograd import suits, winograd
 from litecl.delegate.ops import depthwise_conv_2d
@@ -48,55 +48,54 @@ def _lower(call: Call) -> list[Step]:
 
 
 def window_product(
-    call: Call, g: Geometry, x: Operand, filter_: Operand, bias: Operand | None, out: Operand | Scratch
+    call: Call,
+    g: Geometry,
+    x: Operand,
+    filter_: Operand,
+    bias: Operand | None,
+    out: Operand | Scratch,
+    place: Placement | None = None,
 ) -> list[Step]:
-    """Return the launches of a convolution as one product, with the activation and the residual of a call."""
+    """Return the launches of a convolution as one product, with the activation and the residual of a call.
+
+    place: the pixels that results are written to, all of them by default.
+    """
     target, step = call.target, g.columns if isinstance(out, Scratch) else out.step
-    if filter_.data is not None and (bias is None or bias.data is not None) and step == g.columns:
-        g, filter_, bias = _abreast(g, filter_, bias, target)
-    tile = conv_tile(g, target)
+    on_cpu, constant = target.kind == "cpu", filter_.data is not None and (bias is None or bias.data is not None)
+    if on_cpu and place is None and constant and step == g.columns and (pixels := abreast(g, target)) > 1:
+        g, filter_ = side_by_side(g, pixels), known(np.kron(np.eye(pixels), filter_.value.reshape(g.columns, g.depth)))
+        bias = None if bias is None else known(np.tile(np.ravel(bias.value), pixels))
+    plain = place is None and g.is_matrix
+    lines = lines_of(g, target) if on_cpu and g.groups == 1 and not g.is_matrix else None
+    kernel = "gemm" if plain else "conv_2d"
+    tile = lines.tile if lines else tile_for(kernel, target, g.pixels, g.group_columns, narrow=True)
     weights = packed(filter_, g.groups, g.group_columns, tile.panel, target, halves=target.half_weights)
     added = packed(bias, g.groups, g.group_columns, tile.panel, target)
-    if g.is_matrix:
+    place = place or Placement(height=g.out_height, width=g.out_width, pixel_step=step)
+    if plain:
         product = Product(g.pixels, g.columns, g.depth)
         launch = gemm(product, tile, target, x, weights, added, out, call.activation, call.residual)
+    elif lines:
+        launch = lines.launch(target, x, weights, added, out, place, call.activation, call.residual)
     else:
-        place = Placement(height=g.out_height, width=g.out_width, pixel_step=step)
-        launch = convolution(call, x, g, place, tile, weights, added, out)
+        launch = _gathered(call, x, g, place, tile, weights, added, out)
     return [*weights.steps, *added.steps, launch]
-
-
-def _abreast(
-    g: Geometry, filter_: Operand, bias: Operand | None, target: Target
-) -> tuple[Geometry, Operand, Operand | None]:
-    """Return a product with few columns as one with rows of several pixels (``abreast``)."""
-    pixels = abreast(g, target)
-    if pixels == 1:
-        return g, filter_, bias
-    wide, weights = side_by_side(g, filter_.value.reshape(g.columns, g.depth), pixels)
-    return wide, known(weights), None if bias is None else known(np.tile(np.ravel(bias.value), pixels))
 
 
 def known(data: Array) -> Operand:
     """Return constant floats as an operand."""
-    return Operand(TensorSpec(TensorType.FLOAT32, data.shape, data=data))
-
-
-def conv_tile(g: Geometry, target: Target) -> Tile:
-    """Return the tile of a product, or of a convolution by whichever kernel suits."""
-    if lines.suits(g, target):
-        return lines.line_tile(g, target)
-    return tile_for("gemm" if g.is_matrix else "conv_2d", target, g.pixels, g.group_columns, narrow=True)
+    return Operand(TensorSpec(TensorType.FLOAT32, data.shape, data=data.astype(np.float32, copy=False)))
 
 
 def _by_tap(weights: Array) -> Operand:
     """Rearrange filters [columns, height, width, 1], each for one input channel, as those of a depthwise
     convolution.
     """
-    return known(np.ascontiguousarray(weights[..., 0].transpose(1, 2, 0))[np.newaxis])
+    data = np.ascontiguousarray(weights[..., 0].transpose(1, 2, 0))[np.newaxis]
+    return Operand(TensorSpec(TensorType.FLOAT32, data.shape, data=data))
 
 
-def convolution(
+def _gathered(
     call: Call,
     x: Operand,
     g: Geometry,
@@ -106,9 +105,7 @@ def convolution(
     bias: Packed,
     out: Operand | Scratch,
 ) -> Launch:
-    """Return the launch of the kernel that suits, for weights and bias packed for ``tile``."""
-    if lines.suits(g, call.target):
-        return lines.by_lines(g, placement, tile, call.target, x, weights, bias, out, call.activation, call.residual)
+    """Return the launch of conv_2d.cl, for weights and bias packed for ``tile``."""
     grid = grid_for("conv_2d", tile, call.target, g.pixels, g.group_columns, g.depth, g.groups)
     zeros = Const(np.zeros(max(1, g.kernel_width * g.group_channels), np.float32))
     operands = (x, weights.values, bias.values, zeros, call.residual or bias.values, out)

@@ -10,12 +10,11 @@ from itertools import product
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Refusal, Scratch, Step
+from litecl.delegate.cl_op import Call, ClOp, Operand, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.strided import copy, view, view_of
 from litecl.delegate.matmul.geometry import Geometry, Placement
-from litecl.delegate.matmul.product import Packed, packed, panels
-from litecl.delegate.ops.conv_2d import conv_tile, convolution, known, window_product
+from litecl.delegate.ops.conv_2d import known, window_product
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.ops.transpose_conv import (
     CONVOLUTION_2D_TRANSPOSE_BIAS,
@@ -59,14 +58,10 @@ def _lower(call: Call, x: Operand, bias: Operand | None, strides: tuple[int, int
     horizontal = phases_of(kernel_width, strides[1], cut[1], out.shape[2])
     if (merged := _merged(call, x, bias, vertical, horizontal)) is not None:
         return merged
-    tile = conv_tile(window_of(x.shape, vertical[0], horizontal[0], columns), call.target)
-    added = packed(bias, 1, columns, tile.panel, call.target)
-    launches: list[Step] = [*added.steps]
+    launches: list[Step] = []
     for v, h in product(vertical, horizontal):
         taps = filter_.data[:, v.taps][:, :, h.taps].reshape(columns, -1)
-        values = panels(taps, tile.panel, halves=call.target.half_weights) if taps.size else np.zeros(1, np.float32)
-        g = window_of(x.shape, v, h, columns)
-        placement = Placement(
+        place = Placement(
             height=out.shape[1],
             width=out.shape[2],
             step_y=v.stride,
@@ -75,7 +70,7 @@ def _lower(call: Call, x: Operand, bias: Operand | None, strides: tuple[int, int
             first_x=h.first,
             pixel_step=out.step,
         )
-        launches.append(convolution(call, x, g, placement, tile, Packed(Const(values)), added, out))
+        launches += window_product(call, window_of(x.shape, v, h, columns), x, known(taps), bias, out, place)
     return launches
 
 

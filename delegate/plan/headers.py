@@ -53,18 +53,8 @@ class Peak(IntEnum):
 RECORDS: tuple[type, ...] = (
     *(Attention, AttentionBegin),
     *(Axis, Begin, Between, ChainStep, Convolution, Depthwise, Entry, Gather, Geometry, HybridConvolution, IntegerGate),
-    *(
-        IntegerRecurrence,
-        LineConvolution,
-        LinearSum,
-        Place,
-        QuantizedConvolution,
-        QuantizedDepthwise,
-        Recurrence,
-        Scale,
-        ScaledPair,
-    ),
-    *(InvertedResidual, LocalBytes, LocalProduct, ScaledPair, Slice, Winograd, WordDepthwise, WordProducts),
+    *(IntegerRecurrence, LinearSum, Place, QuantizedConvolution, QuantizedDepthwise, Recurrence, Scale, ScaledPair),
+    *(InvertedResidual, LineConvolution, LocalBytes, LocalProduct, Slice, Winograd, WordDepthwise, WordProducts),
 )
 CODES: tuple[type, ...] = (
     *(BranchFlag, ChainArray, Control, Count, Door, Gate, GatherSize, HybridRow, IntegerTable, LaunchLine, LoopFlag),

@@ -131,9 +131,9 @@ def _abreast(g: Geometry, weights: Weights, target: Target) -> tuple[Geometry, W
     pixels = abreast(g, target)
     if pixels == 1:
         return g, weights
-    wide, values = side_by_side(g, weights.values[0], pixels)
+    values = np.kron(np.eye(pixels, dtype=np.int8), weights.values[0])[np.newaxis]
     bias, factors = (np.tile(a, pixels) for a in (weights.bias, weights.factors))
-    return wide, replace(weights, values=values[np.newaxis], bias=bias, factors=factors)
+    return side_by_side(g, pixels), replace(weights, values=values, bias=bias, factors=factors)
 
 
 CL_OPS = (
