@@ -11,7 +11,10 @@ Tiles = Mapping[int, Sequence[TileShape]]
 
 _WIDTHS = (1, 2, 4, 8, 16)
 _REGISTERS: Tiles = {
-    16: (TileShape(7, 2, 0.97), TileShape(7, 3, 1.0), TileShape(14, 1, 0.82)),
+    16: (
+        *(TileShape(7, 2, 0.97), TileShape(7, 3, 1.0), TileShape(14, 1, 0.82)),
+        *(TileShape(8, 2, 0.94), TileShape(8, 3, 0.97)),  # another kernel to compile: for few rows that 7 does not divide
+    ),
     8: (TileShape(6, 2, 1.0), TileShape(4, 3, 0.95), TileShape(12, 1, 0.8)),
     4: (TileShape(6, 2, 1.0), TileShape(12, 1, 0.8)),
 }
@@ -34,17 +37,22 @@ PRODUCTS: Mapping[str, Sequence[tuple[int, Tiles]]] = {
 }
 """Tiles of a product from so many rows on. With few rows a tile has as many columns as it has registers."""
 
-LINES: Sequence[tuple[int, Tiles]] = (
-    (
-        0,
-        {
-            16: (TileShape(16, 1, 0.94), TileShape(8, 2, 1.0), TileShape(6, 4, 1.0)),
-            8: (TileShape(12, 1, 0.9), TileShape(6, 2, 1.0)),
-            4: (TileShape(12, 1, 0.9), TileShape(6, 2, 1.0)),
-        },
-    ),
-)
-"""Tiles of pixels in one line of an image, which share what they read; on a CPU."""
+_LINES_OF_BYTES: Tiles = {
+    16: (TileShape(16, 1, 0.94), TileShape(8, 2, 1.0), TileShape(6, 4, 1.0)),
+    8: (TileShape(12, 1, 0.9), TileShape(6, 2, 1.0)),
+    4: (TileShape(12, 1, 0.9), TileShape(6, 2, 1.0)),
+}
+_LINES_OF_FLOATS: Tiles = {
+    16: (TileShape(7, 2, 0.97), TileShape(8, 2, 1.0), TileShape(14, 1, 0.85), TileShape(16, 1, 0.88)),
+    8: (TileShape(4, 2, 0.9), TileShape(6, 2, 1.0), TileShape(7, 1, 0.8), TileShape(12, 1, 0.9)),
+    4: (TileShape(4, 2, 0.9), TileShape(6, 2, 1.0), TileShape(7, 1, 0.8), TileShape(12, 1, 0.9)),
+}
+LINES: Mapping[str, Sequence[tuple[int, Tiles]]] = {
+    "conv_lines": ((0, _LINES_OF_FLOATS),),
+    "quantized_conv_2d": ((0, _LINES_OF_BYTES),),
+    "hybrid_conv_2d": ((0, _LINES_OF_BYTES),),
+}
+"""Tiles of pixels in one line of an image, which share what they read; by the kernel, on a CPU."""
 
 BATCHES: Tiles = {
     16: (TileShape(4, 1, 1.0), TileShape(2, 1, 0.6), TileShape(1, 1, 0.55)),
@@ -69,6 +77,7 @@ DEFAULTS: Mapping[str, Mapping[str, Schedule]] = {
         "attention": replace(_PRODUCT, tiles=(TileShape(6, 2, 1.0),)),
         "gemm": _PRODUCT,
         "conv_2d": _PRODUCT,
+        "conv_lines": Schedule(items_per_unit=8, least=5e4, near_bytes=1 << 14),
         "quantized_conv_2d": _BYTES,
         "hybrid_conv_2d": _BYTES,
         "depthwise_conv_2d": Schedule(

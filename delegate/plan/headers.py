@@ -7,6 +7,7 @@ from litecl.delegate.kit.shared import text
 from litecl.delegate.kit.strided import Place, Square
 from litecl.delegate.matmul.attention import Attention, AttentionBegin
 from litecl.delegate.matmul.geometry import Geometry
+from litecl.delegate.matmul.lines import LineConvolution
 from litecl.delegate.matmul.local_product import LocalProduct, Slice
 from litecl.delegate.matmul.patches import Gather, GatherSize
 from litecl.delegate.matmul.product import Begin
@@ -54,7 +55,7 @@ RECORDS: tuple[type, ...] = (
     *(Attention, AttentionBegin),
     *(Axis, Begin, Between, ChainStep, Convolution, Depthwise, Entry, Gather, Geometry, HybridConvolution, IntegerGate),
     *(IntegerRecurrence, LinearSum, Place, QuantizedConvolution, QuantizedDepthwise, Recurrence, Scale, ScaledPair),
-    *(InvertedResidual, LocalBytes, LocalProduct, Slice, Winograd, WordDepthwise, WordProducts),
+    *(InvertedResidual, LineConvolution, LocalBytes, LocalProduct, Slice, Winograd, WordDepthwise, WordProducts),
 )
 CODES: tuple[type, ...] = (
     *(

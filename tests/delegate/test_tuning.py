@@ -123,7 +123,7 @@ def _run(content: bytes, feed: Array, **options: Any) -> tuple[Array, Interprete
 
 
 @pytest.mark.skipif(choose(num_threads=1).target().kind == "gpu", reason="Winograd's algorithm is for CPUs")
-@pytest.mark.parametrize(("least", "kernel"), [(0, "winograd"), (33, "conv_2d")])
+@pytest.mark.parametrize(("least", "kernel"), [(0, "winograd"), (33, "conv_lines")])
 @pytest.mark.parametrize("kept", [False, True], ids=["given", "kept in the cache"])
 def test_winograd_or_direct_with_the_same_result(least: int, kernel: str, kept: bool, tmp_path: Path) -> None:
     content, feed = peer_models.convolution(20, 32), randn(np.random.default_rng(1), 1, 20, 20, 32)
