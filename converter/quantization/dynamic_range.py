@@ -8,7 +8,7 @@ operator.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from litecl.converter.quantization.scales import channels, integers
+from litecl.converter.quantization.scales import blocks, channels, integers
 from litecl.converter.versions import version_of
 from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, NoOptions, Op
@@ -57,17 +57,17 @@ WEIGHTS: Mapping[Op | ControlOp, Weights] = {
 _TABLE = Weights((0,))
 
 
-def dynamic_range(graph: Subgraph, per_channel: bool, *, narrow: bool = False) -> Subgraph:
+def dynamic_range(graph: Subgraph, per_channel: bool, *, narrow: bool = False, block: int | None = None) -> Subgraph:
     """Return a subgraph with its weights as int8 where its operators take these.
 
-    narrow: as int4 where only FULLY_CONNECTED reads them.
+    narrow: as int4 where only FULLY_CONNECTED reads them; block: with a scale for as many elements of a row.
     """
-    return _Rewrite(graph, per_channel, narrow).run()
+    return _Rewrite(graph, per_channel, narrow, block).run()
 
 
 class _Rewrite:
-    def __init__(self, graph: Subgraph, per_channel: bool, narrow: bool) -> None:
-        self._graph, self._per_channel, self._narrow = graph, per_channel, narrow
+    def __init__(self, graph: Subgraph, per_channel: bool, narrow: bool, block: int | None) -> None:
+        self._graph, self._per_channel, self._narrow, self._block = graph, per_channel, narrow, block
         self._tensors = list(graph.tensors)
         self._axes = self._chosen()
         self._wide: dict[int, int] = {}
@@ -75,12 +75,16 @@ class _Rewrite:
     def run(self) -> Subgraph:
         """Return the new subgraph."""
         for tensor, axis in self._axes.items():
-            spec, type_ = self._graph.tensors[tensor], self._type(tensor)
-            self._tensors[tensor] = integers(spec, channels(spec, axis, type_=type_), type_, symmetric=True)
+            self._tensors[tensor] = self._stored(self._graph.tensors[tensor], axis, self._type(tensor))
         nodes = [new for node in self._graph.nodes for new in self._nodes(node)]
         outputs = tuple(self._widened(t) if t in self._axes else t for t in self._graph.outputs)
         widening = [self._node(DEQUANTIZE, (narrow,), (wide,)) for narrow, wide in self._wide.items()]
         return replace(self._graph, tensors=tuple(self._tensors), nodes=(*widening, *nodes), outputs=outputs)
+
+    def _stored(self, spec: TensorSpec, axis: int | None, type_: TensorType) -> TensorSpec:
+        if type_ == TensorType.INT4 and self._block is not None and spec.static_shape[1] % self._block == 0:
+            return blocks(spec, self._block, type_)
+        return integers(spec, channels(spec, axis, type_=type_), type_, symmetric=True)
 
     def _type(self, tensor: int) -> TensorType:
         readers = [node for node in self._graph.nodes if tensor in node.inputs]
