@@ -59,7 +59,7 @@ def _key(b: Builder) -> Sequence[Value]:
     return [*made, b.const(1, "int32")] if len(b.node.outputs) == 3 else made
 
 
-_DRAWS: Mapping[str, Op] = {
+DRAWS: Mapping[str, Op] = {
     "StatelessRandomUniformV2": stateless_random.STATELESS_UNIFORM,
     "StatelessRandomNormalV2": stateless_random.STATELESS_NORMAL,
     "StatelessTruncatedNormalV2": stateless_random.STATELESS_TRUNCATED_NORMAL,
@@ -86,7 +86,7 @@ def _multinomial(b: Builder) -> Value:
 
 
 _BESSEL = ("I0", "I1", "I0e", "I1e", "J0", "J1", "K0", "K1", "K0e", "K1e")
-_OPERATORS: Mapping[str, Op] = {
+OPERATORS: Mapping[str, Op] = {
     "CTCBeamSearchDecoder": ctc_beam.CTC_BEAM_SEARCH_DECODER,
     "UnicodeDecode": unicode.UNICODE_DECODE,
     "UnicodeDecodeWithOffsets": unicode.UNICODE_DECODE_WITH_OFFSETS,
@@ -127,8 +127,8 @@ _OPERATORS: Mapping[str, Op] = {
 }
 
 LOWERINGS: dict[str, Lowering] = {
-    **{name: own(op) for name, op in _OPERATORS.items()},
-    **{name: _draw(op) for name, op in _DRAWS.items()},
+    **{name: own(op) for name, op in OPERATORS.items()},
+    **{name: _draw(op) for name, op in DRAWS.items()},
     "StatelessMultinomial": _multinomial,
     "ParseExampleV2": _parse_example,
     "StatelessRandomGetKeyCounter": _key,
