@@ -19,7 +19,8 @@ class Task:
     """A model to train, and what it learns.
 
     data: of a generator and a number, that many samples and their classes. warm: the steps in which the rate rises.
-    norm: what gradients are clipped to. smoothing: of the classes, which keeps the results of a model from growing.
+    norm: what gradients are clipped to. smoothing, decay: of classes and of weights, which keep what a model computes
+    from growing. calibrated: how many samples ranges are measured on.
     """
 
     name: str
@@ -31,6 +32,8 @@ class Task:
     warm: int = 0
     norm: float | None = None
     smoothing: float = 0.0
+    decay: float = 0.0
+    calibrated: int = 64
 
 
 @dataclass(frozen=True)
@@ -44,17 +47,17 @@ class Trained:
     classes: Array
 
 
-def train(task: Task, tested: int, calibrated: int = 64, seed: int = 7) -> Trained:
+def train(task: Task, tested: int, seed: int = 7) -> Trained:
     """Return the model of a task, trained, and data that it has not seen."""
     keras.utils.set_random_seed(seed)
     rng = np.random.default_rng(seed)
     model = task.build()
     loss = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=task.smoothing)
-    model.compile(keras.optimizers.Adam(_schedule(task), global_clipnorm=task.norm), loss)
+    model.compile(keras.optimizers.AdamW(_schedule(task), task.decay, global_clipnorm=task.norm), loss)
     x, y = task.data(rng, task.steps * task.batch)
     model.fit(x, np.eye(_CLASSES, dtype=np.float32)[y], batch_size=task.batch, epochs=1, verbose=0)
     images, classes = task.data(np.random.default_rng(seed + 1), tested)
-    return Trained(task, model, x[:calibrated], images, classes)
+    return Trained(task, model, x[: task.calibrated], images, classes)
 
 
 def _schedule(task: Task) -> Any:
@@ -155,6 +158,8 @@ TASKS: Mapping[str, Task] = {
             warm=50,
             norm=1.0,
             smoothing=0.1,
+            decay=0.3,
+            calibrated=256,
         ),
         Task("LSTM", _lstm, _signals, 900, batch=64, rate=6e-3),
         Task("transformer", _transformer, _tokens, 1200, rate=2e-3),
