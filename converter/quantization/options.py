@@ -29,8 +29,8 @@ _OF_ACTIVATIONS = (
 class Quantization:
     """Choose how a model is quantized. All options of all kinds of quantization, with their defaults.
 
-    weights: how constants of operators with weights are stored: "int8"; "int4", in half of that, where only
-        FULLY_CONNECTED reads them, and "int8" elsewhere; or "float16", widened when the model runs.
+    weights: how constants of operators with weights are stored: "int8"; "int4", in half of that, where FULLY_CONNECTED,
+        CONV_2D or EMBEDDING_LOOKUP read them, and "int8" elsewhere; or "float16", widened when the model runs.
     activations: "int8" or "int16" computes with integers throughout (then ``data`` is needed); None leaves activations
         in float32: with int8 weights that is dynamic-range quantization.
     data: the representative data set that activations' ranges are measured on: samples in any form that

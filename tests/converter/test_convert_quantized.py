@@ -82,14 +82,15 @@ def test_a_model_that_keras_has_quantized(bits: str) -> None:
         np.testing.assert_allclose(invoke(runtime, values)[0], expected, rtol=0, atol=1e-5 * np.abs(expected).max())
 
 
-def test_dense_layers_in_four_bits() -> None:
-    """Weights that dense layers alone read are int4, those of others int8; litecl and LiteRT compute the same."""
-    model = randomise(stack(L.Conv2D(16, 3), L.Conv2D(16, 3), L.Flatten(), L.Dense(64), L.Dense(40)))
+def test_weights_in_four_bits() -> None:
+    """Weights of dense layers and convolutions are int4, those of others int8; litecl and LiteRT compute the same."""
+    layers = L.Conv2D(16, 3), L.Conv2D(16, 3), L.DepthwiseConv2D(3, depth_multiplier=8), L.Flatten(), L.Dense(64)
+    model = randomise(stack(*layers, shape=(9, 9, 16)))
     content, wide = (Converter.from_keras_model(model, quantize=how).convert() for how in ("int4", "int8"))
     (graph,) = read(content).subgraphs
-    types = {graph.tensors[node.inputs[1]].type for node in graph.nodes if node.op.name == "FULLY_CONNECTED"}
-    assert types == {TensorType.INT4}
-    assert any(spec.type == TensorType.INT8 for spec in graph.tensors)
+    types = {node.op.name: graph.tensors[node.inputs[1]].type for node in graph.nodes if len(node.inputs) > 2}
+    narrow = dict.fromkeys(("CONV_2D", "FULLY_CONNECTED"), TensorType.INT4)
+    assert types == {**narrow, "DEPTHWISE_CONV_2D": TensorType.INT8}
     assert len(content) < 0.7 * len(wide)
     (values,) = feeds(model, 1, 1)
     results = [invoke(runtime, [values])[0] for runtime in runtimes(content)]
