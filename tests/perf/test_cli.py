@@ -228,8 +228,13 @@ def test_convert_quantizes_a_ready_model(path: Path, tmp_path: Path, capsys: pyt
     assert found["conversion"]["quantization"]["layers"] == layers
     assert any(layer["type"] == "INT8" and layer["sqnr_db"] > 20 for layer in layers)
     assert Interpreter(str(out)).get_input_details()[0]["dtype"] == np.int8
+    corrected = (*calibrated, "--equalize", "--bias-correction", "--per-tensor", "--calibration", "percentile")
+    data(capsys, "convert", path, "-o", out, *corrected, "--percentile", "99.9", "--samples", "1", "--strict")
+    data(capsys, "convert", path, "-o", out, "--quantize", "int4", "--block", "32")
     for arguments, message in (
         (("--quantize", "int16"), "need --calibrate"),
+        (("--quantize", "int8", "--equalize", "--calibration", "mse"), "--calibration, --equalize: no effect without"),
+        (("--quantize", "int8", "--block", "32"), 'block needs weights="int4"'),
         (("--quantize", "float16", "--calibrate", samples), "expected --quantize int8 or int16"),
         (("--quantize", "int8", "--skip", "ADD"), "--skip: no effect without --calibrate"),
         (("--quantize", "int8", "--calibrate", tmp_path / "none.npz"), "cannot be read"),

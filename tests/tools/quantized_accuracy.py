@@ -38,11 +38,12 @@ _POINTS = 0.5
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one model. Accuracies are shares of 100; ratios are in decibels.
+    """What became of one model. Accuracies are shares of 100, ratios in decibels.
 
     ours, peer: both files in LiteRT's optimised kernels. device: ours, on the device. agree: the share of samples for
-    which ours and the model in float say the same class. unequal: outputs that differ between LiteRT's reference
-    kernels, the interpreter and the device. claimed, nodes: of our file. floats: our nodes that compute with floats.
+    which ours and the model in float say the same class. sqnr_db: the median of samples. unequal: outputs that differ
+    between LiteRT's reference kernels, the interpreter and the device. claimed, nodes: of our file. floats: our nodes
+    that compute with floats.
     """
 
     name: str
@@ -118,7 +119,7 @@ def measure(trained: Trained, kind: _Kind) -> tuple[Row, Any]:
         device=_accuracy(on_device, trained),
         peer=None,
         agree=round(100 * float(np.mean(real.argmax(-1) == ours.argmax(-1))), 2),
-        sqnr_db=float(10 * np.log10(np.square(real).sum() / np.square(real - on_device).sum())),
+        sqnr_db=float(np.median(10 * np.log10(np.square(real).sum(-1) / np.square(real - on_device).sum(-1)))),
         worst=f"{alone.op} {alone.own_sqnr_db:.1f} dB",
         claimed=sum(node.claimed for node in delegated),
         nodes=len(delegated),
