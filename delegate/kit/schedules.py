@@ -13,7 +13,7 @@ _WIDTHS = (1, 2, 4, 8, 16)
 _REGISTERS: Tiles = {
     16: (
         *(TileShape(7, 2, 0.97), TileShape(7, 3, 1.0), TileShape(14, 1, 0.82)),
-        *(TileShape(8, 2, 0.94), TileShape(8, 3, 0.97)),  # another kernel to compile: for few rows that 7 does not divide
+        *(TileShape(8, 2, 0.94), TileShape(8, 3, 0.97)),  # one more to compile: for few rows that 7 does not divide
     ),
     8: (TileShape(6, 2, 1.0), TileShape(4, 3, 0.95), TileShape(12, 1, 0.8)),
     4: (TileShape(6, 2, 1.0), TileShape(12, 1, 0.8)),
