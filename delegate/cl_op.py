@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from litecl.delegate.gpu import Gpu
+from litecl.delegate.gpu import Gpu, MatrixUnit
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Op
@@ -34,7 +34,8 @@ class Target:
     compute_units: how many work-groups run at once.
     gpu: more of a GPU; None of a CPU.
     float64: whether kernels can compute in float64.
-    half_weights: whether the weights of products are stored as fp16; arithmetic is in float32 nevertheless.
+    half_weights: whether the weights of products are stored as fp16, and what matrix units multiply is rounded to fp16;
+        all else is computed in float32 nevertheless.
     tuning: what was measured on the device.
     """
 
@@ -47,6 +48,11 @@ class Target:
     half_weights: bool = False
     gpu: Gpu | None = None
     tuning: Tuning = field(default_factory=Tuning)
+
+    @property
+    def matrix(self) -> MatrixUnit | None:
+        """The unit that multiplies halves, where products may be computed in them."""
+        return self.gpu.matrix if self.kind == "gpu" and self.gpu is not None and self.half_weights else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +137,7 @@ class Launch:
     defines: ``-D`` macros. Every distinct set means another program to build, so pass dimensions as arguments instead.
     flops: arithmetic operations, for the report.
     apart: whether a work-item needs nothing of its group but ``ITEM_INDEX``: neither a barrier nor local memory.
+    matrix: whether matrix units do its arithmetic, in halves with float32 sums.
     """
 
     kernel: str
@@ -141,6 +148,7 @@ class Launch:
     defines: Mapping[str, str | int | float] = field(default_factory=dict)
     flops: int = 0
     apart: bool = False
+    matrix: bool = False
 
 
 @dataclass(frozen=True, eq=False)
