@@ -89,6 +89,10 @@ inline Right right_of(__local const ushort *from, const int step, const int lane
     return b;
 }
 
+#if !defined(MATRIX_MMA) && !defined(EMULATED)
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#endif
+
 // sums + a b. scratch: local memory of the group, EMULATED_FLOATS for each subgroup, where that is needed.
 #if defined(EMULATED)
 #define EMULATED_FLOATS ((UNIT_ROWS + UNIT_COLUMNS) * UNIT_DEPTH)
@@ -119,12 +123,10 @@ inline Sums multiply(const Left a, const Right b, Sums sums, __local float *scra
     return sums;
 }
 #elif defined(MATRIX_MFMA)
-#pragma OPENCL EXTENSION cl_khr_fp16 : enable
 inline Sums multiply(const Left a, const Right b, Sums sums, __local float *scratch) {
     return __builtin_amdgcn_mfma_f32_16x16x16f16(as_half4(a.runs[0]), as_half4(b.runs[0]), sums, 0, 0, 0);
 }
 #elif defined(MATRIX_WMMA)
-#pragma OPENCL EXTENSION cl_khr_fp16 : enable
 inline Sums multiply(const Left a, const Right b, Sums sums, __local float *scratch) {
     return __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(as_half16((uint8)(a.runs[0], a.runs[1])),
                                                       as_half16((uint8)(b.runs[0], b.runs[1])), sums);
@@ -141,14 +143,16 @@ inline Sums multiply(const Left a, const Right b, Sums sums, __local float *scra
 }
 #endif
 
-// Four halves, rounded to the nearest; beyond their range infinite.
+// Four halves, rounded to the nearest; beyond their range infinite. Not all compilers make an instruction of vstore_half.
 #if defined(MATRIX_MMA) && !defined(EMULATED)
-inline uint2 halves_of(const float4 x) {  // not all compilers make an instruction of vstore_half
+inline uint2 halves_of(const float4 x) {
     uint2 bits;
     __asm__("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits.s0) : "f"(x.s1), "f"(x.s0));
     __asm__("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits.s1) : "f"(x.s3), "f"(x.s2));
     return bits;
 }
+#elif !defined(EMULATED)
+inline uint2 halves_of(const float4 x) { return as_uint2(__builtin_convertvector(x, half4)); }
 #else
 inline uint2 halves_of(const float4 x) {
     uint2 bits;
