@@ -31,12 +31,9 @@ class Target:
 
     kind: "cpu" needs few work-items, each with a register tile of its own; "gpu" needs many, with coalesced access.
     vector_width: floats in a native vector (1 on a GPU, 8 with AVX2, 16 with AVX-512).
-    compute_units: how many work-groups run at once.
-    gpu: more of a GPU; None of a CPU.
-    float64: whether kernels can compute in float64.
-    half_weights: whether the weights of products are stored as fp16, and what matrix units multiply is rounded to fp16;
-        all else is computed in float32 nevertheless.
-    tuning: what was measured on the device.
+    compute_units: how many work-groups run at once. gpu: more of a GPU; None of a CPU.
+    float64: whether kernels can compute in float64. tuning: what was measured on the device.
+    half_weights: whether weights of products are fp16, and what matrix units multiply; all else is in float32.
     """
 
     kind: Literal["cpu", "gpu"]
@@ -135,9 +132,8 @@ class Launch:
     args: in the order of the kernel's parameters; scalars are numpy scalars of the parameter's exact type
         (``np.int32(3)``, ``np.float32(0.5)``). global_size is a multiple of local_size in every dimension.
     defines: ``-D`` macros. Every distinct set means another program to build, so pass dimensions as arguments instead.
-    flops: arithmetic operations, for the report.
+    flops: arithmetic operations, for the report. matrix: whether matrix units do them.
     apart: whether a work-item needs nothing of its group but ``ITEM_INDEX``: neither a barrier nor local memory.
-    matrix: whether matrix units do its arithmetic, in halves with float32 sums.
     """
 
     kernel: str
@@ -161,9 +157,8 @@ class Alias:
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """A copy of the elements of ``source`` in the view ``at`` to those of ``into`` in the view ``to`` (kit/strided.py).
-
-    There is no launch if the elements are there already, or can be read where they are.
+    """A copy of the elements of ``source`` in the view ``at`` to those of ``into`` in the view ``to`` (kit/strided.py);
+    there is no launch if they are there already, or can be read where they are.
     """
 
     source: Operand

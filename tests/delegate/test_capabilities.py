@@ -231,7 +231,9 @@ def _run(model_: Model, delegates: Sequence[CLDelegate], feeds: dict[int, Array]
     return interpreter
 
 
-def _check(options: dict[str, Any], name: str, *variants: str, preserve: bool = False) -> None:
+def _check(
+    options: dict[str, Any], name: str, *variants: str, preserve: bool = False, tolerance: float | None = None
+) -> Interpreter:
     model_, origins = crossed(name, *variants)
     graph, domain = model_.subgraphs[0], _DOMAINS[name][0]
     rng = np.random.default_rng(78)
@@ -239,7 +241,7 @@ def _check(options: dict[str, Any], name: str, *variants: str, preserve: bool = 
     feeds = {t: domain.feed(rng, graph.tensors[t].static_shape) for t in fed}
     device, plain = (
         _run(model_, delegates, feeds, experimental_preserve_all_tensors=preserve)
-        for delegates in ([CLDelegate(strict=True, **options)], [])
+        for delegates in ([CLDelegate(**{"strict": True, **options})], [])
     )
     assert [(row.op, row.reason) for row in device.delegation_report().nodes if not row.claimed] == []
     compared = dict(zip(graph.outputs, origins, strict=True))
@@ -249,10 +251,12 @@ def _check(options: dict[str, Any], name: str, *variants: str, preserve: bool = 
     for tensor, origin in compared.items():
         got, expected = device.get_tensor(tensor), plain.get_tensor(tensor)
         try:
-            compare.assert_close(got, expected, compare.DEVICE.get(expected.dtype.name, 0.0))
+            known = compare.DEVICE.get(expected.dtype.name, 0.0) if tolerance is None else tolerance
+            compare.assert_close(got, expected, known)
         except AssertionError as error:
             wrong.append(f"{origin}: {error}")
     assert wrong == []
+    return device
 
 
 @each
@@ -293,3 +297,15 @@ def test_as_on_a_gpu(
 ) -> None:
     options = devices.as_on_a_gpu(monkeypatch, tmp_path_factory.getbasetemp() / "capabilities")
     _check(options, name, *variants)
+
+
+_ROUNDED = 3e-3  # of what is multiplied twice in a row, each time rounded to 11 bits
+
+
+@pytest.mark.parametrize("variant", [name for name in _PRODUCTS if "depthwise" not in name and "channel" not in name])
+def test_by_matrix_units(variant: str, tmp_path_factory: Any) -> None:
+    """Nothing that may be fused, joined or cut is lost where halves are multiplied."""
+    with devices.in_tiles("small tiles", tmp_path_factory.getbasetemp() / "matrix units", "mma") as options:
+        device = _check(options | {"precision": "fp16"}, "float", variant, tolerance=_ROUNDED)
+    kernels = device.delegation_report().partitions[0].kernels
+    assert "product_local:product_matrix" in kernels
