@@ -23,7 +23,7 @@ typedef uint4 RightLoad;
 #endif
 #ifdef EMULATED
 #define UNROLL_UNITS _Pragma("unroll 1")
-#define SCRATCH ((__local float *)(right + BN * LINE))
+#define SCRATCH (right + BN * LINE)
 #else
 #define UNROLL_UNITS UNROLL
 #define SCRATCH 0
@@ -89,13 +89,15 @@ inline void add_up(float4 sums[SUM_ROWS][SUM_FOURS], __global const float *x, __
             UNROLL for (int i = 0; i < RIGHT_LOADS; ++i)
                 next_right[i] = load_line(weights, item, i, k + BK, tile.end, tile.n, p);
         }
+        // Fragments are loaded where they are multiplied: compilers load each once, and llvmpipe loses what is held across
+        // an emulated unit's barriers.
         UNROLL_UNITS for (int step = 0; step < BK; step += UNIT_DEPTH) {
-            Left a[DOWN];
-            UNROLL for (int i = 0; i < DOWN; ++i) a[i] = left_of(left + (top + i * UNIT_ROWS) * LINE + step, LINE, lane);
-            UNROLL_UNITS for (int j = 0; j < ALONG; ++j) {
-                const Right b = right_of(right + (first + j * UNIT_COLUMNS) * LINE + step, LINE, lane);
-                UNROLL_UNITS for (int i = 0; i < DOWN; ++i) units[i][j] = multiply(a[i], b, units[i][j], SCRATCH);
-            }
+            UNROLL_UNITS for (int j = 0; j < ALONG; ++j)
+                UNROLL_UNITS for (int i = 0; i < DOWN; ++i) {
+                    const Left a = left_of(left + (top + i * UNIT_ROWS) * LINE + step, LINE, lane);
+                    const Right b = right_of(right + (first + j * UNIT_COLUMNS) * LINE + step, LINE, lane);
+                    units[i][j] = multiply(a, b, units[i][j], SCRATCH);
+                }
         }
     }
     __local float *exchanged = (__local float *)memory;

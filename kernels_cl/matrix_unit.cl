@@ -16,7 +16,7 @@ KERNEL void matrix_unit(ITEM __global const float *left, __global const float *r
     barrier(CLK_LOCAL_MEM_FENCE);
     const Left a = left_of(rows, UNIT_DEPTH, lane);
     const Right b = right_of(columns, UNIT_DEPTH, lane);
-    __local float *scratch = (__local float *)(columns + UNIT_COLUMNS * UNIT_DEPTH);
+    __local ushort *scratch = columns + UNIT_COLUMNS * UNIT_DEPTH;
     Sums own;
     UNROLL for (int i = 0; i < UNIT_SUMS; ++i)
         ((float *)&own)[i] = sums[sum_row(lane, i) * UNIT_COLUMNS + sum_column(lane, i)];

@@ -93,29 +93,26 @@ inline Right right_of(__local const ushort *from, const int step, const int lane
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #endif
 
-// sums + a b. scratch: local memory of the group, EMULATED_FLOATS for each subgroup, where that is needed.
+// sums + a b. scratch: local memory for both operands of each subgroup, if lanes exchange what they hold.
 #if defined(EMULATED)
-#define EMULATED_FLOATS ((UNIT_ROWS + UNIT_COLUMNS) * UNIT_DEPTH)
-inline Sums multiply(const Left a, const Right b, Sums sums, __local float *scratch) {
+inline Sums multiply(const Left a, const Right b, Sums sums, __local ushort *scratch) {
     const int lane = get_local_id(0) % UNIT_LANES;
-    __local float *left = scratch + get_local_id(0) / UNIT_LANES * EMULATED_FLOATS;
-    __local float *right = left + UNIT_ROWS * UNIT_DEPTH;
-    for (int i = 0; i < LEFT_RUNS; ++i)
-        for (int k = 0; k < (int)sizeof(LeftRun) / 2; ++k)
-            left[left_row(lane, i) * UNIT_DEPTH + left_depth(lane, i) + k] = vload_half(k, (const half *)&a.runs[i]);
-    for (int i = 0; i < RIGHT_RUNS; ++i)
-        for (int k = 0; k < (int)sizeof(RightRun) / 2; ++k)
-            right[right_column(lane, i) * UNIT_DEPTH + right_depth(lane, i) + k] = vload_half(k, (const half *)&b.runs[i]);
+    __local ushort *left = scratch + get_local_id(0) / UNIT_LANES * (UNIT_ROWS + UNIT_COLUMNS) * UNIT_DEPTH;
+    __local ushort *right = left + UNIT_ROWS * UNIT_DEPTH;
+    UNROLL for (int i = 0; i < LEFT_RUNS; ++i)
+        *(__local LeftRun *)(left + left_row(lane, i) * UNIT_DEPTH + left_depth(lane, i)) = a.runs[i];
+    UNROLL for (int i = 0; i < RIGHT_RUNS; ++i)
+        *(__local RightRun *)(right + right_column(lane, i) * UNIT_DEPTH + right_depth(lane, i)) = b.runs[i];
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int i = 0; i < UNIT_SUMS; ++i)
         for (int k = 0; k < UNIT_DEPTH; ++k)
-            ((float *)&sums)[i] +=
-                left[sum_row(lane, i) * UNIT_DEPTH + k] * right[sum_column(lane, i) * UNIT_DEPTH + k];
+            ((float *)&sums)[i] += vload_half(sum_row(lane, i) * UNIT_DEPTH + k, (__local const half *)left) *
+                                   vload_half(sum_column(lane, i) * UNIT_DEPTH + k, (__local const half *)right);
     barrier(CLK_LOCAL_MEM_FENCE);
     return sums;
 }
 #elif defined(MATRIX_MMA)
-inline Sums multiply(const Left a, const Right b, Sums sums, __local float *scratch) {
+inline Sums multiply(const Left a, const Right b, Sums sums, __local ushort *scratch) {
     __asm__ volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
                      "{%0, %1, %2, %3};"
                      : "+f"(sums.s0), "+f"(sums.s1), "+f"(sums.s2), "+f"(sums.s3)
@@ -123,21 +120,21 @@ inline Sums multiply(const Left a, const Right b, Sums sums, __local float *scra
     return sums;
 }
 #elif defined(MATRIX_MFMA)
-inline Sums multiply(const Left a, const Right b, Sums sums, __local float *scratch) {
+inline Sums multiply(const Left a, const Right b, Sums sums, __local ushort *scratch) {
     return __builtin_amdgcn_mfma_f32_16x16x16f16(as_half4(a.runs[0]), as_half4(b.runs[0]), sums, 0, 0, 0);
 }
 #elif defined(MATRIX_WMMA)
-inline Sums multiply(const Left a, const Right b, Sums sums, __local float *scratch) {
+inline Sums multiply(const Left a, const Right b, Sums sums, __local ushort *scratch) {
     return __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(as_half16((uint8)(a.runs[0], a.runs[1])),
                                                       as_half16((uint8)(b.runs[0], b.runs[1])), sums);
 }
 #elif UNIT_LANES == 8
-inline Sums multiply(const Left a, const Right b, Sums sums, __local float *scratch) {
+inline Sums multiply(const Left a, const Right b, Sums sums, __local ushort *scratch) {
     const uint8 left = (uint8)(a.runs[0], a.runs[1], a.runs[2], a.runs[3], a.runs[4], a.runs[5], a.runs[6], a.runs[7]);
     return intel_sub_group_f16_f16_matrix_mad_k16(as_int8(left), as_int8((uint8)(b.runs[0], b.runs[1])), sums);
 }
 #else
-inline Sums multiply(const Left a, const Right b, Sums sums, __local float *scratch) {
+inline Sums multiply(const Left a, const Right b, Sums sums, __local ushort *scratch) {
     const ushort8 left = (ushort8)(a.runs[0], a.runs[1], a.runs[2], a.runs[3], a.runs[4], a.runs[5], a.runs[6], a.runs[7]);
     return intel_sub_group_f16_f16_matrix_mad_k16(as_short8(left), as_int8((uint8)(b.runs[0], b.runs[1])), sums);
 }

@@ -66,7 +66,7 @@ class LocalTile:
         if unit is None:
             return Local(4 * _STEP * (self.rows + 4 + self.columns + 4))
         subgroups = self.items // unit.lanes
-        held = 4 * subgroups * (unit.rows + unit.columns) * 16 if unit.emulated else 0
+        held = 2 * subgroups * (unit.rows + unit.columns) * 16 if unit.emulated else 0
         lines = 2 * (self.rows + self.columns) * (_MATRIX_STEP + _APART)
         return Local(max(lines + held, 4 * subgroups // self.across * unit.rows * self.columns))
 

@@ -42,7 +42,7 @@ def _product(device: Any, unit: MatrixUnit, left: Array, right: Array, before: A
         program = cl.Program(context, source_of("matrix_unit.cl")).build([*render(macros)], cache_dir=False)
     read = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     operands = [cl.Buffer(context, read, hostbuf=array) for array in (left, right, before)]
-    size_bytes = 2 * (unit.rows + unit.columns) * _DEPTH * (3 if unit.emulated else 1)
+    size_bytes = 2 * (unit.rows + unit.columns) * _DEPTH * (1 + unit.emulated)
     kernel = cl.Kernel(program, "matrix_unit")
     kernel.set_args(*operands, cl.LocalMemory(size_bytes))
     queue = cl.CommandQueue(context, device)
