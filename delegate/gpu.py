@@ -12,7 +12,7 @@ class MatrixUnit:
     """An instruction by which a subgroup of ``lanes`` adds up a product of halves, [rows, 16] by [16, columns], in
     float32 (kernels_cl/matrix_unit.h).
 
-    macro: says how its lanes hold the operands. emulated: whether lanes
+    macro: says how its lanes hold the operands. step: of the depth, that a group loads at once. emulated: whether lanes
     exchange operands through local memory instead, for tests.
     """
 
@@ -21,12 +21,13 @@ class MatrixUnit:
     lanes: int
     rows: int
     columns: int
+    step: int = 32
     emulated: bool = False
 
     @property
     def defines(self) -> dict[str, str | int | float]:
-        """The macros of matrix_unit.h, and of Intel's the subgroup that the instruction is for."""
-        sizes = {"UNIT_ROWS": self.rows, "UNIT_COLUMNS": self.columns, "UNIT_LANES": self.lanes}
+        """The macros of matrix_unit.h, the step, and of Intel's units the subgroup that the instruction is for."""
+        sizes = {"UNIT_ROWS": self.rows, "UNIT_COLUMNS": self.columns, "UNIT_LANES": self.lanes, "BK": self.step}
         emulated = {"EMULATED": 1} if self.emulated else {}
         lockstep = {"LITECL_SUBGROUP": self.lanes} if self.macro == "MATRIX_DPAS" and not self.emulated else {}
         return {self.macro: 1, **sizes, **emulated, **lockstep}
@@ -38,7 +39,7 @@ MATRIX_UNITS: Mapping[str, MatrixUnit] = {
         MatrixUnit("mma", "MATRIX_MMA", 32, 16, 8),
         MatrixUnit("mfma", "MATRIX_MFMA", 64, 16, 16),
         MatrixUnit("wmma", "MATRIX_WMMA", 32, 16, 16),
-        MatrixUnit("dpas of 8", "MATRIX_DPAS", 8, 8, 8),
+        MatrixUnit("dpas of 8", "MATRIX_DPAS", 8, 8, 8, step=16),  # its lanes have the fewest registers
         MatrixUnit("dpas of 16", "MATRIX_DPAS", 16, 8, 16),
     )
 }

@@ -21,6 +21,11 @@ typedef float4 RightLoad;
 #define RIGHT_LOADS (BN * BK / CHUNK / ITEMS)
 typedef uint4 RightLoad;
 #endif
+#if defined(EMULATED) || defined(MATRIX_DPAS)
+#define STEPS _Pragma("unroll 1")  // Intel's work-items have few registers
+#else
+#define STEPS UNROLL
+#endif
 #ifdef EMULATED
 #define UNROLL_UNITS _Pragma("unroll 1")
 #define SCRATCH (right + BN * LINE)
@@ -91,7 +96,7 @@ inline void add_up(float4 sums[SUM_ROWS][SUM_FOURS], __global const float *x, __
         }
         // Fragments are loaded where they are multiplied: compilers load each once, and llvmpipe loses what is held across
         // an emulated unit's barriers.
-        UNROLL_UNITS for (int step = 0; step < BK; step += UNIT_DEPTH) {
+        STEPS for (int step = 0; step < BK; step += UNIT_DEPTH) {
             UNROLL_UNITS for (int j = 0; j < ALONG; ++j)
                 UNROLL_UNITS for (int i = 0; i < DOWN; ++i) {
                     const Left a = left_of(left + (top + i * UNIT_ROWS) * LINE + step, LINE, lane);

@@ -7,7 +7,7 @@ from math import prod
 from litecl.delegate.cl_op import Arg, Launch, Local, Target
 from litecl.delegate.gpu import MatrixUnit
 
-_STEP, _MATRIX_STEP = 16, 32  # of the depth, that a group loads at once
+_STEP = 16  # of the depth, that a group loads at once
 _APART = 8  # halves between lines in local memory
 _LEAST_STEPS, _FEWEST_STEPS = 4, 2  # of a group that shares the depth with others; where units would be idle
 _MUCH = 1e6  # operations, that take longer than adding up parts
@@ -45,7 +45,7 @@ class LocalTile:
     @property
     def step(self) -> int:
         """The depth that the group loads at once."""
-        return _STEP if self.matrix is None else _MATRIX_STEP
+        return _STEP if self.matrix is None else self.matrix.step
 
     @property
     def across(self) -> int:
@@ -67,14 +67,14 @@ class LocalTile:
             return Local(4 * _STEP * (self.rows + 4 + self.columns + 4))
         subgroups = self.items // unit.lanes
         held = 2 * subgroups * (unit.rows + unit.columns) * 16 if unit.emulated else 0
-        lines = 2 * (self.rows + self.columns) * (_MATRIX_STEP + _APART)
+        lines = 2 * (self.rows + self.columns) * (unit.step + _APART)
         return Local(max(lines + held, 4 * subgroups // self.across * unit.rows * self.columns))
 
     @property
     def defines(self) -> dict[str, str | int | float]:
         """The macros of local_tile.h, but for PARTS."""
         sizes = {"BM": self.rows, "BN": self.columns, "TM": self.own_rows, "TN": self.own_columns}
-        unit = {} if self.matrix is None else {**self.matrix.defines, "BK": self.step, "SUBGROUPS": self.across}
+        unit = {} if self.matrix is None else {**self.matrix.defines, "SUBGROUPS": self.across}
         return {**sizes, **unit}
 
 
