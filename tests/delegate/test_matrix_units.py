@@ -3,23 +3,18 @@
 Most numbers are halves whose products and sums are exact in float32, so that nothing may differ.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pyopencl as cl
 import pytest
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend.absent import AbsentDevice
-from litecl.delegate.gpu import MATRIX_UNITS, PROFILES, Gpu, MatrixUnit
+from litecl.delegate.gpu import MATRIX_UNITS, PROFILES, Gpu
 from litecl.delegate.kit.groups import local_share
-from litecl.delegate.opencl import capabilities, device, matrix_probe
-from litecl.delegate.opencl.gpu import matrix_of
+from litecl.delegate.opencl import device
 from litecl.delegate.plan.estimate import launch_rows
 from litecl.interpreter import Interpreter
 from litecl.interpreter.graph import Array
@@ -29,15 +24,17 @@ from support import devices
 from support.build import Graph, model, randn
 from support.gpu_nets import Net, check
 from support.gpu_products import PRODUCTS, dense, eighths
+from support.loop_models import FLOAT, INT, below, int32, next_, while_model
+from support.loop_models import check as loop_check
 
 _TILES = [name for name in PRODUCTS if "row" not in name or name == "rows"]
 _FEW = ("edges", "3x3, stride 2", "depthwise before", "batch", "batch, transposed")
-_OTHERS = [name for name in MATRIX_UNITS if name != "mma"]
+_OTHERS = [(name, "parts") for name in MATRIX_UNITS if name != "mma"] + [("mma", "large tiles"), ("mma", "small tiles")]
 _LOSS = 2e-3  # of the largest result: a half has 11 bits, and errors of many products average out
 _FP16 = {"precision": "fp16"}
 
 
-@pytest.fixture(scope="module", params=[("mma", kind) for kind in devices.UNITS], ids=" ".join)
+@pytest.fixture(scope="module", params=[("mma", "parts")], ids=" ".join)
 def options(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """Options of delegates for a GPU with one maker's unit, whose products are cut into tiles of one kind."""
     unit, kind = request.param
@@ -54,10 +51,10 @@ def test_products(name: str, options: dict[str, Any]) -> None:
     check(replace(PRODUCTS[name](draw=eighths), kernel="product_matrix", exact=True), options)
 
 
-@pytest.mark.parametrize("options", [(unit, "parts") for unit in _OTHERS], indirect=True, ids=" ".join)
+@pytest.mark.parametrize("options", _OTHERS, indirect=True, ids=" ".join)
 @pytest.mark.parametrize("name", _FEW)
-def test_products_by_units_of_others(name: str, options: dict[str, Any]) -> None:
-    """The layouts of AMD's and Intel's units."""
+def test_products_by_others(name: str, options: dict[str, Any]) -> None:
+    """The layouts of AMD's and Intel's units, and other tiles."""
     check(replace(PRODUCTS[name](draw=eighths), kernel="product_matrix", exact=True), options)
 
 
@@ -165,85 +162,18 @@ def test_the_report_says_so(options: dict[str, Any]) -> None:
     assert "arithmetic is in float32, as matrix units fail: 3 of 128 sums are wrong" in report.halves
 
 
-def emulated(name: str) -> MatrixUnit:
-    return replace(MATRIX_UNITS[name], emulated=True)
+@_once
+def test_in_a_loop(options: dict[str, Any]) -> None:
+    """Under a flag of a queued loop, where the kernel is a function of another."""
+    shuffle = np.eye(64, dtype=np.float32)[np.random.default_rng(5).permutation(64)]
 
+    def body(g: Graph, x: Sequence[int]) -> list[int]:
+        return [next_(g, x[0]), g.op(FULLY_CONNECTED, [x[1], g.const(shuffle), None], FullyConnectedOptions())]
 
-@pytest.mark.parametrize("name", MATRIX_UNITS)
-def test_the_probe(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A unit that computes what it should is found right, one that loses a product, or a sum, is not."""
-    opened, unit = devices.tested()[0], emulated(name)
-    assert matrix_probe.fault_of(opened, unit) == ""
-    text = matrix_probe.source_of("matrix_unit.cl")
-    for right, wrong in {
-        "k < UNIT_DEPTH; ++k": "k < UNIT_DEPTH - 1; ++k",
-        "return sums;": "return sums * 0.0f;",
-    }.items():
-        assert right in text
-        monkeypatch.setattr(matrix_probe, "source_of", lambda file, a=right, b=wrong: text.replace(a, b))
-        assert matrix_probe.fault_of(opened, unit).endswith(f"of {unit.rows * unit.columns} sums are wrong")
-
-
-@pytest.mark.parametrize(
-    ("fault", "found"),
-    [
-        ("", ("mma", "", True)),
-        ("3 of 128 sums are wrong", ("", "3 of 128 sums are wrong", True)),
-        (cl.status_code.BUILD_PROGRAM_FAILURE, ("", "refused", True)),
-        (cl.status_code.OUT_OF_RESOURCES, ("", "refused", False)),
-    ],
-)
-def test_what_was_probed_is_kept(
-    fault: Any, found: tuple[str, str, bool], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """A unit that errs or is refused is left out for good, one that fails in another way for this process."""
-
-    def probe(*_: Any) -> str:
-        if isinstance(fault, str):
-            return fault
-        raise cl.Error(
-            SimpleNamespace(routine=lambda: "probe", code=lambda: fault, what=lambda: "refused", __str__=str)
-        )
-
-    real = devices.tested()[0]
-    asked = SimpleNamespace(int_ptr=real.int_ptr, type=cl.device_type.GPU, name="GPU", platform=real.platform)
-    monkeypatch.setattr(capabilities, "_known", {})
-    monkeypatch.setattr(capabilities, "name_processor", lambda device: None)
-    monkeypatch.setattr(capabilities, "identity", lambda device: ("probed",))
-    monkeypatch.setattr(capabilities, "_ask", lambda device: capabilities.Capabilities(frozenset()))
-    monkeypatch.setattr(capabilities, "matrix_of", lambda device: MATRIX_UNITS["mma"])
-    monkeypatch.setattr(capabilities, "fault_of", probe)
-    able = capabilities.capabilities(asked, tmp_path)
-    name, why, final = found
-    assert able.matrix == name
-    assert why in able.without_matrix
-    assert [json.loads(file.read_bytes())["matrix"] for file in tmp_path.iterdir()] == [name] * final
-    if final:
-        monkeypatch.setattr(capabilities, "_known", {})
-        monkeypatch.setattr(capabilities, "fault_of", lambda *_: pytest.fail("probed again"))
-        assert capabilities.capabilities(asked, tmp_path) == able
-
-
-def _gpu(vendor: str, name: str = "", extensions: str = "", **more: Any) -> SimpleNamespace:
-    return SimpleNamespace(vendor=vendor, name=name, extensions=extensions, **more)
-
-
-@pytest.mark.parametrize(
-    ("asked", "name"),
-    [
-        (_gpu("NVIDIA Corporation", compute_capability_major_nv=9, compute_capability_minor_nv=0), "mma"),
-        (_gpu("NVIDIA Corporation", compute_capability_major_nv=7, compute_capability_minor_nv=5), None),
-        (_gpu("Advanced Micro Devices, Inc.", "gfx90a:sramecc+:xnack-"), "mfma"),
-        (_gpu("Advanced Micro Devices, Inc.", "gfx1100"), "wmma"),
-        (_gpu("Advanced Micro Devices, Inc.", "gfx1201"), None),
-        (_gpu("Intel(R) Corporation"), None),
-        (_gpu("Mesa"), None),
-    ],
-    ids=lambda value: getattr(value, "name", None),
-)
-def test_which_unit_a_device_should_have(asked: Any, name: str | None) -> None:
-    """By what its driver says."""
-    assert matrix_of(asked) == (None if name is None else MATRIX_UNITS[name])
+    x = eighths(np.random.default_rng(6), 40, 64)
+    looped = while_model([((), INT), (x.shape, FLOAT)], below(3), body)
+    prepared = loop_check(looped, [int32(0), x], [int32(3), x @ np.linalg.matrix_power(shuffle.T, 3)], **options)
+    assert "product_local:product_matrix" in prepared.delegation_report().partitions[0].kernels
 
 
 @pytest.mark.parametrize("name", PROFILES)
