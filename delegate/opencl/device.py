@@ -11,8 +11,9 @@ import pyopencl as cl
 
 from litecl.delegate.backend import fork
 from litecl.delegate.cl_op import Target
+from litecl.delegate.gpu import MATRIX_UNITS, Gpu
 from litecl.delegate.naming import advice
-from litecl.delegate.opencl.capabilities import LEAN, capabilities, context_of
+from litecl.delegate.opencl.capabilities import LEAN, Capabilities, capabilities, context_of
 from litecl.delegate.opencl.crew import Crew
 from litecl.delegate.opencl.environment import set_environment
 from litecl.delegate.opencl.errors import typed_errors
@@ -138,8 +139,14 @@ def target_of(device: Any, directory: Path | None = None) -> Target:
         max_work_group_size=device.max_work_group_size,
         local_mem_bytes=device.local_mem_size,
         float64=able.float64,
-        gpu=replace(gpu_of(device), integer_dot=able.dots) if gpu else None,
+        gpu=_probed(gpu_of(device), able) if gpu else None,
     )
+
+
+def _probed(gpu: Gpu, able: Capabilities) -> Gpu:
+    """Return a GPU with what its compiler was found to reach."""
+    matrix = MATRIX_UNITS.get(able.matrix)
+    return replace(gpu, integer_dot=able.dots, matrix=matrix, without_matrix=able.without_matrix)
 
 
 def with_helpers(target: Target, count: int) -> Target:

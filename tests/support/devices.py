@@ -10,7 +10,7 @@ from typing import Any
 import pyopencl as cl
 import pytest
 
-from litecl.delegate.gpu import Gpu
+from litecl.delegate.gpu import MATRIX_UNITS, Gpu
 from litecl.delegate.opencl import device
 from litecl.delegate.opencl.device import devices
 from litecl.perf.compare.graph_fuzz.modes import as_gpu
@@ -54,13 +54,14 @@ def needs_groups() -> None:
 
 
 @contextmanager
-def in_tiles(kind: str, cache_dir: Path) -> Iterator[dict[str, Any]]:
+def in_tiles(kind: str, cache_dir: Path, matrix: str = "") -> Iterator[dict[str, Any]]:
     """Options of delegates for a GPU with so many compute units that products are cut into tiles of one kind: of
-    ``UNITS``, or ``FEW_SUMS``.
+    ``UNITS``, or ``FEW_SUMS``. matrix: the matrix unit that is emulated, which computes with precision="fp16".
     """
     with pytest.MonkeyPatch.context() as patch:
         found = as_on_a_gpu(patch, cache_dir)
         target, units = device.target_of, UNITS.get(kind, 1)
-        gpu = Gpu("intel", 8) if kind == FEW_SUMS else Gpu()
+        unit = replace(MATRIX_UNITS[matrix], emulated=True) if matrix else None
+        gpu = replace(Gpu("intel", 8) if kind == FEW_SUMS else Gpu(), matrix=unit)
         patch.setattr(device, "target_of", lambda *args: replace(target(*args), compute_units=units, gpu=gpu))
         yield found | {"strict": True}
