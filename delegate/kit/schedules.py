@@ -34,8 +34,8 @@ PRODUCTS: Mapping[str, Sequence[tuple[int, Tiles]]] = {
     "gpu": ((8, _columns(8, 4)), (4, _columns(4, 4)), (0, _columns(1, 4))),
     FEW_REGISTERS: ((4, _columns(4, 4)), (0, _columns(1, 4))),
 }
-"""Tiles of a product from so many rows on, by the kind of device, and perhaps the kernel. With few rows a tile has as many
-columns as it has registers.
+"""Tiles of a product from so many rows on, by the kind of device, and perhaps the kernel. With few rows a tile has as
+many columns as it has registers.
 """
 
 _LINES_OF_BYTES: Tiles = {
