@@ -215,7 +215,8 @@ def tile_for(
         return padded / tile.share
 
     kind = schedules.FEW_REGISTERS if target.gpu is not None and target.gpu.few_registers else target.kind
-    by_rows = schedules.LINES[kernel] if lines else schedules.PRODUCTS[kind]
+    products = schedules.PRODUCTS.get(f"{kernel} on a {kind}", schedules.PRODUCTS[kind])
+    by_rows = schedules.LINES[kernel] if lines else products
     own: Sequence[TileShape] = schedule.tiles or next(tiles[width] for least, tiles in by_rows if rows >= least)
     shape = min(own, key=waste)
     # On a GPU a panel is wider than a tile, so that neighbours read side by side.
