@@ -173,8 +173,9 @@ class Device:
 
     cache_dir: where program binaries are kept, or None for nowhere. given: a context of the user's, to be used.
     crew: threads that help where the device runs kernels in the calling thread. name, identity: the platform's, of the
-    device of all threads. alignment: of a sub-buffer's origin, in bytes. has_clock: whether kernels can read the
-    processor's counter of cycles. Raises DelegateError.
+    device of all threads. alignment: of a sub-buffer's origin, in bytes. has_own_memory: whether it is a GPU whose
+    memory is not the host's. has_clock: whether kernels can read the processor's counter of cycles. Raises
+    DelegateError.
     """
 
     device: Any
@@ -190,6 +191,7 @@ class Device:
     queue: Any = field(init=False)
     target: Target = field(init=False)
     shares_memory: bool = field(init=False)
+    has_own_memory: bool = field(init=False)
     has_clock: bool = field(init=False)
     calls_addresses: bool = field(init=False)
     programs: Programs = field(init=False)
@@ -207,6 +209,7 @@ class Device:
         self.alignment = max(64, int(self.device.mem_base_addr_align) // 8)
         self.target = with_helpers(target_of(self.device, self.cache_dir), 0 if self.crew is None else self.crew.count)
         self.shares_memory = self.target.kind == "cpu" and _has_fine_grained_svm(self.device)
+        self.has_own_memory = self.target.gpu is not None and not self.target.gpu.integrated
         self.context = self.given or context_of(self.device)
         self.queue = self._new_queue()
         macros: dict[str, str | int | float] = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}

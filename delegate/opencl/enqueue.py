@@ -45,9 +45,9 @@ def _pointer(address: int) -> Any:
     return ctypes.c_void_p.from_param(address)
 
 
-def finisher(queue: Any, under_way: list[Any], *, short: bool) -> Callable[[], None]:
-    """Return a function that waits for a queue, then drops the events of pending copies. short: whether everything has
-    ended by then, as if queueing a kernel runs it. The function raises DelegateError.
+def finisher(queue: Any, under_way: list[Any], landed: Callable[[], None], *, short: bool) -> Callable[[], None]:
+    """Return a function that waits for a queue, then calls ``landed`` if copies were under way. short: whether
+    everything has ended by then, as if queueing a kernel runs it. The function raises DelegateError.
     """
     handle = _pointer(queue.int_ptr)
 
@@ -60,7 +60,7 @@ def finisher(queue: Any, under_way: list[Any], *, short: bool) -> Callable[[], N
         except FAULTS as error:
             raise typed(error, RUNNING) from error
         if under_way:
-            under_way.clear()
+            landed()
 
     return finish
 

@@ -66,7 +66,7 @@ class CLExecution:
             self.run, self.at_once, self.turn = self._launches.run, self._launches.at_once, self._launches.turn
             self._made_of = plan, own, options
             self._ways = {frozenset[Operand](): (self._launches, self.memory)}
-            self.finish = finisher(own.queue, self.memory.under_way, short=not device.needs_threads)
+            self.finish = finisher(own.queue, self.memory.under_way, self.memory.landed, short=not device.needs_threads)
 
     def use(self, buffers: Mapping[Operand, UserBuffer]) -> None:
         """See ``TakesBuffers``."""

@@ -111,6 +111,8 @@ def test_what_is_recorded_computes_the_same(
     name: str, options: dict[str, Any], extension: Emulated | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bit by bit, over invokes in which states take turns, and in what the report counts."""
+    if "loop" in name:
+        devices.needs_groups()
     subject, found = SUBJECTS[name], []
     for recorder in (command_buffer.recorder, lambda opened: None):
         monkeypatch.setattr(execution, "recorder", recorder)
@@ -247,6 +249,8 @@ def test_profiles_are_of_launches(options: dict[str, Any]) -> None:
 
 
 def test_a_cpu_records_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    if devices.tested()[0].type & cl.device_type.GPU:
+        pytest.skip("needs a CPU device")
     monkeypatch.setattr(device, "target_of", NOT_A_GPU)
     with emulated() as made:
         delegate = CLDelegate(num_threads=2, queue_loops=True, strict=True)

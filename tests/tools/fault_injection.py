@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate import CLDelegate, devices, report
+from litecl.delegate.gpu import Gpu
 from litecl.delegate.opencl import capabilities, device
 from litecl.delegate.opencl.command_buffer import FUNCTIONS
 from litecl.interpreter.errors import DelegateError, DeviceNotFound
@@ -38,6 +39,7 @@ MODES: dict[str, dict[str, Any]] = {
     "recorded": {"num_threads": 1},
     "uncached": {"num_threads": 2, "cache_dir": None},
 }
+_GPUS = {"gpu": None, "recorded": Gpu()}  # the latter has memory of its own
 HOW = ("fallback", "strict", "interrupt")
 
 
@@ -172,8 +174,9 @@ def _fresh(mode: str) -> Iterator[dict[str, Any]]:
         known.clear()
     real = device.target_of
     options = dict(MODES[mode])
-    if mode in ("gpu", "recorded"):
-        device.target_of = lambda opened, *rest: replace(real(opened, *rest), kind="gpu", vector_width=4)
+    if mode in _GPUS:
+        gpu = {"kind": "gpu", "vector_width": 4, "gpu": _GPUS[mode]}
+        device.target_of = lambda opened, *rest: replace(real(opened, *rest), **gpu)
     try:
         with emulated() if mode == "recorded" else nullcontext():
             yield options

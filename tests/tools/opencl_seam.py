@@ -18,7 +18,7 @@ from litecl.delegate.opencl import command_buffer, enqueue, native
 
 _FUNCTIONS = (
     *("get_platforms", "Context", "CommandQueue", "Buffer", "SVMAllocation", "Program", "Kernel", "link_program"),
-    *("enqueue_nd_range_kernel", "enqueue_copy", "enqueue_fill_buffer"),
+    *("enqueue_nd_range_kernel", "enqueue_copy", "enqueue_fill_buffer", "enqueue_map_buffer"),
 )
 _METHODS = (
     *((cl.Program, name) for name in ("build", "compile", "get_info")),
