@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import prod
 
 from litecl.delegate.cl_op import Arg, Launch, Local, Target
+from litecl.delegate.kit.schedule import schedule_of
 
 _STEP = 16  # of the depth, that a group loads at once
 _LEAST_STEPS, _FEWEST_STEPS = 4, 2  # of a group that shares the depth with others; where units would be idle
@@ -105,10 +106,15 @@ def local_share(target: Target, slices: int, rows: int, columns: int, depth: int
     tiles = [tile for tile in TILES if tile.sums <= most_sums(target) and has_room(target, tile.items, tile.local)]
     if not tiles:
         return None
-    wanted = target.compute_units * GROUPS_PER_UNIT
+    wanted = _enough(target)
     tile = next((tile for tile in tiles if slices * tiles_in(tile, rows, columns) >= wanted), tiles[-1])
     groups = slices * tiles_in(tile, rows, columns)
     return LocalShare(tile, slices, rows, columns, depth, _parts(target, tile, groups, depth))
+
+
+def _enough(target: Target) -> int:
+    """Return how many groups keep a GPU busy."""
+    return target.compute_units * schedule_of("product_local", target).items_per_unit
 
 
 def _parts(target: Target, tile: LocalTile, groups: int, depth: int) -> int:
@@ -122,7 +128,7 @@ def _parts(target: Target, tile: LocalTile, groups: int, depth: int) -> int:
     steps = -(-depth // _STEP)
     if 2 * groups >= target.compute_units and (steps < _LONG or groups >= target.compute_units):
         return 1
-    wanted = -(-target.compute_units * GROUPS_PER_UNIT // groups)
+    wanted = -(-_enough(target) // groups)
     parts = max(1, min(wanted, steps // _LEAST_STEPS, _MOST_PARTS))
     if 2 * groups * tile.rows * tile.columns * depth > _MUCH:
         parts = max(parts, min(-(-target.compute_units // (2 * groups)), steps // _FEWEST_STEPS, _MOST_PARTS))
