@@ -7,6 +7,7 @@ versions of it, 0.9.0 to 1.0, have these functions with these parameters; in 0.9
 import ctypes
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,11 +40,13 @@ FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
 """The result and the parameters of each function."""
 
 Functions = Mapping[str, Any]
+_FLAGS, _OVERLAPPING = 0x1293, 1  # CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR
+_ABLE, _TO_OVERLAP = 0x12A9, 4  # CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, ..._CAPABILITY_SIMULTANEOUS_USE_KHR
 
 _lookup = native(ctypes.CDLL, "clGetExtensionFunctionAddressForPlatform")
 if _lookup is not None:
     _lookup.restype = _POINTER
-_probed: dict[int, bool] = {}  # by device
+_device_info = native(ctypes.CDLL, "clGetDeviceInfo")
 
 
 def is_listed(device: Any) -> bool:
@@ -71,15 +74,38 @@ class NotRightError(DelegateError):
     """A driver that is not to be relied on."""
 
 
+def can_overlap(device: Any) -> bool:
+    """Return whether a pyopencl device may have the same recording queued several times."""
+    able, size = ctypes.c_uint64(), ctypes.c_size_t(8)
+    if _device_info is None:
+        return False
+    status = _device_info(_POINTER(device.int_ptr), _ABLE, size, ctypes.byref(able), None)
+    return not status and bool(able.value & _TO_OVERLAP)
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """What records launches. overlaps: whether a recording may be queued again before it has ended."""
+
+    functions: Functions
+    overlaps: bool
+
+
+_probed: dict[int, Recorder | None] = {}  # by device; None if it is not right
+
+
 class CommandBuffer:
     """Launches of one in-order queue, recorded. Raises DelegateError where the driver refuses.
 
-    It runs them in order, with the arguments that they have now. Runs of it must not overlap: a driver need not allow
-    that.
+    It runs them in order, with the arguments that they have now. overlapping: whether it is queued again before it has
+    ended.
     """
 
-    def __init__(self, device: Device, launches: Sequence[BoundKernel], functions: Functions) -> None:
-        self._functions, self._handle = functions, None
+    def __init__(
+        self, device: Device, launches: Sequence[BoundKernel], recorder: Recorder, *, overlapping: bool = False
+    ) -> None:
+        self._functions, self._handle = recorder.functions, None
+        self._properties = (ctypes.c_uint64 * 3)(_FLAGS, _OVERLAPPING, 0) if overlapping else None
         self._launches = launches  # which hold what the driver need not keep
         with typed_errors("recording launches"):
             self._handle = self._created(device.queue)
@@ -104,7 +130,7 @@ class CommandBuffer:
 
     def _created(self, queue: Any) -> Any:
         status, queues = _STATUS(), (_POINTER * 1)(queue.int_ptr)
-        handle = self._functions["clCreateCommandBufferKHR"](1, queues, None, ctypes.byref(status))
+        handle = self._functions["clCreateCommandBufferKHR"](1, queues, self._properties, ctypes.byref(status))
         if status.value or not handle:
             raise status_error(status.value, "clCreateCommandBufferKHR")
         return handle
@@ -114,7 +140,7 @@ class CommandBuffer:
             raise status_error(status, name)
 
 
-def recorder(device: Device) -> Functions | None:
+def recorder_of(device: Device) -> Recorder | None:
     """Return what records launches of a device; None where its driver does not say that it can. Raises
     NotRightError where it computes something else then, and DelegateError.
     """
@@ -124,17 +150,18 @@ def recorder(device: Device) -> Functions | None:
     key = device.device.int_ptr
     if key not in _probed:
         with typed_errors("trying a command buffer"):
-            _probed[key] = _is_right(device, functions)
-    if not _probed[key]:
+            tried = Recorder(functions, can_overlap(device.device))
+            _probed[key] = tried if _is_right(device, tried) else None
+    if _probed[key] is None:
         raise NotRightError(f"{device.name} does not run a command buffer as it was recorded")
-    return functions
+    return _probed[key]
 
 
 _EXPECTED: Array = np.array([0, 2, 2, 0], np.int32)
 
 
-def _is_right(device: Device, functions: Functions) -> bool:
-    """Return whether what is recorded runs in order, with the arguments it was recorded with, and more than once."""
+def _is_right(device: Device, recorder: Recorder) -> bool:
+    """Return whether what is recorded runs in order, with the arguments of then, and as often as it is queued."""
     flags, one, zero = device.buffer(_EXPECTED.nbytes), device.buffer(1), device.buffer(1)
     for buffer, value in ((one, 1), (zero, 0)):
         cl.enqueue_copy(device.queue, buffer, np.array([value], np.uint8), is_blocking=True)
@@ -147,10 +174,16 @@ def _is_right(device: Device, functions: Functions) -> bool:
     launches = [bound("enter_loop", np.int32(-1), first)]
     launches += [bound("decide_loop", first, predicate) for predicate in (one, one, zero, one)]
     launches.append(bound("enter_loop", np.int32(1), second))
-    recorded, got = CommandBuffer(device, launches, functions), np.empty_like(_EXPECTED)
-    for garbage in (7, -7):
+    whole, got = CommandBuffer(device, launches, recorder), np.empty_like(_EXPECTED)
+    parts = [whole]
+    if recorder.overlaps:  # an iteration of the loop, twice
+        enter, twice, once = (launches[i:j] for i, j in ((0, 1), (1, 2), (3, 6)))
+        again = CommandBuffer(device, twice, recorder, overlapping=True)
+        parts = [whole, CommandBuffer(device, enter, recorder), again, again, CommandBuffer(device, once, recorder)]
+    for garbage, run in ((7, [whole]), (-7, parts)):
         cl.enqueue_copy(device.queue, flags, np.full_like(got, garbage), is_blocking=True)
-        recorded.enqueue()
+        for recorded in run:
+            recorded.enqueue()
         cl.enqueue_copy(device.queue, got, flags, is_blocking=True)
         if not np.array_equal(got, _EXPECTED):
             return False

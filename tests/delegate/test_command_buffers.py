@@ -3,7 +3,6 @@
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,37 +10,23 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from litecl.delegate import CLDelegate
+from litecl.delegate import CLDelegate, DelegationReport
 from litecl.delegate.opencl import command_buffer, device, execution
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, ModelError
 from litecl.interpreter.graph import Array, Model
-from litecl.interpreter.op import NoOptions
-from litecl.interpreter.ops.compare import GREATER, LESS
 from litecl.interpreter.ops.reduce import SUM, ReducerOptions
-from litecl.interpreter.ops.unary import ABS, NEG
 from support import devices
 from support.build import Graph, model, randn
 from support.command_buffers import Emulated, emulated
-from support.loop_models import (
-    COUNTER,
-    FLOAT,
-    below,
-    growing,
-    if_node,
-    int32,
-    outputs,
-    plus,
-    prepared,
-    subgraph,
-    while_model,
-    while_node,
-)
+from support.loop_models import outputs, plus, prepared
+from support.queued_models import branches, counted, deep, limited, nested, twice
 from tools.fault_models import Session, expected, subjects
 
 RNG = np.random.default_rng(6)
 SUBJECTS = {subject.name: subject for subject in subjects()}
 AT_ONCE = "queued at once (the device is not a CPU)"
+AHEAD = "queued under a flag on the device, up to 16 iterations ahead, each at once"
 NOT_A_GPU = device.target_of
 RECORDING = ("clCreateCommandBufferKHR", "clCommandNDRangeKernelKHR", "clFinalizeCommandBufferKHR")
 
@@ -62,48 +47,20 @@ def extension(request: pytest.FixtureRequest) -> Iterator[Emulated | None]:
         yield made
 
 
-def branches() -> Model:
-    """Each element doubled or negated, by the sign of their sum, between two launches of other nodes."""
-    g = Graph()
-    x = g.input((400, 40))
-    total = g.op(SUM, [x, g.const(np.array([0, 1], np.int32))], ReducerOptions())
-    (y,) = if_node(g, [g.op(GREATER, [total, g.const(np.float32(0))], NoOptions()), x], 1, 2, x)
-    graph = g.build(g.op(ABS, [y], NoOptions()), y)
-    doubled = subgraph("then", [((400, 40), FLOAT)], lambda g, x: [plus(g, x[0], x[0])])
-    negated = subgraph("otherwise", [((400, 40), FLOAT)], lambda g, x: [g.op(NEG, [x[0]], NoOptions())])
-    return replace(model(graph), subgraphs=(graph, doubled, negated))
-
-
-def counted(trips: int) -> Model:
-    """A loop that runs as often as the model says."""
-    g = Graph()
-    y = while_node(g, [g.const(int32(0)), g.input((5,))], 1, 2)[1]
-    parts = [subgraph(name, COUNTER, part) for name, part in (("cond", below(trips)), ("body", growing))]
-    return replace(model(graph := g.build(y)), subgraphs=(graph, *parts))
-
-
-def limited() -> Model:
-    """A vector that is doubled until its sum passes a limit: how often is not to be seen from the model."""
-
-    def small(g: Graph, x: Sequence[int]) -> int:
-        total = g.op(SUM, [g.op(ABS, [x[0]], NoOptions()), g.const(np.array([0], np.int32))], ReducerOptions())
-        return g.op(LESS, [total, g.const(np.float32(1e4))], NoOptions())
-
-    return while_model([((9,), FLOAT)], small, lambda g, x: plus(g, x[0], x[0]))
-
-
 def manner(interpreter: Interpreter) -> str:
     return str(interpreter.delegation_report().partitions[0].manner)
 
 
-def runs(model_: Model, feeds: Sequence[Sequence[Array]], delegate: CLDelegate) -> tuple[list[Array], str]:
-    """Return the outputs of several invokes, and how the first region ran."""
+def runs(
+    model_: Model, feeds: Sequence[Sequence[Array]], delegate: CLDelegate
+) -> tuple[list[Array], str, DelegationReport]:
+    """Return the outputs of several invokes, how the first region ran, and the report."""
     interpreter, found = prepared(model_, feeds[0], [delegate]), []
     for each in feeds:
         for detail, value in zip(interpreter.get_input_details(), each, strict=True):
             interpreter.set_tensor(detail["index"], value)
         found += [output.copy() for output in outputs(interpreter)]
-    return found, manner(interpreter)
+    return found, manner(interpreter), interpreter.delegation_report()
 
 
 @pytest.mark.parametrize("name", [*SUBJECTS][:-1])  # the integer LSTM compiles for too long
@@ -114,8 +71,8 @@ def test_what_is_recorded_computes_the_same(
     if "loop" in name:
         devices.needs_groups()
     subject, found = SUBJECTS[name], []
-    for recorder in (command_buffer.recorder, lambda opened: None):
-        monkeypatch.setattr(execution, "recorder", recorder)
+    for recorder in (command_buffer.recorder_of, lambda opened: None):
+        monkeypatch.setattr(execution, "recorder_of", recorder)
         session = Session(subject, [CLDelegate(**options, **subject.options, strict=True)])
         results = [step() for step in session.steps()]
         told = session.interpreter.delegation_report()
@@ -134,10 +91,13 @@ def test_what_is_recorded_computes_the_same(
     [
         (lambda: counted(7), [[randn(RNG, 5)], [randn(RNG, 5)]], "queued at once"),
         (branches, [[sign * np.abs(randn(RNG, 400, 40))] for sign in (1, -1, 1)], "queued at once"),
-        (lambda: counted(64), [[randn(RNG, 5)]], "queued"),
-        (limited, [[randn(RNG, 9)], [randn(RNG, 9, scale=1e8)]], "queued"),
+        (lambda: counted(65), [[randn(RNG, 5)]], "queued, exactly 65 iterations, each at once"),
+        (limited, [[randn(RNG, 9)], [randn(RNG, 9, scale=1e8)]], AHEAD),
+        (twice, [[randn(RNG, 9)], [randn(RNG, 9, scale=1e3)]], AHEAD),
+        (nested, [[randn(RNG, 9)], [randn(RNG, 9, scale=1e3)]], AHEAD),
+        (deep, [[randn(RNG, 9)], [randn(RNG, 9, scale=1e3)]], AHEAD),
     ],
-    ids=["counted", "branches", "counted long", "unknown"],
+    ids=["counted", "branches", "counted long", "unknown", "two", "nested", "deep"],
 )
 def test_loops_and_branches_launch_by_launch(
     make: Callable[[], Model],
@@ -146,18 +106,21 @@ def test_loops_and_branches_launch_by_launch(
     options: dict[str, Any],
     extension: Emulated | None,
 ) -> None:
-    """What the host decides nothing of is recorded: flags on the device guard branches, few iterations are repeated."""
+    """What the host decides nothing of is recorded: whole regions, or else the iterations of loops."""
     model_ = make()
-    got, how = runs(model_, feeds, CLDelegate(**options, strict=True, queue_loops=True))
+    got, how, told = runs(model_, feeds, CLDelegate(**options, strict=True, queue_loops=True))
     right = [output for each in feeds for output in outputs(prepared(model_, each, []))]
-    assert how.split(" (")[0] == wanted
+    assert how.startswith(wanted) or (
+        how.startswith("queued (") and any(line.endswith(wanted) for line in told.partitions[0].loops)
+    )
     for a, b in zip(got, right, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(execution, "recorder", lambda opened: None)
-        plain, _ = runs(model_, feeds, CLDelegate(**options, strict=True, queue_loops=True))
+        patch.setattr(execution, "recorder_of", lambda opened: None)
+        plain, _, others = runs(model_, feeds, CLDelegate(**options, strict=True, queue_loops=True))
     for a, b in zip(got, plain, strict=True):
         np.testing.assert_array_equal(a, b)
+    assert told.counters.kernel_launches == others.counters.kernel_launches
 
 
 def chain(length: int = 6) -> Model:
@@ -192,6 +155,25 @@ def test_too_many_iterations(options: dict[str, Any]) -> None:
         interpreter = prepared(counted(9), [randn(RNG, 5)], [delegate])
         with pytest.raises(ModelError, match="5 iterations"):
             interpreter.invoke()
+
+
+def test_iterations_that_must_not_overlap_are_not_recorded(options: dict[str, Any]) -> None:
+    with emulated(overlaps=False) as made:
+        delegate = CLDelegate(**options, strict=True, queue_loops=True)
+        got, how, told = runs(limited(), [[randn(RNG, 9)]], delegate)
+    assert how.startswith("queued (") and "at once" not in told.partitions[0].loops[0]
+    assert all(np.isfinite(x).all() for x in got) and made.queued == 2  # in the trial
+
+
+def test_an_iteration_that_is_refused_is_told(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    x = randn(RNG, 9)
+    right = outputs(prepared(limited(), [x], []))
+    monkeypatch.setattr(command_buffer, "_is_right", lambda *given: True)
+    with emulated(refused="clFinalizeCommandBufferKHR"):
+        interpreter = prepared(limited(), [x], [CLDelegate(**options, queue_loops=True)])
+        np.testing.assert_allclose(outputs(interpreter), right, rtol=1e-6)
+        assert "clFinalizeCommandBufferKHR" in interpreter.delegation_report().warnings[0]
+        assert "at once" not in interpreter.delegation_report().partitions[0].loops[0]
 
 
 @pytest.mark.parametrize("refused", RECORDING)

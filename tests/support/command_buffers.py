@@ -26,6 +26,7 @@ Command = tuple[Any, int, Any, Any, Any]
 @dataclass
 class _Buffer:
     queue: int
+    overlapping: bool
     commands: list[Command] = field(default_factory=list)
     finalized: bool = False
 
@@ -39,7 +40,7 @@ class Emulated:
 
     order: Callable[[Sequence[Command]], Sequence[Command]] = lambda commands: commands
     refused: str = ""
-    live: dict[int, _Buffer] = field(default_factory=dict)
+    live: dict[int, _Buffer] = field(default_factory=dict, repr=False)
     queued: int = 0
     _numbers: Iterator[int] = field(default_factory=lambda: count(0x1000))
 
@@ -57,10 +58,11 @@ class Emulated:
     def _create(self, queues: int, queue: int, properties: int | None, status: int) -> int | None:
         refused = self.refused == "clCreateCommandBufferKHR"
         ctypes.cast(status, ctypes.POINTER(ctypes.c_int32))[0] = _REFUSED if refused else _SUCCESS
-        if refused or queues != 1 or properties is not None:
+        given = [] if properties is None else [*(ctypes.c_uint64 * 3).from_address(properties)]
+        if refused or queues != 1 or given not in ([], [0x1293, 1, 0]):  # flags: simultaneous use
             return None
         handle = next(self._numbers)
-        self.live[handle] = _Buffer(ctypes.cast(queue, ctypes.POINTER(ctypes.c_void_p))[0] or 0)
+        self.live[handle] = _Buffer(ctypes.cast(queue, ctypes.POINTER(ctypes.c_void_p))[0] or 0, bool(given))
         return handle
 
     def _record(self, handle: int, queue: Any, properties: Any, kernel: int, dimensions: int, *rest: Any) -> int:
@@ -106,13 +108,16 @@ class Emulated:
 
 
 @contextmanager
-def emulated(**how: Any) -> Iterator[Emulated]:
-    """Give every device the extension; see ``Emulated``."""
+def emulated(*, overlaps: bool = True, **how: Any) -> Iterator[Emulated]:
+    """Give every device the extension; see ``Emulated``. overlaps: whether recordings may be queued again before they
+    have ended.
+    """
     made = Emulated(**how)
     functions = made.functions()
     with (
         mock.patch.object(command_buffer, "is_listed", lambda device: True),
         mock.patch.object(command_buffer, "functions_of", lambda device: functions),
+        mock.patch.object(command_buffer, "can_overlap", lambda device: overlaps),
         mock.patch.dict(command_buffer._probed, clear=True),
     ):
         yield made

@@ -36,7 +36,7 @@ MODES: dict[str, dict[str, Any]] = {
     "queued": {"num_threads": 1, "queue_loops": True},
     "profile": {"num_threads": 1, "profile": True},
     "gpu": {"num_threads": 1},
-    "recorded": {"num_threads": 1},
+    "recorded": {"num_threads": 1, "queue_loops": True},
     "uncached": {"num_threads": 2, "cache_dir": None},
 }
 _GPUS = {"gpu": None, "recorded": Gpu()}  # the latter has memory of its own
