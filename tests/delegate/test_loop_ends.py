@@ -236,3 +236,17 @@ def test_a_runtime_that_cannot_link_queues(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(programs.Programs, "region_kernel", refuse)
     interpreter = check(while_model(COUNTER, below(7), growing), [int32(0), randn(RNG, 5)])
     assert "queued under a flag" in interpreter.delegation_report().partitions[0].loops[0]
+
+
+def test_queued_loops_make_kernels_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that decide on the device whether a loop goes on, too: making one takes longer than to queue it."""
+    model_, feeds = while_model(COUNTER, below(9), growing), [int32(0), randn(RNG, 5)]
+    interpreter = prepared(model_, feeds, [CLDelegate(num_threads=1, queue_loops=True, strict=True)])
+    first = outputs(interpreter)
+
+    def made_again(program: Any, entry: str) -> Any:
+        raise AssertionError(f"{entry} is made again")
+
+    monkeypatch.setattr(programs, "kernel_object", made_again)
+    for got, wanted in zip(outputs(interpreter), first, strict=True):
+        np.testing.assert_array_equal(got, wanted)
