@@ -16,7 +16,7 @@ _REGISTERS: Tiles = {
     4: (TileShape(6, 2, 1.0), TileShape(12, 1, 0.8)),
 }
 # Another kernel to compile, for few rows that 7 does not divide.
-_MORE_REGISTERS: Tiles = _REGISTERS | {16: (*_REGISTERS[16], TileShape(8, 2, 0.94), TileShape(8, 3, 0.97))}
+_MORE_REGISTERS: Tiles = {**_REGISTERS, 16: (*_REGISTERS[16], TileShape(8, 2, 0.94), TileShape(8, 3, 0.97))}
 
 
 def _always(rows: int, vectors: int) -> Tiles:
