@@ -79,6 +79,11 @@ class Cache(tf.Module):
         tf.while_loop(lambda i: i < 2, body, [0])
         return self.rows * 1.0
 
+    def one_row(self, x: Any) -> Any:
+        place = tf.cast(x[0, 0], tf.int32)
+        self.rows[place : place + 1, 1:3].assign(x[:1, :2])
+        return self.rows * 1.0
+
     def unread(self, x: Any) -> Any:
         self.rows[1:3].assign(x)
         return x * 2.0
@@ -86,7 +91,19 @@ class Cache(tf.Module):
 
 @pytest.mark.parametrize(
     "name",
-    ["slice", "column", "row", "scatter", "scatter_add", "scatter_twice", "scatter_nd", "branch", "loop", "unread"],
+    [
+        "slice",
+        "column",
+        "row",
+        "scatter",
+        "scatter_add",
+        "scatter_twice",
+        "scatter_nd",
+        "branch",
+        "loop",
+        "one_row",
+        "unread",
+    ],
 )
 def test_writes_to_a_part_of_a_variable(name: str) -> None:
     module = Cache()
