@@ -122,7 +122,6 @@ OPERATORS: Mapping[str, Op] = {
     "Betainc": special.BETAINC,
     "Zeta": special.ZETA,
     "Polygamma": special.POLYGAMMA,
-    "Digamma": special.DIGAMMA,
     **{f"Bessel{name}": getattr(special, f"BESSEL_{name.upper()}") for name in _BESSEL},
 }
 

@@ -130,7 +130,7 @@ def _zeta(s: Array, q: Array) -> Array:
     return np.where(wrong, math.nan, np.where((s == 1) | pole, math.inf, total))
 
 
-def digamma(x: Array) -> Array:
+def _digamma(x: Array) -> Array:
     """Return the logarithmic derivative of the gamma function: shifted upwards, then by its expansion (5.11.2)."""
     reflected = x < 0.5
     y = np.where(reflected, 1 - x, x)
@@ -148,7 +148,7 @@ def digamma(x: Array) -> Array:
 def _polygamma(n: Array, x: Array) -> Array:
     factor = np.where(n % 2 == 0, -1.0, 1.0) * np.exp(_lgamma(n + 1))
     wrong = (n < 0) | (n != np.floor(n))
-    return np.where(wrong, math.nan, np.where(n == 0, digamma(x), factor * _zeta(n + 1, x)))
+    return np.where(wrong, math.nan, np.where(n == 0, _digamma(x), factor * _zeta(n + 1, x)))
 
 
 def _over_half_a_period(integrand: Callable[[Any], Array]) -> Array:
@@ -192,7 +192,6 @@ IGAMMAC = _elementwise("litecl.Igammac", lambda a, x: _shares(a, x)[1])
 BETAINC = _elementwise("litecl.Betainc", _beta)
 ZETA = _elementwise("litecl.Zeta", _zeta)
 POLYGAMMA = _elementwise("litecl.Polygamma", _polygamma)
-DIGAMMA = _elementwise("litecl.Digamma", digamma)
 BESSEL_I0E = _elementwise("litecl.BesselI0e", lambda x: _i(0, x))
 BESSEL_I1E = _elementwise("litecl.BesselI1e", lambda x: _i(1, x))
 BESSEL_I0 = _elementwise("litecl.BesselI0", lambda x: _i(0, x) * np.exp(np.abs(x)))

@@ -99,9 +99,9 @@ def _joined_along(options: ReduceOptions, x: Array, axes: Array) -> Array:
 
 
 def _joined_by_segment(options: SeparatorOptions, x: Array, ids: Array, count: Array) -> Array:
-    rows: list[list[list[bytes]]] = []
     inner = x.reshape(ids.size, -1)
-    rows = [[[] for _ in range(inner.shape[1])] for _ in range(int(count))]
+    require.elements((int(count), inner.shape[1]))
+    rows: list[list[list[bytes]]] = [[[] for _ in range(inner.shape[1])] for _ in range(int(count))]
     for row, segment in zip(inner, ids.reshape(-1), strict=True):
         if 0 <= segment < len(rows):
             for parts, text in zip(rows[segment], row, strict=True):

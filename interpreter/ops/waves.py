@@ -8,6 +8,7 @@ import numpy as np
 
 from litecl.interpreter.errors import ModelError
 from litecl.interpreter.graph import Array
+from litecl.interpreter.kit import require
 from litecl.interpreter.kit.own import operator, texts
 from litecl.interpreter.op import NoOptions
 from litecl.interpreter.schema import TensorType
@@ -36,6 +37,7 @@ def _decode(options: WaveOptions, content: Array) -> list[Array]:
     samples = np.frombuffer(data[: len(data) // (2 * channels) * 2 * channels], "<i2").reshape(-1, channels)
     samples = samples.astype(np.float32) / np.float32(_LARGEST)
     wanted = options.desired_channels
+    require.elements((max(options.desired_samples, len(samples), 0), max(wanted, channels)))
     if wanted > channels:
         samples = np.concatenate([samples, np.repeat(samples[:, -1:], wanted - channels, 1)], 1)
     samples = samples[:, :wanted] if wanted > 0 else samples

@@ -3,13 +3,20 @@
 ``tests/tools/raw_operators.py`` does the same for all, and counts.
 """
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 tf = pytest.importorskip("tensorflow")
+keras = pytest.importorskip("keras")
 
+from litecl.converter import Converter  # noqa: E402
 from litecl.converter.importer.compositions import forms, forms_of_random, sparse, windows  # noqa: E402
 from litecl.converter.lower import own  # noqa: E402
+from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.ops import examples, stateless_random  # noqa: E402
+from support.conversion import invoke  # noqa: E402
 from support.raw_runs import ARGUMENTS, Verdict, run  # noqa: E402
 
 _TABLES = (forms.COMPOSITIONS, forms_of_random.COMPOSITIONS, sparse.COMPOSITIONS, windows.COMPOSITIONS, own.LOWERINGS)
@@ -30,7 +37,6 @@ _OWN = (
     "litecl.DecodeBase64",
     "litecl.DecodeRaw",
     "litecl.DecodeWav",
-    "litecl.Digamma",
     "litecl.EncodeBase64",
     "litecl.EncodeWav",
     "litecl.Fingerprint",
@@ -82,3 +88,26 @@ def test_own_operators_are_all_tried() -> None:
 def test_operator(name: str) -> None:
     result = run(name)
     assert result.verdict is Verdict.EQUAL, f"{' '.join(result.operators)}: {result.why}"
+
+
+class _Noise(tf.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = [keras.layers.Dropout(0.5, seed=4), keras.layers.GaussianNoise(0.5, seed=3)]
+
+    @tf.function(input_signature=[tf.TensorSpec((2, 6))])  # type: ignore[untyped-decorator]
+    def run(self, x: Any) -> Any:
+        return [layer(x, training=True) for layer in self.layers]
+
+
+def test_layers_that_draw_numbers_draw_those_of_tensorflow() -> None:
+    """Their generators keep a seed in a variable, which every call moves on."""
+    x, module = np.ones((2, 6), np.float32), _Noise()
+    content = Converter.from_concrete_functions([module.run.get_concrete_function()], module).convert()
+    interpreter = Interpreter(model_content=content)
+    seen = set()
+    for _ in range(3):
+        for got, wanted in zip(invoke(interpreter, [x]), module.run(x), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-6)
+            seen.add(got.tobytes())
+    assert len(seen) == 6

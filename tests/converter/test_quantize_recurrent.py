@@ -26,7 +26,7 @@ def _samples(batch: int) -> list[list[Array]]:
     return [[random.standard_normal((batch, _STEPS, _FEATURES)).astype(np.float32)] for _ in range(12)]
 
 
-def _model(*layers: Any, batch: int = 1) -> Any:
+def _model(*layers: Any, batch: int | None = 1) -> Any:
     keras.utils.set_random_seed(3)
     return stack(*layers, shape=(_STEPS, _FEATURES), batch_size=batch)
 
@@ -62,6 +62,19 @@ def test_layers(name: str, batch: int) -> None:
     assert all(row.claimed for row in device.delegation_report().nodes)
     noise = np.square(np.stack(expected) - np.stack(found)).sum()
     assert 10 * np.log10(np.square(np.stack(expected)).sum() / noise) > 28
+
+
+def test_any_batch() -> None:
+    model = _model(L.LSTM(16), L.Dense(5), batch=None)
+    how = Quantization(activations="int8", data=_samples(3), strict=True)
+    content = Converter.from_keras_model(model, quantize=how).convert()
+    runtimes = [litert(content, "reference"), Interpreter(model_content=content)]
+    ((x,), *_) = _samples(3)
+    for batch in (1, 3, 1):
+        expected = np.asarray(model(x[:batch]))
+        results = [invoke(runtime, [x[:batch]])[0] for runtime in runtimes]
+        np.testing.assert_array_equal(results[0], results[1])
+        np.testing.assert_allclose(results[0], expected, rtol=0, atol=0.02)
 
 
 def test_the_memory_is_measured_at_every_step() -> None:

@@ -78,6 +78,7 @@ SPARSE: Mapping[str, Mapping[str, Any]] = {
         "b_shape": _SPARSE["dense_shape"],
         "thresh": c(0, np.float32),
     },
+    "SparseMatMul": {"a": f(2, 3), "b": f(4, 3), "transpose_b": True},
     "SparseConcat": {
         "indices": [_SPARSE["indices"], n([1, 1])],
         "values": [f(3), f(1)],

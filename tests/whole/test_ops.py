@@ -32,7 +32,7 @@ ELSEWHERE = {
     "test_convert_raw_operators.py": "litecl.BesselI0 litecl.BesselI0e litecl.BesselI1 litecl.BesselI1e "
     "litecl.BesselJ0 litecl.BesselJ1 litecl.BesselK0 litecl.BesselK0e litecl.BesselK1 litecl.BesselK1e "
     "litecl.Betainc litecl.CTCBeamSearchDecoder litecl.DecodeBase64 litecl.DecodeRaw litecl.DecodeWav "
-    "litecl.Digamma litecl.EncodeBase64 litecl.EncodeWav litecl.Fingerprint litecl.Igamma litecl.Igammac "
+    "litecl.EncodeBase64 litecl.EncodeWav litecl.Fingerprint litecl.Igamma litecl.Igammac "
     "litecl.Lu litecl.MatrixSolveLs litecl.MatrixSquareRoot litecl.ParseExample litecl.Polygamma litecl.Qr "
     "litecl.RandomGamma litecl.RandomPoisson litecl.ReduceJoin litecl.SelfAdjointEig litecl.ShardedFilename "
     "litecl.ShardedFilespec litecl.SparseCross litecl.SparseCrossHashed litecl.SparseCrossTexts "

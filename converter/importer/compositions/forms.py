@@ -169,6 +169,11 @@ def _part_replaced(attrs: Mapping[str, Any], x: Any, begin: Any, end: Any, strid
     return tf.reshape(flat, tf.shape(x))
 
 
+def _of_mostly_zeros(attrs: Mapping[str, Any], a: Any, b: Any) -> Any:
+    a, b = tf.cast(a, tf.float32), tf.cast(b, tf.float32)
+    return tf.matmul(a, b, transpose_a=bool(attrs["transpose_a"]), transpose_b=bool(attrs["transpose_b"]))
+
+
 def _tridiagonal_product(attrs: Mapping[str, Any], above: Any, main: Any, below: Any, x: Any) -> Any:
     columns = [tf.linalg.matrix_transpose(diagonal) for diagonal in (above, main, below)]
     zeros = tf.zeros_like(x[..., :1, :])
@@ -204,6 +209,7 @@ COMPOSITIONS: dict[str, Composition] = {
     ),
     "Reverse": _reversed,
     "ScatterNdNonAliasingAdd": lambda attrs, x, places, updates: tf.tensor_scatter_nd_add(x, places, updates),
+    "SparseMatMul": _of_mostly_zeros,
     "TensorStridedSliceUpdate": _part_replaced,
     "TridiagonalMatMul": _tridiagonal_product,
     "UniqueWithCountsV2": _unique_with_counts,
