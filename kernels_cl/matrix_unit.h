@@ -4,7 +4,7 @@
 // Each lane holds some elements of each matrix, in runs that are adjacent in the depth. Which ones it holds is said by
 // functions here, after
 // - PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type" (MATRIX_MMA, NVIDIA from sm_80 on);
-// - ROCm/amd_matrix_instruction_calculator, v_mfma_f32_16x16x16_f16 (MATRIX_MFMA) and v_wmma_f32_16x16x16_f16 with
+// - ROCm/amd_matrix_instruction_calculator, v_mfma_f32_16x16x16f16 (MATRIX_MFMA) and v_wmma_f32_16x16x16_f16 with
 //   wave32 (MATRIX_WMMA, gfx11);
 // - OpenCL's cl_intel_subgroup_matrix_multiply_accumulate, f16 with M = 8 (MATRIX_DPAS, 8 or 16 lanes).
 // A device that computes something else is found out before (delegate/opencl/matrix_probe.py).
