@@ -22,7 +22,7 @@ from litecl.delegate.opencl.processor import name_processor
 from litecl.delegate.opencl.sources import source_of
 from litecl.interpreter.errors import KernelBuildError
 
-_VERSION = 4  # of the file; incremented when the probe asks for more
+_VERSION = 5  # of the file; incremented when the probe asks for more
 _MACROS = (
     *("__SSE2__", "__AVX__", "__AVX2__", "__FMA__", "__F16C__"),
     *("__AVX512F__", "__AVX512BW__", "__AVX512VL__", "__AVX512VNNI__"),
@@ -82,9 +82,10 @@ _FEATURES = {
         + "CALLABLE void nothing(ulong p, int i) { *(__global int *)p = i; }\n",
         there=_is_tried,
     ),
-    # 3 + (-128)(-128) + (-1)(1) + 127(-128) + 2 * 5, of numbers that the compiler does not know.
+    # 3 + (-128)(-128) + (-1)(1) + 127(-128) + 2 * 5, of numbers that the compiler does not know; and with 128 and 255.
     "dots": _Feature(
-        "out[3] = add_dot(3 + out[4], 0x027fff80 ^ out[5], 0x05800180 ^ out[6]);\n",
+        "out[3] = add_dot(3 + out[4], 0x027fff80 ^ out[5], 0x05800180 ^ out[6]);\n"
+        "if (add_unsigned_dot(3 + out[4], 0x027fff80 ^ out[5], 0x05800180 ^ out[6]) != -32372) out[3] = 0;\n",
         source_of("dots.h"),
         ("-DLITECL_DOTS=1",),
         right="out[3] == 140",

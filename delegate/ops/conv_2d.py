@@ -87,9 +87,9 @@ def convolution(
     zeros = Const(np.zeros(max(1, g.kernel_width * g.group_channels), np.float32))
     operands = (x, weights.values, bias.values, zeros, call.residual or bias.values, call.outputs[0])
     shape = Convolution(g, placement, *grid.shares[:2])
-    # Images of few channels, such as a network's input, have a loop of their own.
+    # Images of few channels, such as a network's input, have a loop of their own; a GPU's work-items would take both.
     few = g.dilation_x == 1 and g.channels == g.group_channels <= _FEW_CHANNELS
-    neighbours = {"NEIGHBOURS": 1} if few else {}
+    neighbours = {"NEIGHBOURS": 1} if few and call.target.kind == "cpu" else {}
     return grid.launch(
         "conv_2d",
         (*operands, shape, np.int32(call.residual is not None), *call.activation.bounds),

@@ -40,6 +40,8 @@ _COMMON = (
     "-S",
 )
 _INTEL_OPTIONS = ("-cl-std=CL1.2", "-cl-mad-enable", "-w")
+# What clang's header asks for in OpenCL C 1.2 to have dot products of bytes.
+_DOTS = ("-Dcl_khr_integer_dot_product=1", "-D__opencl_c_integer_dot_product_input_4x8bit_packed=1")
 _OCLOC_ROOT = FOLDER.parent / "sid-intel-ocloc" / "root"
 
 
@@ -176,7 +178,7 @@ def _target_options(target: str) -> tuple[str, ...]:
     if target.startswith("gfx"):
         usage = "-Rpass-analysis=kernel-resource-usage"
         return ("--target=amdgcn-amd-amdhsa", f"-mcpu={target}", *_linked(_library(target)), usage)
-    return ("--target=spir64", "-Xclang", "-cl-ext=-cl_khr_fp64", "-emit-llvm")
+    return ("--target=spir64", "-Xclang", "-cl-ext=-cl_khr_fp64", *_DOTS, "-emit-llvm")
 
 
 def _compile(target: str, source: str, options: Sequence[str], folder: Path) -> dict[str, Figures]:

@@ -31,7 +31,7 @@ _BASELINE = Path(__file__).with_suffix(".json")
 _TARGETS = {
     "sm_90": "sm_90",
     "gfx1100": "gfx1100",
-    "bmg": "xe_hpg",
+    "bmg": "xe2_hpg",
     "tgllp": "xe_lp",
     "pvc": "xe_hpc",
     "dg2": "xe_hpg",
