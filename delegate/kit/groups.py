@@ -43,6 +43,7 @@ class LocalTile:
 
 
 TILES = (LocalTile(64, 64, 8, 8), LocalTile(64, 64, 8, 4), LocalTile(32, 32, 4, 4))  # the largest first
+_SMALL = LocalTile(16, 32, 4, 4)  # where half of the units would be idle otherwise
 
 
 @dataclass(frozen=True)
@@ -107,8 +108,15 @@ def local_share(target: Target, slices: int, rows: int, columns: int, depth: int
         return None
     wanted = target.compute_units * GROUPS_PER_UNIT
     tile = next((tile for tile in tiles if slices * tiles_in(tile, rows, columns) >= wanted), tiles[-1])
-    groups = slices * tiles_in(tile, rows, columns)
-    return LocalShare(tile, slices, rows, columns, depth, _parts(target, tile, groups, depth))
+    share = _shared(target, tile, slices, rows, columns, depth)
+    if 2 * share.tiles * share.parts < target.compute_units and has_room(target, _SMALL.items, _SMALL.local):
+        return _shared(target, _SMALL, slices, rows, columns, depth)
+    return share
+
+
+def _shared(target: Target, tile: LocalTile, slices: int, rows: int, columns: int, depth: int) -> LocalShare:
+    parts = _parts(target, tile, slices * tiles_in(tile, rows, columns), depth)
+    return LocalShare(tile, slices, rows, columns, depth, parts)
 
 
 def _parts(target: Target, tile: LocalTile, groups: int, depth: int) -> int:

@@ -29,6 +29,7 @@ _KERNELS: dict[str, tuple[str, dict[str, Any], float]] = {
     "tiles behind a large window": ("product_local", {**_LARGE, "WINDOW_HEIGHT": 5, "WINDOW_WIDTH": 5}, 0.75),
     "small tiles": ("product_local", {**_SMALL, "PARTS": 1}, 0.7),
     "small tiles of patches": ("product_local", {**_SMALL, "PARTS": 1, "GATHER": 1}, 0.7),
+    "smallest tiles": ("product_local", {"BM": 16, "BN": 32, "TM": 4, "TN": 4, "PARTS": 1, "GATHER": 1}, 0.7),
     "LSTMs": ("lstm_local", {"UNITS": 64, "ITEMS_PER_UNIT": 4, "DEPTH": 16, "NV": 4, "PEEPHOLE": 1}, 0.0),
     "LSTMs of several groups": (
         "lstm_local",
