@@ -98,11 +98,18 @@ def attention() -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("make", "most"), [(peer_models.mobilenet_v2, 30), (peer_models.resnet_50, 56), (attention, 1)]
+    ("name", "make", "most"),
+    [
+        ("sm_90", peer_models.mobilenet_v2, 30),
+        ("sm_90", peer_models.resnet_50, 56),
+        ("sm_90", attention, 1),
+        ("gfx90a", peer_models.mobilenet_v2, 30),
+        ("xe2_hpg", peer_models.mobilenet_v2, 30),
+    ],
 )
-def test_a_network_is_few_launches_that_keep_an_h100_busy(make: Callable[[], bytes], most: int) -> None:
+def test_a_network_is_few_launches_that_keep_a_gpu_busy(name: str, make: Callable[[], bytes], most: int) -> None:
     """None that computes for long leaves more than half of the units idle."""
-    device = AbsentDevice("sm_90")
+    device = AbsentDevice(name)
     Interpreter(model_content=make(), delegates=[CLDelegate(device=device, strict=True)]).allocate_tensors()
     rows = launch_rows(device.plans, device.profile)
     assert len(rows) <= most
