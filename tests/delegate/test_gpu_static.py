@@ -61,6 +61,20 @@ _ON_INTEL = {
     "tiles": ("product_local", _HALF_TILE),
     "tiles of bytes": ("quantized_local", {**_HALF_TILE, "T": "char", "RECTIFIED": 1, **_DOTS}),
     "LSTMs": _KERNELS["LSTMs of several groups"][:2],
+    "wide inverted residuals": (
+        "inverted_residual",
+        {**_BLOCK, "TILE": 16, "COLUMNS": 2, "WINDOW_HEIGHT": 5, "WINDOW_WIDTH": 5},
+    ),
+    "convolutions": ("conv_2d", {"MR": 4, "NV": 1, "PANEL": 128, "WIDTH": 4, "ACTIVATION": "ACTIVATION_CLAMP"}),
+    "depthwise convolutions of bytes": (
+        "quantized_depthwise_conv_2d",
+        {"PIXELS": 1, "ROWS": 3, "KERNEL_WIDTH": 3, "STRIDE_X": 1, "T": "char", "FOLDED": 1, "PARTIAL": 1, "WIDTH": 1},
+    ),
+    "LSTMs of bytes": ("integer_lstm", {"NV": 3, "CIFG": 1, "PROJECTION": 1, "WIDTH": 1}),
+    "LSTMs of floats and bytes": (
+        "lstm",
+        {"MR": 1, "NV": 4, "PANEL": 4, "WIDTH": 1, "HYBRID": 1, "PEEPHOLE": 1, "PROJECTION": 1},
+    ),
 }
 
 
@@ -97,7 +111,7 @@ def test_kernels_of_intels_gpus(name: str, target: str, profile: str) -> None:
     kernel, defines = _ON_INTEL[name]
     for entry, figures in _compiled(target, kernel, {**AbsentDevice(profile).profile.gpu.macros, **defines}).items():
         assert (figures.failures, figures.spill_bytes, figures.scratch_bytes) == (0, 0, 0), entry
-        assert figures.simd == (16 if profile == "xe_hpc" else 8)
+        assert (figures.simd or 0) >= (16 if profile == "xe_hpc" else 8)
 
 
 def test_halves_are_loaded_four_at_a_time() -> None:
