@@ -74,8 +74,9 @@ class Gpu:
         """Return the macros of all programs. Where 16 work-items in lockstep are the fewest, Intel's compiler takes 32,
         which have half as many registers each.
         """
-        dots: dict[str, str | int | float] = {"LITECL_DOTS": 1} if self.integer_dot else {}
-        return dots | ({"LITECL_SUBGROUP": 16} if (self.vendor, self.subgroup) == ("intel", 16) else {})
+        flags = {"LITECL_DOTS": self.integer_dot, "LITECL_FEW_REGISTERS": self.few_registers}
+        macros: dict[str, str | int | float] = {name: 1 for name, on in flags.items() if on}
+        return macros | ({"LITECL_SUBGROUP": 16} if (self.vendor, self.subgroup) == ("intel", 16) else {})
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,12 @@ PROFILES: Mapping[str, Profile] = {
         Gpu("intel", 8, fp16=True, integer_dot=True, matrix=MATRIX_UNITS["dpas of 8"]),
         *(512, 64 * _KIB, 19.7, 560),
         matrix_tflops=137.6,
+    ),
+    "xe2_hpg": Profile(
+        "Intel Arc B580",
+        Gpu("intel", 16, fp16=True, integer_dot=True, matrix=MATRIX_UNITS["dpas of 16"]),
+        *(160, 128 * _KIB, 14.6, 456),
+        matrix_tflops=116.5,
     ),
     "xe_hpc": Profile(
         "Intel Data Center GPU Max 1100",

@@ -11,8 +11,12 @@
 #define ROWS MR
 #else
 #define ROWS 1
-#define NV (64 / VW)
+#ifdef LITECL_GPU  // where all that is indexed must be in registers
+#define PANEL VW
+#else
 #define PANEL 64
+#endif
+#define NV (PANEL / VW)
 #define KEYS_AT_ONCE 4
 #endif
 #include "tile.h"
@@ -53,7 +57,7 @@ INLINE void multiply(floatv x[ROWS][NV], __global const float *const rows[ROWS],
                      const int first, const int count, __global const Attention *a) {
     const int depth = a->depth;
     float *products = (float *)x;
-    for (int n = 0; n < count; n += KEYS_AT_ONCE) {
+    FIRST_BY(KEYS_AT_ONCE, n, count, TILE_COLUMNS) {
         floatv lanes[KEYS_AT_ONCE];
         __global const float *key[KEYS_AT_ONCE];
         UNROLL for (int i = 0; i < KEYS_AT_ONCE; ++i) {
@@ -123,11 +127,12 @@ INLINE float exponentials(floatv x[NV], float *most, float *sum) {
             UNROLL for (int j = 0; j < vectors; ++j)                                                           \
                 sums[r][j] = load(out + at[r] + c + j * VW, left - j * VW) * factors[r];                       \
         __global const float *v = values + c;                                                                  \
-        for (int n = 0; n < count; ++n, v += columns) {                                                        \
+        FIRST(n, count, TILE_COLUMNS) {                                                                        \
             floatv w[vectors];                                                                                 \
             UNROLL for (int j = 0; j < vectors; ++j) w[j] = load(v + j * VW, left - j * VW);                   \
             UNROLL for (int r = 0; r < ROWS; ++r)                                                              \
                 UNROLL for (int j = 0; j < vectors; ++j) sums[r][j] = weights[r][n] * w[j] + sums[r][j];       \
+            v += columns;                                                                                      \
         }                                                                                                      \
         UNROLL for (int r = 0; r < ROWS; ++r)                                                                  \
             if (r < there)                                                                                     \
@@ -168,7 +173,7 @@ OUT_OF_LINE WIDE void attend(__global const float *queries, __global const float
         floatv x[ROWS][NV];
         multiply(x, rows, keys, n, count, a);
         bool counts = false;
-        ROLL for (int r = 0; r < ROWS; ++r) {
+        ROLL_FIRST(r, ROWS, ROWS) {
             __global const float *own = masks + MIN(r, there - 1) * a->mask_row;
             UNROLL for (int j = 0; j < NV; ++j)
                 x[r][j] = scored(x[r][j], own + j * VW * a->mask_step, count - j * VW, a);

@@ -77,13 +77,14 @@
 
 #define UNROLL _Pragma("unroll")
 
-// A loop over the first n of `most` elements that are in registers: on a GPU of a length that is known, as registers that are
-// indexed otherwise lie in memory.
+// A loop over the first n of `most` elements that are in registers, one after the other or every step-th: on a GPU of a
+// length that is known, as registers that are indexed otherwise lie in memory.
 #ifdef LITECL_GPU
-#define FIRST(i, n, most) UNROLL for (int i = 0; i < (most); ++i) if (i < (n))
+#define FIRST_BY(step, i, n, most) UNROLL for (int i = 0; i < (most); i += (step)) if (i < (n))
 #else
-#define FIRST(i, n, most) for (int i = 0; i < (n); ++i)
+#define FIRST_BY(step, i, n, most) for (int i = 0; i < (n); i += (step))
 #endif
+#define FIRST(i, n, most) FIRST_BY(1, i, n, most)
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)

@@ -5,8 +5,7 @@
 // The window's positions correspond to a grid of pixels in out (and in a residual), every step-th from first on: all
 // pixels for a convolution, one phase of a transposed convolution.
 // A work-item takes item_rows pixels x item_columns columns of one group, tile by tile.
-// Macros: MR, NV, PANEL, HALF_WEIGHTS; NEIGHBOURS, if there are few channels; ACTIVATION (common.h), whose arguments are
-// low and high.
+// Macros: MR, NV, PANEL, HALF_WEIGHTS; ACTIVATION (common.h), whose arguments are low and high.
 #include "tile.h"
 #include <Convolution>
 
@@ -41,60 +40,11 @@ INLINE void multiply_taps(floatv tile[MR][NV], __global const float *restrict x,
     }
 }
 
-#ifdef NEIGHBOURS
-// Adds up all taps of a tile whose pixels are adjacent in one row, and none has a tap left or right of the image: one
-// address serves them all. x is at the first pixel's first tap, in row `top`.
-INLINE void multiply_neighbours(floatv tile[MR][NV], __global const float *restrict x,
-                                __global const Weight *restrict weights, __global const Geometry *restrict g,
-                                const int top) {
-    const int depth = g->kernel_width * g->channels, step = g->stride_x * g->channels;
-    for (int ky = 0; ky < g->kernel_height; ++ky, weights += depth * PANEL) {
-        const int dy = ky * g->dilation_y;
-        if ((uint)(top + dy) >= (uint)g->height) continue;
-        __global const float *row = x + dy * g->width * g->channels;
-        for (int k = 0; k < depth; ++k) {
-            floatv w[NV];
-            UNROLL for (int j = 0; j < NV; ++j) w[j] = LOAD_WEIGHTS(weights + k * PANEL + j * VW);
-            UNROLL for (int r = 0; r < MR; ++r)
-                UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = row[k + r * step] * w[j] + tile[r][j];
-        }
-    }
-}
-
-// conv_tile for such a tile; false if it is another.
-INLINE int conv_neighbours(__global const float *restrict x, __global const Weight *restrict weights,
-                           __global const float *restrict bias, __global const float *restrict residual,
-                           __global float *restrict out, __global const Convolution *restrict c, const int m0,
-                           const int n0, const int has_residual, const float low, const float high) {
-    __global const Geometry *restrict g = &c->window;
-    const int row = m0 / g->out_width, column = m0 - row * g->out_width;
-    const int left = column * g->stride_x - g->pad_x;
-    const int right = left + (MR - 1) * g->stride_x + g->kernel_width;
-    if (column + MR > g->out_width || left < 0 || right > g->width) return 0;
-    const int image = row / g->out_height, y = row - image * g->out_height, top = y * g->stride_y - g->pad_y;
-    floatv tile[MR][NV];
-    UNROLL for (int r = 0; r < MR; ++r)
-        UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
-    const int depth = g->kernel_height * g->kernel_width * g->channels;
-    const int at = ((image * g->height + top) * g->width + left) * g->channels;
-    multiply_neighbours(tile, x + at, panel_at(weights, n0, depth), g, top);
-    const int out_y = y * c->out.step_y + c->out.first_y, out_x = column * c->out.step_x + c->out.first_x;
-    int to[MR];
-    UNROLL for (int r = 0; r < MR; ++r)
-        to[r] = ((image * c->out.height + out_y) * c->out.width + out_x + r * c->out.step_x) * c->out.pixel_step + n0;
-    finish_tile(tile, residual, out, to, MR, g->group_columns - n0, has_residual, low, high);
-    return 1;
-}
-#endif
-
 OUT_OF_LINE WIDE void conv_tile(__global const float *restrict x, __global const Weight *restrict weights,
                                 __global const float *restrict bias, __global const float *restrict zeros,
                                 __global const float *restrict residual, __global float *restrict out,
                                 __global const Convolution *restrict c, const int m0, const int n0,
                                 const int has_residual, const float low, const float high) {
-#ifdef NEIGHBOURS
-    if (conv_neighbours(x, weights, bias, residual, out, c, m0, n0, has_residual, low, high)) return;
-#endif
     __global const Geometry *restrict g = &c->window;
     const int pixels = PLACES_OF(g);
     floatv tile[MR][NV];

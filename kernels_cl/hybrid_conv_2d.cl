@@ -102,7 +102,7 @@ KERNEL void hybrid_conv_2d(ITEM __global const uchar *restrict x, __global const
         const Pixels pixels = pixels_at(p, m0);
         int row_zeros[MR];
         float row_scales[MR];
-        for (int r = 0; r < MR; ++r) {
+        FIRST(r, MR, MR) {
             const int row = MIN(pixels.first + r, PLACES_OF(g) - 1) / c->image_pixels;
             row_zeros[r] = zeros[row];
             row_scales[r] = scales[row];

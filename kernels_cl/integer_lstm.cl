@@ -8,7 +8,7 @@
 // tables: the activations of the gates and of the state for every 16-bit number.
 // rows and cells are a row of the batch each: its last output, made unsigned, and what is to be projected.
 // A work-group computes one batch entry, and its work-items share the blocks: on a CPU one work-item does it all.
-// Macros: NV (the number of gates); CIFG, PEEPHOLE, PROJECTION, LAYER_NORM, PRODUCTS_8 where there is one.
+// Macros: NV (the number of gates); WIDTH (tile.h); CIFG, PEEPHOLE, PROJECTION, LAYER_NORM, PRODUCTS_8 where there is one.
 #define T char
 #define PANEL (NV * VW)
 #include "quantized.h"

@@ -49,6 +49,17 @@ typedef float ProjectWeight;
         sum = (x).s3 * w3 + sum;                  \
     }
 
+// A work-item's part of the weights from k on: loaded a step ahead, if it has registers for it.
+#define LOAD_STEP(k) \
+    UNROLL for (int i = 0; i < LOADS; ++i) next[i] = LOAD_EXPAND(weights + (k) * HIDDEN + (item + i * ITEMS) * 4);
+#ifdef LITECL_FEW_REGISTERS
+#define LOAD_NOW(k) LOAD_STEP(k)
+#define LOAD_AHEAD(k) {}
+#else
+#define LOAD_NOW(k)
+#define LOAD_AHEAD(k) LOAD_STEP(k)
+#endif
+
 // What a tile sees: height x width pixels of the image from y, x on, which are span pixels of the tile from first_y, first_x on.
 typedef struct {
     int y, x, height, width, first_y, first_x;
@@ -68,22 +79,20 @@ inline void expand(__local float *hidden, __local float *stage, __global const f
     const int shares = (count + PIXELS - 1) / PIXELS * FOURS;
     for (int share = item; share - item < shares; share += ITEMS) {
         const int pixel = share / FOURS * PIXELS;
-        int from[PIXELS], to[PIXELS];
+        int from[PIXELS];
         float4 sums[PIXELS], next[LOADS];
         UNROLL for (int i = 0; i < PIXELS; ++i) {
             const int n = MIN(pixel + i, count - 1), y = n / seen.width, x = n - y * seen.width;
             from[i] = ((seen.y + y) * p->window.width + seen.x + x) * p->depth;
-            to[i] = ((seen.first_y + y) * p->span_width + seen.first_x + x) * HIDDEN + own;
             sums[i] = LOAD4(bias + own);
         }
-        UNROLL for (int i = 0; i < LOADS; ++i) next[i] = LOAD_EXPAND(weights + (item + i * ITEMS) * 4);
+        LOAD_AHEAD(0)
         for (int k = 0; k < p->depth; k += STEP) {
             barrier(CLK_LOCAL_MEM_FENCE);  // all have read what is overwritten now
+            LOAD_NOW(k)
             UNROLL for (int i = 0; i < LOADS; ++i) LOCAL4(stage + (item + i * ITEMS) * 4) = next[i];
             barrier(CLK_LOCAL_MEM_FENCE);
-            if (k + STEP < p->depth)
-                UNROLL for (int i = 0; i < LOADS; ++i)
-                    next[i] = LOAD_EXPAND(weights + (k + STEP) * HIDDEN + (item + i * ITEMS) * 4);
+            if (k + STEP < p->depth) LOAD_AHEAD(k + STEP)
             const int steps = MIN(STEP, p->depth - k);
             for (int j = 0; j < steps; j += 4) {
                 __local const float *w = stage + j * HIDDEN + own;
@@ -95,8 +104,11 @@ inline void expand(__local float *hidden, __local float *stage, __global const f
                 }
             }
         }
-        UNROLL for (int i = 0; i < PIXELS; ++i)
-            if (pixel + i < count) LOCAL4(hidden + to[i]) = clamp_v(sums[i], low, high);
+        UNROLL for (int i = 0; i < PIXELS; ++i) {
+            const int n = pixel + i, y = n / seen.width, x = n - y * seen.width;
+            const int to = ((seen.first_y + y) * p->span_width + seen.first_x + x) * HIDDEN + own;
+            if (n < count) LOCAL4(hidden + to) = clamp_v(sums[i], low, high);
+        }
     }
 }
 
@@ -153,7 +165,7 @@ KERNEL void inverted_residual(ITEM __global const float *restrict x, __global co
         barrier(CLK_LOCAL_MEM_FENCE);
         convolve(stage, hidden, taps + c, taps_bias + c, taps_low, taps_high, p);
         barrier(CLK_LOCAL_MEM_FENCE);
-        _Pragma("unroll 2")
+        _Pragma("unroll 1")  // more of them spill on Intel's GPUs
         for (int k = 0; k < HIDDEN; k += 4) {
             float4 w[4][COLUMNS];
             UNROLL for (int j = 0; j < COLUMNS; ++j) {

@@ -11,7 +11,7 @@
 // at every step, and a stage has the sums and scales of weights (hybrid_conv_2d.cl). bytes and hidden_bytes are memory for
 // quantized rows: the output and what is projected.
 // A work-group computes MR batch entries, and its work-items share the blocks: on a CPU one work-item does it all.
-// Macros: MR, NV (the number of gates), PANEL = NV * VW, HALF_WEIGHTS (of recurrent); RNN, HYBRID, CIFG, PEEPHOLE,
+// Macros: MR, NV (the number of gates), PANEL = NV * VW, WIDTH (tile.h), HALF_WEIGHTS (of recurrent); RNN, HYBRID, CIFG, PEEPHOLE,
 // PROJECTION, LAYER_NORM if there is one; ACTIVATION (common.h) of the cell gate and the cell state, whose arguments are
 // low and high.
 #ifdef HYBRID

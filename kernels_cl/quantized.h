@@ -23,7 +23,12 @@ typedef JOIN(OUT, 4) Out4_u __attribute__((aligned(1)));
 
 typedef intv intv_b __attribute__((aligned(1)));
 
+// A vector of packed weights, or of a stage: aligned, which the compiler of a GPU must know to load it at once.
+#ifdef LITECL_GPU
+#define LOADI(p) (*(__global const intv *)(p))
+#else
 #define LOADI(p) (*(__global const intv_u *)(p))
+#endif
 #define LOADB(p) (*(__global const intv_b *)(p))  // 4 VW bytes at any address
 
 // The bits to flip in a byte to make it unsigned: 128, or none.
@@ -45,6 +50,14 @@ typedef intv intv_b __attribute__((aligned(1)));
 #define DOT4(sum, x, w)                                                        \
     ((sum) + PAIRS((intv)(x) & 0x00ff00ff, as_short16((intv)(w) << 8) >> (short16)8) + \
      PAIRS(as_int8(as_uint8((intv)(x)) >> 8) & 0x00ff00ff, as_short16((intv)(w)) >> (short16)8))
+#elif defined(LITECL_DOTS)
+#include "dots.h"
+inline intv dot4(intv sum, const intv x, const intv w) {
+    UNROLL for (int i = 0; i < VW; ++i)
+        ((int *)&sum)[i] = add_unsigned_dot(((int *)&sum)[i], ((const int *)&x)[i], ((const int *)&w)[i]);
+    return sum;
+}
+#define DOT4(sum, x, w) dot4(sum, (intv)(x), (intv)(w))
 #else
 inline intv dot4(intv sum, intv x, intv w) {
     sum += (x & 255) * (w << 24 >> 24);
@@ -210,10 +223,15 @@ inline intv clamp_int(intv x, int low, int high) {
 // down once, applied to the 64-bit product plus all terms. With REAL_FACTORS a float64 takes the slots of the shifts.
 #ifdef RECTIFIED
 inline intv finish_sum(intv sum, __global const int *stage, int step, int zero, int low, int high) {
+#if VW == 1
+    const long added = ((long)stage[STAGE_ROW_THIRD * step] << 31) + (1L << 30);
+    const int upper = (int)(((long)sum * stage[STAGE_ROW_MULTIPLIER * step] + added) >> 32);
+#else
     const longh x = AS_LONGH(sum), m = AS_LONGH(LOADI(stage + STAGE_ROW_MULTIPLIER * step)), added = AS_LONGH(LOADI(stage + STAGE_ROW_THIRD * step));
     const longh even_added = (added << 32 >> 1) + (1L << 30), odd_added = (added >> 32 << 31) + (1L << 30);
     const longh even = (x << 32 >> 32) * (m << 32 >> 32) + even_added, odd = (x >> 32) * (m >> 32) + odd_added;
     const intv upper = (LANES & 1) != 0 ? AS_INTV(odd) : AS_INTV(even >> 32);
+#endif
     return clamp_int(upper >> (LOADI(stage + STAGE_ROW_RIGHT * step) - 1), low, high);
 }
 #elif defined(FOLDED)

@@ -89,7 +89,7 @@ OUT_OF_LINE WIDE void multiply_rows(__global const uchar *restrict rows, __globa
                 *(__global Outv_u *)(out + r * g->columns + j * VW) = FINISHED(sums[r][j], j);
         return;
     }
-    ROLL for (int j = 0; j < NV; ++j)
+    ROLL_FIRST(j, NV, NV)
         ROLL_FIRST(r, count, MR)
             store_lanes(out + r * g->columns + j * VW, FINISHED(sums[r][j], j), columns - j * VW);
 }

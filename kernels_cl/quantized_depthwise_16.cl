@@ -56,7 +56,7 @@ KERNEL void quantized_depthwise_16(ITEM __global const T *restrict x, __global c
                 if (g->group_columns == 1)
                     store_lanes(to + c, y, count);
                 else
-                    for (int i = 0; i < count; ++i) to[(c + i) * g->group_columns + m] = ((const T *)&y)[i];
+                    FIRST(i, count, VW) to[(c + i) * g->group_columns + m] = ((const T *)&y)[i];
             }
     }
 }

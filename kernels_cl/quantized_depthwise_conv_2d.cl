@@ -11,8 +11,8 @@
 // FLAT: adjacent pixels in one vector, if channels are few and the stride is 1; PIXELS counts such groups, and weights
 // and stage are repeated as often.
 // Macros: PIXELS; ROWS; FLAT; T, FOLDED and RECTIFIED (quantized.h); KERNEL_WIDTH and STRIDE_X where they are known and
-// taps are dense; WIDTH, the vector width where there are fewer channels than 4 VW; PARTIAL, where channels are not a multiple of 4 or fewer than
-// 4 WIDTH.
+// taps are dense; WIDTH, the vector width where there are fewer channels than 4 VW, or on a GPU where they are not a
+// multiple; PARTIAL, where channels are not a multiple of 4 or fewer than 4 WIDTH.
 #ifdef WIDTH
 #undef VW
 #define VW WIDTH
@@ -24,24 +24,35 @@
 #ifndef FLAT
 #define FLAT 1
 #endif
+// On a GPU pixels that are whole vectors begin at multiples of one: then its compiler has a load for them, not one a byte.
+#if defined(LITECL_GPU) && !defined(PARTIAL)
+typedef intv Bytes;
+#else
+typedef intv_b Bytes;
+#endif
 #define SELECT(mask, a, b) (((a) & (int)(mask)) | ((b) & ~(int)(mask)))
 
 // The rows of a kernel column: their addresses, the step from one image column to the next (0 for a row outside the
-// image, which is read from zeros), and the first and last address from which a whole vector may be read.
+// image, which is read from zeros), and the first and last address from which a whole vector may be read; on a GPU how
+// many channels there are.
 typedef struct {
     __global const uchar *from[ROWS], *begin[ROWS], *last[ROWS];
-    int step[ROWS];
+    int step[ROWS], count;
 } Rows;
 
-INLINE intv load_bytes(__global const uchar *p, __global const uchar *begin, __global const uchar *last) {
-#if defined(PARTIAL) || FLAT > 1
+INLINE intv load_bytes(__global const uchar *p, __global const uchar *begin, __global const uchar *last, const int count) {
+#if defined(PARTIAL) && defined(LITECL_GPU)
+    uchar lanes[CHANNELS];
+    UNROLL for (int i = 0; i < CHANNELS; ++i) lanes[i] = p[MIN(i, count - 1)];
+    return *(__private const intv_b *)lanes ^ (int)(FLIP * 0x01010101u);
+#elif defined(PARTIAL) || FLAT > 1
     if (p < begin || p > last) {
         uchar lanes[CHANNELS];
         for (int i = 0; i < CHANNELS; ++i) lanes[i] = p + i >= begin && p + i < last + CHANNELS ? p[i] : (uchar)0;
         return *(__private const intv_b *)lanes ^ (int)(FLIP * 0x01010101u);
     }
 #endif
-    return LOADB(p) ^ (int)(FLIP * 0x01010101u);
+    return *(__global const Bytes *)p ^ (int)(FLIP * 0x01010101u);
 }
 
 // Column i of the kernel's rows, four bytes to an int, as vectors by channel.
@@ -58,11 +69,11 @@ INLINE void load_column(intv v[4], const Rows *rows, const int i, __global const
         r[k] = 0;
         if (k >= ROWS) continue;
 #if FLAT > 1
-        r[k] = load_bytes(rows->from[k] + i * rows->step[k], rows->begin[k], rows->last[k]);
-        if (guarded) r[k] = inside ? r[k] : load_bytes(zeros, zeros, zeros);
+        r[k] = load_bytes(rows->from[k] + i * rows->step[k], rows->begin[k], rows->last[k], rows->count);
+        if (guarded) r[k] = inside ? r[k] : load_bytes(zeros, zeros, zeros, rows->count);
 #else
         __global const uchar *from = inside ? rows->from[k] + i * rows->step[k] : zeros;
-        r[k] = load_bytes(from, inside ? rows->begin[k] : zeros, inside ? rows->last[k] : zeros);
+        r[k] = load_bytes(from, inside ? rows->begin[k] : zeros, inside ? rows->last[k] : zeros, rows->count);
 #endif
     }
     const intv a = SELECT(0x00ff00ff, r[0], r[1] << 8), b = SELECT(0x00ff00ff, AS_INTV(AS_UINTV(r[0]) >> 8), r[1]);
@@ -116,7 +127,7 @@ INLINE void finish_pixel(__global T *out, const intv sums[4], __global const int
         return;
     }
 #endif
-    *(__global intv_b *)out = bytes;
+    *(__global Bytes *)out = bytes;
 }
 
 // PIXELS pixels of one output row, for channels [c_first, c_last). x and out are at the first of the pixels.
@@ -141,6 +152,7 @@ INLINE void compute_pixels(__global const uchar *restrict x, __global const char
         for (int i = 0; i < d->parts * padded_height; i += 4, w += g->kernel_width * d->lanes * 16) {
             const int ky = i % padded_height;
             Rows rows;
+            rows.count = g->channels - c0;
             UNROLL for (int k = 0; k < ROWS; ++k) {
                 const int dy = (ky + k) * g->dilation_y;
                 const int inside = ky + k < g->kernel_height && (uint)(top + dy) < (uint)g->height;
@@ -149,10 +161,13 @@ INLINE void compute_pixels(__global const uchar *restrict x, __global const char
                 rows.last[k] = inside ? begin + d->size - CHANNELS : zeros;
                 rows.step[k] = inside ? g->channels : 0;
             }
-            if (guarded)
-                add_rows(sums, &rows, w, zeros, d, left, 1);
-            else
+#ifndef LITECL_GPU  // whose work-items would take both ways, and keep registers for both
+            if (!guarded) {
                 add_rows(sums, &rows, w, zeros, d, left, 0);
+                continue;
+            }
+#endif
+            add_rows(sums, &rows, w, zeros, d, left, 1);
         }
         UNROLL for (int t = 0; t < PIXELS; ++t)
             if (t < g->out_width)

@@ -35,7 +35,7 @@ inline Sumv load_elements(__global const Element *p, const int count, const int 
     const Sumv none = 0;
     if (room >= VW) return LANES < (intv)count ? FULL_LOAD(p) : none;
     Sumv x = none;
-    for (int i = 0; i < count; ++i) ((Sum *)&x)[i] = p[i];
+    FIRST(i, count, VW) ((Sum *)&x)[i] = p[i];
     return x;
 }
 
@@ -52,7 +52,7 @@ inline Sum remember(__global const Element *restrict in, __global const Element 
         if (write - m >= VW)
             FULL_STORE(out + m, value);
         else
-            for (int i = 0; i < count; ++i) out[m + i] = (Element)((const Sum *)&value)[i];
+            FIRST(i, count, VW) out[m + i] = (Element)((const Sum *)&value)[i];
         sums += value * load_elements(time + m, count, read - m);
     }
     out[kept] = newest;
@@ -73,7 +73,7 @@ KERNEL void svdf(ITEM __global const Element *restrict newest, __global const El
     for (int first = start; first < end; first += VW) {
         const int count = MIN(VW, end - first);
         Sumv results = 0;
-        for (int lane = 0; lane < count; ++lane, unit = unit + 1 == units ? 0 : unit + 1) {
+        FIRST(lane, count, VW) {
             const int i = first + lane;
             Sum sum = has_bias ? bias[unit] : 0;
             for (int r = 0; r < rank; ++r) {
@@ -82,6 +82,7 @@ KERNEL void svdf(ITEM __global const Element *restrict newest, __global const El
                                 (units * rank - filter) * memory, end * rank * memory - at);
             }
             ((Sum *)&results)[lane] = sum;
+            unit = unit + 1 == units ? 0 : unit + 1;
         }
 #ifdef STAGE_ROWS
         const intv y = clamp_int(rescale(AS_INTV(results), *scale) + zero, -128, 127);

@@ -14,13 +14,13 @@
 
 #define TILE_COLUMNS (NV * VW)
 
-// A loop that is rarely entered, so its code should be short, and one of long steps, two of which overlap enough; on a
-// GPU the arrays that they index must stay in registers.
+// A loop that is rarely entered, so its code should be short; the same of one over the first n of `most` elements of an array
+// in registers, where it must stay on a GPU; and one of long steps, two of which overlap enough.
 #ifdef LITECL_CPU
 #define ROLL _Pragma("clang loop unroll(disable) vectorize(disable)")
 #define UNROLL_BY_2 _Pragma("clang loop unroll_count(2) vectorize(disable)")
 #else
-#define ROLL UNROLL
+#define ROLL _Pragma("unroll 1")
 #define UNROLL_BY_2 UNROLL
 #endif
 #ifdef LITECL_GPU
@@ -45,7 +45,7 @@
 INLINE floatv load_vector(__global const float *p, const int columns) {
     if (columns >= VW) return LOAD(p);
     float lanes[VW];
-    for (int i = 0; i < VW; ++i) lanes[i] = i < columns ? p[i] : 0.0f;
+    FIRST(i, VW, VW) lanes[i] = i < columns ? p[i] : 0.0f;
     return *(__private const floatv_u *)lanes;
 }
 
@@ -89,8 +89,15 @@ INLINE void store_vector(__global float *p, const floatv x, const int columns) {
 #endif
 
 // Weights are floats or, with HALF_WEIGHTS, halves converted to floats when they are loaded; none is infinite or NaN.
+// Vectors of them are aligned, which the compiler of a GPU must know to load them at once.
 typedef VECTOR(ushort) Halves;
+#ifdef LITECL_GPU
+typedef Halves Halves_u;
+#define LOAD_FLOATS(p) (*(__global const floatv *)(p))
+#else
 typedef Halves Halves_u __attribute__((aligned(2)));
+#define LOAD_FLOATS(p) LOAD(p)
+#endif
 #if defined(__F16C__) && VW == 8
 typedef short Bits __attribute__((vector_size(16)));
 #define FROM_HALVES(h) __builtin_astype(__builtin_ia32_vcvtph2ps256(__builtin_astype(h, Bits)), floatv)
@@ -112,7 +119,7 @@ INLINE floatv from_halves(const Halves h) {
 
 #ifndef HALF_WEIGHTS
 typedef float Weight;
-#define LOAD_WEIGHTS(p) LOAD(p)
+#define LOAD_WEIGHTS(p) LOAD_FLOATS(p)
 #define WEIGHT(p) (*(p))
 #else
 typedef ushort Weight;
@@ -184,8 +191,7 @@ INLINE void finish_tile(floatv tile[MR][NV], __global const float *restrict resi
         places[r] = to[r];
         UNROLL for (int j = 0; j < NV; ++j) rows[r][j] = tile[r][j];
     }
-    ROLL for (int r = 0; r < MR; ++r) {
-        if (r >= count) break;
+    ROLL_FIRST(r, MIN(count, MR), MR) {
         UNROLL for (int j = 0; j < NV; ++j) {
             const int at = places[r] + j * VW, rest = columns - j * VW;
             floatv y = rows[r][j];

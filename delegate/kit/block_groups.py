@@ -100,10 +100,16 @@ def block_share(
         parts = -(-chunks // -(-chunks // parts))  # none of them empty
         span = ((height - 1) * strides[0] + reach[0], (width - 1) * strides[1] + reach[1])
         share = BlockShare(pixels, height, width, down, across, images, span, parts, hidden, *wide)
-        fits = share.sums <= most_sums(target) and has_room(target, _BLOCK_ITEMS, share.local)
+        fits = share.sums <= _most_sums(target) and has_room(target, _BLOCK_ITEMS, share.local)
         if 2 * tiles * parts >= units and fits:
             return share
     return None
+
+
+def _most_sums(target: Target) -> int:
+    """Return how many sums a work-item keeps: where registers are few, halves need some of them to become floats."""
+    few = target.gpu is not None and target.gpu.few_registers and target.half_weights
+    return most_sums(target) // 2 if few else most_sums(target)
 
 
 def _tile_of(pixels: int, out: Sequence[int], strides: Sequence[int], reach: Sequence[int]) -> tuple[int, int]:

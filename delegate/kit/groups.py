@@ -81,6 +81,7 @@ class LocalTile:
 
 TILES = (LocalTile(64, 64, 8, 8), LocalTile(64, 64, 8, 4), LocalTile(32, 32, 4, 4))  # the largest first
 _MATRIX_TILES = (LocalTile(128, 128, 8, 8), LocalTile(64, 64, 8, 4), LocalTile(32, 32, 4, 4))
+_SMALL = LocalTile(16, 32, 4, 4)  # where half of the units would be idle otherwise
 
 
 @dataclass(frozen=True)
@@ -150,8 +151,16 @@ def local_share(
         return None
     wanted = _enough(target)
     tile = next((tile for tile in tiles if slices * tiles_in(tile, rows, columns) >= wanted), tiles[-1])
-    groups = slices * tiles_in(tile, rows, columns)
-    return LocalShare(tile, slices, rows, columns, depth, _parts(target, tile, groups, depth))
+    share = _shared(target, tile, slices, rows, columns, depth)
+    is_idle = tile.matrix is None and 2 * share.tiles * share.parts < target.compute_units
+    if is_idle and has_room(target, _SMALL.items, _SMALL.local):
+        return _shared(target, _SMALL, slices, rows, columns, depth)
+    return share
+
+
+def _shared(target: Target, tile: LocalTile, slices: int, rows: int, columns: int, depth: int) -> LocalShare:
+    parts = _parts(target, tile, slices * tiles_in(tile, rows, columns), depth)
+    return LocalShare(tile, slices, rows, columns, depth, parts)
 
 
 def _enough(target: Target) -> int:

@@ -217,11 +217,18 @@ def tile_for(
     kind = schedules.FEW_REGISTERS if target.gpu is not None and target.gpu.few_registers else target.kind
     products = schedules.PRODUCTS.get(f"{kernel} on a {kind}", schedules.PRODUCTS[kind])
     by_rows = schedules.LINES[kernel] if lines else products
-    own: Sequence[TileShape] = schedule.tiles or next(tiles[width] for least, tiles in by_rows if rows >= least)
-    shape = min(own, key=waste)
+    fitting = [tiles[width] for least, tiles in by_rows if rows >= least]
+    if target.kind == "gpu":  # the largest tile that keeps half of the units busy
+        fitting = [own for own in fitting if _busy(target, schedule, own[0], width, rows, columns)] or fitting[-1:]
+    shape = min(schedule.tiles or fitting[0], key=waste)
     # On a GPU a panel is wider than a tile, so that neighbours read side by side.
     tiles = schedule.wide if target.kind == "gpu" else 1
     return Tile(shape.rows, shape.vectors, width, shape.vectors * width * tiles)
+
+
+def _busy(target: Target, schedule: Schedule, tile: TileShape, width: int, rows: int, columns: int) -> bool:
+    items = -(-rows // tile.rows) * -(-columns // (tile.vectors * width))
+    return 2 * items >= target.compute_units * schedule.group
 
 
 def grid_for(kernel: str, tile: Tile, target: Target, rows: int, columns: int, depth: int, products: int = 1) -> Grid:

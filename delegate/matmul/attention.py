@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, Record
+from litecl.delegate.cl_op import Call, Launch, Operand, Record, Scratch
+from litecl.delegate.matmul.product import Strided, pack
 from litecl.interpreter.graph import Array, Shape
 
 _EXP_FLOPS = 20  # of an exponential, in additions and multiplications
@@ -94,6 +95,18 @@ def begins(call: Call, keys_size: int | None = None) -> tuple[AttentionBegin, ..
 def flops(a: Attention) -> int:
     """Return the arithmetic operations."""
     return a.products * a.rows * a.keys * (2 * a.depth + 2 * a.columns + _EXP_FLOPS)
+
+
+def values_in_rows(call: Call) -> tuple[Operand | Scratch, list[Launch]]:
+    """Return the values with a key's in a row, and the launches that put them there."""
+    values = call.input(2)
+    if call.options.values_in_rows:
+        return values, []
+    columns, keys = values.shape[-2:]
+    # A single panel as wide as a row: its lines are the rows of the transpose.
+    source = Strided(values.spec.size // (columns * keys), keys, columns, columns * keys, 1, keys)
+    transposed, launch = pack(values, source, columns, call.target)
+    return transposed, [launch]
 
 
 def _mask(call: Call) -> Shape:

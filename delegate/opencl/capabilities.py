@@ -86,9 +86,10 @@ _FEATURES = {
         + "CALLABLE void nothing(ulong p, int i) { *(__global int *)p = i; }\n",
         there=_is_tried,
     ),
-    # 3 + (-128)(-128) + (-1)(1) + 127(-128) + 2 * 5, of numbers that the compiler does not know.
+    # 3 + (-128)(-128) + (-1)(1) + 127(-128) + 2 * 5, of numbers that the compiler does not know; and with 128 and 255.
     "dots": _Feature(
-        "out[3] = add_dot(3 + out[4], 0x027fff80 ^ out[5], 0x05800180 ^ out[6]);\n",
+        "out[3] = add_dot(3 + out[4], 0x027fff80 ^ out[5], 0x05800180 ^ out[6]);\n"
+        "if (add_unsigned_dot(3 + out[4], 0x027fff80 ^ out[5], 0x05800180 ^ out[6]) != -32372) out[3] = 0;\n",
         source_of("dots.h"),
         ("-DLITECL_DOTS=1",),
         right="out[3] == 140",

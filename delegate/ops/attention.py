@@ -9,15 +9,14 @@ from litecl.delegate.kit.claims import FLOAT, bits, takes
 from litecl.delegate.kit.composed import composed
 from litecl.delegate.kit.schedule import Grid, Tile, filled, tile_for
 from litecl.delegate.kit.strided import copy, view
-from litecl.delegate.matmul.attention import AttentionOptions, attention, begins, flops
-from litecl.delegate.matmul.product import Strided, pack
+from litecl.delegate.matmul.attention import AttentionOptions, attention, begins, flops, values_in_rows
 from litecl.delegate.ops.gpu import attention as gpu
 
 _FEW_ROWS = 4  # of queries, for which packing keys does not pay
 
 
 def _lower(call: Call) -> list[Step]:
-    values, steps = _values(call)
+    values, steps = values_in_rows(call)
     few = call.input(0).shape[-2] <= _FEW_ROWS or call.target.kind == "gpu"
     keys, tile, packing = (call.input(1), None, []) if few else _panels(call)
     return [*steps, *packing, _launch(call, keys, tile, values)]
@@ -34,18 +33,6 @@ def _launch(call: Call, keys: Operand | Scratch, tile: Tile | None, values: Oper
     defines = {"KEYS_IN_ROWS": int(call.options.keys_in_rows)} if tile is None else tile.defines
     grid = Grid("attention", call.target, (a.rows, a.products), (own, 1))
     return grid.launch("attention", (*operands, attention(call, own)), defines, flops(a))
-
-
-def _values(call: Call) -> tuple[Operand | Scratch, list[Launch]]:
-    """Return the values with a key's in a row."""
-    values = call.input(2)
-    if call.options.values_in_rows:
-        return values, []
-    columns, keys = values.shape[-2:]
-    # A single panel as wide as a row: its lines are the rows of the transpose.
-    source = Strided(values.spec.size // (columns * keys), keys, columns, columns * keys, 1, keys)
-    transposed, launch = pack(values, source, columns, call.target)
-    return transposed, [launch]
 
 
 def _panels(call: Call) -> tuple[Scratch, Tile, list[Launch]]:

@@ -19,8 +19,6 @@ from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.schema import TensorType
 
-_FEW_CHANNELS = 4
-
 
 @dataclass(frozen=True)
 class Convolution(Record):
@@ -106,13 +104,10 @@ def _gathered(
     zeros = Const(np.zeros(max(1, g.kernel_width * g.group_channels), np.float32))
     operands = (x, weights.values, bias.values, zeros, call.residual or bias.values, out)
     shape = Convolution(g, placement, *grid.shares[:2])
-    # Images of few channels, such as a network's input, have a loop of their own.
-    few = g.dilation_x == 1 and g.channels == g.group_channels <= _FEW_CHANNELS and call.target.kind == "gpu"
-    neighbours = {"NEIGHBOURS": 1} if few else {}
     return grid.launch(
         "conv_2d",
         (*operands, shape, np.int32(call.residual is not None), *call.activation.bounds),
-        tile.defines | weights.defines | neighbours | call.activation.defines,
+        tile.defines | weights.defines | call.activation.defines,
         g.flops,
     )
 

@@ -15,7 +15,7 @@ from litecl.delegate.quantized.hybrid_product import HybridWeights, hybrid_produ
 from litecl.delegate.quantized.integers import packed
 from litecl.delegate.recurrent import lstm_local
 from litecl.delegate.recurrent.operands import Cell, Matrix
-from litecl.delegate.recurrent.time_loop import Gate, Recurrence, TimeLoop, by_block
+from litecl.delegate.recurrent.time_loop import Gate, Recurrence, TimeLoop, by_block, vector_of, width_of
 from litecl.interpreter.graph import Array
 from litecl.interpreter.recurrent.lstm_cell import CellOptions, Layout
 
@@ -79,9 +79,10 @@ def run(
 ) -> list[Launch]:
     """Return the launches of any cell; see ``run_cell``."""
     target = call.target
-    vectors = min(_MOST_VECTORS, -(-cell.units // target.vector_width)) if cell.gates == 1 else 1
+    vector = vector_of(target)
+    vectors = min(_MOST_VECTORS, -(-cell.units // vector)) if cell.gates == 1 and target.kind == "cpu" else 1
     share = lstm_local.share_of(target, cell, time)
-    width = vectors * target.vector_width if share is None else 1
+    width = vectors * vector if share is None else 1
     sums, launches = _of_inputs(call, cell, time, inputs, width)
     if share is not None:
         states, bounds = [*memory.before, *memory.after], (np.float32(clips.cell), *call.activation.bounds)
@@ -95,9 +96,9 @@ def run(
     operands: list[Arg] = [sums, recurrent]
     bias = cell.bias if cell.norm else []
     operands += [Const(_blocks(vectors, width)) for vectors in (cell.peephole, cell.norm, bias)]
-    projection, projection_stage = _projection(cell, target.vector_width)
+    projection, projection_stage = _projection(cell, vector)
     bias_of_projection = np.zeros(cell.outputs, np.float32) if cell.projection_bias is None else cell.projection_bias
-    operands += [projection, Const(panels(bias_of_projection[:, None], target.vector_width))]
+    operands += [projection, Const(panels(bias_of_projection[:, None], vector))]
     scratch = Scratch(4 * time.batch * blocks * width)
     before, after = [*memory.before], [*memory.after]
     if cell.gates == 1:  # it has no state but its output
@@ -110,7 +111,7 @@ def run(
     launch = groups("lstm", target, time.batch, rows).launch(
         "lstm",
         (*operands, *call.activation.bounds, *own),
-        _defines(cell, rows, vectors, width) | Packed(recurrent).defines | call.activation.defines,
+        _defines(cell, rows, vectors, width) | width_of(target) | Packed(recurrent).defines | call.activation.defines,
         flops(time.steps * time.batch, cell.gates * cell.units, cell.outputs),
     )
     return [*launches, launch]
@@ -179,7 +180,7 @@ def _recurrent(call: Call, cell: Cell, width: int, target: Target) -> tuple[Cons
     if not cell.is_hybrid:
         return Const(panels(values, panel, halves=target.half_weights)), []
     both = HybridWeights(values, _scales(weights, width), np.zeros(len(values), np.float32), _bits(weights))
-    stage = both.stage(1, panel, target.vector_width)
+    stage = both.stage(1, panel, vector_of(target))
     return Const(both.packed(1, panel, 1)), [Const(stage)]
 
 

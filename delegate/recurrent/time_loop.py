@@ -6,7 +6,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from litecl.delegate.cl_op import Record
+from litecl.delegate.cl_op import Record, Target
 from litecl.interpreter.graph import Array
 
 
@@ -70,6 +70,16 @@ def time_loop(
     start = (steps - 1) * time if reverse else 0
     step = -time if reverse else time
     return TimeLoop(steps, batch, start, step, row, first + start * width, step * width, row * width)
+
+
+def vector_of(target: Target) -> int:
+    """Return how many units a vector of a cell's kernel holds: one on a GPU, whose work-items then share them all."""
+    return 1 if target.kind == "gpu" else target.vector_width
+
+
+def width_of(target: Target) -> dict[str, str | int | float]:
+    """Return the macro that says so, where it is not the device's vector width."""
+    return {"WIDTH": vector_of(target)} if vector_of(target) != target.vector_width else {}
 
 
 def by_block(gates: Sequence[Array], width: int) -> Array:

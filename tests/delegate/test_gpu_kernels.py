@@ -116,8 +116,9 @@ def test_in_a_loop(options: dict[str, Any]) -> None:
 def test_shares() -> None:
     """The largest tile that keeps two groups a unit busy; else the smallest, its depth shared out where that pays."""
     target = replace(AbsentDevice("sm_90").target(), compute_units=100)
-    sizes = {(1024, 1024, 64): (64, 1), (640, 640, 64): (32, 1), (64, 64, 1024): (32, 16), (64, 64, 64): (32, 1)}
-    sizes |= {(128, 128, 96): (32, 3)}  # of two steps each, as half the units would be idle otherwise
+    sizes = {(1024, 1024, 64): (64, 1), (640, 640, 64): (32, 1), (64, 64, 1024): (32, 16), (64, 64, 64): (16, 1)}
+    # Of two steps each, as half the units would be idle otherwise; and smaller tiles, as they would be with these.
+    sizes |= {(128, 128, 96): (16, 2), (160, 128, 96): (32, 3)}
     for size, wanted in sizes.items():
         share = local_share(target, 1, *size)
         assert share is not None

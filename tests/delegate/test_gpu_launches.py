@@ -23,12 +23,19 @@ from support import compare, devices, oracle
 _VECTORS = vector_width.cases(sizes=(1, 3, 4, 5, 8, 131), shares=(4096, 4097, 65537))
 # Tiles that are not filled in one direction or the other, several groups in each, and every program at least once.
 _INTEGERS = (
-    *("1x1, 33 to 5", "3x3, 64 to 130", "3x3 VALID, RELU6", "8 x 17 x 33", "3 x 130 x 100"),
-    *("3x3, 15", "3x3, 16", "3x3, stride 2, 5", "3x3, stride 2, 16", "5x5 of 8", "9x9"),
-    *("3x1, one column", "9x1, one column, stride 2", "narrower than a piece"),
+    *("1x1, 33 to 5", "1x1, 17 to 48", "3x3, 64 to 130", "3x3 VALID, RELU6", "8 x 17 x 33", "3 x 130 x 100"),
+    *("3x3, 15", "3x3, 16", "3x3, stride 2, 5", "3x3, stride 2, 16", "3x3, stride 2, 24", "5x5 of 8", "9x9"),
+    *("dilation 2", "3x1, one column", "9x1, one column, stride 2", "narrower than a piece"),
 )
 _HYBRID = (
-    *("8 bits, one scale", "8 bits, 3x3, 64 to 130", "8 bits, 1 x 64 to 130", "8 bits, halves", "8 bits, long rows"),
+    *(
+        "8 bits, one scale",
+        "8 bits, 3x3, 5 to 24",
+        "8 bits, 3x3, 64 to 130",
+        "8 bits, 1 x 64 to 130",
+        "8 bits, halves",
+        "8 bits, long rows",
+    ),
     *("8 bits, groups", "8 bits, large images", "8 bits, multiplier 2, stride 2", "8 bits", "4 bits", "2 bits"),
     *("4 bits, blocks", "4 bits, blocks, rows"),
     *("8 bits, projection, batch first", "8 bits, projection, auxiliary input"),

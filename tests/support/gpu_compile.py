@@ -24,6 +24,8 @@ FOLDER = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "litec
 _Number = TypeVar("_Number", int, float)
 INTEL = ("bmg", "dg2", "pvc", "tgllp")
 """GPUs that Intel's compiler knows by these names."""
+# Of OpenCL C's functions, by how targets begin: before clang 22 AMD's had another name.
+_LIBRARIES = {"sm_": ("nvptx64--nvidiacl",), "gfx": ("amdgcn-amd-amdhsa", "amdgcn--amdhsa")}
 _CLANGS = ("clang-22", "clang-21", "clang-20", "clang-19")
 _LIBDEVICES = ("/usr/local/cuda*/nvvm/libdevice/libdevice.10.bc", "/usr/lib/cuda/nvvm/libdevice/libdevice.10.bc")
 _COMMON = (
@@ -38,6 +40,8 @@ _COMMON = (
     "-S",
 )
 _INTEL_OPTIONS = ("-cl-std=CL1.2", "-cl-mad-enable", "-w")
+# What clang's header asks for in OpenCL C 1.2 to have dot products of bytes.
+_DOTS = ("-Dcl_khr_integer_dot_product=1", "-D__opencl_c_integer_dot_product_input_4x8bit_packed=1")
 _OCLOC_ROOT = FOLDER.parent / "sid-intel-ocloc" / "root"
 
 
@@ -109,6 +113,25 @@ def _first(*patterns: str) -> str:
     return next(found, "")
 
 
+@cache
+def _library(target: str) -> str:
+    """Return clang's library of OpenCL C's functions for a target; "" where there is none.
+
+    Without it get_local_id and its like are calls, round which registers are spilled.
+    """
+    names = next((names for family, names in _LIBRARIES.items() if target.startswith(family)), ())
+    return _first(*(f"/usr/lib/clc/{name}.bc" for name in names))
+
+
+def can_compile(target: str) -> bool:
+    """Return whether all is there that it takes to compile for a target."""
+    if clang() is None or target in INTEL:
+        return clang() is not None and ocloc() is not None
+    if target.startswith("sm_") and tool("ptxas") is None:
+        return False
+    return _library(target) != "" or not target.startswith(tuple(_LIBRARIES))
+
+
 def _linked(bitcode: str) -> tuple[str, ...]:
     return ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", bitcode) if bitcode else ()
 
@@ -151,14 +174,14 @@ def _preprocessed(target: str, source: str, options: Sequence[str]) -> tuple[str
 def _target_options(target: str) -> tuple[str, ...]:
     if target.startswith("sm_"):
         own = str(FOLDER / "bin" / "libdevice.10.bc")
-        libraries = (*_linked(_first("/usr/lib/clc/nvptx64--nvidiacl.bc")), *_linked(_first(own, *_LIBDEVICES)))
+        libraries = (*_linked(_library(target)), *_linked(_first(own, *_LIBDEVICES)))
         return ("--target=nvptx64-nvidia-nvcl", "-Xclang", "-target-cpu", "-Xclang", target, *libraries)
     if target in INTEL:
         return _INTEL_OPTIONS
     if target.startswith("gfx"):
-        library = _linked(_first("/usr/lib/clc/amdgcn-amd-amdhsa.bc"))
-        return ("--target=amdgcn-amd-amdhsa", f"-mcpu={target}", *library, "-Rpass-analysis=kernel-resource-usage")
-    return ("--target=spir64", "-Xclang", "-cl-ext=-cl_khr_fp64", "-emit-llvm")
+        usage = "-Rpass-analysis=kernel-resource-usage"
+        return ("--target=amdgcn-amd-amdhsa", f"-mcpu={target}", *_linked(_library(target)), usage)
+    return ("--target=spir64", "-Xclang", "-cl-ext=-cl_khr_fp64", *_DOTS, "-emit-llvm")
 
 
 def _compile(target: str, source: str, options: Sequence[str], folder: Path) -> dict[str, Figures]:

@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 bin="${XDG_CACHE_HOME:-$HOME/.cache}/litecl-tests/gpu_static/bin"
-command -v clang-22 clang-21 clang-20 clang-19 > /dev/null || {
+{ command -v clang-22 clang-21 clang-20 clang-19 && compgen -G '/usr/lib/clc/amdgcn-*amdhsa.bc'; } > /dev/null || {
     apt-get install -y --no-install-recommends clang-22 libclang-common-22-dev libclc-22
 }
 [ -e "$bin/nvdisasm" ] || {

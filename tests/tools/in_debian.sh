@@ -2,19 +2,22 @@
 # Runs pytest, or a command of litecl, with the OpenCL runtime of a newer Debian. Its packages are unpacked into a folder of their own (0.8 GB;
 # nothing is installed), in which the checkout's Python then runs, with the folders that it needs bound there: as root,
 # or where users may make namespaces.
-# Usage: tests/tools/in_debian.sh SUITE PACKAGE [NAME=VALUE...] -- PYTEST'S ARGUMENTS | litecl COMMAND...
+# Usage: tests/tools/in_debian.sh SUITE PACKAGE... [NAME=VALUE...] -- PYTEST'S ARGUMENTS | litecl COMMAND...
 set -euo pipefail
-suite=$1 package=$2
-shift 2
-settings=()
-while [ "$1" != -- ]; do settings+=("$1"); shift; done
+suite=$1
+shift
+packages=() settings=()
+while [ "$1" != -- ]; do
+    case $1 in *=*) settings+=("$1") ;; *) packages+=("$1") ;; esac
+    shift
+done
 shift
 module=(pytest -q -p no:cacheprovider)
 [ "$1" != litecl ] || { module=(litecl); shift; }
 cd "$(dirname "$0")/../.."
 # What Python's own modules link to comes along.
 more=(ocl-icd-libopencl1 coreutils bash libexpat1 libssl3t64 libbz2-1.0 libsqlite3-0 libuuid1 libreadline8t64 libncursesw6)
-root=$(tests/tools/debian_root.sh "$suite" "$package" "${more[@]}")
+root=$(tests/tools/debian_root.sh "$suite" "${packages[@]}" "${more[@]}")
 # Bound at their own paths: the checkout, the environment, Python itself, and the folder of models beside the checkout.
 python=.venv/bin/python
 shared=$(realpath -q ../shared || true)

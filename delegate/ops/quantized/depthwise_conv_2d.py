@@ -101,7 +101,9 @@ def _flat(g: Geometry, target: Target) -> int:
 
 
 def _width(channels: int, target: Target) -> int:
-    """Return the lanes of a vector, in groups of four with four channels each."""
+    """Return the lanes of a vector, in groups of four with four channels each; on a GPU whole vectors make a pixel."""
+    if target.kind == "gpu":
+        return target.vector_width if channels % (4 * target.vector_width) == 0 else 1
     return next(width for width in (16, 8, 4) if width <= target.vector_width and (4 * width <= channels or width == 4))
 
 
