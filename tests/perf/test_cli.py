@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from pkgutil import iter_modules
 from types import SimpleNamespace
@@ -14,6 +15,8 @@ from litecl.converter.quantization.data import signatures_of
 from litecl.converter.report import FusionRecord
 from litecl.interpreter import Interpreter
 from litecl.perf.cli import commands, main
+from litecl.perf.cli.commands import devices as listing
+from litecl.perf.measure import devices as measured
 from litecl.perf.measure import keras_models
 from support.build import randn
 from support.command import RNG, data, failure, small_model, text
@@ -30,6 +33,18 @@ def test_devices(capsys: pytest.CaptureFixture[str]) -> None:
     assert sorted(name for row in rows for name in row["default_for"]) == ["large models", "small models"]
     assert all(row["compute_units"] >= 1 and row["memory_bytes"] > 0 for row in rows)
     assert rows[0]["type"] in text(capsys, "devices")
+
+
+def test_which_gpu_comes_first(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are told apart, and the order is explained."""
+    row = measured.device_rows()[0]
+    gpus = [replace(row, type="GPU", own_memory=own, float_speed=0.0) for own in (True, False)]
+    monkeypatch.setattr(listing, "device_rows", lambda: (*gpus, row))
+    shown = text(capsys, "devices")
+    assert "memory of its own" in shown and "memory of the host" in shown
+    assert "a GPU comes before a processor, and one with memory of its own before one with the host's" in shown
+    monkeypatch.setattr(listing, "device_rows", lambda: (row,))
+    assert "memory of" not in text(capsys, "devices")
 
 
 def test_inspect(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
