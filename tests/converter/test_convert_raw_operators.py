@@ -12,14 +12,21 @@ tf = pytest.importorskip("tensorflow")
 keras = pytest.importorskip("keras")
 
 from litecl.converter import Converter  # noqa: E402
-from litecl.converter.importer.compositions import forms, forms_of_random, sparse, windows  # noqa: E402
+from litecl.converter.importer.compositions import crops, forms, forms_of_random, sparse, windows  # noqa: E402
 from litecl.converter.lower import own  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.ops import examples, stateless_random  # noqa: E402
 from support.conversion import invoke  # noqa: E402
 from support.raw_runs import ARGUMENTS, Verdict, run  # noqa: E402
 
-_TABLES = (forms.COMPOSITIONS, forms_of_random.COMPOSITIONS, sparse.COMPOSITIONS, windows.COMPOSITIONS, own.LOWERINGS)
+_TABLES = (
+    crops.COMPOSITIONS,
+    forms.COMPOSITIONS,
+    forms_of_random.COMPOSITIONS,
+    sparse.COMPOSITIONS,
+    windows.COMPOSITIONS,
+    own.LOWERINGS,
+)
 _NAMES = sorted({name for table in _TABLES for name in table} & set(ARGUMENTS))
 _OWN = (
     "litecl.BesselI0",

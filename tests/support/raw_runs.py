@@ -31,7 +31,10 @@ _DRAWN = (*_DRAWN, "RandomUniformInt", "TruncatedNormal")
 # Their vectors have signs that are free.
 _SIGNLESS = ("SelfAdjointEigV2", "Svd")
 # Not functions of tensors, or of types that a .tflite file cannot hold.
-_OTHER = r"Quantized|Requant|Variable|Stack|Session|Summary|TensorList|Boosted|Dataset|Placeholder|Const$|Abort|Assert"
+_OTHER = (
+    r"Quantized|Requant|Variable(?!Q)|Stack|Session|Summary|TensorList|TensorArray|Boosted|Dataset|Const$|Abort|Assert|Queue"
+    r"|^(Placeholder|PlaceholderV2|Enter|Exit|Merge|NextIteration|Switch|LoopCond|SymbolicGradient|Send|Recv|RemoteCall)$"
+)
 
 
 class Verdict(Enum):
@@ -60,7 +63,7 @@ def names() -> Iterator[str]:
 def is_function(name: str) -> bool:
     """Return whether an operator is a function of tensors, or of a random seed, that a model may hold."""
     definition = op_def_registry.get(name)
-    if definition is None or not hasattr(tf.raw_ops, name) or re.match(_OTHER, name):
+    if definition is None or not hasattr(tf.raw_ops, name) or re.search(_OTHER, name):
         return False
     if definition.HasField("deprecation") and definition.deprecation.version <= tf.version.GRAPH_DEF_VERSION:
         return False

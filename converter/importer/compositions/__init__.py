@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from litecl.converter.importer.compositions import (
     counting,
+    crops,
     ctc,
     detection,
     diagonals,
@@ -23,7 +24,20 @@ from litecl.converter.importer.compositions.integers import OF_INT64, OF_INTEGER
 from litecl.converter.importer.compositions.kit import Composition
 from litecl.interpreter.schema import TensorType
 
-_FAMILIES = (counting, ctc, detection, diagonals, forms, forms_of_random, images, linalg, ragged, sparse, windows)
+_FAMILIES = (
+    counting,
+    crops,
+    ctc,
+    detection,
+    diagonals,
+    forms,
+    forms_of_random,
+    images,
+    linalg,
+    ragged,
+    sparse,
+    windows,
+)
 COMPOSITIONS: Mapping[str, Composition] = {
     name: composition for family in _FAMILIES for name, composition in family.COMPOSITIONS.items()
 }
