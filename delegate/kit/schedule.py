@@ -19,8 +19,13 @@ _NARROWEST = 4
 
 
 def schedule_of(kernel: str, target: Target) -> Schedule:
-    """Return the schedule of a kernel file: the one that was tuned, or else the default for the kind of device."""
-    return target.tuning.schedules.get(kernel) or schedules.DEFAULTS[target.kind].get(kernel, schedules.PLAIN)
+    """Return the schedule of a kernel file: the one that was tuned, or else that of the family of GPUs, or else the
+    default for the kind of device.
+    """
+    gpu = target.gpu
+    family = {} if gpu is None else schedules.FAMILIES.get((gpu.vendor, gpu.subgroup), {})
+    known = target.tuning.schedules, family, schedules.DEFAULTS[target.kind]
+    return next((own[kernel] for own in known if kernel in own), schedules.PLAIN)
 
 
 @dataclass(frozen=True)

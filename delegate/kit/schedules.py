@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from litecl.delegate.gpu import Vendor
 from litecl.delegate.tuning import Schedule, TileShape
 
 Tiles = Mapping[int, Sequence[TileShape]]
@@ -15,7 +16,7 @@ _REGISTERS: Tiles = {
     4: (TileShape(6, 2, 1.0), TileShape(12, 1, 0.8)),
 }
 # Another kernel to compile, for few rows that 7 does not divide.
-_MORE_REGISTERS: Tiles = _REGISTERS | {16: (*_REGISTERS[16], TileShape(8, 2, 0.94), TileShape(8, 3, 0.97))}
+_MORE_REGISTERS: Tiles = {**_REGISTERS, 16: (*_REGISTERS[16], TileShape(8, 2, 0.94), TileShape(8, 3, 0.97))}
 
 
 def _always(rows: int, vectors: int) -> Tiles:
@@ -72,6 +73,7 @@ _BYTES = Schedule(items_per_unit=8, least=1e5)
 _PANELS = Schedule(group=64, wide=32)
 
 PLAIN = Schedule()
+_TILES = Schedule(items_per_unit=2)  # groups, of at least 64 work-items each
 DEFAULTS: Mapping[str, Mapping[str, Schedule]] = {
     "cpu": {
         "attention": replace(_PRODUCT, tiles=(TileShape(6, 2, 1.0),)),
@@ -89,6 +91,7 @@ DEFAULTS: Mapping[str, Mapping[str, Schedule]] = {
         "quantize_rows": Schedule(pieces=64),
     },
     "gpu": {
+        "product_local": _TILES,
         "gemm": _PANELS,
         "conv_2d": _PANELS,
         "quantized_conv_2d": _PANELS,
@@ -102,3 +105,12 @@ DEFAULTS: Mapping[str, Mapping[str, Schedule]] = {
     },
 }
 """Schedules by the kind of device and the kernel file; ``PLAIN`` is that of all others."""
+
+FAMILIES: Mapping[tuple[Vendor, int], Mapping[str, Schedule]] = {
+    # A compute unit has four SIMDs, each of which needs a wave of its own: of 64 work-items a whole group of a tile.
+    # With 32, as NVIDIA's and AMD's newer GPUs have, two groups are four waves.
+    ("amd", 64): {"product_local": replace(_TILES, items_per_unit=4)},
+}
+"""Schedules of GPUs for which they are others, by vendor and the work-items in lockstep: from how these GPUs are made,
+not measured.
+"""

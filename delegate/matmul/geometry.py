@@ -159,8 +159,8 @@ def geometry(options: Any, x: Shape, kernel: Sequence[int], group_channels: int,
 
 
 def abreast(g: Geometry, target: Target) -> int:
-    """Return how many adjacent pixels of a product become one row, so that its columns fill a vector of a CPU: 1 if
-    they do anyway.
+    """Return how many adjacent pixels of a product of integers become one row, so that its columns fill a vector of a
+    CPU: 1 if they do anyway. (Of floats a pixel may be infinite, and its neighbours' zeros would make it NaN.)
     """
     if target.kind != "cpu" or not g.is_matrix or not g.columns:
         return 1

@@ -9,7 +9,7 @@ import numpy as np
 from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Record, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import Tile, grid_for, tile_for
-from litecl.delegate.matmul.geometry import Geometry, Placement, abreast, geometry, side_by_side
+from litecl.delegate.matmul.geometry import Geometry, Placement, geometry
 from litecl.delegate.matmul.lines import lines_of
 from litecl.delegate.matmul.product import Packed, Product, gemm, packed
 from litecl.delegate.matmul.winograd import suits, winograd
@@ -61,12 +61,8 @@ def window_product(
     place: the pixels that results are written to, all of them by default.
     """
     target, step = call.target, g.columns if isinstance(out, Scratch) else out.step
-    on_cpu, constant = target.kind == "cpu", filter_.data is not None and (bias is None or bias.data is not None)
-    if on_cpu and place is None and constant and step == g.columns and (pixels := abreast(g, target)) > 1:
-        g, filter_ = side_by_side(g, pixels), known(np.kron(np.eye(pixels), filter_.value.reshape(g.columns, g.depth)))
-        bias = None if bias is None else known(np.tile(np.ravel(bias.value), pixels))
     plain = place is None and g.is_matrix
-    lines = lines_of(g, target) if on_cpu and g.groups == 1 and not g.is_matrix else None
+    lines = lines_of(g, target) if target.kind == "cpu" and g.groups == 1 and not g.is_matrix else None
     kernel = "gemm" if plain else "conv_2d"
     tile = lines.tile if lines else tile_for(kernel, target, g.pixels, g.group_columns, narrow=True)
     weights = packed(filter_, g.groups, g.group_columns, tile.panel, target, halves=target.half_weights)

@@ -24,6 +24,7 @@ from litecl.delegate.ops.quantized.depthwise_16 import WordDepthwise
 from litecl.delegate.ops.quantized.depthwise_conv_2d import QuantizedDepthwise
 from litecl.delegate.ops.resize import Between
 from litecl.delegate.plan.region_tables import (
+    Again,
     BranchFlag,
     Control,
     Count,
@@ -57,7 +58,20 @@ RECORDS: tuple[type, ...] = (
     *(InvertedResidual, LineConvolution, LocalBytes, LocalProduct, Slice, Winograd, WordDepthwise, WordProducts),
 )
 CODES: tuple[type, ...] = (
-    *(BranchFlag, ChainArray, Control, Count, Door, Gate, GatherSize, HybridRow, IntegerTable, LaunchLine, LoopFlag),
+    *(
+        Again,
+        BranchFlag,
+        ChainArray,
+        Control,
+        Count,
+        Door,
+        Gate,
+        GatherSize,
+        HybridRow,
+        IntegerTable,
+        LaunchLine,
+        LoopFlag,
+    ),
     *(Peak, Peephole, RegionSize, Shift, Square, StageRow, StepCode, StepTime, WideRow),
 )
 _BY_NAME = {shared.__name__: shared for shared in (*RECORDS, *CODES)}
