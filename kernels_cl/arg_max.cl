@@ -7,17 +7,19 @@
 
 #define GREATER(a, b) ((a) > (b))
 #define LESS(a, b) ((a) < (b))
+// NaN is less than any number, and greater too.
+#define WINS(x, best) (OP(x, best) || ((best) != (best) && (x) == (x)))
 
 #ifdef LANES_OF
 typedef VECTOR(T) Tv;
 typedef Tv Tv_u __attribute__((aligned(sizeof(T))));
 typedef VECTOR(LANES_OF) Lv;
 
-#define BETTER(a, b) (OP(a, b) ? (a) : (b))
+#define BETTER(a, b) (WINS(a, b) ? (a) : (b))
 #define NEARER(a, b) MIN(a, b)
 
 // The position in a row of length elements. room: elements from p to the end of its array. All lanes begin with the
-// first element, which stays if it is NaN.
+// first element.
 inline int place_in_row(__global const T *p, int length, int room) {
     Lv best = (Lv)(LANES_OF)p[0];
     intv places = 0;
@@ -27,13 +29,13 @@ inline int place_in_row(__global const T *p, int length, int room) {
             x = CONVERT(*(__global const Tv_u *)(p + k), LANES_OF);
         else
             FIRST(i, length - k, VW) ((LANES_OF *)&x)[i] = p[k + i];
-        const intv wins = OP(x, best) && LANES < length - k;
+        const intv wins = WINS(x, best) && LANES < length - k;
         best = wins ? x : best;
         places = wins ? LANES + k : places;
     }
     LANES_OF most;
     FOLD(LANES_OF, best, BETTER, most)
-    const intv own = OP((Lv)most, best) ? (intv)length : places;
+    const intv own = WINS((Lv)most, best) ? (intv)length : places;
     int place;
     FOLD(int, own, NEARER, place)
     return place;
@@ -53,8 +55,8 @@ KERNEL void arg_max(ITEM __global const T *x, __global R *y, int n, int per_item
         int place = 0;
         for (int k = 1; k < length; ++k) {
             const T value = p[k * inner];
-            place = OP(value, best) ? k : place;
-            best = OP(value, best) ? value : best;
+            place = WINS(value, best) ? k : place;
+            best = WINS(value, best) ? value : best;
         }
         y[at] = (R)place;
     }

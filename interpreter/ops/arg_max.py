@@ -25,7 +25,18 @@ class ArgMinOptions:
     output_type: TensorType = TensorType.FLOAT32
 
 
-def _arg(name: str, options: type, function: Callable[..., Any]) -> Op:
+def _of_numbers(function: Callable[..., Any], lost: float, x: Array, axis: int) -> Any:
+    """Return the first position of the largest or smallest number; NaN is found only where there is no number. lost: a
+    number that is found only where there is no other.
+    """
+    if not np.issubdtype(x.dtype, np.floating) or not (strange := np.isnan(x)).any():
+        return function(x, axis=axis)
+    found = function(np.where(strange, x.dtype.type(lost), x), axis=axis)
+    is_strange = np.take_along_axis(strange, np.expand_dims(found, axis), axis).squeeze(axis)
+    return np.where(is_strange, np.argmax(~strange, axis=axis), found)
+
+
+def _arg(name: str, options: type, function: Callable[..., Any], lost: float) -> Op:
     def infer(options: Any, inputs: Specs) -> list[TensorSpec]:
         x, axis = require.present(inputs, 2)
         require.types(x, _TYPES)
@@ -39,10 +50,10 @@ def _arg(name: str, options: type, function: Callable[..., Any]) -> Op:
 
     def run(options: Any, inputs: Inputs) -> list[Array]:
         x, axis = require.arrays(inputs, 2)
-        return [np.asarray(function(x, axis=int(axis.item())), options.output_type.dtype)]
+        return [np.asarray(_of_numbers(function, lost, x, int(axis.item())), options.output_type.dtype)]
 
     return Op(name, options=options, infer=infer, run=run, versions=range(1, 4))
 
 
-ARG_MAX = _arg("ARG_MAX", ArgMaxOptions, np.argmax)
-ARG_MIN = _arg("ARG_MIN", ArgMinOptions, np.argmin)
+ARG_MAX = _arg("ARG_MAX", ArgMaxOptions, np.argmax, -np.inf)
+ARG_MIN = _arg("ARG_MIN", ArgMinOptions, np.argmin, np.inf)

@@ -23,6 +23,15 @@ def _quantized(name: str, op: Op, x: Array) -> Case:
     return replace(_case(f"{name} with a scale", op, x, 1), quantization={0: affine(0.1, 3)})
 
 
+def _strange() -> Array:
+    """Rows with NaN in their middle, first, last, everywhere, twice, and before nothing but infinities."""
+    x = _random.normal(8, 40)
+    x[0, 7] = x[1, 0] = x[2] = x[3, -1] = x[4, 0] = x[4, 20] = np.nan
+    x[5:] = [[np.inf], [-np.inf], [0]]
+    x[5:7, :3] = np.nan
+    return x
+
+
 CASES = tuple(
     case
     for op in (ARG_MAX, ARG_MIN)
@@ -36,6 +45,8 @@ CASES = tuple(
         _case("equal elements, long", op, np.tile(np.array([[2, 5, 5, 2, 1]], np.float32), (3, 9)), 1),
         _case("uint8, longer than vectors", op, _random.integers(3, 75, low=0, dtype=np.uint8), 1),
         _case("infinite", op, np.full((2, 20), -np.inf, np.float32), 1),
+        _case("NaN in rows", op, _strange(), 1),
+        _case("NaN in columns", op, _strange(), 0),
         _case("int32", op, _random.integers(3, 9), 1),
         _case("uint8", op, _random.integers(3, 9, low=0, dtype=np.uint8), 1),
         _quantized("int8", op, _random.integers(3, 9, low=-128, high=128, dtype=np.int8)),
