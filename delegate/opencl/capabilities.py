@@ -18,7 +18,8 @@ import pyopencl as cl
 from litecl.delegate import disk
 from litecl.delegate.opencl.environment import POCL, check_room
 from litecl.delegate.opencl.identity import identity
-from litecl.delegate.opencl.machine_code import UNIT, machine_code, name_in
+from litecl.delegate.opencl.kernel_objects import kernel_object
+from litecl.delegate.opencl.machine_code import UNIT, machine_code
 from litecl.delegate.opencl.processor import name_processor
 from litecl.delegate.opencl.sources import source_of
 from litecl.interpreter.errors import KernelBuildError
@@ -226,7 +227,7 @@ def _probe(device: Any, names: Sequence[str]) -> frozenset[str]:
         program = _program(context, device, source, options, whole="whole" in names)
     queue = cl.CommandQueue(context, device)
     out = cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=defined)
-    kernel = cl.Kernel(program, name_in(program, "probe"))
+    kernel = kernel_object(program, "probe")
     kernel.set_args(out)
     cl.enqueue_nd_range_kernel(queue, kernel, (1,), (1,))
     cl.enqueue_copy(queue, defined, out, is_blocking=True)

@@ -21,6 +21,7 @@ import pyopencl as cl
 
 from litecl.delegate.backend import fork
 from litecl.delegate.opencl.identity import identity
+from litecl.delegate.opencl.kernel_objects import OWN
 from litecl.delegate.opencl.native import binary_of, native
 
 UNIT: Mapping[str, str | int | float] = {"LITECL_UNIT": "1\t-disable-llvm-passes"}
@@ -35,8 +36,8 @@ _compiling = fork.Section()
 
 
 def machine_code(device: Any, entry: str, source: str, options: Sequence[str]) -> bytes:
-    """Return the binary of a program with one kernel, which gets a name of its own (``name_in``); empty if the source
-    calls functions of PoCL's library. Raises cl.Error with the log.
+    """Return the binary of a program with one kernel, which gets a name of its own (``kernel_object``); empty if the
+    source calls functions of PoCL's library. Raises cl.Error.
     """
     digest = hashlib.sha256("\0".join((*identity(device), entry, source, *options)).encode()).hexdigest()
     with _compiling.lock:
@@ -44,19 +45,13 @@ def machine_code(device: Any, entry: str, source: str, options: Sequence[str]) -
         compiled = cl.Program(context, source)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # pyopencl warns that it cannot cache these: litecl does
-            compiled.compile([*options, f"-D{entry}={entry}__{digest}", "-w"], [device])
+            compiled.compile([*options, f"-D{entry}={entry}{OWN}{digest}", "-w"], [device])
         code = _bitcode(compiled)
         if not code or _MISSING.search(code):
             return b""
         binary = binary_of(cl.Program(context, [device], [code]).build(cache_dir=False))
     letters = "".join(chr(ord("A") + int(digit, 16)) for digit in digest[:39])
     return binary[: _FOLDER.start] + f"{letters[:2]}/{letters[2:]}".encode() + binary[_FOLDER.stop :]
-
-
-def name_in(program: Any, entry: str) -> str:
-    """Return the name that a kernel has in a program."""
-    names: list[str] = program.get_info(cl.program_info.KERNEL_NAMES).split(";")
-    return next((name for name in names if name.startswith(f"{entry}__")), entry)
 
 
 def _context(device: Any) -> Any:

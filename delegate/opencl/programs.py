@@ -17,7 +17,7 @@ from litecl.delegate.opencl.environment import POCL, check_room, tidy
 from litecl.delegate.opencl.errors import typed
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.kernel_objects import kernel_object
-from litecl.delegate.opencl.machine_code import UNIT, machine_code, name_in
+from litecl.delegate.opencl.machine_code import UNIT, machine_code
 from litecl.delegate.opencl.native import binary_of, linked
 from litecl.delegate.opencl.sources import name_of, source_of
 from litecl.delegate.opencl.unit import File, unit
@@ -111,7 +111,7 @@ class Programs:
         key = self._key(Path(files[-1].name).stem, (*(UNIT if self._whole else ()), *texts))
         with self.lock:
             self._built[key] = self._built.get(key) or self._made(key, lambda: self._link(key, files, entry))
-        return kernel_object(self._built[key], name_in(self._built[key], entry))
+        return kernel_object(self._built[key], entry)
 
     def _made(self, key: str, build: Callable[[], Any]) -> Any:
         """Return a program from the cache, or else built, if the driver has disk space for what it writes."""
@@ -222,7 +222,7 @@ class Programs:
         """Return a program whose files are compiled as one, or None if they cannot be."""
         if not self._whole or any(Path(file.name).is_absolute() for file in files):
             return None
-        tell("the region", 0, 1)
+        tell("the region", 0, len(files))
         try:
             with logged(f"compiling {len(files)} files as one for {self._device.name}"):
                 source, options = unit(files), render({**self._lean, **UNIT})
@@ -232,7 +232,7 @@ class Programs:
             _LOG.info("%d files are compiled one by one: %s", len(files), error)
             return None
         if program is not None:
-            tell("the region", 1, 1)
+            tell("the region", len(files), len(files))
             if self._cache_dir is not None:
                 self._keep(key, binary, self._cache_dir)
         return program
