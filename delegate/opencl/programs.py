@@ -105,10 +105,9 @@ class Programs:
 
     def _of_files(self, files: Sequence[File], entry: str) -> Any:
         """Return a new kernel of a program of several files, of which the last one defines it."""
-        texts = (
-            text for file in files for text in (file.source, *file.options)
-        )  # long, and needed again only to build
-        key = self._key(Path(files[-1].name).stem, (*(UNIT if self._whole else ()), *texts))
+        manner = ("one source", *render(UNIT)) if self._whole else ()
+        texts = (text for file in files for text in (file.source, *file.options))  # long: made again only to build
+        key = self._key(Path(files[-1].name).stem, (*manner, *texts))
         with self.lock:
             self._built[key] = self._built.get(key) or self._made(key, lambda: self._link(key, files, entry))
         return kernel_object(self._built[key], entry)
@@ -222,7 +221,7 @@ class Programs:
         """Return a program whose files are compiled as one, or None if they cannot be."""
         if not self._whole or any(Path(file.name).is_absolute() for file in files):
             return None
-        tell("the region", 0, len(files))
+        tell(files[-1].name, 0, len(files))
         try:
             with logged(f"compiling {len(files)} files as one for {self._device.name}"):
                 source, options = unit(files), render({**self._lean, **UNIT})
@@ -232,7 +231,7 @@ class Programs:
             _LOG.info("%d files are compiled one by one: %s", len(files), error)
             return None
         if program is not None:
-            tell("the region", len(files), len(files))
+            tell(files[-1].name, len(files), len(files))
             if self._cache_dir is not None:
                 self._keep(key, binary, self._cache_dir)
         return program
