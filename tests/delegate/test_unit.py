@@ -16,11 +16,12 @@ from litecl.delegate.opencl.capabilities import capabilities
 from litecl.delegate.opencl.device import devices
 from litecl.delegate.opencl.sources import source_of
 from litecl.delegate.opencl.unit import File, _names, unit
+from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Model
 from litecl.interpreter.op import NoOptions, Op
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.ops.softmax import SOFTMAX, SoftmaxOptions
-from litecl.interpreter.ops.unary import LOGISTIC, SIN, TANH
+from litecl.interpreter.ops.unary import LOGISTIC, RELU, SIN, TANH
 from support.build import Graph, model, randn
 from support.small_models import prepared, reference, run
 
@@ -64,8 +65,8 @@ def test_files_that_share_a_function_have_it_once() -> None:
 X = np.linspace(-4, 4, 15, dtype=np.float32).reshape(3, 5)
 
 
-def _check(content: Model, *, cache_dir: str | None = None, **options: Any) -> None:
-    interpreter = prepared(content, cache_dir=cache_dir, strict=True, **options)
+def _check(content: Model, **options: Any) -> None:
+    interpreter = prepared(content, cache_dir=None, strict=True, **options)
     assert interpreter.delegation_report().partitions[0].manner.runs == "one kernel"
     np.testing.assert_allclose(run(interpreter, X), run(reference(content), X), rtol=1e-5, atol=1e-6)
 
@@ -102,12 +103,17 @@ def test_files_that_are_not_one_source_are_linked(monkeypatch: pytest.MonkeyPatc
     assert len(keys) == 1
 
 
-_TWO = """
+_RUN = """
 import sys
-from test_unit import _check, network
-from litecl.interpreter.ops.unary import RELU, TANH
-_check(network(TANH), cache_dir=sys.argv[1], num_threads=1)
-_check(network(RELU), cache_dir=sys.argv[1], num_threads=1)
+import numpy as np
+from litecl.delegate import CLDelegate
+from litecl.interpreter import Interpreter
+for path in sys.argv[2:]:
+    interpreter = Interpreter(path, delegates=[CLDelegate(num_threads=1, cache_dir=sys.argv[1], strict=True)])
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, np.load(sys.argv[1] + "/x.npy"))
+    interpreter.invoke()
+    np.save(path, interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
 """
 
 
@@ -116,10 +122,15 @@ def test_programs_are_told_apart_and_processes_end(tmp_path: Path) -> None:
     """PoCL keeps what it compiles of such programs by the names of kernels, and may miscount them, which ends a process
     with an error. The first process compiles, the second one loads.
     """
-    paths = os.pathsep.join((str(Path(__file__).parent), *(path for path in sys.path if path)))
-    environment = {**os.environ, "POCL_CACHE_DIR": str(tmp_path / "pocl"), "PYTHONPATH": paths}
-    command = [sys.executable, "-c", _TWO, str(tmp_path)]
+    contents = {str(tmp_path / f"{op.name}.tflite"): network(op) for op in (TANH, RELU)}
+    for path, content in contents.items():
+        Path(path).write_bytes(write(content))
+    np.save(tmp_path / "x.npy", X)
+    environment = {**os.environ, "POCL_CACHE_DIR": str(tmp_path / "pocl")}
+    command = [sys.executable, "-c", _RUN, str(tmp_path), *contents]
     for _ in range(2):
         ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
         assert (ended.returncode, ended.stderr) == (0, "")
+        for path, content in contents.items():
+            np.testing.assert_allclose(np.load(f"{path}.npy"), run(reference(content), X), rtol=1e-5, atol=1e-6)
     assert len(list(tmp_path.glob("region*.bin"))) == 2
