@@ -113,13 +113,16 @@ _LEFT_OUT = ("Assert", "CheckNumerics", "CheckNumericsV2", "GuaranteeConst", "Pr
 # They hand a reference to a variable on, and write nothing themselves.
 _REFERENCES = ("RefEnter", "RefExit", "RefIdentity", "RefMerge", "RefNextIteration", "RefSelect", "RefSwitch")
 
+# They return their operand, or zeros, in memory of their own, for which TensorFlow calls them stateful.
+_COPIES = ("DeepCopy", "Empty")
+
 TRAITS: Mapping[str, Traits] = {
     **dict.fromkeys((*_UNARY, *_LIKE_FIRST), Traits(like=0)),
     "Select": Traits(like=1),
     **dict.fromkeys(_BROADCAST, Traits(broadcasts=True)),
     **dict.fromkeys(_COMMUTATIVE, Traits(broadcasts=True, commutative=True)),
     **dict.fromkeys(_KEEPS_BATCH, Traits(keeps_batch=True)),
-    **dict.fromkeys((*_READERS, *_LEFT_OUT, *_REFERENCES), Traits(Effects.READS)),
+    **dict.fromkeys((*_READERS, *_LEFT_OUT, *_REFERENCES, *_COPIES), Traits(Effects.READS)),
     **dict.fromkeys(_WRITERS, Traits(Effects.WRITES)),
 }
 

@@ -165,7 +165,7 @@ _RULES: dict[Op | ControlOp, _Rule] = {
     FULLY_CONNECTED: _fully_connected,
     DEPTHWISE_CONV_2D: _depthwise,
     CONV_2D: _hybrid(5),
-    EMBEDDING_LOOKUP: lambda node, inputs: 3 if _type(inputs, 1) == TensorType.INT8 else 1,
+    EMBEDDING_LOOKUP: _by_type({TensorType.INT8: 3, TensorType.INT4: 4}, 1),
     DEQUANTIZE: _dequantize,
     UNIDIRECTIONAL_SEQUENCE_LSTM: lambda node, inputs: 2 if _type(inputs, 2) == TensorType.INT8 else 1,
     LSTM: lambda node, inputs: 3 if _type(inputs, 2) == TensorType.INT8 else 1,

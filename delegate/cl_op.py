@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from litecl.delegate.gpu import Gpu
+from litecl.delegate.gpu import Gpu, MatrixUnit
 from litecl.delegate.tuning import Tuning
 from litecl.interpreter.graph import Array, TensorSpec
 from litecl.interpreter.op import Op
@@ -31,11 +31,9 @@ class Target:
 
     kind: "cpu" needs few work-items, each with a register tile of its own; "gpu" needs many, with coalesced access.
     vector_width: floats in a native vector (1 on a GPU, 8 with AVX2, 16 with AVX-512).
-    compute_units: how many work-groups run at once.
-    gpu: more of a GPU; None of a CPU.
-    float64: whether kernels can compute in float64.
-    half_weights: whether the weights of products are stored as fp16; arithmetic is in float32 nevertheless.
-    tuning: what was measured on the device.
+    compute_units: how many work-groups run at once. gpu: more of a GPU; None of a CPU.
+    float64: whether kernels can compute in float64. tuning: what was measured on the device.
+    half_weights: whether weights of products are fp16, and what matrix units multiply; all else is in float32.
     """
 
     kind: Literal["cpu", "gpu"]
@@ -47,6 +45,11 @@ class Target:
     half_weights: bool = False
     gpu: Gpu | None = None
     tuning: Tuning = field(default_factory=Tuning)
+
+    @property
+    def matrix(self) -> MatrixUnit | None:
+        """The unit that multiplies halves, where products may be computed in them."""
+        return self.gpu.matrix if self.kind == "gpu" and self.gpu is not None and self.half_weights else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +132,7 @@ class Launch:
     args: in the order of the kernel's parameters; scalars are numpy scalars of the parameter's exact type
         (``np.int32(3)``, ``np.float32(0.5)``). global_size is a multiple of local_size in every dimension.
     defines: ``-D`` macros. Every distinct set means another program to build, so pass dimensions as arguments instead.
-    flops: arithmetic operations, for the report.
+    flops: arithmetic operations, for the report. matrix: whether matrix units do them.
     apart: whether a work-item needs nothing of its group but ``ITEM_INDEX``: neither a barrier nor local memory.
     """
 
@@ -141,6 +144,7 @@ class Launch:
     defines: Mapping[str, str | int | float] = field(default_factory=dict)
     flops: int = 0
     apart: bool = False
+    matrix: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,9 +157,8 @@ class Alias:
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """A copy of the elements of ``source`` in the view ``at`` to those of ``into`` in the view ``to`` (kit/strided.py).
-
-    There is no launch if the elements are there already, or can be read where they are.
+    """A copy of the elements of ``source`` in the view ``at`` to those of ``into`` in the view ``to`` (kit/strided.py);
+    there is no launch if they are there already, or can be read where they are.
     """
 
     source: Operand

@@ -21,7 +21,7 @@ from litecl.delegate.plan.plan import Plan, plan
 from litecl.delegate.progress import phase, timed
 from litecl.delegate.region import partition_row, region_node
 from litecl.delegate.report import Counters, DelegationReport, KernelRow, NodeRow, WarmUp, summary, warn
-from litecl.delegate.report_details import kernel_name, with_details
+from litecl.delegate.report_details import halves_of, kernel_name, with_details
 from litecl.delegate.tuning import Demand
 from litecl.delegate.user_buffers import use
 from litecl.interpreter import limits
@@ -101,6 +101,7 @@ class CLDelegation:
             phases=dict(self._phases),
             warm_up=self.warm_up,
             copies=tuple(row for program in self._programs.values() for row in program.copies),
+            halves="" if self._device is None else halves_of(self.options.on(self._device.target)),
         )
 
     def _detailed(self) -> tuple[NodeRow, ...]:
@@ -230,8 +231,7 @@ class CLDelegation:
     def _program(self, region: Region, device: Device, number: int) -> Program:
         with host_memory("preparing a region"):
             basis = self._basis(region.subgraph)
-            tuning = tuning_of(self.options, device)
-            target = replace(device.target, half_weights=self.options.precision == "fp16", tuning=tuning)
+            target = replace(self.options.on(device.target), tuning=tuning_of(self.options, device))
             with typed_planning("planning a region"), phase("plan"):
                 observe = dump_of(self.options.dump_passes, number)
                 planned = plan(region, basis, target, device.alignment, self.options.cl_ops, observe)

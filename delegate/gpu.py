@@ -8,21 +8,61 @@ Vendor = Literal["nvidia", "amd", "intel", "arm", "qualcomm", "other"]
 
 
 @dataclass(frozen=True)
+class MatrixUnit:
+    """An instruction by which a subgroup of ``lanes`` adds up a product of halves, [rows, 16] by [16, columns], in
+    float32 (kernels_cl/matrix_unit.h).
+
+    macro: says how its lanes hold the operands. step: of the depth, that a group loads at once. emulated: whether lanes
+    exchange operands through local memory instead, for tests.
+    """
+
+    name: str
+    macro: str
+    lanes: int
+    rows: int
+    columns: int
+    step: int = 32
+    emulated: bool = False
+
+    @property
+    def defines(self) -> dict[str, str | int | float]:
+        """The macros of matrix_unit.h, the step, and of Intel's units the subgroup that the instruction is for."""
+        sizes = {"UNIT_ROWS": self.rows, "UNIT_COLUMNS": self.columns, "UNIT_LANES": self.lanes, "BK": self.step}
+        emulated = {"EMULATED": 1} if self.emulated else {}
+        lockstep = {"LITECL_SUBGROUP": self.lanes} if self.macro == "MATRIX_DPAS" and not self.emulated else {}
+        return {self.macro: 1, **sizes, **emulated, **lockstep}
+
+
+MATRIX_UNITS: Mapping[str, MatrixUnit] = {
+    unit.name: unit
+    for unit in (
+        MatrixUnit("mma", "MATRIX_MMA", 32, 16, 8),
+        MatrixUnit("mfma", "MATRIX_MFMA", 64, 16, 16),
+        MatrixUnit("wmma", "MATRIX_WMMA", 32, 16, 16),
+        MatrixUnit("dpas of 8", "MATRIX_DPAS", 8, 8, 8, step=16),  # its lanes have the fewest registers
+        MatrixUnit("dpas of 16", "MATRIX_DPAS", 16, 8, 16),
+    )
+}
+"""NVIDIA's from sm_80 on, AMD's of gfx90a and of gfx11, Intel's with subgroups of 8 and of 16."""
+
+
+@dataclass(frozen=True)
 class Gpu:
     """What a GPU has that a CPU has not, or that kernels for GPUs ask for.
 
     subgroup: work-items that run in lockstep; of Intel's the fewest that its compiler may choose. fp16: whether kernels
         compute in halves (``cl_khr_fp16``). integer_dot: whether one instruction multiplies four bytes by four and adds
-        up. matrix_units: whether it has units for products of matrices of halves or bytes. integrated: whether its
-        memory is the host's.
+        up. matrix: the unit that multiplies matrices of halves, if kernels can reach one; without_matrix: why what
+        it has cannot be used. integrated: whether its memory is the host's.
     """
 
     vendor: Vendor = "other"
     subgroup: int = 32
     fp16: bool = False
     integer_dot: bool = False
-    matrix_units: bool = False
+    matrix: MatrixUnit | None = None
     integrated: bool = False
+    without_matrix: str = ""
 
     @property
     def few_registers(self) -> bool:
@@ -43,7 +83,8 @@ class Profile:
     """A GPU to plan for: what a device of the kind reports, and the peaks that its data sheet names.
 
     product: the one that the figures are of. compute_units: as OpenCL counts them. tflops: float32, by the vector
-    units. gb_per_s: of its memory. launch_us: a launch after another one in the same queue, an estimate.
+    units. gb_per_s: of its memory. matrix_tflops: of halves with float32 sums, by the matrix units, without sparsity.
+    launch_us: a launch after another one in the same queue, an estimate.
     """
 
     product: str
@@ -55,27 +96,30 @@ class Profile:
     float64: bool = False
     max_work_group_size: int = 1024
     launch_us: float = 3.0
+    matrix_tflops: float = 0.0
 
 
 _KIB = 1024
-_NVIDIA = Gpu("nvidia", 32, integer_dot=True, matrix_units=True)  # its OpenCL does not report cl_khr_fp16
+_NVIDIA = Gpu("nvidia", 32, integer_dot=True, matrix=MATRIX_UNITS["mma"])  # its OpenCL does not report cl_khr_fp16
 
 PROFILES: Mapping[str, Profile] = {
-    "sm_80": Profile("NVIDIA A100 40 GB", _NVIDIA, 108, 48 * _KIB, 19.5, 1555, float64=True),
-    "sm_90": Profile("NVIDIA H100 SXM", _NVIDIA, 132, 48 * _KIB, 66.9, 3350, float64=True),
+    "sm_80": Profile("NVIDIA A100 40 GB", _NVIDIA, 108, 48 * _KIB, 19.5, 1555, float64=True, matrix_tflops=312),
+    "sm_90": Profile("NVIDIA H100 SXM", _NVIDIA, 132, 48 * _KIB, 66.9, 3350, float64=True, matrix_tflops=989),
     "gfx90a": Profile(
         "AMD Instinct MI210",
-        Gpu("amd", 64, fp16=True, integer_dot=True, matrix_units=True),
+        Gpu("amd", 64, fp16=True, integer_dot=True, matrix=MATRIX_UNITS["mfma"]),
         *(104, 64 * _KIB, 22.6, 1638),
         float64=True,
         max_work_group_size=256,
+        matrix_tflops=181,
     ),
     "gfx1100": Profile(
         "AMD Radeon RX 7900 XTX",
-        Gpu("amd", 32, fp16=True, integer_dot=True, matrix_units=True),
+        Gpu("amd", 32, fp16=True, integer_dot=True, matrix=MATRIX_UNITS["wmma"]),
         *(48, 64 * _KIB, 61.4, 960),
         float64=True,
         max_work_group_size=256,
+        matrix_tflops=122.8,
     ),
     "xe_lp": Profile(
         "Intel Iris Xe, 96 units",
@@ -86,14 +130,16 @@ PROFILES: Mapping[str, Profile] = {
     ),
     "xe_hpg": Profile(
         "Intel Arc A770",
-        Gpu("intel", 8, fp16=True, integer_dot=True, matrix_units=True),
+        Gpu("intel", 8, fp16=True, integer_dot=True, matrix=MATRIX_UNITS["dpas of 8"]),
         *(512, 64 * _KIB, 19.7, 560),
+        matrix_tflops=137.6,
     ),
     "xe_hpc": Profile(
         "Intel Data Center GPU Max 1100",
-        Gpu("intel", 16, fp16=True, integer_dot=True, matrix_units=True),
+        Gpu("intel", 16, fp16=True, integer_dot=True, matrix=MATRIX_UNITS["dpas of 16"]),
         *(448, 128 * _KIB, 22.2, 1229),
         float64=True,
+        matrix_tflops=352,
     ),
     "mali": Profile(
         "Arm Mali-G710 MC10",

@@ -29,9 +29,9 @@ def warn(message: str) -> None:
 
 @dataclass(frozen=True)
 class Manner:
-    """How a region runs: as "one kernel", or "queued" launch by launch, and why.
+    """How a region runs: as "one kernel", "queued" launch by launch, or "queued at once" as a command buffer, and why.
 
-    fault: the device's error, on one line, if one kernel was intended.
+    fault: the device's error, on one line, if one kernel or a command buffer was intended.
     """
 
     runs: str
@@ -191,7 +191,8 @@ class DelegationReport:
     phases: the parts of ``build_s``, in seconds by name (``delegate/progress.py``). kernels, copies: of the last
     invoke, if times are measured. warm_up: of a model that is, or was, prepared in the background.
     failures: device failures that sent a region, or the whole model, back to the CPU. passed_over: devices that could
-    not be used, with the reason. ``warnings`` sums up everything that went wrong.
+    not be used, with the reason. halves: what is computed in halves with ``precision="fp16"``. ``warnings`` sums up
+    everything that went wrong.
     """
 
     device: str
@@ -206,6 +207,7 @@ class DelegationReport:
     phases: Mapping[str, float] = field(default_factory=dict)
     copies: tuple[CopyRow, ...] = ()
     warm_up: WarmUp | None = None
+    halves: str = ""
 
     @classmethod
     def of(cls, interpreter: Any) -> Self:
@@ -236,6 +238,7 @@ class DelegationReport:
             f"built in {self.build_s:.2f} s, {self.cache_hits} programs from the cache",
             f"last invoke: {cost.kernel_launches} launches, {cost.host_syncs} host syncs, "
             f"{cost.bytes_to_device} bytes to the device, {cost.bytes_to_host} bytes to the host",
+            *((self.halves,) if self.halves else ()),
             *(f"{_regions(count)} {manner}" for manner, count in manners.items()),
             *(loop for row in self.partitions for loop in row.loops),
         )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from litecl.delegate.cl_op import Target
 from litecl.delegate.report import NodeRow, TensorRow
 from litecl.interpreter.graph import ABSENT, Model, TensorSpec
 
@@ -12,6 +13,18 @@ def kernel_name(kernel: str, entry: str) -> str:
     """Return a kernel's file (a user's without its folder), and the function in it if that has another name."""
     file = Path(kernel).name
     return file if file == entry else f"{file}:{entry}"
+
+
+def halves_of(target: Target) -> str:
+    """Return what is computed in halves, in a line; "" where nothing is."""
+    if not target.half_weights:
+        return ""
+    if target.matrix is not None:
+        return f"fp16: matrix units ({target.matrix.name}) multiply halves, with float32 sums; other weights are halves"
+    why = "" if target.gpu is None else target.gpu.without_matrix
+    return "fp16: large weights are halves, arithmetic is in float32" + (
+        f", as matrix units fail: {why}" if why else ""
+    )
 
 
 def with_details(

@@ -43,7 +43,8 @@ class Schedule:
     """How the work of a kernel is dealt out (``delegate/kit/schedule.py``); operations are those of its inner loop.
 
     items_per_unit: work-items for each compute unit of a CPU, so that other units can take over from one that is held
-        up. items_alone: work-items where there is a single unit.
+        up; groups for each of a GPU, where tiles are chosen by that (product_local). items_alone: work-items where
+        there is a single unit.
     least, most: operations of a work-item: enough to be worth one of its own, and enough for it to take no more.
     group: work-items of a group of a GPU.
     wide: the most of them along the first dimension.

@@ -117,11 +117,11 @@ class Interpreter(Allocation, Lifetime):
         self._invoke(0)
 
     def _invoke(self, subgraph: int, *, in_place: bool = True) -> None:
+        place = self._in_place.get(subgraph) if in_place else None
         if self._busy:
             raise ModelError("invoke: this interpreter is running already: make one for every thread")
-        place = self._in_place.get(subgraph) if in_place else None
+        self._busy = True  # no other thread can have come in between
         try:
-            self._busy = True
             if place is None:
                 self._call(subgraph)
             else:

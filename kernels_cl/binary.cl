@@ -1,5 +1,5 @@
 // A function of two arrays that broadcast against each other: c[i] = FINISH(OP(a[i'], b[i"])).
-// The loops go row by row; within a row each array advances or repeats one element (a_step, b_step: 1 or 0).
+// The loops go row by row; within a row each array advances (a_step, b_step: 1) or repeats (REPEATED in common.h).
 // A work-item takes per_item consecutive elements of c.
 // nest: rank, dims[rank], strides of a[rank], strides of b[rank].
 // Macros: T, the type of a and b; R, the type of c; OP, one of the functions below; FINISH, applied to its result:
@@ -88,19 +88,22 @@ KERNEL void binary(ITEM __global const T *a, __global const T *b, __global R *c,
     int column = start - line * row;
     seek_row(nest, 2, line, index, offsets);
     for (int at = start, count; at < end; at += count) {
-        __global const T *x = a + offsets[0] + a_step * column;
-        __global const T *y = b + offsets[1] + b_step * column;
+        __global const T *x = a + offsets[0] + MAX(a_step, 0) * column;
+        __global const T *y = b + offsets[1] + MAX(b_step, 0) * column;
         __global R *z = c + at;
+        const int first = column;
         count = MIN(row - column, end - at);
         column = 0;
         next_row(nest, 2, index, offsets);
         int i = 0;
-        if (a_step && b_step) {
+        if (a_step > 0 && b_step > 0) {
             ROW(*(__global const Tv_u *)(x + i), *(__global const Tv_u *)(y + i), x[i], y[i])
-        } else if (a_step) {
-            ROW(*(__global const Tv_u *)(x + i), (Tv)y[0], x[i], y[0])
+        } else if (a_step > 0) {
+            REPEATED(T, again, y, first, b_step)
+            ROW(*(__global const Tv_u *)(x + i), again, x[i], LANE(T, again, i))
         } else {
-            ROW((Tv)x[0], *(__global const Tv_u *)(y + i), x[0], y[i])
+            REPEATED(T, again, x, first, a_step)
+            ROW(again, *(__global const Tv_u *)(y + i), LANE(T, again, i), y[i])
         }
     }
 }

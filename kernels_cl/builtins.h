@@ -108,4 +108,6 @@ BUILTIN_ATOMICS(__local, uint)
 
 float4 __attribute__((overloadable, pure)) vload_half4(size_t offset, __global const half *p);
 float4 __attribute__((overloadable, pure)) vload_half4(size_t offset, __private const half *p);
+float __attribute__((overloadable, pure)) vload_half(size_t offset, __local const half *p);
+void __attribute__((overloadable)) vstore_half4_rte(float4 x, size_t offset, __private half *p);
 #endif

@@ -2,7 +2,7 @@
 // The loops over all arrays go row by row (delegate/kit/strided.py); within a row an array advances or repeats one
 // element. A block of a row goes through all steps before the next block does, so that it stays in the first-level
 // cache. A work-item takes per_item consecutive elements.
-// paces: each array's stride within a row. steps: `count` of them. nest: rank, dims[rank], strides[rank] of x, of
+// paces: each array's step within a row: 1, or that of REPEATED (common.h). steps: `count` of them. nest: rank, dims[rank], strides[rank] of x, of
 // a, b, c and d, and of y.
 #include "tile.h"
 #include <ChainArray>
@@ -15,22 +15,22 @@
     case STEP_CODE_##name: {                                                          \
         int i = 0;                                                                    \
         for (; i + VW <= count; i += VW) {                                            \
-            const floatv a = LOAD(x + i), b = repeated ? number : LOAD(operand + i);  \
+            const floatv a = LOAD(x + i), b = pace > 0 ? LOAD(operand + i) : number;  \
             STORE(y + i, value);                                                      \
         }                                                                             \
         if (i < count) {                                                              \
             const floatv a = load_vector(x + i, count - i);                           \
-            const floatv b = repeated ? number : load_vector(operand + i, count - i); \
+            const floatv b = pace > 0 ? load_vector(operand + i, count - i) : number; \
             store_vector(y + i, value, count - i);                                    \
         }                                                                             \
         break;                                                                        \
     }
 
-// One step of count elements; x may be y.
+// One step of count elements from column `column` of a row on; x may be y.
 OUT_OF_LINE WIDE void take_step(const int code, __global const float *x, __global const float *operand,
-                                const int repeated, __global float *y, const int count, const float low,
+                                const int pace, const int column, __global float *y, const int count, const float low,
                                 const float high) {
-    const floatv number = operand[0];
+    REPEATED(float, number, operand, column, pace)
     switch (code) {
         STEP(ADD, clamp_v(a + b, low, high))
         STEP(SUB, clamp_v(a - b, low, high))
@@ -78,8 +78,9 @@ KERNEL void chain(ITEM __global const float *x, __global const float *a, __globa
             __global const ChainStep *step = steps + i;
             const int array = step->array;
             __global const float *operand = &step->number;
-            if (array >= 0) operand = arrays[array] + offsets[array] + column * paces[array];
-            take_step(step->code, i ? to : from, operand, array < 0 || !paces[array], to, size, step->low, step->high);
+            const int pace = array < 0 ? 0 : paces[array];
+            if (array >= 0) operand = arrays[array] + offsets[array] + MAX(pace, 0) * column;
+            take_step(step->code, i ? to : from, operand, pace, column, to, size, step->low, step->high);
         }
         column += size;
         if (column == row) {

@@ -215,6 +215,18 @@ inline void next_row(__global const int *table, int arrays, int *index, int *off
 #define FOLD_4(type, x, OP, result) { const JOIN(type, 2) by2_ = OP((x).lo, (x).hi); result = OP(by2_.s0, by2_.s1); }
 #define FOLD_1(type, x, OP, result) result = (x);
 
+// What an array that repeats in a row has at the elements from `at` on (periodic in delegate/kit/strided.py). step: 0 for a
+// single element, -n for n elements, which divide a vector.
+#ifdef LITECL_CPU
+#define REPEATED(type, name, p, at, step)                                                                  \
+    VECTOR(type) name = (p)[0];                                                                            \
+    if ((step) < 0) for (int lane_ = 0; lane_ < VW; ++lane_) ((type *)&name)[lane_] = (p)[((at) + lane_) & (-(step) - 1)];
+#define LANE(type, x, i) (((const type *)&(x))[(i) & (VW - 1)])
+#else
+#define REPEATED(type, name, p, at, step) const VECTOR(type) name = (p)[0];
+#define LANE(type, x, i) LANE0(x)
+#endif
+
 // A vector at the end of a row, or before it: the first count lanes from p, the others `rest`. room is the number of
 // elements that may be read at p, count or more.
 inline floatv load_part(__global const float *p, int count, int room, float rest) {
@@ -292,14 +304,12 @@ inline floatv exp_v(floatv x) {
     return vanishes ? (floatv)(0.0f) : y;
 }
 
-// e^x - 1, without cancellation near 0: 2^n (e^r - 1) + (2^n - 1).
+// e^x - 1 for x <= 0, without cancellation near 0: 2^n (e^r - 1) + (2^n - 1). Below -18 it is -1.
 inline floatv expm1_v(floatv x) {
     intv n;
-    const floatv r = reduce_exp_v(x, &n);
+    const floatv r = reduce_exp_v(x < -18.0f ? (floatv)(-18.0f) : x, &n);
     const floatv scale = AS_FLOATV((n + 127) << 23);
-    const floatv near = (exp_tail_v(r) * (r * r) + r) * scale + (scale - 1.0f);
-    const floatv far = exp_v(x) - 1.0f;
-    return abs_v(x) < 2.0f ? near : far;
+    return (exp_tail_v(r) * (r * r) + r) * scale + (scale - 1.0f);
 }
 
 // Natural logarithm: x = 2^e m with m in [2/3, 4/3), and a polynomial of log(m) - r + r^2 / 2, r = m - 1.
@@ -387,7 +397,6 @@ inline float max_lanes(floatv x) {
 }
 
 inline float exp_s(float x) { return LANE0(exp_v((floatv)(x))); }
-inline float expm1_s(float x) { return LANE0(expm1_v((floatv)(x))); }
 inline float log_s(float x) { return LANE0(log_v((floatv)(x))); }
 inline float sigmoid_s(float x) { return LANE0(sigmoid_v((floatv)(x))); }
 inline float tanh_s(float x) { return LANE0(tanh_v((floatv)(x))); }

@@ -9,11 +9,14 @@
 //
 // A kernel file defines before: Element, of x, and Four, a vector of four; Packed, of the weights, and LOAD_PACKED, which
 // makes four of them a Four; MULTIPLY_ADD(sum, x, w), for an Element x.
-// Macros: BM, BN, TM, TN, PARTS, GATHER, WINDOW_HEIGHT, WINDOW_WIDTH, RIGHT_ROWS, RIGHT_COLUMNS, SINGLE.
+// Macros: BM, BN, TM, TN, PARTS, GATHER, WINDOW_HEIGHT, WINDOW_WIDTH, RIGHT_ROWS, RIGHT_COLUMNS, SINGLE; UNIT_LANES, if
+// matrix units compute (matrix_tile.h), with BK.
 #include <Slice>
 #include <LocalProduct>
 
+#ifndef BK
 #define BK 16
+#endif
 #define ACROSS (BN / TN)
 #define ITEMS (BM / TM * ACROSS)
 #define LEFT_STEP (BM + 4)  // neighbours in the depth lie in other banks
@@ -107,7 +110,8 @@ inline Four load_left(__global const Element *x, const Row row, const int k, con
 #endif
 
 #ifdef RIGHT_COLUMNS
-#define RIGHT_LINE(i) ((item >> 2) + (i) * (ITEMS / 4))
+#define RIGHT_LINE(i) (item / (BK / 4) + (i) * (ITEMS / (BK / 4)))
+#define RIGHT_DEPTH ((item & (BK / 4 - 1)) * 4)
 #else
 #define RIGHT_LINE(i) ((item + (i) * ITEMS) / (BN / 4))
 #define RIGHT_COLUMN(i) ((item + (i) * ITEMS) % (BN / 4) * 4)
@@ -117,7 +121,7 @@ inline Four load_left(__global const Element *x, const Row row, const int k, con
 inline Four load_right(__global const Packed *weights, const int item, const int i, const int k, const int end,
                        const int n0, __global const LocalProduct *p) {
 #if defined(RIGHT_COLUMNS)
-    const int n = n0 + RIGHT_LINE(i), at = k + (item & 3) * 4;
+    const int n = n0 + RIGHT_LINE(i), at = k + RIGHT_DEPTH;
     return n < p->columns && at < end ? LOAD_PACKED(weights + (size_t)n * p->depth + at) : (Four)(0);
 #elif defined(RIGHT_ROWS)
     const int n = n0 + RIGHT_COLUMN(i), at = k + RIGHT_LINE(i);
@@ -126,9 +130,6 @@ inline Four load_right(__global const Packed *weights, const int item, const int
     return LOAD_PACKED(weights + (size_t)(k + RIGHT_LINE(i)) * BN + RIGHT_COLUMN(i));
 #endif
 }
-
-// Sums i of a work-item are those of tile's row (or column) of `own` fours, `others` work-items' fours apart.
-#define PLACE(own, others, i) ((own) * 4 + (i) / 4 * (others) * 4 + (i) % 4)
 
 // A group's tile: its first row and column, which product it is of, and its part of the depth.
 typedef struct {
@@ -145,9 +146,18 @@ inline Tile tile_of(__global const LocalProduct *p) {
 #endif
 }
 
+#ifdef UNIT_LANES
+#include "matrix_tile.h"
+#else
+#define SUM_ROWS TM
+#define SUM_FOURS (TN / 4)
+
+// Sums i of a work-item are those of tile's row (or column) of `own` fours, `others` work-items' fours apart.
+#define PLACE(own, others, i) ((own) * 4 + (i) / 4 * (others) * 4 + (i) % 4)
+
 // The sums of a work-item, of x and the weights of a slice.
-inline void add_up(Four sums[TM][TN / 4], __global const Element *x, __global const Packed *weights, const Tile tile,
-                   __local Four *memory, __global const LocalProduct *p, const Around *around) {
+inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __global const Packed *weights,
+                   const Tile tile, __local Four *memory, __global const LocalProduct *p, const Around *around) {
     __local Element *left = (__local Element *)memory, *right = left + BK * LEFT_STEP;
     const int item = get_local_id(0);
 #if !defined(RIGHT_ROWS) && !defined(RIGHT_COLUMNS)
@@ -175,7 +185,7 @@ inline void add_up(Four sums[TM][TN / 4], __global const Element *x, __global co
         }
         UNROLL for (int i = 0; i < RIGHT_LOADS; ++i) {
 #ifdef RIGHT_COLUMNS
-            __local Element *to = right + (item & 3) * 4 * RIGHT_STEP + RIGHT_LINE(i);
+            __local Element *to = right + RIGHT_DEPTH * RIGHT_STEP + RIGHT_LINE(i);
             to[0] = next_right[i].s0;
             to[RIGHT_STEP] = next_right[i].s1;
             to[2 * RIGHT_STEP] = next_right[i].s2;
@@ -209,17 +219,6 @@ inline void add_up(Four sums[TM][TN / 4], __global const Element *x, __global co
     }
 }
 
-// Ends a kernel's group unless it is the last of those that share its tile's depth, which has the sums of all.
-#ifdef PARTS
-#define ADD_UP_TILE                                                                                               \
-    const int item = get_local_id(0);                                                                             \
-    const int at = (tile.number * get_num_groups(1) + get_group_id(1)) * get_num_groups(0) + get_group_id(0);     \
-    const int tiles = get_num_groups(0) * get_num_groups(1) * (get_num_groups(2) / p->parts);                     \
-    ADD_UP_PARTS(TM, TN / 4, at, tiles, tile.part, p->parts)
-#else
-#define ADD_UP_TILE
-#endif
-
 // Does something with every four sums of a work-item: row m, from column n on.
 #define FOR_SUMS(...)                                                                \
     UNROLL for (int i = 0; i < TM; ++i) {                                            \
@@ -230,3 +229,15 @@ inline void add_up(Four sums[TM][TN / 4], __global const Element *x, __global co
             __VA_ARGS__;                                                             \
         }                                                                            \
     }
+#endif
+
+// Ends a kernel's group unless it is the last of those that share its tile's depth, which has the sums of all.
+#ifdef PARTS
+#define ADD_UP_TILE                                                                                               \
+    const int item = get_local_id(0);                                                                             \
+    const int at = (tile.number * get_num_groups(1) + get_group_id(1)) * get_num_groups(0) + get_group_id(0);     \
+    const int tiles = get_num_groups(0) * get_num_groups(1) * (get_num_groups(2) / p->parts);                     \
+    ADD_UP_PARTS(SUM_ROWS, SUM_FOURS, at, tiles, tile.part, p->parts)
+#else
+#define ADD_UP_TILE
+#endif

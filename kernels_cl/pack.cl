@@ -12,7 +12,10 @@ KERNEL void pack(ITEM __global const float *restrict x, __global float *restrict
         __global const float *from = x + (size_t)image * step + (size_t)k * row_step + (size_t)first * column_step;
         __global float *to = out + (size_t)line * panel;
         const int filled = MIN(panel, columns - first);
-        for (int c = 0; c < filled; ++c) to[c] = from[c * column_step];
-        for (int c = filled; c < panel; ++c) to[c] = 0.0f;
+        int c = 0;
+        if (column_step == 1)
+            for (; c + VW <= filled; c += VW) STORE(to + c, LOAD(from + c));
+        for (; c < filled; ++c) to[c] = from[c * column_step];
+        for (; c < panel; ++c) to[c] = 0.0f;
     }
 }

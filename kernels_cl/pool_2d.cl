@@ -33,27 +33,31 @@ KERNEL void pool_2d(ITEM __global const float *x, __global float *y, __global co
                     int per_item, int x_step, int y_step, int padded, float low, float high) {
     const Geometry g = *window;  // a copy, which writes to y cannot change
     SHARE_PIXELS(n, per_item, g.channels);
-    for (int pixel = start; pixel < end; ++pixel) {
-        const int line = pixel / g.out_width, out_x = pixel - line * g.out_width;
-        const int image = line / g.out_height, out_y = line - image * g.out_height;
-        const int top = out_y * g.stride_y - g.pad_y, left = out_x * g.stride_x - g.pad_x;
+    const int whole = g.kernel_height * g.kernel_width, image_size = g.height * g.width * x_step;
+    int line = start / g.out_width, out_x = start - line * g.out_width;
+    for (int pixel = start; pixel < end; ++line, out_x = 0) {
+        const int image = line / g.out_height, top = (line - image * g.out_height) * g.stride_y - g.pad_y;
         const int y0 = MAX(top, 0), y1 = MIN(top + g.kernel_height, g.height);
-        const int x0 = MAX(left, 0), x1 = MIN(left + g.kernel_width, g.width);
-        const int inside = MAX(y1 - y0, 0) * MAX(x1 - x0, 0), whole = g.kernel_height * g.kernel_width;
-        const float count = (float)(padded ? whole : inside);
-        const floatv first = padded && inside < whole ? 0.0f : START;
-        __global const float *p = x + image * g.height * g.width * x_step;
-        __global float *q = y + pixel * y_step;
-        const int room = (g.images - image) * g.height * g.width * x_step - (x_step - g.channels);
-        const int own = y_step == g.channels ? (end - pixel) * g.channels : g.channels;
-        for (int c = first_channel; c < end_channel; c += VW) {
-            floatv s = first;
-            if (c + VW <= g.channels) {
-                WINDOW(LOAD(p + at))
-            } else {
-                WINDOW(load_part(p + at, g.channels - c, room - at, 0.0f))
+        __global const float *p = x + image * image_size;
+        const int room = (g.images - image) * image_size - (x_step - g.channels);
+        for (const int last = MIN(end, pixel + g.out_width - out_x); pixel < last; ++pixel, ++out_x) {
+            const int left = out_x * g.stride_x - g.pad_x;
+            const int x0 = MAX(left, 0), x1 = MIN(left + g.kernel_width, g.width);
+            const int inside = MAX(y1 - y0, 0) * MAX(x1 - x0, 0);
+            const float count = (float)(padded ? whole : inside);
+            const floatv first = padded && inside < whole ? 0.0f : START;
+            const int own = y_step == g.channels ? (end - pixel) * g.channels : g.channels;
+            const int farthest = ((y1 - 1) * g.width + x1 - 1) * x_step;  // of the window's elements
+            __global float *q = y + pixel * y_step;
+            for (int c = first_channel; c < end_channel; c += VW) {
+                floatv s = first;
+                if (c + VW <= g.channels || farthest + c + VW <= room) {
+                    WINDOW(LOAD(p + at))
+                } else {
+                    WINDOW(load_part(p + at, g.channels - c, room - at, 0.0f))
+                }
+                store_part(q + c, ACTIVATION(FINISH(s), low, high), g.channels - c, own - c);
             }
-            store_part(q + c, ACTIVATION(FINISH(s), low, high), g.channels - c, own - c);
         }
     }
 }

@@ -2,7 +2,8 @@
 //
 // A group computes a tile (local_tile.h). With PARTS the depth is shared out among groups too: each leaves its sums in
 // parts[part][tile][TM * TN / 4][work-item] and counts itself in arrived[tile], and the last one to arrive adds them up in
-// order, and leaves the count at 0 for the next run. The bias is padded to whole tiles.
+// order, and leaves the count at 0 for the next run. The bias is padded to whole tiles. With UNIT_LANES matrix units
+// multiply what is rounded to halves (matrix_tile.h), and all else is the same.
 // Macros: those of local_tile.h; HALF_WEIGHTS: packed weights are halves; ACTIVATION (common.h), whose arguments are low
 // and high.
 #include "common.h"
@@ -46,17 +47,20 @@ inline void finish(float4 y, __global const float *bias, __global const float *r
     store_columns(out + at, ACTIVATION(y, low, high), columns, p->aligned);
 }
 
-KERNEL void product_local(ITEM __global const float *restrict x, __global const Packed *restrict weights,
-                          __global const float *restrict bias, __global const float *restrict residual,
-                          __global float *restrict out, __global const Slice *restrict slices,
-                          __global const LocalProduct *restrict p, __local float4 *restrict memory, const float low,
-                          const float high
+#ifdef UNIT_LANES
+KERNEL void product_matrix(
+#else
+KERNEL void product_local(
+#endif
+    ITEM __global const float *restrict x, __global const Packed *restrict weights, __global const float *restrict bias,
+    __global const float *restrict residual, __global float *restrict out, __global const Slice *restrict slices,
+    __global const LocalProduct *restrict p, __local float4 *restrict memory, const float low, const float high
 #ifdef PARTS
-                          , __global float *parts, __global volatile int *arrived
+    , __global float *parts, __global volatile int *arrived
 #endif
 #ifdef WINDOW_WIDTH
-                          , __global const float *restrict taps, __global const float *restrict taps_bias,
-                          const float taps_low, const float taps_high
+    , __global const float *restrict taps, __global const float *restrict taps_bias, const float taps_low,
+    const float taps_high
 #endif
 ) {
     const Tile tile = tile_of(p);
@@ -66,7 +70,7 @@ KERNEL void product_local(ITEM __global const float *restrict x, __global const 
 #else
     const Around around = {0.0f};
 #endif
-    float4 sums[TM][TN / 4];
+    float4 sums[SUM_ROWS][SUM_FOURS];
     add_up(sums, x + slice.x, weights + slice.weights, tile, memory, p, &around);
     ADD_UP_TILE
     FOR_SUMS(finish(sums[i][j], bias, residual, out, slice, m, n, p, low, high))

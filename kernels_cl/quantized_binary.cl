@@ -38,16 +38,23 @@ KERNEL void quantized_binary(ITEM __global const T *a, __global const T *b, __gl
     int column = start % row;
     seek_row(nest, 2, start / row, index, offsets);
     for (int at = start, count; at < end; at += count) {
-        __global const T *x = a + offsets[0] + a_step * column;
-        __global const T *y = b + offsets[1] + b_step * column;
+        __global const T *x = a + offsets[0] + MAX(a_step, 0) * column;
+        __global const T *y = b + offsets[1] + MAX(b_step, 0) * column;
+        REPEATED(T, own_a, x, column, a_step)
+        REPEATED(T, own_b, y, column, b_step)
+        const intv all_a = CONVERT(own_a, int), all_b = CONVERT(own_b, int);
         count = MIN(row - column, end - at);
         column = 0;
         next_row(nest, 2, index, offsets);
         int i = 0;
         for (; i + VW <= count; i += VW) {
-            const intv p = a_step ? LOAD_T(x + i) : (intv)x[0], q = b_step ? LOAD_T(y + i) : (intv)y[0];
+            const intv p = a_step > 0 ? LOAD_T(x + i) : all_a, q = b_step > 0 ? LOAD_T(y + i) : all_b;
             *(__global Tv_u *)(c + at + i) = CONVERT(combine(p, q, s), T);
         }
-        for (; i < count; ++i) c[at + i] = (T)LANE0(combine((intv)x[i * a_step], (intv)y[i * b_step], s));
+        if (i < count) {
+            const intv p = a_step > 0 ? load_lanes(x + i, count - i) : all_a;
+            const intv q = b_step > 0 ? load_lanes(y + i, count - i) : all_b;
+            store_lanes(c + at + i, CONVERT(combine(p, q, s), T), count - i);
+        }
     }
 }

@@ -49,7 +49,7 @@ KERNEL void quantized_local(ITEM __global const int *restrict x, __global const 
     const Tile tile = tile_of(p);
     const Slice slice = slices[tile.number];
     const Around around = {c->outside};
-    int4 sums[TM][TN / 4];
+    int4 sums[SUM_ROWS][SUM_FOURS];
     add_up(sums, x + slice.x, weights + slice.weights, tile, memory, p, &around);
     ADD_UP_TILE
     FOR_SUMS(finish(sums[i][j], stage, out, slice, m, n, c))

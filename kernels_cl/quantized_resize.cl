@@ -1,6 +1,9 @@
 // RESIZE_BILINEAR of integers x [n, height, width, channels] (see resize.cl for the tables and the shares): signed ones
 // with weights in units of 1/1024, bytes in float32, both rounded once, halves away from zero.
-// Macros: T (quantized.h); A, the type of the sums: int or long, or float for unsigned bytes; W, that of the weights:
+// With LINES a work-item takes per_item lines of the output. It multiplies two lines of the image by their weights once,
+// into memory of its own, `above` and `below`; integers are exact, so their sum suffices. From these it interpolates all
+// pixels of its line.
+// Macros: LINES; T (quantized.h); A, the type of the sums: int or long, or float for unsigned bytes; W, that of the weights:
 // int or float; ONE, a weight of one: 1024 or 1.
 #include "quantized.h"
 #include <Between>
@@ -21,6 +24,57 @@ inline intv rounded(Av sum) {
 }
 #endif
 
+#ifdef LINES
+typedef A Sum;
+typedef Av Av_u __attribute__((aligned(sizeof(A))));
+#define LOADA(p) (*(__global const Av_u *)(p))
+#ifdef FLOATING
+#define BLENDED                                                                 \
+    (LOADA(above + left + k) * back + LOADA(below + left + k) * back +          \
+     LOADA(above + right + k) * along + LOADA(below + right + k) * along)
+#else
+#define BLENDED (LOADA(above + left + k) * back + LOADA(above + right + k) * along)
+#endif
+
+// A line's `count` elements between lines p and r of the image, before which there are p_at and r_at of x's `size`.
+OUT_OF_LINE WIDE void blend_lines(__global A *restrict above, __global A *restrict below, __global const T *restrict x,
+                                  const int p_at, const int r_at, const int count, const int size, const A up,
+                                  const A down) {
+    for (int i = 0; i < count; i += VW) {
+        const Av p = CONVERT(load_lanes(x + p_at + i, size - p_at - i), A) * up;
+        const Av r = CONVERT(load_lanes(x + r_at + i, size - r_at - i), A) * down;
+#ifdef FLOATING
+        *(__global Av_u *)(above + i) = p;
+        *(__global Av_u *)(below + i) = r;
+#else
+        *(__global Av_u *)(above + i) = p + r;
+#endif
+    }
+}
+
+KERNEL void quantized_bilinear(ITEM __global const T *x, __global T *y, __global const Between *rows,
+                               __global const Between *columns, __global const W *row_weights,
+                               __global const W *column_weights, __global Sum *lines, int n, int per_item, int height,
+                               int width, int channels, int out_height, int out_width, int line_size) {
+    SHARE(n, per_item);
+    __global A *above = lines + ITEM_INDEX(0) * 2 * line_size, *below = above + line_size;
+    const int size = n / out_height * height * width * channels;
+    for (int line = start; line < end; ++line) {
+        const int image = line / out_height, i = line - image * out_height;
+        const A down = (A)row_weights[i];
+        blend_lines(above, below, x, (image * height + rows[i].lower) * width * channels,
+                    (image * height + rows[i].upper) * width * channels, width * channels, size, (A)ONE - down, down);
+        __global T *out = y + line * out_width * channels;
+        for (int j = 0; j < out_width; ++j) {
+            const int left = columns[j].lower * channels, right = columns[j].upper * channels;
+            const Av along = (A)column_weights[j], back = (A)ONE - along;
+            // A vector may reach into the next pixel, which is written afterwards.
+            for (int k = 0; k < channels; k += VW)
+                store_lanes(out + j * channels + k, CONVERT(rounded(BLENDED), T), (out_width - j) * channels - k);
+        }
+    }
+}
+#else
 KERNEL void quantized_bilinear(ITEM __global const T *x, __global T *y, __global const Between *rows,
                                __global const Between *columns, __global const W *row_weights,
                                __global const W *column_weights, int n, int per_item, int height, int width,
@@ -42,3 +96,4 @@ KERNEL void quantized_bilinear(ITEM __global const T *x, __global T *y, __global
         }
     }
 }
+#endif

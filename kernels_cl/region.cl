@@ -19,7 +19,8 @@
 // LITECL_SOLO, for a device that runs one work-group at a time: then nothing is counted; LITECL_CREW, for a calling
 // thread with helpers (lead), or with LITECL_ASSIST for these (assist); LITECL_GROUP, for a GPU;
 // LITECL_TIMED, for a program that measures its own steps, behind progress: in times the entries that one worker executes,
-// in stamps a row for every worker: when it began, and when it found each launch to be done.
+// in stamps a row for every worker: when it began, and when it found each launch to be done; LITECL_AGAIN, for one that
+// the host can run without a launch (region_call.h).
 #include "common.h"
 #include <Control>
 #include <Count>
@@ -309,55 +310,11 @@ CALLABLE void work_along(const ulong region, const int worker) {
     const Region *r = (const Region *)region;
     work_through(r, r->launch + LAUNCH_LINES * LINE, r->count, worker, r->workers TIMED(COMMA r->stamps));
 }
+#endif
 
-#ifdef LITECL_ASSIST  // for a compiler that cannot call functions of other programs
+#if defined(LITECL_ASSIST)  // for a compiler that cannot call functions of other programs
 #define WORK_ALONG(address, region, worker) work_along(region, worker)
 #include "assist.h"
-#else
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void lead(__global uchar *arena, __global uchar *constants, __global const Entry *works, __global const ulong *args,
-          __global ulong *shifts, __global int *counts, __global volatile int *progress, const int count
-          TIMED(COMMA const int start), __global volatile int *door, const int workers OWN(ARGUMENT)) {
-    TIMED(__global long *times = TIMES(progress, start) COMMA *stamps = STAMPS(times, count);)
-    const Region region = {(ulong)arena, works, args, shifts, counts, progress TIMED(COMMA times), DOOR(RUN), *DOOR(RUN) + 1,
-                           count, workers TIMED(COMMA stamps)};
-    shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;
-    OWN(SHIFT_OWN)
-    const int places = works[count - 1].place + 1, lines = LAUNCH_LINES + places * (workers + 1);
-    TIMED(for (int i = 0; i < count; ++i) times[i * STEP_TIMES + STEP_TIME_RUNS] = 0;)
-    TIMED(for (int i = 0; i < workers * (places + 1); ++i) stamps[i] = 0;)  // of helpers that do not come this time
-    for (int i = 0; i < lines; ++i) progress[i * LINE] = 0;
-    ulong address = (ulong)&region;
-    int worker = 0;
-    *(__global ulong *)DOOR(REGION) = address;
-#ifdef LITECL_ADDRESSES
-    ADDRESS_OF(work_along, *(__global ulong *)DOOR(FUNCTION));
-#endif
-    mem_fence(CLK_GLOBAL_MEM_FENCE);
-    atomic_inc(DOOR(RUN));  // odd: open
-    OPAQUE(address);
-    OPAQUE(worker);
-    work_along(address, worker);
-    atomic_inc(DOOR(RUN));
-    for (int waited = 0; *DOOR(INSIDE); ++waited) pause_worker(waited);
-    mem_fence(CLK_GLOBAL_MEM_FENCE);
-}
-#endif
-#else
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void run(__global uchar *arena, __global uchar *constants, __global const Entry *works, __global const ulong *args,
-         __global ulong *shifts, __global int *counts, __global volatile int *progress, const int count
-         TIMED(COMMA const int start) OWN(ARGUMENT)) {
-    TIMED(__global long *times = TIMES(progress, start);)
-    const Region region = {(ulong)arena, works, args, shifts, counts, progress TIMED(COMMA times)};
-    shifts[SHIFT_CONSTANTS] = (ulong)constants - (ulong)arena;  // every worker writes the same values
-    OWN(SHIFT_OWN)
-#ifdef LITECL_SOLO
-    TIMED(for (int i = 0; i < count; ++i) times[i * STEP_TIMES + STEP_TIME_RUNS] = 0;)
-    run_entries(&region, 0, count);
-#else
-    work_through(&region, progress + LAUNCH_LINES * LINE, count, get_group_id(0), get_num_groups(0)
-                 TIMED(COMMA STAMPS(times, count)));
-#endif
-}
+#elif !defined(LITECL_GROUP)
+#include "region_call.h"
 #endif

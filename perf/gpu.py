@@ -3,28 +3,27 @@
 ``python -m litecl.perf.gpu [--device NAME] [--json FILE] [--page FILE]``: for every model and batch the largest
 difference from the interpreter relative to the largest output, the least and the median time of an invoke, launches and
 waits, and for every kernel the share of the device's measured peaks of arithmetic and bandwidth that it reaches. Where
-PyTorch is installed it runs the same graph in turns with litecl, on its CUDA device if it has one. Runs on any device;
-kernels are timed one by one, so their times are those of queued launches. ``--small`` is a trial of all of it.
+PyTorch or ONNX Runtime (packages onnx and onnxruntime-gpu, or onnxruntime) is installed it runs the same graph in turns
+with litecl, on its CUDA device if it has one; where one does not run a model the end of the output says why. Runs on
+any device; kernels are timed one by one, so their times are those of queued launches. ``--small`` is a trial of it.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.devices import choose
 from litecl.delegate.report import DelegationReport, KernelRow
 from litecl.delegate.report_details import kernel_name
 from litecl.interpreter import Interpreter
-from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.file.writer import write
 from litecl.interpreter.graph import Array
 from litecl.interpreter.op import NoOptions
@@ -34,10 +33,10 @@ from litecl.perf.measure.build import Graph
 from litecl.perf.measure.build_control import FLOAT, INT, below, next_, plus, times, while_model
 from litecl.perf.measure.environment import header, named
 from litecl.perf.measure.feeds import random_inputs
+from litecl.perf.measure.gpu_page import page, problems, table
+from litecl.perf.measure.gpu_peers import MOST_DIFFERENCE, PeerTime, difference, ready
 from litecl.perf.measure.timing import in_turns
-from litecl.perf.measure.torch_peer import TorchModel
 
-_MOST_DIFFERENCE = 1e-3  # relative to the largest output
 _BATCHES = (1, 16)
 
 
@@ -73,8 +72,8 @@ class KernelFigure:
 
 @dataclass(frozen=True)
 class Row:
-    """The figures of a model and a batch. difference: from the interpreter, relative to the largest output. torch_ms:
-    the least time of PyTorch; None where it is not there, or does not run the model.
+    """The figures of a model and a batch. difference: from the interpreter, relative to the largest output. peers: the
+    times of other runtimes by their names.
     """
 
     name: str
@@ -85,7 +84,7 @@ class Row:
     launches: int
     waits: int
     kernels: tuple[KernelFigure, ...]
-    torch_ms: float | None = None
+    peers: Mapping[str, PeerTime] = field(default_factory=dict)
 
 
 def loop(trips: int) -> bytes:
@@ -143,28 +142,19 @@ def row(
     content = (subject.small if is_small else subject.make)(batch)
     ours = _prepared(content, [CLDelegate(**options, strict=True)])
     expected = _outputs(_prepared(content, []))
-    difference = _difference(_outputs(ours), expected)
-    peer = _peer(content, expected)
-    stats, *others = in_turns([ours.invoke, *([] if peer is None else [peer.run])], runs)
+    differs = difference(_outputs(ours), expected)
+    peers, others = ready(content, _feeds(content), expected)
+    stats, *theirs = in_turns([ours.invoke, *(peer.run for peer in peers.values())], runs)
     counters = DelegationReport.of(ours).counters
     profiled = _prepared(content, [CLDelegate(**options, strict=True, profile=True)])
     profiled.invoke()
     profiled.invoke()
     kernels = _figures(DelegationReport.of(profiled).kernels, peaks)
     costs = counters.kernel_launches, counters.host_syncs
-    torch_ms = others[0].min_ms if others else None
+    timed = zip(peers.items(), theirs, strict=True)
+    times = {name: PeerTime(found.min_ms, peer.runs_on) for (name, peer), found in timed} | others
     name = f"{subject.name}, small" if is_small else subject.name
-    return Row(name, batch, difference, stats.min_ms, stats.median_ms, *costs, kernels, torch_ms)
-
-
-def _peer(content: bytes, expected: Sequence[Array]) -> TorchModel | None:
-    """Return PyTorch's model; None where it is not installed, cannot run it, or computes something else."""
-    try:
-        peer = TorchModel(content)
-        peer.prepare(_feeds(content))
-        return peer if _difference(peer.run(), expected) <= _MOST_DIFFERENCE else None
-    except LiteclError:
-        return None
+    return Row(name, batch, differs, stats.min_ms, stats.median_ms, *costs, kernels, times)
 
 
 def _feeds(content: bytes) -> list[Array]:
@@ -187,12 +177,6 @@ def _outputs(interpreter: Interpreter) -> list[Array]:
     return [np.asarray(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
 
 
-def _difference(got: Sequence[Array], expected: Sequence[Array]) -> float:
-    """Return the largest difference of two runs' outputs; infinity where one is no number."""
-    parts = [float(np.abs(a - b).max() / max(1e-30, np.abs(b).max())) for a, b in zip(got, expected, strict=True)]
-    return max(part if np.isfinite(part) else float("inf") for part in parts)
-
-
 def _figures(rows: Sequence[KernelRow], peaks: Peaks) -> tuple[KernelFigure, ...]:
     """Return the figures of each kernel, the longest first."""
     found: dict[str, KernelFigure] = {}
@@ -208,51 +192,6 @@ def _figures(rows: Sequence[KernelRow], peaks: Peaks) -> tuple[KernelFigure, ...
 def _share(figure: KernelFigure, peaks: Peaks) -> float | None:
     least_s = max(figure.flops / peaks.flops, figure.bytes / peaks.bytes)
     return least_s * 1e3 / figure.ms if figure.ms and least_s else None
-
-
-def table(rows: Sequence[Row]) -> Table:
-    """Return the figures for people, with the kernel that takes longest."""
-    heads = ("model", "batch", "difference", "least ms", "median ms", "PyTorch", "launches", "waits", "most time")
-    made = Table(*heads, "of peak")
-    for one in rows:
-        longest = one.kernels[0] if one.kernels else None
-        share = "" if longest is None or longest.share is None else f"{longest.share:.0%}"
-        figures = (
-            f"{one.difference:.1e}",
-            f"{one.min_ms:.3f}",
-            f"{one.median_ms:.3f}",
-            "" if one.torch_ms is None else f"{one.torch_ms:.3f}",
-            str(one.launches),
-            str(one.waits),
-        )
-        made.add_row(one.name, str(one.batch), *figures, "" if longest is None else longest.kernel, share)
-    return made
-
-
-def page(data: dict[str, Any]) -> str:
-    """Return the figures as a page of Markdown, with the device named."""
-    lines = [
-        f"# litecl on {data['device']['name']}",
-        "",
-        f"Measured on {data['date']}. Peaks measured: {data['peaks']['flops'] / 1e9:,.0f} GFLOP/s, "
-        f"{data['peaks']['bytes'] / 1e9:,.0f} GB/s.",
-        "",
-        "| model | batch | difference | least ms | median ms | PyTorch, least ms | launches | waits |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {one['name']} | {one['batch']} | {one['difference']:.1e} | {one['min_ms']:.3f} | {one['median_ms']:.3f} "
-        f"| {'' if one['torch_ms'] is None else format(one['torch_ms'], '.3f')} | {one['launches']} | {one['waits']} |"
-        for one in data["rows"]
-    ]
-    lines += ["", "| model | batch | kernel | launches | ms | share of the peaks |", "|---|---|---|---|---|---|"]
-    lines += [
-        f"| {one['name']} | {one['batch']} | {k['kernel']} | {k['launches']} | {k['ms']:.4f} "
-        f"| {'' if k['share'] is None else format(k['share'], '.0%')} |"
-        for one in data["rows"]
-        for k in one["kernels"]
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -275,14 +214,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if batch in subject.batches:
                 rows.append(row(subject, batch, options, peaks, given.runs, is_small=given.small))
                 console.print(f"{subject.name}, batch {batch}: {rows[-1].min_ms:.3f} ms")
-    console.print(table(rows))
+    data_rows = [asdict(one) for one in rows]
+    console.print(table(data_rows))
+    for line in problems(data_rows):
+        console.print(line)
     chosen = choose(given.device)
-    data = {**header("gpu"), "device": named(chosen.name), "peaks": asdict(peaks), "rows": [asdict(r) for r in rows]}
+    data = {**header("gpu"), "device": named(chosen.name), "peaks": asdict(peaks), "rows": data_rows}
     if given.json:
         given.json.write_text(json.dumps(data, indent=1) + "\n")
     if given.page:
         given.page.write_text(page(data))
-    return int(any(one.difference > _MOST_DIFFERENCE for one in rows))
+    return int(any(one.difference > MOST_DIFFERENCE for one in rows))
 
 
 if __name__ == "__main__":

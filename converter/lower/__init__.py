@@ -20,6 +20,7 @@ from litecl.converter.lower import (
     indexing,
     losses,
     matmul,
+    own,
     pool,
     pool_gradients,
     random,
@@ -61,6 +62,7 @@ _FAMILIES = (
     control,
     fake_quant,
     checkpoints,
+    own,
 )
 LOWERINGS: dict[str, Lowering] = {name: how for family in _FAMILIES for name, how in family.LOWERINGS.items()}
 

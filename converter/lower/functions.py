@@ -24,6 +24,7 @@ _LANCZOS = (
     9.984369578019570859563e-6,
     1.50563273514931155834e-7,
 )
+_SHIFT = 6  # from where on the expansion of the digamma function holds
 # M. Giles, "Approximating the erfinv function": coefficients of w - 2.5, and of sqrt(w) - 3.
 _ERFINV_SMALL = (
     2.81022636e-08,
@@ -76,6 +77,21 @@ def _lgamma(x: _E) -> _E:
     nearest = part.minimum(1 - part)
     reflected = math.log(math.pi) - (nearest * math.pi).unary(unary.SIN).log() - value
     return x.equals(-math.inf).select(x.constant(math.inf), is_small.select(reflected, value))
+
+
+def _digamma(x: _E) -> _E:
+    """Return the derivative of ``_lgamma``: shifted upwards, then by its expansion (https://dlmf.nist.gov/5.11.2)."""
+    is_small = x.less(0.5)
+    y = is_small.select(1 - x, x)
+    far = y + _SHIFT
+    inverse = 1 / far.square()
+    value = far.log() - 0.5 / far - inverse * _polynomial(inverse, (1 / 252, -1 / 120, 1 / 12))
+    for k in range(_SHIFT):
+        value = value - 1 / (y + k)
+    angle = (x - x.unary(unary.ROUND)) * math.pi
+    reflected = value - math.pi / angle.unary(unary.SIN) * angle.unary(unary.COS)
+    at_pole = angle.equals(0).select(x.constant(math.nan), reflected)
+    return is_small.select(at_pole, value)
 
 
 def _erfinv(x: _E) -> _E:
@@ -175,6 +191,7 @@ _FORMULAS: Mapping[str, Callable[..., _E]] = {
     "TruncateMod": _truncate_mod,
     "Mod": _truncate_mod,
     "Lgamma": _lgamma,
+    "Digamma": _digamma,
     "Erfinv": _erfinv,
     "Ndtri": quantile_of_normal,
     "Atan2": _arc_tangent_of_two,

@@ -102,7 +102,7 @@ def _batch_norm(b: Builder) -> list[Value]:
         scale = gamma / np.sqrt(variance + b.node.attrs["epsilon"])
         scaled = b.op(MUL, [x, _by_channel(b, b.const(scale, np.float32))])
         result = b.op(ADD, [scaled, _by_channel(b, b.const(beta - mean * scale, np.float32))])
-    return [result, *statistics[2:], *b.like()[3:]]
+    return [result, *statistics[2:], *statistics[2:], *_nothing(b, 5)]
 
 
 def _normalised(b: Builder, mean: Value, variance: Value) -> Value:
@@ -135,7 +135,12 @@ def _statistics(b: Builder) -> list[Value]:
     rank = len(b.shape(x.value))
     count = x.count([axis for axis in range(rank) if axis != _channel_axis(b, rank)])
     unbiased = variance * (count / (count - 1).maximum(1))
-    return [mean.value, unbiased.value, mean.value, variance.value, *b.like()[5:]]
+    return [mean.value, unbiased.value, mean.value, variance.value, *_nothing(b, 5)]
+
+
+def _nothing(b: Builder, first: int) -> list[Value]:
+    """Return empty results in place of those, from one on, with which TensorFlow's kernels tell their gradients."""
+    return [b.const(np.zeros(0, np.float32)) for _ in b.node.outputs[first:]]
 
 
 def _channel_axis(b: Builder, rank: int) -> int:

@@ -148,7 +148,8 @@ def _batch_norm_gradient(b: Builder) -> Sequence[Value]:
         share = 1 / x.count(outer)
         dy = dy - by_offset * share - normal * (by_scale * share)
     results = [dy * (scale * inverse), by_scale, by_offset]
-    return [*(result.value for result in results), *b.like()[3:]]
+    unused = [b.const(0, np.float32) for _ in b.node.outputs[3:]]
+    return [*(result.value for result in results), *unused]
 
 
 LOWERINGS: dict[str, Lowering] = {

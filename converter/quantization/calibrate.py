@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from litecl.converter.quantization.cells import cells, watching
 from litecl.converter.quantization.data import Sample
 from litecl.converter.quantization.observers import Observer, Range
 from litecl.converter.quantization.scales import Affine
@@ -38,8 +39,11 @@ def _looks(graph: Subgraph, seen: dict[int, Observer], make: Callable[[], Observ
         floats = [t for t in tensors if graph.tensors[t].type == TensorType.FLOAT32 and graph.tensors[t].data is None]
         return [([t], _seeing(seen.setdefault(t, make()))) for t in floats]
 
-    after: dict[int | None, list[tuple[Sequence[int], Look]]] = {None: looking(graph.inputs)}
+    after: dict[int | None, Sequence[tuple[Sequence[int], Look]]] = {None: looking(graph.inputs)}
     after |= {number: looking(node.outputs) for number, node in enumerate(graph.nodes)}
+    for number, cell in cells(graph).items():
+        look = watching(graph, number, seen.setdefault(cell.memory, make()))
+        after[number] = [*after[number], ([graph.nodes[number].inputs[0]], look)]
     return after
 
 

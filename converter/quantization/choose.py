@@ -1,10 +1,11 @@
 """Which nodes of a subgraph become integer ones, and why the others do not."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from litecl.converter.quantization.calibrate import Ranges
+from litecl.converter.quantization.cells import CELL, STATE, Cell, cells
 from litecl.converter.quantization.options import Quantization
 from litecl.converter.quantization.rules import RULES, STAY, Rule
 from litecl.interpreter.errors import ConversionError
@@ -14,10 +15,14 @@ from litecl.interpreter.schema import ActivationFunctionType, TensorType
 
 @dataclass(frozen=True)
 class Chosen:
-    """The rules of the nodes that become integer ones, and the reasons of those on floats that do not, by number."""
+    """The rules of the nodes that become integer ones, and the reasons of those on floats that do not, by number.
+
+    cells: those of the former that are LSTM layers.
+    """
 
     rules: Mapping[int, Rule]
     reasons: Mapping[int, str]
+    cells: Mapping[int, Cell] = field(default_factory=dict)
 
 
 def operands(graph: Subgraph, node: Node, rule: Rule) -> list[int]:
@@ -27,7 +32,8 @@ def operands(graph: Subgraph, node: Node, rule: Rule) -> list[int]:
         for position, tensor in enumerate(node.inputs)
         if tensor != ABSENT
         and position not in rule.weights
-        and position != rule.bias
+        and position not in rule.sums
+        and position not in rule.states
         and graph.tensors[tensor].type == TensorType.FLOAT32
     ]
 
@@ -39,18 +45,32 @@ def results(graph: Subgraph, node: Node) -> list[int]:
 
 def choose(graph: Subgraph, ranges: Ranges, how: Quantization, refused: Mapping[int, str]) -> Chosen:
     """Choose the nodes of a subgraph whose float tensors have the given ranges; ``refused`` ones stay in float."""
-    rules, reasons = {}, {}
+    layers = dict(_layers(graph, ranges, how, refused))
+    rules: dict[int, Rule] = {}
+    for number, cell in layers.items():
+        rules |= {number: CELL, **dict.fromkeys(cell.writers, STATE)}
+    reasons = {}
     for number, node in enumerate(graph.nodes):
-        if not _on_floats(graph, node):
+        if number in rules or not _on_floats(graph, node):
             continue
-        reason = refused.get(number) or _reason(graph, node, ranges, how)
+        reason = refused.get(number) or _reason(graph, node, RULES.get(node.op), ranges, how)
         if reason is None:
             rules[number] = RULES[node.op]
         else:
             reasons[number] = reason
     stay = set() if how.strict else set(rules) - _among_integers(graph, rules, how)
     alone = dict.fromkeys(stay, "only moves what is in float before and after it")
-    return Chosen({n: rule for n, rule in rules.items() if n not in stay}, reasons | alone)
+    return Chosen({n: rule for n, rule in rules.items() if n not in stay}, reasons | alone, layers)
+
+
+def _layers(
+    graph: Subgraph, ranges: Ranges, how: Quantization, refused: Mapping[int, str]
+) -> Iterator[tuple[int, Cell]]:
+    """Return the LSTM layers that become integer ones; nothing that writes their states may stay in float."""
+    for number, cell in cells(graph).items():
+        given = {number, *cell.writers} & set(refused)
+        if not given and _reason(graph, graph.nodes[number], CELL, ranges, how) is None:
+            yield number, cell
 
 
 def _on_floats(graph: Subgraph, node: Node) -> bool:
@@ -58,8 +78,8 @@ def _on_floats(graph: Subgraph, node: Node) -> bool:
     return any(graph.tensors[t].type == TensorType.FLOAT32 for t in tensors)
 
 
-def _reason(graph: Subgraph, node: Node, ranges: Ranges, how: Quantization) -> str | None:
-    rule, type_ = RULES.get(node.op), TensorType[(how.activations or "").upper()]
+def _reason(graph: Subgraph, node: Node, rule: Rule | None, ranges: Ranges, how: Quantization) -> str | None:
+    type_ = TensorType[(how.activations or "").upper()]
     if is_named(graph, node, how.skip):
         return "it is named in skip"
     if rule is None:
@@ -101,10 +121,9 @@ def _parts(name: str) -> Iterator[str]:
 
 
 def _of_constants(graph: Subgraph, node: Node, rule: Rule) -> str | None:
-    positions = [*rule.weights, *([] if rule.bias is None else [rule.bias])]
-    for position in positions:
+    for position in (*rule.weights, *rule.sums):
         tensor = node.inputs[position] if position < len(node.inputs) else ABSENT
-        if tensor == ABSENT and position == rule.bias:
+        if tensor == ABSENT and position in rule.sums:
             continue
         spec = graph.tensors[tensor]
         if spec.data is None or spec.type != TensorType.FLOAT32:

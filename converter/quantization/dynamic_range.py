@@ -5,10 +5,10 @@ and what is gathered is widened. A constant that is also read by an operator wit
 operator.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from litecl.converter.quantization.scales import channels, integers
+from litecl.converter.quantization.scales import blocks, channels, integers
 from litecl.converter.versions import version_of
 from litecl.interpreter.graph import ABSENT, Node, Subgraph, TensorSpec
 from litecl.interpreter.op import ControlOp, NoOptions, Op
@@ -55,19 +55,22 @@ WEIGHTS: Mapping[Op | ControlOp, Weights] = {
     SVDF: Weights((1, 2)),
 }
 _TABLE = Weights((0,))
+_NARROW = (FULLY_CONNECTED, CONV_2D, EMBEDDING_LOOKUP)
+"""The operators that read weights of four bits, in LiteRT too."""
 
 
-def dynamic_range(graph: Subgraph, per_channel: bool, *, narrow: bool = False) -> Subgraph:
+def dynamic_range(graph: Subgraph, per_channel: bool, *, narrow: bool = False, block: int | None = None) -> Subgraph:
     """Return a subgraph with its weights as int8 where its operators take these.
 
-    narrow: as int4 where only FULLY_CONNECTED reads them.
+    narrow: as int4 where only operators that take these read them. block: with a scale for as many elements of the rows
+    of FULLY_CONNECTED.
     """
-    return _Rewrite(graph, per_channel, narrow).run()
+    return _Rewrite(graph, per_channel, narrow, block).run()
 
 
 class _Rewrite:
-    def __init__(self, graph: Subgraph, per_channel: bool, narrow: bool) -> None:
-        self._graph, self._per_channel, self._narrow = graph, per_channel, narrow
+    def __init__(self, graph: Subgraph, per_channel: bool, narrow: bool, block: int | None) -> None:
+        self._graph, self._per_channel, self._narrow, self._block = graph, per_channel, narrow, block
         self._tensors = list(graph.tensors)
         self._axes = self._chosen()
         self._wide: dict[int, int] = {}
@@ -75,17 +78,27 @@ class _Rewrite:
     def run(self) -> Subgraph:
         """Return the new subgraph."""
         for tensor, axis in self._axes.items():
-            spec, type_ = self._graph.tensors[tensor], self._type(tensor)
-            self._tensors[tensor] = integers(spec, channels(spec, axis, type_=type_), type_, symmetric=True)
+            self._tensors[tensor] = self._stored(tensor, axis)
         nodes = [new for node in self._graph.nodes for new in self._nodes(node)]
         outputs = tuple(self._widened(t) if t in self._axes else t for t in self._graph.outputs)
         widening = [self._node(DEQUANTIZE, (narrow,), (wide,)) for narrow, wide in self._wide.items()]
         return replace(self._graph, tensors=tuple(self._tensors), nodes=(*widening, *nodes), outputs=outputs)
 
-    def _type(self, tensor: int) -> TensorType:
+    def _stored(self, tensor: int, axis: int | None) -> TensorSpec:
+        spec = self._graph.tensors[tensor]
+        if not (self._narrow and self._is_read_by(tensor, _NARROW)):
+            return integers(spec, channels(spec, axis), TensorType.INT8, symmetric=True)
+        dense = self._is_read_by(tensor, (FULLY_CONNECTED,))
+        if dense and self._block is not None and spec.static_shape[1] % self._block == 0:
+            return blocks(spec, self._block, TensorType.INT4)
+        return integers(spec, channels(spec, axis, type_=TensorType.INT4), TensorType.INT4, symmetric=True)
+
+    def _is_read_by(self, tensor: int, operators: Sequence[Op]) -> bool:
+        """Return whether only such operators read a tensor, as weights."""
         readers = [node for node in self._graph.nodes if tensor in node.inputs]
-        dense = all(node.op is FULLY_CONNECTED and node.inputs.count(tensor) == 1 for node in readers)
-        return TensorType.INT4 if self._narrow and dense and tensor not in self._graph.outputs else TensorType.INT8
+        weights = all(node.op in operators and node.inputs[1] == tensor for node in readers)
+        once = all(node.inputs.count(tensor) == 1 for node in readers)
+        return weights and once and tensor not in self._graph.outputs
 
     def _chosen(self) -> dict[int, int | None]:
         """Return the tensors to quantize, each with the axis of its scales."""

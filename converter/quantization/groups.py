@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from litecl.converter.quantization.calibrate import Known, Ranges
-from litecl.converter.quantization.choose import operands, results
+from litecl.converter.quantization.cells import Cell, memory_scale
+from litecl.converter.quantization.choose import Chosen, operands, results
 from litecl.converter.quantization.observers import Range, range_of
 from litecl.converter.quantization.rules import Rule
 from litecl.converter.quantization.scales import Affine, affine, given, range_held, same
@@ -25,13 +26,15 @@ class Scales:
     operands: Mapping[Use, Affine]
 
 
-def assign(graph: Subgraph, rules: Mapping[int, Rule], known: Known, type_: TensorType) -> Scales:
+def assign(graph: Subgraph, chosen: Chosen, known: Known, type_: TensorType) -> Scales:
     """Return the scales of all activations of the nodes that have rules.
 
     A scale that is known, or that an operator prescribes, carries over through operators that share scales, unless they
     join the tensor with others: there it is converted to the scale of those.
     """
-    work = _Assignment(graph, rules, known.ranges, type_, dict(known.scales))
+    work = _Assignment(graph, chosen.rules, known.ranges, type_, dict(known.scales))
+    for number, cell in chosen.cells.items():
+        work.keep(number, cell)
     work.fix()
     work.tie()
     return work.scales()
@@ -50,6 +53,15 @@ class _Assignment:
         self._fixed = fixed
         self._parents: dict[_Member, _Member] = {}
         self._joined: dict[_Member, list[Range]] = {}  # ranges of what is converted to a group's scale
+
+    def keep(self, number: int, cell: Cell) -> None:
+        """Give the states of an LSTM layer their scales: that of its results, and one of the cell state's own."""
+        (written,) = self._graph.nodes[number].outputs
+        self._fixed[cell.memory] = memory_scale(self._ranges[cell.memory])
+        if written in self._fixed:
+            self._fixed[cell.hidden] = self._fixed[written]
+        else:
+            self._unite(written, cell.hidden)
 
     def fix(self) -> None:
         """Find the tensors whose scale an operator prescribes, and those that inherit it."""

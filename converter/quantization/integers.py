@@ -58,9 +58,9 @@ def _quantize(graph: Subgraph, known: Known, how: Quantization, given: Mapping[i
     refused = dict(given)
     while True:
         chosen = choose(graph, known.ranges, how, refused)
-        assigned = assign(graph, chosen.rules, known, type_)
+        assigned = assign(graph, chosen, known, type_)
         scales = _with_borders(graph, assigned, known.ranges, type_, borders)
-        rewritten = rewrite(graph, chosen.rules, scales, type_, borders, how.per_channel)
+        rewritten = rewrite(graph, chosen, scales, type_, borders, how.per_channel)
         found = dict(_refusals(rewritten, chosen))
         if not found:
             return Quantized(known, chosen, scales, rewritten)
@@ -88,7 +88,7 @@ def _refusals(rewritten: Rewritten, chosen: Chosen) -> Iterator[tuple[int, str]]
         node = graph.nodes[rewritten.nodes[number]]
         assert isinstance(node.op, Op)
         inputs = [None if t == ABSENT else graph.tensors[t] for t in node.inputs]
-        outputs = [graph.tensors[t] for t in node.outputs]
+        outputs = [graph.tensors[t] for t in (*node.outputs, *node.intermediates)]
         if any(spec is not None and spec.shape is None for spec in inputs):
             continue
         try:

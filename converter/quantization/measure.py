@@ -78,12 +78,13 @@ class _Comparison:
         values = self._expected[index]
         fed = [None if s is None else _exact(s, t, values) for s, t in zip(specs, old_node.inputs, strict=True)]
         actual = [(s and x is not None and replace(s, shape=x.shape)) or None for s, x in zip(specs, fed, strict=True)]
-        outputs = [part.graph.tensors[t] for t in node.outputs]
+        outputs = [part.graph.tensors[t] for t in (*node.outputs, *node.intermediates)]
         key = (index, number, *(None if x is None else x.shape for x in fed))
         if key not in self._bound:
             assert isinstance(node.op, Op)
             self._bound[key] = (node.op.bind and node.op.bind(node.options, actual, outputs)) or node.op.run
-        for tensor, spec, result in zip(old_node.outputs, outputs, self._bound[key](node.options, fed), strict=True):
+        made = self._bound[key](node.options, fed)  # after the outputs, its states
+        for tensor, spec, result in zip(old_node.outputs, outputs, made, strict=False):
             if spec.quantization is not None and graph.tensors[tensor].type == TensorType.FLOAT32:
                 yield tensor, dequantize(result, spec.quantization)
 
@@ -190,7 +191,8 @@ def sensitivity(
     found = {}
     for index, part in done.items():
         for number in (n for n, rule in part.chosen.rules.items() if not rule.moves):
-            others = {n: "another layer is examined" for n in part.chosen.rules if n != number}
+            own = part.chosen.cells[number].writers if number in part.chosen.cells else ()
+            others = {n: "another layer is examined" for n in part.chosen.rules if n not in (number, *own)}
             alone, _ = quantize_model(model, plain, {index: part.known}, {index: others})
             found[index, number] = _total(QuantizedRunner(alone), samples, expected).sqnr_db
     return found

@@ -15,6 +15,7 @@ _CHOICES: Mapping[str, tuple[Any, ...]] = {
     "activations": (None, "int8", "int16"),
     "weights": get_args(Weights),
     "method": ("minmax", "moving_average", "percentile", "mse"),
+    "block": (None, 32, 64, 128, 256),
     "input_type": ("float32", "int8", "uint8", "int16"),
     "output_type": ("float32", "int8", "uint8", "int16"),
 }
@@ -28,8 +29,8 @@ _OF_ACTIVATIONS = (
 class Quantization:
     """Choose how a model is quantized. All options of all kinds of quantization, with their defaults.
 
-    weights: how constants of operators with weights are stored: "int8"; "int4", in half of that, where only
-        FULLY_CONNECTED reads them, and "int8" elsewhere; or "float16", widened when the model runs.
+    weights: how constants of operators with weights are stored: "int8"; "int4", in half of that, where FULLY_CONNECTED,
+        CONV_2D or EMBEDDING_LOOKUP read them, and "int8" elsewhere; or "float16", widened when the model runs.
     activations: "int8" or "int16" computes with integers throughout (then ``data`` is needed); None leaves activations
         in float32: with int8 weights that is dynamic-range quantization.
     data: the representative data set that activations' ranges are measured on: samples in any form that
@@ -42,6 +43,8 @@ class Quantization:
     equalize: move scales between layers that follow each other, without or with a RELU in between, so that their
         weights' channels have equal ranges. It helps most without scales for every channel.
     per_channel: True gives weights a scale for every output channel, where the operator's kernels take that.
+    block: with weights="int4", the number of elements in a row of FULLY_CONNECTED's weights that have a scale of their
+        own: 32, 64, 128 or 256. Rows that it does not divide have one scale each. None for one scale a row.
     input_type, output_type: the type of the model's float inputs and outputs. Integer types need quantized
         activations; "int16" goes with activations="int16".
     skip: layers that stay in float: names of operators (``"SOFTMAX"``), or patterns of tensor names as ``fnmatch``
@@ -61,6 +64,7 @@ class Quantization:
     bias_correction: bool = False
     equalize: bool = False
     per_channel: bool = True
+    block: Literal[32, 64, 128, 256] | None = None
     input_type: Literal["float32", "int8", "uint8", "int16"] = "float32"
     output_type: Literal["float32", "int8", "uint8", "int16"] = "float32"
     skip: tuple[str, ...] = ()
@@ -90,6 +94,8 @@ class Quantization:
                 raise ConversionError(f"quantize: expected {name} of at least 1, got {value}")
 
     def _check_types(self) -> None:
+        if self.block is not None and (self.weights != "int4" or not self.per_channel):
+            raise ConversionError('quantize: block needs weights="int4", with per_channel')
         if self.activations is None:
             given = [f.name for f in fields(self) if f.name in _OF_ACTIVATIONS and getattr(self, f.name) != f.default]
             if given:

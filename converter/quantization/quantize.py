@@ -42,7 +42,7 @@ def quantize(model: Model, how: Quantization | None) -> tuple[Model, Quantizatio
 def _with_narrow_weights(graph: Subgraph, how: Quantization) -> Subgraph:
     if how.weights == "float16":
         return halves(graph)
-    return dynamic_range(graph, how.per_channel, narrow=how.weights == "int4")
+    return dynamic_range(graph, how.per_channel, narrow=how.weights == "int4", block=how.block)
 
 
 def _on_integers(model: Model, how: Quantization) -> tuple[Model, QuantizationReport]:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from litecl.converter.quantization.choose import operands, results
+from litecl.converter.quantization.cells import intermediates
+from litecl.converter.quantization.choose import Chosen, operands, results
 from litecl.converter.quantization.groups import Scales
 from litecl.converter.quantization.rules import Rule
 from litecl.converter.quantization.scales import Affine, bias, channels, given, integers, same
@@ -44,14 +45,14 @@ class Rewritten:
 
 def rewrite(
     graph: Subgraph,
-    rules: Mapping[int, Rule],
+    chosen: Chosen,
     scales: Scales,
     type_: TensorType,
     borders: Borders,
     per_channel: bool = True,
 ) -> Rewritten:
     """Return a subgraph in which the nodes that have rules compute with integers of a type."""
-    work = _Rewrite(graph, rules, scales, type_, per_channel)
+    work = _Rewrite(graph, chosen, scales, type_, per_channel)
     inputs = work.enter(borders.inputs)
     for number, node in enumerate(graph.nodes):
         work.add(number, node)
@@ -62,11 +63,11 @@ def rewrite(
 class _Rewrite:
     """The new subgraph as it grows. Tensors keep their indices as floats; integers get new ones."""
 
-    def __init__(
-        self, graph: Subgraph, rules: Mapping[int, Rule], scales: Scales, type_: TensorType, per_channel: bool
-    ) -> None:
-        self._graph, self._rules, self._scales, self._type = graph, rules, scales, type_
+    def __init__(self, graph: Subgraph, chosen: Chosen, scales: Scales, type_: TensorType, per_channel: bool) -> None:
+        self._graph, self._rules, self._scales, self._type = graph, chosen.rules, scales, type_
         self._per_channel = per_channel
+        self._cells = chosen.cells
+        self._memories = {cell.memory for cell in chosen.cells.values()}
         self._tensors = list(graph.tensors)
         self._nodes: list[Node] = []
         self._numbers: dict[int, int] = {}
@@ -129,9 +130,13 @@ class _Rewrite:
         for tensor in results(self._graph, node):
             self._stored[tensor] = self._integer(tensor, self._scales.tensors[tensor])
             outputs[outputs.index(tensor)] = self._stored[tensor]
-        self._append(
-            number, replace(node, inputs=inputs, outputs=tuple(outputs), options=_options(node, rule, self._type))
-        )
+        node = replace(node, inputs=inputs, outputs=tuple(outputs), options=_options(node, rule, self._type))
+        self._append(number, replace(node, intermediates=self._intermediates(number, node)))
+
+    def _intermediates(self, number: int, node: Node) -> tuple[int, ...]:
+        """Return what the kernel of an LSTM layer wants to know besides; node: on integers."""
+        hidden = self._tensors[node.outputs[0]].quantization if number in self._cells else None
+        return node.intermediates if hidden is None else tuple(map(self._push, intermediates(hidden)))
 
     def _append(self, number: int, node: Node) -> None:
         self._numbers[number] = len(self._nodes)
@@ -144,29 +149,35 @@ class _Rewrite:
         for position in operands(self._graph, node, rule):
             tensor, scale = node.inputs[position], self._scales.operands[number, position]
             constant = self._graph.tensors[tensor].data is not None
-            inputs[position] = self._constant(tensor, scale, self._type) if constant else self._as(tensor, scale)
+            type_ = self._type_of(node.outputs[0])
+            inputs[position] = self._constant(tensor, scale, type_) if constant else self._as(tensor, scale)
         weights = {p: self._weights(node, rule, p, axis) for p, axis in rule.weights.items()}
         for position, tensor in weights.items():
             inputs[position] = tensor
-        if rule.bias is not None and rule.bias < len(inputs) and inputs[rule.bias] != ABSENT:
-            inputs[rule.bias] = self._bias(node, rule, weights)
+        for position, of_weights in rule.sums.items():
+            if position < len(inputs) and inputs[position] != ABSENT:
+                inputs[position] = self._bias(node, rule, position, weights[of_weights])
+        for position in rule.states:
+            inputs[position] = self._stored[node.inputs[position]]
         return tuple(inputs)
+
+    def _type_of(self, tensor: int) -> TensorType:
+        return TensorType.INT16 if tensor in self._memories else self._type
 
     def _weights(self, node: Node, rule: Rule, position: int, axis: int | None) -> int:
         tensor = node.inputs[position]
         axis = axis if self._per_channel else None
-        least = self._least_scales(node, rule, axis)
+        least = self._least_scales(node, rule, position, axis)
         return self._constant(
             tensor, channels(self._graph.tensors[tensor], axis, least), TensorType.INT8, symmetric=True
         )
 
-    def _least_scales(self, node: Node, rule: Rule, axis: int | None) -> Array | None:
+    def _least_scales(self, node: Node, rule: Rule, position: int, axis: int | None) -> Array | None:
         """Return the scales of weights below which a bias in the scale of the sums would not fit into 32 bits."""
-        if rule.bias is None or rule.bias >= len(node.inputs) or node.inputs[rule.bias] == ABSENT:
+        biases = [node.inputs[p] for p, weights in rule.sums.items() if weights == position and p < len(node.inputs)]
+        if self._type == TensorType.INT16 or not biases or biases[0] == ABSENT:
             return None
-        if self._type == TensorType.INT16:
-            return None
-        added = self._graph.tensors[node.inputs[rule.bias]].data
+        added = self._graph.tensors[biases[0]].data
         assert added is not None
         least: Array = np.abs(added.reshape(-1).astype(np.float64)) / (_LARGEST_BIAS * self._input_scale(node, rule))
         return least if axis is not None else least.max(initial=0.0).reshape(1)
@@ -175,12 +186,11 @@ class _Rewrite:
         (position,) = operands(self._graph, node, rule)
         return float(self._scales.tensors[node.inputs[position]].scale[0])
 
-    def _bias(self, node: Node, rule: Rule, weights: Mapping[int, int]) -> int:
-        assert rule.bias is not None
-        (of_weights,) = (self._tensors[t].quantization for t in weights.values())
+    def _bias(self, node: Node, rule: Rule, position: int, weights: int) -> int:
+        of_weights = self._tensors[weights].quantization
         assert of_weights is not None
         type_ = TensorType.INT64 if self._type == TensorType.INT16 else TensorType.INT32
-        tensor = node.inputs[rule.bias]
+        tensor = node.inputs[position]
         sums = self._input_scale(node, rule) * of_weights.scale.astype(np.float64)
         spec = bias(self._graph.tensors[tensor], sums, type_)
         assert spec.quantization is not None
@@ -221,7 +231,7 @@ class _Rewrite:
         return self._constants[key]
 
     def _integer(self, tensor: int, scale: Affine) -> int:
-        return self._new(tensor, self._type, scale)
+        return self._new(tensor, self._type_of(tensor), scale)
 
     def _new(self, tensor: int, type_: TensorType, scale: Affine) -> int:
         spec = self._graph.tensors[tensor]

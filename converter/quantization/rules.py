@@ -75,6 +75,8 @@ class Rule:
     weights: positions of constants that are stored as symmetric int8, with the axis of their output channels or None
         for one scale.
     bias: the position of the constant that is added to the sums, in their scale.
+    biases: positions of such constants where there are several, with those of the weights of their sums.
+    states: positions of what the operator keeps from step to step.
     fixed: scale and zero point that the results must have, by type of activations.
     moves: True if the operator only moves or compares elements: then it stays in float if all its neighbours do.
     options: fields of the node's options that the integer kernels need otherwise.
@@ -85,9 +87,16 @@ class Rule:
     clips: bool = False
     weights: Mapping[int, int | None] = field(default_factory=dict)
     bias: int | None = None
+    biases: Mapping[int, int] = field(default_factory=dict)
+    states: tuple[int, ...] = ()
     fixed: Mapping[TensorType, tuple[float, int]] = field(default_factory=dict)
     moves: bool = False
     options: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def sums(self) -> Mapping[int, int]:
+        """The position of each constant that is added to sums, and of the weights of these."""
+        return self.biases if self.bias is None else {self.bias: next(iter(self.weights))}
 
 
 def _all(operators: Iterable[Op], rule: Rule) -> dict[Op | ControlOp, Rule]:

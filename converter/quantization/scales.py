@@ -15,6 +15,7 @@ __all__ = [
     "Affine",
     "affine",
     "bias",
+    "blocks",
     "channels",
     "dequantize",
     "given",
@@ -102,6 +103,20 @@ def channels(
         scale = np.maximum(scale, least)
     zeros = np.zeros(scale.size, np.int64)
     return Affine(scale.astype(np.float32), zeros, 0 if axis is None else axis)
+
+
+def blocks(spec: TensorSpec, size: int, type_: TensorType) -> TensorSpec:
+    """Return weights [units, depth] as symmetric integers with a scale, as float16, for every ``size`` of a row."""
+    assert spec.data is not None
+    rows = spec.data.astype(np.float32).reshape(len(spec.data), -1, size)
+    last = integer_limits(type_)[1]
+    # Eight bits of precision, as XNNPACK reads halves as bfloat16, and rounded up, so that no weight saturates.
+    bits = np.ascontiguousarray(np.abs(rows).max(axis=2) / last, np.float32).view(np.uint32)
+    rounded = ((bits + 0xFFFF) & 0xFFFF0000).view(np.float32)
+    scale = np.maximum(rounded, np.finfo(np.float16).tiny).astype(np.float16)
+    steps = np.rint(rows / scale[..., None].astype(np.float32)).clip(-last, last)
+    quantization = Affine(scale, np.zeros(scale.shape, np.int64), 1, block_size=size)
+    return replace(spec, type=type_, data=steps.astype(type_.dtype).reshape(spec.data.shape), quantization=quantization)
 
 
 def _trained(spec: TensorSpec, axis: int | None) -> Array | None:

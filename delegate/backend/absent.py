@@ -1,10 +1,10 @@
 """A GPU that is not there: models are planned for it as for any device, and nothing can run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from litecl.delegate.backend.protocols import Description
+from litecl.delegate.backend.protocols import AtOnce, Description
 from litecl.delegate.cl_op import Const, Operand, Target
 from litecl.delegate.claim.options import CLOptions
 from litecl.delegate.gpu import PROFILES, Profile
@@ -98,7 +98,7 @@ class _Planned:
     """A plan that has no memory and cannot run; its execution and its memory in one."""
 
     manner = Manner("queued", "planned only")
-    at_once: Callable[[], None] | None = None
+    at_once: AtOnce | None = None
 
     def __init__(self, plan: Plan, name: str) -> None:
         self._name = name

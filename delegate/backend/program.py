@@ -14,7 +14,7 @@ import numpy as np
 
 from litecl.delegate.backend import fork
 from litecl.delegate.backend.errors import host_memory, no_host_memory, place
-from litecl.delegate.backend.protocols import Device, TakesBuffers, UserBuffer
+from litecl.delegate.backend.protocols import AtOnce, Device, TakesBuffers, UserBuffer
 from litecl.delegate.backend.states import States
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.claim.options import CLOptions
@@ -117,35 +117,44 @@ class Program:
         """Return a function equivalent to ``run`` if nothing but kernels has to be run; else None (``InPlace``).
         inputs: what every run reads; outputs: the wanted tensors, which must be in memory that is lent.
         """
-        tensors, enqueue, states = self.plan.region.outputs, self._execution.at_once, self._states
+        tensors, at_once, states = self.plan.region.outputs, self._execution.at_once, self._states
         lent = {
             t: view for i, t in enumerate(tensors) if i not in self._kept and (view := self._results[i]) is not None
         }
-        if enqueue is None or not lent.keys() >= {*outputs}:
+        if at_once is None or not lent.keys() >= {*outputs}:
             return None
         if any(a is not b for a, b in zip(inputs, self._views, strict=True)):
             return None
         values = {self.plan.region.subgraph: {t: lent[t] for t in outputs}}
+        run_plan: AtOnce = at_once
         number = -1 - self.partition  # differs from the executor's numbers of invokes
         cost = Counters(invocation=number)  # the counts of every run, as found in the first one
+        has_states, timed, alone = bool(states), self._timed, False
 
         def run() -> dict[int, dict[int, Array]]:
-            if states or counters.invocation != number:
+            nonlocal run_plan, alone
+            if has_states or counters.invocation != number:
                 vars(counters).update(vars(cost))
+            if timed:
+                self._copied = ()
+            if alone:
+                run_plan()
+                return values
             if not self._saved:
                 vars(counters).update(vars(Counters(invocation=number)))
                 self.run([view for view in self._views if view is not None], variables, counters)
                 cost.kernel_launches, cost.host_syncs = counters.kernel_launches, counters.host_syncs
                 return values
-            self._copied = ()
             with self.lock:
                 try:
-                    if states:
+                    if has_states:
                         states.restore(variables, counters)
-                    enqueue()
+                    faster = run_plan()
                 except BaseException as error:
                     self._abandon(error)
-            if states:
+            if faster is not None:
+                run_plan, alone = faster.run, faster.alone and not has_states
+            if has_states:
                 states.keep(variables)
             return values
 

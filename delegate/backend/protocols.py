@@ -18,6 +18,19 @@ from litecl.delegate.report import Counters, LaunchTime, Manner
 from litecl.delegate.tuning import Demand, Tuning
 from litecl.interpreter.graph import Array
 
+AtOnce = Callable[[], "Faster | None"]
+"""Runs a plan, all of it by the time that it returns. It returns None, or what is faster for all later runs."""
+
+
+@dataclass(frozen=True)
+class Faster:
+    """A faster function to run a plan. alone: whether it uses nothing of a runtime's, so that it cannot fail, and needs
+    no lock apart from its interpreter's.
+    """
+
+    run: AtOnce
+    alone: bool = False
+
 
 class Memory(Protocol):
     """The device memory of one plan: its arena, laid out by ``plan.arena``, and its constants.
@@ -69,9 +82,9 @@ class Execution(Protocol):
         """Queue every launch of the plan, and count it. Raises ModelError if a loop exceeds its limit of iterations."""
 
     @property
-    def at_once(self) -> Callable[[], None] | None:
-        """Return a function to call instead of ``run`` and ``finish``, if all work is done when it returns; else None.
-        It raises what they raise.
+    def at_once(self) -> AtOnce | None:
+        """Return a function to call instead of ``run`` and ``finish``, if a plan can be run so; else None. It raises
+        what they raise.
         """
 
     def finish(self) -> None:

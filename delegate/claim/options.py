@@ -2,12 +2,12 @@
 
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property
 from os import PathLike
 from typing import Any, Literal, get_args
 
-from litecl.delegate.cl_op import ClOp, DeviceOp
+from litecl.delegate.cl_op import ClOp, DeviceOp, Target
 from litecl.delegate.naming import close_names
 from litecl.delegate.ops import CL_OPS
 from litecl.delegate.progress import Progress
@@ -40,7 +40,10 @@ class CLOptions:
         helpers, one fewer than the number (docs/threads.md). Where a runtime has no such device they are a limit, if
         its device can be partitioned.
     precision: "fp32", or "fp16", which stores large weights (over 2**18 elements) of convolutions, matrix products and
-        LSTMs in half precision, except those for Winograd's algorithm; activations and arithmetic are float32 in both.
+        LSTMs in half precision, except those for Winograd's algorithm. On a GPU whose matrix units kernels reach,
+        "fp16" also rounds to half precision what products and convolutions multiply, activations included: numbers
+        beyond 65504 become infinite, those below 6e-5 lose digits, or become 0. Sums and all other arithmetic are
+        float32 in both.
     max_delegated_partitions: keep at most this many regions, the largest; None keeps all.
     min_nodes_per_partition: leave smaller regions to the CPU.
     allow_ops, deny_ops: operator names.
@@ -77,7 +80,8 @@ class CLOptions:
         default=None, metadata=_flag("--threads", "threads on a CPU device (default: chosen)")
     )
     precision: Precision = field(
-        default="fp32", metadata=_flag("--precision", "fp16 stores large weights in half precision")
+        default="fp32",
+        metadata=_flag("--precision", "fp16 stores large weights in half precision, and uses GPUs' matrix units"),
     )
     max_delegated_partitions: int | None = None
     min_nodes_per_partition: int = 1
@@ -117,6 +121,10 @@ class CLOptions:
         if self.device is not None and not isinstance(self.device, int | str):
             raise DelegateError(f"a delegate for {self.device} cannot be pickled: name its device, or give its index")
         return {item.name: getattr(self, item.name) for item in fields(self)} | {"progress": None}
+
+    def on(self, target: Target) -> Target:
+        """Return what lowerings may know of a device under these options."""
+        return replace(target, half_weights=self.precision == "fp16")
 
     def why_denied(self, op: str, place: tuple[int, int]) -> str | None:
         """Return why the user keeps a node on the CPU, or None. place: its subgraph and position."""

@@ -1,12 +1,15 @@
 """Deals out the work of GPUs whose groups share local memory: the GPU's half of the schedule."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from litecl.delegate.cl_op import Arg, Launch, Local, Target
+from litecl.delegate.gpu import MatrixUnit
+from litecl.delegate.kit.schedule import schedule_of
 
 _STEP = 16  # of the depth, that a group loads at once
+_APART = 8  # halves between lines in local memory
 _LEAST_STEPS, _FEWEST_STEPS = 4, 2  # of a group that shares the depth with others; where units would be idle
 _MUCH = 1e6  # operations, that take longer than adding up parts
 _MOST_PARTS = 16
@@ -19,12 +22,16 @@ _LANES, _DEPTHS = (4, 8, 16, 32, 64), (4, 8, 16)  # of an LSTM's unit, and of ea
 
 @dataclass(frozen=True)
 class LocalTile:
-    """A tile of a group: ``rows`` x ``columns``, of which a work-item adds up ``own_rows`` x ``own_columns``."""
+    """A tile of a group: ``rows`` x ``columns``, of which a work-item adds up ``own_rows`` x ``own_columns``.
+
+    matrix: the unit that multiplies; sums are then dealt out to work-items in another way, as many to each.
+    """
 
     rows: int
     columns: int
     own_rows: int
     own_columns: int
+    matrix: MatrixUnit | None = None
 
     @property
     def sums(self) -> int:
@@ -37,12 +44,43 @@ class LocalTile:
         return self.rows * self.columns // self.sums
 
     @property
+    def step(self) -> int:
+        """The depth that the group loads at once."""
+        return _STEP if self.matrix is None else self.matrix.step
+
+    @property
+    def across(self) -> int:
+        """Subgroups side by side: as many as make the part of each as square as may be."""
+        assert self.matrix is not None
+        unit, count = self.matrix, self.items // self.matrix.lanes
+        shapes = ((count // n, n) for n in range(1, count + 1) if count % n == 0)
+        parts = {n: (self.rows // down, self.columns // n) for down, n in shapes}
+        whole = [n for n, (h, w) in parts.items() if h and w and h % unit.rows == 0 and w % unit.columns == 0]
+        return min(whole, key=lambda n: (sum(parts[n]), -n))
+
+    @property
     def local(self) -> Local:
-        """The local memory of the group: a step of both operands, each line a little apart."""
-        return Local(4 * _STEP * (self.rows + 4 + self.columns + 4))
+        """The local memory of the group: a step of both operands, each line a little apart; of matrix units at another
+        time sums of a line of their products.
+        """
+        unit = self.matrix
+        if unit is None:
+            return Local(4 * _STEP * (self.rows + 4 + self.columns + 4))
+        subgroups = self.items // unit.lanes
+        held = 2 * subgroups * (unit.rows + unit.columns) * 16 if unit.emulated else 0
+        lines = 2 * (self.rows + self.columns) * (unit.step + _APART)
+        return Local(max(lines + held, 4 * subgroups // self.across * unit.rows * self.columns))
+
+    @property
+    def defines(self) -> dict[str, str | int | float]:
+        """The macros of local_tile.h, but for PARTS."""
+        sizes = {"BM": self.rows, "BN": self.columns, "TM": self.own_rows, "TN": self.own_columns}
+        unit = {} if self.matrix is None else {**self.matrix.defines, "SUBGROUPS": self.across}
+        return {**sizes, **unit}
 
 
 TILES = (LocalTile(64, 64, 8, 8), LocalTile(64, 64, 8, 4), LocalTile(32, 32, 4, 4))  # the largest first
+_MATRIX_TILES = (LocalTile(128, 128, 8, 8), LocalTile(64, 64, 8, 4), LocalTile(32, 32, 4, 4))
 
 
 @dataclass(frozen=True)
@@ -64,26 +102,27 @@ class LocalShare:
     @property
     def padded_depth(self) -> int:
         """The depth in whole steps."""
-        return padded(self.depth, _STEP)
+        return padded(self.depth, self.tile.step)
 
     @property
     def part_depth(self) -> int:
         """The depth of a part, in whole steps."""
-        return padded(-(-self.depth // self.parts), _STEP)
+        return padded(-(-self.depth // self.parts), self.tile.step)
 
     @property
     def defines(self) -> dict[str, str | int | float]:
         """The macros of local_tile.h."""
-        tile = self.tile
-        parts = {"PARTS": 1} if self.parts > 1 else {}
-        return {"BM": tile.rows, "BN": tile.columns, "TM": tile.own_rows, "TN": tile.own_columns, **parts}
+        return {**self.tile.defines, **({"PARTS": 1} if self.parts > 1 else {})}
 
-    def launch(self, kernel: str, args: Sequence[Arg], defines: Mapping[str, str | int | float], flops: int) -> Launch:
+    def launch(
+        self, kernel: str, entry: str, args: Sequence[Arg], defines: Mapping[str, str | int | float], flops: int
+    ) -> Launch:
         """Return the launch of a group for every tile and part."""
         tile = self.tile
         across, down = self.padded_columns // tile.columns, -(-self.rows // tile.rows)
         size = (across * tile.items, down, self.slices * self.parts)
-        return Launch(kernel, kernel, tuple(args), size, (tile.items, 1, 1), {**self.defines, **defines}, flops)
+        macros, matrix = {**self.defines, **defines}, tile.matrix is not None
+        return Launch(kernel, entry, tuple(args), size, (tile.items, 1, 1), macros, flops, matrix=matrix)
 
     @property
     def tiles(self) -> int:
@@ -96,19 +135,28 @@ class LocalShare:
         return 4 * self.parts * self.tiles * self.tile.rows * self.tile.columns
 
 
-def local_share(target: Target, slices: int, rows: int, columns: int, depth: int) -> LocalShare | None:
+def local_share(
+    target: Target, slices: int, rows: int, columns: int, depth: int, matrix: MatrixUnit | None = None
+) -> LocalShare | None:
     """Return how a GPU computes ``slices`` products of ``rows`` x ``depth`` and ``depth`` x ``columns``.
 
     The largest tile that keeps every unit busy, or the smallest one. None where the device has not enough local memory,
-    or groups are too small.
+    or groups are too small. matrix: the unit to multiply with, if there is room for what it needs.
     """
-    tiles = [tile for tile in TILES if tile.sums <= most_sums(target) and has_room(target, tile.items, tile.local)]
+    by_units = () if matrix is None else tuple(replace(tile, matrix=matrix) for tile in _MATRIX_TILES)
+    known = (tiles_with_room(target, some) for some in (by_units, TILES))
+    tiles = next((some for some in known if some), ())
     if not tiles:
         return None
-    wanted = target.compute_units * GROUPS_PER_UNIT
+    wanted = _enough(target)
     tile = next((tile for tile in tiles if slices * tiles_in(tile, rows, columns) >= wanted), tiles[-1])
     groups = slices * tiles_in(tile, rows, columns)
     return LocalShare(tile, slices, rows, columns, depth, _parts(target, tile, groups, depth))
+
+
+def _enough(target: Target) -> int:
+    """Return how many groups keep a GPU busy."""
+    return target.compute_units * schedule_of("product_local", target).items_per_unit
 
 
 def _parts(target: Target, tile: LocalTile, groups: int, depth: int) -> int:
@@ -119,14 +167,19 @@ def _parts(target: Target, tile: LocalTile, groups: int, depth: int) -> int:
     """
     if target.gpu is not None and target.gpu.vendor in WITHOUT_PARTS:
         return 1
-    steps = -(-depth // _STEP)
+    steps = -(-depth // tile.step)
     if 2 * groups >= target.compute_units and (steps < _LONG or groups >= target.compute_units):
         return 1
-    wanted = -(-target.compute_units * GROUPS_PER_UNIT // groups)
+    wanted = -(-_enough(target) // groups)
     parts = max(1, min(wanted, steps // _LEAST_STEPS, _MOST_PARTS))
     if 2 * groups * tile.rows * tile.columns * depth > _MUCH:
         parts = max(parts, min(-(-target.compute_units // (2 * groups)), steps // _FEWEST_STEPS, _MOST_PARTS))
     return -(-steps // -(-steps // parts))  # none of them empty
+
+
+def tiles_with_room(target: Target, tiles: Sequence[LocalTile]) -> Sequence[LocalTile]:
+    """Return those for which a device has registers, work-items and local memory."""
+    return [tile for tile in tiles if tile.sums <= most_sums(target) and has_room(target, tile.items, tile.local)]
 
 
 def most_sums(target: Target) -> int:

@@ -19,8 +19,13 @@ _NARROWEST = 4
 
 
 def schedule_of(kernel: str, target: Target) -> Schedule:
-    """Return the schedule of a kernel file: the one that was tuned, or else the default for the kind of device."""
-    return target.tuning.schedules.get(kernel) or schedules.DEFAULTS[target.kind].get(kernel, schedules.PLAIN)
+    """Return the schedule of a kernel file: the one that was tuned, or else that of the family of GPUs, or else the
+    default for the kind of device.
+    """
+    gpu = target.gpu
+    family = {} if gpu is None else schedules.FAMILIES.get((gpu.vendor, gpu.subgroup), {})
+    known = target.tuning.schedules, family, schedules.DEFAULTS[target.kind]
+    return next((own[kernel] for own in known if kernel in own), schedules.PLAIN)
 
 
 @dataclass(frozen=True)
@@ -210,7 +215,8 @@ def tile_for(
         return padded / tile.share
 
     kind = schedules.FEW_REGISTERS if target.gpu is not None and target.gpu.few_registers else target.kind
-    by_rows = schedules.LINES if lines else schedules.PRODUCTS[kind]
+    products = schedules.PRODUCTS.get(f"{kernel} on a {kind}", schedules.PRODUCTS[kind])
+    by_rows = schedules.LINES[kernel] if lines else products
     own: Sequence[TileShape] = schedule.tiles or next(tiles[width] for least, tiles in by_rows if rows >= least)
     shape = min(own, key=waste)
     # On a GPU a panel is wider than a tile, so that neighbours read side by side.

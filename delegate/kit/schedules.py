@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from litecl.delegate.gpu import Vendor
 from litecl.delegate.tuning import Schedule, TileShape
 
 Tiles = Mapping[int, Sequence[TileShape]]
@@ -14,6 +15,8 @@ _REGISTERS: Tiles = {
     8: (TileShape(6, 2, 1.0), TileShape(4, 3, 0.95), TileShape(12, 1, 0.8)),
     4: (TileShape(6, 2, 1.0), TileShape(12, 1, 0.8)),
 }
+# Another kernel to compile, for few rows that 7 does not divide.
+_MORE_REGISTERS: Tiles = {**_REGISTERS, 16: (*_REGISTERS[16], TileShape(8, 2, 0.94), TileShape(8, 3, 0.97))}
 
 
 def _always(rows: int, vectors: int) -> Tiles:
@@ -28,22 +31,30 @@ FEW_REGISTERS = "a gpu of few registers"
 
 PRODUCTS: Mapping[str, Sequence[tuple[int, Tiles]]] = {
     "cpu": ((5, _REGISTERS), (2, _always(4, 2)), (0, _always(1, 4))),
+    "gemm on a cpu": ((5, _MORE_REGISTERS), (2, _always(4, 2)), (0, _always(1, 4))),
     "gpu": ((8, _columns(8, 4)), (4, _columns(4, 4)), (0, _columns(1, 4))),
     FEW_REGISTERS: ((4, _columns(4, 4)), (0, _columns(1, 4))),
 }
-"""Tiles of a product from so many rows on. With few rows a tile has as many columns as it has registers."""
+"""Tiles of a product from so many rows on, by the kind of device, and perhaps the kernel. With few rows a tile has as
+many columns as it has registers.
+"""
 
-LINES: Sequence[tuple[int, Tiles]] = (
-    (
-        0,
-        {
-            16: (TileShape(16, 1, 0.94), TileShape(8, 2, 1.0), TileShape(6, 4, 1.0)),
-            8: (TileShape(12, 1, 0.9), TileShape(6, 2, 1.0)),
-            4: (TileShape(12, 1, 0.9), TileShape(6, 2, 1.0)),
-        },
-    ),
-)
-"""Tiles of pixels in one line of an image, which share what they read; on a CPU."""
+_LINES_OF_BYTES: Tiles = {
+    16: (TileShape(16, 1, 0.94), TileShape(8, 2, 1.0), TileShape(6, 4, 1.0)),
+    8: (TileShape(12, 1, 0.9), TileShape(6, 2, 1.0)),
+    4: (TileShape(12, 1, 0.9), TileShape(6, 2, 1.0)),
+}
+_LINES_OF_FLOATS: Tiles = {
+    16: (TileShape(7, 2, 0.97), TileShape(8, 2, 1.0), TileShape(14, 1, 0.85), TileShape(16, 1, 0.88)),
+    8: (TileShape(4, 2, 0.9), TileShape(6, 2, 1.0), TileShape(7, 1, 0.8), TileShape(12, 1, 0.9)),
+    4: (TileShape(4, 2, 0.9), TileShape(6, 2, 1.0), TileShape(7, 1, 0.8), TileShape(12, 1, 0.9)),
+}
+LINES: Mapping[str, Sequence[tuple[int, Tiles]]] = {
+    "conv_lines": ((0, _LINES_OF_FLOATS),),
+    "quantized_conv_2d": ((0, _LINES_OF_BYTES),),
+    "hybrid_conv_2d": ((0, _LINES_OF_BYTES),),
+}
+"""Tiles of pixels in one line of an image, which share what they read; by the kernel, on a CPU."""
 
 BATCHES: Tiles = {
     16: (TileShape(4, 1, 1.0), TileShape(2, 1, 0.6), TileShape(1, 1, 0.55)),
@@ -62,11 +73,13 @@ _BYTES = Schedule(items_per_unit=8, least=1e5)
 _PANELS = Schedule(group=64, wide=32)
 
 PLAIN = Schedule()
+_TILES = Schedule(items_per_unit=2)  # groups, of at least 64 work-items each
 DEFAULTS: Mapping[str, Mapping[str, Schedule]] = {
     "cpu": {
         "attention": replace(_PRODUCT, tiles=(TileShape(6, 2, 1.0),)),
         "gemm": _PRODUCT,
         "conv_2d": _PRODUCT,
+        "conv_lines": Schedule(items_per_unit=8, least=5e4, near_bytes=1 << 14),
         "quantized_conv_2d": _BYTES,
         "hybrid_conv_2d": _BYTES,
         "depthwise_conv_2d": Schedule(
@@ -78,6 +91,7 @@ DEFAULTS: Mapping[str, Mapping[str, Schedule]] = {
         "quantize_rows": Schedule(pieces=64),
     },
     "gpu": {
+        "product_local": _TILES,
         "gemm": _PANELS,
         "conv_2d": _PANELS,
         "quantized_conv_2d": _PANELS,
@@ -91,3 +105,12 @@ DEFAULTS: Mapping[str, Mapping[str, Schedule]] = {
     },
 }
 """Schedules by the kind of device and the kernel file; ``PLAIN`` is that of all others."""
+
+FAMILIES: Mapping[tuple[Vendor, int], Mapping[str, Schedule]] = {
+    # A compute unit has four SIMDs, each of which needs a wave of its own: of 64 work-items a whole group of a tile.
+    # With 32, as NVIDIA's and AMD's newer GPUs have, two groups are four waves.
+    ("amd", 64): {"product_local": replace(_TILES, items_per_unit=4)},
+}
+"""Schedules of GPUs for which they are others, by vendor and the work-items in lockstep: from how these GPUs are made,
+not measured.
+"""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Const, Launch, Operand, Record, Scratch, Target
+from litecl.delegate.kit.claims import BITS
 from litecl.delegate.kit.schedule import Chunks, chunks, elements
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 
@@ -30,6 +31,7 @@ class Square(IntEnum):
 
 
 _ORIGIN = np.zeros(1, np.int8)
+_LEAST_WIDENED = 1024  # elements: below, another kernel is not worth building
 
 
 def view(shape: Sequence[int]) -> Array:
@@ -98,7 +100,8 @@ Loop = tuple[int, Strides]  # the size of a dimension, and each array's stride i
 class LoopNest:
     """Loops over several arrays together: rows of ``row`` elements, one for every index of ``dims``.
 
-    strides: of each array, over ``dims``. steps: of each array, from one element of a row to the next.
+    strides: of each array, over ``dims``. steps: of each array, from one element of a row to the next; -n if it
+    repeats in a row after n elements.
     """
 
     row: int
@@ -140,6 +143,19 @@ def loop_nest(*views: Array) -> LoopNest:
     return LoopNest(row, tuple(size for size, _ in outer), _by_array(outer, len(views)), steps)
 
 
+def periodic(nest: LoopNest, target: Target) -> LoopNest:
+    """Join rows in each of which an array repeats into one, where a CPU's vectors hold whole repetitions."""
+    if target.kind != "cpu" or not nest.dims or nest.row == 1 or target.vector_width % nest.row:
+        return nest
+    steps = []
+    for strides, step in zip(nest.strides, nest.steps, strict=True):
+        if strides[-1] != nest.row * step and (strides[-1], step) != (0, 1):
+            return nest
+        steps.append(step if strides[-1] == nest.row * step else -nest.row)
+    outer = tuple(strides[:-1] for strides in nest.strides)
+    return LoopNest(nest.row * nest.dims[-1], nest.dims[:-1], outer, tuple(steps))
+
+
 def _loops(*views: Array) -> list[Loop]:
     """Return the dimensions that views share: those of size 1 are dropped, and those contiguous in every view
     merged.
@@ -172,6 +188,7 @@ def copy(source: Memory, at: Array, into: Memory, to: Array, bits: str, target: 
 
     bits: the integer type of the elements' size (``claims.bits``).
     """
+    at, to, bits = _widened(at, to, bits)
     *around, last = _loops(at, to) or [(1, (1, 1))]
     columns = [loop for loop in around if loop[0] >= Square.SIDE and loop[1][0] == 1]
     if columns and last[0] >= Square.SIDE and last[1][0] > 1 and last[1][1] == 1:
@@ -179,6 +196,24 @@ def copy(source: Memory, at: Array, into: Memory, to: Array, bits: str, target: 
         return _transpose(source, offset(at), into, offset(to), (around, last, columns[0]), bits, target)
     args, share = _copy_args(source, at, into, to, target)
     return share.launch("copy", args, {"T": bits})
+
+
+def _widened(at: Array, to: Array, bits: str) -> tuple[Array, Array, str]:
+    """Count short rows that lie side by side in both views as single elements, if there is an integer of their size."""
+    loops = _loops(at, to)
+    if len(loops) < 2 or at.size < _LEAST_WIDENED:
+        return at, to, bits
+    *outer, (row, steps) = loops
+    size, shape = row * next(size for size, name in BITS.items() if name == bits), tuple(count for count, _ in outer)
+    places = [(offset(x), *(strides[i] for _, strides in outer)) for i, x in enumerate((at, to))]
+    if size not in BITS or steps != (1, 1) or any(n % row for place in places for n in place):
+        return at, to, bits
+    wide = [[n // row for n in place] for place in places]
+    views = [
+        np.lib.stride_tricks.as_strided(view((start + 1,))[start:], shape, strides, writeable=False)
+        for start, *strides in wide
+    ]
+    return views[0], views[1], BITS[size]
 
 
 def _transpose(

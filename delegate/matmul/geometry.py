@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from litecl.delegate.cl_op import Pads, Record
+from litecl.delegate.cl_op import Pads, Record, Target
 from litecl.interpreter.graph import Shape
+
+_LEAST_ROWS, _MOST_DEPTH = 16, 512  # of a product of several pixels to a row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,9 +81,48 @@ class Geometry(Record):
         return alone and self.group_channels == self.channels and self.pixels == self.images * self.height * self.width
 
     @property
+    def lying(self) -> "Geometry":
+        """The same window with a single column of pixels as a row: the memory is the same, and a row's taps are
+        adjacent.
+        """
+        if (self.width, self.kernel_width, self.out_width, self.pad_x) != (1, 1, 1, 0):
+            return self
+        return replace(
+            self,
+            height=1,
+            width=self.height,
+            kernel_height=1,
+            kernel_width=self.kernel_height,
+            stride_y=1,
+            stride_x=self.stride_y,
+            dilation_y=1,
+            dilation_x=self.dilation_y,
+            pad_y=0,
+            pad_x=self.pad_y,
+            out_height=1,
+            out_width=self.out_height,
+        )
+
+    @property
     def words(self) -> "Geometry":
         """The same window over 16-bit activations, each counted as two channels of bytes."""
         return replace(self, channels=2 * self.channels, group_channels=2 * self.group_channels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """The pixels of a ``height`` x ``width`` image that results are written to: every step-th from first on.
+
+    pixel_step: elements from one pixel to the next.
+    """
+
+    height: int
+    width: int
+    step_y: int = 1
+    step_x: int = 1
+    first_y: int = 0
+    first_x: int = 0
+    pixel_step: int
 
 
 def geometry(options: Any, x: Shape, kernel: Sequence[int], group_channels: int, out: Shape, pads: Pads) -> Geometry:
@@ -95,7 +136,7 @@ def geometry(options: Any, x: Shape, kernel: Sequence[int], group_channels: int,
     dilations = getattr(options, "dilation_h_factor", 1), getattr(options, "dilation_w_factor", 1)
     lengths = pads.top + height + pads.bottom, pads.left + width + pads.right
     reach = [(out[i + 1] - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 for i in range(2)]
-    return Geometry(
+    window = Geometry(
         images=images,
         height=height,
         width=width,
@@ -114,6 +155,22 @@ def geometry(options: Any, x: Shape, kernel: Sequence[int], group_channels: int,
         columns=out[3],
         group_columns=out[3] * group_channels // channels,
     )
+    return window.lying
+
+
+def abreast(g: Geometry, target: Target) -> int:
+    """Return how many adjacent pixels of a product of integers become one row, so that its columns fill a vector of a
+    CPU: 1 if they do anyway. (Of floats a pixel may be infinite, and its neighbours' zeros would make it NaN.)
+    """
+    if target.kind != "cpu" or not g.is_matrix or not g.columns:
+        return 1
+    counts = [n for n in (2, 4, 8, 16) if n * g.columns <= target.vector_width and g.pixels % n == 0]
+    return max((n for n in counts if g.pixels >= n * _LEAST_ROWS and n * g.depth <= _MOST_DEPTH), default=1)
+
+
+def side_by_side(g: Geometry, pixels: int) -> Geometry:
+    """Return the product of rows of so many pixels each, with a block of weights on the diagonal for each pixel."""
+    return matrix(g.pixels // pixels, pixels * g.depth, pixels * g.columns)
 
 
 def matrix(rows: int, depth: int, columns: int) -> Geometry:

@@ -13,6 +13,8 @@ from litecl.interpreter.graph import Array
 
 VECTOR = 4
 """Elements that are loaded at once, from where they are aligned."""
+_HALF_EXPONENT = 15  # numbers less than 2**15 are within a half's range, 65504
+_LEAST_EXPONENT = -100  # of weights, so that the power of two is a float
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,9 @@ class Slice(Record):
 
 @dataclass(frozen=True)
 class LocalProduct(Record):
-    """What product_local.cl is told of products. aligned: whether four columns of a result are stored at once."""
+    """What product_local.cl is told of products. aligned: whether four columns of a result are stored at once. scale:
+    what sums are multiplied with, if the weights were divided by it.
+    """
 
     window: Geometry
     rows: int
@@ -39,6 +43,7 @@ class LocalProduct(Record):
     out_step: int
     has_residual: int
     aligned: int
+    scale: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +74,8 @@ class ByWindow:
 class LocalOperands:
     """What products read and write. weights: in panels, or as ``layout`` has them; bias: padded to whole tiles.
 
-    out_step: elements from one row of the output to the next. before: what computes x.
+    out_step: elements from one row of the output to the next. before: what computes x. scale: what packed weights were
+    divided by.
     """
 
     x: Operand
@@ -79,6 +85,7 @@ class LocalOperands:
     out_step: int
     residual: Operand | Scratch | None = None
     before: ByWindow | None = None
+    scale: float = 1.0
 
 
 def local_product(
@@ -95,7 +102,8 @@ def local_product(
     sizes = (share.rows, share.columns, share.depth, share.padded_depth, share.parts, share.part_depth)
     before = o.before
     seen, has_residual = window if before is None else before.window, residual is not None
-    shape = LocalProduct(seen, *sizes, o.out_step, int(has_residual), int(aligned))
+    shape = LocalProduct(seen, *sizes, o.out_step, int(has_residual), int(aligned), o.scale)
+    entry = "product_local" if share.tile.matrix is None else "product_matrix"
     defines = {**layout, **Packed(o.weights).defines, **activation.defines}
     begins, added = tuple(slices), o.bias if residual is None else residual
     flops = 2 * len(slices) * share.rows * share.columns * share.depth
@@ -103,9 +111,9 @@ def local_product(
     x = o.x if before is None else before.x
     args: tuple[Arg, ...] = (x, o.weights, o.bias, added, o.out, begins, shape, local, *bounds, *left_for_others(share))
     if before is None:
-        return share.launch("product_local", args, defines, flops)
+        return share.launch("product_local", entry, args, defines, flops)
     more, total = defines | before.defines, flops + before.window.flops
-    return share.launch("product_local", (*args, *before.args), more, total)
+    return share.launch("product_local", entry, (*args, *before.args), more, total)
 
 
 def left_for_others(share: LocalShare) -> tuple[Arg, ...]:
@@ -121,6 +129,19 @@ def in_tiles(matrices: Array, share: LocalShare, *, halves: bool) -> Const:
     more = share.padded_depth - share.depth
     padded = np.pad(matrices, ((0, 0), (0, 0), (0, more)))
     return Const(panels(padded, share.tile.columns, halves=halves))
+
+
+def in_lines(matrices: Array, share: LocalShare) -> tuple[Const, float]:
+    """Pack matrices [.., columns, depth] of finite numbers as matrix units' tiles read them (matrix_tile.h), divided by
+    a power of two so that the largest is well within the range of halves; return them, and that power.
+    """
+    _, exponent = np.frexp(np.abs(matrices).max(initial=0))
+    shift = max(int(exponent), _LEAST_EXPONENT) - _HALF_EXPONENT
+    tile, (*outer, columns, depth) = share.tile, matrices.shape
+    padded = np.zeros((*outer, share.padded_columns, share.padded_depth), np.float16)
+    padded[..., :columns, :depth] = np.ldexp(matrices.astype(np.float32), -shift)
+    steps = padded.reshape(*outer, -1, tile.columns, share.padded_depth // tile.step, tile.step)
+    return Const(np.ascontiguousarray(steps.swapaxes(-2, -3))), float(np.ldexp(1.0, shift))
 
 
 def padded_bias(bias: Array | None, share: LocalShare) -> Const:

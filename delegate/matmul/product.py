@@ -81,6 +81,8 @@ def packed(
         scratch, launch = pack(values, Strided(groups, depth, columns, columns * depth, 1, depth), panel, target)
         return Packed(scratch, (launch,))
     known = np.zeros(rows, np.float32) if values is None else values.value
+    if not known.size:
+        return Packed(Const(np.zeros(1, np.float32)))
     return Packed(Const(panels(known.reshape(groups, columns, -1), panel, halves=halves)))
 
 

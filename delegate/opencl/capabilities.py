@@ -8,7 +8,7 @@ import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,15 +16,19 @@ import numpy as np
 import pyopencl as cl
 
 from litecl.delegate import disk
+from litecl.delegate.gpu import MATRIX_UNITS
 from litecl.delegate.opencl.environment import POCL, check_room
+from litecl.delegate.opencl.gpu import matrix_of
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.kernel_objects import kernel_object
 from litecl.delegate.opencl.machine_code import UNIT, machine_code
+from litecl.delegate.opencl.matrix_probe import fault_of
 from litecl.delegate.opencl.processor import name_processor
 from litecl.delegate.opencl.sources import source_of
+from litecl.delegate.report import summary
 from litecl.interpreter.errors import KernelBuildError
 
-_VERSION = 5  # of the file; incremented when the probe asks for more
+_VERSION = 6  # of the file; incremented when the probe asks for more
 _MACROS = (
     *("__SSE2__", "__AVX__", "__AVX2__", "__FMA__", "__F16C__"),
     *("__AVX512F__", "__AVX512BW__", "__AVX512VL__", "__AVX512VNNI__"),
@@ -104,7 +108,8 @@ class Capabilities:
     whether it accepts x86-64 assembly. lean: whether it compiles without its own header of builtin functions
     (``LEAN``). whole: whether it makes a program of one source without its library of functions (machine_code.py).
     addresses: whether kernels can call functions of other programs by their addresses. dots: whether one instruction
-    multiplies four bytes by four and adds up (``kernels_cl/dots.h``).
+    multiplies four bytes by four and adds up (``kernels_cl/dots.h``). matrix: the name of the matrix unit that kernels
+    reach (``MATRIX_UNITS``); without_matrix: why they do not reach the one that the device should have.
     """
 
     macros: frozenset[str]
@@ -113,6 +118,8 @@ class Capabilities:
     whole: bool = False
     addresses: bool = False
     dots: bool = False
+    matrix: str = ""
+    without_matrix: str = ""
 
     @property
     def float64(self) -> bool:
@@ -141,10 +148,12 @@ def capabilities(device: Any, directory: Path | None = None) -> Capabilities:
     key = disk.key("capabilities", identity(device))
     if key not in _known:
         path = None if directory is None else directory / f"{key}.json"
-        kept = _load(path)
-        _known[key] = kept or _ask(device)
-        if path is not None and kept is None:
-            disk.write_atomically(path, _encoded(device, _known[key]))
+        kept, final = _load(path), True
+        if kept is None:
+            kept, final = _with_matrix(device, _ask(device))
+            if path is not None and final:
+                disk.write_atomically(path, _encoded(device, kept))
+        _known[key] = kept
     return _known[key]
 
 
@@ -160,9 +169,11 @@ def _load(path: Path | None) -> Capabilities | None:
     try:
         content = json.loads(path.read_bytes())
         features = {name: content[name] for name in _FEATURES}
-        if content["version"] != _VERSION or not all(isinstance(there, bool) for there in features.values()):
+        words = {name: content[name] for name in ("matrix", "without_matrix")}
+        typed = all(isinstance(there, bool) for there in features.values()) and {*map(type, words.values())} == {str}
+        if content["version"] != _VERSION or not typed or words["matrix"] not in ("", *MATRIX_UNITS):
             return None
-        found = Capabilities(frozenset(content["macros"]), **features)
+        found = Capabilities(frozenset(content["macros"]), **features, **words)
     except Exception:  # the file may come from another program, or be incomplete
         return None
     return found if found.macros <= {*_MACROS} else None
@@ -181,20 +192,36 @@ def _ask(device: Any) -> Capabilities:
     try:
         if device.platform.name == POCL:
             check_room()
-        return Capabilities(_probe(device, names), **dict.fromkeys(names, True))
+        return _made(_probe(device, names), dict.fromkeys(names, True))
     except _WrongResultError:
         pass
     except cl.Error as error:
         if error.code not in _REFUSALS:  # a failure that may pass must not be cached
             with suppress(cl.Error):
-                return Capabilities(_probe(device, names), **dict.fromkeys(names, True))
+                return _made(_probe(device, names), dict.fromkeys(names, True))
     try:
-        return Capabilities(_probe(device, ()), **{name: _accepts(device, name) for name in names})
+        return _made(_probe(device, ()), {name: _accepts(device, name) for name in names})
     except cl.Error as error:
         raise KernelBuildError(
             f"{device.name} ({device.platform.name}) cannot build or run a kernel of {len(_MACROS)} lines. Choose "
             f"another device (`litecl devices` shows them), or another OpenCL driver for it.\n{error}"
         ) from error
+
+
+def _made(macros: frozenset[str], features: Mapping[str, Any]) -> Capabilities:
+    return Capabilities(macros, **features)
+
+
+def _with_matrix(device: Any, found: Capabilities) -> tuple[Capabilities, bool]:
+    """Return capabilities with the matrix unit that kernels reach, and whether that is final: a device may fail."""
+    unit = matrix_of(device) if device.type & cl.device_type.GPU else None
+    if unit is None:
+        return found, True
+    try:
+        fault, final = fault_of(device, unit), True
+    except cl.Error as error:
+        fault, final = summary(error), error.code in _REFUSALS
+    return replace(found, matrix="" if fault else unit.name, without_matrix=fault), final
 
 
 def _accepts(device: Any, name: str) -> bool:

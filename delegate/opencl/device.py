@@ -11,8 +11,9 @@ import pyopencl as cl
 
 from litecl.delegate.backend import fork
 from litecl.delegate.cl_op import Target
+from litecl.delegate.gpu import MATRIX_UNITS, Gpu
 from litecl.delegate.naming import advice
-from litecl.delegate.opencl.capabilities import LEAN, capabilities, context_of
+from litecl.delegate.opencl.capabilities import LEAN, Capabilities, capabilities, context_of
 from litecl.delegate.opencl.crew import Crew
 from litecl.delegate.opencl.environment import set_environment
 from litecl.delegate.opencl.errors import typed_errors
@@ -138,8 +139,14 @@ def target_of(device: Any, directory: Path | None = None) -> Target:
         max_work_group_size=device.max_work_group_size,
         local_mem_bytes=device.local_mem_size,
         float64=able.float64,
-        gpu=replace(gpu_of(device), integer_dot=able.dots) if gpu else None,
+        gpu=_probed(gpu_of(device), able) if gpu else None,
     )
+
+
+def _probed(gpu: Gpu, able: Capabilities) -> Gpu:
+    """Return a GPU with what its compiler was found to reach."""
+    matrix = MATRIX_UNITS.get(able.matrix)
+    return replace(gpu, integer_dot=able.dots, matrix=matrix, without_matrix=able.without_matrix)
 
 
 def with_helpers(target: Target, count: int) -> Target:
@@ -173,8 +180,9 @@ class Device:
 
     cache_dir: where program binaries are kept, or None for nowhere. given: a context of the user's, to be used.
     crew: threads that help where the device runs kernels in the calling thread. name, identity: the platform's, of the
-    device of all threads. alignment: of a sub-buffer's origin, in bytes. has_clock: whether kernels can read the
-    processor's counter of cycles. Raises DelegateError.
+    device of all threads. alignment: of a sub-buffer's origin, in bytes. has_own_memory: whether it is a GPU whose
+    memory is not the host's. has_clock: whether kernels can read the processor's counter of cycles. Raises
+    DelegateError.
     """
 
     device: Any
@@ -190,6 +198,7 @@ class Device:
     queue: Any = field(init=False)
     target: Target = field(init=False)
     shares_memory: bool = field(init=False)
+    has_own_memory: bool = field(init=False)
     has_clock: bool = field(init=False)
     calls_addresses: bool = field(init=False)
     programs: Programs = field(init=False)
@@ -207,6 +216,7 @@ class Device:
         self.alignment = max(64, int(self.device.mem_base_addr_align) // 8)
         self.target = with_helpers(target_of(self.device, self.cache_dir), 0 if self.crew is None else self.crew.count)
         self.shares_memory = self.target.kind == "cpu" and _has_fine_grained_svm(self.device)
+        self.has_own_memory = self.target.gpu is not None and not self.target.gpu.integrated
         self.context = self.given or context_of(self.device)
         self.queue = self._new_queue()
         macros: dict[str, str | int | float] = {"VW": self.target.vector_width, f"LITECL_{self.target.kind.upper()}": 1}
@@ -222,6 +232,11 @@ class Device:
         self.programs = Programs(
             self.context, self.device, macros, self.cache_dir, lean, whole=able.whole and able.lean
         )
+
+    @property
+    def runs_again(self) -> bool:
+        """Whether regions may run again without a launch (again.py)."""
+        return self.calls_addresses and self.shares_memory and not self.needs_threads
 
     def with_own_queue(self) -> "Device":
         """Return the same device with a queue for one region, which need not wait for the work of others."""

@@ -36,8 +36,12 @@ def may_be_short(plan: Plan) -> bool:
 
     For loops and a user's own kernels that is never known.
     """
-    own = all(not Path(work.launch.kernel).is_absolute() for work in plan.works)
-    return own and not plan.loops and plan.flops < _SHORT_FLOPS
+    return not has_kernels_of_users(plan) and not plan.loops and plan.flops < _SHORT_FLOPS
+
+
+def has_kernels_of_users(plan: Plan) -> bool:
+    """Return whether a plan launches kernels of files that are not litecl's."""
+    return any(Path(work.launch.kernel).is_absolute() for work in plan.works)
 
 
 def _pointer(address: int) -> Any:
@@ -45,9 +49,9 @@ def _pointer(address: int) -> Any:
     return ctypes.c_void_p.from_param(address)
 
 
-def finisher(queue: Any, under_way: list[Any], *, short: bool) -> Callable[[], None]:
-    """Return a function that waits for a queue, then drops the events of pending copies. short: whether everything has
-    ended by then, as if queueing a kernel runs it. The function raises DelegateError.
+def finisher(queue: Any, under_way: list[Any], landed: Callable[[], None], *, short: bool) -> Callable[[], None]:
+    """Return a function that waits for a queue, then calls ``landed`` if copies were under way. short: whether
+    everything has ended by then, as if queueing a kernel runs it. The function raises DelegateError.
     """
     handle = _pointer(queue.int_ptr)
 
@@ -56,11 +60,11 @@ def finisher(queue: Any, under_way: list[Any], *, short: bool) -> Callable[[], N
             if not short or _finish_locked is None:
                 queue.finish()
             elif status := _finish_locked(handle):
-                raise _error(status, _FINISH)
+                raise status_error(status, _FINISH)
         except FAULTS as error:
             raise typed(error, RUNNING) from error
         if under_way:
-            under_way.clear()
+            landed()
 
     return finish
 
@@ -102,6 +106,12 @@ class BoundKernel:
         kernel.set_arg(position, value)
         self._held = queue, kernel, [*arguments[:position], value, *arguments[position + 1 :]]
 
+    @property
+    def recorded(self) -> tuple[Any, ...]:
+        """Return what a command buffer records: the kernel, dimensions, offsets, sizes and local sizes."""
+        items, group = self._arrays
+        return self._held[1].int_ptr, len(items), None, ctypes.addressof(items), ctypes.addressof(group)
+
     def enqueue(self) -> None:
         """Queue the kernel. Unless it is short, other threads can run meanwhile, even if queueing it runs it."""
         if _enqueue is None:
@@ -110,7 +120,7 @@ class BoundKernel:
         elif self._trials:
             self._try()
         elif status := (_enqueue_locked if self._short else _enqueue)(*self._call):
-            raise _error(status)
+            raise status_error(status)
 
     def run_at_once(self) -> None:
         """Run the kernel, if queueing it runs it. Most invokes consist of this call alone. Raises DelegateError."""
@@ -120,7 +130,7 @@ class BoundKernel:
             except FAULTS as error:
                 raise typed(error, RUNNING) from error
         elif status := (_enqueue_locked if self._short else _enqueue)(*self._call):
-            raise typed(_error(status), RUNNING)
+            raise typed(status_error(status), RUNNING)
 
     def _try(self) -> None:
         """Queue the kernel and measure it: with the GIL held, unless it is long, or PoCL compiles it first."""
@@ -129,7 +139,7 @@ class BoundKernel:
         status = (_enqueue_locked if locked else _enqueue)(*self._call)
         self._last_s = time.perf_counter() - start_s
         if status:
-            raise _error(status)
+            raise status_error(status)
         if locked:
             self._best_s = min(self._best_s, self._last_s)
         self._trials -= 1
@@ -142,9 +152,10 @@ class BoundKernel:
             return cl.enqueue_nd_range_kernel(queue, kernel, *self._sizes)
         event = ctypes.c_void_p()
         if status := _enqueue(*self._call[:-1], ctypes.byref(event)):
-            raise _error(status)
+            raise status_error(status)
         return cl.Event.from_int_ptr(event.value, retain=False)
 
 
-def _error(status: int, name: str = _NAME) -> Any:
+def status_error(status: int, name: str = _NAME) -> Any:
+    """Return pyopencl's error for what a function of the driver has answered."""
     return cl.LogicError(cl._cl._ErrorRecord(name, status, ""))

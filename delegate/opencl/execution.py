@@ -1,26 +1,30 @@
 """A plan bound to an OpenCL device: its memory, its queue, and its launches as one kernel or queued one by one."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol, cast
 
-from litecl.delegate.backend.protocols import UserBuffer
+from litecl.delegate.backend.protocols import AtOnce, UserBuffer
 from litecl.delegate.cl_op import Operand
 from litecl.delegate.claim.options import CLOptions
+from litecl.delegate.opencl.command_buffer import NotRightError, recorder_of
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.enqueue import finisher
 from litecl.delegate.opencl.errors import typed_errors
 from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.opencl.queued import QueuedLaunches
+from litecl.delegate.opencl.recorded import RecordedIterations, RecordedLaunches, is_straight
 from litecl.delegate.opencl.region_kernel import RegionKernel
 from litecl.delegate.opencl.user_buffer import CLUserBuffer
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, Steps, Work, control_of, groups_of
 from litecl.delegate.report import Counters, LaunchTime, Manner, summary
 from litecl.interpreter import limits
-from litecl.interpreter.errors import KernelBuildError
+from litecl.interpreter.errors import DelegateError, KernelBuildError
 
-# With fewer launches than this a program of its own does not pay.
+# With fewer launches than this a program of its own does not pay, unless it saves them.
 _REGION_LAUNCHES = 4
+_NOT_A_CPU = "the device is not a CPU"
 # Iterations of a loop that one kernel may run even if the time of an invoke is limited.
 _SURELY_SHORT = 64
 
@@ -35,7 +39,7 @@ class Launches(Protocol):
     def run(self, counters: Counters) -> None: ...
 
     @property
-    def at_once(self) -> Callable[[], None] | None: ...
+    def at_once(self) -> AtOnce | None: ...
 
     def loop(self, loop: Loop) -> str: ...
 
@@ -50,7 +54,7 @@ class CLExecution:
     """
 
     run: Callable[[Counters], None]
-    at_once: Callable[[], None] | None
+    at_once: AtOnce | None
     finish: Callable[[], None]
     turn: Callable[[bool], None]
 
@@ -62,7 +66,7 @@ class CLExecution:
             self.run, self.at_once, self.turn = self._launches.run, self._launches.at_once, self._launches.turn
             self._made_of = plan, own, options
             self._ways = {frozenset[Operand](): (self._launches, self.memory)}
-            self.finish = finisher(own.queue, self.memory.under_way, short=not device.needs_threads)
+            self.finish = finisher(own.queue, self.memory.under_way, self.memory.landed, short=not device.needs_threads)
 
     def use(self, buffers: Mapping[Operand, UserBuffer]) -> None:
         """See ``TakesBuffers``."""
@@ -101,9 +105,9 @@ def _can_time_itself(device: Device) -> bool:
 def _why_queued(plan: Plan, device: Device, options: CLOptions) -> str:
     """Return why launches are queued one by one; empty if one kernel runs them all, or on a GPU small loops."""
     in_groups = next(groups_of(plan.steps), None) is not None
-    least = _REGION_LAUNCHES if device.crew is None else 1  # helpers share the work of a single one
+    least = 1 if device.crew is not None or device.runs_again else _REGION_LAUNCHES  # helpers share a single one too
     reasons = (
-        (device.target.kind != "cpu" and not in_groups, "the device is not a CPU"),
+        (device.target.kind != "cpu" and not in_groups, _NOT_A_CPU),
         (device.profile and not _can_time_itself(device), "profile=True, and kernels have no clock"),
         (options.queue_loops, "queue_loops=True"),
         (limits.timed() and _may_be_long(plan.steps), "time_limit, which no kernel hears of"),
@@ -117,17 +121,44 @@ def _launches(plan: Plan, device: Device, memory: Memory, options: CLOptions) ->
     reason, fault = _why_queued(plan, device, options), ""
     if not reason:
         try:
-            return _bound(plan, device, memory, options.max_loop_iterations)
+            return _bound(plan, device, memory, options)
         except KernelBuildError as error:  # a kernel that does not build fails below too
             if options.strict:
                 raise
             reason, fault = "it could not be linked", summary(error)
-    return QueuedLaunches(plan, device, memory, options.max_loop_iterations), Manner("queued", reason, fault)
+    queued = QueuedLaunches(plan, device, memory, options.max_loop_iterations)
+    return _recorded(queued, plan, device, memory, options, Manner("queued", reason, fault))
 
 
-def _bound(plan: Plan, device: Device, memory: Memory, most_iterations: int | None) -> tuple[Launches, Manner]:
+def _bound(plan: Plan, device: Device, memory: Memory, options: CLOptions) -> tuple[Launches, Manner]:
     """Bind a plan to one kernel or, on a GPU, to a queue with kernels for small loops. Raises KernelBuildError."""
+    most = options.max_loop_iterations
     if device.target.kind == "cpu":
-        return RegionKernel(plan, device, memory, most_iterations), Manner("one kernel")
-    queued = QueuedLaunches(plan, device, memory, most_iterations, one_by_one=False)
-    return queued, Manner("queued", "the device is not a CPU")
+        return RegionKernel(plan, device, memory, most), Manner("one kernel")
+    queued = QueuedLaunches(plan, device, memory, most, one_by_one=False)
+    return _recorded(queued, plan, device, memory, options, Manner("queued", _NOT_A_CPU))
+
+
+def _recorded(
+    queued: QueuedLaunches, plan: Plan, device: Device, memory: Memory, options: CLOptions, manner: Manner
+) -> tuple[Launches, Manner]:
+    """Return the launches as a command buffer where a GPU's driver has them and the host decides nothing, or else
+    iterations of loops as command buffers; in buffers of the user's, which may be others in every run, as they are.
+    Raises DelegateError if ``strict``.
+    """
+    if device.target.kind != "gpu" or device.profile or memory.own:
+        return queued, manner
+    try:
+        recorder = recorder_of(device)
+        if recorder is not None and is_straight(plan, queued, options):
+            return RecordedLaunches(plan, queued, device, recorder), replace(manner, runs="queued at once")
+        if recorder is not None and recorder.overlaps:
+            queued.replay(RecordedIterations(plan, queued, device, recorder, options))
+        return queued, manner
+    except NotRightError as error:
+        return queued, replace(manner, reason=f"{manner.reason}; {error}")
+    except DelegateError as error:
+        if options.strict:
+            raise
+        reason = manner.reason if manner.fault else "it could not be recorded"
+        return queued, replace(manner, reason=reason, fault=manner.fault or summary(error))

@@ -12,6 +12,7 @@ import pyopencl as cl
 from litecl.delegate.cl_op import Arg, Const, Local, Operand
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.errors import FAULTS, typed
+from litecl.delegate.opencl.staging import Staging
 from litecl.delegate.opencl.user_buffer import CLUserBuffer
 from litecl.delegate.plan.memory import align
 from litecl.delegate.plan.plan import Plan
@@ -42,6 +43,8 @@ class Memory:
         named += [(state.before, turned) for state in plan.states for turned in (False, True)]
         copied = {place: None for place in named if self.view(*place) is None}
         self._copied = {place: self.argument(place[0], self._swapped(place[1])) for place in copied}
+        sizes = ((place, place[0].spec.size * place[0].spec.dtype.itemsize) for place in copied)
+        self._staging = Staging(device, sizes if device.has_own_memory else ())
 
     def with_own(self, buffers: Mapping[Operand, CLUserBuffer]) -> "Memory":
         """Return the same memory with some operands in buffers of the user's."""
@@ -112,11 +115,17 @@ class Memory:
 
     def upload(self, operand: Operand, value: Array, turned: bool = False) -> None:
         """Queue a copy from the host."""
-        self._transfer(self._copied[operand, turned], np.ascontiguousarray(value), operand)
+        staged = self._staging.sent((operand, turned), np.ascontiguousarray(value))
+        self._transfer(self._copied[operand, turned], staged, operand)
 
     def download(self, operand: Operand, into: Array, turned: bool = False) -> None:
         """Queue a copy to the host."""
-        self._transfer(into, self._copied[operand, turned], operand)
+        self._transfer(self._staging.received((operand, turned), into), self._copied[operand, turned], operand)
+
+    def landed(self) -> None:
+        """Let go of copies that have ended."""
+        self.under_way.clear()
+        self._staging.land()
 
     def copy(self, state: Operand, turned: bool) -> None:
         """Queue a copy of a state from the other set."""

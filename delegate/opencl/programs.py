@@ -86,15 +86,22 @@ class Programs:
             raise typed(error, f"{name}.cl: making kernel {entry!r}", KernelBuildError) from error
 
     def region_kernel(
-        self, region: RegionProgram, entry: str = "run", *, solo: bool = False, timed: bool = False, group: bool = False
+        self,
+        region: RegionProgram,
+        entry: str = "run",
+        *,
+        solo: bool = False,
+        timed: bool = False,
+        group: bool = False,
+        again: bool = False,
     ) -> Any:
         """Return a new kernel object that runs a whole region (region.cl). Raises KernelBuildError with the build log.
 
         entry: run, or lead, or assist. timed: measures the times of its steps; that is another program than
-        without. group: for one group of a GPU.
+        without. group: for one group of a GPU. again: for later runs without a launch (again.py).
         """
         asked = {"LITECL_SOLO": solo, "LITECL_TIMED": timed, "LITECL_GROUP": group, "LITECL_CREW": entry != "run"}
-        asked["LITECL_ASSIST"] = entry == "assist"
+        asked |= {"LITECL_ASSIST": entry == "assist", "LITECL_AGAIN": again}
         macros = {"LITECL_REGION": 1, **{name: 1 for name, given in asked.items() if given}}
         main = File("region.cl", self._options("region", macros), before=region.functions_macro)
         return self._of_files([*(self._part(*part) for part in region.variants.items()), main], entry)

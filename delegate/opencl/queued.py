@@ -7,32 +7,44 @@ Loops that one group runs are a single launch, unless all launches are to be que
 """
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, Protocol
 
 import numpy as np
 import pyopencl as cl
 
 from litecl.delegate.backend.errors import too_many_iterations
+from litecl.delegate.backend.protocols import AtOnce
 from litecl.delegate.cl_op import Operand
+from litecl.delegate.opencl.bindings import Bindings
 from litecl.delegate.opencl.device import Device
-from litecl.delegate.opencl.enqueue import BoundKernel, may_be_short
-from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed, typed_errors
-from litecl.delegate.opencl.group_kernel import GroupKernel, LoopCounts
+from litecl.delegate.opencl.enqueue import BoundKernel
+from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
+from litecl.delegate.opencl.group_kernel import LoopCounts
 from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.region_tables import BranchFlag, LoopFlag
-from litecl.delegate.plan.steps import Branch, Loop, OneGroup, Steps, Work, control_of, groups_of
+from litecl.delegate.plan.steps import Branch, Loop, OneGroup, Steps, Work
 from litecl.delegate.report import Counters, LaunchTime
 from litecl.interpreter import limits
 from litecl.interpreter.graph import Array
 
 _MOST_AHEAD = 16  # iterations queued between two checks of the flag
 _LONG_S = 0.1  # most time for queued iterations, beyond which fewer are queued, so that Ctrl-C soon takes effect
-_MARK_AFTER = 64  # iterations of a loop of known length, of which the device is at most twice as many behind
+MARK_AFTER = 64  # iterations of a loop of known length, of which the device is at most twice as many behind
 
 _State = tuple[Array, Any]
 """A loop's flag and count, and the event after which they are there."""
+
+
+class Iterations(Protocol):
+    """Iterations of loops, each recorded in a command buffer."""
+
+    def holds(self, loop: Loop) -> bool:
+        """Return whether those of a loop are."""
+
+    def enqueue(self, queued: "QueuedLaunches", loop: Loop, guard: int | None, swapped: set[int]) -> int:
+        """Queue one in place of ``queued.iteration``; return the number of launches."""
 
 
 class QueuedLaunches:
@@ -45,22 +57,17 @@ class QueuedLaunches:
     ) -> None:
         self._plan, self._device, self._memory, self._most = plan, device, memory, most_iterations
         self._counts = LoopCounts(plan, device, most_iterations)
-        self._groups: dict[int, GroupKernel] = {}
-        self._in_groups: set[int] = set()
-        if not one_by_one:
-            for group in groups_of(plan.steps):
-                self._groups[id(group)] = GroupKernel(group, plan, device, memory, self._counts)
-                self._in_groups |= {inner.number for inner in control_of(group.steps) if isinstance(inner, Loop)}
-        self._bound: dict[tuple[int, int | None, frozenset[int]], BoundKernel] = {}
-        self._may_be_short = may_be_short(plan)
+        self.kernels = Bindings(plan, device, memory, self._counts, one_by_one=one_by_one)
+        self.renew = self.kernels.renew
         self._flag = {id(part): 2 * i for i, part in enumerate(plan.control)}
-        self._flags = device.buffer(max(8, 8 * len(plan.control)))
         self._turns, self._turned = plan.turns, False
         self._counters = Counters()
         self._mark: Any = None
         self._events: list[tuple[Work, Any]] = []
+        self._take: Callable[[BoundKernel], object] = BoundKernel.enqueue
+        self._iterations: Iterations | None = None
         for part, guard in self._guarded(plan.steps, None):
-            self._kernel_of(part, guard, set())
+            self.kernels.of(part, guard, ())
 
     def run(self, counters: Counters) -> None:
         """Queue everything; wait only for the flags of loops."""
@@ -68,25 +75,40 @@ class QueuedLaunches:
         self._mark = None
         self._events = []
         try:
-            self._steps(self._plan.steps, None, self._at_first())
-            if self._groups:
-                self._counts.check(counters)
+            self.queue(self._turned)
+            self.check(counters)
         except FAULTS as error:
             raise typed(error, RUNNING) from error
 
+    def check(self, counters: Counters) -> None:
+        """Raise ModelError if a loop that a group runs has run too often; wait for that if iterations are limited."""
+        if self.kernels.has_groups:
+            self._counts.check(counters)
+
+    def sequence(self, steps: Callable[[], None]) -> list[BoundKernel]:
+        """Return the launches that a function would queue, in which the host decides nothing."""
+        found: list[BoundKernel] = []
+        before, self._counters, self._take = self._counters, Counters(), found.append
+        try:
+            steps()
+        finally:
+            self._counters, self._take = before, BoundKernel.enqueue
+        return found
+
+    def queue(self, turned: bool) -> None:
+        """Queue everything. turned: see ``turn``."""
+        self._steps(self._plan.steps, None, self._at_first(turned))
+
     @property
-    def at_once(self) -> Callable[[], None] | None:
+    def at_once(self) -> AtOnce | None:
         """Return a function that runs all launches, if queueing one runs it and none depends on a predicate."""
         if self._device.needs_threads or self._device.profile or self._plan.control:
             return None
         works = list(self._plan.works)
-        launches = []
-        for self._turned in (True, False):
-            launches.append([self._kernel_of(work, None, self._at_first()) for work in works])
-        unturned, turned = reversed(launches)
+        launches = [[self.kernels.of(w, None, self._at_first(turned)) for w in works] for turned in (False, True)]
 
         def run() -> None:
-            for launch in turned if self._turned else unturned:
+            for launch in launches[self._turned]:
                 launch.run_at_once()
 
         return run
@@ -95,26 +117,18 @@ class QueuedLaunches:
         """See ``Execution.turn``."""
         self._turned = turned
 
-    def renew(self) -> None:
-        """Pass the memory's own buffers, which are others than before."""
-        works = {id(work): work for work in self._plan.works}
-        self._bound = {key: bound for key, bound in self._bound.items() if key[0] in works}  # groups are bound anew
-        for (number, guard, sets), bound in self._bound.items():
-            for position, arg in enumerate(works[number].launch.args, 0 if guard is None else 2):
-                if self._memory.is_own(arg):
-                    bound.set_argument(position, self._memory.argument(arg, sets))
-
-    def _at_first(self) -> set[int]:
+    def _at_first(self, turned: bool) -> set[int]:
         """Return the sets that have changed places before a run."""
-        return {self._turns} if self._turned else set()
+        return {self._turns} if turned else set()
 
     def loop(self, loop: Loop) -> str:
         """Describe how a loop is run."""
-        if loop.number in self._in_groups:
+        if loop.number in self.kernels.in_groups:
             return "in one launch, by one group"
+        at_once = ", each at once" if self._iterations is not None and self._iterations.holds(loop) else ""
         if loop.trips is None:
-            return f"queued under a flag on the device, up to {_MOST_AHEAD} iterations ahead"
-        return f"queued, exactly {loop.trips} iterations"
+            return f"queued under a flag on the device, up to {_MOST_AHEAD} iterations ahead{at_once}"
+        return f"queued, exactly {loop.trips} iterations{at_once}"
 
     def times(self) -> list[tuple[Work, LaunchTime]]:
         """Return the time of each launch by its event."""
@@ -132,15 +146,32 @@ class QueuedLaunches:
             if isinstance(part, Work):
                 found.append((part, guard))
             elif isinstance(part, OneGroup):
-                found += [(part, guard)] if id(part) in self._groups else self._guarded(part.steps, guard)
+                found += [(part, guard)] if self.kernels.is_group(part) else self._guarded(part.steps, guard)
             elif isinstance(part, Branch):
                 flag = self._flag[id(part)]
                 found += self._guarded(part.then, flag + BranchFlag.THEN)
                 found += self._guarded(part.otherwise, flag + BranchFlag.OTHERWISE)
             else:
-                inner = guard if part.trips is not None else self._flag[id(part)] + LoopFlag.GOES_ON
+                inner = self.within(part, guard)
                 found += [*self._guarded(part.condition, inner), *self._guarded(part.body, inner)]
         return found
+
+    def loops(self, steps: Steps, guard: int | None) -> Iterator[tuple[Loop, int | None]]:
+        """Yield every loop that is queued, with the flag that launches in it depend on."""
+        for part in steps:
+            if isinstance(part, Loop):
+                yield part, (inner := self.within(part, guard))
+                yield from self.loops([*part.condition, *part.body], inner)
+            elif isinstance(part, Branch):
+                flag = self._flag[id(part)]
+                yield from self.loops(part.then, flag + BranchFlag.THEN)
+                yield from self.loops(part.otherwise, flag + BranchFlag.OTHERWISE)
+            elif isinstance(part, OneGroup) and not self.kernels.is_group(part):
+                yield from self.loops(part.steps, guard)
+
+    def within(self, loop: Loop, guard: int | None) -> int | None:
+        """Return the flag that launches in a loop depend on. guard: that of the loop."""
+        return guard if loop.trips is not None else self._flag[id(loop)] + LoopFlag.GOES_ON
 
     def _steps(self, steps: Steps, guard: int | None, swapped: set[int]) -> None:
         for part in steps:
@@ -155,8 +186,8 @@ class QueuedLaunches:
 
     def _branch(self, branch: Branch, guard: int | None, swapped: set[int]) -> None:
         flag = self._flag[id(branch)]
-        parent = np.int32(-1 if guard is None else guard)
-        self._control("decide_branch", [parent, np.int32(flag)], branch.predicate, swapped)
+        parent = -1 if guard is None else guard
+        self._control("decide_branch", (parent, flag), branch.predicate, swapped)
         self._steps(branch.then, flag + BranchFlag.THEN, swapped)
         self._steps(branch.otherwise, flag + BranchFlag.OTHERWISE, swapped)
 
@@ -164,11 +195,28 @@ class QueuedLaunches:
         if self._most is not None and trips > self._most:
             raise too_many_iterations(loop, self._most)
         for iteration in range(trips):
-            self._steps(loop.body, guard, swapped)
-            swapped ^= {loop.number}
-            if iteration % _MARK_AFTER == _MARK_AFTER - 1:
+            self._iterate(loop, guard, swapped)
+            if iteration % MARK_AFTER == MARK_AFTER - 1:
                 self._keep_close()
                 limits.tick()
+
+    def replay(self, iterations: Iterations) -> None:
+        """Queue iterations of loops by what has recorded them, where it has."""
+        self._iterations = iterations
+
+    def _iterate(self, loop: Loop, guard: int | None, swapped: set[int]) -> None:
+        if self._iterations is not None and self._iterations.holds(loop):
+            self._counters.kernel_launches += self._iterations.enqueue(self, loop, guard, swapped)
+        else:
+            self.iteration(loop, guard, swapped)
+
+    def iteration(self, loop: Loop, guard: int | None, swapped: set[int]) -> None:
+        """Queue an iteration: the body, and before it the condition if the model does not say how often it runs."""
+        if loop.trips is None:
+            self._steps(loop.condition, guard, swapped)
+            self._control("decide_loop", (self._flag[id(loop)],), loop.predicate, swapped)
+        self._steps(loop.body, guard, swapped)
+        swapped ^= {loop.number}
 
     def _keep_close(self) -> None:
         """Wait until the device is at most as far behind as it was at the last call."""
@@ -180,15 +228,12 @@ class QueuedLaunches:
 
     def _loop(self, loop: Loop, guard: int | None, swapped: set[int]) -> None:
         flag, ahead, before = self._flag[id(loop)], 1, loop.number in swapped
-        self._control("enter_loop", [np.int32(-1 if guard is None else guard), np.int32(flag)])
+        self._control("enter_loop", (-1 if guard is None else guard, flag))
         newest: _State | None = None
         while True:
             start_s = time.perf_counter()
             for _ in range(ahead):
-                self._steps(loop.condition, flag + LoopFlag.GOES_ON, swapped)
-                self._control("decide_loop", [np.int32(flag)], loop.predicate, swapped)
-                self._steps(loop.body, flag + LoopFlag.GOES_ON, swapped)
-                swapped ^= {loop.number}
+                self._iterate(loop, self.within(loop, guard), swapped)
             state, newest = newest, self._state(flag)
             if state is None:
                 continue  # nothing is waited for before more is queued
@@ -206,7 +251,7 @@ class QueuedLaunches:
     def _state(self, flag: int) -> _State:
         """Queue a copy of a loop's state, as it is after what has been queued so far."""
         values = np.empty(2, np.int32)
-        copied = cl.enqueue_copy(self._device.queue, values, self._flags, src_offset=4 * flag, is_blocking=False)
+        copied = cl.enqueue_copy(self._device.queue, values, self.kernels.flags, src_offset=4 * flag, is_blocking=False)
         self._memory.under_way.append(copied)
         self._device.queue.flush()
         return values, copied
@@ -219,8 +264,8 @@ class QueuedLaunches:
         return bool(values[LoopFlag.GOES_ON]), int(values[LoopFlag.COUNT])
 
     def _launch(self, part: Work | OneGroup, guard: int | None, swapped: set[int]) -> None:
-        if isinstance(part, Work) or id(part) in self._groups:
-            self._enqueue(part, self._kernel_of(part, guard, swapped))
+        if isinstance(part, Work) or self.kernels.is_group(part):
+            self._enqueue(part, self.kernels.of(part, guard, swapped))
         else:
             self._steps(part.steps, guard, swapped)
 
@@ -229,44 +274,11 @@ class QueuedLaunches:
         if self._device.profile and isinstance(part, Work):
             self._events.append((part, bound.enqueue_with_event()))
         else:
-            bound.enqueue()
+            self._take(bound)
 
     def _control(
-        self, entry: str, scalars: list[Any], predicate: Operand | None = None, swapped: set[int] | None = None
+        self, entry: str, places: tuple[int, ...], predicate: Operand | None = None, swapped: Collection[int] = ()
     ) -> None:
-        """Queue one of control.cl's kernels, whose arguments change from call to call."""
-        kernel = self._device.programs.kernel("control", entry, {})
-        arguments = [self._flags, *scalars]
-        if predicate is not None:
-            arguments.append(self._memory.argument(predicate, swapped or ()))
+        """Queue one of control.cl's kernels. places: of flags."""
         self._counters.kernel_launches += 1
-        BoundKernel(self._device.queue, kernel, arguments, (1,), (1,)).enqueue()
-
-    def _kernel_of(self, part: Work | OneGroup, guard: int | None, swapped: set[int]) -> BoundKernel:
-        sets = frozenset(swapped & self._sets_of(part)) if swapped else frozenset()
-        key = id(part), guard, sets
-        if key not in self._bound:
-            if isinstance(part, Work):
-                self._bound[key] = self._bind(part, guard, sets)
-            else:
-                self._bound[key] = self._groups[id(part)].bound(sets, self._flags, guard)
-        return self._bound[key]
-
-    def _bind(self, work: Work, guard: int | None, swapped: frozenset[int]) -> BoundKernel:
-        launch = work.launch
-        arguments = [self._memory.argument(arg, swapped) for arg in launch.args]
-        if guard is None:
-            kernel = self._device.programs.kernel(launch.kernel, launch.entry, launch.defines)
-        else:
-            kernel = self._device.programs.guarded_kernel(launch)
-            arguments = [self._flags, np.int32(guard), *arguments]
-        with typed_errors(f"setting the arguments of {launch.entry}"):
-            queue = self._device.queue
-            sizes = launch.global_size, launch.local_size
-            return BoundKernel(queue, kernel, arguments, *sizes, may_be_short=self._may_be_short)
-
-    def _sets_of(self, part: Work | OneGroup) -> set[int]:
-        """Return the loops whose sets a launch reads or writes, and that it does not swap itself."""
-        if isinstance(part, OneGroup):
-            return self._groups[id(part)].around
-        return {loop for arg in part.launch.args for loop in self._memory.loops_of(arg)}
+        self._take(self.kernels.control(entry, places, predicate, swapped))

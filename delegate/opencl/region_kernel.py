@@ -1,17 +1,19 @@
 """A plan as one kernel whose workers run its launches in turn (kernels_cl/region.cl)."""
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 
 from litecl.delegate.backend.errors import too_many_iterations
+from litecl.delegate.backend.protocols import AtOnce, Faster
 from litecl.delegate.kit.shared import packed
+from litecl.delegate.opencl.again import AgainRecord
 from litecl.delegate.opencl.crew import DOOR_BYTES, Crew, Helpers
 from litecl.delegate.opencl.device import Device
-from litecl.delegate.opencl.enqueue import BoundKernel, may_be_short
+from litecl.delegate.opencl.enqueue import BoundKernel, has_kernels_of_users, may_be_short
 from litecl.delegate.opencl.errors import FAULTS, RUNNING, typed
 from litecl.delegate.opencl.memory import Memory
 from litecl.delegate.opencl.step_times import StepTimes
@@ -56,12 +58,16 @@ class RegionKernel:
         self._progress, seen = self._shared(self._progress_bytes + times_bytes)
         arguments = [memory.arena, memory.constants, *tables, self._progress, np.int32(len(program.works))]
         arguments += [] if self._step_times is None else self._step_times.begin(self._progress, seen)
-        made = device.programs.region_kernel
+        self._again = AgainRecord(device) if self._may_run_again() else None
+        made = partial(device.programs.region_kernel, program, timed=device.profile, again=self._again is not None)
         if crew is None:
-            kernel = made(program, "run", solo=units == 1, timed=device.profile)
+            kernel = made("run", solo=units == 1)
         else:
-            kernel = made(program, "lead", timed=device.profile)
+            kernel = made("lead")
             arguments += self._prepare_helpers(crew, program)
+        if self._again is not None:
+            arguments.append(self._again.buffer)
+        self._run_plan: AtOnce = self._launch if self._again is None else self._launch_once
         self._first_own = len(arguments)
         arguments += [own.buffer for own in memory.own.values()]
         self._kernel = BoundKernel(
@@ -106,7 +112,12 @@ class RegionKernel:
             raise typed(error, RUNNING) from error
 
     def run(self, counters: Counters) -> None:
-        """Clear the counters and queue the one kernel."""
+        """Run the region again, or clear the counters and queue the one kernel."""
+        if self._again is not None and self._shares_counts and not self._memory.under_way:
+            if (faster := self._run_plan()) is not None:
+                self._run_plan = faster.run
+            counters.kernel_launches += 1
+            return
         try:
             if self._helpers is not None:
                 self._helpers.call()
@@ -125,21 +136,43 @@ class RegionKernel:
             raise typed(error, RUNNING) from error
 
     @property
-    def at_once(self) -> Callable[[], None] | None:
+    def at_once(self) -> AtOnce | None:
         """Return a function that runs the region, if queueing a kernel runs it and the host can read the loops'
         counters.
         """
         if not self._runs_at_once or not self._shares_counts:
             return None
-        alone = not self._limited_loops and self._helpers is None
-        return self._kernel.run_at_once if alone else self._run_and_check
+        return self._run_plan
 
-    def _run_and_check(self) -> None:
+    def _may_run_again(self) -> bool:
+        """Return whether later runs may be no launches: not with a user's memory, which may change, or kernels, which
+        may use what only a launch provides.
+        """
+        able = self._device.runs_again and self._runs_at_once
+        return able and not self._memory.own and not has_kernels_of_users(self._plan)
+
+    def _launch(self) -> Faster | None:
+        return self._complete(self._kernel.run_at_once)
+
+    def _launch_once(self) -> Faster:
+        """Launch the region; return how all later runs are run."""
+        assert self._again is not None
+        self._launch()
+        again = self._again.function(may_be_short=may_be_short(self._plan))
+        return Faster(self._launch) if again is None else self._completed(again)
+
+    def _completed(self, again: Faster) -> Faster:
+        alone = not self._limited_loops and self._helpers is None
+        return again if alone else Faster(partial(self._complete, again.run))
+
+    def _complete(self, run: AtOnce) -> Faster | None:
+        """Run the region with its helpers, and see that its loops have ended."""
         if self._helpers is not None:
             self._helpers.call()
-        self._kernel.run_at_once()
+        faster = run()
         if self._limited_loops:
             self._check()
+        return None if faster is None else self._completed(faster)
 
     def loop(self, loop: Loop) -> str:
         """Describe how a loop runs."""

@@ -14,6 +14,7 @@ from litecl.interpreter.ops.arg_max import ARG_MAX, ARG_MIN
 from litecl.interpreter.ops.cumsum import CUMSUM
 from litecl.interpreter.schema import TensorType
 
+_LANE_BYTES = 4
 _ORDERED = (*NUMBERS, TensorType.BOOL, *QUANTIZED)
 
 
@@ -35,6 +36,8 @@ def _arg(op: Op, comparison: str) -> ClOp:
         share = chunks("arg_max", outer * inner, call.target, work=length)
         args = (x, y, *share.args, np.int32(length), np.int32(inner))
         defines = {"T": C_TYPES[x.spec.type], "R": C_TYPES[y.spec.type], "OP": comparison}
+        if inner == 1 < length and x.spec.dtype.itemsize <= _LANE_BYTES and call.target.vector_width > 1:
+            defines["LANES_OF"] = "float" if x.spec.type == TensorType.FLOAT32 else "int"
         return [share.launch("arg_max", args, defines, x.spec.size)]
 
     def on_gpu(call: Call) -> list[Step] | None:

@@ -22,7 +22,7 @@ from litecl.delegate.kit.claims import (
     typed,
 )
 from litecl.delegate.kit.schedule import elements
-from litecl.delegate.kit.strided import LoopNest, long_rows, loop_nest, view, view_of
+from litecl.delegate.kit.strided import LoopNest, long_rows, loop_nest, periodic, view, view_of
 from litecl.delegate.quantized.integers import alike
 from litecl.interpreter.graph import Array, Shape, TensorSpec
 from litecl.interpreter.kit.types import limits
@@ -39,6 +39,7 @@ _COMPARABLE = takes(*NUMBERS, *_BYTES, _BOOL)
 
 def _launch(call: Call, function: str, a: Operand, b: Operand, c: Operand, activation: Activation) -> Launch:
     a, b, nest = together(a, b, c)
+    nest = periodic(nest, call.target)
     share = elements("binary", c.spec.size, call.target)
     args: tuple[Arg, ...] = (a, b, c, nest.table, *share.args, *nest.arguments, *_bounds(a.spec.type, activation))
     return share.launch("binary", args, _defines(function, a.spec, c.spec, activation), c.spec.size)

@@ -9,7 +9,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Const, Launch, Operand, Record, Target
 from litecl.delegate.kit.schedule import elements
-from litecl.delegate.kit.strided import long_rows, loop_nest, view, view_of
+from litecl.delegate.kit.strided import long_rows, loop_nest, periodic, view, view_of
 from litecl.interpreter.graph import Array, Shape
 
 
@@ -110,7 +110,7 @@ def chain(x: Operand, links: Sequence[Link], y: Operand, target: Target) -> Laun
     arrays = operands_of(links)
     given, shape = _long_rows(arrays, y) if x.row_step is None and y.row_step is None else (arrays, y.shape)
     operands = [x, *given, *[x] * (OPERANDS - len(given))]
-    nest = loop_nest(*(_view(operand, shape) for operand in (*operands, y)))
+    nest = periodic(loop_nest(*(_view(operand, shape) for operand in (*operands, y))), target)
     steps = tuple(_step(link, arrays) for link in links)
     share = elements("chain", y.spec.size, target, work=len(links))
     tables: tuple[Arg, ...] = (Const(np.array(nest.steps, np.int32)), steps, nest.table)

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Record, Refusal, Step
+from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Record, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
 from litecl.delegate.kit.schedule import Tile, grid_for, tile_for
-from litecl.delegate.matmul.geometry import Geometry, geometry
+from litecl.delegate.matmul.geometry import Geometry, Placement, geometry
+from litecl.delegate.matmul.lines import lines_of
 from litecl.delegate.matmul.product import Packed, Product, gemm, packed
 from litecl.delegate.matmul.winograd import suits, winograd
 from litecl.delegate.ops import depthwise_conv_2d
@@ -19,22 +20,6 @@ from litecl.interpreter.ops.conv_2d import CONV_2D, Conv2DOptions
 from litecl.interpreter.schema import TensorType
 
 _FEW_CHANNELS = 4
-
-
-@dataclass(frozen=True, kw_only=True)
-class Placement:
-    """The pixels of a ``height`` x ``width`` image that results are written to: every step-th from first on.
-
-    pixel_step: elements from one pixel to the next.
-    """
-
-    height: int
-    width: int
-    step_y: int = 1
-    step_x: int = 1
-    first_y: int = 0
-    first_x: int = 0
-    pixel_step: int
 
 
 @dataclass(frozen=True)
@@ -59,16 +44,43 @@ def _lower(call: Call) -> list[Step]:
         return depthwise_conv_2d.lower(replace(call, inputs=(x, _by_tap(filter_.data), bias)))
     if filter_.data is not None and not g.is_matrix and suits(g, target):
         return [*winograd(call, g)]
-    tile = tile_for("gemm" if g.is_matrix else "conv_2d", target, g.pixels, g.group_columns, narrow=True)
+    return window_product(call, g, x, filter_, bias, out)
+
+
+def window_product(
+    call: Call,
+    g: Geometry,
+    x: Operand,
+    filter_: Operand,
+    bias: Operand | None,
+    out: Operand | Scratch,
+    place: Placement | None = None,
+) -> list[Step]:
+    """Return the launches of a convolution as one product, with the activation and the residual of a call.
+
+    place: the pixels that results are written to, all of them by default.
+    """
+    target, step = call.target, g.columns if isinstance(out, Scratch) else out.step
+    plain = place is None and g.is_matrix
+    lines = lines_of(g, target) if target.kind == "cpu" and g.groups == 1 and not g.is_matrix else None
+    kernel = "gemm" if plain else "conv_2d"
+    tile = lines.tile if lines else tile_for(kernel, target, g.pixels, g.group_columns, narrow=True)
     weights = packed(filter_, g.groups, g.group_columns, tile.panel, target, halves=target.half_weights)
     added = packed(bias, g.groups, g.group_columns, tile.panel, target)
-    if g.is_matrix:
+    place = place or Placement(height=g.out_height, width=g.out_width, pixel_step=step)
+    if plain:
         product = Product(g.pixels, g.columns, g.depth)
         launch = gemm(product, tile, target, x, weights, added, out, call.activation, call.residual)
+    elif lines:
+        launch = lines.launch(target, x, weights, added, out, place, call.activation, call.residual)
     else:
-        place = Placement(height=g.out_height, width=g.out_width, pixel_step=out.step)
-        launch = convolution(call, x, g, place, tile, weights, added)
+        launch = _gathered(call, x, g, place, tile, weights, added, out)
     return [*weights.steps, *added.steps, launch]
+
+
+def known(data: Array) -> Operand:
+    """Return constant floats as an operand."""
+    return Operand(TensorSpec(TensorType.FLOAT32, data.shape, data=data.astype(np.float32, copy=False)))
 
 
 def _by_tap(weights: Array) -> Operand:
@@ -79,16 +91,23 @@ def _by_tap(weights: Array) -> Operand:
     return Operand(TensorSpec(TensorType.FLOAT32, data.shape, data=data))
 
 
-def convolution(
-    call: Call, x: Operand, g: Geometry, placement: Placement, tile: Tile, weights: Packed, bias: Packed
+def _gathered(
+    call: Call,
+    x: Operand,
+    g: Geometry,
+    placement: Placement,
+    tile: Tile,
+    weights: Packed,
+    bias: Packed,
+    out: Operand | Scratch,
 ) -> Launch:
-    """Return the launch of conv_2d.cl into the output of a call, for weights and bias packed for ``tile``."""
+    """Return the launch of conv_2d.cl, for weights and bias packed for ``tile``."""
     grid = grid_for("conv_2d", tile, call.target, g.pixels, g.group_columns, g.depth, g.groups)
     zeros = Const(np.zeros(max(1, g.kernel_width * g.group_channels), np.float32))
-    operands = (x, weights.values, bias.values, zeros, call.residual or bias.values, call.outputs[0])
+    operands = (x, weights.values, bias.values, zeros, call.residual or bias.values, out)
     shape = Convolution(g, placement, *grid.shares[:2])
     # Images of few channels, such as a network's input, have a loop of their own.
-    few = g.dilation_x == 1 and g.channels == g.group_channels <= _FEW_CHANNELS
+    few = g.dilation_x == 1 and g.channels == g.group_channels <= _FEW_CHANNELS and call.target.kind == "gpu"
     neighbours = {"NEIGHBOURS": 1} if few else {}
     return grid.launch(
         "conv_2d",

@@ -4,14 +4,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Refusal, Step
+from litecl.delegate.cl_op import Call, ClOp, Const, Launch, Operand, Refusal, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.schedule import chunks, flops, rows_of, tile_for
+from litecl.delegate.kit.schedule import Tile, chunks, flops, rows_of, tile_for
 from litecl.delegate.matmul.product import CACHED_WEIGHTS, Packed, Product, gemm, in_halves, packed
 from litecl.delegate.ops.gpu import products
 from litecl.interpreter.graph import TensorSpec
 from litecl.interpreter.ops.fully_connected import FULLY_CONNECTED, FullyConnectedOptions
 from litecl.interpreter.schema import FullyConnectedOptionsWeightsFormat
+
+_SUM = 12  # vector instructions that the sum of a vector's lanes takes
 
 
 def _claim(options: FullyConnectedOptions, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> Refusal | None:
@@ -24,14 +26,24 @@ def _lower(call: Call) -> list[Step]:
     (x, matrix, bias), target = call.weighted, call.target
     columns, depth = matrix.shape
     rows = x.spec.size // depth
-    if rows == 1 and target.kind == "cpu" and (matrix.data is None or matrix.spec.size > CACHED_WEIGHTS):
-        return [_dots(call, columns, depth)]  # summing over lanes costs more than packing where weights are cached
     tile = tile_for("gemm", target, rows, columns)
+    if rows == 1 and target.kind == "cpu" and (matrix.data is None or _suits_dots(matrix, tile)):
+        return [_dots(call, columns, depth)]
     weights = packed(matrix, 1, columns, tile.panel, target, halves=target.half_weights)
     added = packed(bias, 1, columns, tile.panel, target)
     product = Product(rows, columns, depth)
     launch = gemm(product, tile, target, x, weights, added, call.outputs[0], call.activation, call.residual)
     return [*weights.steps, *added.steps, launch]
+
+
+def _suits_dots(matrix: Operand, tile: Tile) -> bool:
+    """Return whether sums over lanes cost less than what packing costs: the columns that a tile computes in vain, or,
+    where weights are not cached, a second copy of them.
+    """
+    columns, depth = matrix.shape
+    padded = -(-columns // tile.columns) * tile.columns
+    dots = columns * (-(-depth // tile.width) + _SUM)
+    return matrix.spec.size > CACHED_WEIGHTS or dots * tile.width < depth * padded
 
 
 def _dots(call: Call, columns: int, depth: int) -> Launch:

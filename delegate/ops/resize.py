@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Record, Refusal, Step
+from litecl.delegate.cl_op import Arg, Call, ClOp, Const, Record, Refusal, Scratch, Step
 from litecl.delegate.kit.claims import C_TYPES, FLOAT, QUANTIZED, Specs, bits, moves, typed
 from litecl.delegate.kit.schedule import Chunks, chunks
 from litecl.interpreter.graph import Array, TensorSpec
@@ -45,6 +45,10 @@ def _between(lower: Array, upper: Array) -> tuple[Between, ...]:
 _SUMS = {TensorType.INT8: "int", TensorType.INT16: "long"}
 
 
+_MOST_READ = 2  # columns of the image for each of the output, so that most of them are read
+_MOST_BYTES = 8  # of a sum
+
+
 def _lower_integers(call: Call) -> list[Step]:
     x, (y,) = call.input(0), call.outputs
     real = x.spec.type == TensorType.UINT8
@@ -53,13 +57,21 @@ def _lower_integers(call: Call) -> list[Step]:
     ]
     tables: list[Arg] = [_between(lower, upper) for lower, upper, _ in sides]
     tables += [Const(distance.astype(np.float32 if real else np.int32)) for _, _, distance in sides]
+    images, height, width, channels = y.shape
+    by_lines = call.target.kind == "cpu" and x.shape[2] <= _MOST_READ * width
     share = _share("quantized_resize", call)
     of_reals: dict[str, str | int] = {"A": "float", "W": "float", "ONE": 1, "FLOATING": 1}
     defines: dict[str, str | int] = of_reals if real else {"A": _SUMS[x.spec.type], "W": "int", "ONE": 1024}
     if x.spec.type == TensorType.INT16:
         defines["WORDS"] = 1
-    args = (x, y, *tables, *share.args, *_sizes(call))
     defines["T"] = C_TYPES[x.spec.type]
+    args: tuple[Arg, ...] = (x, y, *tables, *share.args, *_sizes(call))
+    if by_lines:
+        share = chunks("quantized_resize", images * height, call.target, work=width * channels)
+        floats = x.shape[2] * channels + call.target.vector_width
+        lines = Scratch(2 * floats * _MOST_BYTES * -(-share.n // share.shares[0]))
+        args = (x, y, *tables, lines, *share.args, *_sizes(call), np.int32(floats))
+        defines["LINES"] = 1
     return [share.launch("quantized_bilinear", args, defines, 8 * y.spec.size)]
 
 

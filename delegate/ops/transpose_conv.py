@@ -10,12 +10,11 @@ from itertools import product
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Const, Operand, Refusal, Step
+from litecl.delegate.cl_op import Call, ClOp, Operand, Refusal, Scratch, Step
 from litecl.delegate.kit import claims
-from litecl.delegate.kit.schedule import tile_for
-from litecl.delegate.matmul.geometry import Geometry
-from litecl.delegate.matmul.product import Packed, packed, panels
-from litecl.delegate.ops.conv_2d import Placement, convolution
+from litecl.delegate.kit.strided import copy, view, view_of
+from litecl.delegate.matmul.geometry import Geometry, Placement
+from litecl.delegate.ops.conv_2d import known, window_product
 from litecl.interpreter.graph import Shape, TensorSpec
 from litecl.interpreter.ops.transpose_conv import (
     CONVOLUTION_2D_TRANSPOSE_BIAS,
@@ -57,14 +56,12 @@ def _lower(call: Call, x: Operand, bias: Operand | None, strides: tuple[int, int
     columns, kernel_height, kernel_width, _ = filter_.shape
     vertical = phases_of(kernel_height, strides[0], cut[0], out.shape[1])
     horizontal = phases_of(kernel_width, strides[1], cut[1], out.shape[2])
-    tile = tile_for("conv_2d", call.target, out.shape[0] * vertical[0].count * horizontal[0].count, columns)
-    added = packed(bias, 1, columns, tile.panel, call.target)
-    launches: list[Step] = [*added.steps]
+    if (merged := _merged(call, x, bias, vertical, horizontal)) is not None:
+        return merged
+    launches: list[Step] = []
     for v, h in product(vertical, horizontal):
         taps = filter_.data[:, v.taps][:, :, h.taps].reshape(columns, -1)
-        known = panels(taps, tile.panel, halves=call.target.half_weights) if taps.size else np.zeros(1, np.float32)
-        g = window_of(x.shape, v, h, columns)
-        placement = Placement(
+        place = Placement(
             height=out.shape[1],
             width=out.shape[2],
             step_y=v.stride,
@@ -73,8 +70,37 @@ def _lower(call: Call, x: Operand, bias: Operand | None, strides: tuple[int, int
             first_x=h.first,
             pixel_step=out.step,
         )
-        launches.append(convolution(call, x, g, placement, tile, Packed(Const(known)), added))
+        launches += window_product(call, window_of(x.shape, v, h, columns), x, known(taps), bias, out, place)
     return launches
+
+
+def _merged(
+    call: Call, x: Operand, bias: Operand | None, vertical: Sequence[Phase], horizontal: Sequence[Phase]
+) -> list[Step] | None:
+    """Return all phases as the columns of one convolution, and the copy that moves them apart; None unless all have
+    the same window, and so few columns that a vector of a CPU would be empty for the most part.
+    """
+    filter_, out = call.input(1).value, call.outputs[0]
+    columns, phases = len(filter_), len(vertical) * len(horizontal)
+    alike = all(len({(p.count, len(p.taps), p.pad) for p in side}) == 1 for side in (vertical, horizontal))
+    if (
+        call.target.kind != "cpu"
+        or not 1 < phases * columns <= call.target.vector_width
+        or not alike
+        or not filter_.size
+    ):
+        return None
+    if not vertical[0].taps or not horizontal[0].taps or (bias is not None and bias.data is None):
+        return None
+    taps = [filter_[:, v.taps][:, :, h.taps].reshape(columns, -1) for v, h in product(vertical, horizontal)]
+    g = window_of(x.shape, vertical[0], horizontal[0], phases * columns)
+    added = None if bias is None else known(np.tile(np.ravel(bias.value), phases))
+    part = Scratch(4 * g.pixels * g.columns)
+    apart = (g.images, g.out_height, g.out_width, len(vertical), len(horizontal) * columns)
+    together = (g.images, g.out_height, len(vertical), g.out_width, len(horizontal), columns)
+    at, to = view(apart).swapaxes(2, 3).reshape(together), view_of(out).reshape(together)
+    moved = copy(part, at, out, to, claims.bits(out.spec), call.target)
+    return [*window_product(call, g, x, known(np.concatenate(taps)), added, part), moved]
 
 
 def window_of(x: Shape, v: Phase, h: Phase, columns: int) -> Geometry:

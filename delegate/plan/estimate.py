@@ -19,7 +19,7 @@ class LaunchRow:
     groups, work_items: of the launch; group: work-items of a group. flops: of loops within it as often as they run, or
     once where the model does not tell. bytes: of all that it is given, each array once.
     roofline_us: the time that its arithmetic or its bytes take at the GPU's peak, whichever is longer; bound: which.
-    busy: the share of the compute units that get a group.
+    busy: the share of the compute units that get a group. matrix: whether matrix units do its arithmetic.
     """
 
     partition: int
@@ -35,6 +35,7 @@ class LaunchRow:
     bound: Literal["arithmetic", "memory"]
     roofline_us: float
     busy: float
+    matrix: bool = False
 
 
 def launch_rows(plans: Sequence[Plan], profile: Profile) -> tuple[LaunchRow, ...]:
@@ -73,7 +74,9 @@ def _row(partition: int, part: Work | OneGroup, profile: Profile) -> LaunchRow:
         items = group = min(schedules.DEFAULTS["gpu"]["region"].group, profile.max_work_group_size)
         named = "region", "run"
     flops, touched = _flops([part]), sum(map(_size_bytes, {arg for work in works for arg in work.launch.args}))
-    arithmetic_us, memory_us = flops / profile.tflops / 1e6, touched / profile.gb_per_s / 1e3
+    matrix = isinstance(part, Work) and part.launch.matrix
+    tflops = profile.matrix_tflops if matrix else profile.tflops
+    arithmetic_us, memory_us = flops / tflops / 1e6, touched / profile.gb_per_s / 1e3
     return LaunchRow(
         *(partition, works[0].subgraph, works[0].node),
         *named,
@@ -85,6 +88,7 @@ def _row(partition: int, part: Work | OneGroup, profile: Profile) -> LaunchRow:
         bound="arithmetic" if arithmetic_us > memory_us else "memory",
         roofline_us=max(arithmetic_us, memory_us),
         busy=min(1.0, items // group / profile.compute_units),
+        matrix=matrix,
     )
 
 

@@ -7,6 +7,7 @@ from litecl.delegate.kit.shared import text
 from litecl.delegate.kit.strided import Place, Square
 from litecl.delegate.matmul.attention import Attention, AttentionBegin
 from litecl.delegate.matmul.geometry import Geometry
+from litecl.delegate.matmul.lines import LineConvolution
 from litecl.delegate.matmul.local_product import LocalProduct, Slice
 from litecl.delegate.matmul.patches import Gather, GatherSize
 from litecl.delegate.matmul.product import Begin
@@ -23,6 +24,7 @@ from litecl.delegate.ops.quantized.depthwise_16 import WordDepthwise
 from litecl.delegate.ops.quantized.depthwise_conv_2d import QuantizedDepthwise
 from litecl.delegate.ops.resize import Between
 from litecl.delegate.plan.region_tables import (
+    Again,
     BranchFlag,
     Control,
     Count,
@@ -53,10 +55,23 @@ RECORDS: tuple[type, ...] = (
     *(Attention, AttentionBegin),
     *(Axis, Begin, Between, ChainStep, Convolution, Depthwise, Entry, Gather, Geometry, HybridConvolution, IntegerGate),
     *(IntegerRecurrence, LinearSum, Place, QuantizedConvolution, QuantizedDepthwise, Recurrence, Scale, ScaledPair),
-    *(InvertedResidual, LocalBytes, LocalProduct, Slice, Winograd, WordDepthwise, WordProducts),
+    *(InvertedResidual, LineConvolution, LocalBytes, LocalProduct, Slice, Winograd, WordDepthwise, WordProducts),
 )
 CODES: tuple[type, ...] = (
-    *(BranchFlag, ChainArray, Control, Count, Door, Gate, GatherSize, HybridRow, IntegerTable, LaunchLine, LoopFlag),
+    *(
+        Again,
+        BranchFlag,
+        ChainArray,
+        Control,
+        Count,
+        Door,
+        Gate,
+        GatherSize,
+        HybridRow,
+        IntegerTable,
+        LaunchLine,
+        LoopFlag,
+    ),
     *(Peak, Peephole, RegionSize, Shift, Square, StageRow, StepCode, StepTime, WideRow),
 )
 _BY_NAME = {shared.__name__: shared for shared in (*RECORDS, *CODES)}

@@ -79,6 +79,18 @@ class Door(IntEnum):
     REGION = 5
 
 
+class Again(IntEnum):
+    """What a launch leaves for later runs, in units of 8 bytes: the address of a function, and the call that it makes
+    (region_call.h: Call), of which nobody else knows the fields. GATE: the address of an int that the host gives, where
+    threads wait for Python's lock, or 0. SIZE: of all this, at most.
+    """
+
+    FUNCTION = 0
+    GATE = 1
+    CALL = 2
+    SIZE = 16
+
+
 class Shift(IntEnum):
     """What is added to an offset: nothing, the distance to the constants, or, from SETS on, to one of a loop's
     two sets.

@@ -17,7 +17,7 @@ from litecl.interpreter.file import storage
 from litecl.interpreter.file.flatbuffer import Record, decode
 from litecl.interpreter.file.options import decode_custom_options, decode_options
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS, FILE_IDENTIFIER
-from litecl.interpreter.file.verify import builtin_code, has_data, is_outside, verify
+from litecl.interpreter.file.verify import blocked_axis, builtin_code, has_data, is_outside, verify
 from litecl.interpreter.graph import (
     Array,
     DimensionMetadata,
@@ -190,25 +190,29 @@ def _tensor(record: Record, value: Array | None, values: list[Array | None]) -> 
         shape=_ints(record.shape),
         name=record.name or "",
         data=value,
-        quantization=None if record.quantization is None else _quantization(record.quantization, values),
+        quantization=_quantization(record, values),
         sparsity=None if record.sparsity is None else _sparsity(record.sparsity),
         shape_signature=_ints(record.shape_signature) or None,
         is_variable=record.is_variable,
     )
 
 
-def _quantization(record: Record, values: list[Array | None]) -> Quantization | None:
-    """Return affine parameters; None if a file has only the calibrated range. ``values`` hold the scales of blocks."""
-    details, block_size = record.details, 0
+def _quantization(tensor: Record, values: list[Array | None]) -> Quantization | None:
+    """Return affine parameters; None if a file has none or only the range. ``values`` hold the scales of blocks."""
+    record = tensor.quantization
+    if record is None:
+        return None
+    details, axis, block_size = record.details, record.quantized_dimension, 0
     scale, zero_point = record.scale, record.zero_point
     if details is not None and details.table == "BlockwiseQuantization":
         scale, block_size = values[details.scales], details.block_size
+        axis = 0 if scale is None else blocked_axis(_ints(tensor.shape), scale.shape, block_size)
         zero_point = values[details.zero_points] if 0 < details.zero_points < len(values) else None
     if scale is None or not scale.size:
         return None
     if zero_point is None or zero_point.size != scale.size:
         zero_point = np.full(scale.shape, zero_point[0] if zero_point is not None and zero_point.size else 0, np.int64)
-    return Quantization(scale, zero_point, record.quantized_dimension, record.min, record.max, block_size)
+    return Quantization(scale, zero_point, axis, record.min, record.max, block_size)
 
 
 def _sparsity(record: Record) -> Sparsity:

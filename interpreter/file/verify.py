@@ -151,10 +151,23 @@ def _quantization(where: str, quantization: Record, shape: Sequence[int], tensor
     if details is None or details.table != "BlockwiseQuantization":
         return
     _index(where, "tensor of scales", details.scales, "tensors", tensors)
-    if not 0 <= axis < len(shape):
-        raise ModelError(f"{where}: quantized dimension {axis} out of range for rank {len(shape)}")
-    if details.block_size <= 0 or shape[axis] % details.block_size:
-        raise ModelError(f"{where}: block size {details.block_size} does not divide {list(shape)} along {axis}")
+    held = _ints(tensors[details.scales].shape)
+    if details.block_size <= 0 or blocked_axis(shape, held, details.block_size) is None:
+        raise ModelError(
+            f"{where}: expected scales for blocks of {details.block_size} along a dimension of {list(shape)}, "
+            f"got them of shape {list(held)}"
+        )
+
+
+def blocked_axis(shape: Sequence[int], scales: Sequence[int], size: int) -> int | None:
+    """Return the dimension of a tensor that its scales divide into blocks; None if they fit none.
+
+    A file's quantized dimension does not tell: ai-edge-quantizer writes 0 for blocks along the last one.
+    """
+    for axis in reversed(range(len(shape))):
+        if (*shape[:axis], shape[axis] / size, *shape[axis + 1 :]) == tuple(scales):
+            return axis
+    return None
 
 
 def _sparsity(where: str, sparsity: Record, rank: int) -> None:

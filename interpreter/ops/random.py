@@ -93,15 +93,15 @@ class _Generator:
         return philox(self._key, counter)
 
 
-def _uniform(words: Array) -> Array:
+def uniform(words: Array) -> Array:
     """Numbers of [0, 1) from the lower 23 bits of each word."""
     bits = (words & np.uint64(0x7FFFFF)).astype(np.uint32) | np.uint32(127 << 23)
     return bits.view(np.float32) - np.float32(1)
 
 
-def _normal(words: Array) -> Array:
+def normal(words: Array) -> Array:
     """Pairs by the transformation of Box and Muller."""
-    numbers = _uniform(words)
+    numbers = uniform(words)
     radius = np.sqrt(np.float32(-2) * np.log(np.maximum(numbers[:, ::2], np.float32(1e-7))))
     angle = np.float32(2 * np.pi) * numbers[:, 1::2]
     return np.stack([np.sin(angle) * radius, np.cos(angle) * radius], axis=-1)
@@ -152,19 +152,24 @@ def _bind_multinomial(options: RandomOptions, inputs: Specs, outputs: Sequence[T
         batches, samples = len(logits), int(count.item())
         size = require.elements([batches, samples])
         words = generator.blocks(-(-size // 2), skip=batches * (-(-samples // 4) * 4) * 2 * 256)
-        numbers = _doubles(words.reshape(-1, 2))[:size].reshape(batches, samples, 1)
-        finite = np.isfinite(logits)
-        wide = np.where(finite, logits, 0).astype(np.float64)
-        largest = np.max(wide, axis=1, keepdims=True, where=finite, initial=types.limits(np.dtype(np.float32))[0])
-        sums = np.cumsum(np.where(finite, np.exp(wide - largest), 0.0), axis=1)
-        limits.temporary("chances", (batches, samples, sums.shape[1]), 16)
-        below = sums[:, None, :] <= numbers * sums[:, None, -1:]
-        return [np.count_nonzero(below, axis=2).astype(type_.dtype)]
+        numbers = doubles(words.reshape(-1, 2))[:size].reshape(batches, samples)
+        return [chosen(logits, numbers).astype(type_.dtype)]
 
     return run
 
 
-def _doubles(words: Array) -> Array:
+def chosen(logits: Array, numbers: Array) -> Array:
+    """Return the classes [batch, samples] that numbers of [0, 1) choose by the chances that logits [batch, n] give."""
+    finite = np.isfinite(logits)
+    wide = np.where(finite, logits, 0).astype(np.float64)
+    largest = np.max(wide, axis=1, keepdims=True, where=finite, initial=types.limits(np.dtype(np.float32))[0])
+    sums = np.cumsum(np.where(finite, np.exp(wide - largest), 0.0), axis=1)
+    limits.temporary("chances", (*numbers.shape, sums.shape[1]), 16)
+    below = sums[:, None, :] <= numbers[..., None] * sums[:, None, -1:]
+    return np.asarray(np.count_nonzero(below, axis=2))
+
+
+def doubles(words: Array) -> Array:
     """Numbers of [0, 1) from 52 bits of two words."""
     bits = ((words[:, 0] & np.uint64(0xFFFFF)) << np.uint64(32)) | words[:, 1] | np.uint64(1023 << 52)
     return bits.view(np.float64) - 1.0
@@ -204,8 +209,8 @@ def _bind_bits(options: StablehloRngBitGeneratorOptions, inputs: Specs, outputs:
     return run
 
 
-RANDOM_UNIFORM = _random("RANDOM_UNIFORM", _uniform)
-RANDOM_STANDARD_NORMAL = _random("RANDOM_STANDARD_NORMAL", _normal)
+RANDOM_UNIFORM = _random("RANDOM_UNIFORM", uniform)
+RANDOM_STANDARD_NORMAL = _random("RANDOM_STANDARD_NORMAL", normal)
 MULTINOMIAL = Op(
     "MULTINOMIAL",
     options=RandomOptions,

@@ -45,9 +45,11 @@ def launch_view(device: AbsentDevice) -> RenderableType:
 
 
 def _summary(name: str, rows: Sequence[LaunchRow], profile: Profile) -> str:
+    units = f" ({profile.matrix_tflops:g} by matrix units)" if any(row.matrix for row in rows) else ""
     total, idle = sum(row.roofline_us for row in rows), sum(row.busy < 1 for row in rows)
     return (
-        f"{name} ({profile.product}): {len(rows)} launches, estimated from its peaks of {profile.tflops} TFLOP/s and "
-        f"{profile.gb_per_s:g} GB/s: {total:.1f} us at the roofline, and {len(rows) * profile.launch_us:.0f} us to "
-        f"launch. {idle} launches leave some of {profile.compute_units} compute units idle."
+        f"{name} ({profile.product}): {len(rows)} launches, estimated from its peaks of {profile.tflops} TFLOP/s"
+        f"{units} and {profile.gb_per_s:g} GB/s: {total:.1f} us at the roofline, and "
+        f"{len(rows) * profile.launch_us:.0f} us to launch. {idle} launches leave some of {profile.compute_units} "
+        "compute units idle."
     )

@@ -21,6 +21,7 @@ class DeviceRow:
     default_for: what litecl takes it for unasked: "small models", "large models", and "of integers" where it takes
         another one for floats. float_speed, integer_speed: operations a second that ``litecl devices --tuning``
         measured, 0 if it did not.
+    own_memory: of a GPU, whether its memory is not the host's; None of others.
     """
 
     index: int
@@ -40,6 +41,7 @@ class DeviceRow:
     platform_version: str
     float_speed: float
     integer_speed: float
+    own_memory: bool | None
 
 
 def device_rows() -> tuple[DeviceRow, ...]:
@@ -85,4 +87,5 @@ def _row(index: int, found: FoundDevice, default_for: tuple[str, ...]) -> Device
         platform_version=facts.platform_version,
         float_speed=measured.float_speed,
         integer_speed=measured.integer_speed,
+        own_memory=None if target is None or target.gpu is None else not target.gpu.integrated,
     )

@@ -29,6 +29,8 @@ _GATES, _RECURRENT, _BIASES = 1, 5, 12  # positions of an LSTM's operands, in th
 class TorchModel:
     """A model of one subgraph in PyTorch, on its first CUDA device or the CPU. Raises LiteclError where PyTorch is not
     installed, or an operator is not in the table.
+
+    runs_on: "CUDA" or "CPU".
     """
 
     def __init__(self, content: bytes) -> None:
@@ -39,6 +41,7 @@ class TorchModel:
             raise LiteclError(f"in PyTorch: expected operators of its table, got {', '.join(sorted(unknown))}")
         cuda = self._torch.cuda.is_available()
         self._device = self._torch.device("cuda" if cuda else "cpu")
+        self.runs_on = "CUDA" if cuda else "CPU"
         self._recorded: Any = None
         self._torch.backends.cudnn.allow_tf32 = False  # float32 it is
         self._torch.backends.cudnn.benchmark = True

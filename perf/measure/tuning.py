@@ -174,6 +174,7 @@ _FLOPS = (250_000, 500_000, 1_000_000, 2_000_000, 4_000_000)
 _SUBJECTS: Mapping[str, Callable[[], Subject]] = {
     "gemm": lambda: _products(*_PRODUCTS),
     "conv_2d": lambda: _convolution(_CONVOLUTION_SIDE, 64),
+    "product_local": lambda: _convolution(_CONVOLUTION_SIDE, 64),
     "depthwise_conv_2d": lambda: ("the depthwise convolutions of MobileNetV2", peer_models.depthwise_set()),
     "fully_connected": lambda: ("dense, 1280 to 1000", peer_models.dense(1280, 1000)),
 }
@@ -181,7 +182,10 @@ _CPU_TRIALS = (
     *(_Trial(kernel, "most", _FLOPS) for kernel in ("gemm", "conv_2d", "depthwise_conv_2d")),
     _Trial("fully_connected", "items_per_unit", (1, 2, 4, 8)),
 )
-_GPU_TRIALS = tuple(_Trial(kernel, "group", (32, 64, 128, 256)) for kernel in ("gemm", "conv_2d", "depthwise_conv_2d"))
+_GPU_TRIALS = (
+    _Trial("product_local", "items_per_unit", (1, 2, 4, 8)),
+    _Trial("depthwise_conv_2d", "group", (32, 64, 128, 256)),
+)
 
 
 def _schedule(trial: _Trial, device: FoundDevice, target: Target, bench: _Bench) -> Schedule | None:

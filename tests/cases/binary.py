@@ -21,6 +21,8 @@ _SHAPES = (
     ("scalar first", (), (3, 5)),
     ("both scalars", (), ()),
     ("rank 6", (2, 1, 2, 3, 1, 2), (2, 2, 1, 3, 2, 1)),
+    ("rows of 2 that repeat", (3, 35, 2), (3, 1, 2)),
+    ("rows of 8 that repeat", (1, 1, 8), (2, 77, 8)),
     ("odd length", (1031,), (1031,)),
     ("empty", (2, 0, 3), (1, 3)),
 )

@@ -46,6 +46,8 @@ CASES = (
     _case("RELU", (1, 6, 6, 4), (3, 3), fused_activation_function=ActivationFunctionType.RELU),
     _case("RELU6", (1, 6, 6, 4), (3, 3), fused_activation_function=ActivationFunctionType.RELU6),
     _case("RELU_N1_TO_1", (1, 6, 6, 4), (3, 3), fused_activation_function=ActivationFunctionType.RELU_N1_TO_1),
+    _case("one column", (2, 20, 1, 17), (3, 1), stride_h=2),
+    _case("one column, wide", (1, 30, 1, 8), (10, 1), dilation_h_factor=2),
     _case("as large as the image, VALID", (1, 5, 4, 7), (5, 4), padding=Padding.VALID),
     _case("larger than the image, SAME", (1, 2, 2, 3), (5, 5)),
     _case("many channels", (1, 3, 3, 131), (3, 3)),

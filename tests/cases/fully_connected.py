@@ -25,6 +25,7 @@ def _case(name: str, x: tuple[int, ...], weights: tuple[int, int], bias: bool = 
 CASES = (
     _case("rank 2", (3, 16), (8, 16)),
     _case("one row", (1, 640), (128, 640)),
+    _case("one row, deep, few units", (1, 1003), (10, 1003), fused_activation_function=ActivationFunctionType.RELU),
     _case("one unit", (4, 20), (1, 20)),
     _case("one element a row", (5, 1), (3, 1)),
     _case("rank 4 flattened", (2, 3, 4, 5), (7, 60)),

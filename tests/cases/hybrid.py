@@ -225,6 +225,7 @@ _ALL = (
         stride_h=2,
         fused_activation_function=_RELU,
     ),
+    _conv("8 bits, one column", (2, 20, 1, 5), (8, 3, 1, 5)),
     _conv("8 bits, groups", (1, 6, 6, 8), (6, 3, 3, 4)),
     _depthwise("8 bits", (2, 6, 6, 5), (1, 3, 3, 5)),
     _depthwise("8 bits, multiplier 2, stride 2", (1, 7, 7, 4), (1, 3, 3, 8), stride_w=2, stride_h=2),

@@ -30,6 +30,7 @@ def _table(op: Op) -> tuple[Case, ...]:
         Case("3x2, strides 1 and 2", op, Pool2DOptions(valid, 1, 2, 3, 2), [_f(1, 5, 9, 3)]),
         Case("filter larger than the image SAME", op, Pool2DOptions(same, 1, 1, 5, 5), [_f(1, 2, 3, 2)]),
         Case("stride beyond the filter", op, Pool2DOptions(valid, 3, 4, 2, 1), [_f(1, 9, 8, 2)]),
+        Case("one column", op, Pool2DOptions(same, 1, 2, 1, 3), [_f(2, 9, 1, 5)]),
         Case("1x1", op, Pool2DOptions(same, 1, 1, 1, 1), [_f(1, 4, 4, 3)]),
         Case("RELU", op, Pool2DOptions(same, 1, 1, 2, 2, relu), [_f(1, 4, 4, 3)]),
         Case("RELU6", op, Pool2DOptions(same, 1, 1, 2, 2, relu6), [_f(1, 4, 4, 3)]),

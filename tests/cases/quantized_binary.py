@@ -66,6 +66,7 @@ def _general(op: Op, options: Any, types: tuple[T, ...]) -> list[Case]:
             _case("one scale", op, options, type_, _SAME),
             *(_case(f"scales {i}", op, options, type_, scalings) for i, scalings in enumerate(_MIXED)),
             _case("broadcast", op, options, type_, _MIXED[0], (3, 1, 5), (2, 1)),
+            _case("rows that repeat", op, options, type_, _MIXED[0], (2, 21, 8), (2, 1, 8)),
         )
     ]
 

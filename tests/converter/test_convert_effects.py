@@ -10,9 +10,6 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from litecl.converter import Converter  # noqa: E402
-from litecl.converter.importer.effects import effects_of, touches_state  # noqa: E402
-from litecl.converter.lower import LOWERINGS  # noqa: E402
-from litecl.converter.traits import TRAITS, Effects  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 from support.conversion import assert_all_close, invoke, litert, runtimes  # noqa: E402
@@ -79,6 +76,11 @@ class Cache(tf.Module):
         tf.while_loop(lambda i: i < 2, body, [0])
         return self.rows * 1.0
 
+    def one_row(self, x: Any) -> Any:
+        place = tf.cast(x[0, 0], tf.int32)
+        self.rows[place : place + 1, 1:3].assign(x[:1, :2])
+        return self.rows * 1.0
+
     def unread(self, x: Any) -> Any:
         self.rows[1:3].assign(x)
         return x * 2.0
@@ -86,7 +88,19 @@ class Cache(tf.Module):
 
 @pytest.mark.parametrize(
     "name",
-    ["slice", "column", "row", "scatter", "scatter_add", "scatter_twice", "scatter_nd", "branch", "loop", "unread"],
+    [
+        "slice",
+        "column",
+        "row",
+        "scatter",
+        "scatter_add",
+        "scatter_twice",
+        "scatter_nd",
+        "branch",
+        "loop",
+        "one_row",
+        "unread",
+    ],
 )
 def test_writes_to_a_part_of_a_variable(name: str) -> None:
     module = Cache()
@@ -257,44 +271,3 @@ def test_functions_called_for_their_effects_have_them() -> None:
     for runtime in runtimes(content):
         for step in (1, 2, 3):
             assert_all_close(invoke(runtime, [x]), [x + step])
-
-
-def _definition(name: str) -> Any:
-    from tensorflow.python.framework import op_def_registry
-
-    return op_def_registry.get(name)
-
-
-def test_the_table_of_traits_agrees_with_tensorflow() -> None:
-    for name, traits in TRAITS.items():
-        definition = _definition(name)
-        assert definition is not None, f"{name} is no operator of TensorFlow"
-        assert touches_state(definition) == (traits.effects is not Effects.PURE), name
-        assert traits.like is None or traits.like < len(definition.input_arg), name
-        assert not traits.commutative or len(definition.input_arg) == 2, name
-
-
-def test_every_operator_with_effects_that_is_lowered_is_known_to_keep_them() -> None:
-    definitions = {name: _definition(name) for name in LOWERINGS}
-    assert not [name for name, definition in definitions.items() if definition is None]
-    writers = {name for name, definition in definitions.items() if effects_of(definition) is Effects.WRITES}
-    assigns = {"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"}
-    assert writers == {*assigns, "If", "While", "Save", "SaveV2"}
-
-
-@pytest.mark.parametrize(
-    ("name", "effects"),
-    [
-        ("Mul", Effects.PURE),
-        ("ReadVariableOp", Effects.READS),
-        ("VarHandleOp", Effects.READS),
-        ("VariableV2", Effects.READS),
-        ("RandomUniform", Effects.READS),
-        *((name, Effects.WRITES) for name in ("AssignVariableOp", "Assign", "ScatterUpdate", "ApplyGradientDescent")),
-        *((name, Effects.WRITES) for name in ("ResourceApplyAdam", "StatefulUniform", "PyFunc", "WriteFile")),
-        ("RefSwitch", Effects.READS),
-        ("Assert", Effects.READS),
-    ],
-)
-def test_effects_are_read_from_definitions(name: str, effects: Effects) -> None:
-    assert effects_of(_definition(name)) is effects

@@ -7,7 +7,7 @@ import pytest
 
 keras = pytest.importorskip("keras")
 
-from litecl.converter import Converter  # noqa: E402
+from litecl.converter import Converter, Quantization  # noqa: E402
 from litecl.interpreter import Interpreter  # noqa: E402
 from litecl.interpreter.errors import ConversionError  # noqa: E402
 from litecl.interpreter.file.reader import read  # noqa: E402
@@ -82,14 +82,15 @@ def test_a_model_that_keras_has_quantized(bits: str) -> None:
         np.testing.assert_allclose(invoke(runtime, values)[0], expected, rtol=0, atol=1e-5 * np.abs(expected).max())
 
 
-def test_dense_layers_in_four_bits() -> None:
-    """Weights that dense layers alone read are int4, those of others int8; litecl and LiteRT compute the same."""
-    model = randomise(stack(L.Conv2D(16, 3), L.Conv2D(16, 3), L.Flatten(), L.Dense(64), L.Dense(40)))
+def test_weights_in_four_bits() -> None:
+    """Weights of dense layers and convolutions are int4, those of others int8; litecl and LiteRT compute the same."""
+    layers = L.Conv2D(16, 3), L.Conv2D(16, 3), L.DepthwiseConv2D(3, depth_multiplier=8), L.Flatten(), L.Dense(64)
+    model = randomise(stack(*layers, shape=(9, 9, 16)))
     content, wide = (Converter.from_keras_model(model, quantize=how).convert() for how in ("int4", "int8"))
     (graph,) = read(content).subgraphs
-    types = {graph.tensors[node.inputs[1]].type for node in graph.nodes if node.op.name == "FULLY_CONNECTED"}
-    assert types == {TensorType.INT4}
-    assert any(spec.type == TensorType.INT8 for spec in graph.tensors)
+    types = {node.op.name: graph.tensors[node.inputs[1]].type for node in graph.nodes if len(node.inputs) > 2}
+    narrow = dict.fromkeys(("CONV_2D", "FULLY_CONNECTED"), TensorType.INT4)
+    assert types == {**narrow, "DEPTHWISE_CONV_2D": TensorType.INT8}
     assert len(content) < 0.7 * len(wide)
     (values,) = feeds(model, 1, 1)
     results = [invoke(runtime, [values])[0] for runtime in runtimes(content)]
@@ -97,3 +98,28 @@ def test_dense_layers_in_four_bits() -> None:
     for got in results:
         np.testing.assert_allclose(got, results[0], rtol=0, atol=0.02 * np.abs(expected).max())
         np.testing.assert_allclose(got, expected, rtol=0, atol=0.3 * np.abs(expected).max())
+
+
+def test_dense_layers_with_a_scale_for_every_block() -> None:
+    """Rows whose parts differ lose less; a row that no block divides has one scale. LiteRT computes the same."""
+    model = randomise(stack(L.Dense(64), L.Dense(96, use_bias=False), L.Dense(40), shape=(48,)))
+    layers = [layer for layer in model.layers if layer.weights]
+    of_parts = np.float32(np.repeat([1, 0.01], 32))
+    layers[0].kernel.assign(np.asarray(layers[0].kernel) / of_parts)
+    layers[1].kernel.assign(np.asarray(layers[1].kernel) * of_parts[:, None])
+    (values,) = feeds(model, 4, 1)
+    expected, errors = np.asarray(model(values, training=False)), {}
+    for block in (None, 32):
+        how = Quantization(weights="int4", block=block)  # type: ignore[arg-type]
+        content = Converter.from_keras_model(model, quantize=how).convert()
+        (graph,) = read(content).subgraphs
+        weights = [graph.tensors[node.inputs[1]] for node in graph.nodes if node.op.name == "FULLY_CONNECTED"]
+        sizes = [spec.quantization.block_size for spec in weights if spec.quantization is not None]
+        assert sizes == [0, *[block or 0] * 2]
+        results = [invoke(runtime, [values])[0] for runtime in runtimes(content)]
+        for got in results:
+            np.testing.assert_allclose(got, results[0], rtol=0, atol=0.02 * np.abs(expected).max())
+        errors[block] = np.abs(results[0] - expected).mean()
+    assert errors[32] < errors[None] / 2
+    with pytest.raises(ConversionError, match='block needs weights="int4"'):
+        Quantization(block=32)

@@ -20,8 +20,8 @@ from litecl.interpreter.errors import ConversionError  # noqa: E402
 
 # They run functions, of which other tests have models.
 _CALLS = ("Case", "If", "While", "StatefulPartitionedCall")
-# They hand their operand on.
-_IDENTITIES = ("CheckNumerics", "CheckNumericsV2", "GuaranteeConst")
+# They hand their operand on, or are a constant.
+_IDENTITIES = ("CheckNumerics", "CheckNumericsV2", "GuaranteeConst", "StatelessRandomGetAlg")
 _KINDS = {"int": 1, "float": 1.0, "bool": False, "string": b"x"}
 
 

@@ -48,6 +48,7 @@ _COMBINATIONS = [
     *(("limited loop", "one thread", "fallback"), ("loop", "queued", "strict"), ("lstm", "threads", "interrupt")),
     *(("quantized", "threads", "interrupt"), ("integer LSTM", "one thread", "fallback")),
     ("loop", "workers", "fallback"),
+    *(("limited loop", "recorded", "fallback"), ("lstm", "recorded", "strict"), ("image", "recorded", "interrupt")),
 ]
 
 
@@ -181,7 +182,8 @@ def test_the_report_begins_with_what_went_wrong(
 ) -> None:
     monkeypatch.setattr(report, "_said", set())
     broken = RuntimeError("[/bold] a[3]: 7 errors\nx.cl:1: error: [unknown] type")
-    monkeypatch.setattr(programs.Programs, "kernel", raises(KernelBuildError(str(broken))))
+    for made in ("kernel", "region_kernel"):
+        monkeypatch.setattr(programs.Programs, made, raises(KernelBuildError(str(broken))))
     with caplog.at_level(logging.WARNING, logger="litecl"):
         for _ in range(2):
             interpreter = prepared(small())
@@ -209,13 +211,15 @@ def test_a_region_that_cannot_be_linked_says_so(
         prepared(subject.model, strict=True)
 
 
-def test_how_a_region_runs_and_why() -> None:
+@pytest.mark.parametrize("again", [False, True])
+def test_how_a_region_runs_and_why(again: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device.Device, "runs_again", again)
     lstm = SUBJECTS["lstm"].model
     for model_, options, manner in (
         (lstm, {}, "one kernel"),
         (lstm, {"profile": True}, "one kernel"),
         (lstm, {"queue_loops": True}, "queued (queue_loops=True)"),
-        (small(), {}, "queued (fewer than 4 launches)"),
+        (small(), {}, "one kernel" if again else "queued (fewer than 4 launches)"),
     ):
         told = prepared(model_, **options).delegation_report()
         if device.target_of(devices()[0]).kind == "cpu":

@@ -25,7 +25,7 @@ _VECTORS = vector_width.cases(sizes=(1, 3, 4, 5, 8, 131), shares=(4096, 4097, 65
 _INTEGERS = (
     *("1x1, 33 to 5", "3x3, 64 to 130", "3x3 VALID, RELU6", "8 x 17 x 33", "3 x 130 x 100"),
     *("3x3, 15", "3x3, 16", "3x3, stride 2, 5", "3x3, stride 2, 16", "5x5 of 8", "9x9"),
-    *("3x1, one column", "narrower than a piece"),
+    *("3x1, one column", "9x1, one column, stride 2", "narrower than a piece"),
 )
 _HYBRID = (
     *("8 bits, one scale", "8 bits, 3x3, 64 to 130", "8 bits, 1 x 64 to 130", "8 bits, halves", "8 bits, long rows"),

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from litecl.delegate.backend.absent import AbsentDevice
-from litecl.delegate.kit.groups import local_share
+from litecl.delegate.gpu import MATRIX_UNITS
+from litecl.delegate.kit.groups import LocalTile, local_share
 from support import gpu_compile
 from support.gpu_code import Code
 from support.gpu_programs import MACROS
@@ -44,6 +45,7 @@ _KERNELS: dict[str, tuple[str, dict[str, Any], float]] = {
     "rows": ("rows_local", {"ITEMS": 256}, 0.0),
     "reductions": ("reduce_local", {"ITEMS": 256, "T": "float", "A": "float", "R": "float", "OP": "ADD"}, 0.0),
 }
+_UNITS = {"sm_80": "mma", "sm_90": "mma", "gfx90a": "mfma", "gfx1100": "wmma", "dg2": "dpas of 8", "pvc": "dpas of 16"}
 _PRODUCTS = ("product_local", "quantized_local", "matvec", "inverted_residual")
 _WITHOUT_SPILLS = ("product_local", "quantized_local", "matvec", "rows_local", "lstm_local", "depthwise_conv_2d")
 _TILED = ("product_local", "quantized_local")  # whose bias, residual or stage has edges
@@ -87,6 +89,27 @@ def test_kernels_of_intels_gpus(name: str, target: str, profile: str) -> None:
     for entry, figures in gpu_compile.compiled(target, kernel, macros).items():
         assert (figures.failures, figures.spill_bytes, figures.scratch_bytes) == (0, 0, 0), entry
         assert figures.simd == (16 if profile == "xe_hpc" else 8)
+
+
+@needs_clang
+@pytest.mark.parametrize("target", _UNITS)
+def test_tiles_of_matrix_units(target: str) -> None:
+    """All build with nothing outside registers; the inner loop has the instructions of one step."""
+    missing = gpu_compile.ocloc() is None if target in gpu_compile.INTEL else gpu_compile.tool("nvdisasm") is None
+    if missing:
+        pytest.skip("no ocloc or nvdisasm: gpu_static.sh has them")
+    unit = MATRIX_UNITS[_UNITS[target]]
+    tile = LocalTile(64, 64, 8, 4, unit)
+    for layout in ({"HALF_WEIGHTS": 1, "GATHER": 1, "PARTS": 1}, {"RIGHT_ROWS": 1}):
+        macros = {**MACROS, **tile.defines, "ACTIVATION": "ACTIVATION_CLAMP", **layout}
+        figures = gpu_compile.compiled(target, "product_local", macros)["product_matrix"]
+        assert (figures.failures, figures.spill_bytes, figures.scratch_bytes) == (0, 0, 0)
+        if target in gpu_compile.INTEL:
+            assert figures.simd == unit.lanes
+        else:
+            products = 64 * 64 * unit.step // (unit.rows * unit.columns * 16)
+            assert figures.matrix == products // (tile.items // unit.lanes)
+            assert (figures.wide_loads or 0) >= 0.5
 
 
 @needs_clang

@@ -8,7 +8,7 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.opencl import enqueue
+from litecl.delegate.opencl import device, enqueue
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, ModelError
 from litecl.interpreter.graph import Array, Model, Signature
@@ -23,10 +23,11 @@ from litecl.interpreter.ops.unidirectional_sequence_lstm import (
 from litecl.interpreter.run.executor import Executor
 from litecl.interpreter.schema import ActivationFunctionType
 from support.build import Graph, model, randn
-from support.devices import several_threads
+from support.devices import runs_again, several_threads
 from support.loop_models import INT, State, below, next_, while_model
 
 RNG = np.random.default_rng(72)
+AGAIN = runs_again()
 
 
 class Listener:
@@ -83,13 +84,30 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[Executor]:
     return calls
 
 
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every run is a launch."""
+    monkeypatch.setattr(device.Device, "runs_again", False)
+
+
+@pytest.mark.usefixtures("launched")
 @pytest.mark.parametrize("make", [one_launch, several, lstm])
 @pytest.mark.parametrize("options", [{}, {"queue_loops": True}, {"profile": True}, {"device": several_threads()}])
 def test_the_same_as_node_by_node(make: Any, options: dict[str, Any], walked: list[Executor]) -> None:
-    model_ = make()
+    in_place = "device" not in options and ("profile" not in options or make is several)  # the others are queued
+    compare_with_node_by_node(make(), options, walked, in_place=in_place)
+
+
+@pytest.mark.skipif(not AGAIN, reason="every run is a launch on this device")
+@pytest.mark.parametrize("make", [one_launch, several, lstm])
+@pytest.mark.parametrize("options", [{}, {"num_threads": 2}, {"profile": True}, {"profile": True, "num_threads": 2}])
+def test_the_same_without_launches(make: Any, options: dict[str, Any], walked: list[Executor]) -> None:
+    compare_with_node_by_node(make(), options, walked, in_place=True)
+
+
+def compare_with_node_by_node(model_: Model, options: dict[str, Any], walked: list[Executor], in_place: bool) -> None:
     short, long_ = opened(model_, **options), opened(model_, **options, listeners=[Listener()])
     assert long_._in_place == {}
-    in_place = "device" not in options and ("profile" not in options or make is several)  # the others are queued
     assert bool(short._in_place) == in_place
     variables = [t for t, spec in enumerate(model_.subgraphs[0].tensors) if spec.is_variable]
     for turn in range(12):
@@ -154,6 +172,23 @@ def test_other_entries_and_other_shapes_in_between() -> None:
         interpreter.invoke()
 
 
+@pytest.mark.skipif(not AGAIN, reason="every run is a launch on this device")
+@pytest.mark.parametrize("make", [one_launch, several, lstm])
+def test_later_runs_are_no_launches(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model_ = make()
+    interpreter, plain = opened(model_), Interpreter(model_)
+    plain.allocate_tensors()
+    for turn in range(14):
+        if turn == 11:
+            for name in ("_enqueue", "_enqueue_locked"):
+                monkeypatch.setattr(enqueue, name, lambda *call: cl.status_code.OUT_OF_RESOURCES)
+        x = randn(RNG, 1, 3, 4)
+        for value, right in zip(run(interpreter, x), run(plain, x), strict=True):
+            np.testing.assert_allclose(value, right, rtol=1e-4, atol=1e-5)
+    assert not interpreter.delegation_report().failures
+
+
+@pytest.mark.usefixtures("launched")
 @pytest.mark.parametrize("make", [one_launch, several, lstm])
 def test_a_device_that_fails_later_on(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model_ = make()

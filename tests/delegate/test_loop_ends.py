@@ -11,7 +11,7 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.opencl import enqueue, programs
+from litecl.delegate.opencl import device, enqueue, programs
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import KernelBuildError, ModelError
 from litecl.interpreter.file.writer import write
@@ -214,13 +214,11 @@ def test_tensors_of_the_last_iteration_can_be_kept() -> None:
 
 
 def test_a_device_that_fails_leaves_the_loop_to_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device.Device, "runs_again", False)
     model_ = while_model(COUNTER, below(7), growing)
     interpreter = check(model_, [int32(0), randn(RNG, 5)])
-    real = cl.enqueue_nd_range_kernel
-    monkeypatch.setattr(enqueue, "_enqueue", None)
-    monkeypatch.setattr(
-        cl, "enqueue_nd_range_kernel", lambda queue, kernel, *sizes: real(queue, kernel, (2**24,), (2**24,))
-    )
+    for name in ("_enqueue", "_enqueue_locked"):
+        monkeypatch.setattr(enqueue, name, lambda *call: cl.status_code.OUT_OF_RESOURCES)
     expected = oracle.run(write(model_), [int32(0), np.ones(5, np.float32)])
     interpreter.set_tensor(1, np.ones(5, np.float32))
     np.testing.assert_allclose(outputs(interpreter)[1], expected[1], rtol=1e-5)
@@ -236,3 +234,17 @@ def test_a_runtime_that_cannot_link_queues(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(programs.Programs, "region_kernel", refuse)
     interpreter = check(while_model(COUNTER, below(7), growing), [int32(0), randn(RNG, 5)])
     assert "queued under a flag" in interpreter.delegation_report().partitions[0].loops[0]
+
+
+def test_queued_loops_make_kernels_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that decide on the device whether a loop goes on, too: making one takes longer than to queue it."""
+    model_, feeds = while_model(COUNTER, below(9), growing), [int32(0), randn(RNG, 5)]
+    interpreter = prepared(model_, feeds, [CLDelegate(num_threads=1, queue_loops=True, strict=True)])
+    first = outputs(interpreter)
+
+    def made_again(program: Any, entry: str) -> Any:
+        raise AssertionError(f"{entry} is made again")
+
+    monkeypatch.setattr(programs, "kernel_object", made_again)
+    for got, wanted in zip(outputs(interpreter), first, strict=True):
+        np.testing.assert_array_equal(got, wanted)

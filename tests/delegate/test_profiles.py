@@ -141,11 +141,11 @@ def _device(vendor: str, *, shared: bool = False, **more: Any) -> SimpleNamespac
     [
         (
             _device("NVIDIA Corporation", extensions="", warp_size_nv=32, compute_capability_major_nv=9),
-            Gpu("nvidia", 32, matrix_units=True),
+            Gpu("nvidia", 32),
         ),
         (
             _device("Advanced Micro Devices, Inc.", name="gfx1100", wavefront_width_amd=32),
-            Gpu("amd", 32, fp16=True, matrix_units=True),
+            Gpu("amd", 32, fp16=True),
         ),
         (_device("Intel(R) Corporation", shared=True), Gpu("intel", 8, True, integrated=True)),
         (_device("ARM"), Gpu("arm", 16, True)),

@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate, Tuning, disk
+from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.cl_op import Target
 from litecl.delegate.devices import choose
+from litecl.delegate.gpu import PROFILES, Gpu
+from litecl.delegate.kit.groups import local_share
 from litecl.delegate.kit.schedule import grid_for, tile_for
 from litecl.delegate.tuning import Measurement, Schedule, TileShape, Timing, file_of, load, measurement, save
 from litecl.interpreter import Interpreter
@@ -23,6 +26,7 @@ from litecl.perf.measure import peer_models
 from litecl.perf.measure import tuning as measuring
 from support import compare, oracle
 from support.build import randn
+from support.devices import as_on_a_gpu
 
 DEVICE = ("a platform", "OpenCL 3.0", "a device", "1", "avx2")
 SCHEDULE = Schedule(most=5e5, tiles=(TileShape(3, 1, 0.5),))
@@ -119,7 +123,7 @@ def _run(content: bytes, feed: Array, **options: Any) -> tuple[Array, Interprete
 
 
 @pytest.mark.skipif(choose(num_threads=1).target().kind == "gpu", reason="Winograd's algorithm is for CPUs")
-@pytest.mark.parametrize(("least", "kernel"), [(0, "winograd"), (33, "conv_2d")])
+@pytest.mark.parametrize(("least", "kernel"), [(0, "winograd"), (33, "conv_lines")])
 @pytest.mark.parametrize("kept", [False, True], ids=["given", "kept in the cache"])
 def test_winograd_or_direct_with_the_same_result(least: int, kernel: str, kept: bool, tmp_path: Path) -> None:
     content, feed = peer_models.convolution(20, 32), randn(np.random.default_rng(1), 1, 20, 20, 32)
@@ -201,6 +205,35 @@ def test_measuring_is_done_once_unless_it_is_asked_for_again(tmp_path: Path, mon
     assert not measured
     assert all(row.tuning == FOUND.tuning for row in measuring.tuned(tmp_path, again=True))
     assert len(measured) == len(first)
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_what_is_timed_on_a_gpu_is_what_it_launches(name: str) -> None:
+    for trial in measuring._GPU_TRIALS:
+        device = AbsentDevice(name)
+        content = measuring._SUBJECTS[trial.kernel]()[1]
+        Interpreter(model_content=content, delegates=[CLDelegate(device=device)]).allocate_tensors()
+        assert trial.kernel in {work.launch.kernel for plan in device.plans for work in plan.works}
+
+
+def test_groups_that_keep_a_gpu_busy() -> None:
+    """By the family, unless it was tuned: of 64 work-items in lockstep a group is one wave, and a unit takes four."""
+    groups = {}
+    for subgroup, tuning in ((32, Tuning()), (64, Tuning()), (64, Tuning(schedules={"product_local": Schedule(8)}))):
+        gpu = Gpu("amd", subgroup)
+        target = Target("gpu", 4, 100, max_work_group_size=256, local_mem_bytes=1 << 15, gpu=gpu, tuning=tuning)
+        share = local_share(target, 1, 784, 64, 2048)
+        assert share is not None
+        groups[subgroup, len(tuning.schedules)] = share.tiles * share.parts
+    assert groups == {(32, 0): 200, (64, 0): 400, (64, 1): 800}
+
+
+@pytest.mark.parametrize("groups", [1, 40])
+def test_other_tiles_compute_the_same(groups: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    content, feed = peer_models.convolution(20, 32), randn(np.random.default_rng(1), 1, 20, 20, 32)
+    tuning = Tuning(schedules={"product_local": Schedule(items_per_unit=groups)})
+    got, _ = _run(content, feed, **as_on_a_gpu(monkeypatch, tmp_path), tuning=tuning)
+    compare.assert_close(got, oracle.run(content, [feed])[0], compare.DEVICE["float32"])
 
 
 def test_the_command_shows_it(

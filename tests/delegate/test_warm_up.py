@@ -200,20 +200,20 @@ def test_a_build_that_fails(strict: bool, gate: threading.Event, monkeypatch: py
 
 
 def test_two_interpreters_build_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    content, linked = chain(), []
-    build = programs.Programs._build
+    content, built = chain(), []
+    finished = programs.Programs._finished
 
     def counted(self: Any, key: str, *rest: Any) -> Any:
-        linked.append(key)
-        return build(self, key, *rest)
+        built.append(key)
+        return finished(self, key, *rest)
 
-    monkeypatch.setattr(programs.Programs, "_build", counted)
+    monkeypatch.setattr(programs.Programs, "_finished", counted)
     pair = [warming(content, num_threads=1, cache_dir=tmp_path) for _ in range(2)]
     _join()
     for interpreter in pair:
         interpreter.allocate_tensors()
         assert report(interpreter).claimed == 4
-    assert len(linked) == len({*linked}) > 0
+    assert len(built) == len({*built}) > 0
 
 
 def test_nothing_is_built_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

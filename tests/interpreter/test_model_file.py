@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from litecl.cases import softmax
+from litecl.interpreter.errors import ModelError
 from litecl.interpreter.file.flatbuffer import decode, encode
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.file.tables import BUILTIN_OPERATORS
@@ -133,6 +134,17 @@ def test_int4_is_stored_low_nibble_first() -> None:
     content = write(_model(_constant(np.array([1, -2, 3], np.int8), TensorType.INT4)))
     buffers = decode(memoryview(content), "Model", b"TFL3").buffers
     assert buffers[1].data.tobytes() == bytes([0xE1, 0x03])
+
+
+def test_blocks_lie_where_their_scales_say() -> None:
+    """ai-edge-quantizer writes dimension 0 for blocks along the last one."""
+    scale, weights = RANDOM.random((3, 2)).astype(np.float16), RANDOM.integers(-8, 8, (3, 64)).astype(np.int8)
+    blocks = Quantization(scale, np.zeros((3, 2), np.int64), 0, block_size=32)
+    (spec, *_) = read(write(_model(_constant(weights, TensorType.INT4, quantization=blocks)))).subgraphs[0].tensors
+    assert spec.quantization is not None and spec.quantization.quantized_dimension == 1
+    wrong = replace(blocks, scale=scale[:2], zero_point=blocks.zero_point[:2])
+    with pytest.raises(ModelError, match=r"expected scales for blocks of 32 .*got them of shape \[2, 2\]"):
+        read(write(_model(_constant(weights, TensorType.INT4, quantization=wrong))))
 
 
 def test_everything_a_model_can_say() -> None:

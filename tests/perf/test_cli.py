@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from pkgutil import iter_modules
 from types import SimpleNamespace
@@ -14,6 +15,8 @@ from litecl.converter.quantization.data import signatures_of
 from litecl.converter.report import FusionRecord
 from litecl.interpreter import Interpreter
 from litecl.perf.cli import commands, main
+from litecl.perf.cli.commands import devices as listing
+from litecl.perf.measure import devices as measured
 from litecl.perf.measure import keras_models
 from support.build import randn
 from support.command import RNG, data, failure, small_model, text
@@ -30,6 +33,18 @@ def test_devices(capsys: pytest.CaptureFixture[str]) -> None:
     assert sorted(name for row in rows for name in row["default_for"]) == ["large models", "small models"]
     assert all(row["compute_units"] >= 1 and row["memory_bytes"] > 0 for row in rows)
     assert rows[0]["type"] in text(capsys, "devices")
+
+
+def test_which_gpu_comes_first(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are told apart, and the order is explained."""
+    row = measured.device_rows()[0]
+    gpus = [replace(row, type="GPU", own_memory=own, float_speed=0.0) for own in (True, False)]
+    monkeypatch.setattr(listing, "device_rows", lambda: (*gpus, row))
+    shown = text(capsys, "devices")
+    assert "memory of its own" in shown and "memory of the host" in shown
+    assert "a GPU comes before a processor, and one with memory of its own before one with the host's" in shown
+    monkeypatch.setattr(listing, "device_rows", lambda: (row,))
+    assert "memory of" not in text(capsys, "devices")
 
 
 def test_inspect(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,8 +228,13 @@ def test_convert_quantizes_a_ready_model(path: Path, tmp_path: Path, capsys: pyt
     assert found["conversion"]["quantization"]["layers"] == layers
     assert any(layer["type"] == "INT8" and layer["sqnr_db"] > 20 for layer in layers)
     assert Interpreter(str(out)).get_input_details()[0]["dtype"] == np.int8
+    corrected = (*calibrated, "--equalize", "--bias-correction", "--per-tensor", "--calibration", "percentile")
+    data(capsys, "convert", path, "-o", out, *corrected, "--percentile", "99.9", "--samples", "1", "--strict")
+    data(capsys, "convert", path, "-o", out, "--quantize", "int4", "--block", "32")
     for arguments, message in (
         (("--quantize", "int16"), "need --calibrate"),
+        (("--quantize", "int8", "--equalize", "--calibration", "mse"), "--calibration, --equalize: no effect without"),
+        (("--quantize", "int8", "--block", "32"), 'block needs weights="int4"'),
         (("--quantize", "float16", "--calibrate", samples), "expected --quantize int8 or int16"),
         (("--quantize", "int8", "--skip", "ADD"), "--skip: no effect without --calibrate"),
         (("--quantize", "int8", "--calibrate", tmp_path / "none.npz"), "cannot be read"),

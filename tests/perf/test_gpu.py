@@ -1,6 +1,7 @@
 """Measuring a GPU, on whatever device there is: results are compared, and every figure ends in the files."""
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,8 +11,11 @@ import pytest
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.interpreter import Interpreter
+from litecl.interpreter.errors import LiteclError
 from litecl.interpreter.graph import Array
 from litecl.perf import gpu
+from litecl.perf.measure import gpu_peers
+from litecl.perf.measure.onnx_peer import OnnxModel
 
 
 def test_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,7 +32,9 @@ def test_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _Peer:
-    """PyTorch, as if it were installed: it computes what the interpreter does."""
+    """Another runtime, as if it were installed: it computes what the interpreter does."""
+
+    runs_on = "CUDA"
 
     def __init__(self, content: bytes) -> None:
         self._interpreter = gpu._prepared(content, [])
@@ -50,19 +56,49 @@ def test_every_model_is_claimed_whole(subject: gpu.Subject) -> None:
     assert len(device.plans) == 1
 
 
-def test_a_peer_runs_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its time stands beside litecl's; one that computes something else has none."""
+def _missing(content: bytes) -> _Peer:
+    raise LiteclError("it is not installed")
+
+
+def test_peers_run_in_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their times stand beside litecl's; one that computes something else has none, and all who have none say why."""
     monkeypatch.setattr(gpu, "measured", lambda device: gpu.Peaks(1e12, 1e11))
-    monkeypatch.setattr(gpu, "TorchModel", _Peer)
+    monkeypatch.setattr(gpu_peers, "PEERS", {"PyTorch": _Peer, "ONNX Runtime": _missing})
     arguments = ["--small", "--only", "dense", "--batch", "1", "--runs", "1", "--json", str(tmp_path / "gpu.json")]
     assert gpu.main(arguments) == 0
     (row,) = json.loads((tmp_path / "gpu.json").read_text())["rows"]
-    assert row["torch_ms"] > 0
+    assert row["peers"]["PyTorch"]["ms"] > 0
+    assert row["peers"]["ONNX Runtime"] == {"ms": None, "runs_on": "", "problem": "it is not installed"}
+    assert "it is not installed" in capsys.readouterr().out
     monkeypatch.setattr(_Peer, "run", lambda peer: [np.full((1, 32), np.nan, np.float32)])
     assert gpu.main([*arguments, "--page", str(tmp_path / "gpu.md")]) == 0
     (row,) = json.loads((tmp_path / "gpu.json").read_text())["rows"]
-    assert row["torch_ms"] is None
-    assert "| dense 1280 x 1000, small | 1 |" in (tmp_path / "gpu.md").read_text()
+    assert row["peers"]["PyTorch"]["ms"] is None
+    written = (tmp_path / "gpu.md").read_text()
+    assert "| dense 1280 x 1000, small | 1 |" in written and "its results differ by inf" in written
+
+
+@pytest.mark.parametrize("subject", gpu.SUBJECTS, ids=lambda subject: subject.name)
+def test_models_in_onnx(subject: gpu.Subject) -> None:
+    """Every model but loops is exported, and ONNX Runtime computes what the interpreter does."""
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    content = subject.small(subject.batches[-1])
+    if subject.name.startswith("loop"):
+        with pytest.raises(LiteclError, match="expected one subgraph, got 3"):
+            OnnxModel(content)
+        return
+    peer = OnnxModel(content)
+    peer.prepare(gpu._feeds(content))
+    assert gpu_peers.difference(peer.run(), gpu._outputs(gpu._prepared(content, []))) < 1e-5
+
+
+def test_onnx_without_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(LiteclError, match="needs the packages onnx and onnxruntime"):
+        OnnxModel(b"")
 
 
 def test_a_wrong_result_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,7 +135,7 @@ def test_the_page_needs_nothing_else(data: dict[str, Any]) -> None:
     for place in ("device", "cpu"):
         assert f'class="node {place}' in html
     launched = [line for node in data["runs"][0]["nodes"] for line in node["launched"]]
-    assert any("conv_2d: " in line and "MR=" in line for line in launched)  # its tile
+    assert any(line.startswith("conv_") and "MR=" in line for line in launched)  # its tile
     assert all(escape(line, quote=False) in html for line in launched)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyopencl as cl
 import pytest
 
-from litecl.delegate.gpu import Gpu
+from litecl.delegate.gpu import MATRIX_UNITS, Gpu
 from litecl.delegate.opencl import device
 from litecl.delegate.opencl.device import devices
 from litecl.perf.compare.graph_fuzz.modes import as_gpu
@@ -29,6 +29,12 @@ def several_threads() -> Any:
     return next(found for found in tested() if device.needs_threads(found) and found.type & cl.device_type.CPU)
 
 
+def runs_again() -> bool:
+    """Whether the device of one thread runs regions again without a launch."""
+    alone = [found for found in devices() if not device.needs_threads(found) and found.type & cl.device_type.CPU]
+    return any(device.Device(found, profile=False, cache_dir=None).runs_again for found in alone)
+
+
 def as_on_a_gpu(patch: pytest.MonkeyPatch, cache_dir: Path) -> dict[str, Any]:
     """Options of a delegate for which the first device is a GPU. It is opened once for a folder, of its own.
 
@@ -41,14 +47,21 @@ def as_on_a_gpu(patch: pytest.MonkeyPatch, cache_dir: Path) -> dict[str, Any]:
     return {"device": tested()[0], "cache_dir": cache_dir}
 
 
+def needs_groups() -> None:
+    """Skip what one group is to run where a CPU's compiler dies of it."""
+    if "PoCL 7" in tested()[0].platform.version:
+        pytest.skip("PoCL 7 kills the process when it compiles barriers in such loops for a CPU")
+
+
 @contextmanager
-def in_tiles(kind: str, cache_dir: Path) -> Iterator[dict[str, Any]]:
+def in_tiles(kind: str, cache_dir: Path, matrix: str = "") -> Iterator[dict[str, Any]]:
     """Options of delegates for a GPU with so many compute units that products are cut into tiles of one kind: of
-    ``UNITS``, or ``FEW_SUMS``.
+    ``UNITS``, or ``FEW_SUMS``. matrix: the matrix unit that is emulated, which computes with precision="fp16".
     """
     with pytest.MonkeyPatch.context() as patch:
         found = as_on_a_gpu(patch, cache_dir)
         target, units = device.target_of, UNITS.get(kind, 1)
-        gpu = Gpu("intel", 8) if kind == FEW_SUMS else Gpu()
+        unit = replace(MATRIX_UNITS[matrix], emulated=True) if matrix else None
+        gpu = replace(Gpu("intel", 8) if kind == FEW_SUMS else Gpu(), matrix=unit)
         patch.setattr(device, "target_of", lambda *args: replace(target(*args), compute_units=units, gpu=gpu))
         yield found | {"strict": True}

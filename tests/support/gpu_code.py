@@ -12,6 +12,7 @@ _MULTIPLY_ADD = re.compile(
     r"\b(?:v_(?:dual_)?(?:fma|fmac|mad|mac|dot)\w*|v_pk_fma\w*|v_(?:wmma|mfma)\w*|FFMA\d*|IDP|HMMA|fma\.rn\.\w+)\b"
     r"|\bIMAD(?=\s)"
 )
+_MATRIX = re.compile(r"\b(?:v_(?:wmma|mfma)_\w+|HMMA)\b")
 _LOAD = re.compile(r"\b(?:(?:global|flat)_load_\w+|ld\.global\S*|LDG\S*)")
 _WIDE = re.compile(r"x4|b128|\.v4|\.128")
 _FEWEST = 4  # multiply-adds of a loop that counts
@@ -40,14 +41,23 @@ class Code:
     @property
     def multiply_adds(self) -> float | None:
         """The share of multiply-adds in the innermost loop that has most of them; None where none has any."""
+        count, length = self._most(_MULTIPLY_ADD)
+        return round(count / length, 3) if count >= _FEWEST else None
+
+    @property
+    def matrix(self) -> int | None:
+        """The instructions of matrix units in the innermost loop that has most of them; None where none has any."""
+        return self._most(_MATRIX)[0] or None
+
+    def _most(self, pattern: re.Pattern[str]) -> tuple[int, int]:
+        """The most instructions of a kind that an innermost loop has, and its length."""
         loops = self.loops
         inner = [(a, b) for a, b in loops if not any((a, b) != (c, d) and a <= c and d <= b for c, d in loops)]
         counts = []
         for first, last in inner:
             code = [line for line in self.lines[first : last + 1] if _is_instruction(line)]
-            counts.append((sum(bool(_MULTIPLY_ADD.search(line)) for line in code), len(code)))
-        count, length = max(counts, default=(0, 1))
-        return round(count / length, 3) if count >= _FEWEST else None
+            counts.append((sum(bool(pattern.search(line)) for line in code), len(code)))
+        return max(counts, default=(0, 1))
 
     @property
     def wide_loads(self) -> float | None:

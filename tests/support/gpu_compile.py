@@ -49,7 +49,8 @@ class Figures:
     a work-item has for itself. registers: of a work-item. local_bytes: of a group, but for what is an argument.
     wide_loads: the share of loads from global memory within loops that take 16 bytes; None where there are none.
     multiply_adds: the share of the instructions of the innermost loop that has most of them; None where none has any.
-    simd: work-items that an Intel GPU runs in lockstep; None of others.
+    simd: work-items that an Intel GPU runs in lockstep; None of others. matrix: instructions of matrix units in the
+    innermost loop that has most of them; None where none has any.
     """
 
     programs: int = 1
@@ -61,17 +62,19 @@ class Figures:
     wide_loads: float | None = None
     multiply_adds: float | None = None
     simd: int | None = None
+    matrix: int | None = None
 
     def with_worst_of(self, other: "Figures") -> "Figures":
         """Return the worst of both."""
         counts = (self.programs + other.programs, self.failures + other.failures)
         most = (max(getattr(self, name), getattr(other, name)) for name in MOST)
         wide, multiply_adds = (_least(getattr(self, name), getattr(other, name)) for name in LEAST[:2])
-        return Figures(*counts, *most, wide, multiply_adds, _least(self.simd, other.simd))
+        whole = (_least(getattr(self, name), getattr(other, name)) for name in LEAST[2:])
+        return Figures(*counts, *most, wide, multiply_adds, *whole)
 
 
 MOST = ("spill_bytes", "scratch_bytes", "registers", "local_bytes")
-LEAST = ("wide_loads", "multiply_adds", "simd")
+LEAST = ("wide_loads", "multiply_adds", "simd", "matrix")
 
 
 def _least(a: _Number | None, b: _Number | None) -> _Number | None:
@@ -187,6 +190,7 @@ def _amd(text: str, remarks: str) -> dict[str, Figures]:
             local_bytes=said.get("LDS Size", 0),
             wide_loads=code.wide_loads,
             multiply_adds=code.multiply_adds,
+            matrix=code.matrix,
         )
     return found
 
@@ -213,6 +217,7 @@ def _nvidia(target: str, ptx: str, folder: Path) -> dict[str, Figures]:
             local_bytes=_number(r"(\d+) bytes smem", part),
             wide_loads=code.wide_loads,
             multiply_adds=code.multiply_adds,
+            matrix=code.matrix,
         )
     return found
 

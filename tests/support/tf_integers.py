@@ -40,6 +40,16 @@ def _segments(x: Any, y: Any) -> Any:
     return tf.math.unsorted_segment_max(rows, ids, 5), tf.math.unsorted_segment_min(rows, ids, 5), sums
 
 
+def _long_segments(x: Any, y: Any) -> Any:
+    rows, m = tf.transpose(tf.cast(x[0] * 1e6, tf.int64)) * 1234567, tf.math
+    unordered = [
+        reduce(part, [0, 1, 1, 3, 0, 2], 5)
+        for reduce, part in ((m.unsorted_segment_max, rows), (m.unsorted_segment_min, rows))
+    ]
+    ordered = [reduce(rows, [0, 0, 1, 3, 3, 3]) for reduce in (m.segment_max, m.segment_min, m.segment_sum)]
+    return *unordered, *ordered, m.unsorted_segment_prod(rows // 1000000000, [0, 1, 1, 3, 0, 2], 5)
+
+
 def _long(x: Any, y: Any) -> Any:
     a, b = (tf.cast(v * 1e6, tf.int64) * 1234567 for v in (x, y))
     b = b // 1000000
@@ -60,6 +70,7 @@ INTEGERS = (
         if n[0] == "i"
     ),
     TfFunction("segments of int8", _segments, _PAIR),
+    TfFunction("segments of int64", _long_segments, _PAIR),
     TfFunction("division of int64", _long, _PAIR),
     TfFunction("products of integers", _products, _PAIR),
     TfFunction("truths moved", lambda x, y: (tf.stack([x > 0, y > 0]), tf.split(x > 0, 3, 2)), _PAIR),

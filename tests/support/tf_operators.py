@@ -54,7 +54,15 @@ _PLACES = np.int32([[0], [2], [5]])
 ELEMENTWISE = (
     *(
         _f(function.__name__, function)
-        for function in (tf.math.rint, tf.math.lgamma, tf.math.asinh, tf.math.sinh, tf.math.cosh, tf.math.atan)
+        for function in (
+            tf.math.rint,
+            tf.math.lgamma,
+            tf.math.digamma,
+            tf.math.asinh,
+            tf.math.sinh,
+            tf.math.cosh,
+            tf.math.atan,
+        )
     ),
     *(_f(f.__name__, f, _VECTOR, -0.99, 0.99) for f in (tf.math.asin, tf.math.acos, tf.math.atanh, tf.math.erfinv)),
     _f("acosh", tf.math.acosh, _VECTOR, 1.01, 3.0),

@@ -11,14 +11,16 @@ from litecl.interpreter.graph import Array
 
 L = keras.layers
 _CLASSES = 8
-_EDGE = 48
+_EDGE, _SMALL = 48, 32
 
 
 @dataclass(frozen=True)
 class Task:
     """A model to train, and what it learns.
 
-    data: of a generator and a number, that many samples and their classes.
+    data: of a generator and a number, that many samples and their classes. warm: the steps in which the rate rises.
+    norm: what gradients are clipped to. smoothing, decay: of classes and of weights, which keep what a model computes
+    from growing. calibrated: how many samples ranges are measured on.
     """
 
     name: str
@@ -27,6 +29,11 @@ class Task:
     steps: int
     batch: int = 32
     rate: float = 1e-3
+    warm: int = 0
+    norm: float | None = None
+    smoothing: float = 0.0
+    decay: float = 0.0
+    calibrated: int = 64
 
 
 @dataclass(frozen=True)
@@ -40,34 +47,45 @@ class Trained:
     classes: Array
 
 
-def train(task: Task, tested: int, calibrated: int = 64, seed: int = 7) -> Trained:
+def train(task: Task, tested: int, seed: int = 7) -> Trained:
     """Return the model of a task, trained, and data that it has not seen."""
     keras.utils.set_random_seed(seed)
     rng = np.random.default_rng(seed)
     model = task.build()
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    schedule = keras.optimizers.schedules.CosineDecay(task.rate, task.steps)
-    model.compile(keras.optimizers.Adam(schedule), loss)
+    loss = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=task.smoothing)
+    model.compile(keras.optimizers.AdamW(_schedule(task), task.decay, global_clipnorm=task.norm), loss)
     x, y = task.data(rng, task.steps * task.batch)
-    model.fit(x, y, batch_size=task.batch, epochs=1, verbose=0)
+    model.fit(x, np.eye(_CLASSES, dtype=np.float32)[y], batch_size=task.batch, epochs=1, verbose=0)
     images, classes = task.data(np.random.default_rng(seed + 1), tested)
-    return Trained(task, model, x[:calibrated], images, classes)
+    return Trained(task, model, x[: task.calibrated], images, classes)
 
 
-def _gratings(rng: np.random.Generator, count: int) -> tuple[Array, Array]:
-    """Return images of stripes in noise: the direction of the stripes is the class."""
+def _schedule(task: Task) -> Any:
+    if not task.warm:
+        return keras.optimizers.schedules.CosineDecay(task.rate, task.steps)
+    return keras.optimizers.schedules.CosineDecay(
+        task.rate / 20, task.steps - task.warm, warmup_target=task.rate, warmup_steps=task.warm
+    )
+
+
+def _gratings(
+    rng: np.random.Generator, count: int, edge: int = _EDGE, fewest: int = 4, most: int = 8
+) -> tuple[Array, Array]:
+    """Return images of stripes in noise: the direction of the stripes, between two numbers of them, is the class."""
     classes = rng.integers(0, _CLASSES, count)
-    down, across = np.mgrid[:_EDGE, :_EDGE] / _EDGE
+    down, across = np.mgrid[:edge, :edge] / edge
     angle = (classes + rng.normal(0, 0.16, count)) * np.pi / _CLASSES
     along = np.cos(angle)[:, None, None] * across + np.sin(angle)[:, None, None] * down
-    waves = np.sin(2 * np.pi * (rng.uniform(4, 8, count)[:, None, None] * along + rng.random(count)[:, None, None]))
-    images = waves[..., None] * rng.uniform(0.3, 1, (count, 1, 1, 3)) + rng.normal(0, 0.4, (count, _EDGE, _EDGE, 3))
+    waves = np.sin(
+        2 * np.pi * (rng.uniform(fewest, most, count)[:, None, None] * along + rng.random(count)[:, None, None])
+    )
+    images = waves[..., None] * rng.uniform(0.3, 1, (count, 1, 1, 3)) + rng.normal(0, 0.4, (count, edge, edge, 3))
     return images.astype(np.float32), classes.astype(np.int32)
 
 
 def _pixels(rng: np.random.Generator, count: int) -> tuple[Array, Array]:
-    """Return the same images as numbers from 0 to 255."""
-    images, classes = _gratings(rng, count)
+    """Return smaller images of fewer stripes, as numbers from 0 to 255."""
+    images, classes = _gratings(rng, count, _SMALL, 2, 5)
     return np.clip(images * 64 + 128, 0, 255), classes
 
 
@@ -91,13 +109,21 @@ def _tokens(rng: np.random.Generator, count: int) -> tuple[Array, Array]:
     return tokens.astype(np.int32), np.where(wrong, others[:, 2], classes).astype(np.int32)
 
 
-def _network(make: Callable[..., Any], **options: Any) -> Callable[[], Any]:
+def _network(
+    make: Callable[..., Any], edge: int = _EDGE, momentum: float = 0.8, dropout: float = 1.0
+) -> Callable[[], Any]:
+    """Return what builds a network for images of an edge, whose statistics settle within a minute.
+
+    dropout: the share of the usual dropout, of whole blocks too, that is left.
+    """
+
     def build() -> Any:
-        shape = (_EDGE, _EDGE, 3)
-        model = make(weights=None, input_shape=shape, classes=_CLASSES, classifier_activation=None, **options)
+        model = make(weights=None, input_shape=(edge, edge, 3), classes=_CLASSES, classifier_activation=None)
         for layer in model._flatten_layers():
             if isinstance(layer, L.BatchNormalization):
-                layer.momentum = 0.8  # the statistics must settle within a minute
+                layer.momentum = momentum
+            if isinstance(layer, L.Dropout):
+                layer.rate *= dropout
         return model
 
     return build
@@ -124,7 +150,17 @@ TASKS: Mapping[str, Task] = {
     for task in (
         Task("MobileNetV2", _network(_A.MobileNetV2), _gratings, 200),
         Task("ResNet50", _network(_A.ResNet50), _gratings, 100),
-        Task("EfficientNetB0", _network(_A.EfficientNetB0), _pixels, 250, rate=3e-3),
+        Task(
+            "EfficientNetB0",
+            _network(_A.EfficientNetB0, _SMALL, 0.9, dropout=0.0),
+            _pixels,
+            400,
+            warm=50,
+            norm=1.0,
+            smoothing=0.1,
+            decay=0.3,
+            calibrated=256,
+        ),
         Task("LSTM", _lstm, _signals, 900, batch=64, rate=6e-3),
         Task("transformer", _transformer, _tokens, 1200, rate=2e-3),
     )

@@ -10,17 +10,20 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from litecl.delegate import CLDelegate, devices, report
+from litecl.delegate.gpu import Gpu
 from litecl.delegate.opencl import capabilities, device
+from litecl.delegate.opencl.command_buffer import FUNCTIONS
 from litecl.interpreter.errors import DelegateError, DeviceNotFound
 from litecl.interpreter.graph import Array
 from litecl.interpreter.ops.variables import VAR_HANDLE
+from support.command_buffers import emulated
 from support.devices import several_threads
 from tools import opencl_seam
 from tools.fault_models import Session, Subject, expected, subjects
@@ -33,8 +36,10 @@ MODES: dict[str, dict[str, Any]] = {
     "queued": {"num_threads": 1, "queue_loops": True},
     "profile": {"num_threads": 1, "profile": True},
     "gpu": {"num_threads": 1},
+    "recorded": {"num_threads": 1, "queue_loops": True},
     "uncached": {"num_threads": 2, "cache_dir": None},
 }
+_GPUS = {"gpu": None, "recorded": Gpu()}  # the latter has memory of its own
 HOW = ("fallback", "strict", "interrupt")
 
 
@@ -129,7 +134,7 @@ def _used(place: Place, options: dict[str, Any]) -> tuple[Session, bool]:
 
 def _told_of(text: str) -> bool:
     """Return whether an error tells of the fault."""
-    return "on purpose" in text or "clEnqueueNDRangeKernel failed" in text
+    return "on purpose" in text or any(f"{name} failed" in text for name in ("clEnqueueNDRangeKernel", *FUNCTIONS))
 
 
 def _told(place: Place, session: Session, raised: bool) -> bool:
@@ -169,10 +174,12 @@ def _fresh(mode: str) -> Iterator[dict[str, Any]]:
         known.clear()
     real = device.target_of
     options = dict(MODES[mode])
-    if mode == "gpu":
-        device.target_of = lambda opened, *rest: replace(real(opened, *rest), kind="gpu", vector_width=4)
+    if mode in _GPUS:
+        gpu = {"kind": "gpu", "vector_width": 4, "gpu": _GPUS[mode]}
+        device.target_of = lambda opened, *rest: replace(real(opened, *rest), **gpu)
     try:
-        yield options
+        with emulated() if mode == "recorded" else nullcontext():
+            yield options
     finally:
         device.target_of = real
 

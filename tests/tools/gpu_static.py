@@ -1,9 +1,9 @@
 """Compiles every program of the operators' cases and of the real models for GPUs, and compares with a baseline.
 
 For each kernel function the worst of its programs: failed builds, bytes spilled, bytes of scratch, registers, local
-memory, the share of global loads that take 16 bytes, the share of multiply-adds in the innermost loop, and how many
-work-items of Intel's run in lockstep. Exits with 1 if any is worse than tests/tools/gpu_static.json says. What was
-compiled before is remembered.
+memory, the share of global loads that take 16 bytes, the share of multiply-adds in the innermost loop, how many
+work-items of Intel's run in lockstep, and the instructions of matrix units in the innermost loop. Exits with 1 if any
+is worse than tests/tools/gpu_static.json says. What was compiled before is remembered.
 
 Usage: python tests/tools/gpu_static.py [--kernel NAME]... [--target NAME]... [--jobs N] [--update]
 """
@@ -128,12 +128,13 @@ def _show(found: Table) -> None:
         "16-byte",
         "fma",
         "simd",
+        "matrix",
     )
-    print(("{:9}{:58}" + "{:>10}" * 9).format(*heads))
+    print(("{:9}{:58}" + "{:>10}" * 10).format(*heads))
     for target, rows in found.items():
         for name, figures in rows.items():
             values = ["" if value is None else value for value in asdict(figures).values()]
-            print(("{:9}{:58}" + "{:>10}" * 9).format(target, name, *values))
+            print(("{:9}{:58}" + "{:>10}" * 10).format(target, name, *values))
 
 
 def _write(found: Table) -> None:

@@ -14,11 +14,11 @@ from weakref import ref
 
 import pyopencl as cl
 
-from litecl.delegate.opencl import enqueue, native
+from litecl.delegate.opencl import command_buffer, enqueue, native
 
 _FUNCTIONS = (
     *("get_platforms", "Context", "CommandQueue", "Buffer", "SVMAllocation", "Program", "Kernel", "link_program"),
-    *("enqueue_nd_range_kernel", "enqueue_copy", "enqueue_fill_buffer"),
+    *("enqueue_nd_range_kernel", "enqueue_copy", "enqueue_fill_buffer", "enqueue_map_buffer"),
 )
 _METHODS = (
     *((cl.Program, name) for name in ("build", "compile", "get_info")),
@@ -35,6 +35,7 @@ _METHODS = (
     *((cl.Kernel, name) for name in ("set_args",)),
     *((cl.Event, name) for name in ("profile", "wait")),
 )
+_CREATE, _RELEASE = "clCreateCommandBufferKHR", "clReleaseCommandBufferKHR"
 _KINDS = (
     (cl.MemoryError, cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE),
     (cl.RuntimeError, cl.status_code.OUT_OF_RESOURCES),
@@ -92,7 +93,9 @@ def installed(seam: Seam) -> Iterator[Seam]:
     kept = [(class_, name, class_.__dict__[name]) for class_, name in _METHODS]
     natives = {name: getattr(enqueue, name) for name in ("_enqueue", "_enqueue_locked")}
     for name, function in natives.items():
-        setattr(enqueue, name, function and _native(seam, function))
+        setattr(enqueue, name, function and _native(seam, function, "clEnqueueNDRangeKernel"))
+    functions_of = command_buffer.functions_of
+    command_buffer.functions_of = lambda device: _counted(seam, functions_of(device))
     link, native._link = native._link, None  # pyopencl's is counted
     for module in modules:
         module.cl = proxy  # type: ignore[attr-defined]
@@ -102,6 +105,7 @@ def installed(seam: Seam) -> Iterator[Seam]:
         yield seam
     finally:
         native._link = link
+        command_buffer.functions_of = functions_of
         for name, function in natives.items():
             setattr(enqueue, name, function)
         for class_, name, real in kept:
@@ -132,16 +136,33 @@ class _SVMAllocation(cl.SVMAllocation):  # type: ignore[misc]
 _COUNTED: dict[str, Any] = {"Buffer": _Buffer, "SVMAllocation": _SVMAllocation}
 
 
-def _native(seam: Seam, real: Callable[..., int]) -> Callable[..., int]:
-    """The function that litecl calls past pyopencl, which answers with a status instead of raising."""
+def _native(seam: Seam, real: Callable[..., int], name: str) -> Callable[..., int]:
+    """A function that litecl calls past pyopencl, which answers with a status instead of raising."""
 
-    def enqueue(*args: Any) -> int:
+    def answer(*args: Any) -> int:
         try:
-            return int(seam.call("clEnqueueNDRangeKernel", real, *args))
+            return int(seam.call(name, real, *args))
         except cl.Error as failed:
             return int(failed.code)
 
-    return enqueue
+    return answer
+
+
+def _counted(seam: Seam, functions: command_buffer.Functions | None) -> command_buffer.Functions | None:
+    """The functions of command buffers, of which releasing one never fails."""
+    if functions is None:
+        return None
+
+    def create(count: int, queues: Any, properties: Any, status: Any) -> int | None:
+        try:
+            made: int | None = seam.call(_CREATE, functions[_CREATE], count, queues, properties, status)
+        except cl.Error as failed:
+            status._obj.value = failed.code
+            return None
+        return made
+
+    others = {n: _native(seam, f, n) for n, f in functions.items() if n not in (_CREATE, _RELEASE)}
+    return {**others, _CREATE: create, _RELEASE: functions[_RELEASE]}
 
 
 def _replaced(seam: Seam, name: str, real: Any) -> Any:

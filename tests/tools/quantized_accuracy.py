@@ -1,9 +1,10 @@
-"""A table of quantized models: accuracy beside the model in float, and beside TFLiteConverter's.
+"""A table of quantized models: accuracy beside the model in float, TFLiteConverter's and ai-edge-quantizer's.
 
     PYTHONPATH=tests python -m tools.quantized_accuracy [MODEL ...] [--kinds int8 int16] [--tested 400] [--layers]
 
 Networks are trained for about a minute on something made up (classes of stripes, of signals, of sentences), quantized
-by both converters with the same samples, and tested on samples that they have not seen. The exit code is 1 if a model
+by both converters, and by ai-edge-quantizer's recipes from litecl's float file, with the same samples, and tested on
+samples that they have not seen. The exit code is 1 if a model
 of ours is more than half a point below the one in float or below the peer's, if a node is left to the CPU, or if
 LiteRT's reference kernels compute other integers than litecl's interpreter and device from our file.
 """
@@ -12,7 +13,7 @@ import argparse
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -38,11 +39,12 @@ _POINTS = 0.5
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one model. Accuracies are shares of 100; ratios are in decibels.
+    """What became of one model. Accuracies are shares of 100, ratios in decibels.
 
-    ours, peer: both files in LiteRT's optimised kernels. device: ours, on the device. agree: the share of samples for
-    which ours and the model in float say the same class. unequal: outputs that differ between LiteRT's reference
-    kernels, the interpreter and the device. claimed, nodes: of our file. floats: our nodes that compute with floats.
+    ours, peer, recipe: all files in LiteRT's optimised kernels. device: ours, on the device. agree: the share of
+    samples for which ours and the model in float say the same class. sqnr_db: the median of samples. unequal: outputs
+    that differ between LiteRT's reference kernels, the interpreter and the device. claimed, nodes: of our file. floats:
+    our nodes that compute with floats.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Row:
     ours: float
     device: float
     peer: float | None
+    recipe: float | None
     agree: float
     sqnr_db: float
     worst: str
@@ -74,10 +77,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kinds", nargs="+", choices=["int8", "int16"], default=["int8", "int16"])
     parser.add_argument("--tested", type=int, default=400, help="samples that accuracy is measured on (400)")
     parser.add_argument("--layers", action="store_true", help="print every layer's scale and ratios too")
-    parser.add_argument("--peer", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--by", choices=_OTHERS, help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
-    if args.peer is not None:
-        _convert_as_peer(args.peer, args.kinds[0])
+    if args.folder is not None:
+        _OTHERS[args.by](args.folder, args.kinds[0])
         return 0
     console, rows = Console(width=200), []
     for name in args.models or TASKS:
@@ -88,10 +92,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             console.print(row, highlight=False)
             if args.layers:
                 print(report)
-    columns = ("model", "kind", "float", "litecl", "device", "TFLiteConverter", "same class", "SQNR", "worst layer")
-    table = Table(*columns, "claimed", "in float", "unequal", "note")
+    columns = ("model", "kind", "float", "litecl", "device", "TFLiteConverter", "ai-edge-quantizer", "same class")
+    table = Table(*columns, "SQNR", "worst layer", "claimed", "in float", "unequal", "note")
     for r in rows:
-        cells = (r.name, r.kind, r.real, r.ours, r.device, r.peer, r.agree, f"{r.sqnr_db:.1f} dB", r.worst)
+        cells = (r.name, r.kind, r.real, r.ours, r.device, r.peer, r.recipe, r.agree, f"{r.sqnr_db:.1f} dB", r.worst)
         table.add_row(*map(str, cells), f"{r.claimed}/{r.nodes}", str(r.floats), str(r.unequal), r.note)
     console.print(table)
     return int(not all(row.good for row in rows))
@@ -117,19 +121,22 @@ def measure(trained: Trained, kind: _Kind) -> tuple[Row, Any]:
         ours=_accuracy(ours, trained),
         device=_accuracy(on_device, trained),
         peer=None,
+        recipe=None,
         agree=round(100 * float(np.mean(real.argmax(-1) == ours.argmax(-1))), 2),
-        sqnr_db=float(10 * np.log10(np.square(real).sum() / np.square(real - on_device).sum())),
+        sqnr_db=float(np.median(10 * np.log10(np.square(real).sum(-1) / np.square(real - on_device).sum(-1)))),
         worst=f"{alone.op} {alone.own_sqnr_db:.1f} dB",
         claimed=sum(node.claimed for node in delegated),
         nodes=len(delegated),
         floats=_floats(content),
         unequal=_unequal(content, trained.images),
     )
-    try:
-        peer = _outputs(litert(_peer(model, trained.calibration, kind)), trained.images)
-    except Exception as error:  # of many kinds
-        return replace(row, note=f"TFLiteConverter: {' '.join(str(error).split())[:60]}"), report
-    return replace(row, peer=_accuracy(peer, trained)), report
+    for name in _OTHERS:
+        try:
+            outputs = _outputs(litert(_by(name, model, trained.calibration, kind)), trained.images)
+            row = replace(row, **{name: _accuracy(outputs, trained)})
+        except Exception as error:  # of many kinds
+            row = replace(row, note=f"{row.note} {name}: {' '.join(str(error).split())[:60]}".strip())
+    return row, report
 
 
 def _of_one(model: Any) -> Any:
@@ -138,18 +145,19 @@ def _of_one(model: Any) -> Any:
     return keras.Model(x, model(x))
 
 
-def _peer(model: Any, samples: Array, kind: _Kind) -> bytes:
-    """Return the peer's file, made in a process of its own: some models end it."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+def _by(name: str, model: Any, samples: Array, kind: _Kind) -> bytes:
+    """Return another converter's file, made in a process of its own: some models end it."""
+    with tempfile.TemporaryDirectory() as path:
+        folder = Path(path)
         model.save(folder / "model.keras")
+        (folder / "model.tflite").write_bytes(Converter.from_keras_model(model).convert())
         np.save(folder / "samples.npy", samples)
-        command = [sys.executable, "-m", "tools.quantized_accuracy", "--peer", name, "--kinds", kind]
+        command = [sys.executable, "-m", "tools.quantized_accuracy", "--folder", path, "--by", name, "--kinds", kind]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             last = (done.stderr.strip().splitlines() or [""])[-1]
             raise RuntimeError(last if done.returncode > 0 else f"ends its process with signal {-done.returncode}")
-        return (folder / "peer.tflite").read_bytes()
+        return (folder / "made.tflite").read_bytes()
 
 
 def _convert_as_peer(folder: Path, kind: _Kind) -> None:
@@ -161,10 +169,33 @@ def _convert_as_peer(folder: Path, kind: _Kind) -> None:
         sets = tf.lite.OpsSet
         wide = sets.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
         converter.target_spec.supported_ops = [wide, sets.TFLITE_BUILTINS]
-    (folder / "peer.tflite").write_bytes(converter.convert())
+    (folder / "made.tflite").write_bytes(converter.convert())
+
+
+def _convert_by_recipe(folder: Path, kind: _Kind) -> None:
+    from ai_edge_quantizer import quantizer, recipe
+
+    content = str(folder / "model.tflite")
+    runner = Interpreter(content).get_signature_runner()
+    (name,) = runner.get_input_details()
+    samples = [{name: x[None]} for x in np.load(folder / "samples.npy")]
+    work = quantizer.Quantizer(content)
+    work.load_quantization_recipe(recipe.static_wi8_ai16() if kind == "int16" else recipe.static_wi8_ai8())
+    made = work.quantize(work.calibrate({"serving_default": samples}))
+    (folder / "made.tflite").write_bytes(bytes(made.quantized_model))
+
+
+_OTHERS: Mapping[str, Callable[[Path, _Kind], None]] = {"peer": _convert_as_peer, "recipe": _convert_by_recipe}
 
 
 def _outputs(runtime: Any, images: Array) -> Array:
+    """Return the results of images; some files want these, and give them, as integers."""
+    runtime.allocate_tensors()
+    (details,) = runtime.get_input_details()
+    scale, zero = details["quantization"]
+    if scale:
+        limits = np.iinfo(details["dtype"])
+        images = np.clip(np.rint(images / scale) + zero, limits.min, limits.max).astype(details["dtype"])
     return np.concatenate([invoke(runtime, [image[None]])[0] for image in images])
 
 

@@ -6,12 +6,24 @@ the operator as it is has a lowering.
 
 from collections.abc import Mapping
 
-from litecl.converter.importer.compositions import counting, ctc, detection, diagonals, images, linalg, ragged, sparse
+from litecl.converter.importer.compositions import (
+    counting,
+    ctc,
+    detection,
+    diagonals,
+    forms,
+    forms_of_random,
+    images,
+    linalg,
+    ragged,
+    sparse,
+    windows,
+)
 from litecl.converter.importer.compositions.integers import OF_INT64, OF_INTEGERS
 from litecl.converter.importer.compositions.kit import Composition
 from litecl.interpreter.schema import TensorType
 
-_FAMILIES = (counting, ctc, detection, diagonals, images, linalg, ragged, sparse)
+_FAMILIES = (counting, ctc, detection, diagonals, forms, forms_of_random, images, linalg, ragged, sparse, windows)
 COMPOSITIONS: Mapping[str, Composition] = {
     name: composition for family in _FAMILIES for name, composition in family.COMPOSITIONS.items()
 }

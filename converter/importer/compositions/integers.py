@@ -82,6 +82,29 @@ def _segment_sum(attrs: Mapping[str, Any], x: Any, ids: Any, count: Any) -> Any:
     return tf.scatter_nd(places, x, shape)[:-1]
 
 
+def _segments(reduce: Any, empty: int, empty_in_order: int) -> Composition:
+    """Return the reduction of each segment's rows, beside which those of all others are what changes nothing.
+
+    empty, empty_in_order: what segments without rows have, where segments come in any order, or in theirs.
+    """
+
+    def compose(attrs: Mapping[str, Any], x: Any, ids: Any, count: Any = None) -> Any:
+        ids = int32(ids)
+        in_order = count is None
+        count = tf.maximum(tf.reduce_max(ids), -1) + 1 if in_order else tf.reshape(int32(count), [])
+        rows = tf.reshape(x, tf.concat([[1, -1], tf.shape(x)[ids.shape.rank :]], 0))
+        own = tf.reshape(ids, [1, -1]) == tf.range(count)[:, None]
+        inner = [1] * (x.shape.rank - ids.shape.rank)
+        mask = tf.reshape(own, tf.concat([tf.shape(own), inner], 0)) if inner else own
+        found = reduce(tf.where(mask, rows, tf.constant(empty, x.dtype)), 1)
+        if not in_order or empty == empty_in_order:
+            return found
+        has_rows = tf.reshape(tf.reduce_any(own, 1), tf.concat([[-1], inner], 0))
+        return tf.where(has_rows, found, tf.constant(empty_in_order, x.dtype))
+
+    return compose
+
+
 def _product(first: str, second: str) -> Composition:
     """Return the product of matrices as the sum over a dimension of theirs that is set side by side."""
 
@@ -136,4 +159,8 @@ OF_INT64: dict[str, Composition] = {
     "TruncateDiv": _truncated_division,
     "TruncateMod": _truncated_rest,
     "UnsortedSegmentSum": _segment_sum,
+    **dict.fromkeys(("UnsortedSegmentMax", "SegmentMax"), _segments(tf.reduce_max, -1 << 63, 0)),
+    **dict.fromkeys(("UnsortedSegmentMin", "SegmentMin"), _segments(tf.reduce_min, (1 << 63) - 1, 0)),
+    **dict.fromkeys(("UnsortedSegmentProd", "SegmentProd"), _segments(tf.reduce_prod, 1, 1)),
+    "SegmentSum": _segments(tf.reduce_sum, 0, 0),
 }

@@ -94,6 +94,125 @@ def _dense(attrs: Mapping[str, Any], indices: Any, shape: Any, values: Any, defa
     return tf.reshape(tf.gather(tf.concat([[default], values], 0), numbers), int32(shape))
 
 
+def _segments_gradient(combine: str) -> Composition:
+    """Return what the rows that each segment has combined get of its gradient."""
+
+    def compose(attrs: Mapping[str, Any], dy: Any, indices: Any, ids: Any, count: Any) -> Any:
+        ids = int32(ids)
+        number = tf.math.unsorted_segment_sum(tf.ones_like(ids, dy.dtype), ids, tf.shape(dy)[0])
+        weight = number if combine == "mean" else tf.sqrt(number)
+        rows = tf.gather(dy / tf.reshape(weight, [-1, *[1] * (dy.shape.rank - 1)]), ids)
+        return tf.math.unsorted_segment_sum(rows, int32(indices), count)
+
+    return compose
+
+
+def _filled_gradient(attrs: Mapping[str, Any], places: Any, dy: Any) -> Any:
+    own = tf.gather(dy, places)
+    return own, tf.reduce_sum(dy) - tf.reduce_sum(own)
+
+
+def _counted(attrs: Mapping[str, Any], indices: Any, values: Any, shape: Any, size: Any, weights: Any) -> Any:
+    """Return the sums of weights by number, of a vector or of the rows of a matrix."""
+    rank, size, ids = sizes(shape)[0], tf.reshape(int32(size), []), int32(values)
+    binary = bool(attrs["binary_output"])
+    if binary or 0 in weights.shape.as_list():
+        weights = tf.ones_like(ids, weights.dtype)
+    rows = int32(indices[:, 0]) if rank == 2 else tf.zeros_like(ids)
+    count = int32(shape[0]) if rank == 2 else 1
+    places = tf.where(ids < size, rows * size + ids, count * size)
+    found = tf.math.unsorted_segment_sum(weights, places, count * size + 1)[:-1]
+    found = tf.minimum(found, tf.ones([], found.dtype)) if binary else found
+    return tf.reshape(found, [count, size]) if rank == 2 else found
+
+
+def _placed(indices: Any, shape: Any) -> Any:
+    """Return the numbers of elements, as int32."""
+    return _linear(int32(indices), int32(shape))
+
+
+def _added(attrs: Mapping[str, Any], a: Any, x: Any, shape: Any, b: Any, y: Any, other: Any, least: Any) -> Any:
+    """Return the sums of elements of both, in order, but for those whose magnitude is too small."""
+    places, ids = tf.unique(tf.concat([_placed(a, shape), _placed(b, shape)], 0))
+    total = tf.math.unsorted_segment_sum(tf.concat([x, y], 0), ids, tf.shape(places)[0])
+    kept = tf.where(tf.abs(total) >= least)[:, 0]
+    places, total = tf.gather(places, kept), tf.gather(total, kept)
+    order = tf.argsort(places, stable=True)
+    return _unplaced(tf.gather(places, order), shape), tf.gather(total, order), shape
+
+
+def _unplaced(places: Any, shape: Any) -> Any:
+    """Return the indices of elements of such numbers."""
+    columns, rest = [], places
+    for dimension in reversed(range(sizes(shape)[0])):
+        size = int32(shape[dimension])
+        columns.append(tf.math.floormod(rest, size))
+        rest = rest // size
+    return tf.cast(tf.stack(columns[::-1], 1), tf.int64)
+
+
+def _both(extreme: Any) -> Composition:
+    """Return the composition of the extremes of two sparse tensors, which are 0 where they have no element."""
+
+    def compose(attrs: Mapping[str, Any], a: Any, x: Any, shape: Any, b: Any, y: Any, other: Any) -> Any:
+        places, ids = tf.unique(tf.concat([_placed(a, shape), _placed(b, shape)], 0))
+        count, split = tf.shape(places)[0], tf.shape(x)[0]
+        left = tf.math.unsorted_segment_sum(x, ids[:split], count)
+        right = tf.math.unsorted_segment_sum(y, ids[split:], count)
+        order = tf.argsort(places, stable=True)
+        return _unplaced(tf.gather(places, order), shape), tf.gather(extreme(left, right), order)
+
+    return compose
+
+
+def _with_dense(function: Any) -> Composition:
+    """Return the function of each element and the dense element at its place, which may be broadcast."""
+
+    def compose(attrs: Mapping[str, Any], indices: Any, values: Any, shape: Any, dense: Any) -> Any:
+        whole = tf.broadcast_to(dense, int32(shape))
+        return function(values, tf.gather_nd(whole, indices))
+
+    return compose
+
+
+def _joined(attrs: Mapping[str, Any], *operands: Any) -> Any:
+    count, axis = int(attrs["N"]), int(attrs["concat_dim"])
+    indices, values, shapes = (operands[i * count : (i + 1) * count] for i in range(3))
+    rank = sizes(indices[0], 1)[0]
+    begin, moved = tf.zeros([], tf.int64), []
+    along = tf.one_hot(axis % rank, rank, dtype=tf.int64)
+    for part, shape in zip(indices, shapes, strict=True):
+        moved.append(part + begin * along)
+        begin += shape[axis]
+    shape = tf.where(along > 0, begin, shapes[0])
+    return *_reorder(attrs, tf.concat(moved, 0), tf.concat(values, 0), shape), shape
+
+
+def _sliced(attrs: Mapping[str, Any], indices: Any, values: Any, shape: Any, start: Any, size: Any) -> Any:
+    end = tf.minimum(start + size, shape)
+    inside = tf.reduce_all(tf.logical_and(indices >= start, indices < end), 1)
+    kept = tf.where(inside)[:, 0]
+    return tf.gather(indices, kept) - start, tf.gather(values, kept), tf.maximum(end - start, tf.zeros([], tf.int64))
+
+
+def _softmax(attrs: Mapping[str, Any], indices: Any, values: Any, shape: Any) -> Any:
+    """Return shares of the exponentials of the elements of a row."""
+    rows, ids = tf.unique(_linear(int32(indices[:, :-1]), int32(shape[:-1])))
+    count = tf.shape(rows)[0]
+    parts = tf.exp(values - tf.gather(tf.math.unsorted_segment_max(values, ids, count), ids))
+    return parts / tf.gather(tf.math.unsorted_segment_sum(parts, ids, count), ids)
+
+
+def _reduce_max(attrs: Mapping[str, Any], indices: Any, values: Any, shape: Any, axes: Any) -> Any:
+    """Return the largest elements, and 0 where there is none."""
+    places, count = _placed(indices, shape), tf.reduce_prod(int32(shape))
+    keep = bool(attrs["keep_dims"])
+    largest = tf.reshape(tf.math.unsorted_segment_max(values, places, count), int32(shape))
+    number = tf.math.unsorted_segment_sum(tf.ones_like(values), places, count)
+    number = tf.reduce_sum(tf.reshape(number, int32(shape)), axes, keepdims=keep)
+    return tf.where(number > 0, tf.reduce_max(largest, axes, keepdims=keep), tf.zeros([], values.dtype))
+
+
 COMPOSITIONS: dict[str, Composition] = {
     "SparseTensorDenseMatMul": _matmul,
     "SparseReduceSum": _reduce_sum,
@@ -101,6 +220,20 @@ COMPOSITIONS: dict[str, Composition] = {
     "SparseReshape": _reshape,
     "SparseFillEmptyRows": _fill_empty_rows,
     "SparseToDense": _dense,
+    "SparseAdd": _added,
+    "SparseBincount": _counted,
+    "SparseConcat": _joined,
+    "SparseDenseCwiseAdd": _with_dense(tf.add),
+    "SparseDenseCwiseDiv": _with_dense(tf.divide),
+    "SparseDenseCwiseMul": _with_dense(tf.multiply),
+    "SparseFillEmptyRowsGrad": _filled_gradient,
+    "SparseReduceMax": _reduce_max,
+    "SparseSegmentMeanGrad": _segments_gradient("mean"),
+    "SparseSegmentSqrtNGrad": _segments_gradient("sqrt_n"),
+    "SparseSlice": _sliced,
+    "SparseSoftmax": _softmax,
+    "SparseSparseMaximum": _both(tf.maximum),
+    "SparseSparseMinimum": _both(tf.minimum),
     **{
         f"SparseSegment{name}{suffix}": _segments(name.lower())
         for name in ("Sum", "Mean", "SqrtN")

@@ -116,8 +116,20 @@ def _extent(w: _Write, axis: int, count: int) -> int | None:
     low = 0 if masks["begin_mask"] >> axis & 1 else None if begin is None else int(begin[axis])
     high = size if masks["end_mask"] >> axis & 1 else None if end is None else int(end[axis])
     if low is None or high is None:
-        return None
+        return None if masks["begin_mask"] >> axis & 1 or masks["end_mask"] >> axis & 1 else _distance(w, axis)
     return len(range(size)[low:high])
+
+
+def _distance(w: _Write, axis: int) -> int | None:
+    """Return how far computed bounds are from each other where the end is the begin and a constant more."""
+    begin, end = (w.node.input(i).producer for i in (1, 2))
+    if begin is None or end is None or (begin.op_name, end.op_name) != ("Pack", "Pack"):
+        return None
+    low, total = begin.input(axis), end.input(axis).producer
+    if total is None or total.op_name not in ("Add", "AddV2") or low not in total.inputs:
+        return None
+    (more,) = [x for x in total.inputs if x is not low] or [low]
+    return None if more is None or more.data is None else int(more.data)
 
 
 def _start(w: _Write, count: int) -> Value:

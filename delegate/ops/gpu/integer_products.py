@@ -53,7 +53,7 @@ def product(call: Call, g: Geometry, weights: Weights, *, real: bool = False) ->
     defines = {**stage.defines, **dict.fromkeys(macros, 1), "T": C_TYPES[x.spec.type]}
     fields = Const(stage.fields)
     args: tuple[Arg, ...] = (x, Const(_packed(weights.values, share)), fields, out, slices, record, share.tile.local)
-    return [share.launch("quantized_local", (*args, *left_for_others(share)), defines, g.flops)]
+    return [share.launch("quantized_local", "quantized_local", (*args, *left_for_others(share)), defines, g.flops)]
 
 
 def _slice(by_ints: Geometry, share: LocalShare, i: int) -> Slice:

@@ -1,10 +1,12 @@
 """CONV_2D, FULLY_CONNECTED and BATCH_MATMUL on a GPU: tiles in local memory, and groups that share a row's depth."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, Const, Local, Operand, Step
+from litecl.delegate.gpu import MatrixUnit
 from litecl.delegate.kit.groups import LocalShare, groups, has_room, items_for, local_share
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
 from litecl.delegate.matmul.local_product import (
@@ -12,6 +14,7 @@ from litecl.delegate.matmul.local_product import (
     ByWindow,
     LocalOperands,
     Slice,
+    in_lines,
     in_tiles,
     local_product,
     padded_bias,
@@ -24,6 +27,14 @@ _LEAST_COLUMNS = 16  # of a group of channels, so that a tile is not empty for t
 _DOTS = 4  # columns of such a group
 
 
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Weights as a kernel reads them, and what they were divided by."""
+
+    values: Arg
+    scale: float = 1.0
+
+
 def convolution(call: Call, before: ByWindow | None = None) -> list[Step] | None:
     """Lower CONV_2D with constant weights, of channels that are loaded four at a time.
 
@@ -33,7 +44,7 @@ def convolution(call: Call, before: ByWindow | None = None) -> list[Step] | None
     if filter_.data is None or filter_.shape[3] % VECTOR or not _is_constant(bias):
         return None
     g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], call.outputs[0].shape, call.pads)
-    share = local_share(call.target, g.groups, g.pixels, g.group_columns, g.depth)
+    share = local_share(call.target, g.groups, g.pixels, g.group_columns, g.depth, _matrix(call))
     if share is None or (g.groups > 1 and g.group_columns < _LEAST_COLUMNS):
         return None
     weights = _packed(call, filter_.data.reshape(g.groups, g.group_columns, g.depth), share)
@@ -54,11 +65,11 @@ def dense(call: Call) -> list[Step] | None:
         return None
     if rows <= _FEW_ROWS and depth >= _LEAST_DEPTH:
         return _dots(call, rows, columns, depth)
-    share = local_share(call.target, 1, rows, columns, depth)
+    share = local_share(call.target, 1, rows, columns, depth, _matrix(call))
     if share is None or not _is_constant(bias):
         return None
     right: dict[str, str | int | float] = {} if weights.data is not None else {"RIGHT_COLUMNS": 1}
-    values = weights if weights.data is None else _packed(call, weights.data[np.newaxis], share)
+    values = Weights(weights) if weights.data is None else _packed(call, weights.data[np.newaxis], share)
     window = matrix(rows, depth, columns)
     return _product(call, share, window, values, [Slice(0, 0, 0, 0)], right)
 
@@ -75,10 +86,10 @@ def batch_matmul(call: Call) -> list[Step] | None:
     if np.prod(y_batch) == 1:  # one y for all: the rows of all products are rows of one
         batch, x_batch, y_batch, rows = (), (), (), out.spec.size // columns
     count = int(np.prod(batch))
-    share = local_share(call.target, count, rows, columns, depth)
+    share = local_share(call.target, count, rows, columns, depth, _matrix(call))
     if share is None:
         return None
-    values: Arg = y
+    values = Weights(y)
     right: dict[str, str | int | float] = {"RIGHT_COLUMNS" if options.adj_y else "RIGHT_ROWS": 1}
     matrix_size = depth * columns
     if y.data is not None:
@@ -94,7 +105,7 @@ def _product(
     call: Call,
     share: LocalShare,
     window: Geometry,
-    weights: Arg,
+    weights: Weights,
     slices: Sequence[Slice],
     layout: dict[str, str | int | float],
     before: ByWindow | None = None,
@@ -102,7 +113,7 @@ def _product(
     """The launch of product_local.cl for a call."""
     bias, out = _bias(call), call.outputs[0]
     padded = padded_bias(None if bias is None else bias.value, share)
-    operands = LocalOperands(call.input(0), weights, padded, out, out.step, call.residual, before)
+    operands = LocalOperands(call.input(0), weights.values, padded, out, out.step, call.residual, before, weights.scale)
     return [local_product(operands, share, window, slices, call.activation, layout)]
 
 
@@ -124,8 +135,16 @@ def _dots(call: Call, rows: int, columns: int, depth: int) -> list[Step] | None:
     return [groups("matvec", "matvec", -(-columns // _DOTS), items, args, defines, 2 * rows * columns * depth)]
 
 
-def _packed(call: Call, matrices: Array, share: LocalShare) -> Const:
-    return in_tiles(matrices, share, halves=call.target.half_weights)
+def _matrix(call: Call) -> MatrixUnit | None:
+    """Return the unit that multiplies, of weights that are computed or finite: halves have no more than that."""
+    weights = call.input(1).data
+    return call.target.matrix if weights is None or np.isfinite(weights).all() else None
+
+
+def _packed(call: Call, matrices: Array, share: LocalShare) -> Weights:
+    if share.tile.matrix is None:
+        return Weights(in_tiles(matrices, share, halves=call.target.half_weights))
+    return Weights(*in_lines(matrices, share))
 
 
 def _is_constant(bias: Operand | None) -> bool:

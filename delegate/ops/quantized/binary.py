@@ -10,6 +10,7 @@ import numpy as np
 from litecl.delegate.cl_op import Arg, Call, ClOp, Record, Refusal, Step
 from litecl.delegate.kit import schedule
 from litecl.delegate.kit.claims import BYTES, C_TYPES, QUANTIZED, Specs, given, typed
+from litecl.delegate.kit.strided import periodic
 from litecl.delegate.ops.binary import together
 from litecl.delegate.ops.quantized.table import elements, results
 from litecl.delegate.quantized.integers import Bounds, Scale, bounded, bounds_of, per_tensor, scale, words, zero_point
@@ -131,6 +132,7 @@ def _cl_op(op: Op, function: str, sign: int | None) -> ClOp:
             defines = {"LINEAR": 1, "T": defines["T"]}
         scales = linear or _scales(op, call, sums=sign is not None)
         a, b, nest = together(a, b, c)
+        nest = periodic(nest, call.target)
         share = schedule.elements("quantized_binary", c.spec.size, call.target)
         args: tuple[Arg, ...] = (a, b, c, nest.table, scales, *share.args, *nest.arguments)
         return [share.launch("quantized_binary", args, defines, c.spec.size)]

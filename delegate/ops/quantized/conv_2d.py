@@ -1,13 +1,14 @@
 """CONV_2D and FULLY_CONNECTED of quantized tensors: patches gathered row by row, and a product of bytes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from litecl.delegate.cl_op import Call, ClOp, Launch, Refusal, Scratch, Step
+from litecl.delegate.cl_op import Call, ClOp, Launch, Refusal, Scratch, Step, Target
 from litecl.delegate.kit import claims
-from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
+from litecl.delegate.matmul.geometry import Geometry, abreast, geometry, matrix, side_by_side
 from litecl.delegate.ops.gpu.integer_products import product
 from litecl.delegate.quantized.integer_product import integer_product
 from litecl.delegate.quantized.integers import (
@@ -117,10 +118,22 @@ def convolution(
     real: whether factors are applied in float64.
     """
     x, out = call.input(0), call.outputs[0]
+    if into is None and x.spec.type in claims.BYTES and weights.factor == 0 and weights.bits == 8:
+        g, weights = _abreast(g, weights, call.target)
     x_zero, bounds = unsigned_zero(x.spec), bounds_of(call.options, out.spec)
     wide = is_wide(call.specs, call.options)
     made, type_ = into or out, out.spec.type
     return integer_product(x, g, weights, made, type_, x_zero, bounds, call.target, real=real, wide=wide)
+
+
+def _abreast(g: Geometry, weights: Weights, target: Target) -> tuple[Geometry, Weights]:
+    """Return a product with few columns as one with rows of several pixels (``abreast``)."""
+    pixels = abreast(g, target)
+    if pixels == 1:
+        return g, weights
+    values = np.kron(np.eye(pixels, dtype=np.int8), weights.values[0])[np.newaxis]
+    bias, factors = (np.tile(a, pixels) for a in (weights.bias, weights.factors))
+    return side_by_side(g, pixels), replace(weights, values=values, bias=bias, factors=factors)
 
 
 CL_OPS = (

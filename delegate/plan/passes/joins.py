@@ -12,6 +12,8 @@ from litecl.interpreter.schema import TensorType
 
 Places = Mapping[int, Place]
 
+_SHORT_ROW = 8
+
 
 def joins(graph: RegionGraph) -> RegionGraph:
     """Assign tensors positions within the results of CONCATENATION, PACK and RESHAPE.
@@ -43,10 +45,15 @@ def _tensors(graph: RegionGraph) -> Iterator[tuple[int, bool]]:
     for node in reversed(graph.nodes):
         for i, tensor in enumerate(node.outputs):
             if _is_free(graph, tensor) and not (i == 0 and node.in_place):
-                yield tensor, i == 0 and node.writes_rows
+                yield tensor, i == 0 and node.writes_rows and not _is_slow(graph, node)
     for tensor in graph.readers:
         if tensor not in made and _is_free(graph, tensor):
             yield tensor, False
+
+
+def _is_slow(graph: RegionGraph, node: RegionNode) -> bool:
+    """Return whether a chain takes longer row by row than all rows at once and a copy do: it starts anew in each."""
+    return bool(node.steps) and graph.specs[node.outputs[0]].static_shape[-1:] < (_SHORT_ROW,)
 
 
 def _is_free(graph: RegionGraph, tensor: int) -> bool:

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.reader import read
+from litecl.perf.cli import quantization
 from litecl.perf.cli.command import Output, shape_argument
 from litecl.perf.cli.summaries import summary_view
 from litecl.perf.cli.tables import size, table
@@ -50,7 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="fused",
         help="recurrent layers as fused operators (default) or loops",
     )
-    _quantization_arguments(parser)
+    quantization.arguments(parser)
     parser.add_argument(
         "--verify",
         action="store_true",
@@ -63,47 +64,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def _names(text: str) -> list[str]:
     return text.split(",")
-
-
-def _quantization_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--quantize",
-        choices=("float16", "int8", "int4", "int16"),
-        help="store weights with fewer bits; with --calibrate, quantize activations to as many bits too",
-    )
-    parser.add_argument(
-        "--calibrate",
-        type=Path,
-        metavar="DATA.npz",
-        help="representative samples, an array for each input, to measure the ranges of activations",
-    )
-    parser.add_argument(
-        "--calibration",
-        choices=("minmax", "moving_average", "percentile", "mse"),
-        default="minmax",
-        help="how ranges follow from the samples (default: minmax)",
-    )
-    for name in ("input", "output"):
-        parser.add_argument(
-            f"--{name}-type",
-            choices=("float32", "int8", "uint8", "int16"),
-            default="float32",
-            help=f"the type of {name}s of a model with integer activations",
-        )
-    parser.add_argument(
-        "--skip",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="keep an operator, or a layer by name or pattern, in float; may be repeated",
-    )
-    parser.add_argument("--sensitivity", action="store_true", help="measure the error that each layer adds by itself")
-    parser.add_argument(
-        "--quantize-report",
-        type=Path,
-        metavar="FILE",
-        help="write each layer's scale and error to this file, as JSON (.json) or text",
-    )
 
 
 def run(args: argparse.Namespace) -> Output:
@@ -150,7 +110,7 @@ def _converted(args: argparse.Namespace, told: Callable[[str], None]) -> tuple[b
     try:
         if args.source.suffix != ".tflite":
             load_tensorflow()
-        options: dict[str, Any] = {"lstm": args.lstm, "quantize": _quantization(args)}
+        options: dict[str, Any] = {"lstm": args.lstm, "quantize": quantization.quantization(args)}
         converter = _converter(args, options)
         converter.keep_sources = args.verify
         content = converter.convert(observe)
@@ -193,35 +153,6 @@ def _converter(args: argparse.Namespace, options: dict[str, Any]) -> Any:
     if args.input_shape or args.signature or args.verify:
         raise ConversionError("--input-shape, --signature and --verify: no effect on a .tflite file")
     return Converter.from_tflite(source, options["quantize"])
-
-
-def _quantization(args: argparse.Namespace) -> Any:
-    """Return the quantization: a Quantization if there are samples, else the short form."""
-    from litecl.converter import Quantization
-
-    if args.calibrate is None:
-        _refuse(args, "skip", "sensitivity", "quantize_report")
-        if args.quantize == "int16" or (args.input_type, args.output_type) != ("float32", "float32"):
-            raise ConversionError("integer activations, inputs and outputs need --calibrate DATA.npz")
-        return args.quantize
-    if args.quantize not in ("int8", "int16"):
-        raise ConversionError("--calibrate: expected --quantize int8 or int16 with it")
-    return Quantization(
-        activations=args.quantize,
-        data=str(args.calibrate),
-        method=args.calibration,
-        input_type=args.input_type,
-        output_type=args.output_type,
-        skip=tuple(args.skip),
-        sensitivity=args.sensitivity,
-    )
-
-
-def _refuse(args: argparse.Namespace, *names: str) -> None:
-    """Raise ConversionError for arguments that would have no effect."""
-    given = [f"--{name.replace('_', '-')}" for name in names if getattr(args, name)]
-    if given:
-        raise ConversionError(f"{', '.join(given)}: no effect without --calibrate")
 
 
 def _write_report(path: Path | None, quantization: Any) -> None:

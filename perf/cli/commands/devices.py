@@ -44,6 +44,8 @@ def _devices(rows: Sequence[DeviceRow]) -> RenderableType:
     made = table("index", "name", "type", "units", "memory", "default for")
     for row in rows:
         compiled = f"vectors of {row.vector_width} floats" + (f", for {row.processor}" if row.processor else "")
+        if row.own_memory is not None:
+            compiled += f", memory {'of its own' if row.own_memory else 'of the host'}"
         if row.float_speed:
             speeds = (f"{speed / 1e9:,.0f}" for speed in (row.float_speed, row.integer_speed))
             compiled += f"\n  measured: {' and '.join(speeds)} Gop/s in floats and int8"
@@ -59,7 +61,9 @@ def _devices(rows: Sequence[DeviceRow]) -> RenderableType:
 
 
 def _why(rows: Sequence[DeviceRow]) -> list[RenderableType]:
-    """Return why one of several runtimes for the processor is the default."""
+    """Return why one of several devices is the default, or one of several runtimes for the processor."""
+    if len(rows) > 1 and any(row.type == "GPU" for row in rows):
+        return [Text("a GPU comes before a processor, and one with memory of its own before one with the host's")]
     cpus = [row for row in rows if row.type == "CPU"]
     if len({(row.platform, row.platform_version) for row in cpus}) < 2 or len(cpus) < len(rows):
         return []

@@ -1,0 +1,50 @@
+"""Operators of litecl's own: custom ones, whose kernels are functions of arrays."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter.errors import ShapeError
+from litecl.interpreter.graph import Array, Shape, TensorSpec
+from litecl.interpreter.op import Inputs, Op, Specs
+from litecl.interpreter.schema import TensorType
+
+Result = tuple[TensorType, Shape | None]
+"""The type of a result, and its shape, None where only the kernel tells."""
+
+Results = Callable[[Any, list[TensorSpec]], Iterable[Result]]
+
+
+def operator(
+    name: str, options: type, run: Callable[..., Sequence[Array] | Array], results: Results, *, pure: bool = True
+) -> Op:
+    """Return the operator of a name, ``litecl.`` and another.
+
+    run: the options and an array for each operand to the results. results: the options and the operands' specs to what
+    is known of the results; it raises ShapeError where the operands do not fit.
+    """
+
+    def infer(options: Any, inputs: Specs) -> list[TensorSpec]:
+        given = [spec for spec in inputs if spec is not None]
+        if len(given) != len(inputs):
+            raise ShapeError("expected all operands, got some that are absent")
+        try:
+            return [TensorSpec(type_, shape) for type_, shape in results(options, given)]
+        except (ValueError, IndexError) as error:
+            if isinstance(error, ShapeError):
+                raise
+            raise ShapeError(f"expected other operands, got {[spec.type.name for spec in given]}: {error}") from error
+
+    def compute(options: Any, inputs: Inputs) -> list[Array]:
+        made = run(options, *inputs)
+        return [made] if isinstance(made, np.ndarray) else list(made)
+
+    return Op(name, options=options, infer=infer, run=compute, custom=True, pure=pure)
+
+
+def texts(values: Sequence[bytes], shape: Shape | None = None) -> Array:
+    """Return texts as an array, a vector if no shape is given."""
+    made = np.empty(len(values), object)
+    made[:] = values
+    return made if shape is None else made.reshape(shape)

@@ -1,0 +1,186 @@
+"""ParseExample, an operator of litecl's own: features of records of TensorFlow's ``Example``, which are read here.
+
+Protocol buffers: https://protobuf.dev/programming-guides/encoding.
+"""
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from litecl.interpreter.errors import ModelError
+from litecl.interpreter.graph import Array, TensorSpec
+from litecl.interpreter.kit.own import Result, operator, texts
+from litecl.interpreter.schema import TensorType
+
+_INT64 = TensorType.INT64
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_KINDS = {1: "O", 2: "f", 3: "i"}  # BytesList, FloatList, Int64List
+
+_Features = Mapping[bytes, tuple[str, list[Any]]]
+
+
+@dataclass(frozen=True)
+class ExampleOptions:
+    """dense_ranks, dense_dims: how many dimensions each dense feature has, and these one after the other; -1 is open.
+
+    sparse_types, ragged_value_types, ragged_split_types: numbers of tensor types.
+    """
+
+    sparse_types: tuple[int, ...] = ()
+    ragged_value_types: tuple[int, ...] = ()
+    ragged_split_types: tuple[int, ...] = ()
+    dense_ranks: tuple[int, ...] = ()
+    dense_dims: tuple[int, ...] = ()
+
+    def shapes(self) -> Iterator[tuple[int, ...]]:
+        """Return the shape of each dense feature."""
+        place = 0
+        for rank in self.dense_ranks:
+            yield self.dense_dims[place : place + rank]
+            place += rank
+
+
+def _varint(data: memoryview, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[place]
+        value |= (byte & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 0x80:
+            return value, place
+
+
+def _fields(data: memoryview) -> Iterator[tuple[int, Any]]:
+    """Return the fields of a message by number: bytes, or an integer."""
+    place = 0
+    while place < len(data):
+        tag, place = _varint(data, place)
+        kind = tag & 7
+        if kind == _VARINT:
+            value, place = _varint(data, place)
+            yield tag >> 3, value
+            continue
+        size = {_FIXED64: 8, _FIXED32: 4}.get(kind)
+        if kind == _BYTES:
+            size, place = _varint(data, place)
+        if size is None or place + size > len(data):
+            raise ValueError("a field ends beyond its message")
+        yield tag >> 3, data[place : place + size]
+        place += size
+
+
+def _values(number: int, data: memoryview) -> Iterator[Any]:
+    """Return the elements of a list of bytes, floats or integers, packed or not."""
+    for _, value in _fields(data):
+        if number == 1:
+            yield bytes(value)
+        elif number == 2:
+            yield from struct.unpack(f"<{len(value) // 4}f", value)
+        elif isinstance(value, int):
+            yield _signed(value)
+        else:
+            place = 0
+            while place < len(value):
+                element, place = _varint(value, place)
+                yield _signed(element)
+
+
+def _signed(value: int) -> int:
+    return ((value & (1 << 64) - 1) ^ 1 << 63) - (1 << 63)
+
+
+def _features(data: bytes) -> _Features:
+    """Return the features of an Example by name: of which kind, and their elements."""
+    found: dict[bytes, tuple[str, list[Any]]] = {}
+    try:
+        for _, features in _fields(memoryview(data)):
+            for _, entry in _fields(features):
+                parts = dict(_fields(entry))
+                for number, elements in _fields(parts.get(2, memoryview(b""))):
+                    found[bytes(parts.get(1, b""))] = (_KINDS[number], list(_values(number, elements)))
+    except (ValueError, IndexError, KeyError, TypeError, struct.error) as error:
+        raise ModelError(f"expected an Example, got other bytes: {error}") from error
+    return found
+
+
+def _of(features: _Features, key: bytes, type_: TensorType) -> list[Any] | None:
+    """Return a feature's elements, None if there are none; they must be of the type that is asked for."""
+    kind, elements = features.get(key, ("", []))
+    if elements and kind != type_.dtype.kind:
+        raise ModelError(
+            f"feature {key.decode('utf-8', 'replace')}: expected {type_.name}, got elements of another type"
+        )
+    return elements or None
+
+
+def _array(elements: Sequence[Any], type_: TensorType) -> Array:
+    return texts(elements) if type_ == TensorType.STRING else np.array(elements, type_.dtype)
+
+
+def _sparse(rows: Sequence[_Features], key: bytes, type_: TensorType) -> tuple[Array, Array, Array]:
+    found = [_of(row, key, type_) or [] for row in rows]
+    places = [(r, k) for r, elements in enumerate(found) for k in range(len(elements))]
+    shape = np.array([len(found), max(map(len, found), default=0)], np.int64)
+    values = _array([element for elements in found for element in elements], type_)
+    return np.array(places, np.int64).reshape(-1, 2), values, shape
+
+
+def _dense(rows: Sequence[_Features], key: bytes, default: Array, shape: tuple[int, ...]) -> Array:
+    """Return a feature [rows, *shape]; where its first dimension is open, the longest one's, the others padded."""
+    type_ = TensorType.of(default.dtype)
+    found = [_of(row, key, type_) for row in rows]
+    inner = int(np.prod(shape[1:])) if shape else 1
+    if shape[:1] == (-1,):
+        longest = max((len(elements) for elements in found if elements), default=0) // max(inner, 1)
+        pad, shape = default.reshape(-1)[0], (longest, *shape[1:])
+        made = [[*(e or []), *[pad] * (longest * inner - len(e or []))] for e in found]
+    else:
+        made = [default.reshape(-1).tolist() if elements is None else elements for elements in found]
+    size = int(np.prod(shape))
+    for elements in made:
+        if len(elements) != size:
+            name = key.decode("utf-8", "replace")
+            raise ModelError(f"feature {name}: expected {size} elements, as {list(shape)} has, got {len(elements)}")
+    return _array([element for elements in made for element in elements], type_).reshape(len(rows), *shape)
+
+
+def _run(options: ExampleOptions, *operands: Array) -> list[Array]:
+    """Return what ParseExampleV2 does: sparse places, values and shapes, dense values, ragged values and splits."""
+    records, _, sparse_keys, dense_keys, ragged_keys, *defaults = operands
+    rows = [_features(record) for record in records.reshape(-1)]
+    alone = records.ndim == 0
+    sparse = [
+        _sparse(rows, key, TensorType(type_)) for key, type_ in zip(sparse_keys, options.sparse_types, strict=True)
+    ]
+    dense = [_dense(rows, *given) for given in zip(dense_keys, defaults, options.shapes(), strict=True)]
+    ragged, splits = [], []
+    kinds = zip(ragged_keys, options.ragged_value_types, options.ragged_split_types, strict=True)
+    for key, type_, split in kinds:
+        found = [_of(row, key, TensorType(type_)) or [] for row in rows]
+        ragged.append(_array([element for elements in found for element in elements], TensorType(type_)))
+        ends = np.cumsum([0, *map(len, found)]).astype(TensorType(split).dtype)
+        splits.append(ends[:0] if alone else ends)
+    cut = slice(1, None) if alone else slice(None)
+    places, shapes = [s[0][:, cut] for s in sparse], [s[2][cut] for s in sparse]
+    dense = [x[0] if alone else x for x in dense]
+    return [*places, *(s[1] for s in sparse), *shapes, *(np.asarray(x) for x in dense), *ragged, *splits]
+
+
+def _results(options: ExampleOptions, inputs: list[TensorSpec]) -> list[Result]:
+    count = len(options.sparse_types)
+    batch, alone = inputs[0].static_shape, not inputs[0].static_shape
+    dense = [(None if -1 in shape else (*batch, *shape)) for shape in options.shapes()]
+    return [
+        *((_INT64, None) for _ in range(count)),
+        *((TensorType(type_), None) for type_ in options.sparse_types),
+        *((_INT64, (1 if alone else 2,)) for _ in range(count)),
+        *((spec.type, shape) for spec, shape in zip(inputs[5:], dense, strict=True)),
+        *((TensorType(type_), None) for type_ in options.ragged_value_types),
+        *((TensorType(type_), None) for type_ in options.ragged_split_types),
+    ]
+
+
+PARSE_EXAMPLE = operator("litecl.ParseExample", ExampleOptions, _run, _results)

@@ -1,0 +1,94 @@
+// 2-D convolutions whose taps in a row are adjacent, line by line of the output: out = activation(conv(x) + bias +
+// residual). Arguments are those of conv_2d.cl, for a single group of channels.
+// A work-item takes item_spans spans, each `span` pixels of one output line, x item_columns columns. It copies the
+// lines that a span reads, padding included, into memory of its own, line_floats apart. There pixels are a constant
+// step apart, so that one address serves all of a tile, and the taps of a row are one long tap.
+// Macros: MR, NV, PANEL, HALF_WEIGHTS; ACTIVATION (common.h), whose arguments are low and high.
+#include "tile.h"
+#include <LineConvolution>
+
+// Copies count floats; nothing is read past them.
+INLINE void copy_floats(__global float *restrict to, __global const float *restrict from, const int count) {
+    if (count < VW) {
+        ROLL for (int i = 0; i < count; ++i) to[i] = from[i];
+        return;
+    }
+    for (int i = 0; i + VW < count; i += VW) STORE(to + i, LOAD(from + i));
+    STORE(to + count - VW, LOAD(from + count - VW));
+}
+
+// Writes count zeros, and up to VW more.
+INLINE void fill_zeros(__global float *to, const int count) {
+    for (int i = 0; i < count; i += VW) STORE(to + i, (floatv)(0.0f));
+}
+
+// The lines that `count` pixels read, from pixel `column` of output line `line` on.
+OUT_OF_LINE WIDE void copy_lines(__global float *restrict to, __global const float *restrict x,
+                                 __global const LineConvolution *restrict c, const int line, const int column,
+                                 const int count) {
+    const Geometry g = c->window;  // a copy, which writes cannot change
+    const int line_floats = c->line_floats, image = line / g.out_height;
+    const int top = (line - image * g.out_height) * g.stride_y - g.pad_y, left = column * g.stride_x - g.pad_x;
+    const int width = (count - 1) * g.stride_x + g.kernel_width;
+    const int start = MIN(MAX(-left, 0), width), end = MAX(MIN(width, g.width - left), start);
+    ROLL for (int ky = 0; ky < g.kernel_height; ++ky, to += line_floats) {
+        const int y = top + ky * g.dilation_y, inside = (uint)y < (uint)g.height;
+        const int from = inside ? start : width, until = inside ? end : width;
+        fill_zeros(to, from * g.channels);
+        copy_floats(to + from * g.channels, x + ((image * g.height + y) * g.width + left + from) * g.channels,
+                    (until - from) * g.channels);
+        fill_zeros(to + until * g.channels, (width - until) * g.channels);
+    }
+}
+
+// Up to MR pixels x NV vectors of columns from n0 on; lines, residual and out are at the first of them.
+OUT_OF_LINE WIDE void line_tile(__global const float *restrict lines, __global const Weight *restrict weights,
+                                __global const float *restrict bias, __global const float *restrict residual,
+                                __global float *restrict out, __global const LineConvolution *restrict c, const int n0,
+                                const int count, const int has_residual, const float low, const float high) {
+    __global const Geometry *restrict g = &c->window;
+    const int depth = g->kernel_width * g->channels, step = g->stride_x * g->channels;
+    floatv tile[MR][NV];
+    UNROLL for (int r = 0; r < MR; ++r)
+        UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = LOAD(bias + n0 + j * VW);
+    weights = panel_at(weights, n0, depth * g->kernel_height);
+    for (int ky = 0; ky < g->kernel_height; ++ky, lines += c->line_floats)
+        for (int k = 0; k < depth; ++k, weights += PANEL) {
+            floatv w[NV];
+            UNROLL for (int j = 0; j < NV; ++j) w[j] = LOAD_WEIGHTS(weights + j * VW);
+            UNROLL for (int r = 0; r < MR; ++r)
+                UNROLL for (int j = 0; j < NV; ++j) tile[r][j] = lines[k + r * step] * w[j] + tile[r][j];
+        }
+    const int out_step = c->out.step_x * c->out.pixel_step;
+    int to[MR];
+    UNROLL for (int r = 0; r < MR; ++r) to[r] = r * out_step + n0;
+    finish_tile(tile, residual, out, to, count, g->group_columns - n0, has_residual, low, high);
+}
+
+KERNEL void conv_lines(ITEM __global const float *restrict x, __global const Weight *restrict weights,
+                       __global const float *restrict bias, __global const float *restrict residual,
+                       __global float *restrict lines, __global float *restrict out,
+                       __global const LineConvolution *restrict c, const int has_residual, const float low,
+                       const float high) {
+    __global const Geometry *restrict g = &c->window;
+    const int span = c->span, in_line = (g->out_width + span - 1) / span, spans = LINES_OF(g) * in_line;
+    const int row_items = (spans + c->item_spans - 1) / c->item_spans;
+    const int first = ROW_ITEM * c->item_spans, last = MIN(first + c->item_spans, spans);
+    const int n_first = COLUMN_ITEM * c->item_columns, n_last = MIN(n_first + c->item_columns, g->group_columns);
+    lines += (size_t)(COLUMN_ITEM * row_items + ROW_ITEM) * c->item_floats;
+    int line = first / in_line, column = (first - line * in_line) * span;
+    for (int i = first; i < last; ++i) {
+        const int count = MIN(span, g->out_width - column), image = line / g->out_height;
+        const int y = (line - image * g->out_height) * c->out.step_y + c->out.first_y;
+        copy_lines(lines, x, c, line, column, count);
+        for (int n0 = n_first; n0 < n_last; n0 += TILE_COLUMNS)
+            for (int p = 0; p < count; p += MR) {
+                const int at = ((image * c->out.height + y) * c->out.width + (column + p) * c->out.step_x +
+                                c->out.first_x) * c->out.pixel_step;
+                line_tile(lines + p * g->stride_x * g->channels, weights, bias, residual + at, out + at, c, n0,
+                          count - p, has_residual, low, high);
+            }
+        column += span;
+        if (column >= g->out_width) column = 0, ++line;
+    }
+}

@@ -1,0 +1,99 @@
+"""The flags that say how ``litecl convert`` quantizes, each an option of ``Quantization``."""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from litecl.interpreter.errors import ConversionError
+
+_TYPES = ("float32", "int8", "uint8", "int16")
+_BORDER = "the type of {}s of a model with integer activations (default: float32)"
+_OF_ACTIVATIONS: Mapping[str, Mapping[str, Any]] = {
+    "method": {
+        "flag": "--calibration",
+        "choices": ("minmax", "moving_average", "percentile", "mse"),
+        "help": "how ranges follow from the samples (default: minmax)",
+    },
+    "percentile": {"type": float, "help": "the share of values that a range of percentile holds (default: 99.99)"},
+    "momentum": {"type": float, "help": "the weight of earlier samples in a moving average (default: 0.9)"},
+    "samples": {"type": int, "metavar": "N", "help": "the most samples that are used (default: all)"},
+    "equalize": {"action": "store_true", "help": "move scales between layers, so that channels have equal ranges"},
+    "bias_correction": {"action": "store_true", "help": "make up in biases for the mean error of rounded weights"},
+    "input_type": {"choices": _TYPES, "help": _BORDER.format("input")},
+    "output_type": {"choices": _TYPES, "help": _BORDER.format("output")},
+    "skip": {
+        "action": "append",
+        "metavar": "NAME",
+        "help": "keep an operator, or a layer by name or pattern, in float; may be repeated",
+    },
+    "strict": {"action": "store_true", "help": "fail where an operator on floats would stay in float"},
+    "sensitivity": {"action": "store_true", "help": "measure the error that each layer adds by itself"},
+    "measured": {"type": int, "metavar": "N", "help": "how many samples the report's errors are of (default: 8)"},
+}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument(
+        "--quantize",
+        choices=("float16", "int8", "int4", "int16"),
+        help="store weights with fewer bits; with --calibrate, quantize activations to as many bits too",
+    )
+    parser.add_argument(
+        "--per-tensor",
+        action="store_true",
+        help="one scale for all of an operator's weights, not one for every output channel",
+    )
+    parser.add_argument(
+        "--block",
+        type=int,
+        metavar="N",
+        help="with int4, a scale for every N weights of a dense layer's output: 32, 64, ...",
+    )
+    parser.add_argument(
+        "--calibrate",
+        type=Path,
+        metavar="DATA.npz",
+        help="representative samples, an array for each input, to measure the ranges of activations",
+    )
+    for name, options in _OF_ACTIVATIONS.items():
+        rest = {key: value for key, value in options.items() if key != "flag"}
+        parser.add_argument(_flag(name), dest=name, default=None, **rest)
+    parser.add_argument(
+        "--quantize-report",
+        type=Path,
+        metavar="FILE",
+        help="write each layer's scale and error to this file, as JSON (.json) or text",
+    )
+
+
+def _flag(name: str) -> str:
+    return str(_OF_ACTIVATIONS.get(name, {}).get("flag", f"--{name.replace('_', '-')}"))
+
+
+def quantization(args: argparse.Namespace) -> Any:
+    """Return the quantization that the flags ask for, or None.
+
+    Raises ConversionError for flags that would have no effect.
+    """
+    from litecl.converter import Quantization
+
+    of_weights = {} if args.block is None else {"block": args.block}
+    if args.per_tensor:
+        of_weights["per_channel"] = False
+    given = {name: getattr(args, name) for name in _OF_ACTIVATIONS if getattr(args, name) is not None}
+    if args.calibrate is None:
+        if args.quantize == "int16":
+            raise ConversionError("integer activations need --calibrate DATA.npz")
+        without = [_flag(name) for name in (*given, *(["quantize_report"] if args.quantize_report else []))]
+        if without:
+            raise ConversionError(f"{', '.join(without)}: no effect without --calibrate")
+        if args.quantize is None and of_weights:
+            raise ConversionError("--per-tensor, --block: no effect without --quantize")
+        return Quantization(weights=args.quantize, **of_weights) if of_weights else args.quantize
+    if args.quantize not in ("int8", "int16"):
+        raise ConversionError("--calibrate: expected --quantize int8 or int16 with it")
+    if "skip" in given:
+        given["skip"] = tuple(given["skip"])
+    return Quantization(activations=args.quantize, data=str(args.calibrate), **of_weights, **given)
