@@ -3,7 +3,7 @@
 import logging
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from litecl.delegate.opencl.kernel_objects import kernel_object
 from litecl.delegate.opencl.machine_code import UNIT, machine_code
 from litecl.delegate.opencl.native import binary_of, linked
 from litecl.delegate.opencl.sources import name_of, source_of
-from litecl.delegate.opencl.unit import File, unit
+from litecl.delegate.opencl.unit import Defines, File, render, unit
 from litecl.delegate.plan.region_program import RegionProgram, Variant, function_of
 from litecl.delegate.progress import logged, phase, tell
 from litecl.delegate.report import warn
@@ -28,8 +28,6 @@ from litecl.interpreter.errors import KernelBuildError
 
 _LOG = logging.getLogger("litecl")
 _TRIES = 3
-
-Defines = Mapping[str, str | int | float]
 
 
 class Programs:
@@ -277,15 +275,6 @@ class Programs:
     def _key(self, name: str, built_from: Iterable[str]) -> str:
         """Return the name of a binary; a user's kernel file is named by its path."""
         return disk.key(Path(name).name, self._identity, built_from)
-
-
-def render(defines: Defines) -> tuple[str, ...]:
-    """Return macros as build options, floats as C literals of type float."""
-    return tuple(f"-D{name}={_literal(value)}" for name, value in sorted(defines.items()))
-
-
-def _literal(value: str | int | float) -> str:
-    return f"{value!r}f" if isinstance(value, float) else str(value)
 
 
 @contextmanager

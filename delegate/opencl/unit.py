@@ -5,7 +5,7 @@ get its number while it is read, and its macros are forgotten behind it.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ _FUNCTION = re.compile(rf"^(?!typedef\b)(?:{_WORD}[ *]+)+(\w+)\(", re.M)
 _TYPE = re.compile(r"^(?:typedef [^{}\n]*?|\} )(\w+)(?: __attribute__\(.*\))?;", re.M)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.M)
 _SHARED = re.compile(r"^SHARED .*?(\w+)\(", re.M)
+Defines = Mapping[str, str | int | float]
 _BUILTINS = "builtins.h"
 
 
@@ -76,3 +77,12 @@ def _shared(file: str) -> list[str]:
 
 def _defined_in(text: str) -> tuple[set[str], set[str]]:
     return {*_FUNCTION.findall(text), *_TYPE.findall(text)}, {*_MACRO.findall(text)}
+
+
+def render(defines: Defines) -> tuple[str, ...]:
+    """Return macros as build options, floats as C literals of type float."""
+    return tuple(f"-D{name}={_literal(value)}" for name, value in sorted(defines.items()))
+
+
+def _literal(value: str | int | float) -> str:
+    return f"{value!r}f" if isinstance(value, float) else str(value)
