@@ -1,7 +1,8 @@
 """Preparing a model in the background, while the CPU runs it: ``CLDelegate(warm_up="background")``.
 
-A thread builds the delegation; until then the model is the original one. The thread stops after a file if nobody waits
-for it any more: the interpreter was closed or given other shapes, or the process ends.
+A thread builds the delegation; until then the model is the original one. It begins after the first answer, which it
+would hold up, or a moment later if none is asked for. It stops between programs if nobody waits for it any more: the
+interpreter was closed or given other shapes, or the process ends.
 """
 
 import os
@@ -20,6 +21,7 @@ from litecl.interpreter.graph import Array, Model
 Made = Callable[[], CLDelegation]
 
 WARMING = "the device is warming up"  # the reason of every node until then
+_FIRST_S = 0.25  # how long a first answer is waited for
 
 
 class _NotWanted(BaseException):
@@ -45,12 +47,16 @@ class Warming:
 
     def _start(self) -> None:
         self._process, self._start_s, self._step = os.getpid(), time.perf_counter(), BuildStep("", 0, 0)
-        thread = threading.Thread(target=_build, args=(weakref.ref(self), self._made()), name="litecl warm-up")
+        self._answered = threading.Event()
+        given = weakref.ref(self), self._made(), self._answered
+        thread = threading.Thread(target=_build, args=given, name="litecl warm-up")
         thread.start()
 
     def successor(self, runs: int) -> CLDelegation | None:
         """See ``Preliminary.successor``. Raises what building has raised: DelegateError if ``strict``."""
         self._runs = runs
+        if runs:
+            self._answered.set()
         if self._error is not None:
             raise self._error
         if self._built is None and self._process != os.getpid():
@@ -97,7 +103,7 @@ class Warming:
         )
 
 
-def _build(waiting: "weakref.ref[Warming]", delegation: CLDelegation) -> None:
+def _build(waiting: "weakref.ref[Warming]", delegation: CLDelegation, answered: threading.Event) -> None:
     """Prepare a delegation, as long as somebody waits for it."""
 
     def noted(step: BuildStep) -> None:
@@ -107,6 +113,7 @@ def _build(waiting: "weakref.ref[Warming]", delegation: CLDelegation) -> None:
         warming.noted(step)
 
     error = None
+    answered.wait(_FIRST_S)
     try:
         with told_to(noted):
             delegation.prepare()

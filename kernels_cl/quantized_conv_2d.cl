@@ -9,7 +9,7 @@
 #include "patches.h"
 #include <QuantizedConvolution>
 
-#ifdef ROW_SUMS
+#if defined(ROW_SUMS) && !defined(LITECL_UNIT) || defined(LITECL_UNIT) && !defined(LITECL_HAS_sum_patches)
 // The sums of the bytes of `count` patches.
 SHARED void sum_patches(int *restrict sums, __global const uchar *restrict patches, __global const Gather *restrict p,
                         const int count) {

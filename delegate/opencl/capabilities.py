@@ -20,13 +20,15 @@ from litecl.delegate.gpu import MATRIX_UNITS
 from litecl.delegate.opencl.environment import POCL, check_room
 from litecl.delegate.opencl.gpu import matrix_of
 from litecl.delegate.opencl.identity import identity
+from litecl.delegate.opencl.kernel_objects import kernel_object
+from litecl.delegate.opencl.machine_code import UNIT, machine_code
 from litecl.delegate.opencl.matrix_probe import fault_of
 from litecl.delegate.opencl.processor import name_processor
 from litecl.delegate.opencl.sources import source_of
 from litecl.delegate.report import summary
 from litecl.interpreter.errors import KernelBuildError
 
-_VERSION = 5  # of the file; incremented when the probe asks for more
+_VERSION = 6  # of the file; incremented when the probe asks for more
 _MACROS = (
     *("__SSE2__", "__AVX__", "__AVX2__", "__FMA__", "__F16C__"),
     *("__AVX512F__", "__AVX512BW__", "__AVX512VL__", "__AVX512VNNI__"),
@@ -77,6 +79,7 @@ _FEATURES = {
         tuple(f"-D{name}={value}" for name, value in LEAN.items()),
         there=_is_tried,
     ),
+    "whole": _Feature("", options=tuple(f"-D{name}={value}" for name, value in UNIT.items()), there=_is_tried),
     "addresses": _Feature(
         "ulong address, p = (ulong)out; int i = 0; OPAQUE(p); OPAQUE(i); nothing(p, i);\n"
         "ADDRESS_OF(nothing, address); call_at(address, (ulong)out, 0);\n",
@@ -104,14 +107,16 @@ _contexts: dict[int, Any] = {}  # those of probes, by device
 class Capabilities:
     """The capabilities of a device's compiler. macros: those it defines among the ones that matter here. assembly:
     whether it accepts x86-64 assembly. lean: whether it compiles without its own header of builtin functions
-    (``LEAN``). addresses: whether kernels can call functions of other programs by their addresses. dots: whether one
-    instruction multiplies four bytes by four and adds up (``kernels_cl/dots.h``). matrix: the name of the matrix unit
-    that kernels reach (``MATRIX_UNITS``); without_matrix: why they do not reach the one that the device should have.
+    (``LEAN``). whole: whether it makes a program of one source without its library of functions (machine_code.py).
+    addresses: whether kernels can call functions of other programs by their addresses. dots: whether one instruction
+    multiplies four bytes by four and adds up (``kernels_cl/dots.h``). matrix: the name of the matrix unit that kernels
+    reach (``MATRIX_UNITS``); without_matrix: why they do not reach the one that the device should have.
     """
 
     macros: frozenset[str]
     assembly: bool = False
     lean: bool = False
+    whole: bool = False
     addresses: bool = False
     dots: bool = False
     matrix: str = ""
@@ -247,16 +252,25 @@ def _probe(device: Any, names: Sequence[str]) -> frozenset[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cl.CompilerWarning)
         options = [option for feature in features for option in feature.options]
-        program = cl.Program(context, source).build(options, cache_dir=False)
+        program = _program(context, device, source, options, whole="whole" in names)
     queue = cl.CommandQueue(context, device)
     out = cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=defined)
-    kernel = cl.Kernel(program, "probe")
+    kernel = kernel_object(program, "probe")
     kernel.set_args(out)
     cl.enqueue_nd_range_kernel(queue, kernel, (1,), (1,))
     cl.enqueue_copy(queue, defined, out, is_blocking=True)
     if not defined[-1]:
         raise _WrongResultError
     return frozenset(macro for macro, there in zip(_MACROS, defined[:-1], strict=True) if there)
+
+
+def _program(context: Any, device: Any, source: str, options: Sequence[str], *, whole: bool) -> Any:
+    if not whole:
+        return cl.Program(context, source).build(list(options), cache_dir=False)
+    binary = machine_code(device, "probe", source, options)
+    if not binary:
+        raise _WrongResultError
+    return cl.Program(context, [device], [binary]).build(cache_dir=False)
 
 
 def context_of(device: Any) -> Any:

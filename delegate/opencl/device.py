@@ -228,7 +228,10 @@ class Device:
             macros["LITECL_ADDRESSES"] = 1
         if self.target.gpu is not None:
             macros |= self.target.gpu.macros
-        self.programs = Programs(self.context, self.device, macros, self.cache_dir, LEAN if able.lean else {})
+        lean = LEAN if able.lean else {}
+        self.programs = Programs(
+            self.context, self.device, macros, self.cache_dir, lean, whole=able.whole and able.lean
+        )
 
     @property
     def runs_again(self) -> bool:

@@ -1,9 +1,12 @@
-"""Making kernel objects, of which nothing stays behind when they are dropped."""
+"""Making kernel objects, by names that programs may have made unique, and of which nothing stays behind."""
 
 import linecache
 from typing import Any
 
 import pyopencl as cl
+
+OWN = "__"
+"""Comes between a kernel's name and what makes it unique."""
 
 _GENERATED = "<generated: 'pyopencl"
 
@@ -14,7 +17,8 @@ def kernel_object(program: Any, entry: str) -> Any:
     For every one of them pyopencl generates a function, whose source Python's ``linecache`` would keep for ever, under
     a name that pyopencl counts up to: a process that makes many models would grow, and take ever longer for each.
     """
-    kernel = cl.Kernel(program, entry)
+    names = program.get_info(cl.program_info.KERNEL_NAMES).split(";")
+    kernel = cl.Kernel(program, next((name for name in names if name.startswith(entry + OWN)), entry))
     for name in [*linecache.cache]:
         if name.startswith(_GENERATED):
             linecache.cache.pop(name, None)

@@ -7,8 +7,8 @@ import numpy as np
 import pyopencl as cl
 
 from litecl.delegate.gpu import MatrixUnit
-from litecl.delegate.opencl.programs import render
 from litecl.delegate.opencl.sources import source_of
+from litecl.delegate.opencl.unit import render
 from litecl.interpreter.graph import Array
 
 _DEPTH = 16

@@ -3,7 +3,7 @@
 import logging
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ from litecl.delegate.opencl.environment import POCL, check_room, tidy
 from litecl.delegate.opencl.errors import typed
 from litecl.delegate.opencl.identity import identity
 from litecl.delegate.opencl.kernel_objects import kernel_object
+from litecl.delegate.opencl.machine_code import UNIT, machine_code
 from litecl.delegate.opencl.native import binary_of, linked
 from litecl.delegate.opencl.sources import name_of, source_of
+from litecl.delegate.opencl.unit import Defines, File, render, unit
 from litecl.delegate.plan.region_program import RegionProgram, Variant, function_of
 from litecl.delegate.progress import logged, phase, tell
 from litecl.delegate.report import warn
@@ -27,24 +29,27 @@ from litecl.interpreter.errors import KernelBuildError
 _LOG = logging.getLogger("litecl")
 _TRIES = 3
 
-Defines = Mapping[str, str | int | float]
-File = tuple[str, tuple[str, ...]]
-"""A file to compile: source and options."""
-
 
 class Programs:
     """The programs of one context, built by one thread at a time. ``macros`` are defined for all of them, ``lean`` for
-    litecl's own files. Each distinct program is kept once, as long as the process lives. cache_dir: where binaries are
-    kept, or None.
+    litecl's own files. whole: whether the files of a region are compiled as one (machine_code.py). Each distinct
+    program is kept once, as long as the process lives. cache_dir: where binaries are kept, or None.
     """
 
     needs_threads = False
 
     def __init__(
-        self, context: Any, device: Any, macros: Defines, cache_dir: Path | None, lean: Defines | None = None
+        self,
+        context: Any,
+        device: Any,
+        macros: Defines,
+        cache_dir: Path | None,
+        lean: Defines | None = None,
+        *,
+        whole: bool = False,
     ) -> None:
         self._context, self._device, self._macros, self._cache_dir = context, device, macros, cache_dir
-        self._lean = lean or {}
+        self._lean, self._whole = lean or {}, whole
         self._built: dict[str, Any] = {}
         self._objects: dict[str, Any] = {}
         self._unsaved: set[str] = set()
@@ -96,15 +101,20 @@ class Programs:
         asked = {"LITECL_SOLO": solo, "LITECL_TIMED": timed, "LITECL_GROUP": group, "LITECL_CREW": entry != "run"}
         asked |= {"LITECL_ASSIST": entry == "assist", "LITECL_AGAIN": again}
         macros = {"LITECL_REGION": 1, **{name: 1 for name, given in asked.items() if given}}
-        main = region.functions_macro + source_of("region.cl"), self._options("region", macros)
+        main = File("region.cl", self._options("region", macros), before=region.functions_macro)
+        return self._of_files([*(self._part(*part) for part in region.variants.items()), main], entry)
 
-        def files() -> Iterator[File]:  # not a list: it is long, and needed again only if the cache has no binary
-            yield from (self._part(variant, callers) for variant, callers in region.variants.items())
-            yield main
+    def helper_kernel(self) -> Any:
+        """Return a new kernel ``assist``, which calls functions of other programs (assist.h)."""
+        return self._of_files([File("assist.cl", self._options("assist", {}))], "assist")
 
-        key = self._key("region", (text for source, options in files() for text in (source, *options)))
+    def _of_files(self, files: Sequence[File], entry: str) -> Any:
+        """Return a new kernel of a program of several files, of which the last one defines it."""
+        manner = ("one source", *render(UNIT)) if self._whole else ()
+        texts = (text for file in files for text in (file.source, *file.options))  # long: made again only to build
+        key = self._key(Path(files[-1].name).stem, (*manner, *texts))
         with self.lock:
-            self._built[key] = self._built.get(key) or self._made(key, lambda: self._link(key, [*files()]))
+            self._built[key] = self._built.get(key) or self._made(key, lambda: self._link(key, files, entry))
         return kernel_object(self._built[key], entry)
 
     def _made(self, key: str, build: Callable[[], Any]) -> Any:
@@ -200,22 +210,45 @@ class Programs:
         return program
 
     def _part(self, variant: Variant, callers: str) -> File:
-        """Return source and options of a kernel file whose kernels become functions, with what calls them."""
-        source = source_of(f"{variant.kernel}.cl") + callers
-        return source, self._options(variant.kernel, {**dict(variant.defines), "LITECL_REGION": 1})
+        """Return a kernel file whose kernels become functions, with what calls them."""
+        options = self._options(variant.kernel, {**dict(variant.defines), "LITECL_REGION": 1})
+        return File(f"{variant.kernel}.cl", options, after=callers)
 
     def _options(self, kernel: str, defines: Defines) -> tuple[str, ...]:
         """Return the options to compile a kernel file with."""
         own = {} if Path(kernel).is_absolute() else self._lean
         return render({**defines, **self._macros, **own})
 
-    def _link(self, key: str, files: Sequence[File]) -> Any:
+    def _link(self, key: str, files: Sequence[File], entry: str) -> Any:
+        return self._as_one(key, files, entry) or self._linked(key, files)
+
+    def _as_one(self, key: str, files: Sequence[File], entry: str) -> Any:
+        """Return a program whose files are compiled as one, or None if they cannot be."""
+        if not self._whole or any(Path(file.name).is_absolute() for file in files):
+            return None
+        tell(files[-1].name, 0, len(files))
+        try:
+            with logged(f"compiling {len(files)} files as one for {self._device.name}"):
+                source, options = unit(files), render({**self._lean, **UNIT})
+                binary = self._tried(lambda: machine_code(self._device, entry, source, options))
+                program = self._of(binary) if binary else None
+        except cl.Error as error:
+            _LOG.info("%d files are compiled one by one: %s", len(files), error)
+            return None
+        if program is not None:
+            tell(files[-1].name, len(files), len(files))
+            if self._cache_dir is not None:
+                self._keep(key, binary, self._cache_dir)
+        return program
+
+    def _linked(self, key: str, files: Sequence[File]) -> Any:
         objects, total = [], len(files) + 1
-        for done, (source, options) in enumerate(files):
+        for done, file in enumerate(files):
+            source = file.source
             tell(name_of(source), done, total)
-            objects.append(self._object(source, options))
+            objects.append(self._object(source, file.options))
         tell("the region", len(files), total)
-        with _build_errors(files[-1][0], (), self._device), logged(f"linking {len(files)} files"):
+        with _build_errors(source, (), self._device), logged(f"linking {len(files)} files"):
             program = self._finished(key, self._tried(lambda: linked(self._context, objects, self._device)))
         tell("the region", total, total)
         return program
@@ -242,15 +275,6 @@ class Programs:
     def _key(self, name: str, built_from: Iterable[str]) -> str:
         """Return the name of a binary; a user's kernel file is named by its path."""
         return disk.key(Path(name).name, self._identity, built_from)
-
-
-def render(defines: Defines) -> tuple[str, ...]:
-    """Return macros as build options, floats as C literals of type float."""
-    return tuple(f"-D{name}={_literal(value)}" for name, value in sorted(defines.items()))
-
-
-def _literal(value: str | int | float) -> str:
-    return f"{value!r}f" if isinstance(value, float) else str(value)
 
 
 @contextmanager

@@ -80,7 +80,7 @@ class RegionKernel:
         door, seen = self._shared(DOOR_BYTES)
         assert seen is not None  # a crew's device shares its memory
         if crew.device.calls_addresses and device.calls_addresses:
-            kernel = crew.device.programs.kernel("assist", "assist", {})
+            kernel = crew.device.programs.helper_kernel()
         else:
             kernel = crew.device.programs.region_kernel(replace(program, own=()), "assist", timed=device.profile)
         self._helpers = Helpers(crew, kernel, seen, door)

@@ -148,7 +148,7 @@ def test_threads_that_build_the_same_program_build_it_once(tmp_path: Path, monke
     built: list[str] = []
     real = programs.Programs._link
     monkeypatch.setattr(
-        programs.Programs, "_link", lambda self, key, files: (built.append(key), real(self, key, files))[1]
+        programs.Programs, "_link", lambda self, key, *given: (built.append(key), real(self, key, *given))[1]
     )
     model_ = dense(16)
     x = feeds(model_)[0]

@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from litecl.delegate.opencl.programs import render
 from litecl.delegate.opencl.sources import source_of
+from litecl.delegate.opencl.unit import render
 from support.gpu_code import VERSION, Code
 
 FOLDER = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "litecl-tests" / "gpu_static"

@@ -29,9 +29,9 @@ def test_every_entry_is_used() -> None:
 
 
 def test_declarations_of_builtins_define_no_macro_that_options_may_define() -> None:
-    """A kernel's own macros are left as they are (kernels_cl/builtins.h)."""
+    """A kernel's own macros, in capitals, are left as they are (kernels_cl/builtins.h)."""
     defined = re.findall(r"#define (\w+)", (_FOLDER / "builtins.h").read_text())
-    assert [name for name in defined if not name.startswith("BUILTIN_")] == []
+    assert [name for name in defined if not name.startswith("BUILTIN_") and not name.islower()] == []
 
 
 def _entries(source: str) -> list[str]:

@@ -1,0 +1,88 @@
+"""Kernel files as one source, which one compilation turns into a program without a linker.
+
+Files define the same names, each with other macros. So the names that a file defines, on lines that are not indented,
+get its number while it is read, and its macros are forgotten behind it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from litecl.delegate.opencl.sources import source_of
+
+_WORD = r"\w+(?:\((?:[^()\n]|\((?:[^()\n]|\([^()\n]*\))*\))*\))?"  # with what is in parentheses behind it
+_FUNCTION = re.compile(rf"^(?!typedef\b)(?:{_WORD}[ *]+)+(\w+)\(", re.M)
+_TYPE = re.compile(r"^(?:typedef [^{}\n]*?|\} )(\w+)(?: __attribute__\(.*\))?;", re.M)
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.M)
+_SHARED = re.compile(r"^SHARED .*?(\w+)\(", re.M)
+Defines = Mapping[str, str | int | float]
+_BUILTINS = "builtins.h"
+
+
+class File(NamedTuple):
+    """A kernel file to compile. options: its macros. before, after: what else belongs to it."""
+
+    name: str
+    options: tuple[str, ...]
+    before: str = ""
+    after: str = ""
+
+    @property
+    def source(self) -> str:
+        """The whole text."""
+        return self.before + source_of(self.name) + self.after
+
+
+def unit(files: Sequence[File]) -> str:
+    """Return files as one, of which the last may have names that others know."""
+    *parts, main = files
+    shared: dict[tuple[str, ...], int] = {}
+    texts = [_part(file, number, shared) for number, file in enumerate(parts)]
+    return "".join(texts) + _defined(main.options) + main.source
+
+
+def _part(file: File, number: int, shared: dict[tuple[str, ...], int]) -> str:
+    """Return a file between the macros that rename what it defines, and their end. shared: which file has a function
+    that several have, by its name and what it depends on.
+    """
+    names, macros = _names(file.name)
+    given = dict(option[2:].split("=", 1) for option in file.options)
+    owners = dict.fromkeys(names, number)
+    for name in _shared(file.name):
+        owners[name] = shared.setdefault((name, given.get("T", ""), given.get("WIDTH", given["VW"])), number)
+    renamed = {name: f"{name}_{owner}" for name, owner in owners.items()}
+    there = {f"LITECL_HAS_{name}": "1" for name, owner in owners.items() if owner != number}
+    defined = {**given, **renamed, **there}
+    before = "".join(f"#define {name} {value}\n" for name, value in defined.items())
+    return before + file.source + "".join(f"#undef {name}\n" for name in (*defined, *macros))
+
+
+def _defined(options: Sequence[str]) -> str:
+    return "".join(f"#define {option[2:].replace('=', ' ', 1)}\n" for option in options)
+
+
+@cache
+def _names(file: str) -> tuple[list[str], list[str]]:
+    """Return what a file defines, with all that it includes: functions and types, and macros."""
+    names, macros = _defined_in(source_of(file))
+    builtins, their_macros = _defined_in(source_of(_BUILTINS))
+    return sorted(names - builtins), sorted(macros - their_macros)
+
+
+@cache
+def _shared(file: str) -> list[str]:
+    return _SHARED.findall(source_of(file))
+
+
+def _defined_in(text: str) -> tuple[set[str], set[str]]:
+    return {*_FUNCTION.findall(text), *_TYPE.findall(text)}, {*_MACRO.findall(text)}
+
+
+def render(defines: Defines) -> tuple[str, ...]:
+    """Return macros as build options, floats as C literals of type float."""
+    return tuple(f"-D{name}={_literal(value)}" for name, value in sorted(defines.items()))
+
+
+def _literal(value: str | int | float) -> str:
+    return f"{value!r}f" if isinstance(value, float) else str(value)
