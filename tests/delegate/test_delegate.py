@@ -11,7 +11,7 @@ import pytest
 
 from litecl.delegate import CLDelegate
 from litecl.delegate.devices import choose
-from litecl.delegate.opencl import device, enqueue, programs
+from litecl.delegate.opencl import device, enqueue, programs, unit
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, DeviceNotFound, KernelBuildError, OutOfDeviceMemory
 from litecl.interpreter.graph import Model
@@ -121,7 +121,8 @@ def broken_source(name: str) -> str:
 
 
 def test_a_kernel_that_does_not_build_leaves_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "source_of", broken_source)
+    for module in (programs, unit):
+        monkeypatch.setattr(module, "source_of", broken_source)
     model_ = chain()
     interpreter = prepared(model_, cache_dir=None)
     report = interpreter.delegation_report()

@@ -201,13 +201,13 @@ def test_a_build_that_fails(strict: bool, gate: threading.Event, monkeypatch: py
 
 def test_two_interpreters_build_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content, built = chain(), []
-    finished = programs.Programs._finished
+    keep = programs.Programs._keep
 
     def counted(self: Any, key: str, *rest: Any) -> Any:
         built.append(key)
-        return finished(self, key, *rest)
+        return keep(self, key, *rest)
 
-    monkeypatch.setattr(programs.Programs, "_finished", counted)
+    monkeypatch.setattr(programs.Programs, "_keep", counted)
     pair = [warming(content, num_threads=1, cache_dir=tmp_path) for _ in range(2)]
     _join()
     for interpreter in pair:
