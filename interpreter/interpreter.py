@@ -114,7 +114,17 @@ class Interpreter(Allocation, Lifetime):
 
     def invoke(self) -> None:
         """Run the model on the inputs that were set. Raises ModelError where another thread is running it."""
-        self._invoke(0)
+        place = self._in_place.get(0)
+        if place is None or self._busy:
+            self._invoke(0)
+            return
+        self._busy = True  # as in _invoke, without the time that a call takes
+        try:
+            self._values = place.run()
+        except Exception as error:
+            self._without_place(0, place, error)
+        finally:
+            self._busy = False
 
     def _invoke(self, subgraph: int, *, in_place: bool = True) -> None:
         place = self._in_place.get(subgraph) if in_place else None
@@ -129,11 +139,15 @@ class Interpreter(Allocation, Lifetime):
         except Exception as error:
             if place is None:
                 raise
-            place.failed(error)
-            del self._in_place[subgraph]
-            self._call(subgraph)
+            self._without_place(subgraph, place, error)
         finally:
             self._busy = False
+
+    def _without_place(self, subgraph: int, place: InPlace, error: Exception) -> None:
+        """Run a subgraph node by node, now and later, if that is how its place wants to be seen to."""
+        place.failed(error)
+        del self._in_place[subgraph]
+        self._call(subgraph)
 
     def _call(self, subgraph: int) -> None:
         """Run a subgraph node by node."""

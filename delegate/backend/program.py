@@ -129,17 +129,19 @@ class Program:
         run_plan: AtOnce = at_once
         number = -1 - self.partition  # differs from the executor's numbers of invokes
         cost = Counters(invocation=number)  # the counts of every run, as found in the first one
-        has_states, timed, alone = bool(states), self._timed, False
+        has_states, alone = bool(states), False
+        may_be_alone = not has_states and not self._timed
 
         def run() -> dict[int, dict[int, Array]]:
             nonlocal run_plan, alone
-            if has_states or counters.invocation != number:
-                vars(counters).update(vars(cost))
-            if timed:
-                self._copied = ()
             if alone:
+                if counters.invocation != number:
+                    vars(counters).update(vars(cost))
                 run_plan()
                 return values
+            if has_states or counters.invocation != number:
+                vars(counters).update(vars(cost))
+            self._copied = ()
             if not self._saved:
                 vars(counters).update(vars(Counters(invocation=number)))
                 self.run([view for view in self._views if view is not None], variables, counters)
@@ -153,7 +155,7 @@ class Program:
                 except BaseException as error:
                     self._abandon(error)
             if faster is not None:
-                run_plan, alone = faster.run, faster.alone and not has_states
+                run_plan, alone = faster.run, faster.alone and may_be_alone
             if has_states:
                 states.keep(variables)
             return values
