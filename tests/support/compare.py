@@ -21,3 +21,13 @@ def assert_close(got: Array, expected: Array, tolerance: float) -> None:
     allowed = tolerance * np.max(np.abs(expected[finite]), initial=0.0)
     worst = np.max(np.abs(got[finite] - expected[finite]), initial=0.0)
     assert worst <= allowed, f"largest difference {worst:.3g}, allowed {allowed:.3g}"
+
+
+def is_close(got: Array, expected: Array, tolerance: float) -> bool:
+    """Return whether shapes, types and values are equal: floats within the tolerance of themselves or the largest."""
+    if (got.shape, got.dtype) != (expected.shape, expected.dtype):
+        return False
+    if expected.dtype.kind not in "fc":
+        return bool((got == expected).all())
+    largest = float(np.abs(expected[np.isfinite(expected)]).max(initial=1))
+    return np.allclose(got, expected, tolerance, tolerance * largest, equal_nan=True)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array
+from support.compare import is_close
 from support.conversion import invoke
 from support.raw_arguments import C
 from support.raw_functions import FUNCTIONS
@@ -140,7 +142,7 @@ def run(name: str) -> Result:
         got = invoke(Interpreter(model_content=content), fed)
     except Exception as error:  # a defect
         return Result(Verdict.DIFFERENT, operators[:4], f"{type(error).__name__}: {error}"[:90])
-    compare = _alike if name in _DRAWN else _equal
+    compare = _alike if name in _DRAWN else partial(is_close, tolerance=_TOLERANCE)
     if name in _SIGNLESS:
         got, expected = list(map(np.abs, got)), list(map(np.abs, expected))
     wrong = [k for k, (g, w) in enumerate(zip(got, expected, strict=True)) if not compare(g, w)]
@@ -170,15 +172,6 @@ def _called(name: str, given: Mapping[str, Any], fed: Iterator[Any]) -> Any:
         return next(fed) if isinstance(value, np.ndarray) else value
 
     return getattr(tf.raw_ops, name)(**{key: operand(value) for key, value in given.items()})
-
-
-def _equal(got: Array, wanted: Array) -> bool:
-    if (got.shape, got.dtype) != (wanted.shape, wanted.dtype):
-        return False
-    if wanted.dtype.kind not in "fc":
-        return bool((got == wanted).all())
-    largest = float(np.abs(wanted[np.isfinite(wanted)]).max(initial=1))
-    return np.allclose(got, wanted, _TOLERANCE, _TOLERANCE * largest, equal_nan=True)
 
 
 def _alike(got: Array, wanted: Array) -> bool:

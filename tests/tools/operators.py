@@ -25,6 +25,7 @@ from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import ConversionError
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array
+from support.compare import is_close
 from support.conversion import invoke, litert
 from support.tf_functions import FUNCTIONS, TfFunction
 from support.tf_operators import OPERATORS
@@ -112,18 +113,9 @@ def _compared(content: bytes, function: Any, values: Sequence[Array]) -> str:
     expected = [np.asarray(y) for y in tf.nest.flatten(function(*map(tf.constant, values)))]
     for name, make in _RUNTIMES.items():
         got = invoke(make(content), values)
-        if not all(map(_equal, got, expected)):
+        if not all(is_close(a, b, _TOLERANCE) for a, b in zip(got, expected, strict=True)):
             return f"{name} differs"
     return "equal"
-
-
-def _equal(got: Array, wanted: Array) -> bool:
-    if (got.shape, got.dtype) != (wanted.shape, wanted.dtype):
-        return False
-    if wanted.dtype.kind not in "fc":
-        return bool((got == wanted).all())
-    largest = float(np.abs(wanted[np.isfinite(wanted)]).max(initial=1))
-    return np.allclose(got, wanted, _TOLERANCE, _TOLERANCE * largest, equal_nan=True)
 
 
 if __name__ == "__main__":
