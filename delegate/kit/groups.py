@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from litecl.delegate.cl_op import Arg, Launch, Local, Target
-from litecl.delegate.gpu import MatrixUnit
+from litecl.delegate.gpu import HalfUnit, MatrixUnit
 from litecl.delegate.kit.schedule import schedule_of
 
 _STEP = 16  # of the depth, that a group loads at once
@@ -24,19 +24,24 @@ _LANES, _DEPTHS = (4, 8, 16, 32, 64), (4, 8, 16)  # of an LSTM's unit, and of ea
 class LocalTile:
     """A tile of a group: ``rows`` x ``columns``, of which a work-item adds up ``own_rows`` x ``own_columns``.
 
-    matrix: the unit that multiplies; sums are then dealt out to work-items in another way, as many to each.
+    unit: what multiplies halves; a matrix unit deals sums out to work-items in another way, as many to each.
     """
 
     rows: int
     columns: int
     own_rows: int
     own_columns: int
-    matrix: MatrixUnit | None = None
+    unit: MatrixUnit | HalfUnit | None = None
 
     @property
     def sums(self) -> int:
         """Sums of a work-item."""
         return self.own_rows * self.own_columns
+
+    @property
+    def most_sums(self) -> int:
+        """The most of them for which what multiplies has registers."""
+        return self.unit.sums if isinstance(self.unit, HalfUnit) else self.sums
 
     @property
     def items(self) -> int:
@@ -45,14 +50,16 @@ class LocalTile:
 
     @property
     def step(self) -> int:
-        """The depth that the group loads at once."""
-        return _STEP if self.matrix is None else self.matrix.step
+        """The depth that the group loads at once; of halves no less than a load for each work-item."""
+        if isinstance(self.unit, MatrixUnit):
+            return self.unit.step
+        return _STEP if self.unit is None else max(_STEP, 8 * self.items // min(self.rows, self.columns))
 
     @property
     def across(self) -> int:
         """Subgroups side by side: as many as make the part of each as square as may be."""
-        assert self.matrix is not None
-        unit, count = self.matrix, self.items // self.matrix.lanes
+        assert isinstance(self.unit, MatrixUnit)
+        unit, count = self.unit, self.items // self.unit.lanes
         shapes = ((count // n, n) for n in range(1, count + 1) if count % n == 0)
         parts = {n: (self.rows // down, self.columns // n) for down, n in shapes}
         whole = [n for n, (h, w) in parts.items() if h and w and h % unit.rows == 0 and w % unit.columns == 0]
@@ -63,9 +70,10 @@ class LocalTile:
         """The local memory of the group: a step of both operands, each line a little apart; of matrix units at another
         time sums of a line of their products.
         """
-        unit = self.matrix
-        if unit is None:
-            return Local(4 * _STEP * (self.rows + 4 + self.columns + 4))
+        unit = self.unit
+        if not isinstance(unit, MatrixUnit):
+            of_all, flag = (4, 0) if unit is None else (2, 16)
+            return Local(of_all * self.step * (self.rows + 4 + self.columns + 4) + flag)
         subgroups = self.items // unit.lanes
         held = 2 * subgroups * (unit.rows + unit.columns) * 16 if unit.emulated else 0
         lines = 2 * (self.rows + self.columns) * (unit.step + _APART)
@@ -75,11 +83,14 @@ class LocalTile:
     def defines(self) -> dict[str, str | int | float]:
         """The macros of local_tile.h, but for PARTS."""
         sizes = {"BM": self.rows, "BN": self.columns, "TM": self.own_rows, "TN": self.own_columns}
-        unit = {} if self.matrix is None else {**self.matrix.defines, "SUBGROUPS": self.across}
-        return {**sizes, **unit}
+        if self.unit is None:
+            return {**sizes}
+        own = {"SUBGROUPS": self.across} if isinstance(self.unit, MatrixUnit) else {"BK": self.step // 2}
+        return {**sizes, **self.unit.defines, **own}
 
 
 TILES = (LocalTile(64, 64, 8, 8), LocalTile(64, 64, 8, 4), LocalTile(32, 32, 4, 4))  # the largest first
+_HALF_TILES = (*TILES[:2], LocalTile(64, 64, 4, 4), TILES[2])
 _MATRIX_TILES = (LocalTile(128, 128, 8, 8), LocalTile(64, 64, 8, 4), LocalTile(32, 32, 4, 4))
 _SMALL = LocalTile(16, 32, 4, 4)  # where half of the units would be idle otherwise
 
@@ -122,8 +133,8 @@ class LocalShare:
         tile = self.tile
         across, down = self.padded_columns // tile.columns, -(-self.rows // tile.rows)
         size = (across * tile.items, down, self.slices * self.parts)
-        macros, matrix = {**self.defines, **defines}, tile.matrix is not None
-        return Launch(kernel, entry, tuple(args), size, (tile.items, 1, 1), macros, flops, matrix=matrix)
+        macros, by = {**self.defines, **defines}, "" if tile.unit is None else tile.unit.kind
+        return Launch(kernel, entry, tuple(args), size, (tile.items, 1, 1), macros, flops, unit=by)
 
     @property
     def tiles(self) -> int:
@@ -137,24 +148,24 @@ class LocalShare:
 
 
 def local_share(
-    target: Target, slices: int, rows: int, columns: int, depth: int, matrix: MatrixUnit | None = None
+    target: Target, slices: int, rows: int, columns: int, depth: int, unit: MatrixUnit | HalfUnit | None = None
 ) -> LocalShare | None:
     """Return how a GPU computes ``slices`` products of ``rows`` x ``depth`` and ``depth`` x ``columns``.
 
     The largest tile that keeps every unit busy, or the smallest one. None where the device has not enough local memory,
-    or groups are too small. matrix: the unit to multiply with, if there is room for what it needs.
+    or groups are too small. unit: what multiplies halves, if there is room for what it needs.
     """
-    by_units = () if matrix is None else tuple(replace(tile, matrix=matrix) for tile in _MATRIX_TILES)
-    known = (tiles_with_room(target, some) for some in (by_units, TILES))
-    tiles = next((some for some in known if some), ())
+    by_unit = _HALF_TILES if isinstance(unit, HalfUnit) else _MATRIX_TILES
+    by_units = () if unit is None else tuple(replace(tile, unit=unit) for tile in by_unit)
+    tiles = tiles_with_room(target, by_units) or tiles_with_room(target, TILES)
     if not tiles:
         return None
     wanted = _enough(target)
     tile = next((tile for tile in tiles if slices * tiles_in(tile, rows, columns) >= wanted), tiles[-1])
     share = _shared(target, tile, slices, rows, columns, depth)
-    is_idle = tile.matrix is None and 2 * share.tiles * share.parts < target.compute_units
-    if is_idle and has_room(target, _SMALL.items, _SMALL.local):
-        return _shared(target, _SMALL, slices, rows, columns, depth)
+    small, is_idle = replace(_SMALL, unit=tile.unit), 2 * share.tiles * share.parts < target.compute_units
+    if is_idle and not (tile.unit and tile.unit.lanes) and tiles_with_room(target, [small]):
+        return _shared(target, small, slices, rows, columns, depth)
     return share
 
 
@@ -188,7 +199,8 @@ def _parts(target: Target, tile: LocalTile, groups: int, depth: int) -> int:
 
 def tiles_with_room(target: Target, tiles: Sequence[LocalTile]) -> Sequence[LocalTile]:
     """Return those for which a device has registers, work-items and local memory."""
-    return [tile for tile in tiles if tile.sums <= most_sums(target) and has_room(target, tile.items, tile.local)]
+    fit = (tile for tile in tiles if tile.sums <= min(most_sums(target), tile.most_sums))
+    return [tile for tile in fit if has_room(target, tile.items, tile.local)]
 
 
 def most_sums(target: Target) -> int:

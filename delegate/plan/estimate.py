@@ -19,7 +19,8 @@ class LaunchRow:
     groups, work_items: of the launch; group: work-items of a group. flops: of loops within it as often as they run, or
     once where the model does not tell. bytes: of all that it is given, each array once.
     roofline_us: the time that its arithmetic or its bytes take at the GPU's peak, whichever is longer; bound: which.
-    busy: the share of the compute units that get a group. matrix: whether matrix units do its arithmetic.
+    busy: the share of the compute units that get a group. matrix, halves: whether matrix units do its
+    arithmetic, or vector units in halves.
     """
 
     partition: int
@@ -36,6 +37,7 @@ class LaunchRow:
     roofline_us: float
     busy: float
     matrix: bool = False
+    halves: bool = False
 
 
 def launch_rows(plans: Sequence[Plan], profile: Profile) -> tuple[LaunchRow, ...]:
@@ -74,8 +76,8 @@ def _row(partition: int, part: Work | OneGroup, profile: Profile) -> LaunchRow:
         items = group = min(schedules.DEFAULTS["gpu"]["region"].group, profile.max_work_group_size)
         named = "region", "run"
     flops, touched = _flops([part]), sum(map(_size_bytes, {arg for work in works for arg in work.launch.args}))
-    matrix = isinstance(part, Work) and part.launch.matrix
-    tflops = profile.matrix_tflops if matrix else profile.tflops
+    unit = part.launch.unit if isinstance(part, Work) else ""
+    tflops = {"matrix": profile.matrix_tflops, "halves": profile.half_tflops}.get(unit) or profile.tflops
     arithmetic_us, memory_us = flops / tflops / 1e6, touched / profile.gb_per_s / 1e3
     return LaunchRow(
         *(partition, works[0].subgraph, works[0].node),
@@ -88,7 +90,8 @@ def _row(partition: int, part: Work | OneGroup, profile: Profile) -> LaunchRow:
         bound="arithmetic" if arithmetic_us > memory_us else "memory",
         roofline_us=max(arithmetic_us, memory_us),
         busy=min(1.0, items // group / profile.compute_units),
-        matrix=matrix,
+        matrix=unit == "matrix",
+        halves=unit == "halves",
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, Const, Local, Operand, Step
-from litecl.delegate.gpu import MatrixUnit
+from litecl.delegate.gpu import HalfUnit, MatrixUnit
 from litecl.delegate.kit.groups import LocalShare, groups, has_room, items_for, local_share
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
 from litecl.delegate.matmul.local_product import (
@@ -14,6 +14,7 @@ from litecl.delegate.matmul.local_product import (
     ByWindow,
     LocalOperands,
     Slice,
+    in_half_tiles,
     in_lines,
     in_tiles,
     local_product,
@@ -44,7 +45,7 @@ def convolution(call: Call, before: ByWindow | None = None) -> list[Step] | None
     if filter_.data is None or filter_.shape[3] % VECTOR or not _is_constant(bias):
         return None
     g = geometry(call.options, x.shape, filter_.shape[1:3], filter_.shape[3], call.outputs[0].shape, call.pads)
-    share = local_share(call.target, g.groups, g.pixels, g.group_columns, g.depth, _matrix(call))
+    share = local_share(call.target, g.groups, g.pixels, g.group_columns, g.depth, _unit(call))
     if share is None or (g.groups > 1 and g.group_columns < _LEAST_COLUMNS):
         return None
     weights = _packed(call, filter_.data.reshape(g.groups, g.group_columns, g.depth), share)
@@ -65,7 +66,7 @@ def dense(call: Call) -> list[Step] | None:
         return None
     if rows <= _FEW_ROWS and depth >= _LEAST_DEPTH:
         return _dots(call, rows, columns, depth)
-    share = local_share(call.target, 1, rows, columns, depth, _matrix(call))
+    share = local_share(call.target, 1, rows, columns, depth, _unit(call))
     if share is None or not _is_constant(bias):
         return None
     right: dict[str, str | int | float] = {} if weights.data is not None else {"RIGHT_COLUMNS": 1}
@@ -86,7 +87,7 @@ def batch_matmul(call: Call) -> list[Step] | None:
     if np.prod(y_batch) == 1:  # one y for all: the rows of all products are rows of one
         batch, x_batch, y_batch, rows = (), (), (), out.spec.size // columns
     count = int(np.prod(batch))
-    share = local_share(call.target, count, rows, columns, depth, _matrix(call))
+    share = local_share(call.target, count, rows, columns, depth, _unit(call))
     if share is None:
         return None
     values = Weights(y)
@@ -135,16 +136,18 @@ def _dots(call: Call, rows: int, columns: int, depth: int) -> list[Step] | None:
     return [groups("matvec", "matvec", -(-columns // _DOTS), items, args, defines, 2 * rows * columns * depth)]
 
 
-def _matrix(call: Call) -> MatrixUnit | None:
-    """Return the unit that multiplies, of weights that are computed or finite: halves have no more than that."""
+def _unit(call: Call) -> MatrixUnit | HalfUnit | None:
+    """Return what multiplies halves, of weights that are computed or finite: halves have no more than that."""
     weights = call.input(1).data
-    return call.target.matrix if weights is None or np.isfinite(weights).all() else None
+    return call.target.unit if weights is None or np.isfinite(weights).all() else None
 
 
 def _packed(call: Call, matrices: Array, share: LocalShare) -> Weights:
-    if share.tile.matrix is None:
-        return Weights(in_tiles(matrices, share, halves=call.target.half_weights))
-    return Weights(*in_lines(matrices, share))
+    if isinstance(share.tile.unit, MatrixUnit):
+        return Weights(*in_lines(matrices, share))
+    if isinstance(share.tile.unit, HalfUnit):
+        return Weights(*in_half_tiles(matrices, share))
+    return Weights(in_tiles(matrices, share, halves=call.target.half_weights))
 
 
 def _is_constant(bias: Operand | None) -> bool:
