@@ -51,12 +51,14 @@ MATRIX_UNITS: Mapping[str, MatrixUnit] = {
 class HalfUnit:
     """Vector units that multiply halves at a higher rate than floats, where no matrix unit is (kernels_cl/half_tile.h).
 
-    Products are added up in halves, ``steps`` of the depth, and these sums in float32: with u = 2**-11, what rounding
-    makes of a sum is at most (steps + 2) u of the sum of its products' magnitudes, half a percent. A sum of so few that
-    exceeds 65504 is found, and computed again in float32.
+    Products are added up in halves, ``steps`` of the depth, and these sums in float32. With u = 2**-11, rounding
+    changes a sum by at most (steps + 2) u of the sum of its products' magnitudes, half a percent. A sum of so few that
+    exceeds 65504 is found, and computed again in float32. One that is less than 6e-5, of weights that were divided so
+    that the largest is 8 to 16, has an error of 3e-8 for each product, or of 6e-5 where subnormals are made 0.
 
     lanes: work-items in lockstep that kernels are compiled for; 0 for as many as the compiler chooses. sums: the most
-    that a work-item holds. emulated: whether floats are rounded instead, for tests.
+    that a work-item holds. flushes: whether subnormals are made 0. emulated: whether floats are rounded instead, for
+    tests.
     """
 
     kind: ClassVar[Literal["halves"]] = "halves"
@@ -64,6 +66,7 @@ class HalfUnit:
     steps: int = 8
     lanes: int = 0
     sums: int = 64
+    flushes: bool = False
     emulated: bool = False
 
     @property
@@ -84,7 +87,8 @@ class Gpu:
     """What a GPU has that a CPU has not, or that kernels for GPUs ask for.
 
     subgroup: work-items that run in lockstep; of Intel's the fewest that its compiler may choose. fp16: whether kernels
-        compute in halves (``cl_khr_fp16``), and are right; without_fp16: why they are not. integer_dot: whether one
+        compute in halves (``cl_khr_fp16``), and are right; without_fp16: why they are not; flushes_halves: whether they
+        make subnormals 0. integer_dot: whether one
         instruction multiplies four bytes by four and adds up. matrix: the unit that multiplies matrices of halves, if
         kernels can reach one; without_matrix: why what it has cannot be used. integrated: whether its memory is the
         host's. emulated: whether floats that are rounded take the place of halves, for tests.
@@ -98,6 +102,7 @@ class Gpu:
     integrated: bool = False
     without_matrix: str = ""
     without_fp16: str = ""
+    flushes_halves: bool = False
     emulated: bool = False
 
     @property
@@ -105,7 +110,8 @@ class Gpu:
         """Return what multiplies halves fastest; None where nothing is faster than floats."""
         if self.matrix is not None or not self.fp16:
             return self.matrix
-        return replace(_INTEL_HALVES if self.vendor == "intel" else _HALVES, emulated=self.emulated)
+        unit = _INTEL_HALVES if self.vendor == "intel" else _HALVES
+        return replace(unit, flushes=self.flushes_halves, emulated=self.emulated)
 
     @property
     def few_registers(self) -> bool:

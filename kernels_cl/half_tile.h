@@ -4,8 +4,9 @@
 //
 // A sum of so few products that is beyond the range of halves leaves an infinite sum, or NaN: then the group computes its
 // tile again in float32, of x as it is. The step of the depth is twice that of floats, in as much local memory.
-// Weights are packed as halves, [columns / BN][depth, padded to HALF_BK][BN], divided by p->scale, unless RIGHT_ROWS or
-// RIGHT_COLUMNS.
+// Weights are packed as halves, [columns / BN][depth, padded to HALF_BK][BN], unless RIGHT_ROWS or RIGHT_COLUMNS. They
+// were divided by p->scale, so that products are large: sums that are too large are found, those too small are not. What
+// RIGHT_ROWS and RIGHT_COLUMNS load is divided here.
 // Macros: those of local_tile.h and half_unit.h; BK, HALF_STEPS, which divides 2 BK.
 #define HALF_BK (2 * BK)
 #define HALF_LEFT_LOADS (BM * HALF_BK / 4 / ITEMS)
@@ -26,7 +27,7 @@
 #endif
 #if defined(RIGHT_ROWS) || defined(RIGHT_COLUMNS)
 typedef float4 HalfLoad;
-#define HALVES_OF_LOAD(w) halves_of(w)
+#define HALVES_OF_LOAD(w) halves_of((w) * (1.0f / scale))
 #else
 typedef ushort4 HalfLoad;
 #define HALVES_OF_LOAD(w) (w)

@@ -76,8 +76,8 @@ class ByWindow:
 class LocalOperands:
     """What products read and write. weights: in panels, or as ``layout`` has them; bias: padded to whole tiles.
 
-    out_step: elements from one row of the output to the next. before: what computes x. scale: what packed weights were
-    divided by.
+    out_step: elements from one row of the output to the next. before: what computes x. scale: what weights are
+    divided by, before or in a tile of halves.
     """
 
     x: Operand
@@ -153,6 +153,10 @@ def in_half_tiles(matrices: Array, share: LocalShare) -> tuple[Const, float]:
     more = share.padded_depth - share.depth
     padded = np.pad(divided, ((0, 0), (0, 0), (0, more)))
     return Const(panels(padded, share.tile.columns).astype(np.float16)), scale
+
+
+COMPUTED_SCALE = 2.0**-_SUM_EXPONENT
+"""What a right side that is computed is divided by on its way to tiles of halves."""
 
 
 def _divided(matrices: Array, exponent: int) -> tuple[Array, float]:

@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -112,7 +111,8 @@ class Capabilities:
     addresses: whether kernels can call functions of other programs by their addresses. dots: whether one instruction
     multiplies four bytes by four and adds up (``kernels_cl/dots.h``). matrix: the name of the matrix unit that kernels
     reach (``MATRIX_UNITS``); without_matrix: why they do not reach the one that the device should have. halves: whether
-    they compute in halves where there is no such unit; without_halves: why not, if the device says that it does.
+    they compute in halves where there is no such unit; without_halves: why not, if the device says that it does;
+    flushes_halves: whether it makes subnormal ones 0.
     """
 
     macros: frozenset[str]
@@ -125,6 +125,7 @@ class Capabilities:
     without_matrix: str = ""
     halves: bool = False
     without_halves: str = ""
+    flushes_halves: bool = False
 
     @property
     def float64(self) -> bool:
@@ -173,7 +174,7 @@ def _load(path: Path | None) -> Capabilities | None:
         return None
     try:
         content = json.loads(path.read_bytes())
-        features = {name: content[name] for name in (*_FEATURES, "halves")}
+        features = {name: content[name] for name in (*_FEATURES, "halves", "flushes_halves")}
         words = {name: content[name] for name in ("matrix", "without_matrix", "without_halves")}
         typed = all(isinstance(there, bool) for there in features.values()) and {*map(type, words.values())} == {str}
         if content["version"] != _VERSION or not typed or words["matrix"] not in ("", *MATRIX_UNITS):
@@ -224,20 +225,21 @@ def _with_halves(device: Any, found: Capabilities) -> tuple[Capabilities, bool]:
     gpu, final = device.type & cl.device_type.GPU, True
     unit = matrix_of(device) if gpu else None
     if unit is not None:
-        fault, final = _tried(partial(matrix_probe.fault_of, device, unit))
+        (fault, _), final = _tried(lambda: half_probe.Found(matrix_probe.fault_of(device, unit)))
         found = replace(found, matrix="" if fault else unit.name, without_matrix=fault)
     if gpu and not found.matrix and "cl_khr_fp16" in found.macros:
-        fault, known = _tried(partial(half_probe.fault_of, device))
-        found, final = replace(found, halves=not fault, without_halves=fault), final and known
+        (fault, flushes), known = _tried(lambda: half_probe.probe(device))
+        found = replace(found, halves=not fault, without_halves=fault, flushes_halves=flushes)
+        final = final and known
     return found, final
 
 
-def _tried(probe: Callable[[], str]) -> tuple[str, bool]:
-    """Return the fault that a probe finds, or "", and whether that is final."""
+def _tried(probe: Callable[[], half_probe.Found]) -> tuple[half_probe.Found, bool]:
+    """Return what a probe finds, and whether that is final."""
     try:
         return probe(), True
     except cl.Error as error:
-        return summary(error), error.code in _REFUSALS
+        return half_probe.Found(summary(error)), error.code in _REFUSALS
 
 
 def _accepts(device: Any, name: str) -> bool:

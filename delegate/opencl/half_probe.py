@@ -1,7 +1,7 @@
 """Whether a GPU computes in halves as tiles of products need it: by sums of products whose result is known."""
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -15,22 +15,32 @@ _MOST = 15  # of operands in their units: sums of eight products have at most 11
 _UNIT = 2.0**-3
 
 
-def fault_of(device: Any, macros: dict[str, str | int | float] | None = None) -> str:
-    """Return in what a pyopencl device errs; "" where all is right. Raises cl.Error where it cannot build or run it.
+class Found(NamedTuple):
+    """fault: in what a device errs; "" where all is right. flushes: whether it makes subnormals 0."""
 
-    macros: those of half_unit.h.
+    fault: str
+    flushes: bool = False
+
+
+def probe(device: Any, macros: dict[str, str | int | float] | None = None) -> Found:
+    """Return what a pyopencl device does. macros: those of half_unit.h. Raises cl.Error where it cannot build it, or
+    run it.
     """
     rng = np.random.default_rng(12)
     left, right = ((rng.integers(-_MOST, _MOST + 1, (_SUMS, _STEPS, 4)) * _UNIT).astype(np.float32) for _ in range(2))
-    beyond, to_nearest = slice(0, 4), slice(4, 8)
+    beyond, to_nearest, small = slice(0, 4), slice(4, 8), slice(8, 12)
     left[beyond, 3], right[beyond, 3] = 60000, [8, -8, 8, -8]  # which later products do not bring back
     left[to_nearest], right[to_nearest] = 0, 1
     left[to_nearest, 0], left[to_nearest, 1] = 2048, [1, 3, -1, 2]  # of 2049 and 2051 the even neighbour
     left[to_nearest, 2] = [1 + 2**-12, 0, 0, 0]  # an operand that is rounded too
+    left[small], right[small] = 2.0**-11, [1, 2, 3, 4]
+    right[small] *= np.float32(2.0**-12)
     got, infinite = _sums(device, left, right, macros or {})
+    flushes = not got[small].any()
     expected, wrong = _expected(left, right), int(np.count_nonzero(infinite != (np.arange(_SUMS) < beyond.stop)))
+    expected[small] *= not flushes
     wrong += int(np.count_nonzero(got[beyond.stop :] != expected[beyond.stop :]))
-    return f"{wrong} of {got.size} sums in halves are wrong" if wrong else ""
+    return Found(f"{wrong} of {got.size} sums in halves are wrong" if wrong else "", flushes)
 
 
 def _expected(left: Array, right: Array) -> Array:

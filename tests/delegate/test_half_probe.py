@@ -29,12 +29,12 @@ def _opened() -> tuple[Any, dict[str, str | int | float]]:
 def test_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
     """Halves that are rounded to the nearest are right, what is rounded otherwise, or hides an infinite sum, is not."""
     opened, macros = _opened()
-    assert half_probe.fault_of(opened, macros) == ""
+    assert half_probe.probe(opened, macros) == ("", False)
     text = half_probe.source_of("half_unit.cl")
     for right, wrong in _FAULTS.items():
         assert right in text
         monkeypatch.setattr(half_probe, "source_of", lambda file, a=right, b=wrong: text.replace(a, b))
-        assert half_probe.fault_of(opened, {"EMULATED": 1}).endswith("of 256 sums in halves are wrong"), right
+        assert half_probe.probe(opened, {"EMULATED": 1}).fault.endswith("of 256 sums in halves are wrong"), right
 
 
 def test_halves_that_saturate(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +44,17 @@ def test_halves_that_saturate(monkeypatch: pytest.MonkeyPatch) -> None:
         "vstore_half4_rte(x, 0", "vstore_half4_rte(clamp_v(x, -65504.0f, 65504.0f), 0"
     )
     monkeypatch.setattr(half_probe, "source_of", lambda file: text)
-    assert half_probe.fault_of(opened, {"EMULATED": 1}) == "4 of 256 sums in halves are wrong"
+    assert half_probe.probe(opened, {"EMULATED": 1}).fault == "4 of 256 sums in halves are wrong"
+
+
+def test_subnormals_that_are_made_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This is found, and no fault."""
+    opened, _ = _opened()
+    text = half_probe.source_of("half_unit.cl").replace(
+        "vstore_half4_rte(x, 0", "vstore_half4_rte(abs_v(x) < 6.1e-5f ? (float4)(0.0f) : x, 0"
+    )
+    monkeypatch.setattr(half_probe, "source_of", lambda file: text)
+    assert half_probe.probe(opened, {"EMULATED": 1}) == ("", True)
 
 
 @pytest.mark.parametrize(
@@ -69,9 +79,9 @@ def test_what_was_probed_is_kept(
     device that does not say that it has halves.
     """
 
-    def probe(*_: Any) -> str:
+    def probe(*_: Any) -> half_probe.Found:
         if isinstance(fault, str):
-            return fault
+            return half_probe.Found(fault)
         raise cl.Error(
             SimpleNamespace(routine=lambda: "probe", code=lambda: fault, what=lambda: "refused", __str__=str)
         )
@@ -83,12 +93,12 @@ def test_what_was_probed_is_kept(
     monkeypatch.setattr(capabilities, "identity", lambda device: ("probed",))
     monkeypatch.setattr(capabilities, "_ask", lambda device: capabilities.Capabilities(frozenset(macros)))
     monkeypatch.setattr(capabilities, "matrix_of", lambda device: None)
-    monkeypatch.setattr(half_probe, "fault_of", probe)
+    monkeypatch.setattr(half_probe, "probe", probe)
     able = capabilities.capabilities(asked, tmp_path)
     assert able.halves == found[0]
     assert found[1] in able.without_halves
     assert [json.loads(file.read_bytes())["halves"] for file in tmp_path.iterdir()] == [found[0]] * final
     if final:
         monkeypatch.setattr(capabilities, "_known", {})
-        monkeypatch.setattr(half_probe, "fault_of", lambda *_: pytest.fail("probed again"))
+        monkeypatch.setattr(half_probe, "probe", lambda *_: pytest.fail("probed again"))
         assert capabilities.capabilities(asked, tmp_path) == able

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from litecl.delegate import CLDelegate
+from litecl.delegate.backend import absent
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.gpu import PROFILES, Gpu, HalfUnit
 from litecl.delegate.kit.groups import local_share
@@ -64,7 +65,9 @@ def dense(x: Array, w: Array, *, known: bool = True) -> Net:
     g = Graph()
     inputs = [g.input(x.shape), g.const(w) if known else g.input(w.shape), None]
     y = g.op(FULLY_CONNECTED, inputs, FullyConnectedOptions())
-    return Net(g, y, [x, *([] if known else [w])], x.astype(np.float64) @ w.T.astype(np.float64), "product_halves")
+    with np.errstate(invalid="ignore"):
+        expected = x.astype(np.float64) @ w.T.astype(np.float64)
+    return Net(g, y, [x, *([] if known else [w])], expected, "product_halves")
 
 
 def run(net: Net, options: dict[str, Any]) -> tuple[Array, Interpreter]:
@@ -124,6 +127,30 @@ def test_what_halves_cannot_hold(large: float, known: bool, options: dict[str, A
     if large >= 6e4:
         np.testing.assert_allclose(got[:16], x[:16].astype(np.float64) @ stored.T, rtol=1e-5)
     np.testing.assert_allclose(got[64:], in_halves(x[64:], w), rtol=1e-4)
+
+
+@_once
+@pytest.mark.parametrize("known", [True, False])
+def test_small_numbers(known: bool, options: dict[str, Any]) -> None:
+    """Probabilities of many, say: products are less than the least normal half, their sums are not lost."""
+    rng = np.random.default_rng(9)
+    x, w = rng.uniform(1e-4, 2e-4, (20, 1000)).astype(np.float32), rng.uniform(1e-2, 2e-2, (20, 1000))
+    net = dense(x, w.astype(np.float32), known=known)
+    np.testing.assert_allclose(run(net, options)[0], net.expected, rtol=_LOSS)
+
+
+def test_computed_weights_need_subnormals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a GPU makes them 0, products of what is computed are floats; those of constants have large weights."""
+    rng, mali = np.random.default_rng(9), PROFILES["mali"]
+    flushing = replace(mali, gpu=replace(mali.gpu, flushes_halves=True))
+    monkeypatch.setattr(absent, "PROFILES", {"mali": flushing})
+    for known in (True, False):
+        net = dense(randn(rng, 40, 64), randn(rng, 36, 64), known=known)
+        found = AbsentDevice("mali")
+        delegate = CLDelegate(found, precision="fp16")
+        Interpreter(model(net.graph.build(net.output)), delegates=[delegate]).allocate_tensors()
+        launched = [work.launch.entry for plan in found.plans for work in plan.works]
+        assert launched == ["product_halves" if known else "product_local"]
 
 
 @_once

@@ -10,6 +10,7 @@ from litecl.delegate.gpu import HalfUnit, MatrixUnit
 from litecl.delegate.kit.groups import LocalShare, groups, has_room, items_for, local_share
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
 from litecl.delegate.matmul.local_product import (
+    COMPUTED_SCALE,
     VECTOR,
     ByWindow,
     LocalOperands,
@@ -70,7 +71,7 @@ def dense(call: Call) -> list[Step] | None:
     if share is None or not _is_constant(bias):
         return None
     right: dict[str, str | int | float] = {} if weights.data is not None else {"RIGHT_COLUMNS": 1}
-    values = Weights(weights) if weights.data is None else _packed(call, weights.data[np.newaxis], share)
+    values = _computed(weights, share) if weights.data is None else _packed(call, weights.data[np.newaxis], share)
     window = matrix(rows, depth, columns)
     return _product(call, share, window, values, [Slice(0, 0, 0, 0)], right)
 
@@ -90,7 +91,7 @@ def batch_matmul(call: Call) -> list[Step] | None:
     share = local_share(call.target, count, rows, columns, depth, _unit(call))
     if share is None:
         return None
-    values = Weights(y)
+    values = _computed(y, share)
     right: dict[str, str | int | float] = {"RIGHT_COLUMNS" if options.adj_y else "RIGHT_ROWS": 1}
     matrix_size = depth * columns
     if y.data is not None:
@@ -137,9 +138,17 @@ def _dots(call: Call, rows: int, columns: int, depth: int) -> list[Step] | None:
 
 
 def _unit(call: Call) -> MatrixUnit | HalfUnit | None:
-    """Return what multiplies halves, of weights that are computed or finite: halves have no more than that."""
-    weights = call.input(1).data
-    return call.target.unit if weights is None or np.isfinite(weights).all() else None
+    """Return what multiplies halves, of weights that are computed or finite: halves have no more than that. Computed
+    ones may all be small: sums of their products in halves must have subnormals.
+    """
+    weights, unit = call.input(1).data, call.target.unit
+    if weights is None:
+        return None if isinstance(unit, HalfUnit) and unit.flushes else unit
+    return unit if np.isfinite(weights).all() else None
+
+
+def _computed(weights: Operand, share: LocalShare) -> Weights:
+    return Weights(weights, COMPUTED_SCALE if isinstance(share.tile.unit, HalfUnit) else 1.0)
 
 
 def _packed(call: Call, matrices: Array, share: LocalShare) -> Weights:
