@@ -82,7 +82,7 @@ def measure(device: FoundDevice, directory: Path, tick: Tick = no_tick) -> Measu
     schedules = {kernel: schedule for kernel, schedule in found.items() if schedule is not None}
     if target.kind == "gpu":
         return Measurement(Tuning(schedules=schedules), tuple(bench.timings))
-    settings = _winograd_channels(device, target.vector_width, bench) | _speeds(device, bench)
+    settings: dict[str, Any] = _winograd_channels(device, target.vector_width, bench) | _speeds(device, bench)
     single, default = choose(), choose(flops=inf)
     if device == default != single:
         settings |= _small_flops(device, single, bench)
