@@ -60,9 +60,12 @@ def tuned(directory: Path, *, again: bool = False, tick: Tick = no_tick) -> list
     """
     rows = []
     for index, device in enumerate(devices()):
-        found = None if again else measurement(directory, device.identity)
-        if found is None:
+        kept = measurement(directory, device.identity)
+        found = None if again else kept
+        if found is None or not found.timings:  # tiles alone are those of `litecl tune`
+            tiles = {} if kept is None else kept.tuning.tiles
             found = measure(device, directory, tick)
+            found = replace(found, tuning=replace(found.tuning, tiles=tiles))
             save(directory, device.identity, device.name, found)
         names = dict.fromkeys(timing.choice for timing in found.timings)
         choices = {name: _values(name, found.tuning, device.target()) for name in names}
