@@ -13,7 +13,7 @@ from litecl.delegate.tuning import Products, Source
 
 _LEAST_STEPS, _FEWEST_STEPS = 4, 2  # of a group that shares the depth with others; where units would be idle
 _MUCH = 1e6  # operations, that take longer than adding up parts
-_MOST_PARTS = 16
+_MOST_PARTS, _UTMOST_PARTS = 16, 32  # where more than half of the units would be idle otherwise
 _PARTS = (1, 2, 4, 8, 16)  # that may be measured
 _LONG = 32  # steps that take as long as some launches
 GROUPS_PER_UNIT = 2
@@ -86,10 +86,9 @@ def estimated_share(target: Target, products: Products) -> LocalShare:
     tiles, wanted = _usual_tiles(target, _unit_of(target, products)), _enough(target)
     busy = (tile for tile in tiles if _groups(products, tile) >= wanted and _is_filled(products, tile))
     share = _shared(target, products, next(busy, tiles[-1]))
-    is_idle = share.tile.matrix is None and 2 * share.tiles * share.parts < target.compute_units
-    if is_idle and has_room(target, _SMALL.items, _SMALL.local):
-        return _shared(target, products, _SMALL)
-    return share
+    if _leaves_idle(target, share) and share.tile.matrix is None and has_room(target, _SMALL.items, _SMALL.local):
+        share = _shared(target, products, _SMALL)
+    return _shared(target, products, share.tile, fewest=1) if _leaves_idle(target, share) else share
 
 
 def _groups(products: Products, tile: LocalTile) -> int:
@@ -114,10 +113,14 @@ def _unit_of(target: Target, products: Products) -> MatrixUnit | None:
     return unit if unit is not None and unit.name == products.arithmetic else None
 
 
-def _shared(target: Target, products: Products, tile: LocalTile) -> LocalShare:
-    groups = _groups(products, tile)
+def _shared(target: Target, products: Products, tile: LocalTile, fewest: int = _FEWEST_STEPS) -> LocalShare:
     source: Source = "family" if tile.matrix is None and _is_known(target) else "estimate"
-    return LocalShare(products, tile, _parts(target, tile, groups, products.depth), source)
+    return LocalShare(products, tile, _parts(target, tile, _groups(products, tile), products.depth, fewest), source)
+
+
+def _leaves_idle(target: Target, share: LocalShare) -> bool:
+    """Return whether more than half of a GPU's units would have nothing to do."""
+    return 2 * share.tiles * share.parts < target.compute_units
 
 
 def _family(target: Target) -> tuple[Vendor, int]:
@@ -134,11 +137,11 @@ def _enough(target: Target) -> int:
     return target.compute_units * schedule_of("product_local", target).items_per_unit
 
 
-def _parts(target: Target, tile: LocalTile, groups: int, depth: int) -> int:
+def _parts(target: Target, tile: LocalTile, groups: int, depth: int, fewest: int = _FEWEST_STEPS) -> int:
     """Return among how many groups each depth is shared out.
 
     One where half the units are busy and the depth is short. Where half of them would be idle for long, parts are
-    shorter than they are otherwise.
+    shorter than they are otherwise: of ``fewest`` steps.
     """
     if not _shares_depth(target):
         return 1
@@ -148,7 +151,9 @@ def _parts(target: Target, tile: LocalTile, groups: int, depth: int) -> int:
     wanted = -(-_enough(target) // groups)
     parts = max(1, min(wanted, steps // _LEAST_STEPS, _MOST_PARTS))
     if 2 * groups * tile.rows * tile.columns * depth > _MUCH:
-        parts = max(parts, min(-(-target.compute_units // (2 * groups)), steps // _FEWEST_STEPS, _MOST_PARTS))
+        most = min(steps // fewest, _UTMOST_PARTS)
+        enough = (n for n in range(parts, most + 1) if 2 * groups * _even(steps, n) >= target.compute_units)
+        parts = next(enough, max(parts, most))
     return _even(steps, parts)
 
 

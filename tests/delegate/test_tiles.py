@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
-from litecl.delegate import Tuning
+from litecl.delegate import CLDelegate, Tuning
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.cl_op import Target
 from litecl.delegate.gpu import MATRIX_UNITS, PROFILES, Gpu
 from litecl.delegate.kit.candidates import candidates
 from litecl.delegate.kit.tiles import estimated_share, local_share, possible_shares
+from litecl.delegate.plan.estimate import launch_rows
 from litecl.delegate.tuning import GroupTile, Measurement, Products, Schedule, file_of, load, save, save_tiles
+from litecl.interpreter import Interpreter
+from litecl.perf.measure import large_models, peer_models
 from support import devices
 from support.gpu_nets import check
 from support.gpu_products import PRODUCTS
@@ -100,6 +103,20 @@ def test_few_are_worth_measuring_and_the_estimate_is_the_first(name: str, produc
     assert found[0] == estimated_share(gpu, products).tiled.tile
     assert len(found) == len(set(found)) <= 6
     assert {*found} <= {share.tiled.tile for share in possible_shares(gpu, products)}
+
+
+@pytest.fixture(scope="module", params=[peer_models.mobilenet_v2, peer_models.resnet_50, large_models.efficientnet_b0])
+def network(request: Any) -> bytes:
+    content: bytes = request.param()
+    return content
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_no_launch_that_computes_for_long_leaves_more_than_half_of_a_gpu_idle(name: str, network: bytes) -> None:
+    device = AbsentDevice(name)
+    Interpreter(model_content=network, delegates=[CLDelegate(device=device, strict=True)]).allocate_tensors()
+    rows = launch_rows(device.plans, device.profile)
+    assert not [row for row in rows if row.flops > 1e6 and 2 * row.groups < device.profile.compute_units]
 
 
 def test_tiles_are_kept_beside_all_else_that_was_measured(tmp_path: Path) -> None:
