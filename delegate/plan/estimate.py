@@ -10,6 +10,7 @@ from litecl.delegate.gpu import Profile
 from litecl.delegate.kit import schedules
 from litecl.delegate.plan.plan import Plan
 from litecl.delegate.plan.steps import Loop, OneGroup, Steps, Work, inside, works_of
+from litecl.delegate.tuning import Tiled
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,9 @@ class LaunchRow:
     groups, work_items: of the launch; group: work-items of a group. flops: of loops within it as often as they run, or
     once where the model does not tell. bytes: of all that it is given, each array once.
     roofline_us: the time that its arithmetic or its bytes take at the GPU's peak, whichever is longer; bound: which.
-    busy: the share of the compute units that get a group. matrix, halves: whether matrix units do its
-    arithmetic, or vector units in halves.
+    busy: the share of the compute units that get a group. matrix, halves: whether matrix units do its arithmetic, or
+    vector units in halves. tiled: the tile of a product, and whether it was measured, or follows from the family of
+    GPUs or from an estimate.
     """
 
     partition: int
@@ -38,6 +40,7 @@ class LaunchRow:
     busy: float
     matrix: bool = False
     halves: bool = False
+    tiled: Tiled | None = None
 
 
 def launch_rows(plans: Sequence[Plan], profile: Profile) -> tuple[LaunchRow, ...]:
@@ -92,6 +95,7 @@ def _row(partition: int, part: Work | OneGroup, profile: Profile) -> LaunchRow:
         busy=min(1.0, items // group / profile.compute_units),
         matrix=unit == "matrix",
         halves=unit == "halves",
+        tiled=part.launch.tiled if isinstance(part, Work) else None,
     )
 
 

@@ -15,7 +15,7 @@ from litecl.delegate import CLDelegate
 from litecl.delegate.backend import absent
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.gpu import PROFILES, Gpu, HalfUnit
-from litecl.delegate.kit.groups import local_share
+from litecl.delegate.kit.tiles import local_share
 from litecl.delegate.opencl import device
 from litecl.delegate.plan.estimate import launch_rows
 from litecl.interpreter import Interpreter
@@ -239,15 +239,14 @@ def test_one_right_side_for_all(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", [name for name, profile in PROFILES.items() if profile.gpu.fp16])
 def test_tiles_fit(name: str) -> None:
     """Every work-item has something to load, and what a group needs is there."""
-    target = replace(AbsentDevice(name).target(), half_weights=True)
-    assert target.gpu is not None
-    unit = replace(target.gpu, matrix=None).unit
+    gpu = replace(PROFILES[name].gpu, matrix=None)
+    target, unit = replace(AbsentDevice(name).target(), half_weights=True, gpu=gpu), gpu.unit
     assert isinstance(unit, HalfUnit)
     for size in ((4096, 4096), (64, 64), (5, 3)):
         share = local_share(target, 1, *size, 512, unit)
         assert share is not None
         tile = share.tile
-        assert tile.unit is unit
+        assert tile.unit == unit
         assert tile.sums <= unit.sums
         assert min(tile.rows, tile.columns) * tile.step // 2 // 4 >= tile.items
         assert tile.step % unit.steps == 0
