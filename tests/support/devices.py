@@ -53,6 +53,12 @@ def needs_groups() -> None:
         pytest.skip("PoCL 7 kills the process when it compiles barriers in such loops for a CPU")
 
 
+def needs_cells(case: object) -> None:
+    """Skip a case of a recurrent operator there, whose groups wait at every step."""
+    if "LSTM" in repr(case) or "RNN" in repr(case):
+        needs_groups()
+
+
 @contextmanager
 def in_tiles(kind: str, cache_dir: Path, matrix: str = "") -> Iterator[dict[str, Any]]:
     """Options of delegates for a GPU with so many compute units that products are cut into tiles of one kind: of
