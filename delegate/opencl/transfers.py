@@ -1,7 +1,7 @@
 """How inputs, outputs and states that the host does not see get to a device and back: by copies, or by mapping.
 
 An integrated GPU's memory is the host's, so no command copies: the host maps a buffer and moves what is in it. Kernels
-may not use what is mapped, so nothing stays so: an input is unmapped at once, an output when the queue has ended.
+may not use what is mapped, so an input is unmapped as soon as it has been written, and an output when it has been read.
 """
 
 from collections.abc import Iterable
@@ -49,21 +49,26 @@ class Copies:
         self._under_way.append(cl.enqueue_copy(self._queue, to, source, is_blocking=False))
 
 
+_Mapped = tuple[Array, Any, Any]
+"""What the host sees, the mapping, and the event from which on it may look."""
+
+
 class Mappings:
-    """Buffers that the host maps, and unmaps; also what an error keeps it from unmapping. under_way: gets the events of
-    those that are to be read.
+    """Buffers that the host maps, and unmaps; pyopencl unmaps what an error leaves mapped. under_way: gets the events
+    of those that are to be read.
     """
 
     def __init__(self, device: Device, under_way: list[Any]) -> None:
         self._queue, self._under_way = device.queue, under_way
-        self._pending: list[tuple[Array, Array, Any]] = []
+        self._pending: list[tuple[Array, _Mapped]] = []
 
     def upload(self, key: Any, buffer: Any, value: Array) -> None:
         """See ``Transfers``."""
         if not value.nbytes:
             return
-        seen, mapping, _ = self._mapped(buffer, value, cl.map_flags.WRITE_INVALIDATE_REGION, is_blocking=True)
+        seen, mapping, event = self._mapped(buffer, value, cl.map_flags.WRITE_INVALIDATE_REGION)
         try:
+            event.wait()  # unlike a map that blocks, this lets other threads run
             seen[...] = value
         finally:
             mapping.release(self._queue)
@@ -72,20 +77,18 @@ class Mappings:
         """See ``Transfers``."""
         if not into.nbytes:
             return
-        seen, mapping, event = self._mapped(buffer, into, cl.map_flags.READ, is_blocking=False)
-        self._under_way.append(event)  # first, so that what is pending ends in any case
-        self._pending.append((into, seen, mapping))
+        mapped = self._mapped(buffer, into, cl.map_flags.READ)
+        self._under_way.append(mapped[-1])  # first, so that what is pending ends in any case
+        self._pending.append((into, mapped))
 
     def land(self) -> None:
         """See ``Transfers``."""
         pending, self._pending = self._pending, []
-        for into, seen, mapping in pending:
+        for into, (seen, mapping, _) in pending:
             into[...] = seen
             mapping.release(self._queue)
 
-    def _mapped(self, buffer: Any, like: Array, flags: int, *, is_blocking: bool) -> tuple[Array, Any, Any]:
-        """Map the beginning of a buffer; return it as an array of the same kind, the mapping, and its event."""
-        seen, event = cl.enqueue_map_buffer(
-            self._queue, buffer, flags, 0, (like.size,), like.dtype, is_blocking=is_blocking
-        )
-        return seen.reshape(like.shape), seen.base, event
+    def _mapped(self, buffer: Any, like: Array, flags: int) -> _Mapped:
+        """Queue the mapping of the beginning of a buffer, as an array of the same shape and type as another one."""
+        seen, event = cl.enqueue_map_buffer(self._queue, buffer, flags, 0, like.shape, like.dtype, is_blocking=False)
+        return seen, seen.base, event
