@@ -8,8 +8,9 @@
 // [columns, depth]. All that is loaded is aligned to 16 bytes, but for x with SINGLE, which is loaded element by element.
 //
 // A kernel file defines before: Element, of x, and Four, a vector of four; Packed, of the weights, and LOAD_PACKED, which
-// makes four of them a Four; MULTIPLY_ADD(sum, x, w), for an Element x.
-// Macros: BM, BN, TM, TN, PARTS, GATHER, WINDOW_HEIGHT, WINDOW_WIDTH, RIGHT_ROWS, RIGHT_COLUMNS, SINGLE; UNIT_LANES, if
+// makes four of them a Four; MULTIPLY_ADD(sum, x, w), for an Element x; with ROW_SUMS, ADD_ROWS(total, x) for a Four x of
+// four rows, whose totals times a factor are added to all their sums.
+// Macros: BM, BN, TM, TN, PARTS, GATHER, WINDOW_HEIGHT, WINDOW_WIDTH, RIGHT_ROWS, RIGHT_COLUMNS, SINGLE, ROW_SUMS; UNIT_LANES, if
 // matrix units compute (matrix_tile.h), with BK.
 #include <Slice>
 #include <LocalProduct>
@@ -42,9 +43,12 @@ inline Row row_of(const int m, __global const LocalProduct *p) {
 #endif
 }
 
-// What stands for an element outside the image, and what a window does.
+// What stands for an element outside the image, and for one past the depth; what a window does.
 typedef struct {
     Element outside;
+#ifdef ROW_SUMS
+    Element factor;
+#endif
 #ifdef WINDOW_WIDTH
     __global const float *taps, *bias;
     float low, high;
@@ -173,6 +177,10 @@ inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __
         next_right[i] = load_right(weights, item, i, tile.start, tile.end, tile.n, p);
     UNROLL for (int i = 0; i < TM; ++i)
         UNROLL for (int j = 0; j < TN / 4; ++j) sums[i][j] = 0;
+#ifdef ROW_SUMS
+    Four totals[TM / 4];
+    UNROLL for (int i = 0; i < TM / 4; ++i) totals[i] = 0;
+#endif
     const int own_row = item / ACROSS, own_column = item % ACROSS;
     for (int k = tile.start; k < tile.end; k += BK) {
         barrier(CLK_LOCAL_MEM_FENCE);  // all have read what is overwritten now
@@ -208,6 +216,9 @@ inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __
                 a[i] = *(__local const Four *)(left + step * LEFT_STEP + PLACE(own_row, BM / TM, 4 * i));
             UNROLL for (int j = 0; j < TN / 4; ++j)
                 b[j] = *(__local const Four *)(right + step * RIGHT_STEP + PLACE(own_column, ACROSS, 4 * j));
+#ifdef ROW_SUMS
+            UNROLL for (int i = 0; i < TM / 4; ++i) ADD_ROWS(totals[i], a[i]);
+#endif
             UNROLL for (int i = 0; i < TM / 4; ++i)
                 UNROLL for (int j = 0; j < TN / 4; ++j) {
                     MULTIPLY_ADD(sums[4 * i][j], a[i].s0, b[j]);
@@ -217,6 +228,10 @@ inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __
                 }
         }
     }
+#ifdef ROW_SUMS
+    UNROLL for (int i = 0; i < TM; ++i)
+        UNROLL for (int j = 0; j < TN / 4; ++j) sums[i][j] += ((const Element *)totals)[i] * around->factor;
+#endif
 }
 
 // Does something with every four sums of a work-item: row m, from column n on.

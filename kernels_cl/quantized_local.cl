@@ -2,6 +2,7 @@
 //
 // A group computes a tile (local_tile.h) of four bytes at a time: x and packed weights are ints, and so are depth, steps
 // and channels counted. Bytes are signed; unsigned ones become so by flipping their highest bit, for which biases make up.
+// With ROW_SUMS what weights are too small by is added to all sums of a row, as often as the row adds up to.
 // stage is [slices][columns / 4][4][4], padded to whole tiles: bias, multiplier and shifts of every column (finish_sum in
 // quantized.h). Where the depth is shared out among groups (PARTS), see product_local.cl.
 // Macros: those of local_tile.h; T, FOLDED, RECTIFIED, REAL_FACTORS (quantized.h); LITECL_DOTS (dots.h).
@@ -18,6 +19,8 @@ typedef int4 Four;
 typedef int Packed;
 #define LOAD_PACKED(p) LOAD4(p)
 #define MULTIPLY_ADD(sum, x, w) sum = add_dots(sum, x, w)
+#define ADD_ROWS(total, x) total = add_dots(total, ONES ^ FLIPPED, (x) ^ FLIPPED)
+#define ONES 0x01010101
 
 inline int4 add_dots(const int4 sum, const int x, const int4 w) {
     const int a = x ^ FLIPPED;
@@ -48,7 +51,11 @@ KERNEL void quantized_local(ITEM __global const int *restrict x, __global const 
     __global const LocalProduct *p = &c->product;
     const Tile tile = tile_of(p);
     const Slice slice = slices[tile.number];
+#ifdef ROW_SUMS
+    const Around around = {c->outside, c->factor};
+#else
     const Around around = {c->outside};
+#endif
     int4 sums[SUM_ROWS][SUM_FOURS];
     add_up(sums, x + slice.x, weights + slice.weights, tile, memory, p, &around);
     ADD_UP_TILE
