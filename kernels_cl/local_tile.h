@@ -8,8 +8,8 @@
 // [columns, depth]. All that is loaded is aligned to 16 bytes, but for x with SINGLE, which is loaded element by element.
 //
 // A kernel file defines before: Element, of x, and Four, a vector of four; Packed, of the weights, and LOAD_PACKED, which
-// makes four of them a Four; MULTIPLY_ADD(sum, x, w), for an Element x; with ROW_SUMS, ADD_ROWS(total, x) for a Four x of
-// four rows, whose totals times a factor are added to all their sums.
+// makes four of them a Four; MULTIPLY_ADD(sum, x, w), for an Element x; with ROW_SUMS, ADD_ROW(total, x), for a Four x of a
+// row, whose total times a factor is added to all its sums.
 // Macros: BM, BN, TM, TN, PARTS, GATHER, WINDOW_HEIGHT, WINDOW_WIDTH, RIGHT_ROWS, RIGHT_COLUMNS, SINGLE, ROW_SUMS; UNIT_LANES, if
 // matrix units compute (matrix_tile.h), with BK.
 #include <Slice>
@@ -178,8 +178,8 @@ inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __
     UNROLL for (int i = 0; i < TM; ++i)
         UNROLL for (int j = 0; j < TN / 4; ++j) sums[i][j] = 0;
 #ifdef ROW_SUMS
-    Four totals[TM / 4];
-    UNROLL for (int i = 0; i < TM / 4; ++i) totals[i] = 0;
+    Element totals[LEFT_LOADS];
+    UNROLL for (int i = 0; i < LEFT_LOADS; ++i) totals[i] = 0;
 #endif
     const int own_row = item / ACROSS, own_column = item % ACROSS;
     for (int k = tile.start; k < tile.end; k += BK) {
@@ -190,6 +190,9 @@ inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __
             to[LEFT_STEP] = next_left[i].s1;
             to[2 * LEFT_STEP] = next_left[i].s2;
             to[3 * LEFT_STEP] = next_left[i].s3;
+#ifdef ROW_SUMS
+            ADD_ROW(totals[i], next_left[i]);
+#endif
         }
         UNROLL for (int i = 0; i < RIGHT_LOADS; ++i) {
 #ifdef RIGHT_COLUMNS
@@ -216,9 +219,6 @@ inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __
                 a[i] = *(__local const Four *)(left + step * LEFT_STEP + PLACE(own_row, BM / TM, 4 * i));
             UNROLL for (int j = 0; j < TN / 4; ++j)
                 b[j] = *(__local const Four *)(right + step * RIGHT_STEP + PLACE(own_column, ACROSS, 4 * j));
-#ifdef ROW_SUMS
-            UNROLL for (int i = 0; i < TM / 4; ++i) ADD_ROWS(totals[i], a[i]);
-#endif
             UNROLL for (int i = 0; i < TM / 4; ++i)
                 UNROLL for (int j = 0; j < TN / 4; ++j) {
                     MULTIPLY_ADD(sums[4 * i][j], a[i].s0, b[j]);
@@ -229,8 +229,14 @@ inline void add_up(Four sums[SUM_ROWS][SUM_FOURS], __global const Element *x, __
         }
     }
 #ifdef ROW_SUMS
-    UNROLL for (int i = 0; i < TM; ++i)
-        UNROLL for (int j = 0; j < TN / 4; ++j) sums[i][j] += ((const Element *)totals)[i] * around->factor;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    UNROLL for (int i = 0; i < LEFT_LOADS; ++i) left[((item >> 2) + i * (ITEMS / 4)) * 4 + (item & 3)] = totals[i];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    UNROLL for (int i = 0; i < TM; ++i) {
+        const Four total = *(__local const Four *)(left + PLACE(own_row, BM / TM, i) * 4);
+        UNROLL for (int j = 0; j < TN / 4; ++j)
+            sums[i][j] += (total.s0 + total.s1 + total.s2 + total.s3) * around->factor;
+    }
 #endif
 }
 

@@ -19,12 +19,16 @@ typedef int4 Four;
 typedef int Packed;
 #define LOAD_PACKED(p) LOAD4(p)
 #define MULTIPLY_ADD(sum, x, w) sum = add_dots(sum, x, w)
-#define ADD_ROWS(total, x) total = add_dots(total, ONES ^ FLIPPED, (x) ^ FLIPPED)
+#define ADD_ROW(total, x) total = add_bytes(total, (x) ^ FLIPPED)
 #define ONES 0x01010101
 
 inline int4 add_dots(const int4 sum, const int x, const int4 w) {
     const int a = x ^ FLIPPED;
     return (int4)(add_dot(sum.s0, a, w.s0), add_dot(sum.s1, a, w.s1), add_dot(sum.s2, a, w.s2), add_dot(sum.s3, a, w.s3));
+}
+
+inline int add_bytes(const int sum, const int4 x) {
+    return add_dot(add_dot(add_dot(add_dot(sum, x.s0, ONES), x.s1, ONES), x.s2, ONES), x.s3, ONES);
 }
 #include "local_tile.h"
 
