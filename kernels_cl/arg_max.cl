@@ -4,11 +4,7 @@
 // Macros: T, R: the types of x and y; OP: GREATER or LESS; LANES_OF, the type in which elements of at most 32 bits are
 // compared, if inner is 1: then the lanes of vectors share a row.
 #include "common.h"
-
-#define GREATER(a, b) ((a) > (b))
-#define LESS(a, b) ((a) < (b))
-// NaN is less than any number, and greater too.
-#define WINS(x, best) (OP(x, best) || ((best) != (best) && (x) == (x)))
+#include "order.h"
 
 #ifdef LANES_OF
 typedef VECTOR(T) Tv;

@@ -36,15 +36,25 @@ typedef Rv Rv_u __attribute__((aligned(sizeof(R))));
 #define FLOOR_MOD_INT(a, b) floor_mod_int(a, b)
 
 #ifdef FLOATING
-// The quotient may round up to a whole number that the exact one does not reach: the remainder's sign shows that.
+// Lanes of a remainder whose sign is not the divisor's. A product of the two may be too small for a float.
+inline intv is_across(floatv x, floatv b) { return (x < 0.0f && b > 0.0f) || (x > 0.0f && b < 0.0f); }
+
+// The quotient may round up to a whole number that the exact one does not reach: the remainder's sign shows that. GPUs
+// may also round it to the float below.
 inline floatv floor_div(floatv a, floatv b) {
     const floatv quotient = floor(a / b);
-    return (a - quotient * b) * b < 0.0f ? quotient - 1.0f : quotient;
+#ifdef LITECL_CPU
+    return is_across(a - quotient * b, b) ? quotient - 1.0f : quotient;
+#else
+    const floatv remainder = fma(-quotient, b, a);
+    const floatv more = fabs(remainder) >= fabs(b) ? quotient + 1.0f : quotient;
+    return is_across(remainder, b) ? quotient - 1.0f : more;
+#endif
 }
 
 inline floatv floor_mod(floatv a, floatv b) {
     const floatv remainder = fmod(a, b);
-    return remainder * b < 0.0f ? remainder + b : remainder;
+    return is_across(remainder, b) ? remainder + b : remainder;
 }
 
 #else

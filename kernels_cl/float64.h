@@ -6,6 +6,7 @@ typedef double Real;
 #define PLUS(a, b) ((a) + (b))
 #define MINUS(a, b) ((a) - (b))
 #define OVER(a, b) ((a) / (b))
+#define ROOT(a) sqrt(a)
 #define LESS(a, b) ((a) < (b))
 #define TRUNCATED(a) ((int)(a))
 #define AS_FLOAT(a) ((float)(a))
@@ -86,6 +87,20 @@ inline Real over(Real a, Real b) {
     return nearest_real(quotient, rest != 0 ? 1 : 0, a.exponent - b.exponent - 123, a.negative != b.negative);
 }
 
+// Of a number that is not negative: 60 bits of the root of mantissa * 2^66, and one for what is left.
+inline Real root(Real a) {
+    const int odd = a.exponent & 1;
+    const ulong x = a.mantissa << odd;
+    ulong found = 0, rest = 0;
+    for (int place = 52; place >= -66; place -= 2) {
+        rest = rest << 2 | (place < 0 ? 0 : x >> place & 3);
+        const ulong next = found << 2 | 1, bit = rest >= next ? 1 : 0;
+        rest -= bit != 0 ? next : 0;
+        found = found << 1 | bit;
+    }
+    return nearest_real(found, rest != 0 ? 1 : 0, (a.exponent - odd) / 2 - 97, 0);
+}
+
 inline int truncated(Real a) {
     const int right = -a.exponent, whole = right > 63 ? 0 : (int)(a.mantissa >> right);
     return a.negative ? -whole : whole;
@@ -104,6 +119,7 @@ inline float nearest_float(Real a) {
 #define PLUS(a, b) plus(a, b)
 #define MINUS(a, b) plus(a, negated(b))
 #define OVER(a, b) over(a, b)
+#define ROOT(a) root(a)
 #define LESS(a, b) less(a, b)
 #define TRUNCATED(a) truncated(a)
 #define AS_FLOAT(a) nearest_float(a)

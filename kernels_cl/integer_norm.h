@@ -4,11 +4,13 @@
 #define SUM_AT(sums, gate, u) (sums)[(u) / VW * PANEL + (gate) * VW + (u) % VW]
 
 #ifdef PRODUCTS_8
+#include "float64.h"
+
 typedef struct {
     float mean, inverse;
 } Moments;
 
-INLINE float divided(const float x, const float y) { return (float)((double)x / y); }
+INLINE float divided(const float x, const float y) { return AS_FLOAT(OVER(REAL(x), REAL(y))); }
 
 // Added up one element after the other, as TensorFlow Lite does; divisions and roots rounded once.
 INLINE Moments moments(__global const short *sums, const int gate, const int units, const int guard) {
@@ -19,8 +21,8 @@ INLINE Moments moments(__global const short *sums, const int gate, const int uni
         squares += square;
     }
     const float mean = divided(sum, units), product = mean * mean, variance = divided(squares, units) - product;
-    const float root = (float)sqrt((double)(variance == 0.0f ? 1e-8f : variance));
-    return (Moments){mean, divided(1.0f, root)};
+    const float deviation = variance < 0.0f ? NAN : AS_FLOAT(ROOT(REAL(variance == 0.0f ? 1e-8f : variance)));
+    return (Moments){mean, divided(1.0f, deviation)};
 }
 
 INLINE intv normalized(const intv z, const Moments m, const Cell *cell, const int gate, const int at,

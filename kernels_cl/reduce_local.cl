@@ -33,22 +33,21 @@ KERNEL void reduce_local(ITEM __global const T *restrict x, __global R *restrict
     if (item == 0) y[get_group_id(0)] = (R)FINISH(memory[0]);
 }
 #else
-#define GREATER(a, b) ((a) > (b))
-#define LESS(a, b) ((a) < (b))
+#include "order.h"
 
-// Every item begins with the first element: where that is NaN nothing compares, and its place is the result.
+// Every item begins with the first element: of a row of nothing but NaN its place is the result.
 KERNEL void place_local(ITEM __global const T *restrict x, __global R *restrict y, __local int *restrict places,
                         const int length) {
     const int item = get_local_id(0);
     x += (size_t)get_group_id(0) * length;
     int place = 0;
-    for (int i = item; i < length; i += ITEMS) place = OP(x[i], x[place]) ? i : place;
+    for (int i = item; i < length; i += ITEMS) place = WINS(x[i], x[place]) ? i : place;
     places[item] = place;
     for (int others = ITEMS / 2; others > 0; others /= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
         if (item < others) {
             const int a = places[item], b = places[item + others];
-            places[item] = OP(x[b], x[a]) || (x[b] == x[a] && b < a) ? b : a;
+            places[item] = WINS(x[b], x[a]) || (x[b] == x[a] && b < a) ? b : a;
         }
     }
     if (item == 0) y[get_group_id(0)] = (R)places[0];

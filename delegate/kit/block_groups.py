@@ -5,16 +5,8 @@ from dataclasses import dataclass
 from math import prod
 
 from litecl.delegate.cl_op import Arg, Launch, Local, Target
-from litecl.delegate.kit.groups import (
-    GROUPS_PER_UNIT,
-    TILES,
-    WITHOUT_PARTS,
-    groups,
-    has_room,
-    most_sums,
-    padded,
-    tiles_in,
-)
+from litecl.delegate.kit.groups import groups, has_room, padded, tiles_in
+from litecl.delegate.kit.tiles import GROUPS_PER_UNIT, TILES, WITHOUT_PARTS, most_sums
 
 _HIDDEN = 32  # channels of an inverted residual that a group computes at once
 _BLOCK_ITEMS, _BLOCK_PIXELS = 128, (32, 16)  # of a group, and of its tile: the most first

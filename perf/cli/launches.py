@@ -11,6 +11,7 @@ from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.gpu import Profile
 from litecl.delegate.plan.estimate import LaunchRow, host_waits, launch_rows
 from litecl.delegate.report_details import kernel_name
+from litecl.delegate.tuning import Tiled
 from litecl.perf.cli.tables import size, table
 
 
@@ -31,17 +32,23 @@ def launch_data(device: AbsentDevice) -> dict[str, Any]:
 def launch_view(device: AbsentDevice) -> RenderableType:
     """Return the same for people."""
     rows, profile = launch_rows(device.plans, device.profile), device.profile
-    made = table("node", "kernel", "groups", "work-items", "flops", "bytes", "bound", "roofline us", "busy")
+    made = table("node", "kernel", "tile", "groups", "items", "flops", "bytes", "bound", "roofline us", "busy")
     for row in rows:
         made.add_row(
             f"{row.subgraph}:{row.node}",
             kernel_name(row.kernel, row.entry),
+            tile_view(row.tiled),
             f"{row.groups} x {row.group}",
             *(str(row.work_items), str(row.flops), size(row.bytes), row.bound),
             f"{row.roofline_us:.2f}",
             f"{row.busy:.0%}",
         )
     return Group(made, Text(_summary(device.name, rows, profile)))
+
+
+def tile_view(tiled: Tiled | None) -> str:
+    """Return the tile of a launch, and where it comes from; "" where it has none."""
+    return "" if tiled is None else f"{tiled.tile} ({tiled.source})"
 
 
 def _summary(name: str, rows: Sequence[LaunchRow], profile: Profile) -> str:

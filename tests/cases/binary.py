@@ -67,9 +67,10 @@ def _activations(op: Op) -> list[Case]:
 _unsafe = "an integer divisor that may be zero"
 _by_zero = np.array([0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan], np.float32)
 _big = i32(2**31 - 1, -(2**31), 7, -7)
-_divisors = np.append(_random.positive(63), np.float32(2))
+_divisors = np.append(_random.positive(63), np.float32(3e38))
 _multiples = (_divisors.astype(np.float64) * np.arange(-32, 32)).astype(np.float32)
-_multiples[-1] = -1e-45
+_multiples[-1] = -1e-30  # a quotient that is less than any float
+_extremes = np.array([1, -2.5, np.inf, -np.inf, np.nan, 1e-30, -1e-30, 3e38], np.float32)
 _pairs = np.array([[a, b] for a in (7.5, -7.5, 8.0, -8.0, 0.3) for b in (2.0, -2.0, 0.7)], np.float32)
 _ints = i32([[a, b] for a in (7, -7, 8, -8, 0) for b in (2, -2, 3, -3)])
 
@@ -97,6 +98,7 @@ CASES = (
     _case("float channel", ops.POW, EDGES, np.array([2.0], np.float32)),
     _case("int32", ops.POW, _random.integers(3, 4), i32(0, 1, 2, 3), device="type"),
     _case("signs", ops.FLOOR_DIV, _pairs[:, 0], _pairs[:, 1]),
+    *(_case("extremes", op, np.repeat(_extremes, 8), np.tile(_extremes, 8)) for op in (ops.FLOOR_DIV, ops.FLOOR_MOD)),
     _case("quotients that are nearly whole", ops.FLOOR_DIV, _multiples, _divisors),
     _case("int32 signs", ops.FLOOR_DIV, _ints[:, 0], _ints[:, 1], device=_unsafe),
     _case("int32 signs of a constant", ops.FLOOR_DIV, _ints[:, 0], _ints[:, 1], constant=True),

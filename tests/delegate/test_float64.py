@@ -32,6 +32,7 @@ _CASES = (
     "FULLY_CONNECTED-8 bits, halves, asymmetric",
     "FULLY_CONNECTED-8 bits, saturates",
     "BATCH_MATMUL-8 bits, asymmetric, adjoint",
+    "LSTM-8-bit products",
 )
 """One of every kernel, and of every rounding."""
 _COUNT = 1 << 14
@@ -41,8 +42,9 @@ __kernel void results(__global const ulong *a, __global const ulong *b, __global
     const int i = get_global_id(0), n = get_global_size(0);
     const Real x = real_of_bits(a[i]), y = real_of_bits(b[i]);
     const Real whole = real_of_long((long)a[i]);
-    const Real found[] = {PLUS(x, y), MINUS(x, y), times(x, y), OVER(x, y), REAL(AS_FLOAT(x)), whole};
-    for (int k = 0; k < 6; ++k) {
+    const Real size = {x.mantissa, x.exponent, 0};
+    const Real found[] = {PLUS(x, y), MINUS(x, y), times(x, y), OVER(x, y), ROOT(size), REAL(AS_FLOAT(x)), whole};
+    for (int k = 0; k < 7; ++k) {
         mantissas[k * n + i] = found[k].negative ? -found[k].mantissa : found[k].mantissa;
         exponents[k * n + i] = found[k].exponent;
     }
@@ -106,14 +108,14 @@ def _operands() -> tuple[Array, Array]:
 
 
 def _run(any_device: Any, a: Array, b: Array) -> list[Array]:
-    """Return what the kernel above computes of float64's bits: six rows of numbers, floats and whole numbers."""
+    """Return what the kernel above computes of float64's bits: seven rows of numbers, floats and whole numbers."""
     before = "#define MAX(a, b) ((a) > (b) ? (a) : (b))\n#undef cl_khr_fp64\n"
     source = f"{before}{programs.source_of('float64.h')}{_RESULTS}"
     context = cl.Context([any_device])
     kernel = cl.Kernel(cl.Program(context, source).build(cache_dir=False), "results")
     queue = cl.CommandQueue(context)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    kinds = (("int64", 6), ("int32", 6), ("float32", 1), ("int32", 1))
+    kinds = (("int64", 7), ("int32", 7), ("float32", 1), ("int32", 1))
     made = [np.zeros((rows, len(a)), kind) for kind, rows in kinds]
     buffers = [cl.Buffer(context, flags, hostbuf=array) for array in (a, b, *made)]
     kernel(queue, a.shape, None, *buffers)
@@ -123,17 +125,17 @@ def _run(any_device: Any, a: Array, b: Array) -> list[Array]:
 
 
 def test_arithmetic_is_that_of_float64() -> None:
-    """Sums, differences, products, quotients and conversions are those of the host, bit for bit."""
+    """Sums, differences, products, quotients, roots and conversions are those of the host, bit for bit."""
     a, b = _operands()
     mantissas, exponents, floats, wholes = _run(devices.tested()[0], a, b)
     got = np.ldexp(mantissas.astype(np.float64), exponents)
     with np.errstate(over="ignore", under="ignore"):
         of_bits = a.view(np.int64).astype(np.float64)
-        wanted = np.stack([a + b, a - b, a * b, a / b, a.astype(np.float32), of_bits])
+        wanted = np.stack([a + b, a - b, a * b, a / b, np.sqrt(np.abs(a)), a.astype(np.float32), of_bits])
     small = np.abs(a) < 2.0**127  # what a float holds
-    np.testing.assert_array_equal(got[:4], wanted[:4])
-    np.testing.assert_array_equal(got[4, small], wanted[4, small])
-    np.testing.assert_array_equal(got[5], wanted[5])
+    np.testing.assert_array_equal(got[:5], wanted[:5])
+    np.testing.assert_array_equal(got[5, small], wanted[5, small])
+    np.testing.assert_array_equal(got[6], wanted[6])
     np.testing.assert_array_equal(floats[0, small], a[small].astype(np.float32))
     larger = np.maximum(a, b)
     whole = np.abs(larger) < 2**31

@@ -12,7 +12,7 @@ from litecl.cases import Case, lstm
 from litecl.delegate import CLDelegate
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.gpu import Gpu
-from litecl.delegate.kit.groups import cell_share
+from litecl.delegate.kit.cell_groups import cell_share
 from litecl.delegate.opencl import device
 from litecl.interpreter import Interpreter
 from litecl.interpreter.file.writer import write

@@ -8,7 +8,8 @@ import pytest
 
 from litecl.delegate.backend.absent import AbsentDevice
 from litecl.delegate.gpu import MATRIX_UNITS
-from litecl.delegate.kit.groups import LocalTile, local_share
+from litecl.delegate.kit.groups import LocalTile
+from litecl.delegate.kit.tiles import local_share
 from support import gpu_compile
 from support.gpu_code import Code
 from support.gpu_programs import MACROS

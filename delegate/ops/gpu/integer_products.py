@@ -6,7 +6,8 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, Const, Record, Step
 from litecl.delegate.kit.claims import BYTES, C_TYPES
-from litecl.delegate.kit.groups import LocalShare, local_share
+from litecl.delegate.kit.groups import LocalShare
+from litecl.delegate.kit.tiles import local_share
 from litecl.delegate.matmul.geometry import Geometry
 from litecl.delegate.matmul.local_product import VECTOR, LocalProduct, Slice, left_for_others
 from litecl.delegate.quantized.integers import Bounds, Weights, bounds_of, packed, unsigned_zero
@@ -39,7 +40,8 @@ def product(call: Call, g: Geometry, weights: Weights, *, real: bool = False) ->
     if x.spec.type not in BYTES or not words or weights.bits < 8:
         return None
     by_ints = replace(g, channels=g.channels // _INT, group_channels=g.group_channels // _INT)
-    share = local_share(call.target, g.groups, g.pixels, g.group_columns, by_ints.depth)
+    sizes = (g.groups, g.pixels, g.group_columns, by_ints.depth)
+    share = local_share(call.target, *sizes, reads="rows" if g.is_matrix else "patches", arithmetic="int8")
     if share is None or (g.groups > 1 and g.group_columns < _LEAST_COLUMNS):
         return None
     bounds, zero = bounds_of(call.options, out.spec), unsigned_zero(x.spec) - _SIGNED
@@ -49,8 +51,8 @@ def product(call: Call, g: Geometry, weights: Weights, *, real: bool = False) ->
     stage = corrected.stage(share.tile.columns, call.target.vector_width, zero, bounds, real=real)
     slices = tuple(_slice(by_ints, share, i) for i in range(g.groups))
     aligned = all(n % VECTOR == 0 for n in (g.columns, *(one.out for one in slices)))
-    sizes = (share.rows, share.columns, share.depth, share.padded_depth, share.parts, share.part_depth)
-    shape = LocalProduct(by_ints, *sizes, g.columns, 0, int(aligned))
+    lengths = (share.rows, share.columns, share.depth, share.padded_depth, share.parts, share.part_depth)
+    shape = LocalProduct(by_ints, *lengths, g.columns, 0, int(aligned))
     record = LocalBytes(shape, bounds, _four(unsigned_zero(x.spec), flipped=x.spec.dtype == np.int8), weights.factor)
     loaded = () if by_ints.group_channels % VECTOR == by_ints.channels % VECTOR == 0 else ("SINGLE",)
     macros = (*loaded, *(() if g.is_matrix else ("GATHER",)), *(("ROW_SUMS",) if weights.factor else ()))

@@ -53,10 +53,6 @@ def _is_coupled(inputs: claims.Specs) -> bool:
     return inputs[FULL.input_weights] is None
 
 
-def _float64(options: Any, inputs: claims.Specs, outputs: Sequence[TensorSpec]) -> bool:
-    return _has_8_bit_products(outputs)
-
-
 def _has_8_bit_products(outputs: Sequence[TensorSpec]) -> bool:
     """Return whether an output is followed by intermediates of that form."""
     return len(outputs) > _MOST_OUTPUTS
@@ -165,4 +161,4 @@ def _lower(call: Call) -> list[Step]:
     return [*run_integer_cell(cell, way, x, before, after, out, call.target)]
 
 
-CL_OPS = tuple(ClOp(op, claim=_claim, lower=_lower, float64=_float64) for op in (LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM))
+CL_OPS = tuple(ClOp(op, claim=_claim, lower=_lower) for op in (LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM))
