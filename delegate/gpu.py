@@ -47,6 +47,9 @@ MATRIX_UNITS: Mapping[str, MatrixUnit] = {
 """NVIDIA's from sm_80 on, AMD's of gfx90a and of gfx11, Intel's with subgroups of 8 and of 16."""
 
 
+_LANES = 128  # of an Intel GPU's core, in all of its vector engines
+
+
 @dataclass(frozen=True)
 class HalfUnit:
     """Vector units that multiply halves at a higher rate than floats, where no matrix unit is (kernels_cl/half_tile.h).
@@ -118,6 +121,12 @@ class Gpu:
         """Return whether a work-item has half as many registers as those of other GPUs."""
         return self.vendor in ("intel", "arm")
 
+    def cores(self, compute_units: int) -> int:
+        """Return how many places for groups there are: compute units, but of Intel's GPUs, which count vector engines,
+        those that have local memory together.
+        """
+        return max(1, compute_units * self.subgroup // _LANES) if self.vendor == "intel" else compute_units
+
     @property
     def macros(self) -> dict[str, str | int | float]:
         """Return the macros of all programs. Where 16 work-items in lockstep are the fewest, Intel's compiler takes 32,
@@ -148,6 +157,11 @@ class Profile:
     launch_us: float = 3.0
     matrix_tflops: float = 0.0
     half_tflops: float = 0.0
+
+    @property
+    def cores(self) -> int:
+        """Return how many places for groups it has."""
+        return self.gpu.cores(self.compute_units)
 
 
 _KIB = 1024

@@ -20,9 +20,9 @@ class LaunchRow:
     groups, work_items: of the launch; group: work-items of a group. flops: of loops within it as often as they run, or
     once where the model does not tell. bytes: of all that it is given, each array once.
     roofline_us: the time that its arithmetic or its bytes take at the GPU's peak, whichever is longer; bound: which.
-    busy: the share of the compute units that get a group. matrix, halves: whether matrix units do its arithmetic, or
-    vector units in halves. tiled: the tile of a product, and whether it was measured, or follows from the family of
-    GPUs or from an estimate.
+    busy: the share of the places for groups (``Gpu.cores``) that get one. matrix, halves: whether matrix units do its
+    arithmetic, or vector units in halves. tiled: the tile of a product, and whether it was measured, or follows from
+    the family of GPUs or from an estimate.
     """
 
     partition: int
@@ -92,7 +92,7 @@ def _row(partition: int, part: Work | OneGroup, profile: Profile) -> LaunchRow:
         bytes=touched,
         bound="arithmetic" if arithmetic_us > memory_us else "memory",
         roofline_us=max(arithmetic_us, memory_us),
-        busy=min(1.0, items // group / profile.compute_units),
+        busy=min(1.0, items // group / profile.cores),
         matrix=unit == "matrix",
         halves=unit == "halves",
         tiled=part.launch.tiled if isinstance(part, Work) else None,

@@ -96,11 +96,12 @@ def test_kernels_of_gpus(name: str, target: str) -> None:
 @pytest.mark.parametrize(("target", "profile"), [("tgllp", "xe_lp"), ("pvc", "xe_hpc")])
 @pytest.mark.parametrize("name", _ON_INTEL)
 def test_kernels_of_intels_gpus(name: str, target: str, profile: str) -> None:
-    """Nothing lies outside registers with the tiles and the lockstep that these GPUs get."""
+    """Nothing lies outside registers with the tiles and the lockstep that these GPUs get; bytes have dot products."""
     kernel, defines = _ON_INTEL[name]
     for entry, figures in _compiled(target, kernel, {**AbsentDevice(profile).profile.gpu.macros, **defines}).items():
         assert (figures.failures, figures.spill_bytes, figures.scratch_bytes) == (0, 0, 0), entry
         assert figures.simd == (16 if profile == "xe_hpc" else 8)
+        assert kernel != "quantized_local" or (figures.multiply_adds or 0) >= 0.7
 
 
 @pytest.mark.parametrize("target", _UNITS)
