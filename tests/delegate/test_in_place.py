@@ -8,7 +8,7 @@ import pyopencl as cl
 import pytest
 
 from litecl.delegate import CLDelegate
-from litecl.delegate.opencl import device, enqueue
+from litecl.delegate.opencl import device, enqueue, trials
 from litecl.interpreter import Interpreter
 from litecl.interpreter.errors import DelegateError, ModelError
 from litecl.interpreter.graph import Array, Model, Signature
@@ -229,7 +229,7 @@ def test_who_keeps_the_lock(took_s: float, locked: list[bool], monkeypatch: pyte
 
     monkeypatch.setattr(enqueue, "_enqueue", native(False))
     monkeypatch.setattr(enqueue, "_enqueue_locked", native(True))
-    monkeypatch.setattr(enqueue, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
+    monkeypatch.setattr(trials, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
     object_ = SimpleNamespace(int_ptr=1, set_args=lambda *args: None)
     kernel = enqueue.BoundKernel(object_, object_, [], (1,), (1,), may_be_short=True)
     for _ in range(13):
