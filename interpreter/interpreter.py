@@ -12,7 +12,7 @@ from litecl.interpreter.allocation import Allocation
 from litecl.interpreter.custom import CustomOp, with_custom_ops
 from litecl.interpreter.delegation import Delegate, Delegation
 from litecl.interpreter.errors import ModelError
-from litecl.interpreter.feeding import blank, checked, entry_shapes
+from litecl.interpreter.feeding import blank, checked, entry_shapes, seen
 from litecl.interpreter.file.reader import read
 from litecl.interpreter.graph import Array, Model, TensorSpec
 from litecl.interpreter.lifetime import Lifetime, kept
@@ -199,20 +199,24 @@ class Interpreter(Allocation, Lifetime):
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Array:
         """Return a copy of a tensor's value: outputs, inputs, constants, variables and, if preserved, intermediates."""
-        return np.array(self._value(tensor_index, subgraph_index))
+        return np.array(self._seen_value(tensor_index, subgraph_index))
 
     def tensor(self, tensor_index: int, *, subgraph_index: int = 0) -> Callable[[], Array]:
         """Return a function that returns the tensor's current value without a copy; write into an input through it."""
 
         def current() -> Array:
-            value = self._value(tensor_index, subgraph_index)
+            value = self._seen_value(tensor_index, subgraph_index)
             self._seen.add((subgraph_index, tensor_index))
             return value
 
         return current
 
-    def _value(self, tensor: int, subgraph: int) -> Array:
+    def _seen_value(self, tensor: int, subgraph: int) -> Array:
+        """Return a value's memory, of the type that callers see."""
         spec = self._spec(tensor, subgraph)
+        return seen(spec, self._value(spec, tensor, subgraph))
+
+    def _value(self, spec: TensorSpec, tensor: int, subgraph: int) -> Array:
         if self._executor is None and spec.data is None:
             raise ModelError(f"tensor {tensor} ({spec.name!r}) has no memory: call allocate_tensors() first")
         for values in (self._inputs.get(subgraph, {}), self._values.get(subgraph, {})):
