@@ -199,35 +199,31 @@ class Interpreter(Allocation, Lifetime):
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Array:
         """Return a copy of a tensor's value: outputs, inputs, constants, variables and, if preserved, intermediates."""
-        return np.array(self._seen_value(tensor_index, subgraph_index))
+        return np.array(self._value(tensor_index, subgraph_index))
 
     def tensor(self, tensor_index: int, *, subgraph_index: int = 0) -> Callable[[], Array]:
         """Return a function that returns the tensor's current value without a copy; write into an input through it."""
 
         def current() -> Array:
-            value = self._seen_value(tensor_index, subgraph_index)
+            value = self._value(tensor_index, subgraph_index)
             self._seen.add((subgraph_index, tensor_index))
             return value
 
         return current
 
-    def _seen_value(self, tensor: int, subgraph: int) -> Array:
-        """Return a value's memory, of the type that callers see."""
+    def _value(self, tensor: int, subgraph: int) -> Array:
         spec = self._spec(tensor, subgraph)
-        return seen(spec, self._value(spec, tensor, subgraph))
-
-    def _value(self, spec: TensorSpec, tensor: int, subgraph: int) -> Array:
         if self._executor is None and spec.data is None:
             raise ModelError(f"tensor {tensor} ({spec.name!r}) has no memory: call allocate_tensors() first")
         for values in (self._inputs.get(subgraph, {}), self._values.get(subgraph, {})):
             if tensor in values:
-                return values[tensor]
+                return seen(spec, values[tensor])
         if spec.data is not None:
-            return spec.data
+            return seen(spec, spec.data)
         if spec.is_variable:
-            return self._variables.get((subgraph, tensor), spec)
+            return seen(spec, self._variables.get((subgraph, tensor), spec))
         if tensor in self._graph(subgraph).outputs and spec.shape is not None:
-            return blank(spec)  # as in TFLite, before the first invoke
+            return seen(spec, blank(spec))  # as in TFLite, before the first invoke
         raise ModelError(
             f"tensor {tensor} ({spec.name!r}) has no value: invoke() first, and for an intermediate tensor "
             "construct the interpreter with experimental_preserve_all_tensors=True"
