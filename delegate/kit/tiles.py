@@ -13,7 +13,7 @@ from litecl.delegate.tuning import Products, Source
 
 _LEAST_STEPS, _FEWEST_STEPS = 4, 2  # of a group that shares the depth with others; where units would be idle
 _MUCH = 1e6  # operations, that take longer than adding up parts
-_MOST_PARTS, _UTMOST_PARTS = 16, 32  # where more than half of the units would be idle otherwise
+_MOST_PARTS = 16
 _PARTS = (1, 2, 4, 8, 16)  # that may be measured
 _LONG = 32  # steps that take as long as some launches
 GROUPS_PER_UNIT = 2
@@ -151,7 +151,7 @@ def _parts(target: Target, tile: LocalTile, groups: int, depth: int, fewest: int
     wanted = -(-_enough(target) // groups)
     parts = max(1, min(wanted, steps // _LEAST_STEPS, _MOST_PARTS))
     if 2 * groups * tile.rows * tile.columns * depth > _MUCH:
-        most = min(steps // fewest, _UTMOST_PARTS)
+        most = min(steps // fewest, _MOST_PARTS)
         enough = (n for n in range(parts, most + 1) if 2 * groups * _even(steps, n) >= target.compute_units)
         parts = next(enough, max(parts, most))
     return _even(steps, parts)
