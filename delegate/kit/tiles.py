@@ -77,7 +77,8 @@ def possible_shares(target: Target, products: Products) -> Iterator[LocalShare]:
     for tile in tiles_with_room(target, [*dict.fromkeys((*_usual_tiles(target, unit), *more))]):
         steps, groups = -(-products.depth // tile.step), _groups(products, tile)
         most = min(_MOST_PARTS, steps // _FEWEST_STEPS) if _shares_depth(target) else 1
-        parts = {_even(steps, n) for n in _PARTS if n <= most} | {_parts(target, tile, groups, products.depth)}
+        estimated = {_parts(target, tile, groups, products.depth, fewest) for fewest in (1, _FEWEST_STEPS)}
+        parts = {_even(steps, n) for n in _PARTS if n <= most} | estimated
         yield from (LocalShare(products, tile, n) for n in sorted(parts))
 
 
@@ -106,7 +107,7 @@ def _is_filled(products: Products, tile: LocalTile) -> bool:
 
 
 def _usual_tiles(target: Target, unit: MatrixUnit | HalfUnit | None = None) -> Sequence[LocalTile]:
-    """Return the tiles to estimate with, the largest first: those that a matrix unit computes, or of a family."""
+    """Return the tiles to estimate with, the largest first: those that a matrix unit computes, or of the family."""
     known = _MATRIX_TILES if isinstance(unit, MatrixUnit) else _FAMILIES.get(_family(target), TILES)
     more = (_FEW_SUMS,) if isinstance(unit, HalfUnit) else ()
     return tiles_with_room(target, [replace(tile, unit=unit) for tile in (*known[:-1], *more, known[-1])])
