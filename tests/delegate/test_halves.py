@@ -166,6 +166,19 @@ def test_computed_weights_need_subnormals(monkeypatch: pytest.MonkeyPatch) -> No
         assert launched == ["product_halves" if known else "product_local"]
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_parts_that_halves_cannot_hold(known: bool, options: dict[str, Any]) -> None:
+    """Of groups that share a depth one computes its part again; the others, and the next run, are not held up."""
+    rng = np.random.default_rng(5)
+    x, w = rng.uniform(0.5, 1, (20, 1024)).astype(np.float32), rng.uniform(0.5, 1, (24, 1024)).astype(np.float32)
+    x[3, 700] = 1e6
+    net = dense(x, w, known=known)
+    got, interpreter = run(net, options)
+    np.testing.assert_allclose(got, net.expected, rtol=_LOSS)
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), got)
+
+
 @_once
 def test_tiny_weights_and_huge_activations(options: dict[str, Any]) -> None:
     """What float32 holds is not infinite because weights were divided by a power of two."""
