@@ -13,6 +13,8 @@ from litecl.interpreter.graph import Array
 
 VECTOR = 4
 """Elements that are loaded at once, from where they are aligned."""
+FEW_ROWS = 4
+"""Rows of a product that matrix units do not multiply."""
 _HALF_EXPONENT = 15  # numbers less than 2**15 are within a half's range, 65504
 _LEAST_EXPONENT = -100  # of weights, so that the power of two is a float
 
@@ -122,6 +124,13 @@ def left_for_others(share: LocalShare) -> tuple[Arg, ...]:
         return ()
     # Runs leave the counts to the next: they are no scratch, which others write meanwhile.
     return Scratch(share.parts_bytes), Const(np.zeros(share.tiles, np.int32))
+
+
+def in_panels(matrices: Array, share: LocalShare, *, halves: bool) -> tuple[Const, float]:
+    """Pack finite matrices [.., columns, depth] as the kernel of a share's tile reads them; return them, and what they
+    were divided by.
+    """
+    return (in_tiles(matrices, share, halves=halves), 1.0) if share.tile.matrix is None else in_lines(matrices, share)
 
 
 def in_tiles(matrices: Array, share: LocalShare, *, halves: bool) -> Const:
