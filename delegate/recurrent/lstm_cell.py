@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from litecl.delegate.cl_op import Activation, Arg, Call, Const, Launch, Operand, Scratch, Target
+from litecl.delegate.gpu import MatrixUnit
 from litecl.delegate.kit.schedule import flops, groups, rows_of, tile_for
 from litecl.delegate.kit.tiles import local_share
 from litecl.delegate.matmul.geometry import matrix
@@ -159,7 +160,8 @@ def _product(
         both = HybridWeights(values, _scales(weights, width), start[:, 0], _bits(weights))
         g, asymmetric = matrix(rows, depth, columns), call.options.asymmetric_quantize_inputs
         return hybrid_product(x, g, rows, both, out, target, Activation(), sums, asymmetric=asymmetric)
-    unit = target.matrix if rows > FEW_ROWS and np.isfinite(values).all() else None
+    finite = rows > FEW_ROWS and bool(np.isfinite(values).all())
+    unit = target.unit if finite and isinstance(target.unit, MatrixUnit) else None
     share = local_share(target, 1, rows, columns, depth, unit) if depth % VECTOR == 0 else None
     if share is not None:
         weighed, scale = in_panels(values[np.newaxis], share, halves=target.half_weights)
