@@ -55,19 +55,20 @@ class LocalProduct(Record):
 class ByWindow:
     """A depthwise convolution that computes the rows of a product, with a clamp behind it.
 
-    taps: [1, height, width, channels]. bias: [channels].
+    taps: [1, height, width, channels], which may be computed. bias: [channels].
     """
 
     x: Operand
     window: Geometry
-    taps: Array
+    taps: Array | Operand
     bias: Array
     clamp: Activation
 
     @property
     def args(self) -> tuple[Arg, ...]:
         """The kernel's further arguments."""
-        return Const(self.taps), Const(self.bias), *self.clamp.bounds
+        taps = self.taps if isinstance(self.taps, Operand) else Const(self.taps)
+        return taps, Const(self.bias), *self.clamp.bounds
 
     @property
     def defines(self) -> dict[str, str | int | float]:

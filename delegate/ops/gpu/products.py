@@ -41,7 +41,7 @@ class Weights:
 def convolution(call: Call, before: ByWindow | None = None) -> list[Step] | None:
     """Lower CONV_2D with constant weights, of channels that are loaded four at a time.
 
-    before: the depthwise convolution whose result it reads.
+    before: the depthwise convolution, or the gates, whose result it reads.
     """
     x, filter_, bias = call.input(0), call.input(1), _bias(call)
     if filter_.data is None or filter_.shape[3] % VECTOR or not _is_constant(bias):
