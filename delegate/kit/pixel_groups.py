@@ -50,7 +50,7 @@ def pixel_share(target: Target, lines: int, pixels: int, channels: int, taps: in
 
 
 def pixel_candidates(target: Target, products: Products) -> Sequence[GroupTile]:
-    """Return the tiles to measure: that of the schedule, then those of as many work-items, then others."""
+    """Return the tiles to measure: that of the schedule, then those of groups of other sizes, then of other shapes."""
     usual = _usual(target, products)
     items = usual.wide * usual.high
     others = sorted(_possible(target, products), key=lambda share: (share.wide != usual.wide, share.pixels))
