@@ -10,7 +10,7 @@ from unittest import mock
 
 import pyopencl as cl
 
-from litecl.delegate.opencl import qualcomm, recorder
+from litecl.delegate.opencl import command_buffer, qualcomm, recorder
 from litecl.delegate.opencl.device import Device
 from litecl.delegate.opencl.qualcomm import FUNCTIONS, LAUNCH
 from support.command_buffers import Command, drop, record, run
@@ -107,6 +107,7 @@ def recordable(*, least: int = 1, **how: Any) -> Iterator[Recordings]:
     made = Recordings(**how)
     functions = made.functions()
     with (
+        mock.patch.object(command_buffer, "is_listed", lambda device: False),  # which would come first
         mock.patch.object(qualcomm, "is_listed", lambda device: True),
         mock.patch.object(qualcomm, "functions_of", lambda device: functions),
         mock.patch.object(qualcomm, "most_launches", lambda device: made.most),
