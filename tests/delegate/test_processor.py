@@ -245,6 +245,13 @@ def test_a_probe_that_computes_something_else_is_left_out(
     assert capabilities.capabilities(unknown) == replace(before, dots=there)
 
 
+@pytest.mark.parametrize("found", cl.get_platforms(), ids=lambda found: str(found.name))
+def test_devices_that_multiply_bytes_are_found(found: Any) -> None:
+    """Kernels reach the dot products that a driver reports, in its default version of OpenCL C."""
+    able = [one for one in found.get_devices() if "cl_khr_integer_dot_product" in one.extensions.split()]
+    assert all(capabilities.capabilities(one).dots for one in able)
+
+
 def test_a_device_that_builds_nothing_says_what_to_do(unknown: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error is typed, names the device and the way out."""
     monkeypatch.setattr(capabilities, "_MACROS", ("__SSE2__\n#error no compiler\n#endif\n#if 0",))
@@ -276,3 +283,13 @@ def test_the_key_of_a_kept_file_names_the_compilers_processor(monkeypatch: pytes
         monkeypatch.setattr(identity, "name_processor", lambda device, name=name: name)
         keys.add(disk.key("capabilities", identity.identity(device)))
     assert len(keys) == 2
+
+
+@pytest.mark.parametrize("name", ["POCL_EXTRA_BUILD_FLAGS", "PYOPENCL_BUILD_OPTIONS"])
+def test_a_binary_with_options_of_the_users_is_another(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may make arithmetic less exact, for this process alone."""
+    monkeypatch.delenv(name, raising=False)
+    device = devices.tested()[0]
+    plain = identity.identity(device)
+    monkeypatch.setenv(name, "-cl-fast-relaxed-math")
+    assert identity.identity(device) != plain

@@ -112,6 +112,7 @@ def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("kernel", [kernel for kernel, (_, changes, _) in _FAMILIES.items() if changes])
 def test_a_tuned_schedule_changes_launches_on_a_gpu_and_no_result(kernel: str, gpu: dict[str, Any]) -> None:
+    devices.needs_cells(kernel.upper())
     target = replace(target_of(devices.tested()[0]), kind="gpu", vector_width=4)
     tuning = tuned(kernel, target, _FAMILIES[kernel][1])
     assert shapes(kernel, target) != shapes(kernel, replace(target, tuning=tuning))
