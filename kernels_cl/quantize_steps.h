@@ -12,8 +12,8 @@ typedef struct {
 inline Real magnitude(Real x) { return LESS(x, REAL(0.0f)) ? MINUS(REAL(0.0f), x) : x; }
 
 inline Step symmetric_step(float low, float high) {
-    const float largest = MAX(-low, high);
-    return largest == 0 ? (Step){1, 0, 0, -127} : (Step){largest / 127, 127 / largest, 0, -127};
+    const float largest = MAX(MAX(-low, high), 127 * 0x1p-126f);  // which is safe to divide by and into
+    return (Step){largest / 127, 127 / largest, 0, -127};
 }
 
 // Of the two zero points that the ends of the range give, the one with the smaller rounding error.
