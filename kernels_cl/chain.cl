@@ -1,17 +1,52 @@
 // Element-wise operators one after another: y = .. step2(step1(x, a), b) .., where the operands broadcast to x's shape.
 // The loops over all arrays go row by row (delegate/kit/strided.py); within a row an array advances or repeats one
-// element. A block of a row goes through all steps before the next block does, so that it stays in the first-level
-// cache. A work-item takes per_item consecutive elements.
-// paces: each array's step within a row: 1, or that of REPEATED (common.h). steps: `count` of them. nest: rank, dims[rank], strides[rank] of x, of
-// a, b, c and d, and of y.
+// element. On a CPU a block of a row goes through all steps before the next block does, so that it stays in the
+// first-level cache; on a GPU a vector does, and stays in registers. A work-item takes per_item consecutive elements.
+// paces: each array's step within a row: 1, or that of REPEATED (common.h). steps: `count` of them. nest: rank,
+// dims[rank], strides[rank] of x, of a, b, c and d, and of y.
 #include "tile.h"
 #include <ChainArray>
 #include <ChainStep>
 #include <StepCode>
 
-#define BLOCK 1024
+// Every step, of the running value a and the operand b.
+#define STEPS(STEP)                                                   \
+    STEP(ADD, clamp_v(a + b, low, high))                              \
+    STEP(SUB, clamp_v(a - b, low, high))                              \
+    STEP(SUB_FROM, clamp_v(b - a, low, high))                         \
+    STEP(MUL, clamp_v(a * b, low, high))                              \
+    STEP(DIV, clamp_v(a / b, low, high))                              \
+    STEP(DIV_INTO, clamp_v(b / a, low, high))                         \
+    STEP(MAXIMUM, clamp_v(max_v(a, b), low, high))                    \
+    STEP(MINIMUM, clamp_v(min_v(a, b), low, high))                    \
+    STEP(MAXIMUM_OVER, clamp_v(max_v(b, a), low, high))               \
+    STEP(MINIMUM_UNDER, clamp_v(min_v(b, a), low, high))              \
+    STEP(SQUARED_DIFFERENCE, clamp_v((a - b) * (a - b), low, high))   \
+    STEP(PRELU, clamp_v(a < 0.0f ? a * b : a, low, high))             \
+    STEP(ABS, abs_v(a))                                               \
+    STEP(NEG, -a)                                                     \
+    STEP(SQUARE, a * a)                                               \
+    STEP(SQRT, sqrt(a))                                               \
+    STEP(RSQRT, 1.0f / sqrt(a))                                       \
+    STEP(EXP, exp_v(a))                                               \
+    STEP(LOG, log_v(a))                                               \
+    STEP(CLAMP, ACTIVATION_CLAMP(a, low, high))                       \
+    STEP(TANH, ACTIVATION_TANH(a, low, high))                         \
+    STEP(LOGISTIC, ACTIVATION_LOGISTIC(a, low, high))                 \
+    STEP(SWISH, ACTIVATION_SWISH(a, low, high))                       \
+    STEP(HARD_SWISH, ACTIVATION_HARD_SWISH(a, low, high))             \
+    STEP(GELU, ACTIVATION_GELU(a, low, high))                         \
+    STEP(GELU_APPROXIMATE, ACTIVATION_GELU_APPROXIMATE(a, low, high)) \
+    STEP(ELU, ACTIVATION_ELU(a, low, high))                           \
+    STEP(LEAKY_RELU, ACTIVATION_LEAKY_RELU(a, low, high))
 
-#define STEP(name, value)                                                             \
+#ifdef LITECL_CPU
+#define BLOCK 1024
+typedef __global const float *Running;  // where the block is
+#define begun(from, count) (from)
+#define stored(to, x, count)
+
+#define IN_BLOCK(name, value)                                                         \
     case STEP_CODE_##name: {                                                          \
         int i = 0;                                                                    \
         for (; i + VW <= count; i += VW) {                                            \
@@ -27,41 +62,29 @@
     }
 
 // One step of count elements from column `column` of a row on; x may be y.
-OUT_OF_LINE WIDE void take_step(const int code, __global const float *x, __global const float *operand,
-                                const int pace, const int column, __global float *y, const int count, const float low,
-                                const float high) {
+OUT_OF_LINE WIDE Running take_step(const int code, const Running x, __global const float *operand, const int pace,
+                                   const int column, __global float *y, const int count, const float low,
+                                   const float high) {
     REPEATED(float, number, operand, column, pace)
-    switch (code) {
-        STEP(ADD, clamp_v(a + b, low, high))
-        STEP(SUB, clamp_v(a - b, low, high))
-        STEP(SUB_FROM, clamp_v(b - a, low, high))
-        STEP(MUL, clamp_v(a * b, low, high))
-        STEP(DIV, clamp_v(a / b, low, high))
-        STEP(DIV_INTO, clamp_v(b / a, low, high))
-        STEP(MAXIMUM, clamp_v(max_v(a, b), low, high))
-        STEP(MINIMUM, clamp_v(min_v(a, b), low, high))
-        STEP(MAXIMUM_OVER, clamp_v(max_v(b, a), low, high))
-        STEP(MINIMUM_UNDER, clamp_v(min_v(b, a), low, high))
-        STEP(SQUARED_DIFFERENCE, clamp_v((a - b) * (a - b), low, high))
-        STEP(PRELU, clamp_v(a < 0.0f ? a * b : a, low, high))
-        STEP(ABS, abs_v(a))
-        STEP(NEG, -a)
-        STEP(SQUARE, a * a)
-        STEP(SQRT, sqrt(a))
-        STEP(RSQRT, 1.0f / sqrt(a))
-        STEP(EXP, exp_v(a))
-        STEP(LOG, log_v(a))
-        STEP(CLAMP, ACTIVATION_CLAMP(a, low, high))
-        STEP(TANH, ACTIVATION_TANH(a, low, high))
-        STEP(LOGISTIC, ACTIVATION_LOGISTIC(a, low, high))
-        STEP(SWISH, ACTIVATION_SWISH(a, low, high))
-        STEP(HARD_SWISH, ACTIVATION_HARD_SWISH(a, low, high))
-        STEP(GELU, ACTIVATION_GELU(a, low, high))
-        STEP(GELU_APPROXIMATE, ACTIVATION_GELU_APPROXIMATE(a, low, high))
-        STEP(ELU, ACTIVATION_ELU(a, low, high))
-        STEP(LEAKY_RELU, ACTIVATION_LEAKY_RELU(a, low, high))
-    }
+    switch (code) { STEPS(IN_BLOCK) }
+    return y;
 }
+#else
+#define BLOCK VW
+typedef floatv Running;
+#define begun(from, count) load_vector(from, count)
+#define stored(to, x, count) store_vector(to, x, count)
+#define OF_VECTOR(name, value) \
+    case STEP_CODE_##name:     \
+        return value;
+
+inline Running take_step(const int code, const Running a, __global const float *operand, const int pace, const int column,
+                         __global float *y, const int count, const float low, const float high) {
+    const floatv b = pace > 0 ? load_vector(operand, count) : (floatv)(operand[0]);
+    switch (code) { STEPS(OF_VECTOR) }
+    return a;
+}
+#endif
 
 KERNEL void chain(ITEM __global const float *x, __global const float *a, __global const float *b,
                   __global const float *c, __global const float *d, __global float *y, __global const int *paces,
@@ -75,15 +98,16 @@ KERNEL void chain(ITEM __global const float *x, __global const float *a, __globa
     for (int at = start, size; at < end; at += size) {
         size = MIN(MIN(row - column, end - at), BLOCK);
         __global float *to = y + offsets[CHAIN_ARRAY_Y] + column;
-        __global const float *from = x + offsets[CHAIN_ARRAY_X] + column;
+        Running value = begun(x + offsets[CHAIN_ARRAY_X] + column, size);
         for (int i = 0; i < count; ++i) {
             __global const ChainStep *step = steps + i;
             const int array = step->array;
             __global const float *operand = &step->number;
             const int pace = array < 0 ? 0 : paces[array];
             if (array >= 0) operand = arrays[array] + offsets[array] + MAX(pace, 0) * column;
-            take_step(step->code, i ? to : from, operand, pace, column, to, size, step->low, step->high);
+            value = take_step(step->code, value, operand, pace, column, to, size, step->low, step->high);
         }
+        stored(to, value, size);
         column += size;
         if (column == row) {
             column = 0;

@@ -58,7 +58,7 @@ def quantize(x: Array, quantization: Quantization, type_: TensorType) -> Array:
     steps = x / spread(quantization.scale.astype(np.float32), quantization, x.ndim)
     low, high = types.integer_limits(type_)
     rounded = np.trunc(steps.astype(np.float64) + np.copysign(0.5, steps))
-    return np.asarray(np.fmax(np.fmin(rounded + zero, high), low), type_.dtype)
+    return np.asarray(np.nan_to_num(np.clip(rounded + zero, low, high), nan=high), type_.dtype)
 
 
 def _infer_quantize(options: NoOptions, inputs: Specs) -> list[TensorSpec]:

@@ -21,7 +21,7 @@ from litecl.delegate.opencl import capabilities, device, programs
 from litecl.delegate.opencl.device import devices
 from litecl.interpreter.errors import KernelBuildError, LiteclError, OutOfDeviceMemory
 from support.build import randn
-from support.devices import as_on_a_gpu
+from support.devices import as_on_a_gpu, runs_again
 from tools import opencl_seam
 from tools.fault_injection import HOW, MODES, Place, judge, places
 from tools.fault_models import RNG, Session, Subject, assert_right, expected, prepared, raises, run, small, subjects
@@ -47,7 +47,7 @@ _COMBINATIONS = [
     *(("image", "threads", "fallback"), ("lstm", "gpu", "strict"), ("two LSTMs", "profile", "fallback")),
     *(("limited loop", "one thread", "fallback"), ("loop", "queued", "strict"), ("lstm", "threads", "interrupt")),
     *(("quantized", "threads", "interrupt"), ("integer LSTM", "one thread", "fallback")),
-    ("loop", "workers", "fallback"),
+    *(("loop", "workers", "fallback"), ("lstm", "mapped", "fallback"), ("image", "integrated", "strict")),
     *(("limited loop", "recorded", "fallback"), ("lstm", "recorded", "strict"), ("image", "recorded", "interrupt")),
 ]
 
@@ -213,6 +213,8 @@ def test_a_region_that_cannot_be_linked_says_so(
 
 @pytest.mark.parametrize("again", [False, True])
 def test_how_a_region_runs_and_why(again: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if again and not runs_again():
+        pytest.skip("every run is a launch on this device")
     monkeypatch.setattr(device.Device, "runs_again", again)
     lstm = SUBJECTS["lstm"].model
     for model_, options, manner in (

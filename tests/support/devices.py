@@ -47,21 +47,39 @@ def as_on_a_gpu(patch: pytest.MonkeyPatch, cache_dir: Path) -> dict[str, Any]:
     return {"device": tested()[0], "cache_dir": cache_dir}
 
 
+def as_on_an_integrated_gpu(patch: pytest.MonkeyPatch, cache_dir: Path, *, has_svm: bool) -> dict[str, Any]:
+    """The same for a GPU whose memory is the host's. has_svm: whether its driver says that both see it at any time."""
+    found, target = as_on_a_gpu(patch, cache_dir), device.target_of
+    patch.setattr(device, "target_of", lambda *args: replace(target(*args), gpu=Gpu(integrated=True)))
+    if not has_svm:
+        patch.setattr(device, "_has_fine_grained_svm", lambda opened: False)
+    return found
+
+
 def needs_groups() -> None:
     """Skip what one group is to run where a CPU's compiler dies of it."""
     if "PoCL 7" in tested()[0].platform.version:
         pytest.skip("PoCL 7 kills the process when it compiles barriers in such loops for a CPU")
 
 
+def needs_cells(case: object) -> None:
+    """Skip a case of a recurrent operator there, whose groups wait at every step."""
+    if "LSTM" in repr(case) or "RNN" in repr(case):
+        needs_groups()
+
+
 @contextmanager
-def in_tiles(kind: str, cache_dir: Path, matrix: str = "") -> Iterator[dict[str, Any]]:
+def in_tiles(kind: str, cache_dir: Path, matrix: str = "", *, halves: bool = False) -> Iterator[dict[str, Any]]:
     """Options of delegates for a GPU with so many compute units that products are cut into tiles of one kind: of
-    ``UNITS``, or ``FEW_SUMS``. matrix: the matrix unit that is emulated, which computes with precision="fp16".
+    ``UNITS``, or ``FEW_SUMS``. matrix: the matrix unit that is emulated, which computes with precision="fp16"; halves:
+    whether arithmetic in halves does so, emulated where the device has none.
     """
     with pytest.MonkeyPatch.context() as patch:
         found = as_on_a_gpu(patch, cache_dir)
         target, units = device.target_of, UNITS.get(kind, 1)
         unit = replace(MATRIX_UNITS[matrix], emulated=True) if matrix else None
-        gpu = replace(Gpu("intel", 8) if kind == FEW_SUMS else Gpu(), matrix=unit)
+        emulated = halves and "cl_khr_fp16" not in tested()[0].extensions
+        gpu = Gpu("intel", 8) if kind == FEW_SUMS else Gpu()
+        gpu = replace(gpu, matrix=unit, fp16=halves, emulated=emulated)
         patch.setattr(device, "target_of", lambda *args: replace(target(*args), compute_units=units, gpu=gpu))
         yield found | {"strict": True}
