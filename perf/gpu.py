@@ -5,7 +5,8 @@ difference from the interpreter relative to the largest output, the least and th
 waits, and for every kernel the share of the device's measured peaks of arithmetic and bandwidth that it reaches. Where
 PyTorch or ONNX Runtime (packages onnx and onnxruntime-gpu, or onnxruntime) is installed it runs the same graph in turns
 with litecl, on its CUDA device if it has one; where one does not run a model the end of the output says why. Runs on
-any device; kernels are timed one by one, so their times are those of queued launches. ``--small`` is a trial of it.
+any device; kernels are timed one by one, so their times are those of queued launches. ``--tune`` measures the GPU's
+tiles for each model first, as ``litecl tune`` does. ``--small`` is a trial of it all.
 
 A model that fails is told of at the end, and the others are measured; the files are written anew after every model.
 """
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from litecl.delegate import CLDelegate
+from litecl.delegate import CLDelegate, disk
 from litecl.delegate.devices import choose
 from litecl.delegate.report import DelegationReport, KernelRow, summary
 from litecl.delegate.report_details import kernel_name
@@ -36,6 +37,7 @@ from litecl.perf.measure.feeds import random_inputs
 from litecl.perf.measure.gpu_models import SUBJECTS, Subject
 from litecl.perf.measure.gpu_page import page, problems, table
 from litecl.perf.measure.gpu_peers import MOST_DIFFERENCE, Guarded, PeerTime, difference, ready
+from litecl.perf.measure.tiles import tuned_model
 from litecl.perf.measure.timing import in_turns
 
 
@@ -123,6 +125,12 @@ def _kernels(content: bytes, options: dict[str, Any], peaks: Peaks | None) -> tu
         return (), summary(error)
 
 
+def _tune(content: bytes, options: Mapping[str, Any]) -> None:
+    """Keep the GPU's tiles for a model's products where ``row`` finds them."""
+    inputs = random_inputs(Interpreter(model_content=content).get_input_details(), seed=0)
+    tuned_model(content, inputs, options, disk.default_folder())
+
+
 def _named(subject: Subject, is_small: bool) -> str:
     return f"{subject.name}, small" if is_small else subject.name
 
@@ -191,6 +199,8 @@ class Run:
         try:
             if start_s > self._end_s:
                 raise TimeoutError(f"not begun within {given.minutes:g} minutes")
+            if given.tune:
+                self._tune(subject, batch)
             self.rows.append(row(subject, batch, self._options, self._peaks, given.runs, is_small=given.small))
             told = f"{self.rows[-1].min_ms:.3f} ms, measured in {time.monotonic() - start_s:.0f} s"
         except Exception as error:  # of the device's driver, of any kind: the others are measured
@@ -198,6 +208,12 @@ class Run:
             told = f"failed: {summary(error)}"
         self._console.print(f"{name}, batch {batch}: {told}", markup=False, soft_wrap=True)
         self.write()
+
+    def _tune(self, subject: Subject, batch: int) -> None:
+        try:
+            _tune((subject.small if self._given.small else subject.make)(batch), self._options)
+        except Exception as error:  # without it the model has other tiles
+            self.failures.append(Failure(f"tiles of {_named(subject, self._given.small)}", batch, summary(error)))
 
     @property
     def data(self) -> dict[str, Any]:
@@ -221,6 +237,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", help="models whose names contain this")
     parser.add_argument("--batch", type=int, action="append", help="only these batches")
     parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--tune", action="store_true", help="measure a GPU's tiles for each model first, and keep them")
     parser.add_argument("--minutes", type=float, default=inf, help="begin no model after so many")
     parser.add_argument("--small", action="store_true", help="small models of the same kinds: a trial of the command")
     parser.add_argument("--json", type=Path, help="write the figures to this file")

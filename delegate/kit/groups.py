@@ -176,13 +176,6 @@ def items_for(target: Target, length: int, each: int = 1) -> int:
     return max(min(_LEAST_ITEMS, most), min(most, wanted))
 
 
-def lines_of(target: Target, count: int, most: int) -> int:
-    """Return how many of ``count`` lines a group computes: ``most``, or fewer where units would have nothing to do."""
-    while most > 1 and 2 * -(-count // most) < target.compute_units:
-        most //= 2
-    return most
-
-
 def groups(
     kernel: str,
     entry: str,

@@ -13,7 +13,7 @@ from litecl.delegate.tuning import Products, Source
 
 _LEAST_STEPS, _FEWEST_STEPS = 4, 2  # of a group that shares the depth with others; where units would be idle
 _MUCH = 1e6  # operations, that take longer than adding up parts
-_MOST_PARTS, _UTMOST_PARTS = 16, 32  # where more than half of the units would be idle otherwise
+_MOST_PARTS = 16
 _PARTS = (1, 2, 4, 8, 16)  # that may be measured
 _LONG = 32  # steps that take as long as some launches
 GROUPS_PER_UNIT = 2
@@ -77,7 +77,8 @@ def possible_shares(target: Target, products: Products) -> Iterator[LocalShare]:
     for tile in tiles_with_room(target, [*dict.fromkeys((*_usual_tiles(target, unit), *more))]):
         steps, groups = -(-products.depth // tile.step), _groups(products, tile)
         most = min(_MOST_PARTS, steps // _FEWEST_STEPS) if _shares_depth(target) else 1
-        parts = {_even(steps, n) for n in _PARTS if n <= most} | {_parts(target, tile, groups, products.depth)}
+        estimated = {_parts(target, tile, groups, products.depth, fewest) for fewest in (1, _FEWEST_STEPS)}
+        parts = {_even(steps, n) for n in _PARTS if n <= most} | estimated
         yield from (LocalShare(products, tile, n) for n in sorted(parts))
 
 
@@ -106,7 +107,7 @@ def _is_filled(products: Products, tile: LocalTile) -> bool:
 
 
 def _usual_tiles(target: Target, unit: MatrixUnit | HalfUnit | None = None) -> Sequence[LocalTile]:
-    """Return the tiles to estimate with, the largest first: those that a matrix unit computes, or of a family."""
+    """Return the tiles to estimate with, the largest first: those that a matrix unit computes, or of the family."""
     known = _MATRIX_TILES if isinstance(unit, MatrixUnit) else _FAMILIES.get(_family(target), TILES)
     more = (_FEW_SUMS,) if isinstance(unit, HalfUnit) else ()
     return tiles_with_room(target, [replace(tile, unit=unit) for tile in (*known[:-1], *more, known[-1])])
@@ -155,7 +156,7 @@ def _parts(target: Target, tile: LocalTile, groups: int, depth: int, fewest: int
     wanted = -(-_enough(target) // groups)
     parts = max(1, min(wanted, steps // _LEAST_STEPS, _MOST_PARTS))
     if 2 * groups * tile.rows * tile.columns * depth > _MUCH:
-        most = min(steps // fewest, _UTMOST_PARTS)
+        most = min(steps // fewest, _MOST_PARTS)
         enough = (n for n in range(parts, most + 1) if 2 * groups * _even(steps, n) >= target.compute_units)
         parts = next(enough, max(parts, most))
     return _even(steps, parts)

@@ -7,7 +7,7 @@ import numpy as np
 
 from litecl.delegate.cl_op import Arg, Call, Const, Local, Operand, Step
 from litecl.delegate.gpu import HalfUnit, MatrixUnit
-from litecl.delegate.kit.groups import LocalShare, groups, has_room, items_for, lines_of
+from litecl.delegate.kit.groups import LocalShare, groups, has_room, items_for
 from litecl.delegate.kit.tiles import local_share
 from litecl.delegate.matmul.geometry import Geometry, geometry, matrix
 from litecl.delegate.matmul.local_product import (
@@ -126,8 +126,8 @@ def _product(
 def _dots(call: Call, rows: int, columns: int, depth: int) -> list[Step] | None:
     """The launch of matvec.cl."""
     weights, bias, out = call.input(1), _bias(call), call.outputs[0]
-    items, dots = items_for(call.target, depth, VECTOR), lines_of(call.target, columns, _DOTS)
-    local = Local(4 * rows * dots * items)
+    items = items_for(call.target, depth, VECTOR)
+    local = Local(4 * rows * _DOTS * items)
     if not has_room(call.target, items, local):
         return None
     nothing = Const(np.zeros(1, np.float32))
@@ -136,9 +136,9 @@ def _dots(call: Call, rows: int, columns: int, depth: int) -> list[Step] | None:
     flags = (np.int32(bias is not None), np.int32(call.residual is not None))
     operands: tuple[Arg, ...] = (call.input(0), values, bias or nothing, call.residual or nothing, out, local)
     sizes = (np.int32(depth), np.int32(columns), np.int32(out.step), *flags)
-    defines = {"ROWS": rows, "COLUMNS": dots} | Packed(values).defines | call.activation.defines
+    defines = {"ROWS": rows, "COLUMNS": _DOTS} | Packed(values).defines | call.activation.defines
     args = (*operands, *sizes, *call.activation.bounds)
-    return [groups("matvec", "matvec", -(-columns // dots), items, args, defines, 2 * rows * columns * depth)]
+    return [groups("matvec", "matvec", -(-columns // _DOTS), items, args, defines, 2 * rows * columns * depth)]
 
 
 def _reads(layout: Collection[str], before: ByWindow | None = None) -> str:
