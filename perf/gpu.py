@@ -125,14 +125,14 @@ def _kernels(content: bytes, options: dict[str, Any], peaks: Peaks | None) -> tu
         return (), summary(error)
 
 
-def _named(subject: Subject, is_small: bool) -> str:
-    return f"{subject.name}, small" if is_small else subject.name
-
-
 def _tune(content: bytes, options: Mapping[str, Any]) -> None:
     """Keep the GPU's tiles for a model's products where ``row`` finds them."""
     inputs = random_inputs(Interpreter(model_content=content).get_input_details(), seed=0)
     tuned_model(content, inputs, options, disk.default_folder())
+
+
+def _named(subject: Subject, is_small: bool) -> str:
+    return f"{subject.name}, small" if is_small else subject.name
 
 
 def _feeds(content: bytes) -> list[Array]:
@@ -200,7 +200,7 @@ class Run:
             if start_s > self._end_s:
                 raise TimeoutError(f"not begun within {given.minutes:g} minutes")
             if given.tune:
-                _tune((subject.small if given.small else subject.make)(batch), self._options)
+                self._tune(subject, batch)
             self.rows.append(row(subject, batch, self._options, self._peaks, given.runs, is_small=given.small))
             told = f"{self.rows[-1].min_ms:.3f} ms, measured in {time.monotonic() - start_s:.0f} s"
         except Exception as error:  # of the device's driver, of any kind: the others are measured
@@ -208,6 +208,12 @@ class Run:
             told = f"failed: {summary(error)}"
         self._console.print(f"{name}, batch {batch}: {told}", markup=False, soft_wrap=True)
         self.write()
+
+    def _tune(self, subject: Subject, batch: int) -> None:
+        try:
+            _tune((subject.small if self._given.small else subject.make)(batch), self._options)
+        except Exception as error:  # without it the model has other tiles
+            self.failures.append(Failure(f"tiles of {_named(subject, self._given.small)}", batch, summary(error)))
 
     @property
     def data(self) -> dict[str, Any]:

@@ -77,8 +77,8 @@ class CLExecution:
                 memory = self.memory.with_own(own)
                 self._ways[key] = _launches(plan, device, memory, options)[0], memory
             self._launches, memory = self._ways[key]
-            if memory.own != own:
-                memory.own.update(own)
+            if memory.users != own:
+                memory.use(own)
                 self._launches.renew()
         self.run, self.turn = self._launches.run, self._launches.turn
 
@@ -146,7 +146,7 @@ def _recorded(
     iterations of loops as recordings; in buffers of the user's, which may be others in every run, as they are.
     Raises DelegateError if ``strict``.
     """
-    if device.target.kind != "gpu" or device.profile or memory.own:
+    if device.target.kind != "gpu" or device.profile or memory.users:
         return queued, manner
     try:
         recorder = recorder_of(device)

@@ -187,3 +187,13 @@ def test_a_device_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         gpu.main(["--device", "no such device"])
     assert "no such device" in capsys.readouterr().err
+
+
+def test_a_model_without_tiles_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(gpu, "measured", lambda device: gpu.Peaks(1e12, 1e11))
+    monkeypatch.setattr(gpu, "tuned_model", raises(OutOfDeviceMemory("no memory for tiles")))
+    arguments = ["--small", "--only", "dense", "--batch", "1", "--runs", "1", "--tune"]
+    assert gpu.main([*arguments, "--json", str(tmp_path / "gpu.json")]) == 1
+    data = json.loads((tmp_path / "gpu.json").read_text())
+    assert data["rows"][0]["min_ms"] > 0
+    assert data["failures"][0]["name"] == "tiles of dense 1280 x 1000, small"
