@@ -78,7 +78,7 @@ class LocalOperands:
     divided by.
     """
 
-    x: Operand
+    x: Operand | Scratch
     weights: Arg
     bias: Const
     out: Operand | Scratch
